@@ -1,0 +1,13 @@
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/meshpost)
+install(TARGETS meshpost EXPORT meshpost)
+install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTINATION include)
+install(EXPORT meshpost NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostTargets.cmake)
+configure_package_config_file(cmake/meshpostConfig.cmake.in meshpostConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(meshpostConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/meshpostConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/meshpostConfigVersion.cmake
+              cmake/meshpost_add_executable.cmake
+        DESTINATION ${package})

@@ -1,0 +1,61 @@
+# The library itself: one target, a folder a part.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+# Not find_package(Boost): where only the headers and a carried archive exist it finds neither.
+find_path(MESHPOST_BOOST_INCLUDE boost/context/detail/fcontext.hpp REQUIRED)
+find_library(MESHPOST_BOOST_CONTEXT NAMES boost_context libboost_context.a HINTS ${MESHPOST_DEPS}/lib REQUIRED)
+
+configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
+
+add_library(meshpost
+  src/base/config.cpp
+  src/base/error.cpp
+  src/base/events.cpp
+  src/base/hooks.cpp
+  src/device/cpu/address_space.cpp
+  src/device/cpu/device.cpp
+  src/device/cpu/fiber.cpp
+  src/device/cpu/scheduler.cpp
+  src/device/cpu/stream.cpp
+  src/device/registry.cpp
+  src/rma/delivery.cpp
+  src/rma/failure.cpp
+  src/rma/run.cpp
+  src/rma/watch.cpp
+  src/rma/world.cpp
+  src/rma/world_state.cpp
+  src/trace/log.cpp
+  src/trace/timeline.cpp
+  src/trace/wait_report.cpp
+  src/world/heap.cpp
+  src/world/layout.cpp
+  src/world/offsets.cpp
+  src/world/split.cpp)
+add_library(meshpost::meshpost ALIAS meshpost)
+
+if(MESHPOST_CUDA)
+  target_sources(meshpost PRIVATE
+    src/device/cuda/address_space.cpp
+    src/device/cuda/check.cpp
+    src/device/cuda/clock.cpp
+    src/device/cuda/device.cpp
+    src/device/cuda/gang.cpp
+    src/device/cuda/stream.cpp)
+  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
+  target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
+else()
+  target_sources(meshpost PRIVATE src/device/no_cuda.cpp)
+endif()
+
+target_compile_features(meshpost PUBLIC cxx_std_20)
+target_include_directories(meshpost
+  PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+         $<INSTALL_INTERFACE:include>
+  PRIVATE src)
+target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_BOOST_INCLUDE})
+target_link_libraries(meshpost
+  PUBLIC Threads::Threads
+  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT}
+          $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -1,0 +1,20 @@
+# Part of the installed package too: a kernel's source is the same for users and for us.
+
+# Compiles sources that hold kernels for every kind of device that the library has: nvcc where it has CUDA.
+function(meshpost_kernel_sources target)
+  if(MESHPOST_CUDA)
+    foreach(source IN LISTS ARGN)
+      set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
+    endforeach()
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-Wno-deprecated-gpu-targets>")
+  endif()
+endfunction()
+
+# meshpost_add_executable(name sources...): a program whose sources hold kernels.
+function(meshpost_add_executable name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE meshpost::meshpost)
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  meshpost_kernel_sources(${name} ${ARGN})
+endfunction()

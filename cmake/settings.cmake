@@ -1,0 +1,35 @@
+# Compilers, warnings, sanitizers: what the whole build shares.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(MESHPOST_DEPS)
+  list(PREPEND CMAKE_PREFIX_PATH ${MESHPOST_DEPS})
+  include_directories(SYSTEM ${MESHPOST_DEPS}/include)
+endif()
+
+if(MESHPOST_CUDA)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    # The GPUs of this host; without one, Hopper: what the figures were measured on.
+    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+    if(no_gpu)
+      set(CMAKE_CUDA_ARCHITECTURES 90)
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES native)
+    endif()
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit 12.5 REQUIRED)
+endif()
+
+set(meshpost_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+add_library(meshpost_build INTERFACE)  # flags of our own sources; users choose theirs
+target_compile_options(meshpost_build INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${meshpost_warnings}>")
+
+if(MESHPOST_SANITIZE)
+  add_compile_options(-fsanitize=${MESHPOST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MESHPOST_SANITIZE})
+endif()

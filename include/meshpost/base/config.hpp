@@ -1,0 +1,41 @@
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshpost {
+
+/// One variable of the environment that the library reads.
+struct Variable {
+  std::string_view name;
+  std::string_view meaning;
+  std::string_view fallback;
+};
+
+/// Every variable that the library reads, for help texts and docs.
+std::vector<Variable> const& variables();
+
+/// What the environment asks for, checked. Thread-safe.
+struct Config {
+  std::string devices;                    ///< MESHPOST_DEVICES: "" means all GPUs, or CPU devices
+  unsigned ranks = 0;                     ///< MESHPOST_RANKS: ranks of a device, 0: its default
+  unsigned workers = 0;                   ///< MESHPOST_WORKERS: CPU worker threads, 0: one a core
+  std::chrono::milliseconds deadline{};   ///< MESHPOST_DEADLINE: seconds without progress, 0: off
+  bool check_delivery = false;            ///< MESHPOST_CHECK=delivery
+  std::string trace;                      ///< MESHPOST_TRACE: file for the timeline, "" for none
+  unsigned trace_events = 0;              ///< MESHPOST_TRACE_EVENTS: events kept for each rank
+
+  /// Reads the environment.
+  /// \throws Error(Kind::bad_environment) naming the variable, its value and what it may be.
+  static Config from_environment();
+};
+
+/// A whole number in `text`, or nothing.
+std::optional<unsigned long> parse_number(std::string_view text);
+
+/// Whether a debugger is attached to this process, in which case deadlines are off.
+bool debugger_attached();
+
+}  // namespace meshpost

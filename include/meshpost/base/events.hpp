@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+#include <string_view>
+
+namespace meshpost {
+
+/// Where the library says what is neither a result nor an error. Replace it to send that elsewhere.
+///
+/// Called by: any thread of the library, also several at once; must not call back into a World.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  /// Something the user should know and can mend: a slow path, notifications nobody consumed.
+  virtual void warning(std::string_view text) = 0;
+  /// A line that a rank logged, while its kernel runs. `rank` counts in the world.
+  virtual void log(unsigned rank, std::string_view text) = 0;
+};
+
+/// Warnings to standard error, logs to standard output, a line each.
+std::shared_ptr<EventSink> console();
+
+/// The sink in use. Thread-safe.
+std::shared_ptr<EventSink> event_sink();
+
+/// Puts `sink` in the place of the one in use and returns that; null means the console. Thread-safe.
+std::shared_ptr<EventSink> set_event_sink(std::shared_ptr<EventSink> sink);
+
+}  // namespace meshpost

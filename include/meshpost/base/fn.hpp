@@ -1,0 +1,25 @@
+#pragma once
+// What every header that a kernel includes builds on. Compiles under g++, nvcc and NVRTC: no header of the
+// standard library that needs a host.
+
+#if defined(__CUDACC__)
+#define MESHPOST_FN __host__ __device__
+#else
+#define MESHPOST_FN
+#endif
+
+namespace meshpost {
+
+using u8 = unsigned char;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i32 = int;
+using i64 = long long;
+
+static_assert(sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8);
+
+/// Version of everything that host and kernel share in memory. A kernel compiled against another one is
+/// refused at launch.
+inline constexpr u32 abi_version = 1;
+
+}  // namespace meshpost

@@ -1,0 +1,27 @@
+#pragma once
+#include "meshpost/base/fn.hpp"
+
+namespace meshpost::hooks {
+
+/// The steps of the protocols at which a test can step in, on CPU devices. A name says what comes next.
+enum class Step : u32 {
+  put_copy,         ///< before the bytes of a put are copied
+  notify_raise,     ///< after the bytes, before the counter is raised
+  wait_begin,       ///< before a rank looks at its counter
+  wait_consume,     ///< the count is there, before it is consumed
+  barrier_arrive,   ///< before a rank arrives at a barrier
+  barrier_release,  ///< the last rank of a device, before it tells the other devices
+  rank_start,       ///< before the kernel's first line
+  rank_end,         ///< after its last
+  count
+};
+
+/// What the rank that reached a step does.
+enum class Action : u32 {
+  proceed,  ///< as if there were no hook
+  delay,    ///< lets every other rank of its worker run first, then asks again
+  drop,     ///< leaves the step out: bytes or a notification are lost
+  fail      ///< ends the rank as if it had called fail()
+};
+
+}  // namespace meshpost::hooks

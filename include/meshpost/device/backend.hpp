@@ -1,0 +1,97 @@
+#pragma once
+#include <chrono>
+#include <optional>
+
+#include "meshpost/base/error.hpp"
+#include "meshpost/device/block.hpp"
+#include "meshpost/device/device.hpp"
+
+// What a kind of device provides to the parts above. To add a kind, implement these and register it.
+
+namespace meshpost {
+
+/// A kernel on a CPU: called once for each thread of each rank, on that thread's fiber.
+using CpuEntry = void (*)(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch);
+
+/// A kernel as compiled: one entry for each machine that its translation unit was compiled for.
+struct KernelImage {
+  u32 abi = 0;               ///< abi_version of the translation unit
+  std::string name;
+  CpuEntry cpu = nullptr;
+  void const* cuda = nullptr;  ///< __global__ function of (kernel, state); null without nvcc
+};
+
+/// One device's part of a launch. Everything pointed to outlives the gang.
+struct Grid {
+  std::shared_ptr<Device> device;
+  u32 ranks = 0;
+  u32 first_rank = 0;            ///< world rank of the first
+  void const* state = nullptr;   ///< passed to the kernel by value on GPUs, by address on CPUs
+  RankReport* reports = nullptr; ///< one a rank
+  Control* control = nullptr;
+};
+
+/// A launch: all ranks of all grids are resident at once.
+struct GangSpec {
+  KernelImage image;
+  void const* kernel = nullptr;
+  Dim3 threads{0, 1, 1};   ///< of each rank; x = 0: the device's default
+  Bytes scratch{};         ///< shared memory of each rank
+  u32 workers = 0;         ///< CPU worker threads; 0: one a core
+  bool thread_a_rank = false;  ///< CPU: a worker thread for each rank, for kernels with thread_local state
+  std::vector<Grid> grids;
+};
+
+/// Ranks that run. Destroyed only after finished().
+class Gang {
+ public:
+  virtual ~Gang() = default;
+  /// Returns after `patience` or when the gang may have finished, deadlocked or failed, if that is earlier.
+  virtual void doze(std::chrono::microseconds patience) = 0;
+  virtual bool finished() = 0;
+  /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it to the
+  /// host's question (Control::epoch).
+  virtual bool deadlocked() { return false; }
+  /// A failure of the device itself, such as an illegal address.
+  virtual std::optional<Error> failure() { return std::nullopt; }
+};
+
+/// One range of addresses that all devices of a node see alike: device d's memory begins at
+/// base() + d * stride(). Grows by mapping more, never moves.
+class AddressSpace {
+ public:
+  virtual ~AddressSpace() = default;
+  virtual char* base() const = 0;
+  virtual Bytes stride() const = 0;
+  virtual Bytes granularity() const = 0;
+  /// Maps zeroed memory at [offset, offset + size) of every device. \throws Error(out_of_memory)
+  virtual void extend(Bytes offset, Bytes size) = 0;
+};
+
+/// A kind of device. Thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view kind() const = 0;
+  virtual u32 count() = 0;               ///< devices there are; ~0u for any number
+  virtual std::string why_none() { return "there are none"; }
+  virtual std::shared_ptr<Device> open(u32 index) = 0;
+  virtual std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) = 0;
+  /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits behind it
+  virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
+  /// Makes plain pointers of each device usable by the others; done once. \throws Error(bad_environment)
+  virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;
+  /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
+  virtual i64 clock_offset(Device& /*device*/) { return 0; }
+};
+
+/// Adds a kind. \throws Error(bad_argument) if its name is taken.
+void register_backend(std::unique_ptr<Backend> backend);
+
+/// The kind of that name. \throws Error(bad_argument) naming those there are
+Backend& backend(std::string_view kind);
+
+/// True on a thread that runs a rank of a CPU device: host calls are not allowed there.
+bool inside_kernel();
+
+}  // namespace meshpost

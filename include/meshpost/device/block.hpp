@@ -1,0 +1,71 @@
+#pragma once
+#include "meshpost/base/step.hpp"
+#include "meshpost/base/types.hpp"
+#include "meshpost/device/report.hpp"
+
+namespace meshpost {
+
+/// How far the stores before a raised counter must have got.
+enum class Order : u32 {
+  none,    ///< nothing has to be seen with it
+  device,  ///< everything this rank stored, for ranks of the same device
+  system   ///< everything this rank stored, for every device and the host
+};
+
+/// A rank as its machine sees it: threads that can meet, wait together and leave together. A CUDA thread
+/// block, or fibers of one worker thread. `device/cpu/block.hpp` and `device/cuda/block.hpp` define the
+/// functions; nvcc compiles a kernel once with each.
+///
+/// Unless said otherwise all threads of the rank call each function, with equal arguments.
+class Block {
+ public:
+  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control)
+      : fiber_(fiber), report_(report), control_(control) {}
+
+  /// This thread's number in the rank, x fastest. Any thread may call it alone.
+  MESHPOST_FN u32 thread() const;
+  MESHPOST_FN u32 threads() const;
+  MESHPOST_FN Dim3 thread_index() const;
+  MESHPOST_FN Dim3 thread_extent() const;
+
+  /// Returns when all threads of the rank have called it; what they stored before is seen by all after it.
+  MESHPOST_FN void sync() const;
+  /// sync(), and whether any thread said yes.
+  MESHPOST_FN bool any(bool yes) const;
+
+  /// Returns once `condition` holds, and the rank then sees what was stored before the word was written.
+  /// Leaves, if the run was poisoned. `note` is what the report says meanwhile.
+  MESHPOST_FN void await(Condition const& condition, Note const& note);
+  /// Once for each operation: shows that the rank gets on (unless it only asks again and again), and now and
+  /// then looks whether the run was poisoned.
+  MESHPOST_FN void tick(bool progress = true);
+  /// The kernel's last act: tells the host that this rank has ended.
+  MESHPOST_FN void finish();
+  /// Lets others run who share the processor with this rank; nothing on a GPU.
+  MESHPOST_FN void yield();
+  /// Ends this rank; reports `fault` unless the report has one.
+  MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
+  /// Whether the protocol goes on with `step`: tests may delay it, drop it, or end the rank here.
+  MESHPOST_FN bool step(hooks::Step step);
+
+  MESHPOST_FN RankReport& report() const { return *report_; }
+  MESHPOST_FN void* fiber() const { return fiber_; }
+
+ private:
+  MESHPOST_FN void leave();
+
+  void* fiber_;            // the CPU scheduler's fiber; null on a GPU
+  RankReport* report_;
+  Control const* control_;
+  u32 ticks_ = 0;          // these two are equal in all threads
+  u32 progress_ = 0;
+  u32 beat_ = 0;           // clock at the last sign of life
+};
+
+}  // namespace meshpost
+
+#if defined(__CUDA_ARCH__)
+#include "meshpost/device/cuda/block.hpp"
+#else
+#include "meshpost/device/cpu/block.hpp"
+#endif

@@ -1,0 +1,112 @@
+#pragma once
+// Ranks on CPU devices: threads are fibers of one worker thread (src/device/cpu/scheduler.cpp).
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "meshpost/base/hooks.hpp"
+#include "meshpost/device/block.hpp"
+
+namespace meshpost {
+namespace cpu {
+
+/// What a kernel needs to know of its fiber without a call into the library.
+struct FiberView {
+  u32 thread = 0;
+  u32 threads = 1;
+  Dim3 index{0, 0, 0};
+  Dim3 extent{};
+  u32 world_rank = 0;
+};
+
+/// The fiber that runs on this thread, null outside of kernels.
+FiberView* current_fiber();
+
+// Defined by the scheduler; `fiber` is a FiberView*.
+void fiber_sync(void* fiber);
+bool fiber_any(void* fiber, bool yes);
+void fiber_await(void* fiber, Condition const& condition, Note const& note);
+void fiber_yield(void* fiber);
+[[noreturn]] void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                             char const* text);
+bool fiber_step(void* fiber, hooks::Step step);
+
+inline FiberView const& view(void* fiber) { return *static_cast<FiberView*>(fiber); }
+
+}  // namespace cpu
+
+MESHPOST_FN inline u32 Block::thread() const { return cpu::view(fiber_).thread; }
+MESHPOST_FN inline u32 Block::threads() const { return cpu::view(fiber_).threads; }
+MESHPOST_FN inline Dim3 Block::thread_index() const { return cpu::view(fiber_).index; }
+MESHPOST_FN inline Dim3 Block::thread_extent() const { return cpu::view(fiber_).extent; }
+
+MESHPOST_FN inline void Block::sync() const {
+  if (threads() > 1) cpu::fiber_sync(fiber_);
+}
+MESHPOST_FN inline bool Block::any(bool yes) const {
+  return threads() > 1 ? cpu::fiber_any(fiber_, yes) : yes;
+}
+MESHPOST_FN inline void Block::await(Condition const& condition, Note const& note) {
+  if (thread() == 0) cpu::fiber_await(fiber_, condition, note);
+  sync();
+}
+MESHPOST_FN inline void Block::tick(bool progress) {
+  progress_ += progress;
+  if (thread() == 0) std::atomic_ref(report_->progress).store(progress_, std::memory_order_relaxed);
+  if (++ticks_ % 1024 == 0) cpu::fiber_yield(fiber_);  // a kernel that never waits must not starve others
+}
+MESHPOST_FN inline void Block::finish() {}  // the scheduler sees it
+MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
+MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                                    char const* text) {
+  cpu::fiber_fail(fiber_, operation, fault, a, b, c, text);
+}
+MESHPOST_FN inline bool Block::step(hooks::Step step) {
+  return !hooks::installed.load(std::memory_order_relaxed) || cpu::fiber_step(fiber_, step);
+}
+
+// The memory operations of the protocols. All words are touched by atomics only, as long as a kernel runs.
+namespace memory {
+
+MESHPOST_FN inline u32 load_acquire(u32 const* word) {
+  return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_acquire);
+}
+/// Bits of a word of `bytes` (4 or 8).
+MESHPOST_FN inline u64 load_bits_acquire(void const* word, u32 bytes) {
+  if (bytes == 4) return load_acquire(static_cast<u32 const*>(word));
+  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word))).load(std::memory_order_acquire);
+}
+/// Adds to a counter. A CPU's release costs nothing beyond the atomic itself, so `order` makes no difference.
+MESHPOST_FN inline void add(u32* word, u32 value, Order /*order*/) {
+  std::atomic_ref(*word).fetch_add(value, std::memory_order_release);
+}
+/// Adds and returns the old value; acquires and releases among the ranks of a device.
+MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
+  return std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
+}
+MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
+  std::atomic_ref(*word).store(value, std::memory_order_relaxed);
+}
+/// Stores an aligned word of 1, 2, 4 or 8 bytes whole, after what `order` says.
+template <class T>
+MESHPOST_FN inline void store(T* word, T value, Order /*order*/) {
+  __atomic_store(word, &value, __ATOMIC_RELEASE);
+}
+MESHPOST_FN inline void fence(Order /*order*/) {}  // every notification releases
+
+/// This thread's share of a copy of `bytes`.
+MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 thread, u32 threads) {
+  u64 const share = (bytes + threads - 1) / threads;
+  u64 const from = share * thread < bytes ? share * thread : bytes;
+  u64 const size = share < bytes - from ? share : bytes - from;
+  if (size != 0)
+    std::memmove(static_cast<char*>(target) + from, static_cast<char const*>(source) + from, size);
+}
+/// Nanoseconds on this device's clock.
+MESHPOST_FN inline u64 clock_ns() {
+  auto const now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<u64>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+}  // namespace memory
+}  // namespace meshpost

@@ -1,0 +1,249 @@
+#pragma once
+// Ranks on GPUs: a thread block of a cooperative launch.
+#include "meshpost/device/block.hpp"
+
+namespace meshpost {
+
+// The memory operations of the protocols (PTX memory model, names as in the ISA).
+namespace memory {
+
+MESHPOST_FN inline u32 load_acquire(u32 const* word) {
+  u32 value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+MESHPOST_FN inline u64 load_bits_acquire(void const* word, u32 bytes) {
+  if (bytes == 4) return load_acquire(static_cast<u32 const*>(word));
+  u64 value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+MESHPOST_FN inline void fence(Order order) {
+  if (order == Order::system) asm volatile("fence.acq_rel.sys;" ::: "memory");
+  else if (order == Order::device) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+/// All adds to one word have system scope, whoever does them: adds of different scopes would race.
+MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
+  fence(order);
+  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
+  u32 old;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old) : "l"(word), "r"(value) : "memory");
+  return old;
+}
+MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+template <class T>
+MESHPOST_FN inline void store(T* word, T value, Order order) {
+  fence(order);
+  if constexpr (sizeof(T) == 8)
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(__builtin_bit_cast(u64, value)) : "memory");
+  else if constexpr (sizeof(T) == 4)
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(__builtin_bit_cast(u32, value)) : "memory");
+  else if constexpr (sizeof(T) == 2)
+    asm volatile("st.relaxed.sys.global.u16 [%0], %1;" ::"l"(word), "h"(__builtin_bit_cast(unsigned short, value)) : "memory");
+  else
+    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "r"(u32{__builtin_bit_cast(u8, value)}) : "memory");
+}
+/// Nanoseconds on this device's clock.
+MESHPOST_FN inline u64 clock_ns() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+/// Units of V at `target`, eight independent loads in flight a thread: what one block can move over NVLink.
+template <class V>
+MESHPOST_FN inline void copy_units(void* target, void const* source, u64 units, u32 thread, u32 threads) {
+  auto* const to = static_cast<V*>(target);
+  auto const* const from = static_cast<V const*>(source);
+  u64 i = thread;
+  for (; i + 7ull * threads < units; i += 8ull * threads) {
+    V unit[8];
+#pragma unroll
+    for (u32 k = 0; k < 8; ++k) unit[k] = from[i + static_cast<u64>(k) * threads];
+#pragma unroll
+    for (u32 k = 0; k < 8; ++k) to[i + static_cast<u64>(k) * threads] = unit[k];
+  }
+  for (; i < units; i += threads) to[i] = from[i];
+}
+
+/// Any size and alignment; out of line, so that a kernel with many puts stays small.
+MESHPOST_FN __noinline__ inline void copy_any(void* target, void const* source, u64 bytes, u32 thread,
+                                             u32 threads) {
+  auto* to = static_cast<u8*>(target);
+  auto const* from = static_cast<u8 const*>(source);
+  u64 const offsets = reinterpret_cast<u64>(to) ^ reinterpret_cast<u64>(from);
+  if ((offsets & 15) == 0) {
+    u64 const to_boundary = (16 - (reinterpret_cast<u64>(to) & 15)) & 15;
+    u64 const head = to_boundary < bytes ? to_boundary : bytes;
+    if (thread < head) to[thread] = from[thread];
+    to += head, from += head, bytes -= head;
+    copy_units<uint4>(to, from, bytes / 16, thread, threads);
+    u64 const tail = bytes & 15;
+    if (thread < tail) to[bytes - tail + thread] = from[bytes - tail + thread];
+    if (threads < 16)  // too few threads for one byte each
+      for (u32 i = thread + threads; i < 16; i += threads) {
+        if (i < head) to[i - head] = from[i - head];
+        if (i < tail) to[bytes - tail + i] = from[bytes - tail + i];
+      }
+    return;
+  }
+  u64 const low = reinterpret_cast<u64>(to) | reinterpret_cast<u64>(from) | bytes;
+  if ((low & 7) == 0) copy_units<u64>(to, from, bytes / 8, thread, threads);
+  else if ((low & 3) == 0) copy_units<u32>(to, from, bytes / 4, thread, threads);
+  else copy_units<u8>(to, from, bytes, thread, threads);
+}
+
+/// This thread's share of a copy of `bytes`.
+MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 thread, u32 threads) {
+  u64 const low = reinterpret_cast<u64>(target) | reinterpret_cast<u64>(source) | bytes;
+  if ((low & 3) == 0 && bytes <= 4ull * threads) {  // small puts: one load and one store, nothing to decide
+    if (thread < bytes / 4) static_cast<u32*>(target)[thread] = static_cast<u32 const*>(source)[thread];
+  } else {
+    copy_any(target, source, bytes, thread, threads);
+  }
+}
+
+}  // namespace memory
+
+MESHPOST_FN inline Dim3 Block::thread_index() const { return {threadIdx.x, threadIdx.y, threadIdx.z}; }
+MESHPOST_FN inline Dim3 Block::thread_extent() const { return {blockDim.x, blockDim.y, blockDim.z}; }
+MESHPOST_FN inline u32 Block::thread() const {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+MESHPOST_FN inline u32 Block::threads() const { return blockDim.x * blockDim.y * blockDim.z; }
+MESHPOST_FN inline void Block::sync() const { __syncthreads(); }
+MESHPOST_FN inline bool Block::any(bool yes) const { return __syncthreads_or(yes) != 0; }
+MESHPOST_FN inline void Block::yield() {}
+MESHPOST_FN inline bool Block::step(hooks::Step /*step*/) { return true; }
+
+/// Every thread of the block is here or has left: the kernel ends for all of them.
+MESHPOST_FN inline void Block::leave() { asm volatile("exit;"); }
+
+namespace cuda {
+
+/// How many polls go by between two looks at the host's word: about a millisecond.
+inline constexpr u32 polls_a_look = 1024;
+
+/// Poison and question of the host, over PCIe.
+MESHPOST_FN inline Control look(Control const* control) {
+  u64 bits;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(bits) : "l"(control) : "memory");
+  return {static_cast<u32>(bits), static_cast<u32>(bits >> 32)};
+}
+
+/// The slow half of a wait, by one thread, once a millisecond. Publishes what the rank waits for, answers
+/// the host's question, and says whether the rank has to leave.
+///
+/// Why the host may believe it: the fence before the publication orders every notification this rank sent
+/// before "I wait"; the fence in withdraw() orders "I wait no more" before anything the rank does next. So
+/// while the host sees a publication, the rank has done nothing since; and an answer to question e is a
+/// value of the word read after e was asked. If all ranks answer the same question and no condition holds,
+/// no rank can be the first to go on.
+MESHPOST_FN __noinline__ inline bool look_while_waiting(RankReport* report, Control const* control,
+                                                       Condition const& condition, Note const& note,
+                                                       bool* published) {
+  auto* const out = const_cast<RankReport volatile*>(report);
+  if (!*published) {
+    __threadfence_system();
+    out->condition.word = condition.word;
+    out->condition.value = condition.value;
+    out->condition.type = condition.type;
+    out->condition.compare = condition.compare;
+    out->note.operation = note.operation;
+    out->note.window = note.window;
+    out->note.tag = note.tag;
+    out->note.count = note.count;
+    out->note.expected = note.expected;
+    out->sequence = out->sequence + 1;
+    __threadfence_system();
+    out->state = static_cast<u32>(RankState::waiting);
+    *published = true;
+  }
+  Control const word = look(control);
+  if (word.poison) return true;
+  if (word.epoch != out->epoch) {
+    u64 const bits = memory::load_bits_acquire(condition.word, width(condition.type));
+    if (holds(condition, bits)) return false;  // the caller's next poll will see it too
+    out->observed = bits;
+    __threadfence_system();
+    out->epoch = word.epoch;
+  }
+  return false;
+}
+
+MESHPOST_FN inline void withdraw(RankReport* report) {
+  const_cast<RankReport volatile*>(report)->state = static_cast<u32>(RankState::running);
+  __threadfence_system();
+}
+
+}  // namespace cuda
+
+MESHPOST_FN inline void Block::await(Condition const& condition, Note const& note) {
+  bool poisoned = false;
+  if (thread() == 0) {
+    bool published = false;
+    u32 const bytes = width(condition.type);
+    for (u32 polls = 1;; ++polls) {
+      // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a microsecond.
+      if (holds(condition, memory::load_bits_acquire(condition.word, bytes))) break;
+      if (polls % cuda::polls_a_look == 0) {
+        poisoned = cuda::look_while_waiting(report_, control_, condition, note, &published);
+        if (poisoned) break;
+      }
+    }
+    // A poisoned rank keeps its publication: the host's report reads it.
+    if (published && !poisoned) cuda::withdraw(report_);
+  }
+  if (any(poisoned)) leave();  // also hands what thread 0 acquired to the other threads
+}
+
+MESHPOST_FN inline void Block::tick(bool progress) {
+  progress_ += progress;
+  if (thread() == 0) {
+    u32 now;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+    if (now - beat_ > 1u << 28) {  // a tenth of a second
+      beat_ = now;
+      const_cast<RankReport volatile*>(report_)->progress = progress_;
+    }
+  }
+  if (++ticks_ % 1024 == 0) {
+    bool const poisoned = thread() == 0 && cuda::look(control_).poison != 0;
+    if (thread() == 0) const_cast<RankReport volatile*>(report_)->progress = progress_;
+    if (any(poisoned)) leave();
+  }
+}
+
+MESHPOST_FN inline void Block::finish() {
+  sync();
+  if (thread() == 0) {
+    __threadfence_system();  // what this rank did is seen before it counts as ended
+    const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::ended);
+  }
+}
+
+MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                                    char const* text) {
+  sync();
+  if (thread() == 0) {
+    auto* const out = report_;
+    out->note.operation = operation;
+    out->fault = fault;
+    out->details[0] = a;
+    out->details[1] = b;
+    out->details[2] = c;
+    copy_text(out->text, sizeof out->text, text);
+    __threadfence_system();
+    const_cast<RankReport volatile*>(out)->state = static_cast<u32>(RankState::failed);
+    __threadfence_system();
+  }
+  sync();
+  leave();
+}
+
+}  // namespace meshpost

@@ -1,0 +1,111 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "meshpost/base/types.hpp"
+
+// Devices, from the host's side. A kind of device is a Backend: cpu and cuda are built in, others register.
+
+namespace meshpost {
+
+/// Where bytes are allocated.
+enum class MemoryKind {
+  device,   ///< the device's own memory
+  pinned,   ///< host memory that the device reads and writes in place
+  pageable  ///< ordinary host memory
+};
+
+/// Memory that frees itself. Movable. Not to be destroyed while a kernel that uses it runs.
+class Allocation {
+ public:
+  Allocation() = default;
+  Allocation(void* data, Bytes size, std::function<void(void*)> release)
+      : memory_(data, std::move(release)), size_(size) {}
+  void* data() const { return memory_.get(); }
+  Bytes size() const { return size_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data());
+  }
+
+ private:
+  std::unique_ptr<void, std::function<void(void*)>> memory_{nullptr, [](void*) {}};
+  Bytes size_{};
+};
+
+/// A point in a stream's order. Thread-safe.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool done() = 0;
+  virtual void wait() = 0;
+};
+
+/// Work in order on one device. Calls return at once but for synchronize(). One thread at a time.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// Copies `size` bytes between any two places that this device reaches. \throws Error(device_failed)
+  virtual void copy(void* target, void const* source, Bytes size) = 0;
+  /// Sets `size` bytes to `value`.
+  virtual void fill(void* target, u8 value, Bytes size) = 0;
+  /// Calls `work` on a thread of the library, which must not call into this device.
+  virtual void call(std::function<void()> work) = 0;
+  virtual std::shared_ptr<Event> record() = 0;
+  /// Later work of this stream starts after `event`, which may be another device's or kind's.
+  virtual void wait(std::shared_ptr<Event> event) = 0;
+  /// Returns when all work so far is done. \throws Error(device_failed)
+  virtual void synchronize() = 0;
+  /// The cudaStream_t, null on CPU devices.
+  virtual void* native() = 0;
+};
+
+/// What a device is, for tables and for choosing the number of ranks.
+struct DeviceInfo {
+  std::string model;
+  Bytes memory{};
+  u32 processors = 0;     ///< multiprocessors, or cores
+  u32 default_ranks = 0;
+  u32 default_threads = 0;  ///< threads of a rank if the program does not say
+  u32 max_threads = 0;      ///< largest number of threads of a rank
+};
+
+/// Where a pointer points.
+struct PointerInfo {
+  MemoryKind kind = MemoryKind::pageable;
+  bool usable = false;      ///< a kernel on the device that was asked may dereference it
+  u64 extent = ~u64{0};     ///< bytes from the pointer to the end of its allocation, if known
+};
+
+/// Something with a memory of its own that runs kernels. Thread-safe.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view kind() const = 0;  ///< "cpu", "cuda"
+  virtual u32 index() const = 0;
+  std::string name() const { return std::string(kind()) + ":" + std::to_string(index()); }
+  virtual DeviceInfo const& info() const = 0;
+  /// \throws Error(out_of_memory) naming the device, the size and what is free
+  virtual Allocation allocate(Bytes size, MemoryKind kind) = 0;
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  /// A stream around one of the user's own (cudaStream_t); CPU devices have none.
+  virtual std::unique_ptr<Stream> adopt_stream(void* native) = 0;
+  virtual PointerInfo locate(void const* pointer) = 0;
+  /// Copies between host memory and this device's, and returns when that is done.
+  virtual void transfer(void* target, void const* source, Bytes size) = 0;
+  /// Sets this device's memory, and returns when that is done.
+  virtual void fill(void* target, u8 value, Bytes size) = 0;
+};
+
+/// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those GPUs,
+/// "cuda" all of them, "" all GPUs or, without any, two CPU devices.
+/// \throws Error(bad_argument) naming what exists. Thread-safe.
+std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec);
+
+/// Throws Error(misuse) in a process forked after the library opened its first device.
+void refuse_after_fork(std::string_view operation);
+
+}  // namespace meshpost

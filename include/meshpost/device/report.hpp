@@ -1,0 +1,75 @@
+#pragma once
+#include "meshpost/device/condition.hpp"
+
+// What a rank tells the host about itself, and what the host tells all ranks of a device. Both lie in memory
+// that host and kernel can read and write at any time (pinned on GPUs), so neither needs a driver call.
+
+namespace meshpost {
+
+enum class RankState : u32 { absent, running, waiting, ended, failed };
+
+/// The operation that a rank is in, for reports and timelines.
+enum class Operation : u32 {
+  none, put, put_notify, notify, get, flush, publish, wait, test, put_value, wait_until, barrier,
+  broadcast, reduce, all_reduce, all_gather, scratch, log, mark, timer, fail, kernel, count
+};
+
+/// Why a rank ended itself.
+enum class Fault : u32 {
+  none,
+  failed,          ///< fail() was called; `text` says why
+  threw,           ///< an exception left the kernel (CPU); `text` is its what()
+  target,          ///< rank `details[0]` of a communicator of `details[1]`
+  tag,             ///< tag `details[0]` of `details[1]`
+  range,           ///< elements [details[0], +details[1]) of a part of details[2]
+  size,            ///< a source of details[0] elements for a target of details[1]
+  span,            ///< a subspan that leaves its span
+  foreign_window,  ///< a window of world details[0] in a run of world details[1]
+  unreachable,     ///< rank details[0] is not in the window's communicator as seen from here
+  alignment,       ///< address details[0] for a word of details[1] bytes
+  null_pointer,    ///< a null source or target of details[0] elements
+  scratch,         ///< scratch of details[0] bytes asked for, details[1] given at launch
+  timers,          ///< more than details[0] timer intervals, or a stop without a start
+  delivery,        ///< bytes used before they were delivered; `text` says which (CPU, checked mode)
+  hook             ///< a test's hook asked for it
+};
+
+/// What an operation concerns; the part of a report that a waiting rank publishes.
+struct Note {
+  Operation operation = Operation::none;
+  u32 window = 0;    ///< the window's number, or the communicator's for barriers
+  u32 tag = 0;
+  u32 count = 0;     ///< notifications wanted
+  u32 expected = no_rank;  ///< world rank that is expected to notify, if the kernel said so
+
+  static constexpr u32 no_rank = ~0u;
+};
+
+/// One rank's report. `state`, `sequence`, `epoch` and `progress` are polled by the host.
+struct alignas(128) RankReport {
+  u32 state;      ///< RankState
+  u32 sequence;   ///< grows by one each time a wait is published
+  u32 epoch;      ///< last question of the host that the waiting rank has answered
+  u32 progress;   ///< grows while the rank does things
+  u64 observed;   ///< the awaited word's bits at that answer
+  Condition condition;
+  Note note;
+  Fault fault;
+  u64 details[3];
+  char text[200];
+};
+
+/// The host's word to all ranks of a device: one 8-byte load fetches it.
+struct alignas(8) Control {
+  u32 poison;  ///< not 0: every rank leaves at its next look
+  u32 epoch;   ///< a question to waiting ranks: do you still wait?
+};
+
+/// Copies at most capacity - 1 characters and ends them with 0.
+MESHPOST_FN inline void copy_text(char* target, u32 capacity, char const* source) {
+  u32 i = 0;
+  for (; source && source[i] && i + 1 < capacity; ++i) target[i] = source[i];
+  target[i] = 0;
+}
+
+}  // namespace meshpost

@@ -1,0 +1,14 @@
+#pragma once
+// All of meshpost. Kernels that are compiled at run time get the half that they can use.
+
+#include "meshpost/rma/kernel.hpp"
+#include "meshpost/rma/rank.hpp"
+#include "meshpost/rma/window.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include "meshpost/base/error.hpp"
+#include "meshpost/base/events.hpp"
+#include "meshpost/device/device.hpp"
+#include "meshpost/rma/world.hpp"
+#include "meshpost/version.hpp"
+#endif

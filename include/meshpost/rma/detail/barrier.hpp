@@ -1,0 +1,65 @@
+#pragma once
+#include "meshpost/rma/rank.hpp"
+
+// A barrier in two steps: the ranks of a device count themselves; the last one tells every device of the
+// group, by one add to a word there; each rank polls that word on its own device.
+//
+// Order: fetch_add_device acquires and releases at device scope, so the last rank has seen what all others of
+// its device stored before the barrier; its system fence, cumulative, passes that on with the adds; the
+// acquiring poll takes it. The words count up through a whole run and wrap; the generation says which value
+// to wait for. The last rank sets `arrived` back before it releases anybody, so the next barrier starts at 0.
+
+namespace meshpost {
+
+MESHPOST_FN inline u32 Rank::generation(Communicator const& communicator) const {
+  switch (communicator.shape) {
+    case Communicator::Shape::world: return world_generation_;
+    case Communicator::Shape::device: return device_generation_;
+    case Communicator::Shape::split: break;
+  }
+  return reinterpret_cast<u32 const*>(on_device(state_->device, communicator.generations))[local_id_];
+}
+
+MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const& group, Operation operation) {
+  u32 const next = generation(communicator) + 1;
+  u64 const offset = communicator.barriers + group.number * sizeof(BarrierWords);
+  auto* const words = reinterpret_cast<BarrierWords*>(on_device(state_->device, offset));
+  block_.step(hooks::Step::barrier_arrive);
+  block_.sync();
+  if (thread() == 0) {
+    if (memory::fetch_add_device(&words->arrived, 1) + 1 == group.local_size) {
+      memory::store_relaxed(&words->arrived, 0);
+      block_.step(hooks::Step::barrier_release);
+      memory::fence(Order::system);
+      for (u32 i = 0; i < group.devices; ++i) {
+        u32 const device = place_of(communicator, group, i);
+        memory::add(&reinterpret_cast<BarrierWords*>(on_device(device, offset))->released, 1, Order::none);
+      }
+    }
+  }
+  block_.await({&words->released, next * group.devices, WordType::counter, Compare::greater_equal},
+               {operation, communicator.number, 0, next});
+  switch (communicator.shape) {
+    case Communicator::Shape::world: world_generation_ = next; break;
+    case Communicator::Shape::device: device_generation_ = next; break;
+    case Communicator::Shape::split:
+      if (thread() == 0)
+        reinterpret_cast<u32*>(on_device(state_->device, communicator.generations))[local_id_] = next;
+      block_.sync();
+      break;
+  }
+}
+
+MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
+  block_.tick();
+  if (communicator.world != state_->world)
+    fail(Operation::barrier, Fault::foreign_window, communicator.world, state_->world);
+  Group const group = group_of(communicator);
+  if (group.size == 0) fail(Operation::barrier, Fault::unreachable, communicator.number);
+  Traced const traced(*this, Operation::barrier);
+  meet(communicator, group, Operation::barrier);
+}
+
+MESHPOST_FN inline void Rank::barrier() { barrier(state_->tags.communicator); }
+
+}  // namespace meshpost

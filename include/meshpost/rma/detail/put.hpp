@@ -1,0 +1,153 @@
+#pragma once
+#include "meshpost/rma/delivery.hpp"
+#include "meshpost/rma/rank.hpp"
+
+// The direct protocol: copy, fence, raise the counter.
+//
+// Why the target sees the bytes once it has seen the count (PTX memory model; C++ on CPU devices):
+//  1. Each thread of the sender stores its share (move). block_.sync() orders the stores of all threads
+//     before what thread 0 does next.
+//  2. Thread 0 fences at a scope that includes both ranks (device if they share one, else system), then adds
+//     to the counter with a relaxed atomic: together a release pattern, cumulative over step 1.
+//  3. The target's thread 0 reads that value, or a later one of the same counter, with acquire at system
+//     scope (Block::await): it synchronises with the release. All adds to a counter are read-modify-writes,
+//     so a later value continues the release sequences of all earlier ones.
+//  4. Block::any() then orders the target's other threads after its thread 0.
+// The count that a rank consumes is taken off the same counter by its own relaxed add; it orders nothing and
+// need not.
+//
+// First in, first out per pair: a rank's puts and notifications to one target are all stores and adds of its
+// block, and each notification fences what came before it.
+//
+// A notification beyond the device with nothing stored there since the last system fence goes without one: it
+// orders no puts, for there are none, and plain stores take part only after publish().
+
+namespace meshpost {
+
+MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const* source, u64 bytes) {
+  block_.sync();  // what the other threads packed into the source is complete
+  if (bytes == 0 || target == source || !block_.step(hooks::Step::put_copy)) return;
+  if (delivery::checked(state_->ledger)) {
+    if (thread() == 0) delivery::put(state_->ledger, block_, id_, to.rank, target, source, bytes);
+    return;
+  }
+  memory::copy(target, source, bytes, thread(), threads());
+  unfenced_ |= !to.near;
+}
+
+MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag, u32 counter_pitch) {
+  block_.sync();
+  if (!block_.step(hooks::Step::notify_raise)) return;
+  if (thread() == 0) {
+    u32* const counter = to.counters + tag.value;
+    if (delivery::checked(state_->ledger)) delivery::notify(state_->ledger, block_, id_, to.rank, counter);
+    // Who raised it last: if nobody ever does again, the report can name that rank.
+    memory::store_relaxed(counter + counter_pitch / (2 * sizeof(u32)), id_ + 1);
+    memory::add(counter, 1, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+  }
+  if (!to.near) unfenced_ = false;
+}
+
+template <class T>
+MESHPOST_FN Rank::Location Rank::begin_put(Operation operation, RemoteSpan<T> const& target,
+                                           LocalSpan<T const> source) {
+  block_.tick();
+  check_source(operation, source);
+  Location const to = locate(operation, target.window(), target.rank());
+  if (source.size() > target.count()) fail(operation, Fault::size, source.size(), target.count());
+  check_range(operation, target.offset(), source.size(), to.count);
+  if (delivery::checked(state_->ledger) && thread() == 0)
+    delivery::use(state_->ledger, block_, operation, id_, source.data(), source.bytes());
+  return to;
+}
+
+template <class T>
+MESHPOST_FN void Rank::put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source) {
+  Location const to = begin_put(Operation::put, target, source);
+  Traced const traced(*this, Operation::put, to.rank, target.window().number, 0, source.bytes());
+  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
+}
+
+template <class T>
+MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source, Tag tag) {
+  Location const to = begin_put(Operation::put_notify, target, source);
+  check_tag(Operation::put_notify, target.window(), tag);
+  Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value, source.bytes());
+  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
+  raise(to, tag, target.window().counter_pitch);
+}
+
+template <class T, class U>
+MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
+                                  Window<U> const& counters, Tag tag) {
+  Location const to = begin_put(Operation::put_notify, target, source);
+  check_tag(Operation::put_notify, counters.info(), tag);
+  Traced const traced(*this, Operation::put_notify, to.rank, counters.info().number, tag.value, source.bytes());
+  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
+  WindowInfo const& info = counters.info();
+  if (info.world != state_->world) fail(Operation::put_notify, Fault::foreign_window, info.world, state_->world);
+  Location notified = to;
+  u32 const device = to.rank / state_->ranks_per_device;
+  notified.counters = reinterpret_cast<u32*>(
+      on_device(device, info.counters) + static_cast<u64>(to.rank - device * state_->ranks_per_device) * info.counter_pitch);
+  raise(notified, tag, info.counter_pitch);
+}
+
+template <class T>
+MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
+  block_.tick();
+  Location const to = locate(Operation::notify, window.info(), target);
+  check_tag(Operation::notify, window.info(), tag);
+  Traced const traced(*this, Operation::notify, to.rank, window.info().number, tag.value);
+  raise(to, tag, window.info().counter_pitch);
+}
+
+template <class T>
+MESHPOST_FN void Rank::get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source) {
+  block_.tick();
+  check_source(Operation::get, target);
+  Location const from = locate(Operation::get, source.window(), source.rank());
+  if (target.size() > source.count()) fail(Operation::get, Fault::size, target.size(), source.count());
+  check_range(Operation::get, source.offset(), target.size(), from.count);
+  Traced const traced(*this, Operation::get, from.rank, source.window().number, 0, target.bytes());
+  auto const* const data = reinterpret_cast<T const*>(from.data) + source.offset();
+  block_.sync();
+  if (delivery::checked(state_->ledger) && thread() == 0)
+    delivery::use(state_->ledger, block_, Operation::get, id_, data, target.bytes());
+  if (data != target.data()) memory::copy(target.data(), data, target.bytes(), thread(), threads());
+  block_.sync();
+}
+
+template <class T>
+MESHPOST_FN void Rank::flush(Window<T> const& window) {
+  block_.tick();
+  if (window.info().world != state_->world)
+    fail(Operation::flush, Fault::foreign_window, window.info().world, state_->world);
+  block_.sync();  // each thread copies its share itself: past this point all sources have been read
+}
+
+MESHPOST_FN inline void Rank::publish() {
+  block_.tick();
+  block_.sync();
+  if (thread() == 0) memory::fence(Order::system);
+  unfenced_ = false;
+}
+
+template <class T>
+MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> value) {
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+                "put_value stores a word of 1, 2, 4 or 8 bytes");
+  block_.tick();
+  Location const to = locate(Operation::put_value, target.window(), target.rank());
+  check_range(Operation::put_value, target.offset(), target.count() == 0 ? 0 : 1, to.count);
+  if (target.count() == 0) fail(Operation::put_value, Fault::size, 1, 0);
+  T* const word = reinterpret_cast<T*>(to.data) + target.offset();
+  if (reinterpret_cast<u64>(word) % sizeof(T) != 0)
+    fail(Operation::put_value, Fault::alignment, reinterpret_cast<u64>(word), sizeof(T));
+  Traced const traced(*this, Operation::put_value, to.rank, target.window().number, 0, sizeof(T));
+  block_.sync();
+  if (thread() == 0) memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+  if (!to.near) unfenced_ = true;  // the word itself is a store beyond the device
+}
+
+}  // namespace meshpost

@@ -1,0 +1,74 @@
+#pragma once
+#include "meshpost/rma/rank.hpp"
+
+// What a rank tells people, and the rest of what it can do alone.
+
+namespace meshpost {
+
+template <class Work>
+MESHPOST_FN void Rank::each(u64 count, Work&& work) const {
+  u32 const stride = threads();
+  if (stride == 1) {  // a plain loop, which compilers vectorise
+    for (u64 i = 0; i < count; ++i) work(i);
+  } else {
+    for (u64 i = thread(); i < count; i += stride) work(i);
+  }
+}
+
+template <class T>
+MESHPOST_FN LocalSpan<T> Rank::scratch() {
+  return {static_cast<T*>(scratch_), state_->scratch / sizeof(T)};
+}
+
+template <class T>
+MESHPOST_FN LocalSpan<T> Rank::scratch(u64 count) {
+  if (count > state_->scratch / sizeof(T)) fail(Operation::scratch, Fault::scratch, count * sizeof(T), state_->scratch);
+  return {static_cast<T*>(scratch_), count};
+}
+
+template <class... Arguments>
+MESHPOST_FN void Rank::log(char const* text, Arguments... arguments) {
+  static_assert(sizeof...(arguments) <= LogRecord::most_arguments, "log takes at most 8 arguments");
+  block_.tick();
+  if (thread() == 0) {
+    LogRing const& ring = state_->log;
+    u32 const mine = memory::fetch_add_device(ring.head, 1);
+    while (mine - memory::load_acquire(ring.tail) >= LogRing::capacity) block_.yield();  // the host always reads on
+    LogRecord& record = ring.records[mine % LogRing::capacity];
+    record.rank = id_;
+    for (u32 i = 0; i < LogRecord::most_arguments; ++i) record.types[i] = LogRecord::Type::none;
+    u32 i = 0;
+    (log::pack(record, i++, arguments), ...);
+    copy_text(record.text, sizeof record.text, text);
+    memory::store(&record.ready, mine + 1, Order::system);
+  }
+}
+
+MESHPOST_FN inline void Rank::mark(char const* name) {
+  if (!state_->trace.events || thread() != 0) return;
+  auto* const event = state_->trace.add(local_id_);
+  if (!event) return;
+  *event = {memory::clock_ns(), 0, Operation::mark, Note::no_rank, 0, 0, 0, {}};
+  event->end = event->begin;
+  copy_text(event->name, sizeof event->name, name);
+}
+
+MESHPOST_FN inline void Rank::start_timer() {
+  block_.tick();
+  if (intervals_ == TimerBuffer::capacity) fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
+  if (thread() == 0) state_->timers.interval(local_id_, intervals_)[0] = memory::clock_ns();
+  ++intervals_;
+}
+
+MESHPOST_FN inline void Rank::stop_timer() {
+  block_.tick();
+  if (intervals_ == 0) fail(Operation::timer, Fault::timers);
+  block_.sync();
+  if (thread() == 0) state_->timers.interval(local_id_, intervals_ - 1)[1] = memory::clock_ns();
+}
+
+MESHPOST_FN inline void Rank::fail(char const* reason) {
+  fail(Operation::fail, Fault::failed, 0, 0, 0, reason);
+}
+
+}  // namespace meshpost

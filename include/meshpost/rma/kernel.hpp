@@ -1,0 +1,71 @@
+#pragma once
+#include "meshpost/rma/rank.hpp"
+
+// From a kernel object to the entries that devices start.
+
+namespace meshpost::detail {
+
+template <class Kernel>
+void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch) {
+  Rank self(*static_cast<RunState const*>(state), block, local_rank, scratch);
+  (*static_cast<Kernel const*>(kernel))(self);
+  self.finish();
+}
+
+#if defined(__CUDACC__)
+
+template <class Kernel>
+__device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
+  extern __shared__ __align__(16) unsigned char meshpost_scratch[];
+  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control), blockIdx.x, meshpost_scratch);
+  kernel(self);
+  self.finish();
+}
+
+template <class Kernel>
+__global__ void gpu_entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
+  run_on_gpu(kernel, state);
+}
+
+/// For kernels that state `static constexpr int max_threads`: the compiler fits the registers to it.
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::max_threads)
+    bounded_gpu_entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
+  run_on_gpu(kernel, state);
+}
+
+#endif
+
+}  // namespace meshpost::detail
+
+#if !defined(__CUDACC_RTC__)
+#include <type_traits>
+#include <typeinfo>
+
+#include "meshpost/device/backend.hpp"
+
+namespace meshpost::detail {
+
+std::string readable_name(std::type_info const& type);
+
+/// The entries of `Kernel` that this translation unit was compiled for.
+template <class Kernel>
+KernelImage image_of() {
+  static_assert(std::is_trivially_copyable_v<Kernel>,
+                "a kernel is copied to every device: it may hold windows, numbers and pointers, nothing that owns memory");
+  static_assert(sizeof(Kernel) + sizeof(RunState) <= 4096 - 64, "a kernel object may have at most about 3000 bytes");
+  KernelImage image;
+  image.abi = abi_version;
+  image.name = readable_name(typeid(Kernel));
+  image.cpu = &run_on_cpu<Kernel>;
+#if defined(__CUDACC__)
+  if constexpr (requires { Kernel::max_threads; })
+    image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<Kernel>);
+  else
+    image.cuda = reinterpret_cast<void const*>(&gpu_entry<Kernel>);
+#endif
+  return image;
+}
+
+}  // namespace meshpost::detail
+#endif

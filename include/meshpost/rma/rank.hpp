@@ -1,0 +1,213 @@
+#pragma once
+#include "meshpost/base/span.hpp"
+#include "meshpost/rma/run_state.hpp"
+
+namespace meshpost {
+
+/// One rank of a run, as its kernel sees it: what sends, receives and waits.
+///
+/// Unless a function says otherwise, all threads of the rank call it with equal arguments, as they would
+/// call __syncthreads(). An operation with a bad argument ends the rank, and World::run says which, why and
+/// what would be right. See docs/architecture.md for delivery, order and release; in short:
+///  - the bytes of a put_notify may be used once the target has consumed its notification, or a later one
+///    from the same rank;
+///  - messages from one rank to one other arrive in the order in which they were sent;
+///  - a notification orders this rank's earlier puts to that target. Ranks of one device also see its plain
+///    stores; ranks of other devices that `get` them need publish() before the notification.
+class Rank {
+ public:
+  MESHPOST_FN Rank(RunState const& state, Block block, u32 local_rank, void* scratch)
+      : state_(&state),
+        block_(block),
+        scratch_(scratch),
+        local_id_(local_rank),
+        id_(state.device * state.ranks_per_device + local_rank) {}
+
+  // -- who am I: any thread may call these alone
+  MESHPOST_FN RankId id() const { return {id_}; }                      ///< number in the world
+  MESHPOST_FN u32 size() const { return state_->ranks; }               ///< ranks of the world
+  MESHPOST_FN RankId local_id() const { return {local_id_}; }          ///< number on this device
+  MESHPOST_FN u32 local_size() const { return state_->ranks_per_device; }
+  MESHPOST_FN u32 device() const { return state_->device; }            ///< number of this device in the world
+  MESHPOST_FN u32 device_count() const { return state_->devices; }
+  MESHPOST_FN u32 device_of(RankId rank) const { return rank / state_->ranks_per_device; }
+  MESHPOST_FN RankId id(Communicator const& communicator) const;       ///< number in my group
+  MESHPOST_FN u32 size(Communicator const& communicator) const;        ///< ranks of my group, 0: I am in none
+  MESHPOST_FN RankId world_rank(Communicator const& communicator, RankId rank) const;
+  MESHPOST_FN Communicator device_communicator() const { return state_->device_communicator; }
+
+  // -- threads of the rank
+  MESHPOST_FN u32 thread() const { return block_.thread(); }           ///< x fastest
+  MESHPOST_FN u32 threads() const { return block_.threads(); }
+  MESHPOST_FN Dim3 thread_index() const { return block_.thread_index(); }
+  MESHPOST_FN Dim3 thread_extent() const { return block_.thread_extent(); }
+  /// Meets all threads of the rank; what they stored before is seen by all after.
+  MESHPOST_FN void sync() const { block_.sync(); }
+  /// Calls work(i) for i from 0 to count - 1, shared by the threads of the rank. Does not synchronise.
+  template <class Work>
+  MESHPOST_FN void each(u64 count, Work&& work) const;
+  /// The rank's scratch memory (GPU: shared memory) of Launch::scratch bytes; not initialised.
+  template <class T>
+  MESHPOST_FN LocalSpan<T> scratch();
+  /// Its first `count` elements. Fails if there are fewer.
+  template <class T>
+  MESHPOST_FN LocalSpan<T> scratch(u64 count);
+
+  // -- moving data
+  /// Copies `source` to the beginning of `target`. The target learns of it by a later notification.
+  /// Reuse: `source` must not change before flush(). Errors: rank, offset or size out of range.
+  template <class T>
+  MESHPOST_FN void put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source);
+  /// put(), then raises the target's counter for `tag` in the window by one. Zero elements only notify; a
+  /// source that is the target copies nothing.
+  template <class T>
+  MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source, Tag tag);
+  /// The same, but raises a counter of another window; `counters` is over the same communicator.
+  template <class T, class U>
+  MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
+                              Window<U> const& counters, Tag tag);
+  /// Raises rank `target`'s counter for `tag` in `window` by one.
+  template <class T>
+  MESHPOST_FN void notify(Window<T> const& window, RankId target, Tag tag);
+  /// Copies the beginning of `source` to all of `target`; complete when it returns.
+  template <class T>
+  MESHPOST_FN void get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source);
+  /// Returns once the sources of this rank's puts to `window` may change.
+  template <class T>
+  MESHPOST_FN void flush(Window<T> const& window);
+  /// Makes this rank's plain stores visible to ranks of other devices that it notifies after this.
+  MESHPOST_FN void publish();
+
+  // -- knowing that it arrived
+  /// Returns once `count` notifications with `tag` have arrived in `window`, and consumes them. `expected`,
+  /// a rank of the world, is named in the report if they never come.
+  template <class T>
+  MESHPOST_FN void wait(Window<T> const& window, Tag tag, u32 count = 1, RankId expected = {Note::no_rank});
+  /// Consumes `count` notifications if that many have arrived and says whether it did.
+  template <class T>
+  MESHPOST_FN bool test(Window<T> const& window, Tag tag, u32 count = 1);
+  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`, after this rank's
+  /// earlier puts to that target.
+  template <class T>
+  MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
+  /// Returns once the first element of `word`, in a window of this rank, compares so with `value`.
+  /// T is an integer or floating type of 4 or 8 bytes.
+  template <class T>
+  MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value);
+
+  // -- all ranks of a group together; every rank of the group calls them in the same order
+  MESHPOST_FN void barrier();                                   ///< the world
+  MESHPOST_FN void barrier(Communicator const& communicator);   ///< my group
+  /// `data` of rank `root` of the group replaces everybody's. Equal sizes everywhere, here and below.
+  template <class T>
+  MESHPOST_FN void broadcast(Communicator const& communicator, LocalSpan<T> data, RankId root);
+  /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`. The result
+  /// does not depend on timing.
+  template <class T, class Combine>
+  MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine, RankId root);
+  /// The same at every rank; equal to the bit everywhere.
+  template <class T, class Combine>
+  MESHPOST_FN void all_reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine);
+  /// `mine` of rank r to target[r * mine.size() ...], at every rank.
+  template <class T>
+  MESHPOST_FN void all_gather(Communicator const& communicator, LocalSpan<T> target,
+                              LocalSpan<NonDeduced<T> const> mine);
+
+  // -- telling people
+  /// Prints a line while the kernel runs: {} stand for up to 8 numbers, as in fmt::format. One line a rank.
+  template <class... Arguments>
+  MESHPOST_FN void log(char const* text, Arguments... arguments);
+  /// A named point on the timeline, if one is recorded; up to 23 characters.
+  MESHPOST_FN void mark(char const* name);
+  /// Begins and ends an interval that RunResult::timings reports for each device, from the first rank's
+  /// begin to the last rank's end. All ranks of the device call them.
+  MESHPOST_FN void start_timer();
+  MESHPOST_FN void stop_timer();
+  /// Nanoseconds on this device's clock. Any thread may call it alone.
+  MESHPOST_FN u64 now() const { return memory::clock_ns(); }
+  /// Ends the whole run with an error that names this rank and `reason`.
+  MESHPOST_FN void fail(char const* reason);
+
+  MESHPOST_FN RunState const& state() const { return *state_; }
+  /// The kernel's end; the launch calls it.
+  MESHPOST_FN void finish() { block_.finish(); }
+
+ private:
+  template <class T>
+  friend class Window;
+  class Traced;
+
+  /// A rank's part of a window, as this rank reaches it.
+  struct Location {
+    char* data = nullptr;
+    u32* counters = nullptr;
+    u64 count = 0;   // elements
+    u32 rank = 0;    // in the world
+    bool near = false;  // on this device
+  };
+  MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
+  MESHPOST_FN Location own(WindowInfo const& window) const;
+  MESHPOST_FN u32 member(Operation operation, Communicator const& communicator, RankId rank);
+  MESHPOST_FN Group group_of(Communicator const& communicator) const;
+  MESHPOST_FN u32 member_of(Communicator const& communicator, Group const& group, u32 index) const;
+  MESHPOST_FN char* on_device(u32 device, u64 offset) const { return state_->heap + device * state_->stride + offset; }
+
+  MESHPOST_FN void check_tag(Operation operation, WindowInfo const& window, Tag tag);
+  template <class T>
+  MESHPOST_FN void check_source(Operation operation, LocalSpan<T> span);
+  MESHPOST_FN void check_range(Operation operation, u64 offset, u64 count, u64 limit);
+  template <class T>
+  MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target, LocalSpan<T const> source);
+  MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
+  MESHPOST_FN void raise(Location const& to, Tag tag, u32 counter_pitch);
+  MESHPOST_FN void consume(u32* counter, u32 count);
+  MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
+  MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
+  MESHPOST_FN u32 generation(Communicator const& communicator) const;
+  MESHPOST_FN char* slot(Communicator const& communicator, Group const& group, u32 device, u32 half,
+                         u32 index) const;
+  template <class T, class Combine>
+  MESHPOST_FN void combine(Operation operation, Communicator const& communicator, LocalSpan<T> data,
+                           Combine combine, RankId root, bool everywhere);
+  MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
+                        char const* text = nullptr) {
+    block_.fail(operation, fault, a, b, c, text);
+  }
+
+  RunState const* state_;
+  Block block_;
+  void* scratch_;
+  u32 local_id_, id_;
+  u32 intervals_ = 0;             // timer intervals begun
+  u32 world_generation_ = 0;      // barriers passed, world and device: kept here, for they are frequent
+  u32 device_generation_ = 0;
+  bool unfenced_ = false;         // this rank has stored beyond its device since its last system fence
+};
+
+/// Sum, product, smaller and larger, for reductions.
+struct Sum {
+  template <class T>
+  MESHPOST_FN T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  MESHPOST_FN T operator()(T a, T b) const { return a * b; }
+};
+struct Min {
+  template <class T>
+  MESHPOST_FN T operator()(T a, T b) const { return b < a ? b : a; }
+};
+struct Max {
+  template <class T>
+  MESHPOST_FN T operator()(T a, T b) const { return a < b ? b : a; }
+};
+
+}  // namespace meshpost
+
+#include "meshpost/rma/detail/traced.hpp"
+#include "meshpost/rma/detail/locate.hpp"
+#include "meshpost/rma/detail/put.hpp"
+#include "meshpost/rma/detail/wait.hpp"
+#include "meshpost/rma/detail/barrier.hpp"
+#include "meshpost/rma/detail/collectives.hpp"
+#include "meshpost/rma/detail/telling.hpp"

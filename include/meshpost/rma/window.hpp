@@ -1,0 +1,93 @@
+#pragma once
+#include "meshpost/base/span.hpp"
+#include "meshpost/world/communicator.hpp"
+
+#if !defined(__CUDACC_RTC__)
+#include <span>
+#include <vector>
+#endif
+
+namespace meshpost {
+
+class Rank;
+
+/// One rank's part of a window that is not uniform: sized by rank, or memory of the user.
+struct Part {
+  void* data;
+  u64 count;
+};
+
+/// What a kernel needs to find any rank's part of a window and its counters.
+struct WindowInfo {
+  u32 world = 0;            ///< number of the World that made it
+  u32 number = 0;           ///< of the window in its world; 0: none
+  Communicator communicator;
+  u64 offset = 0;           ///< of the first local rank's part in the symmetric heap
+  u64 pitch = 0;            ///< bytes from one local rank's part to the next one's
+  u64 count = 0;            ///< elements of each part
+  u64 parts = 0;            ///< offset of Part[world ranks]; 0: the window is uniform
+  u64 counters = 0;         ///< offset of the first local rank's counters
+  u32 tags = 0;
+  u32 counter_pitch = 0;    ///< bytes of a rank's counters: u32 counts[], then in the other half u32 senders[] (+ 1)
+};
+
+template <class T>
+class RemoteSpan;
+
+/// Memory that every rank of a communicator exposes to puts, with its own counters. A handle: copies name
+/// the same window; kernels copy it. Made by World::window, valid until World::free or the World's end.
+template <class T>
+class Window {
+ public:
+  Window() = default;
+  explicit Window(WindowInfo const& info) : info_(info) {}
+
+  /// Elements from `offset` on of the part of rank `rank` of the window's communicator. Checked when used.
+  MESHPOST_FN RemoteSpan<T> at(RankId rank, u64 offset = 0) const { return {info_, rank, offset}; }
+  /// The calling rank's own part. Any thread may call it alone.
+  MESHPOST_FN LocalSpan<T> local(Rank const& self) const;
+  MESHPOST_FN WindowInfo const& info() const { return info_; }
+
+#if !defined(__CUDACC_RTC__)
+  /// Copies from the host into a rank's part (world rank), after the runs launched so far.
+  /// Not collective. Thread-safe. \throws Error(bad_argument) naming the range and its limit
+  void write(RankId rank, u64 offset, std::span<T const> source) const;
+  /// Copies from a rank's part to the host, after the runs launched so far. Likewise.
+  void read(RankId rank, u64 offset, std::span<T> target) const;
+  /// All of a rank's part.
+  std::vector<T> read(RankId rank) const;
+#endif
+
+ private:
+  WindowInfo info_;
+};
+
+/// Elements of a rank's part of a window, which need not be in reach of loads and stores.
+template <class T>
+class RemoteSpan {
+ public:
+  MESHPOST_FN RemoteSpan(WindowInfo const& window, RankId rank, u64 offset, u64 count = to_the_end)
+      : window_(window), rank_(rank), offset_(offset), count_(count) {}
+
+  /// `count` elements from `offset` on; where they leave this span, the operation that uses them fails.
+  MESHPOST_FN RemoteSpan subspan(u64 offset, u64 count = to_the_end) const {
+    bool const fits = count_ == to_the_end || (offset <= count_ && (count == to_the_end || count <= count_ - offset));
+    u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
+    return {window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
+  }
+  MESHPOST_FN WindowInfo const& window() const { return window_; }
+  MESHPOST_FN RankId rank() const { return rank_; }
+  MESHPOST_FN u64 offset() const { return offset_; }
+  /// Elements, or to_the_end.
+  MESHPOST_FN u64 count() const { return count_; }
+
+  static constexpr u64 to_the_end = ~u64{0};
+  static constexpr u64 beyond = ~u64{0};  ///< offset of a subspan that left its span
+
+ private:
+  WindowInfo window_;
+  RankId rank_;
+  u64 offset_, count_;
+};
+
+}  // namespace meshpost

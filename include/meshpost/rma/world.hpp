@@ -1,0 +1,149 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meshpost/base/config.hpp"
+#include "meshpost/rma/kernel.hpp"
+#include "meshpost/rma/run.hpp"
+#include "meshpost/rma/window.hpp"
+
+namespace meshpost {
+
+/// What a World is made of. Every field's default comes from the environment (base/config.hpp).
+struct WorldOptions {
+  std::string devices = Config::from_environment().devices;  ///< see open_devices()
+  u32 ranks = Config::from_environment().ranks;              ///< of each device, 0: its default
+  u32 workers = Config::from_environment().workers;          ///< CPU worker threads, 0: one a core
+  std::chrono::milliseconds deadline = Config::from_environment().deadline;
+  bool check_delivery = Config::from_environment().check_delivery;  ///< CPU devices only
+  std::string trace = Config::from_environment().trace;
+  u32 trace_events = Config::from_environment().trace_events;
+};
+
+/// Where a rank's part lies in its device's block of a window, in elements. Parts may overlap.
+struct Extent {
+  u64 offset = 0;
+  u64 count = 0;
+};
+
+/// All ranks on all devices of this process. Windows, communicators and runs belong to it.
+///
+/// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after fork().
+/// Several Worlds may share devices: their runs take turns.
+class World {
+ public:
+  /// \throws Error(bad_argument, bad_environment, out_of_memory)
+  explicit World(WorldOptions const& options = {});
+  /// Waits for its runs.
+  ~World();
+  World(World const&) = delete;
+  World& operator=(World const&) = delete;
+
+  u32 size() const;               ///< ranks
+  u32 device_count() const;
+  u32 ranks_per_device() const;
+  std::vector<std::shared_ptr<Device>> const& devices() const;
+
+  Communicator communicator() const;         ///< all ranks
+  Communicator device_communicator() const;  ///< for each rank, those on its device
+  /// Ranks of `parent` with equal color form a group, in the order of their world ranks; those of negative
+  /// color join none. Collective in later, multi-process worlds.
+  Communicator split(Communicator const& parent, std::function<i64(RankId world_rank)> const& color);
+
+  /// `count` elements at every rank, zeroed, and `tags` counters. `name` is for messages. Collective in later,
+  /// multi-process worlds: every process makes the same windows in the same order.
+  /// \throws Error(out_of_memory, bad_argument)
+  template <class T>
+  Window<T> window(u64 count, Tags tags = Tags{16}, std::string name = {}) {
+    return window<T>(communicator(), count, tags, std::move(name));
+  }
+  /// Over another communicator of this world: at(rank) then counts in the rank's group.
+  template <class T>
+  Window<T> window(Communicator const& communicator, u64 count, Tags tags = Tags{16}, std::string name = {}) {
+    return Window<T>(make_window({communicator, element<T>(), count, {}, {}, tags, std::move(name)}));
+  }
+  /// A part by world rank; those of one device lie in one block and may overlap: a put whose source and target
+  /// coincide copies nothing.
+  template <class T>
+  Window<T> window(std::vector<Extent> const& parts, Tags tags = Tags{16}, std::string name = {}) {
+    return Window<T>(make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}));
+  }
+  /// Memory of the user, a span by world rank, in the memory of that rank's device (cudaMalloc, a tensor; any
+  /// memory on CPU devices); it may overlap, and must live until free() or the World's end.
+  template <class T>
+  Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16}, std::string name = {}) {
+    std::vector<Part> memory;
+    for (auto const& part : parts) memory.push_back({part.data(), part.size()});
+    return Window<T>(make_window({communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}));
+  }
+  /// Ends a window; its memory is used again after the runs launched so far. \throws Error(bad_argument)
+  template <class T>
+  void free(Window<T> const& window) {
+    free_window(window.info());
+  }
+
+  /// Starts `kernel` on all ranks after the runs launched before, and returns.
+  /// \throws Error(misuse, version_mismatch); what comes later is thrown by Run::wait
+  template <class Kernel>
+  Run launch(Kernel const& kernel, Launch const& launch = {}) {
+    return start(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch);
+  }
+  /// launch(), and waits. \throws what either throws
+  template <class Kernel>
+  RunResult run(Kernel const& kernel, Launch const& launch = {}) {
+    return this->launch(kernel, launch).wait();
+  }
+
+  /// For kernels compiled elsewhere (at run time, say). `kernel` is copied.
+  Run start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch);
+
+  struct WindowSpec {
+    Communicator communicator;
+    u64 element_bytes;
+    u64 count;                  ///< uniform, unless one of the next two is given
+    std::vector<Extent> extents;
+    std::vector<Part> memory;
+    Tags tags;
+    std::string name;
+  };
+
+ private:
+  template <class T>
+  static constexpr u64 element() {
+    static_assert(std::is_trivially_copyable_v<T>, "windows hold bytes that may be copied");
+    return sizeof(T);
+  }
+  WindowInfo make_window(WindowSpec const& spec);
+  void free_window(WindowInfo const& info);
+
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+namespace detail {
+/// Host side of Window::read (target) and write (source).
+void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
+              void const* source, u64 count);
+/// Elements of a rank's part.
+u64 part_count(WindowInfo const& window, RankId rank);
+}  // namespace detail
+
+template <class T>
+void Window<T>::write(RankId rank, u64 offset, std::span<T const> source) const {
+  detail::transfer(info_, sizeof(T), rank, offset, nullptr, source.data(), source.size());
+}
+template <class T>
+void Window<T>::read(RankId rank, u64 offset, std::span<T> target) const {
+  detail::transfer(info_, sizeof(T), rank, offset, target.data(), nullptr, target.size());
+}
+template <class T>
+std::vector<T> Window<T>::read(RankId rank) const {
+  std::vector<T> all(detail::part_count(info_, rank));
+  read(rank, 0, all);
+  return all;
+}
+
+}  // namespace meshpost

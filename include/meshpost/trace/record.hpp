@@ -1,0 +1,91 @@
+#pragma once
+#include "meshpost/device/block.hpp"
+
+// What ranks write for the timeline, the timers and the log while they run. The host's half is in
+// trace/timeline.hpp and trace/log.hpp.
+
+namespace meshpost {
+
+/// One operation of one rank on the timeline. `end` 0: it never ended.
+struct TraceEvent {
+  u64 begin, end;  ///< ns on the device's clock
+  Operation operation;
+  u32 peer;        ///< world rank, Note::no_rank if none
+  u32 tag;
+  u32 window;
+  u64 bytes;
+  char name[24];   ///< of a mark
+};
+
+/// A device's timeline: `capacity` events for each rank; `events` null: none is recorded.
+struct TraceBuffer {
+  TraceEvent* events = nullptr;
+  u32* used = nullptr;  ///< events that each rank had, kept or not
+  u32 capacity = 0;
+
+  /// A new event of this rank, null if it is not kept. One thread of the rank calls it.
+  MESHPOST_FN TraceEvent* add(u32 local_rank) const {
+    u32 const mine = used[local_rank]++;
+    return mine < capacity ? events + static_cast<u64>(local_rank) * capacity + mine : nullptr;
+  }
+};
+
+/// A device's timers: up to `capacity` intervals for each rank.
+struct TimerBuffer {
+  u64* times = nullptr;  ///< [rank][interval][begin, end], ns; 0: not taken
+  static constexpr u32 capacity = 64;
+
+  MESHPOST_FN u64* interval(u32 local_rank, u32 interval) const {
+    return times + (static_cast<u64>(local_rank) * capacity + interval) * 2;
+  }
+};
+
+/// A line that a rank logs: the text with {} and the bits of its arguments; the host puts them together.
+struct LogRecord {
+  static constexpr u32 most_arguments = 8;
+  enum class Type : u8 { none, i64_, u64_, f64_, boolean, character, pointer };
+
+  u32 ready;  ///< slot number + 1 once the record is whole
+  u32 rank;
+  Type types[most_arguments];
+  u64 values[most_arguments];
+  char text[176];
+};
+static_assert(sizeof(LogRecord) == 256);
+
+/// A device's log: a ring that its ranks fill and the host empties while they run.
+struct LogRing {
+  LogRecord* records = nullptr;
+  u32* head = nullptr;  ///< next slot, in the device's memory
+  u32* tail = nullptr;  ///< slots that the host has emptied, in memory of both
+  static constexpr u32 capacity = 1024;
+};
+
+namespace log {
+
+template <class T>
+MESHPOST_FN void pack(LogRecord& record, u32 i, T value) {
+  using Type = LogRecord::Type;
+  if constexpr (__is_same(T, bool)) {
+    record.types[i] = Type::boolean;
+    record.values[i] = value;
+  } else if constexpr (__is_same(T, char)) {
+    record.types[i] = Type::character;
+    record.values[i] = static_cast<u8>(value);
+  } else if constexpr (__is_same(T, float) || __is_same(T, double)) {
+    record.types[i] = Type::f64_;
+    record.values[i] = bits_of(static_cast<double>(value));
+  } else if constexpr (requires { *value; }) {
+    record.types[i] = Type::pointer;
+    record.values[i] = reinterpret_cast<u64>(value);
+  } else if constexpr (requires { value.value; }) {  // RankId, Tag, Bytes
+    pack(record, i, value.value);
+  } else {
+    static_assert(static_cast<T>(1) == T(1), "log takes numbers, characters, pointers and ranks");
+    record.types[i] = static_cast<T>(-1) < T(0) ? Type::i64_ : Type::u64_;
+    record.values[i] = static_cast<u64>(value);
+  }
+}
+
+}  // namespace log
+}  // namespace meshpost

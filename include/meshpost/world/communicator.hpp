@@ -1,0 +1,41 @@
+#pragma once
+#include "meshpost/base/types.hpp"
+
+namespace meshpost {
+
+/// A group of ranks as one of its members sees it.
+struct Group {
+  u32 number;      ///< of the group in its communicator
+  u32 index;       ///< this rank's number in the group
+  u32 size;        ///< ranks; 0: this rank is in no group
+  u32 local_size;  ///< those on this rank's device
+  u32 devices;     ///< devices that the group has ranks on
+  u32 members;     ///< where its world ranks begin in the member table
+  u32 places;      ///< where its devices begin in the device table
+};
+
+/// What the ranks of a group on one device share for barriers; cleared before every run.
+struct alignas(128) BarrierWords {
+  u32 arrived;   ///< ranks of this device at the barrier that is forming
+  u32 released;  ///< devices that were complete, summed over all barriers of the run (wraps)
+};
+
+/// An ordered group of ranks, or a partition of the world into several: each rank means its own group.
+/// A handle that kernels copy; valid as long as its World.
+struct Communicator {
+  enum class Shape : u32 { world, device, split };
+
+  u32 world = 0;   ///< number of the World that made it
+  u32 number = 0;  ///< of the communicator in its world
+  Shape shape = Shape::world;
+  u32 slot = 0;    ///< bytes that a rank may bring to one step of a collective
+  // Offsets in the symmetric heap; every device has its own copy of the tables.
+  u64 groups = 0;       ///< Group[world ranks]; split only
+  u64 members = 0;      ///< u32[world ranks]; split only
+  u64 places = 0;       ///< u32[]; split only
+  u64 barriers = 0;     ///< BarrierWords[groups]
+  u64 generations = 0;  ///< u32[ranks of the device]: barriers passed in this run
+  u64 gather = 0;       ///< two halves of [world ranks][slot] bytes, used in turn
+};
+
+}  // namespace meshpost

@@ -1,0 +1,50 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "meshpost/device/backend.hpp"
+#include "meshpost/world/layout.hpp"
+#include "meshpost/world/offsets.hpp"
+
+namespace meshpost {
+
+/// The symmetric heap: an offset means the same on every device of the node. Not thread-safe.
+///
+/// Counters lie apart from data, so that a run can clear and check them in one sweep.
+class Heap {
+ public:
+  explicit Heap(Layout const& layout);
+
+  /// Zeroed when first handed out, whatever was there last otherwise. \throws Error(out_of_memory)
+  u64 allocate(u64 size, u64 alignment = 256);
+  void release(u64 offset, u64 size);
+  /// Zeroed now and at the end of each run.
+  u64 allocate_counters(u64 size);
+  void release_counters(u64 offset, u64 size);
+
+  char* base() const { return space_->base(); }
+  u64 stride() const { return space_->stride(); }
+  char* at(u32 device, u64 offset) const { return base() + device * stride() + offset; }
+
+  /// Ranges that hold counters, as far as they were ever used.
+  struct Range {
+    u64 offset, size;
+  };
+  std::vector<Range> counter_ranges() const;
+  void clear_counters();
+
+ private:
+  struct Region {
+    u64 offset, size, used;
+    Offsets free;
+  };
+  void grow(u64 size);
+
+  Layout layout_;
+  std::unique_ptr<AddressSpace> space_;
+  u64 mapped_ = 0;
+  Offsets data_;
+  std::vector<Region> counters_;
+};
+
+}  // namespace meshpost

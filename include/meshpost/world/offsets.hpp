@@ -1,0 +1,24 @@
+#pragma once
+#include <map>
+#include <optional>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost {
+
+/// Hands out parts of ranges of offsets, first fit, and joins what comes back. Knows no memory.
+class Offsets {
+ public:
+  /// More to hand out.
+  void add(u64 offset, u64 size);
+  /// The offset of `size` free bytes on a multiple of `alignment` (a power of two), or nothing.
+  std::optional<u64> take(u64 size, u64 alignment);
+  /// Gives back what take() returned, with the same size.
+  void give(u64 offset, u64 size) { add(offset, size); }
+  u64 free_bytes() const;
+
+ private:
+  std::map<u64, u64> free_;  // offset -> size; neighbours are joined
+};
+
+}  // namespace meshpost

@@ -1,0 +1,82 @@
+#include "meshpost/base/config.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost {
+namespace {
+
+std::string value_of(char const* name, std::string_view fallback) {
+  char const* const value = std::getenv(name);
+  return value ? value : std::string(fallback);
+}
+
+[[noreturn]] void refuse(char const* name, std::string const& value, std::string_view allowed) {
+  throw Error(Kind::bad_environment, name, "the value '" + value + "' is not understood",
+              "it may be " + std::string(allowed));
+}
+
+unsigned number(char const* name, std::string_view fallback, unsigned long limit) {
+  auto const text = value_of(name, fallback);
+  auto const value = parse_number(text);
+  if (!value || *value > limit)
+    refuse(name, text, "a whole number from 0 to " + std::to_string(limit));
+  return static_cast<unsigned>(*value);
+}
+
+std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
+  auto const text = value_of(name, fallback);
+  char* end = nullptr;
+  double const value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= 0 && value <= 1e6))
+    refuse(name, text, "seconds from 0 (off) to 1000000, such as 30 or 0.5");
+  return std::chrono::milliseconds(static_cast<long>(value * 1e3));
+}
+
+}  // namespace
+
+std::vector<Variable> const& variables() {
+  static std::vector<Variable> const all = {
+      {"MESHPOST_DEVICES", "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all)", ""},
+      {"MESHPOST_RANKS", "ranks of a device; 0: one a multiprocessor, or 16 a CPU core", "0"},
+      {"MESHPOST_WORKERS", "worker threads that run the ranks of CPU devices; 0: one a core", "0"},
+      {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
+      {"MESHPOST_CHECK", "delivery: delay bytes until they are consumed and report early use (CPU)", ""},
+      {"MESHPOST_TRACE", "file that each run's timeline is written to, as Perfetto JSON", ""},
+      {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
+  };
+  return all;
+}
+
+Config Config::from_environment() {
+  Config config;
+  config.devices = value_of("MESHPOST_DEVICES", "");
+  config.ranks = number("MESHPOST_RANKS", "0", 1u << 20);
+  config.workers = number("MESHPOST_WORKERS", "0", 4096);
+  config.deadline = seconds("MESHPOST_DEADLINE", "30");
+  auto const check = value_of("MESHPOST_CHECK", "");
+  if (!check.empty() && check != "delivery") refuse("MESHPOST_CHECK", check, "'delivery' or empty");
+  config.check_delivery = check == "delivery";
+  config.trace = value_of("MESHPOST_TRACE", "");
+  config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
+  return config;
+}
+
+std::optional<unsigned long> parse_number(std::string_view text) {
+  unsigned long value = 0;
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool debugger_attached() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("TracerPid:", 0) == 0) return line.find_first_of("123456789") != std::string::npos;
+  return false;
+}
+
+}  // namespace meshpost

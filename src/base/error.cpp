@@ -1,0 +1,30 @@
+#include "meshpost/base/error.hpp"
+
+#include <utility>
+
+namespace meshpost {
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::bad_argument: return "bad argument";
+    case Kind::bad_environment: return "bad environment";
+    case Kind::out_of_memory: return "out of memory";
+    case Kind::device_failed: return "device failed";
+    case Kind::kernel_failed: return "kernel failed";
+    case Kind::deadlock: return "deadlock";
+    case Kind::deadline: return "deadline";
+    case Kind::misuse: return "misuse";
+    case Kind::version_mismatch: return "version mismatch";
+  }
+  return "unknown kind";
+}
+
+Error::Error(Kind kind, std::string operation, std::string cause, std::string remedy)
+    : kind_(kind),
+      operation_(std::move(operation)),
+      cause_(std::move(cause)),
+      remedy_(std::move(remedy)),
+      text_(operation_ + ": " + cause_ + (remedy_.empty() ? "" : "; " + remedy_) + " [" +
+            std::string(to_string(kind)) + "]") {}
+
+}  // namespace meshpost

@@ -1,0 +1,98 @@
+#include "meshpost/device/device.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "device/backends.hpp"
+#include "device/cpu/address_space.hpp"
+#include "device/cpu/cores.hpp"
+#include "device/cpu/scheduler.hpp"
+#include "device/cpu/stream.hpp"
+
+namespace meshpost {
+namespace {
+
+constexpr u32 ranks_a_core = 16;
+
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "CPU";
+}
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(u32 index) : index_(index) {
+    u32 const cores = cpu::usable_cores();
+    info_ = {processor_model(), cpu::total_memory(), cores, ranks_a_core * cores, 1, 1024};
+  }
+  std::string_view kind() const override { return "cpu"; }
+  u32 index() const override { return index_; }
+  DeviceInfo const& info() const override { return info_; }
+
+  Allocation allocate(Bytes size, MemoryKind /*kind*/) override {
+    constexpr std::size_t alignment = 256;
+    u64 const rounded = (size + alignment - 1) / alignment * alignment;
+    u64 const available = cpu::available_memory();
+    void* const data = size <= available ? std::aligned_alloc(alignment, rounded ? rounded : alignment) : nullptr;
+    if (!data)
+      throw Error(Kind::out_of_memory, fmt::format("allocate on {}", name()),
+                  fmt::format("{} bytes were asked for, {} are free", size.value, available), "use less");
+    return {data, size, [](void* memory) { std::free(memory); }};
+  }
+  std::unique_ptr<Stream> make_stream() override { return cpu::make_stream(); }
+  std::unique_ptr<Stream> adopt_stream(void* /*native*/) override {
+    throw Error(Kind::bad_argument, fmt::format("adopt_stream on {}", name()),
+                "CPU devices have no streams of their own", "use Device::make_stream()");
+  }
+  PointerInfo locate(void const* pointer) override {
+    return {MemoryKind::device, pointer != nullptr, ~u64{0}};
+  }
+  void transfer(void* target, void const* source, Bytes size) override { std::memmove(target, source, size); }
+  void fill(void* target, u8 value, Bytes size) override { std::memset(target, value, size); }
+
+ private:
+  u32 index_;
+  DeviceInfo info_;
+};
+
+class CpuBackend : public Backend {
+ public:
+  std::string_view kind() const override { return "cpu"; }
+  u32 count() override { return ~0u; }
+  std::shared_ptr<Device> open(u32 index) override {
+    std::scoped_lock const lock(mutex_);
+    auto& device = devices_[index];
+    if (!device) device = std::make_shared<CpuDevice>(index);
+    return device;
+  }
+  std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) override {
+    return cpu::reserve(static_cast<u32>(devices.size()));
+  }
+  std::unique_ptr<Gang> launch(GangSpec const& spec) override {
+    if (!spec.image.cpu)
+      throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
+                  "it was not compiled for CPU devices", "compile it with meshpost_add_executable");
+    if (Dim3 const t = spec.threads; t.x != 0 && t.volume() > 1024)
+      throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
+                  fmt::format("{} x {} x {} threads a rank; at most 1024 fit", t.x, t.y, t.z), "use fewer threads");
+    return std::make_unique<cpu::CpuGang>(spec);
+  }
+  void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}
+
+ private:
+  std::mutex mutex_;
+  std::map<u32, std::shared_ptr<Device>> devices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace meshpost

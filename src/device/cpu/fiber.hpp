@@ -1,0 +1,63 @@
+#pragma once
+// A fiber: a stack and a place to go on from (Boost.Context), with the annotations that let sanitizers follow.
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define MESHPOST_UNCHECKED __attribute__((no_sanitize("thread")))
+#else
+#define MESHPOST_UNCHECKED
+#endif
+
+namespace meshpost::cpu {
+
+/// A stack with a guard page below; taken from and returned to a pool.
+class Stack {
+ public:
+  explicit Stack(std::size_t size);
+  ~Stack();
+  Stack(Stack const&) = delete;
+  Stack& operator=(Stack const&) = delete;
+  char* low() const { return low_; }
+  char* high() const { return low_ + size_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  char* low_;
+  std::size_t size_;
+};
+
+/// One side of a switch: either a worker thread's own stack, or a fiber's.
+class Context {
+ public:
+  /// The context of the calling thread; filled in when it is switched away from.
+  Context() = default;
+  ~Context();
+  Context(Context const&) = delete;
+  Context& operator=(Context const&) = delete;
+
+  /// Makes this a fiber that calls `body(argument)`, which must end with a last switch_to.
+  void prepare(Stack& stack, void (*body)(void*), void* argument);
+  /// Call on the thread that owns this context before the first switch away from it.
+  void adopt_thread();
+  /// Goes on with `next`; returns when somebody switches back here. `last`: nobody ever will.
+  void switch_to(Context& next, bool last = false);
+
+ private:
+  MESHPOST_UNCHECKED static void enter(boost::context::detail::transfer_t transfer);
+  MESHPOST_UNCHECKED void jump(Context& next);
+
+  boost::context::detail::fcontext_t resume_ = nullptr;
+  void (*body_)(void*) = nullptr;
+  void* argument_ = nullptr;
+  void* caught_exceptions_ = nullptr;  // the thread's exception state belongs to whoever runs
+  unsigned uncaught_exceptions_ = 0;
+  void const* stack_low_ = nullptr;
+  std::size_t stack_size_ = 0;
+  void* sanitizer_fiber_ = nullptr;
+  bool owns_sanitizer_fiber_ = false;
+  bool started_ = true;
+};
+
+}  // namespace meshpost::cpu

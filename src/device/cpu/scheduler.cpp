@@ -1,0 +1,320 @@
+#include "device/cpu/scheduler.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "device/cpu/cores.hpp"
+
+namespace meshpost::cpu {
+namespace {
+
+thread_local Fiber* running = nullptr;
+
+// A rank of one thread is a whole program and may keep arrays on its stack; the threads of a wide rank come
+// by the ten thousand. Only touched pages cost memory.
+constexpr std::size_t stack_of_rank = 512 * 1024;
+constexpr std::size_t stack_of_thread = 64 * 1024;
+
+u64 load_bits_relaxed(void const* word, WordType type) {
+  if (width(type) == 4)
+    return std::atomic_ref(*static_cast<u32*>(const_cast<void*>(word))).load(std::memory_order_relaxed);
+  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word))).load(std::memory_order_relaxed);
+}
+
+// Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it does.
+bool ready(Fiber const& fiber) {
+  void const* const word = fiber.word.load(std::memory_order_acquire);
+  if (!word) return true;
+  auto const type = fiber.type.load(std::memory_order_relaxed);
+  return holds({word, fiber.value.load(std::memory_order_relaxed), type,
+                fiber.compare.load(std::memory_order_relaxed)},
+               load_bits_relaxed(word, type));
+}
+
+void store_state(RankReport& report, RankState state) {
+  std::atomic_ref(report.state).store(static_cast<u32>(state), std::memory_order_release);
+}
+
+void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  asm volatile("yield");
+#endif
+}
+
+Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(fiber)); }
+
+// Leaves the fiber until its condition holds (or at once, if it has none) or the run is poisoned.
+void suspend(Fiber& fiber) {
+  fiber.context.switch_to(fiber.worker->context);
+  if (fiber.gang->poisoned()) throw Unwind{};
+}
+
+void leave_condition(Fiber& fiber, Condition const& condition) {
+  fiber.value.store(condition.value, std::memory_order_relaxed);
+  fiber.type.store(condition.type, std::memory_order_relaxed);
+  fiber.compare.store(condition.compare, std::memory_order_relaxed);
+  fiber.word.store(condition.word, std::memory_order_release);
+}
+
+}  // namespace
+
+FiberView* current_fiber() { return running; }
+
+void fiber_yield(void* fiber) {
+  suspend(self(fiber));
+}
+
+void fiber_sync(void* fiber) {
+  Fiber& me = self(fiber);
+  RankFibers& rank = *me.rank;
+  u32 const generation = rank.generation.load(std::memory_order_relaxed);
+  // The last to arrive has acquired what all others released, and releases it with the new generation.
+  if (rank.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == rank.threads) {
+    rank.arrived.store(0, std::memory_order_relaxed);
+    rank.votes[(generation + 1) % 2].store(0, std::memory_order_relaxed);  // all have read it: they are here
+    rank.generation.store(generation + 1, std::memory_order_release);
+    return;
+  }
+  leave_condition(me, {&rank.generation, generation, WordType::u32_, Compare::not_equal});
+  while (rank.generation.load(std::memory_order_acquire) == generation) suspend(me);
+}
+
+bool fiber_any(void* fiber, bool yes) {
+  RankFibers& rank = *self(fiber).rank;
+  auto& votes = rank.votes[rank.generation.load(std::memory_order_relaxed) % 2];
+  if (yes) votes.store(1, std::memory_order_relaxed);
+  fiber_sync(fiber);
+  return votes.load(std::memory_order_relaxed) != 0;
+}
+
+void fiber_await(void* fiber, Condition const& condition, Note const& note) {
+  Fiber& me = self(fiber);
+  if (me.gang->poisoned()) throw Unwind{};
+  u32 const bytes = width(condition.type);
+  if (holds(condition, memory::load_bits_acquire(condition.word, bytes))) return;
+  RankReport& report = me.rank->report();
+  report.note = note;
+  report.condition = condition;
+  store_state(report, RankState::waiting);
+  do {
+    leave_condition(me, condition);
+    suspend(me);
+  } while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)));
+  store_state(report, RankState::running);
+}
+
+void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text) {
+  Fiber& me = self(fiber);
+  me.gang->record_fault(me, operation, fault, a, b, c, text);
+  throw Unwind{};
+}
+
+bool fiber_step(void* fiber, hooks::Step step) {
+  Fiber& me = self(fiber);
+  for (;;) switch (hooks::ask(step, me.world_rank)) {
+      case hooks::Action::proceed: return true;
+      case hooks::Action::drop: return false;
+      case hooks::Action::delay: fiber_yield(fiber); break;
+      case hooks::Action::fail:
+        fiber_fail(fiber, Operation::kernel, Fault::hook, 0, 0, 0, hooks::name(step).data());
+    }
+}
+
+bool CpuGang::poisoned() const {
+  return std::atomic_ref(spec_.grids.front().control->poison).load(std::memory_order_relaxed) != 0;
+}
+
+void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                           char const* text) {
+  RankReport& report = fiber.rank->report();
+  if (std::atomic_ref(report.state).load(std::memory_order_relaxed) == static_cast<u32>(RankState::failed))
+    return;
+  report.note.operation = operation;
+  report.fault = fault;
+  report.details[0] = a;
+  report.details[1] = b;
+  report.details[2] = c;
+  copy_text(report.text, sizeof report.text, text);
+  store_state(report, RankState::failed);
+  // All CPU devices of a gang obey the first grid's word; the host need not have seen the fault yet.
+  std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
+  notify_host();
+}
+
+void CpuGang::fiber_body(void* argument) {
+  auto& fiber = *static_cast<Fiber*>(argument);
+  GangSpec const& spec = fiber.gang->spec_;
+  RankFibers& rank = *fiber.rank;
+  try {
+    if (fiber.thread == 0) store_state(rank.report(), RankState::running);
+    fiber_step(&fiber, hooks::Step::rank_start);
+    spec.image.cpu(spec.kernel, rank.grid->state, Block(&fiber, &rank.report(), rank.grid->control),
+                   rank.local_rank, rank.scratch.data());
+    fiber_step(&fiber, hooks::Step::rank_end);
+  } catch (Unwind const&) {
+  } catch (std::exception const& error) {
+    fiber.gang->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0, error.what());
+  } catch (...) {
+    fiber.gang->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0,
+                             "something that is not a std::exception");
+  }
+  fiber.gang->end_fiber(fiber);
+  fiber.context.switch_to(fiber.worker->context, true);
+}
+
+void CpuGang::end_fiber(Fiber& fiber) {
+  RankFibers& rank = *fiber.rank;
+  fiber.done.store(true, std::memory_order_release);
+  if (--rank.alive != 0) return;
+  auto& report = rank.report();
+  auto const state = static_cast<RankState>(std::atomic_ref(report.state).load(std::memory_order_relaxed));
+  // A rank that was poisoned while it waited keeps that in its report.
+  if (state == RankState::running) store_state(report, RankState::ended);
+}
+
+CpuGang::CpuGang(GangSpec const& spec) : spec_(spec) {
+  u32 ranks = 0;
+  for (auto const& grid : spec_.grids) ranks += grid.ranks;
+  u32 const cores = usable_cores();
+  u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : cores;
+  u32 const workers = std::min(std::max(wanted, 1u), ranks);
+  crowded_ = workers > cores;
+  make_fibers(spec_, workers);
+  unfinished_.store(workers, std::memory_order_relaxed);
+  for (auto& worker : workers_) worker->thread = std::thread([this, &worker] { work(*worker); });
+}
+
+CpuGang::~CpuGang() {
+  for (auto& worker : workers_)
+    if (worker->thread.joinable()) worker->thread.join();
+}
+
+void CpuGang::make_fibers(GangSpec const& spec, u32 workers) {
+  for (u32 i = 0; i < workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>());
+    workers_.back()->gang = this;
+  }
+  u32 total = 0, made = 0;
+  for (auto const& grid : spec.grids) total += grid.ranks;
+  Dim3 const extent = spec.threads.x == 0 ? Dim3{} : spec.threads;
+  u32 const threads = extent.volume();
+  for (auto const& grid : spec.grids)
+    for (u32 local = 0; local < grid.ranks; ++local, ++made) {
+      // Neighbours share a worker: most messages go between neighbours.
+      Worker& worker = *workers_[static_cast<u64>(made) * workers / total];
+      ranks_.push_back(std::make_unique<RankFibers>());
+      RankFibers& rank = *ranks_.back();
+      rank.grid = &grid;
+      rank.local_rank = local;
+      rank.threads = rank.alive = threads;
+      rank.scratch.resize(spec.scratch);
+      for (u32 thread = 0; thread < threads; ++thread) {
+        fibers_.push_back(std::make_unique<Fiber>());
+        Fiber& fiber = *fibers_.back();
+        fiber.thread = thread;
+        fiber.threads = threads;
+        fiber.extent = extent;
+        fiber.index = {thread % extent.x, thread / extent.x % extent.y, thread / (extent.x * extent.y)};
+        fiber.world_rank = grid.first_rank + local;
+        fiber.gang = this;
+        fiber.worker = &worker;
+        fiber.rank = &rank;
+        fiber.stack = std::make_unique<Stack>(threads == 1 ? stack_of_rank : stack_of_thread);
+        fiber.context.prepare(*fiber.stack, fiber_body, &fiber);
+        worker.fibers.push_back(&fiber);
+      }
+    }
+}
+
+bool CpuGang::run_ready(Worker& worker) {
+  bool any = false;
+  bool const poison = poisoned();
+  auto& fibers = worker.fibers;
+  for (std::size_t i = 0; i < fibers.size();) {
+    Fiber& fiber = *fibers[i];
+    if (!poison && !ready(fiber)) {
+      ++i;
+      continue;
+    }
+    if (worker.idle) {
+      // In this order: whoever sees all workers idle twice and no awakening between knows none ran.
+      awakenings_.fetch_add(1);
+      idle_.fetch_sub(1);
+      worker.idle = false;
+    }
+    any = true;
+    fiber.word.store(nullptr, std::memory_order_relaxed);
+    running = &fiber;
+    worker.context.switch_to(fiber.context);
+    running = nullptr;
+    if (fiber.done.load(std::memory_order_relaxed)) {
+      fibers[i] = fibers.back();
+      fibers.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  return any;
+}
+
+void CpuGang::work(Worker& worker) {
+  worker.context.adopt_thread();
+  u32 const spins = crowded_ ? 20 : 2000;
+  for (u32 rests = 0; !worker.fibers.empty();) {
+    if (run_ready(worker)) {
+      rests = 0;
+      continue;
+    }
+    if (!worker.idle) {
+      worker.idle = true;
+      idle_.fetch_add(1);
+    }
+    look_for_deadlock();
+    ++rests;
+    if (rests < spins) pause_processor();
+    else if (rests < spins + 1000) sched_yield();
+    else {  // a device far away or a long computation elsewhere: waking up late no longer matters
+      timespec const nap{0, 50'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+  if (!worker.idle) idle_.fetch_add(1);
+  look_for_deadlock();  // the ranks that are left may have waited for those that ended here
+  unfinished_.fetch_sub(1, std::memory_order_acq_rel);
+  notify_host();
+}
+
+// Between the two looks at the counters no worker ran a fiber: all were idle at both, and none woke up in
+// between. Only fibers write words while a gang runs (no host, stream or other process can notify yet), so
+// a condition that did not hold in between never will.
+void CpuGang::look_for_deadlock() {
+  if (idle_.load() != workers_.size() || deadlocked_.load(std::memory_order_relaxed)) return;
+  u64 const before = awakenings_.load();
+  if (idle_.load() != workers_.size()) return;
+  bool alive = false;
+  for (auto const& fiber : fibers_) {
+    if (fiber->done.load(std::memory_order_acquire)) continue;
+    if (ready(*fiber)) return;
+    alive = true;
+  }
+  if (!alive || poisoned()) return;
+  if (awakenings_.load() != before || idle_.load() != workers_.size()) return;
+  deadlocked_.store(true, std::memory_order_release);
+  notify_host();
+}
+
+void CpuGang::notify_host() {
+  std::scoped_lock const lock(mutex_);
+  changed_.notify_all();
+}
+
+void CpuGang::doze(std::chrono::microseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (!finished() && !deadlocked()) changed_.wait_for(lock, patience);
+}
+
+}  // namespace meshpost::cpu

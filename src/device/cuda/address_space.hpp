@@ -1,0 +1,9 @@
+#pragma once
+#include "meshpost/device/backend.hpp"
+
+namespace meshpost::cuda {
+
+/// The GPUs' symmetric range: physical memory of each, mapped side by side and open to all of them.
+std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices);
+
+}  // namespace meshpost::cuda

@@ -1,0 +1,80 @@
+#include "device/cuda/check.hpp"
+
+#include <fmt/format.h>
+
+namespace meshpost::cuda {
+namespace {
+
+char const* remedy_for(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation: return "use smaller windows or fewer devices; nvidia-smi shows who holds memory";
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchFailure: return "run the program under compute-sanitizer to find the access";
+    case cudaErrorNoKernelImageForDevice:
+      return "build for this GPU: configure with CMAKE_CUDA_ARCHITECTURES=native on this host";
+    case cudaErrorInsufficientDriver: return "update the driver, or build with an older CUDA toolkit";
+    default: return "see the CUDA manual for this error; nvidia-smi shows the state of the device";
+  }
+}
+
+template <class F>
+void find(F*& function, char const* name) {
+  void* found = nullptr;
+  auto status = cudaDriverEntryPointSuccess;
+  check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &status),
+        fmt::format("look up {}", name));
+  if (!found || status != cudaDriverEntryPointSuccess)
+    throw Error(Kind::bad_environment, "start CUDA", fmt::format("the driver has no {}", name),
+                "update the driver to one for CUDA 12 or later");
+  function = reinterpret_cast<F*>(found);
+}
+
+}  // namespace
+
+Error to_error(cudaError_t status, std::string_view operation) {
+  return {status == cudaErrorMemoryAllocation ? Kind::out_of_memory : Kind::device_failed, std::string(operation),
+          fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)), remedy_for(status)};
+}
+
+void check(cudaError_t status, std::string_view operation) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // or the next, unrelated call would report it again
+  throw to_error(status, operation);
+}
+
+void check(CUresult status, std::string_view operation) {
+  if (status == CUDA_SUCCESS) return;
+  char const* text = nullptr;
+  driver().error_string(status, &text);
+  throw Error(status == CUDA_ERROR_OUT_OF_MEMORY ? Kind::out_of_memory : Kind::device_failed,
+              std::string(operation), text ? text : fmt::format("CUresult {}", static_cast<int>(status)),
+              status == CUDA_ERROR_OUT_OF_MEMORY ? remedy_for(cudaErrorMemoryAllocation)
+                                                 : remedy_for(cudaErrorUnknown));
+}
+
+Driver const& driver() {
+  static Driver const one = [] {
+    Driver functions{};
+    find(functions.address_reserve, "cuMemAddressReserve");
+    find(functions.address_free, "cuMemAddressFree");
+    find(functions.create, "cuMemCreate");
+    find(functions.release, "cuMemRelease");
+    find(functions.map, "cuMemMap");
+    find(functions.unmap, "cuMemUnmap");
+    find(functions.set_access, "cuMemSetAccess");
+    find(functions.granularity, "cuMemGetAllocationGranularity");
+    find(functions.address_range, "cuMemGetAddressRange");
+    find(functions.error_string, "cuGetErrorString");
+    return functions;
+  }();
+  return one;
+}
+
+Current::Current(int device) {
+  cudaGetDevice(&before_);
+  check(cudaSetDevice(device), fmt::format("choose cuda:{}", device));
+}
+Current::~Current() { cudaSetDevice(before_); }
+
+}  // namespace meshpost::cuda

@@ -1,0 +1,43 @@
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <string_view>
+
+#include "meshpost/device/backend.hpp"
+
+namespace meshpost::cuda {
+
+/// \throws Error of kind out_of_memory or device_failed unless `status` is success.
+void check(cudaError_t status, std::string_view operation);
+void check(CUresult status, std::string_view operation);
+Error to_error(cudaError_t status, std::string_view operation);
+
+/// The driver's functions, found at run time: a program with CUDA inside also starts where there is no driver.
+struct Driver {
+  CUresult (*address_reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
+  CUresult (*address_free)(CUdeviceptr, size_t);
+  CUresult (*create)(CUmemGenericAllocationHandle*, size_t, CUmemAllocationProp const*, unsigned long long);
+  CUresult (*release)(CUmemGenericAllocationHandle);
+  CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
+  CUresult (*unmap)(CUdeviceptr, size_t);
+  CUresult (*set_access)(CUdeviceptr, size_t, CUmemAccessDesc const*, size_t);
+  CUresult (*granularity)(size_t*, CUmemAllocationProp const*, CUmemAllocationGranularity_flags);
+  CUresult (*address_range)(CUdeviceptr*, size_t*, CUdeviceptr);
+  CUresult (*error_string)(CUresult, char const**);
+};
+Driver const& driver();
+
+/// Makes `device` current on this thread for a scope.
+class Current {
+ public:
+  explicit Current(int device);
+  ~Current();
+  Current(Current const&) = delete;
+  Current& operator=(Current const&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+}  // namespace meshpost::cuda

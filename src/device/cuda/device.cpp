@@ -1,0 +1,149 @@
+#include "meshpost/device/device.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <set>
+
+#include "device/backends.hpp"
+#include "device/cuda/address_space.hpp"
+#include "device/cuda/check.hpp"
+#include "device/cuda/clock.hpp"
+#include "device/cuda/gang.hpp"
+#include "device/cuda/stream.hpp"
+
+namespace meshpost {
+namespace {
+
+using cuda::check;
+using cuda::Current;
+
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(u32 index) : index_(index) {
+    Current const current(number());
+    check(cudaFree(nullptr), fmt::format("start {}", name()));
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, number()), fmt::format("ask about {}", name()));
+    if (!properties.cooperativeLaunch)
+      throw Error(Kind::bad_environment, fmt::format("open {}", name()), "it has no cooperative launch",
+                  "use a GPU of compute capability 7.0 or higher");
+    transfers_ = cuda::make_stream(number(), nullptr);
+    info_ = {properties.name, Bytes{properties.totalGlobalMem}, static_cast<u32>(properties.multiProcessorCount),
+             static_cast<u32>(properties.multiProcessorCount), 256,
+             static_cast<u32>(properties.maxThreadsPerBlock)};
+  }
+  std::string_view kind() const override { return "cuda"; }
+  u32 index() const override { return index_; }
+  DeviceInfo const& info() const override { return info_; }
+
+  Allocation allocate(Bytes size, MemoryKind kind) override {
+    Current const current(number());
+    auto const what = fmt::format("allocate {} bytes on {}", size.value, name());
+    void* data = nullptr;
+    switch (kind) {
+      case MemoryKind::device:
+        check(cudaMalloc(&data, size), what);
+        return {data, size, [](void* memory) { cudaFree(memory); }};
+      case MemoryKind::pinned:
+        check(cudaHostAlloc(&data, size, cudaHostAllocPortable | cudaHostAllocMapped), what);
+        return {data, size, [](void* memory) { cudaFreeHost(memory); }};
+      case MemoryKind::pageable: break;
+    }
+    data = ::operator new(size, std::nothrow);
+    if (!data) throw Error(Kind::out_of_memory, what, "the host has no more memory", "use less");
+    return {data, size, [](void* memory) { ::operator delete(memory); }};
+  }
+  std::unique_ptr<Stream> make_stream() override { return cuda::make_stream(number(), nullptr); }
+  std::unique_ptr<Stream> adopt_stream(void* native) override {
+    return cuda::make_stream(number(), static_cast<cudaStream_t>(native));
+  }
+  PointerInfo locate(void const* pointer) override {
+    Current const current(number());
+    cudaPointerAttributes found{};
+    if (!pointer || cudaPointerGetAttributes(&found, pointer) != cudaSuccess) {
+      cudaGetLastError();
+      return {MemoryKind::pageable, false, ~u64{0}};
+    }
+    if (found.type == cudaMemoryTypeHost) return {MemoryKind::pinned, true, ~u64{0}};
+    if (found.type == cudaMemoryTypeUnregistered) return {MemoryKind::pageable, false, ~u64{0}};
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    u64 extent = ~u64{0};
+    auto const address = reinterpret_cast<CUdeviceptr>(pointer);
+    if (cuda::driver().address_range(&base, &size, address) == CUDA_SUCCESS) extent = base + size - address;
+    bool const here = found.type == cudaMemoryTypeManaged || found.device == number();
+    return {MemoryKind::device, here, extent};
+  }
+  void transfer(void* target, void const* source, Bytes size) override {
+    std::scoped_lock const lock(mutex_);
+    transfers_->copy(target, source, size);
+    transfers_->synchronize();
+  }
+  void fill(void* target, u8 value, Bytes size) override {
+    std::scoped_lock const lock(mutex_);
+    transfers_->fill(target, value, size);
+    transfers_->synchronize();
+  }
+
+ private:
+  int number() const { return static_cast<int>(index_); }
+  u32 index_;
+  DeviceInfo info_;
+  std::mutex mutex_;
+  std::unique_ptr<Stream> transfers_;  // non-blocking: works while a kernel runs
+};
+
+class CudaBackend : public Backend {
+ public:
+  std::string_view kind() const override { return "cuda"; }
+  u32 count() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) == cudaSuccess) return static_cast<u32>(devices);
+    cudaGetLastError();
+    return 0;
+  }
+  std::string why_none() override {
+    int devices = 0;
+    auto const status = cudaGetDeviceCount(&devices);
+    cudaGetLastError();
+    return status == cudaSuccess ? "the driver shows none" : cudaGetErrorString(status);
+  }
+  std::shared_ptr<Device> open(u32 index) override {
+    std::scoped_lock const lock(mutex_);
+    auto& device = devices_[index];
+    if (!device) device = std::make_shared<CudaDevice>(index);
+    return device;
+  }
+  std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) override {
+    return cuda::reserve(devices);
+  }
+  std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
+
+  void connect(std::vector<std::shared_ptr<Device>> const& devices) override {
+    std::scoped_lock const lock(mutex_);
+    for (auto const& from : devices)
+      for (auto const& to : devices) {
+        if (from == to || !connected_.insert({from->index(), to->index()}).second) continue;
+        Current const current(static_cast<int>(from->index()));
+        auto const status = cudaDeviceEnablePeerAccess(static_cast<int>(to->index()), 0);
+        cudaGetLastError();
+        if (status != cudaErrorPeerAccessAlreadyEnabled)
+          check(status, fmt::format("open {}'s memory to {}", to->name(), from->name()));
+      }
+  }
+  i64 clock_offset(Device& device) override { return cuda::clock_offset(static_cast<int>(device.index())); }
+
+ private:
+  std::mutex mutex_;
+  std::map<u32, std::shared_ptr<Device>> devices_;
+  std::set<std::pair<u32, u32>> connected_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend() { return std::make_unique<CudaBackend>(); }
+
+}  // namespace meshpost

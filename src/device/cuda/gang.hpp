@@ -1,0 +1,9 @@
+#pragma once
+#include "meshpost/device/backend.hpp"
+
+namespace meshpost::cuda {
+
+/// A cooperative launch on each device. \throws Error(out_of_memory) when not all ranks can be resident
+std::unique_ptr<Gang> launch(GangSpec const& spec);
+
+}  // namespace meshpost::cuda

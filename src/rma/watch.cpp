@@ -1,0 +1,118 @@
+#include "rma/watch.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace meshpost::detail {
+namespace {
+
+u32 read(u32& word) { return std::atomic_ref(word).load(std::memory_order_acquire); }
+RankState state_of(RankReport& report) { return static_cast<RankState>(read(report.state)); }
+
+template <class Visit>
+void each_report(std::vector<Grid> const& grids, Visit&& visit) {
+  for (auto const& grid : grids)
+    for (u32 r = 0; r < grid.ranks; ++r) visit(grid.reports[r], grid.first_rank + r);
+}
+
+constexpr auto look_every = std::chrono::microseconds(1000);
+constexpr auto grace = std::chrono::seconds(10);
+
+}  // namespace
+
+Watch::Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs, std::chrono::milliseconds deadline)
+    : gang_(gang), grids_(grids), logs_(logs), deadline_(deadline) {}
+
+Watch::Seen Watch::look() const {
+  Seen seen;
+  each_report(grids_, [&](RankReport& report, u32) {
+    switch (state_of(report)) {
+      case RankState::waiting: ++seen.waiting; break;
+      case RankState::failed: ++seen.failed; break;
+      case RankState::ended: break;
+      default: ++seen.running;
+    }
+    seen.signs_of_life = (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
+    seen.signs_of_life = seen.signs_of_life * 31 + read(report.progress);
+  });
+  return seen;
+}
+
+// Asks all ranks, once every one that has not ended says it waits: do you still? If each answers the same
+// question with a word for which its condition does not hold, none can go on: nothing was under way when it
+// was asked (a rank's notifications are complete before it says that it waits), and none has moved since
+// (a rank takes that back before it does anything). See look_while_waiting in device/cuda/block.hpp.
+bool Watch::question(Seen const& seen) {
+  if (seen.running != 0 || seen.failed != 0 || seen.waiting == 0) {
+    asked_.clear();
+    return false;
+  }
+  if (asked_.empty()) {
+    each_report(grids_, [&](RankReport& report, u32) { asked_.push_back(read(report.sequence)); });
+    ++epoch_;
+    for (auto const& grid : grids_) std::atomic_ref(grid.control->epoch).store(epoch_, std::memory_order_release);
+    return false;
+  }
+  bool all = true, moved = false;
+  std::size_t i = 0;
+  each_report(grids_, [&](RankReport& report, u32) {
+    u32 const sequence = asked_[i++];
+    if (state_of(report) == RankState::ended) return;
+    moved |= read(report.sequence) != sequence;
+    all &= read(report.epoch) == epoch_ && !holds(report.condition, report.observed);
+  });
+  if (moved) asked_.clear();
+  return all && !moved;
+}
+
+void Watch::poison(Ending::Reason reason) {
+  for (auto const& grid : grids_) std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
+  poisoned_ = true;
+  poisoned_at_ = Clock::now();
+  ending_.reason = reason;
+}
+
+Ending Watch::until_end() {
+  auto last_life = Clock::now();
+  u64 signs = 0;
+  for (;;) {
+    gang_.doze(look_every);
+    u32 lines = 0;
+    for (auto& log : logs_) lines += log.drain();
+    if (gang_.finished()) break;
+    auto const seen = look();
+    auto const now = Clock::now();
+    if (lines != 0 || seen.signs_of_life != signs || seen.waiting == 0) last_life = now;
+    signs = seen.signs_of_life;
+    if (poisoned_) {
+      if (now - poisoned_at_ > grace) abandon();
+    } else if (seen.failed != 0 || gang_.failure()) {
+      poison(Ending::Reason::failed);
+    } else if (gang_.deadlocked() || question(seen)) {
+      poison(Ending::Reason::deadlock);
+    } else if (deadline_.count() != 0 && now - last_life > deadline_) {
+      poison(Ending::Reason::deadline);
+    }
+  }
+  ending_.failure = gang_.failure();
+  if (look().failed != 0) ending_.reason = Ending::Reason::failed;  // it may have ended before it was seen
+  return ending_;
+}
+
+void Watch::abandon() const {
+  std::string ranks;
+  each_report(grids_, [&](RankReport& report, u32 rank) {
+    if (state_of(report) == RankState::running && ranks.size() < 200)
+      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  });
+  std::fprintf(stderr,
+               "meshpost: the run was ended, but its kernel goes on 10 s later. Ranks that call no meshpost operation: "
+               "%s. A kernel can't be taken off its device, so this process ends; look for an endless loop there.\n",
+               ranks.c_str());
+  std::fflush(nullptr);
+  std::_Exit(EXIT_FAILURE);
+}
+
+}  // namespace meshpost::detail

@@ -1,0 +1,48 @@
+#pragma once
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "meshpost/device/backend.hpp"
+#include "meshpost/trace/log.hpp"
+
+namespace meshpost::detail {
+
+/// How a gang ended.
+struct Ending {
+  enum class Reason { finished, failed, deadlock, deadline } reason = Reason::finished;
+  std::optional<Error> failure;  ///< of the device itself
+};
+
+/// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and poisons
+/// them. Looks only at memory that ranks publish to; needs no driver call while they run.
+class Watch {
+ public:
+  Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs, std::chrono::milliseconds deadline);
+  /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and ends the
+  /// process: a kernel can't be taken off a device.
+  Ending until_end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Seen {
+    u32 running = 0, waiting = 0, failed = 0;
+    u64 signs_of_life = 0;  // changes whenever a rank gets on
+  };
+  Seen look() const;
+  bool question(Seen const& seen);
+  void poison(Ending::Reason reason);
+  [[noreturn]] void abandon() const;
+
+  Gang& gang_;
+  std::vector<Grid> const& grids_;
+  std::vector<LogReader>& logs_;
+  std::chrono::milliseconds deadline_;
+  Ending ending_;
+  bool poisoned_ = false;
+  Clock::time_point poisoned_at_{};
+  u32 epoch_ = 0;
+  std::vector<u32> asked_;  // sequences of the waiting ranks when the question was asked; empty: none open
+};
+
+}  // namespace meshpost::detail

@@ -1,0 +1,110 @@
+#pragma once
+// What a World owns. The files of src/rma share it; nobody else sees it.
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "meshpost/rma/world.hpp"
+#include "meshpost/world/heap.hpp"
+#include "meshpost/world/split.hpp"
+
+namespace meshpost::detail {
+
+/// A launch on its way: waits in the world's queue, runs, then holds the outcome.
+struct RunRecord {
+  KernelImage image;
+  std::vector<std::max_align_t> kernel;  // a copy of the kernel object
+  Launch launch;
+  std::vector<std::shared_ptr<Event>> before;  // of Launch::streams
+  std::shared_ptr<Event> finished_event;       // that those streams wait for
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  bool observed = false;  // somebody has waited
+  RunResult result;
+  std::exception_ptr error;
+};
+
+/// One device's memory for runs, used by one run after the other.
+struct DeviceRunMemory {
+  Allocation reports, control, log_records, log_tail, log_head, timers;
+  Allocation trace_events, trace_used;  // only if a timeline is recorded
+};
+
+struct WindowRecord {
+  WindowInfo info;
+  std::string name;
+  u64 element_bytes = 0;
+  std::vector<Part> parts;       // by world rank; empty: uniform
+  u64 data_bytes = 0;            // heap bytes to give back, at info.offset
+  u64 counter_bytes = 0;
+};
+
+class WorldState {
+ public:
+  explicit WorldState(WorldOptions options);
+  ~WorldState();
+  WorldState(WorldState const&) = delete;
+  WorldState& operator=(WorldState const&) = delete;
+
+  WindowInfo make_window(World::WindowSpec const& spec);
+  void free_window(WindowInfo const& info);
+  Communicator split(Communicator const& parent, std::function<i64(RankId)> const& color);
+  Communicator const& world_communicator() const { return world_communicator_; }
+  Communicator const& device_communicator() const { return device_communicator_; }
+
+  std::shared_ptr<RunRecord> start(KernelImage const& image, void const* kernel, std::size_t bytes,
+                                   Launch const& launch);
+  void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
+                void const* source, u64 count);
+  u64 part_count(WindowInfo const& window, RankId rank);
+
+  /// Names for messages: "window 'inbox'", "the world".
+  std::string window_name(u32 number);
+  std::string communicator_name(u32 number) const;
+  Layout const& layout() const { return layout_; }
+  WorldOptions const& options() const { return options_; }
+  u32 number() const { return number_; }
+
+ private:
+  friend class RunSupervisor;
+  /// Throws if a host call is not allowed here.
+  void guard(std::string_view operation) const;
+  void supervise();               // the thread that runs what is queued
+  void wait_until_idle(std::unique_lock<std::mutex>& lock);
+  Communicator make_communicator(Communicator::Shape shape, u32 groups);
+  u64 upload(void const* data, u64 bytes);  // to the same offset of every device
+  WindowRecord& record_of(WindowInfo const& info, std::string_view operation);
+  std::vector<Part> place_extents(World::WindowSpec const& spec, WindowRecord& record);
+  void check_memory(World::WindowSpec const& spec);
+
+  WorldOptions const options_;
+  u32 const number_;
+  Layout layout_;
+  Heap heap_;
+  std::vector<DeviceRunMemory> run_memory_;
+  u32 next_communicator_ = 0, next_window_ = 1;
+  Communicator world_communicator_, device_communicator_;
+  WindowInfo tags_;                       // the default tag space
+  std::map<u32, WindowRecord> windows_;
+  std::map<u32, std::vector<i64>> colors_;  // of each split, by its number
+  bool warned_ = false;
+
+  std::mutex mutex_;                      // of everything above and the queue
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<RunRecord>> queue_;
+  bool running_ = false, closing_ = false;
+  std::thread supervisor_;
+};
+
+/// The World of that number. \throws Error(misuse) if it is gone
+std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation);
+
+/// Runs one queued record to its end, from the world's supervisor thread.
+void supervise_run(WorldState& world, RunRecord& record);
+
+}  // namespace meshpost::detail

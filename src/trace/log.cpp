@@ -1,0 +1,53 @@
+#include "meshpost/trace/log.hpp"
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "meshpost/base/events.hpp"
+
+namespace meshpost {
+
+std::string format_log(LogRecord const& record) {
+  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+  std::string plain = record.text;
+  auto const add = [&](auto value) {
+    arguments.push_back(value);
+    plain += fmt::format(" {}", value);
+  };
+  for (u32 i = 0; i < LogRecord::most_arguments; ++i) {
+    u64 const bits = record.values[i];
+    switch (record.types[i]) {
+      case LogRecord::Type::none: break;
+      case LogRecord::Type::i64_: add(static_cast<long>(bits)); break;
+      case LogRecord::Type::u64_: add(bits); break;
+      case LogRecord::Type::f64_: add(from_bits<double>(bits)); break;
+      case LogRecord::Type::boolean: add(bits != 0); break;
+      case LogRecord::Type::character: add(static_cast<char>(bits)); break;
+      case LogRecord::Type::pointer: add(reinterpret_cast<void const*>(bits)); break;
+    }
+  }
+  try {
+    return fmt::vformat(record.text, arguments);
+  } catch (fmt::format_error const&) {
+    return plain;
+  }
+}
+
+u32 LogReader::drain() {
+  if (!ring_.records) return 0;
+  u32 lines = 0;
+  for (;; ++lines) {
+    LogRecord& record = ring_.records[next_ % LogRing::capacity];
+    if (std::atomic_ref(record.ready).load(std::memory_order_acquire) != next_ + 1) break;
+    auto const line = format_log(record);
+    u32 const rank = record.rank;
+    ++next_;
+    std::atomic_ref(*ring_.tail).store(next_, std::memory_order_release);
+    event_sink()->log(rank, line);
+  }
+  return lines;
+}
+
+}  // namespace meshpost

@@ -1,0 +1,80 @@
+#include "meshpost/world/heap.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace meshpost {
+namespace {
+constexpr u64 smallest_growth = u64{2} << 20;
+constexpr u64 counter_region = u64{1} << 20;
+constexpr u64 counter_alignment = 128;  // no two windows' counters share a cache line
+
+u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
+}  // namespace
+
+Heap::Heap(Layout const& layout)
+    : layout_(layout),
+      space_(backend(layout.devices.front()->kind()).reserve(layout.devices)) {
+  grow(smallest_growth);
+  data_.take(256, 256);  // offset 0 stays free to mean "none"
+}
+
+void Heap::grow(u64 size) {
+  if (size > stride())
+    throw Error(Kind::out_of_memory, "symmetric heap",
+                std::to_string(size) + " bytes on each device were asked for; a device has at most " +
+                    std::to_string(stride()),
+                "use smaller windows");
+  u64 const more = round_up(std::max(size, smallest_growth), space_->granularity());
+  space_->extend(Bytes{mapped_}, Bytes{more});
+  data_.add(mapped_, more);
+  mapped_ += more;
+}
+
+u64 Heap::allocate(u64 size, u64 alignment) {
+  u64 const wanted = round_up(std::max<u64>(size, 1), 256);
+  if (size > ~u64{0} - 256) grow(size);  // refuses
+  if (auto const found = data_.take(wanted, alignment)) return *found;
+  grow(wanted + alignment);
+  return *data_.take(wanted, alignment);
+}
+
+void Heap::release(u64 offset, u64 size) { data_.give(offset, round_up(std::max<u64>(size, 1), 256)); }
+
+u64 Heap::allocate_counters(u64 size) {
+  u64 const wanted = round_up(std::max<u64>(size, 1), counter_alignment);
+  auto const take = [&](Region& region) {
+    auto const found = region.free.take(wanted, counter_alignment);
+    if (found) region.used = std::max(region.used, *found + wanted - region.offset);
+    return found;
+  };
+  for (auto& region : counters_)
+    if (auto const found = take(region)) return *found;
+  u64 const region_size = std::max(counter_region, wanted);
+  counters_.push_back({allocate(region_size), region_size, 0, {}});
+  counters_.back().free.add(counters_.back().offset, region_size);
+  for (u32 d = 0; d < layout_.device_count(); ++d)
+    layout_.devices[d]->fill(at(d, counters_.back().offset), 0, Bytes{region_size});
+  return *take(counters_.back());
+}
+
+void Heap::release_counters(u64 offset, u64 size) {
+  for (auto& region : counters_)
+    if (offset >= region.offset && offset < region.offset + region.size)
+      region.free.give(offset, round_up(std::max<u64>(size, 1), counter_alignment));
+}
+
+std::vector<Heap::Range> Heap::counter_ranges() const {
+  std::vector<Range> ranges;
+  for (auto const& region : counters_)
+    if (region.used > 0) ranges.push_back({region.offset, region.used});
+  return ranges;
+}
+
+void Heap::clear_counters() {
+  for (auto const& range : counter_ranges())
+    for (u32 d = 0; d < layout_.device_count(); ++d)
+      layout_.devices[d]->fill(at(d, range.offset), 0, Bytes{range.size});
+}
+
+}  // namespace meshpost

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs what is built in BUILD_DIR, then builds and runs tests/install against that alone.
+#
+# usage: tools/check_install.sh BUILD_DIR
+set -euo pipefail
+build=$(realpath "${1:?usage: tools/check_install.sh BUILD_DIR}")
+cd "$(dirname "$0")/.."
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+
+cmake --install "$build" --prefix "$temporary/prefix" >"$temporary/install.log" || {
+  cat "$temporary/install.log" >&2
+  exit 1
+}
+if grep -rn --include='*.cmake' -e "$PWD" -e "$build" "$temporary/prefix"; then
+  echo "check_install: the package names the source or build tree (INSTALL_INTERFACE?)" >&2
+  exit 1
+fi
+cmake -S tests/install -B "$temporary/build" -G Ninja -D "meshpost_ROOT=$temporary/prefix"
+cmake --build "$temporary/build"
+MESHPOST_DEVICES=cpu:2 "$temporary/build/ring"
+echo "check_install: ring, built against the installed package, ran on two CPU devices"
