@@ -49,7 +49,7 @@ else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)
 endif()
 
-target_compile_features(meshpost PUBLIC cxx_std_20)
+target_compile_options(meshpost INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")  # see settings.cmake
 target_include_directories(meshpost
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
          $<INSTALL_INTERFACE:include>

@@ -1,8 +1,7 @@
 # Compilers, warnings, sanitizers: what the whole build shares.
 
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
+# Not CMAKE_CXX_STANDARD: CMake before 3.26 asks the CUDA compiler for the same and does not know nvcc 13's flag.
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 

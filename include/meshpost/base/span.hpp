@@ -13,11 +13,9 @@ class LocalSpan {
   LocalSpan() = default;
   MESHPOST_FN constexpr LocalSpan(T* data, u64 size) : data_(data), size_(size) {}
   /// A mutable span serves wherever a const one is asked for.
-  MESHPOST_FN constexpr operator LocalSpan<T const>() const
-    requires(!__is_same(T, T const))
-  {
-    return LocalSpan<T const>(data_, size_);
-  }
+  template <class U>
+    requires(__is_same(T, U const))
+  MESHPOST_FN constexpr LocalSpan(LocalSpan<U> other) : data_(other.data()), size_(other.size()) {}
 
   MESHPOST_FN constexpr T* data() const { return data_; }
   MESHPOST_FN constexpr u64 size() const { return size_; }
