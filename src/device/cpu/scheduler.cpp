@@ -241,9 +241,8 @@ bool CpuGang::run_ready(Worker& worker) {
       continue;
     }
     if (worker.idle) {
-      // In this order: whoever sees all workers idle twice and no awakening between knows none ran.
+      idle_.fetch_sub(1);        // in this order: see look_for_deadlock
       awakenings_.fetch_add(1);
-      idle_.fetch_sub(1);
       worker.idle = false;
     }
     any = true;
@@ -288,13 +287,15 @@ void CpuGang::work(Worker& worker) {
   notify_host();
 }
 
-// Between the two looks at the counters no worker ran a fiber: all were idle at both, and none woke up in
-// between. Only fibers write words while a gang runs (no host, stream or other process can notify yet), so
-// a condition that did not hold in between never will.
+// If all workers are idle, no fiber runs. A worker that awakes is first no longer idle, then counts an
+// awakening, then runs fibers, then is idle again. Here the awakenings are read first and last, and in
+// between, before and after the conditions, that all are idle. A worker that awoke after the first look at
+// idle_ and had gone to sleep by the second counted its awakening between the two looks at awakenings_; one
+// that had not gone to sleep is seen. So nothing ran while the conditions were looked at. Only fibers write
+// words while a gang runs (no host, stream or other process can notify yet): what did not hold never will.
 void CpuGang::look_for_deadlock() {
-  if (idle_.load() != workers_.size() || deadlocked_.load(std::memory_order_relaxed)) return;
   u64 const before = awakenings_.load();
-  if (idle_.load() != workers_.size()) return;
+  if (idle_.load() != workers_.size() || deadlocked_.load(std::memory_order_relaxed)) return;
   bool alive = false;
   for (auto const& fiber : fibers_) {
     if (fiber->done.load(std::memory_order_acquire)) continue;
@@ -302,7 +303,7 @@ void CpuGang::look_for_deadlock() {
     alive = true;
   }
   if (!alive || poisoned()) return;
-  if (awakenings_.load() != before || idle_.load() != workers_.size()) return;
+  if (idle_.load() != workers_.size() || awakenings_.load() != before) return;
   deadlocked_.store(true, std::memory_order_release);
   notify_host();
 }

@@ -1,0 +1,76 @@
+// Barrier and all_reduce by devices and ranks.
+#include <benchmark/benchmark.h>
+
+#include "worlds.hpp"
+
+namespace {
+
+using namespace meshpost;
+
+struct Barriers {
+  Window<u64> elapsed;
+  u32 rounds;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    self.barrier();
+    u64 const begin = self.now();
+    for (u32 i = 0; i < rounds; ++i) self.barrier();
+    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
+struct AllReduces {
+  Communicator all;
+  Window<double> data;
+  Window<u64> elapsed;
+  u32 rounds;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const mine = data.local(self);
+    self.barrier();
+    u64 const begin = self.now();
+    for (u32 i = 0; i < rounds; ++i) self.all_reduce(all, mine, Max{});
+    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
+/// Axes: devices, ranks of a device (0: the default).
+template <class Make>
+void measure(benchmark::State& state, u64 elements, Make&& make) {
+  auto const world = bench::world(static_cast<u32>(state.range(0)), static_cast<u32>(state.range(1)));
+  if (!world) {
+    state.SkipWithError("needs more devices");
+    return;
+  }
+  auto const data = world->window<double>(elements);
+  auto const elapsed = world->window<u64>(1);
+  u32 const rounds = bench::kind() == "cpu" ? 200 : 1000;
+  for (auto _ : state) {
+    world->run(make(*world, data, elapsed, rounds), bench::launch());
+    state.SetIterationTime(static_cast<double>(elapsed.read(RankId{0})[0]) * 1e-9 / rounds);
+  }
+  state.counters["ranks"] = world->size();
+  world->free(elapsed);
+  world->free(data);
+}
+
+void barrier(benchmark::State& state) {
+  measure(state, 1, [](World&, Window<double> const&, Window<u64> const& elapsed, u32 rounds) { return Barriers{elapsed, rounds}; });
+}
+
+void all_reduce(benchmark::State& state) {
+  measure(state, static_cast<u64>(state.range(2)) / sizeof(double),
+          [](World& world, Window<double> const& data, Window<u64> const& elapsed, u32 rounds) {
+            return AllReduces{world.communicator(), data, elapsed, rounds};
+          });
+}
+
+BENCHMARK(barrier)->ArgNames({"devices", "ranks"})->ArgsProduct({{1, 2, 4, 8}, {1, 16, 0}})->Iterations(3)
+    ->UseManualTime();
+BENCHMARK(all_reduce)
+    ->ArgNames({"devices", "ranks", "bytes"})
+    ->ArgsProduct({{1, 2, 4, 8}, {1, 16, 0}, {8, 1024}})
+    ->Iterations(3)
+    ->UseManualTime();
+
+}  // namespace

@@ -1,0 +1,22 @@
+#pragma once
+#include <meshpost/meshpost.hpp>
+
+#include <memory>
+#include <string>
+
+namespace bench {
+
+/// The World that benchmarks share: `devices` of those that MESHPOST_DEVICES names, with `ranks` ranks each (0: the
+/// default). Null if there are not so many devices. Kept until another one is asked for.
+std::shared_ptr<meshpost::World> world(meshpost::u32 devices, meshpost::u32 ranks = 0);
+
+/// Devices that MESHPOST_DEVICES names.
+meshpost::u32 device_count();
+
+/// Threads of a rank in benchmarks that don't vary it.
+meshpost::Launch const& launch();
+
+/// "cuda" or "cpu"
+std::string kind();
+
+}  // namespace bench

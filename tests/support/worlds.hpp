@@ -1,0 +1,104 @@
+#pragma once
+#include <gtest/gtest.h>
+#include <meshpost/meshpost.hpp>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+// Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs.
+
+namespace meshpost::test {
+
+inline std::string devices() {
+  char const* const chosen = std::getenv("MESHPOST_TEST_DEVICES");
+  return chosen ? chosen : "cpu:2";
+}
+inline bool on_gpus() { return devices().starts_with("cuda"); }
+
+enum class Spread { one_device, several_devices };
+
+inline std::string devices(Spread spread) {
+  if (spread == Spread::one_device) return on_gpus() ? "cuda:0" : "cpu:1";
+  return on_gpus() ? devices() : "cpu:3";
+}
+
+/// A World for tests: what hangs should end before ctest's limit.
+inline WorldOptions options(u32 ranks, std::string const& where = devices()) {
+  WorldOptions wanted;
+  wanted.devices = where;
+  wanted.ranks = ranks;
+  wanted.deadline = std::chrono::seconds(15);
+  return wanted;
+}
+
+/// A number of ranks a device, threads a rank and devices.
+struct Shape {
+  Spread spread;
+  u32 ranks;
+  Dim3 threads;
+};
+
+inline Launch launch_of(Shape const& shape) {
+  Launch launch;
+  launch.threads = shape.threads;
+  return launch;
+}
+
+inline std::string shape_name(testing::TestParamInfo<Shape> const& info) {
+  auto const& [spread, ranks, threads] = info.param;
+  std::string text = spread == Spread::one_device ? "one_device_" : "several_devices_";
+  text += std::to_string(ranks) + "_ranks_";
+  if (threads.x == 0) return text + "default_threads";
+  text += std::to_string(threads.x);
+  if (threads.volume() != threads.x)
+    text += "x" + std::to_string(threads.y) + "x" + std::to_string(threads.z);
+  return text + "_threads";
+}
+
+inline auto all_shapes() {
+  constexpr auto one = Spread::one_device, several = Spread::several_devices;
+  constexpr Dim3 unsaid{0, 1, 1}, warp{32, 1, 1}, box{4, 2, 2};
+  return testing::Values(Shape{one, 1, unsaid}, Shape{one, 2, unsaid}, Shape{several, 3, unsaid},
+                         Shape{several, 16, unsaid}, Shape{one, 3, warp}, Shape{several, 16, warp},
+                         Shape{one, 1, box}, Shape{several, 2, box});
+}
+
+/// A test that holds for every shape.
+class EveryShape : public testing::TestWithParam<Shape> {
+ protected:
+  World world{options(GetParam().ranks, devices(GetParam().spread))};
+  Launch launch = launch_of(GetParam());
+};
+
+/// What the threads of a kernel found wrong: each counts in a word of its own, the host adds them up.
+struct Findings {
+  static constexpr u64 most_threads = 1024;
+  Window<u32> words;
+
+  MESHPOST_FN void add(Rank const& self, bool wrong) const {
+    if (wrong) words.local(self)[self.thread()] += 1;
+  }
+};
+inline Findings make_findings(World& world) {
+  return {world.window<u32>(Findings::most_threads, Tags{0}, "findings")};
+}
+inline u64 total(World const& world, Findings const& findings) {
+  u64 sum = 0;
+  for (u32 rank = 0; rank < world.size(); ++rank)
+    for (u32 const wrong : findings.words.read(RankId{rank})) sum += wrong;
+  return sum;
+}
+
+/// A number that depends on all its bits: kernels and oracles draw from it, with no state to share.
+MESHPOST_FN constexpr u64 mixed(u64 x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+MESHPOST_FN constexpr u64 mixed(u64 a, u64 b, u64 c = 0, u64 d = 0) {
+  return mixed(mixed(mixed(mixed(a) ^ b) ^ c) ^ d);
+}
+
+}  // namespace meshpost::test

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks, prints a table of medians and spread, and writes them as JSON.
+
+The JSON holds the machine, the versions and, for each benchmark, the median, the smallest and the largest time of
+its repetitions in microseconds, with GB/s where bytes were moved.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+
+
+def run_benchmarks(program: Path, pattern: str, repetitions: int, min_time: float) -> dict:
+    """Returns Google Benchmark's JSON; its progress goes to standard error."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = Path(folder) / "raw.json"
+        command = [
+            str(program),
+            f"--benchmark_filter={pattern}",
+            f"--benchmark_repetitions={repetitions}",
+            f"--benchmark_min_time={min_time}",
+            "--benchmark_enable_random_interleaving=false",
+            f"--benchmark_out={raw}",
+            "--benchmark_out_format=json",
+        ]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode != 0 or not raw.exists():
+            sys.exit(f"bench: {program} ended with status {done.returncode}; see its message above")
+        return json.loads(raw.read_text())
+
+
+def summarise(raw: dict) -> list[dict]:
+    """One entry a benchmark: median, min, max in us over its repetitions."""
+    runs: dict[str, list[dict]] = {}
+    for one in raw["benchmarks"]:
+        if one.get("run_type") == "iteration":
+            runs.setdefault(one["run_name"], []).append(one)
+    rows = []
+    for name, repeats in runs.items():
+        name = name.removesuffix("/manual_time").removesuffix("/real_time")
+        if any(one.get("error_occurred") for one in repeats):
+            rows.append({"name": name, "skipped": repeats[0].get("error_message", "")})
+            continue
+        times = [one["real_time"] * TO_US[one["time_unit"]] for one in repeats]
+        row = {
+            "name": name,
+            "median_us": statistics.median(times),
+            "min_us": min(times),
+            "max_us": max(times),
+            "repetitions": len(times),
+        }
+        rates = [one["bytes_per_second"] for one in repeats if one.get("bytes_per_second")]
+        if rates:
+            row["gb_per_s"] = statistics.median(rates) * 1e-9
+        rows.append(row)
+    return rows
+
+
+def print_table(rows: list[dict]) -> None:
+    width = max(len(row["name"]) for row in rows)
+    print(f"{'benchmark':{width}}  {'median us':>11} {'min':>10} {'max':>10} {'GB/s':>8}")
+    for row in rows:
+        if "skipped" in row:
+            print(f"{row['name']:{width}}  skipped: {row['skipped']}")
+            continue
+        rate = f"{row['gb_per_s']:8.2f}" if "gb_per_s" in row else " " * 8
+        print(
+            f"{row['name']:{width}}  {row['median_us']:11.3f} {row['min_us']:10.3f} "
+            f"{row['max_us']:10.3f} {rate}"
+        )
+
+
+def git_revision() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, required=True, help="build folder, such as build/cpu")
+    parser.add_argument("--json", type=Path, default=Path("out/bench.json"), help="where to write")
+    parser.add_argument("--filter", default=".", help="only benchmarks that match this expression")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--min-time", type=float, default=0.02, help="seconds for each repetition")
+    arguments = parser.parse_args()
+    program = arguments.build / "bench" / "meshpost_bench"
+    if not program.exists():
+        parser.error(f"there is no {program}; build it first (./run bench does)")
+    if arguments.repetitions < 1:
+        parser.error(f"--repetitions {arguments.repetitions}: it must be at least 1")
+
+    raw = run_benchmarks(program, arguments.filter, arguments.repetitions, arguments.min_time)
+    rows = summarise(raw)
+    if not rows:
+        sys.exit(f"bench: no benchmark matches '{arguments.filter}'")
+    print_table(rows)
+    context = {
+        key: value for key, value in raw["context"].items() if key not in ("executable", "caches", "host_name")
+    }
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "revision": git_revision(),
+        "machine": platform.processor() or platform.machine(),
+        "system": platform.platform(),
+        "devices": os.environ.get("MESHPOST_DEVICES", ""),
+        "context": context,
+        "results": rows,
+    }
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written: {arguments.json}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
