@@ -2,8 +2,9 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/meshpost)
-install(TARGETS meshpost EXPORT meshpost)
-install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTINATION include)
+install(TARGETS meshpost meshpost_dcuda EXPORT meshpost)
+install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTINATION include
+        PATTERN .clang-tidy EXCLUDE)
 install(EXPORT meshpost NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostTargets.cmake)
 configure_package_config_file(cmake/meshpostConfig.cmake.in meshpostConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(meshpostConfigVersion.cmake COMPATIBILITY SameMinorVersion)

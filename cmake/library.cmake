@@ -14,6 +14,9 @@ add_library(meshpost
   src/base/error.cpp
   src/base/events.cpp
   src/base/hooks.cpp
+  src/compat/cuda_on_cpu.cpp
+  src/compat/dcuda_host.cpp
+  src/compat/dcuda_options.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
@@ -59,3 +62,12 @@ target_link_libraries(meshpost
   PUBLIC Threads::Threads
   PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+
+# What a program written for the dCUDA thesis's API links: its include names, dcuda_host.h and dcuda_device.cu.h.
+add_library(meshpost_dcuda INTERFACE)
+add_library(meshpost::dcuda ALIAS meshpost_dcuda)
+set_target_properties(meshpost_dcuda PROPERTIES EXPORT_NAME dcuda)
+target_include_directories(meshpost_dcuda
+  INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/meshpost/compat/dcuda>
+            $<INSTALL_INTERFACE:include/meshpost/compat/dcuda>)
+target_link_libraries(meshpost_dcuda INTERFACE meshpost)

@@ -19,7 +19,7 @@ from pathlib import Path
 TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 
-def run_benchmarks(program: Path, pattern: str, repetitions: int, min_time: float) -> dict:
+def run_benchmarks(program: Path, pattern: str, repetitions: int) -> dict:
     """Returns Google Benchmark's JSON; its progress goes to standard error."""
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder) / "raw.json"
@@ -27,7 +27,6 @@ def run_benchmarks(program: Path, pattern: str, repetitions: int, min_time: floa
             str(program),
             f"--benchmark_filter={pattern}",
             f"--benchmark_repetitions={repetitions}",
-            f"--benchmark_min_time={min_time}",
             "--benchmark_enable_random_interleaving=false",
             f"--benchmark_out={raw}",
             "--benchmark_out_format=json",
@@ -90,7 +89,6 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=Path("out/bench.json"), help="where to write")
     parser.add_argument("--filter", default=".", help="only benchmarks that match this expression")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--min-time", type=float, default=0.02, help="seconds for each repetition")
     arguments = parser.parse_args()
     program = arguments.build / "bench" / "meshpost_bench"
     if not program.exists():
@@ -98,7 +96,7 @@ def main() -> int:
     if arguments.repetitions < 1:
         parser.error(f"--repetitions {arguments.repetitions}: it must be at least 1")
 
-    raw = run_benchmarks(program, arguments.filter, arguments.repetitions, arguments.min_time)
+    raw = run_benchmarks(program, arguments.filter, arguments.repetitions)
     rows = summarise(raw)
     if not rows:
         sys.exit(f"bench: no benchmark matches '{arguments.filter}'")

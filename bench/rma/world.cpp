@@ -38,8 +38,8 @@ void make_and_free_window(benchmark::State& state) {
   for (auto _ : state) world->free(world->window<int>(1024));
 }
 
-BENCHMARK(world_start)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->UseRealTime();
-BENCHMARK(run_nothing)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->UseRealTime();
-BENCHMARK(make_and_free_window)->UseRealTime();
+BENCHMARK(world_start)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(20)->UseRealTime();
+BENCHMARK(run_nothing)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(20)->UseRealTime();
+BENCHMARK(make_and_free_window)->Iterations(20)->UseRealTime();
 
 }  // namespace

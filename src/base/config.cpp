@@ -1,6 +1,7 @@
 #include "meshpost/base/config.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
@@ -33,7 +34,7 @@ std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
   double const value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(value >= 0 && value <= 1e6))
     refuse(name, text, "seconds from 0 (off) to 1000000, such as 30 or 0.5");
-  return std::chrono::milliseconds(static_cast<long>(value * 1e3));
+  return std::chrono::milliseconds(static_cast<long>(std::ceil(value * 1e3)));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "device/backends.hpp"
@@ -50,7 +51,7 @@ Registry& registry() {
   return *one;
 }
 
-pid_t const first_process = getpid();
+std::atomic<pid_t> first_process{0};  // that used a device; 0: none yet
 
 [[noreturn]] void refuse(std::string const& spec, std::string cause, std::string remedy) {
   throw Error(Kind::bad_argument, fmt::format("devices '{}'", spec), std::move(cause), std::move(remedy));
@@ -127,7 +128,8 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
 }
 
 void refuse_after_fork(std::string_view operation) {
-  if (getpid() != first_process)
+  pid_t first = 0;
+  if (!first_process.compare_exchange_strong(first, getpid()) && first != getpid())
     throw Error(Kind::misuse, std::string(operation), "this process was forked from one that uses meshpost",
                 "start a new program (exec) or create the World after the fork, in the child alone");
 }

@@ -87,12 +87,12 @@ class Ledger : public DeliveryLedger {
   void finish() override {
     std::scoped_lock const lock(mutex_);
     std::string violation;
-    for (auto& inbox : inbox_)
-      for (auto& message : inbox) {
-        if (message.counter) continue;
-        if (violation.empty()) violation = check(message);
-        std::memcpy(message.target, message.bytes.data(), message.bytes.size());
-      }
+    for (auto const& inbox : inbox_)
+      for (auto const& message : inbox)
+        if (!message.counter && violation.empty()) violation = check(message);
+    for (auto const& inbox : inbox_)  // only now: a rank's own puts may overlap
+      for (auto const& message : inbox)
+        if (!message.counter) std::memcpy(message.target, message.bytes.data(), message.bytes.size());
     if (!violation.empty())
       throw Error(Kind::kernel_failed, "delivery", violation, "consume the notification before the bytes are used");
   }

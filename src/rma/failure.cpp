@@ -50,6 +50,14 @@ Story story_of(RankReport const& report) {
     case Fault::delivery:
       return {report.text, "consume the notification first, or a later one from the same rank"};
     case Fault::hook: return {fmt::format("a test hook ended it at {}", report.text), ""};
+    case Fault::argument:
+      return {fmt::format("{} is {}", report.text, static_cast<i64>(a)),
+              fmt::format("it may be {} to {}", static_cast<i64>(b), static_cast<i64>(c))};
+    case Fault::source:
+      return {fmt::format("the source is bytes {} to {} of this rank's own part, which has {}", static_cast<i64>(a),
+                          static_cast<i64>(a + b), c),
+              "put from inside the window, or create a larger one"};
+    case Fault::misuse: return {report.text, "see the operation's documentation"};
     case Fault::none: break;
   }
   return {"it ended itself", ""};

@@ -102,9 +102,19 @@ class RunSupervisor {
                     world_.tags_, world_.device_communicator_, ring, trace_buffer(d), {memory.timers.as<u64>()},
                     ledger_.get(), record_.launch.user};
       readers_.emplace_back(ring);
-      spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device, d * layout_.ranks_per_device, &states_[d],
+      spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device, d * layout_.ranks_per_device, state_of(d),
                              reports, memory.control.as<Control>()});
     }
+  }
+
+  /// The state as the device's kernel takes it.
+  void const* state_of(u32 device) {
+    if (spec_.image.arguments == Arguments::kernel_and_state) return &states_[device];
+    auto& memory = world_.run_memory_[device];
+    auto& owner = *layout_.devices[device];
+    if (!memory.state.data()) memory.state = owner.allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
+    owner.transfer(memory.state.data(), &states_[device], memory.state.size());
+    return memory.state.data();
   }
 
   TraceBuffer trace_buffer(u32 device) {
@@ -180,11 +190,11 @@ class RunSupervisor {
           auto* const times = timers.interval(r, k);
           if (times[0] != 0) first = std::min(first, times[0]);
           last = std::max(last, times[1]);
-          times[0] = times[1] = 0;
         }
-        if (last == 0) break;
+        if (last == 0) break;  // the rest was never stopped
         record_.result.timings.back().push_back(static_cast<double>(last - first) * 1e-9);
       }
+      std::memset(world_.run_memory_[d].timers.data(), 0, world_.run_memory_[d].timers.size());
     }
   }
 
@@ -238,13 +248,14 @@ class RunSupervisor {
 
   // -- what to say of a run that was ended
 
-  std::vector<RankView> views() const {
+  std::vector<RankView> views(Ending const& ending) const {
     std::vector<RankView> all;
     for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
       u32 const device = layout_.device_of(rank);
       RankReport const& report = spec_.grids[device].reports[rank % layout_.ranks_per_device];
       RankView view{rank, static_cast<RankState>(report.state), report.note, report.observed, report.condition, {}, false};
-      if (view.state == RankState::waiting) explain(view, device);
+      if (!ending.states.empty() && view.state != RankState::failed) view.state = ending.states[rank];
+      if (view.state == RankState::waiting || view.state == RankState::asking) explain(view, device);
       all.push_back(std::move(view));
     }
     for (auto& view : all)
@@ -254,19 +265,18 @@ class RunSupervisor {
     return all;
   }
   void explain(RankView& view, u32 device) const {
-    auto const* const word = static_cast<char const*>(view.condition.word);
-    auto const* const heap = world_.heap_.at(device, 0);
-    bool const in_heap = word >= heap && word < heap + world_.heap_.stride();
-    u64 const offset = static_cast<u64>(word - heap);
-    if (view.note.operation == Operation::wait && in_heap) {
-      view.observed = counter(device, offset);
+    if (view.note.operation == Operation::wait || view.note.operation == Operation::test) {
       auto const window = world_.windows_.find(view.note.window);
-      u32 const sender = window == world_.windows_.end() ? 0 : counter(device, offset + window->second.info.counter_pitch / 2);
+      if (window == world_.windows_.end()) return;
+      WindowInfo const& info = window->second.info;
+      u64 const at = info.counters + u64{view.rank % layout_.ranks_per_device} * info.counter_pitch + view.note.tag * sizeof(u32);
+      view.observed = counter(device, at);
+      u32 const sender = counter(device, at + info.counter_pitch / 2);
       if (view.note.expected != Note::no_rank) view.could_wake = {view.note.expected};
       else if (sender != 0) view.could_wake = {sender - 1}, view.sent_before = true;
     } else if (view.note.operation == Operation::wait_until) {
       view.observed = 0;
-      layout_.devices[device]->transfer(&view.observed, word, Bytes{width(view.condition.type)});
+      layout_.devices[device]->transfer(&view.observed, view.condition.word, Bytes{width(view.condition.type)});
     }
   }
   std::vector<u32> not_at_barrier(RankView const& view, std::vector<RankView> const& all) const {
@@ -294,7 +304,7 @@ class RunSupervisor {
   }
 
   [[noreturn]] void throw_reason(Ending const& ending) {
-    auto const all = views();
+    auto const all = views(ending);
     auto const waits = who_waits(all);
     auto const behind = waits.empty() ? "" : "\n  " + waits;
     for (auto const& view : all) {

@@ -32,6 +32,7 @@ Watch::Seen Watch::look() const {
       case RankState::waiting: ++seen.waiting; break;
       case RankState::failed: ++seen.failed; break;
       case RankState::ended: break;
+      case RankState::asking: ++seen.asking, ++seen.running; break;
       default: ++seen.running;
     }
     seen.signs_of_life = (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
@@ -68,6 +69,8 @@ bool Watch::question(Seen const& seen) {
 }
 
 void Watch::poison(Ending::Reason reason) {
+  // What goes on until the ranks have seen it is not what the report is about.
+  each_report(grids_, [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
   for (auto const& grid : grids_) std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
   poisoned_ = true;
   poisoned_at_ = Clock::now();
@@ -84,7 +87,7 @@ Ending Watch::until_end() {
     if (gang_.finished()) break;
     auto const seen = look();
     auto const now = Clock::now();
-    if (lines != 0 || seen.signs_of_life != signs || seen.waiting == 0) last_life = now;
+    if (lines != 0 || seen.signs_of_life != signs || seen.waiting + seen.asking == 0) last_life = now;
     signs = seen.signs_of_life;
     if (poisoned_) {
       if (now - poisoned_at_ > grace) abandon();

@@ -12,6 +12,7 @@ namespace meshpost::detail {
 struct Ending {
   enum class Reason { finished, failed, deadlock, deadline } reason = Reason::finished;
   std::optional<Error> failure;  ///< of the device itself
+  std::vector<RankState> states; ///< of all ranks when they were poisoned; empty: they were not
 };
 
 /// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and poisons
@@ -27,6 +28,7 @@ class Watch {
   using Clock = std::chrono::steady_clock;
   struct Seen {
     u32 running = 0, waiting = 0, failed = 0;
+    u32 asking = 0;         // of those that run
     u64 signs_of_life = 0;  // changes whenever a rank gets on
   };
   Seen look() const;

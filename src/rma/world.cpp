@@ -90,6 +90,7 @@ Run::~Run() {
 }
 
 RunResult const& Run::wait() {
+  refuse_after_fork("wait for a run");
   if (inside_kernel())
     throw Error(Kind::misuse, "wait for a run", "it was called from inside a kernel", "wait on the host");
   std::unique_lock lock(record_->mutex);

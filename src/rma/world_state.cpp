@@ -18,6 +18,23 @@ u64 padded(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
 // A rank's counters and, behind them, who raised each last; whole cache lines.
 u32 counter_pitch(u32 tags) { return static_cast<u32>(2 * padded(tags * sizeof(u32), 64)); }
 
+// The end of a run, well or not, as streams wait for it.
+class RunEnd : public Event {
+ public:
+  explicit RunEnd(std::shared_ptr<RunRecord> record) : record_(std::move(record)) {}
+  bool done() override {
+    std::scoped_lock const lock(record_->mutex);
+    return record_->done;
+  }
+  void wait() override {
+    std::unique_lock lock(record_->mutex);
+    record_->changed.wait(lock, [this] { return record_->done; });
+  }
+
+ private:
+  std::shared_ptr<RunRecord> record_;
+};
+
 }  // namespace
 
 WorldState::WorldState(WorldOptions options)
@@ -267,15 +284,26 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
     throw Error(Kind::version_mismatch, fmt::format("launch {}", image.name),
                 fmt::format("it was compiled for ABI version {}, this library has {}", image.abi, abi_version),
                 "compile the kernel with the headers of the installed library");
+  if (Dim3 const t = launch.threads; t.x != 0) {
+    u32 const most = layout_.devices.front()->info().max_threads;
+    auto const fits = [most](u64 threads) { return threads >= 1 && threads <= most; };
+    if (!fits(t.x) || !fits(u64{t.x} * t.y) || !fits(u64{t.x} * t.y * t.z))
+      throw Error(Kind::bad_argument, fmt::format("launch {}", image.name),
+                  fmt::format("{} x {} x {} threads a rank were asked for; there may be 1 to {}", t.x, t.y, t.z, most),
+                  "use fewer threads, at least one in each direction");
+  }
   auto record = std::make_shared<RunRecord>();
   record->image = image;
   record->kernel.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
   std::memcpy(record->kernel.data(), kernel, bytes);
   record->launch = launch;
   for (auto* const stream : launch.streams) record->before.push_back(stream->record());
-  std::scoped_lock const lock(mutex_);
-  queue_.push_back(record);
-  changed_.notify_all();
+  {
+    std::scoped_lock const lock(mutex_);
+    queue_.push_back(record);
+    changed_.notify_all();
+  }
+  for (auto* const stream : launch.streams) stream->wait(std::make_shared<RunEnd>(record));
   return record;
 }
 

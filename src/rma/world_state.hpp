@@ -19,7 +19,6 @@ struct RunRecord {
   std::vector<std::max_align_t> kernel;  // a copy of the kernel object
   Launch launch;
   std::vector<std::shared_ptr<Event>> before;  // of Launch::streams
-  std::shared_ptr<Event> finished_event;       // that those streams wait for
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -33,6 +32,7 @@ struct RunRecord {
 struct DeviceRunMemory {
   Allocation reports, control, log_records, log_tail, log_head, timers;
   Allocation trace_events, trace_used;  // only if a timeline is recorded
+  Allocation state;                     // only for kernels that take its address
 };
 
 struct WindowRecord {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "meshpost/trace/timeline.hpp"
 
@@ -34,13 +35,20 @@ std::string number(Condition const& condition, u64 bits) {
   }
 }
 
+std::string arrived(RankView const& view) {
+  i32 const there = std::max(0, static_cast<i32>(view.observed));
+  if (static_cast<u32>(there) >= view.note.count) return "which came after the run was ended";
+  return fmt::format("{} of {} arrived", there, view.note.count);
+}
+
 std::string awaited(RankView const& view, NameOf const& window, NameOf const& communicator) {
   static constexpr char const* signs[] = {"==", "!=", "<", "<=", ">", ">="};
   Note const& note = view.note;
   switch (note.operation) {
     case Operation::wait:
-      return fmt::format("waits for tag {} of {}, {} of {} arrived", note.tag, window(note.window),
-                         std::max(0, static_cast<i32>(view.observed)), note.count);
+      return fmt::format("waits for tag {} of {}, {}", note.tag, window(note.window), arrived(view));
+    case Operation::test:
+      return fmt::format("tests tag {} of {} again and again, {}", note.tag, window(note.window), arrived(view));
     case Operation::wait_until:
       return fmt::format("waits until its word is {} {}, it is {}", signs[static_cast<u8>(view.condition.compare)],
                          number(view.condition, view.condition.value), number(view.condition, view.observed));
@@ -49,9 +57,10 @@ std::string awaited(RankView const& view, NameOf const& window, NameOf const& co
 }
 
 std::string culprits(RankView const& view, ByRank const& ranks) {
-  if (view.note.operation == Operation::wait && view.could_wake.empty()) return "; nobody has sent it yet";
+  bool const counts = view.note.operation == Operation::wait || view.note.operation == Operation::test;
+  if (counts && view.could_wake.empty()) return "; nobody has sent it yet";
   if (view.could_wake.empty()) return "";
-  if (view.note.operation != Operation::wait) {
+  if (!counts) {
     auto const shown = std::min<std::size_t>(view.could_wake.size(), 8);
     return fmt::format("; not there yet: rank{} {}{}", view.could_wake.size() > 1 ? "s" : "",
                        fmt::join(view.could_wake.begin(), view.could_wake.begin() + static_cast<long>(shown), ", "),
@@ -65,7 +74,7 @@ std::string culprits(RankView const& view, ByRank const& ranks) {
                      state_of(ranks, rank));
 }
 
-// Depth-first search along "waits for".
+// Depth-first search along "waits for", with a path of its own: ranks come by the thousand.
 class CycleSearch {
  public:
   explicit CycleSearch(std::vector<RankView> const& ranks) {
@@ -79,8 +88,13 @@ class CycleSearch {
   }
 
  private:
-  // Whom `rank` waits for, among those that wait: what is known, else its next neighbour, as anybody would do.
-  std::vector<u32> next(u32 rank) const {
+  struct Step {
+    u32 rank;
+    std::vector<u32> others;    // that it waits for
+    std::size_t next = 0;       // of them, the one to look at
+  };
+  // Whom `rank` waits for: what is known, else its next neighbour that waits, as anybody would do.
+  std::vector<u32> others(u32 rank) const {
     auto const& view = *waiting_.at(rank);
     if (!view.could_wake.empty()) return view.could_wake;
     auto const after = waiting_.upper_bound(rank);
@@ -88,24 +102,27 @@ class CycleSearch {
     return other == rank ? std::vector<u32>{} : std::vector<u32>{other};
   }
   std::vector<u32> from(u32 rank) {
-    std::vector<u32> path;
-    for (u32 at = rank;;) {
-      auto const seen = std::ranges::find(path, at);
-      if (seen != path.end()) return {seen, path.end()};
-      path.push_back(at);
-      u32 const here = at;
-      for (u32 const other : next(here))
-        if (waiting_.contains(other)) {
-          at = other;
-          break;
-        }
-      if (at == here) {
-        auto const others = next(here);
-        return !others.empty() && others.front() == here ? path : std::vector<u32>{};
+    if (!seen_.insert(rank).second) return {};
+    std::vector<Step> path{{rank, others(rank)}};
+    while (!path.empty()) {
+      Step& step = path.back();
+      if (step.next == step.others.size()) {
+        path.pop_back();
+        continue;
       }
+      u32 const other = step.others[step.next++];
+      auto const begin = std::ranges::find(path, other, &Step::rank);
+      if (begin != path.end()) {
+        std::vector<u32> cycle;
+        for (auto at = begin; at != path.end(); ++at) cycle.push_back(at->rank);
+        return cycle;
+      }
+      if (waiting_.contains(other) && seen_.insert(other).second) path.push_back({other, others(other)});
     }
+    return {};
   }
   std::map<u32, RankView const*> waiting_;
+  std::set<u32> seen_;  // no cycle goes through these, but for those on the path
 };
 
 }  // namespace
@@ -120,7 +137,7 @@ std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window
   std::size_t listed = 0, waiting = 0, running = 0;
   for (auto const& view : ranks) {
     if (view.state == RankState::running) ++running;
-    if (view.state != RankState::waiting) continue;
+    if (view.state != RankState::waiting && view.state != RankState::asking) continue;
     if (++waiting > most) continue;
     ++listed;
     text += fmt::format("{}rank {} {}{}", text.empty() ? "" : "\n  ", view.rank, awaited(view, window, communicator),

@@ -13,12 +13,19 @@ namespace meshpost {
 /// A kernel on a CPU: called once for each thread of each rank, on that thread's fiber.
 using CpuEntry = void (*)(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch);
 
+/// What the entry of a GPU takes. (A CpuEntry takes everything by address.)
+enum class Arguments {
+  kernel_and_state,  ///< both by value
+  state_address      ///< one pointer, to the state in its device's memory
+};
+
 /// A kernel as compiled: one entry for each machine that its translation unit was compiled for.
 struct KernelImage {
   u32 abi = 0;               ///< abi_version of the translation unit
   std::string name;
   CpuEntry cpu = nullptr;
-  void const* cuda = nullptr;  ///< __global__ function of (kernel, state); null without nvcc
+  void const* cuda = nullptr;  ///< __global__ function of `arguments`; null without nvcc
+  Arguments arguments = Arguments::kernel_and_state;
 };
 
 /// One device's part of a launch. Everything pointed to outlives the gang.
@@ -26,7 +33,7 @@ struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
   u32 first_rank = 0;            ///< world rank of the first
-  void const* state = nullptr;   ///< passed to the kernel by value on GPUs, by address on CPUs
+  void const* state = nullptr;   ///< passed as image.arguments says on GPUs, by address on CPUs
   RankReport* reports = nullptr; ///< one a rank
   Control* control = nullptr;
 };

@@ -39,6 +39,9 @@ class Block {
   /// Once for each operation: shows that the rank gets on (unless it only asks again and again), and now and
   /// then looks whether the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
+  /// Once for each test that found nothing. A rank that asked in vain many times on end, and did nothing else,
+  /// says so to the host: it gets on no more than one that waits.
+  MESHPOST_FN void asked_in_vain(Note const& note);
   /// The kernel's last act: tells the host that this rank has ended.
   MESHPOST_FN void finish();
   /// Lets others run who share the processor with this rank; nothing on a GPU.
@@ -50,15 +53,23 @@ class Block {
 
   MESHPOST_FN RankReport& report() const { return *report_; }
   MESHPOST_FN void* fiber() const { return fiber_; }
+  /// The same rank's block as another of its threads sees it.
+  MESHPOST_FN Block for_thread(void* fiber) const {
+    Block copy = *this;
+    copy.fiber_ = fiber;
+    return copy;
+  }
 
  private:
   MESHPOST_FN void leave();
+  static constexpr u32 many_tests = 1024;
 
   void* fiber_;            // the CPU scheduler's fiber; null on a GPU
   RankReport* report_;
   Control const* control_;
-  u32 ticks_ = 0;          // these two are equal in all threads
+  u32 ticks_ = 0;          // these three are equal in all threads
   u32 progress_ = 0;
+  u32 vain_ = 0;           // tests that found nothing since the last progress
   u32 beat_ = 0;           // clock at the last sign of life
 };
 

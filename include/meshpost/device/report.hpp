@@ -6,7 +6,14 @@
 
 namespace meshpost {
 
-enum class RankState : u32 { absent, running, waiting, ended, failed };
+enum class RankState : u32 {
+  absent,
+  running,
+  waiting,
+  ended,
+  failed,
+  asking  ///< runs, but only to test a counter again and again
+};
 
 /// The operation that a rank is in, for reports and timelines.
 enum class Operation : u32 {
@@ -31,7 +38,10 @@ enum class Fault : u32 {
   scratch,         ///< scratch of details[0] bytes asked for, details[1] given at launch
   timers,          ///< more than details[0] timer intervals, or a stop without a start
   delivery,        ///< bytes used before they were delivered; `text` says which (CPU, checked mode)
-  hook             ///< a test's hook asked for it
+  hook,            ///< a test's hook asked for it
+  argument,        ///< argument `text` is details[0]; it may be details[1] to details[2]
+  source,          ///< a source of details[1] bytes, details[0] after the beginning of a part of details[2]
+  misuse           ///< an operation that is not allowed here; `text` says why
 };
 
 /// What an operation concerns; the part of a report that a waiting rank publishes.

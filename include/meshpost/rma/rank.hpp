@@ -128,7 +128,22 @@ class Rank {
   /// Ends the whole run with an error that names this rank and `reason`.
   MESHPOST_FN void fail(char const* reason);
 
+  // -- for layers above
   MESHPOST_FN RunState const& state() const { return *state_; }
+  /// A copy for another thread of this rank, for a layer that keeps one Rank in memory that they share.
+  /// `fiber` is that thread's fiber, null on a GPU.
+  MESHPOST_FN Rank for_thread(void* fiber) const {
+    Rank copy = *this;
+    copy.block_ = block_.for_thread(fiber);
+    return copy;
+  }
+  /// Ends the whole run for this reason; the arguments are the report's.
+  MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
+                        char const* text = nullptr) {
+    block_.fail(operation, fault, a, b, c, text);
+  }
+  /// log() of a line that is put together already. One thread calls it, alone.
+  MESHPOST_FN void send(LogRecord const& line);
   /// The kernel's end; the launch calls it.
   MESHPOST_FN void finish() { block_.finish(); }
 
@@ -169,10 +184,6 @@ class Rank {
   template <class T, class Combine>
   MESHPOST_FN void combine(Operation operation, Communicator const& communicator, LocalSpan<T> data,
                            Combine combine, RankId root, bool everywhere);
-  MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
-                        char const* text = nullptr) {
-    block_.fail(operation, fault, a, b, c, text);
-  }
 
   RunState const* state_;
   Block block_;

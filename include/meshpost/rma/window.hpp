@@ -40,7 +40,7 @@ template <class T>
 class Window {
  public:
   Window() = default;
-  explicit Window(WindowInfo const& info) : info_(info) {}
+  MESHPOST_FN explicit Window(WindowInfo const& info) : info_(info) {}
 
   /// Elements from `offset` on of the part of rank `rank` of the window's communicator. Checked when used.
   MESHPOST_FN RemoteSpan<T> at(RankId rank, u64 offset = 0) const { return {info_, rank, offset}; }
@@ -71,7 +71,8 @@ class RemoteSpan {
 
   /// `count` elements from `offset` on; where they leave this span, the operation that uses them fails.
   MESHPOST_FN RemoteSpan subspan(u64 offset, u64 count = to_the_end) const {
-    bool const fits = count_ == to_the_end || (offset <= count_ && (count == to_the_end || count <= count_ - offset));
+    bool const inside = count_ == to_the_end || (offset <= count_ && (count == to_the_end || count <= count_ - offset));
+    bool const fits = inside && offset_ != beyond && offset < beyond - offset_;  // nor wraps round
     u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
     return {window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
   }

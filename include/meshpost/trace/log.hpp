@@ -12,13 +12,14 @@ std::string format_log(LogRecord const& record);
 /// Empties a ring, in order; one thread at a time.
 class LogReader {
  public:
-  explicit LogReader(LogRing ring) : ring_(ring) {}
+  /// Goes on behind what was read before: the slots that runs use go round and on.
+  explicit LogReader(LogRing ring) : ring_(ring), next_(ring.tail ? *ring.tail : 0) {}
   /// Sends all whole records to the event sink; returns how many.
   u32 drain();
 
  private:
   LogRing ring_;
-  u32 next_ = 0;
+  u32 next_;
 };
 
 }  // namespace meshpost

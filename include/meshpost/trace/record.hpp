@@ -61,7 +61,7 @@ struct LogRing {
   static constexpr u32 capacity = 1024;
 };
 
-namespace log {
+namespace detail {
 
 template <class T>
 MESHPOST_FN void pack(LogRecord& record, u32 i, T value) {
@@ -75,7 +75,7 @@ MESHPOST_FN void pack(LogRecord& record, u32 i, T value) {
   } else if constexpr (__is_same(T, float) || __is_same(T, double)) {
     record.types[i] = Type::f64_;
     record.values[i] = bits_of(static_cast<double>(value));
-  } else if constexpr (requires { *value; }) {
+  } else if constexpr (requires { *value; } || __is_same(T, void*) || __is_same(T, void const*)) {
     record.types[i] = Type::pointer;
     record.values[i] = reinterpret_cast<u64>(value);
   } else if constexpr (requires { value.value; }) {  // RankId, Tag, Bytes
@@ -87,5 +87,5 @@ MESHPOST_FN void pack(LogRecord& record, u32 i, T value) {
   }
 }
 
-}  // namespace log
+}  // namespace detail
 }  // namespace meshpost

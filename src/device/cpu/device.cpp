@@ -79,9 +79,6 @@ class CpuBackend : public Backend {
     if (!spec.image.cpu)
       throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
                   "it was not compiled for CPU devices", "compile it with meshpost_add_executable");
-    if (Dim3 const t = spec.threads; t.x != 0 && t.volume() > 1024)
-      throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
-                  fmt::format("{} x {} x {} threads a rank; at most 1024 fit", t.x, t.y, t.z), "use fewer threads");
     return std::make_unique<cpu::CpuGang>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}

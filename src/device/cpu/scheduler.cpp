@@ -173,7 +173,9 @@ void CpuGang::end_fiber(Fiber& fiber) {
   auto& report = rank.report();
   auto const state = static_cast<RankState>(std::atomic_ref(report.state).load(std::memory_order_relaxed));
   // A rank that was poisoned while it waited keeps that in its report.
-  if (state == RankState::running) store_state(report, RankState::ended);
+  bool const poisoned_asking = state == RankState::asking && poisoned();
+  if (state == RankState::running || (state == RankState::asking && !poisoned_asking))
+    store_state(report, RankState::ended);
 }
 
 CpuGang::CpuGang(GangSpec const& spec) : spec_(spec) {

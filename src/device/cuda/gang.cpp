@@ -83,7 +83,10 @@ class CudaGang : public Gang {
     for (std::size_t i = 0; i < spec.grids.size(); ++i) {
       auto const& grid = spec.grids[i];
       Current const current(static_cast<int>(grid.device->index()));
-      void* arguments[] = {const_cast<void*>(spec.kernel), const_cast<void*>(grid.state)};
+      void* kernel_and_state[] = {const_cast<void*>(spec.kernel), const_cast<void*>(grid.state)};
+      void* state_address[] = {const_cast<void const**>(&grid.state)};
+      void** const arguments =
+          spec.image.arguments == Arguments::state_address ? state_address : kernel_and_state;
       auto const status = cudaLaunchCooperativeKernel(
           spec.image.cuda, dim3(grid.ranks), block_of(grid, spec.threads), arguments, spec.scratch,
           static_cast<cudaStream_t>(streams_[i]->native()));

@@ -204,6 +204,11 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
 
 MESHPOST_FN inline void Block::tick(bool progress) {
   progress_ += progress;
+  if (progress) {
+    if (vain_ >= many_tests && thread() == 0)
+      const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::running);
+    vain_ = 0;
+  }
   if (thread() == 0) {
     u32 now;
     asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
@@ -217,6 +222,18 @@ MESHPOST_FN inline void Block::tick(bool progress) {
     if (thread() == 0) const_cast<RankReport volatile*>(report_)->progress = progress_;
     if (any(poisoned)) leave();
   }
+}
+
+MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
+  if (++vain_ != many_tests || thread() != 0) return;
+  auto* const out = const_cast<RankReport volatile*>(report_);
+  out->note.operation = note.operation;
+  out->note.window = note.window;
+  out->note.tag = note.tag;
+  out->note.count = note.count;
+  out->note.expected = note.expected;
+  __threadfence_system();
+  out->state = static_cast<u32>(RankState::asking);
 }
 
 MESHPOST_FN inline void Block::finish() {

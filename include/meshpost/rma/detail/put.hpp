@@ -81,11 +81,11 @@ template <class T, class U>
 MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                                   Window<U> const& counters, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
-  check_tag(Operation::put_notify, counters.info(), tag);
-  Traced const traced(*this, Operation::put_notify, to.rank, counters.info().number, tag.value, source.bytes());
-  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
   WindowInfo const& info = counters.info();
   if (info.world != state_->world) fail(Operation::put_notify, Fault::foreign_window, info.world, state_->world);
+  check_tag(Operation::put_notify, info, tag);
+  Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value, source.bytes());
+  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
   Location notified = to;
   u32 const device = to.rank / state_->ranks_per_device;
   notified.counters = reinterpret_cast<u32*>(

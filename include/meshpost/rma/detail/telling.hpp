@@ -31,17 +31,27 @@ MESHPOST_FN void Rank::log(char const* text, Arguments... arguments) {
   static_assert(sizeof...(arguments) <= LogRecord::most_arguments, "log takes at most 8 arguments");
   block_.tick();
   if (thread() == 0) {
-    LogRing const& ring = state_->log;
-    u32 const mine = memory::fetch_add_device(ring.head, 1);
-    while (mine - memory::load_acquire(ring.tail) >= LogRing::capacity) block_.yield();  // the host always reads on
-    LogRecord& record = ring.records[mine % LogRing::capacity];
-    record.rank = id_;
-    for (u32 i = 0; i < LogRecord::most_arguments; ++i) record.types[i] = LogRecord::Type::none;
+    LogRecord line;
+    for (u32 i = 0; i < LogRecord::most_arguments; ++i) line.types[i] = LogRecord::Type::none;
     u32 i = 0;
-    (log::pack(record, i++, arguments), ...);
-    copy_text(record.text, sizeof record.text, text);
-    memory::store(&record.ready, mine + 1, Order::system);
+    (detail::pack(line, i++, arguments), ...);
+    copy_text(line.text, sizeof line.text, text);
+    send(line);
   }
+}
+
+MESHPOST_FN inline void Rank::send(LogRecord const& line) {
+  LogRing const& ring = state_->log;
+  u32 const mine = memory::fetch_add_device(ring.head, 1);
+  while (mine - memory::load_acquire(ring.tail) >= LogRing::capacity) block_.yield();  // the host always reads on
+  LogRecord& record = ring.records[mine % LogRing::capacity];
+  record.rank = id_;
+  for (u32 i = 0; i < LogRecord::most_arguments; ++i) {
+    record.types[i] = line.types[i];
+    if (line.types[i] != LogRecord::Type::none) record.values[i] = line.values[i];
+  }
+  copy_text(record.text, sizeof record.text, line.text);
+  memory::store(&record.ready, mine + 1, Order::system);
 }
 
 MESHPOST_FN inline void Rank::mark(char const* name) {

@@ -40,6 +40,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   u32* const counter = own(info).counters + tag.value;
   bool const mine = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
   if (!block_.any(mine)) {
+    block_.asked_in_vain({Operation::test, info.number, tag.value, count});
     block_.yield();  // whoever will notify may share this rank's worker
     return false;
   }

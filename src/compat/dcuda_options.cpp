@@ -1,0 +1,79 @@
+#include "compat/dcuda_options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <climits>
+#include <string_view>
+
+#include "meshpost/base/config.hpp"
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::compat {
+namespace {
+
+struct Option {
+  char letter;
+  std::string_view name;
+  bool has_value;
+};
+constexpr std::array<Option, 5> options = {{{'d', "dev_id", true},
+                                            {'p', "proc_id", true},
+                                            {'n', "n_procs", true},
+                                            {'r', "root_name", true},
+                                            {'l', "is_root", false}}};
+
+[[noreturn]] void refuse(std::string cause) {
+  throw Error(Kind::bad_argument, "dcuda_host_init", std::move(cause),
+              "-d, -p, -n, -r and -l are dCUDA's own; put your program's options behind --, or pass argc 0");
+}
+
+unsigned long number(Option const& option, std::string_view value) {
+  auto const found = parse_number(value);
+  if (!found || *found > INT_MAX) refuse(fmt::format("--{} wants a number, not '{}'", option.name, value));
+  return *found;
+}
+
+// The option that `word` is ("-d", "--dev_id", "--dev_id=1"), and its value if that is in the same word.
+Option const* match(std::string_view word, std::optional<std::string_view>& value) {
+  for (auto const& option : options) {
+    if (word.size() == 2 && word[0] == '-' && word[1] == option.letter) return &option;
+    if (!word.starts_with("--") || !word.substr(2).starts_with(option.name)) continue;
+    auto const rest = word.substr(2 + option.name.size());
+    if (rest.empty()) return &option;
+    if (rest[0] != '=' || !option.has_value) continue;
+    value = rest.substr(1);
+    return &option;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
+  DcudaOptions result;
+  unsigned long processes = 1, process = 0;
+  for (int i = 1; argv && i < argc && argv[i]; ++i) {
+    std::string_view const word = argv[i];
+    if (word == "--") break;
+    std::optional<std::string_view> value;
+    Option const* const option = match(word, value);
+    if (!option) continue;
+    if (option->has_value && !value) {
+      if (i + 1 >= argc || !argv[i + 1]) refuse(fmt::format("nothing follows {}", word));
+      value = argv[++i];
+    }
+    switch (option->letter) {
+      case 'd': result.device = static_cast<u32>(number(*option, *value)); break;
+      case 'n': processes = number(*option, *value); break;
+      case 'p': process = number(*option, *value); break;
+      default: break;  // who leads: the only process
+    }
+  }
+  if (processes != 1)
+    refuse(fmt::format("{} processes were asked for (-n); a run has one process with one device as yet", processes));
+  if (process != 0) refuse(fmt::format("process {} was named (-p), but there is only process 0", process));
+  return result;
+}
+
+}  // namespace meshpost::compat

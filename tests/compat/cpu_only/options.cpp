@@ -1,0 +1,98 @@
+// The thesis's command line, and what only CPU devices can tell.
+#include "compat/dcuda_options.hpp"
+
+#include "compat/dcuda.hpp"
+#include "support/sink.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::error_of;
+using test::Program;
+using test::says;
+
+compat::DcudaOptions parse(std::vector<char const*> words) {
+  words.insert(words.begin(), "program");
+  return compat::parse_dcuda_options(static_cast<int>(words.size()), words.data());
+}
+
+TEST(DcudaOptions, of_one_process_are_accepted) {
+  EXPECT_FALSE(parse({}).device);
+  EXPECT_FALSE(compat::parse_dcuda_options(0, nullptr).device);
+  EXPECT_EQ(parse({"-d", "3", "-p", "0", "-n", "1", "-r", "localhost", "-l"}).device, 3u);
+  EXPECT_EQ(parse({"--dev_id=2", "--proc_id=0", "--n_procs", "1", "--root_name=host0", "--is_root"}).device, 2u);
+}
+
+TEST(DcudaOptions, leave_the_programs_own_alone) {
+  EXPECT_EQ(parse({"-x", "1", "input.txt", "--size=4", "--is_rooted", "-d", "1"}).device, 1u);
+  EXPECT_FALSE(parse({"-x", "--", "-d", "1", "-n", "many"}).device);
+}
+
+TEST(DcudaOptions, of_more_than_one_process_are_refused) {
+  auto const error = [](std::vector<char const*> words) { return error_of([&] { parse(words); }); };
+  EXPECT_TRUE(says(error({"-n", "4"}), Kind::bad_argument, {"dcuda_host_init", "4 processes", "--"}));
+  EXPECT_TRUE(says(error({"-n", "0"}), Kind::bad_argument, {"0 processes"}));
+  EXPECT_TRUE(says(error({"-p", "1"}), Kind::bad_argument, {"process 1"}));
+}
+
+TEST(DcudaOptions, that_make_no_sense_are_refused) {
+  auto const error = [](std::vector<char const*> words) { return error_of([&] { parse(words); }); };
+  EXPECT_TRUE(says(error({"-d", "first"}), Kind::bad_argument, {"dev_id", "'first'"}));
+  EXPECT_TRUE(says(error({"-d", "-1"}), Kind::bad_argument, {"'-1'"}));
+  EXPECT_TRUE(says(error({"-d", "99999999999"}), Kind::bad_argument, {"99999999999"}));
+  EXPECT_TRUE(says(error({"--n_procs="}), Kind::bad_argument, {"n_procs", "''"}));
+  EXPECT_TRUE(says(error({"-r"}), Kind::bad_argument, {"nothing follows -r"}));
+}
+
+void without_init(dcuda_context_handle /*dcuda*/) {
+  __shared__ dcuda_state gst;
+  dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
+}
+
+TEST(DcudaOnCpus, use_before_init_is_named) {
+  Program const program(without_init, 2);
+  EXPECT_TRUE(says(error_of([&] { program.run(); }), Kind::kernel_failed, {"before dcuda_gpu_init"}));
+}
+
+TEST(DcudaOnCpus, thread_numbers_mean_nothing_outside_of_kernels) {
+  EXPECT_TRUE(says(error_of([] { threadIdx; }), Kind::misuse, {"outside of a kernel"}));
+  EXPECT_TRUE(says(error_of([] { __syncthreads(); }), Kind::misuse, {"outside of a kernel"}));
+}
+
+struct Shared {
+  int* first;  // by rank: what shared memory held at the beginning
+};
+void dirty_shared_memory(dcuda_context_handle dcuda) {
+  __shared__ dcuda_state gst;
+  __shared__ int word;
+  dcuda_gpu_init(dcuda, gst);
+  void* data = nullptr;
+  dcuda_get_data(gst, &data);
+  if (threadIdx.x == 0) static_cast<Shared*>(data)->first[blockIdx.x] += word;
+  __syncthreads();
+  word = 1 + static_cast<int>(blockIdx.x) * (threadIdx.x == 0 ? 1 : 0);
+  __syncthreads();
+  dcuda_gpu_finish(gst);
+}
+
+TEST(DcudaOnCpus, shared_memory_is_the_ranks_own_and_new_in_each_run) {
+  std::vector<int> first(6);
+  Program const program(dirty_shared_memory, 6, 1);
+  for (int i = 0; i < 3; ++i) program.run(Shared{first.data()});
+  EXPECT_EQ(first, std::vector<int>(6));
+}
+
+TEST(DcudaOnCpus, there_are_four_ranks_a_core_by_default) {
+  dcuda_host_context_handle ctx = nullptr;
+  auto options = test::one_device(0);
+  options.devices = "";
+  dcuda_host_init(options, &ctx, without_init, 1);
+  dcuda_rank_info info{};
+  dcuda_host_get_rank_info(ctx, &info);
+  EXPECT_GE(info.rank_count, 4);
+  EXPECT_EQ(info.rank_count % 4, 0);
+  dcuda_host_finish(ctx);
+}
+
+}  // namespace
+}  // namespace meshpost

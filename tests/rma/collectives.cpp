@@ -1,0 +1,161 @@
+// Collectives: against a sum in rank order on the host, equal to the bit at every rank, in every group.
+#include <cstring>
+
+#include "support/worlds.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::mixed;
+
+struct Vec {  // 12 bytes: a slot of a collective does not hold a whole number of them
+  float x, y, z;
+};
+struct AddVec {
+  MESHPOST_FN Vec operator()(Vec a, Vec b) const { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
+};
+
+template <class T>
+struct Value {
+  MESHPOST_FN static T of(u32 rank, u64 i) { return static_cast<T>(mixed(rank, i) % 1000); }
+};
+template <>
+struct Value<double> {  // sums that depend on their order
+  MESHPOST_FN static double of(u32 rank, u64 i) { return static_cast<double>(mixed(rank, i) % 100000) * 1e-3 + 1e10 * (rank % 3); }
+};
+template <>
+struct Value<Vec> {
+  MESHPOST_FN static Vec of(u32 rank, u64 i) {
+    return {static_cast<float>(mixed(rank, i) % 1000) * 0.1f, static_cast<float>(rank), static_cast<float>(i)};
+  }
+};
+
+enum class What { all_reduce, reduce, broadcast, all_gather };
+
+template <class T, class Combine>
+struct Collective {
+  Communicator where;
+  Window<T> data, gathered;
+  What what;
+  u32 root;  // in the group, modulo its size
+  u64 size;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.size(where) == 0) return;
+    auto const mine = data.local(self).subspan(0, size);
+    RankId const from{root % self.size(where)};
+    self.each(size, [&](u64 i) { mine[i] = Value<T>::of(self.id(), i); });
+    switch (what) {
+      case What::all_reduce: self.all_reduce(where, mine, Combine{}); break;
+      case What::reduce: self.reduce(where, mine, Combine{}, from); break;
+      case What::broadcast: self.broadcast(where, mine, from); break;
+      case What::all_gather: self.all_gather(where, gathered.local(self), mine); break;
+    }
+  }
+};
+
+template <class T>
+bool same_bits(T const& a, T const& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+class Collectives : public test::EveryShape {
+ protected:
+  using Groups = std::vector<std::vector<u32>>;
+
+  template <class T, class Combine>
+  void check(Communicator const& where, Groups const& groups, u32 root = 1) {
+    u64 const most = 1100;  // of 8 bytes: more than two slots
+    auto const data = world.window<T>(most, Tags{0});
+    auto const gathered = world.window<T>(most * world.size(), Tags{0});
+    for (auto const what : {What::all_reduce, What::reduce, What::broadcast, What::all_gather})
+      for (u64 const size : {u64{0}, u64{1}, u64{7}, most}) {
+        SCOPED_TRACE("what " + std::to_string(static_cast<int>(what)) + ", size " + std::to_string(size));
+        world.run(Collective<T, Combine>{where, data, gathered, what, root, size}, launch);
+        for (auto const& group : groups) compare<T, Combine>(group, data, gathered, what, root, size);
+      }
+    world.free(data);
+    world.free(gathered);
+  }
+
+  template <class T, class Combine>
+  void compare(std::vector<u32> const& group, Window<T> const& data, Window<T> const& gathered, What what, u32 root, u64 size) {
+    u32 const from = group[root % group.size()];
+    for (std::size_t r = 0; r < group.size(); ++r) {
+      auto const got = (what == What::all_gather ? gathered : data).read(RankId{group[r]});
+      u64 wrong = 0;
+      for (u64 i = 0; i < size * (what == What::all_gather ? group.size() : 1); ++i) {
+        T expected = Value<T>::of(group[r], i);  // what reduce leaves at others than the root
+        if (what == What::broadcast) expected = Value<T>::of(from, i);
+        if (what == What::all_gather) expected = Value<T>::of(group[i / size], i % size);
+        if (what == What::all_reduce || (what == What::reduce && group[r] == from)) {
+          expected = Value<T>::of(group[0], i);
+          for (std::size_t k = 1; k < group.size(); ++k) expected = Combine{}(expected, Value<T>::of(group[k], i));
+        }
+        wrong += !same_bits(got[i], expected);
+      }
+      EXPECT_EQ(wrong, 0u) << "at rank " << group[r];
+    }
+  }
+
+  Groups everybody() const {
+    Groups groups(1);
+    for (u32 r = 0; r < world.size(); ++r) groups[0].push_back(r);
+    return groups;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Shapes, Collectives, test::all_shapes(), test::shape_name);
+
+TEST_P(Collectives, join_all_ranks) {
+  check<double, Sum>(world.communicator(), everybody());
+  check<i32, Max>(world.communicator(), everybody(), 5);
+  check<u8, Min>(world.communicator(), everybody(), 0);
+}
+
+TEST_P(Collectives, take_types_of_the_user) { check<Vec, AddVec>(world.communicator(), everybody(), 2); }
+
+TEST_P(Collectives, join_the_ranks_of_a_device) {
+  Groups groups(world.device_count());
+  for (u32 r = 0; r < world.size(); ++r) groups[r / world.ranks_per_device()].push_back(r);
+  check<double, Sum>(world.device_communicator(), groups, 3);
+}
+
+TEST_P(Collectives, join_the_ranks_of_a_split) {
+  Groups groups(2);
+  for (u32 r = 0; r < world.size(); ++r)
+    if (r % 4 != 3) groups[r % 2].push_back(r);
+  std::erase_if(groups, [](auto const& group) { return group.empty(); });
+  check<double, Sum>(world.split(world.communicator(), [](RankId r) { return r % 4 == 3 ? -1 : i64{r % 2}; }), groups);
+}
+
+struct Repeated {  // one after the other, with barriers between: the gathering area's halves take turns
+  Communicator split;
+  Window<u64> words;
+  u32 rounds;
+  test::Findings findings;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const word = words.local(self);
+    u64 const n = self.size();
+    for (u32 round = 0; round < rounds; ++round) {
+      if (self.thread() == 0) word[0] = self.id() + round;
+      if (round % 3 == 0) self.barrier();
+      self.all_reduce(self.state().tags.communicator, word, Sum{});
+      findings.add(self, word[0] != n * (n - 1) / 2 + n * round);
+      if (round % 5 == 0) self.barrier(split);
+      self.sync();
+      if (self.thread() == 0) word[0] = self.id(split) == 0 ? round : 0;
+      self.broadcast(split, word, RankId{0});
+      findings.add(self, word[0] != round);
+      self.sync();
+    }
+  }
+};
+
+TEST_P(Collectives, follow_each_other_without_mixing) {
+  auto const findings = test::make_findings(world);
+  auto const split = world.split(world.communicator(), [](RankId r) { return i64{r % 2}; });
+  world.run(Repeated{split, world.window<u64>(1), 100, findings}, launch);
+  EXPECT_EQ(test::total(world, findings), 0u);
+}
+
+}  // namespace
+}  // namespace meshpost
