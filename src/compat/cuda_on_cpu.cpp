@@ -1,5 +1,7 @@
 #include "compat/cuda_on_cpu.hpp"
 
+#include <atomic>
+
 #include "meshpost/base/error.hpp"
 #include "meshpost/compat/detail/cuda_on_cpu.hpp"
 #include "meshpost/device/cpu/block.hpp"
@@ -7,7 +9,8 @@
 namespace meshpost::compat {
 namespace {
 
-thread_local u32 this_block = 0, all_blocks = 0;  // each rank has a worker thread of its own
+// Each rank has a worker thread of its own. All fibers of the rank store the same.
+thread_local std::atomic<u32> this_block = 0, all_blocks = 0;
 
 cpu::FiberView& here() {
   auto* const fiber = cpu::current_fiber();
@@ -20,14 +23,14 @@ cpu::FiberView& here() {
 }  // namespace
 
 void enter_block(u32 block, u32 blocks) {
-  this_block = block;
-  all_blocks = blocks;
+  this_block.store(block, std::memory_order_relaxed);
+  all_blocks.store(blocks, std::memory_order_relaxed);
 }
 
 Dim3 thread_index() { return here().index; }
 Dim3 block_extent() { return here().extent; }
-Dim3 block_index() { return here(), Dim3{this_block, 0, 0}; }
-Dim3 grid_extent() { return here(), Dim3{all_blocks, 1, 1}; }
+Dim3 block_index() { return here(), Dim3{this_block.load(std::memory_order_relaxed), 0, 0}; }
+Dim3 grid_extent() { return here(), Dim3{all_blocks.load(std::memory_order_relaxed), 1, 1}; }
 void sync_threads() {
   if (auto& fiber = here(); fiber.threads > 1) cpu::fiber_sync(&fiber);
 }

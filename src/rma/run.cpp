@@ -98,7 +98,7 @@ class RunSupervisor {
       *memory.control.as<Control>() = {};
       LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(), memory.log_tail.as<u32>()};
       states_[d] = {abi_version, world_.number_, world_.heap_.base(), world_.heap_.stride(), d, layout_.device_count(),
-                    layout_.ranks_per_device, layout_.ranks(), spec_.scratch, reports, memory.control.as<Control>(),
+                    layout_.ranks_per_device, layout_.ranks(), RunState::reciprocal_of(layout_.ranks_per_device), 0, spec_.scratch, reports, memory.control.as<Control>(),
                     world_.tags_, world_.device_communicator_, ring, trace_buffer(d), {memory.timers.as<u64>()},
                     ledger_.get(), record_.launch.user};
       readers_.emplace_back(ring);

@@ -212,6 +212,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   if (!record.parts.empty()) info.parts = upload(record.parts.data(), record.parts.size() * sizeof(Part));
   record.counter_bytes = u64{info.counter_pitch} * layout_.ranks_per_device;
   if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
+  if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world) info.uniform_world = number_;
   ++next_window_;
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }

@@ -65,7 +65,8 @@ std::string to_perfetto(Timeline const& timeline) {
                       {"displayTimeUnit", "ns"},
                       {"otherData", {{"kernel", timeline.kernel}, {"lost_events", lost},
                                      {"seconds", static_cast<double>(timeline.end - timeline.begin) * 1e-9}}}};
-  return whole.dump();
+  // A mark may be cut in the middle of a character.
+  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace meshpost

@@ -8,6 +8,9 @@
 #define MESHPOST_FN
 #endif
 
+/// A function that is seldom called and must not lie in the way of what is.
+#define MESHPOST_COLD MESHPOST_FN __attribute__((noinline))
+
 namespace meshpost {
 
 using u8 = unsigned char;

@@ -14,7 +14,7 @@ class LocalSpan {
   MESHPOST_FN constexpr LocalSpan(T* data, u64 size) : data_(data), size_(size) {}
   /// A mutable span serves wherever a const one is asked for.
   template <class U>
-    requires(__is_same(T, U const))
+    requires(same<T, U const>)
   MESHPOST_FN constexpr LocalSpan(LocalSpan<U> other) : data_(other.data()), size_(other.size()) {}
 
   MESHPOST_FN constexpr T* data() const { return data_; }

@@ -48,6 +48,12 @@ struct PlainOf<T const> {
 template <class T>
 using Plain = typename PlainOf<T>::type;
 
+/// Whether two types are one (NVRTC has neither <type_traits> nor g++'s __is_same).
+template <class T, class U>
+inline constexpr bool same = false;
+template <class T>
+inline constexpr bool same<T, T> = true;
+
 /// Keeps an argument out of template deduction, so that a mutable span converts to a const one.
 template <class T>
 struct Identity {

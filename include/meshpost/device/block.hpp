@@ -47,7 +47,7 @@ class Block {
   /// Lets others run who share the processor with this rank; nothing on a GPU.
   MESHPOST_FN void yield();
   /// Ends this rank; reports `fault` unless the report has one.
-  MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
+  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
   /// Whether the protocol goes on with `step`: tests may delay it, drop it, or end the rank here.
   MESHPOST_FN bool step(hooks::Step step);
 
@@ -61,16 +61,20 @@ class Block {
   }
 
  private:
-  MESHPOST_FN void leave();
+  [[noreturn]] MESHPOST_FN void leave();
+  MESHPOST_FN void look_around(bool progress);
   static constexpr u32 many_tests = 1024;
 
   void* fiber_;            // the CPU scheduler's fiber; null on a GPU
   RankReport* report_;
   Control const* control_;
-  u32 ticks_ = 0;          // these three are equal in all threads
-  u32 progress_ = 0;
-  u32 vain_ = 0;           // tests that found nothing since the last progress
-  u32 beat_ = 0;           // clock at the last sign of life
+  // Equal in all threads but for beat_.
+  u32 ticks_ = 0;
+  u32 idle_ticks_ = 0;     // of those, without progress
+  u32 due_ = 1;            // GPUs: at which tick to look around
+  u32 vain_ = 0;           // tests on end that found nothing
+  u32 last_vain_ = 0;      // the tick of the last of them
+  u32 beat_ = 0;           // GPUs: clock at the last sign of life
 };
 
 }  // namespace meshpost

@@ -5,12 +5,14 @@
 
 namespace meshpost::detail {
 
+#if !defined(__CUDACC_RTC__)
 template <class Kernel>
 void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch) {
   Rank self(*static_cast<RunState const*>(state), block, local_rank, scratch);
   (*static_cast<Kernel const*>(kernel))(self);
   self.finish();
 }
+#endif
 
 #if defined(__CUDACC__)
 

@@ -21,7 +21,16 @@ class Rank {
         block_(block),
         scratch_(scratch),
         local_id_(local_rank),
-        id_(state.device * state.ranks_per_device + local_rank) {}
+        id_(state.device * state.ranks_per_device + local_rank),
+        zero_(block.thread() & state.zero),
+        world_(state.world + zero_),
+        ranks_(state.ranks + zero_),
+        ranks_per_device_(state.ranks_per_device + zero_),
+        traced_((state.trace.events != nullptr) + zero_),
+        device_(state.device + zero_),
+        heap_(state.heap + zero_),
+        stride_(state.stride + zero_),
+        reciprocal_(state.reciprocal + zero_) {}
 
   // -- who am I: any thread may call these alone
   MESHPOST_FN RankId id() const { return {id_}; }                      ///< number in the world
@@ -30,7 +39,7 @@ class Rank {
   MESHPOST_FN u32 local_size() const { return state_->ranks_per_device; }
   MESHPOST_FN u32 device() const { return state_->device; }            ///< number of this device in the world
   MESHPOST_FN u32 device_count() const { return state_->devices; }
-  MESHPOST_FN u32 device_of(RankId rank) const { return rank / state_->ranks_per_device; }
+  MESHPOST_FN u32 device_of(RankId rank) const { return state_->device_of(rank); }
   MESHPOST_FN RankId id(Communicator const& communicator) const;       ///< number in my group
   MESHPOST_FN u32 size(Communicator const& communicator) const;        ///< ranks of my group, 0: I am in none
   MESHPOST_FN RankId world_rank(Communicator const& communicator, RankId rank) const;
@@ -138,8 +147,8 @@ class Rank {
     return copy;
   }
   /// Ends the whole run for this reason; the arguments are the report's.
-  MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
-                        char const* text = nullptr) {
+  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
+                                     char const* text = nullptr) {
     block_.fail(operation, fault, a, b, c, text);
   }
   /// log() of a line that is put together already. One thread calls it, alone.
@@ -158,23 +167,28 @@ class Rank {
     u32* counters = nullptr;
     u64 count = 0;   // elements
     u32 rank = 0;    // in the world
+    u32 tags = 0;
+    u32 counter_pitch = 0;
     bool near = false;  // on this device
   };
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
+  MESHPOST_FN Location locate_uniform(WindowInfo const& window, u32 rank) const;
+  MESHPOST_FN static Location locate_any(RunState const& state, Block block, u32 id, Operation operation,
+                                         WindowInfo const& window, RankId rank);
   MESHPOST_FN Location own(WindowInfo const& window) const;
   MESHPOST_FN u32 member(Operation operation, Communicator const& communicator, RankId rank);
   MESHPOST_FN Group group_of(Communicator const& communicator) const;
   MESHPOST_FN u32 member_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN char* on_device(u32 device, u64 offset) const { return state_->heap + device * state_->stride + offset; }
 
-  MESHPOST_FN void check_tag(Operation operation, WindowInfo const& window, Tag tag);
+  MESHPOST_FN void check_tag(Operation operation, u32 tags, Tag tag);
   template <class T>
   MESHPOST_FN void check_source(Operation operation, LocalSpan<T> span);
   MESHPOST_FN void check_range(Operation operation, u64 offset, u64 count, u64 limit);
   template <class T>
   MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target, LocalSpan<T const> source);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
-  MESHPOST_FN void raise(Location const& to, Tag tag, u32 counter_pitch);
+  MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void consume(u32* counter, u32 count);
   MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
@@ -189,6 +203,12 @@ class Rank {
   Block block_;
   void* scratch_;
   u32 local_id_, id_;
+  // What every operation needs, in registers: a load from constant memory takes a GPU 35 cycles, and they come one
+  // after the other. zero_ is 0, which the compiler can't know; adding it keeps it from loading again, and in the
+  // vector registers, where such chains run faster than in the uniform ones.
+  u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
+  char* heap_;
+  u64 stride_, reciprocal_;
   u32 intervals_ = 0;             // timer intervals begun
   u32 world_generation_ = 0;      // barriers passed, world and device: kept here, for they are frequent
   u32 device_generation_ = 0;

@@ -15,6 +15,8 @@ struct RunState {
   u64 stride = 0;
   u32 device = 0, devices = 0;
   u32 ranks_per_device = 0, ranks = 0;
+  u64 reciprocal = 0;     ///< 2^32 / ranks_per_device, rounded up: a division takes a kernel 30 instructions
+  u32 zero = 0;           ///< 0, which a compiler can't know
   u64 scratch = 0;        ///< bytes of scratch of a rank
   RankReport* reports = nullptr;
   Control const* control = nullptr;
@@ -25,6 +27,12 @@ struct RunState {
   TimerBuffer timers;
   DeliveryLedger* ledger = nullptr;  ///< CPU devices in checked mode
   void* user = nullptr;              ///< Launch::user
+
+  MESHPOST_FN static constexpr u64 reciprocal_of(u32 ranks_per_device) {
+    return ((u64{1} << 32) + ranks_per_device - 1) / ranks_per_device;
+  }
+  /// rank / ranks_per_device; exact while their product is below 2^32, which make_layout sees to.
+  MESHPOST_FN u32 device_of(u32 rank) const { return static_cast<u32>((rank * reciprocal) >> 32); }
 };
 
 }  // namespace meshpost

@@ -21,6 +21,7 @@ struct Part {
 struct WindowInfo {
   u32 world = 0;            ///< number of the World that made it
   u32 number = 0;           ///< of the window in its world; 0: none
+  u32 uniform_world = 0;    ///< `world` again if the window is uniform and over all ranks, else 0: the usual case in one
   Communicator communicator;
   u64 offset = 0;           ///< of the first local rank's part in the symmetric heap
   u64 pitch = 0;            ///< bytes from one local rank's part to the next one's
@@ -62,21 +63,22 @@ class Window {
   WindowInfo info_;
 };
 
-/// Elements of a rank's part of a window, which need not be in reach of loads and stores.
+/// Elements of a rank's part of a window, which need not be in reach of loads and stores. Refers to the Window
+/// that made it.
 template <class T>
 class RemoteSpan {
  public:
   MESHPOST_FN RemoteSpan(WindowInfo const& window, RankId rank, u64 offset, u64 count = to_the_end)
-      : window_(window), rank_(rank), offset_(offset), count_(count) {}
+      : window_(&window), rank_(rank), offset_(offset), count_(count) {}
 
   /// `count` elements from `offset` on; where they leave this span, the operation that uses them fails.
   MESHPOST_FN RemoteSpan subspan(u64 offset, u64 count = to_the_end) const {
     bool const inside = count_ == to_the_end || (offset <= count_ && (count == to_the_end || count <= count_ - offset));
     bool const fits = inside && offset_ != beyond && offset < beyond - offset_;  // nor wraps round
     u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
-    return {window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
+    return {*window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
   }
-  MESHPOST_FN WindowInfo const& window() const { return window_; }
+  MESHPOST_FN WindowInfo const& window() const { return *window_; }
   MESHPOST_FN RankId rank() const { return rank_; }
   MESHPOST_FN u64 offset() const { return offset_; }
   /// Elements, or to_the_end.
@@ -86,7 +88,7 @@ class RemoteSpan {
   static constexpr u64 beyond = ~u64{0};  ///< offset of a subspan that left its span
 
  private:
-  WindowInfo window_;
+  WindowInfo const* window_;
   RankId rank_;
   u64 offset_, count_;
 };

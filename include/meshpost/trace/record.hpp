@@ -66,16 +66,16 @@ namespace detail {
 template <class T>
 MESHPOST_FN void pack(LogRecord& record, u32 i, T value) {
   using Type = LogRecord::Type;
-  if constexpr (__is_same(T, bool)) {
+  if constexpr (same<T, bool>) {
     record.types[i] = Type::boolean;
     record.values[i] = value;
-  } else if constexpr (__is_same(T, char)) {
+  } else if constexpr (same<T, char>) {
     record.types[i] = Type::character;
     record.values[i] = static_cast<u8>(value);
-  } else if constexpr (__is_same(T, float) || __is_same(T, double)) {
+  } else if constexpr (same<T, float> || same<T, double>) {
     record.types[i] = Type::f64_;
     record.values[i] = bits_of(static_cast<double>(value));
-  } else if constexpr (requires { *value; } || __is_same(T, void*) || __is_same(T, void const*)) {
+  } else if constexpr (requires { *value; } || same<T, void*> || same<T, void const*>) {
     record.types[i] = Type::pointer;
     record.values[i] = reinterpret_cast<u64>(value);
   } else if constexpr (requires { value.value; }) {  // RankId, Tag, Bytes

@@ -10,7 +10,7 @@
 namespace meshpost::cpu {
 namespace {
 
-thread_local Fiber* running = nullptr;
+thread_local std::atomic<Fiber*> running = nullptr;  // of this worker; written by it, read by its fibers
 
 // A rank of one thread is a whole program and may keep arrays on its stack; the threads of a wide rank come
 // by the ten thousand. Only touched pages cost memory.
@@ -62,7 +62,7 @@ void leave_condition(Fiber& fiber, Condition const& condition) {
 
 }  // namespace
 
-FiberView* current_fiber() { return running; }
+FiberView* current_fiber() { return running.load(std::memory_order_relaxed); }
 
 void fiber_yield(void* fiber) {
   suspend(self(fiber));
@@ -169,7 +169,7 @@ void CpuGang::fiber_body(void* argument) {
 void CpuGang::end_fiber(Fiber& fiber) {
   RankFibers& rank = *fiber.rank;
   fiber.done.store(true, std::memory_order_release);
-  if (--rank.alive != 0) return;
+  if (rank.alive.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   auto& report = rank.report();
   auto const state = static_cast<RankState>(std::atomic_ref(report.state).load(std::memory_order_relaxed));
   // A rank that was poisoned while it waited keeps that in its report.
@@ -249,9 +249,9 @@ bool CpuGang::run_ready(Worker& worker) {
     }
     any = true;
     fiber.word.store(nullptr, std::memory_order_relaxed);
-    running = &fiber;
+    running.store(&fiber, std::memory_order_relaxed);
     worker.context.switch_to(fiber.context);
-    running = nullptr;
+    running.store(nullptr, std::memory_order_relaxed);
     if (fiber.done.load(std::memory_order_relaxed)) {
       fibers[i] = fibers.back();
       fibers.pop_back();

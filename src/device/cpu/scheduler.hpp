@@ -27,7 +27,7 @@ struct RankFibers {
   Grid const* grid = nullptr;
   u32 local_rank = 0;
   u32 threads = 1;
-  u32 alive = 0;                        // fibers that have not ended
+  std::atomic<u32> alive{0};            // fibers that have not ended
   std::atomic<u32> arrived{0};          // at the rank's barrier
   std::atomic<u32> generation{0};
   std::atomic<u32> votes[2] = {0, 0};   // of any(), by parity of the generation

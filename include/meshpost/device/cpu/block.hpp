@@ -51,14 +51,15 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
   sync();
 }
 MESHPOST_FN inline void Block::tick(bool progress) {
-  progress_ += progress;
+  ++ticks_;
+  idle_ticks_ += !progress;
   if (thread() == 0) {
-    std::atomic_ref(report_->progress).store(progress_, std::memory_order_relaxed);
+    std::atomic_ref(report_->progress).store(ticks_ - idle_ticks_, std::memory_order_relaxed);
     if (progress && vain_ >= many_tests)
       std::atomic_ref(report_->state).store(static_cast<u32>(RankState::running), std::memory_order_relaxed);
   }
   if (progress) vain_ = 0;
-  if (++ticks_ % 1024 == 0) cpu::fiber_yield(fiber_);  // a kernel that never waits must not starve others
+  if (ticks_ % 1024 == 0) cpu::fiber_yield(fiber_);  // a kernel that never waits must not starve others
 }
 MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
   if (++vain_ != many_tests || thread() != 0) return;

@@ -22,8 +22,13 @@ MESHPOST_FN inline void fence(Order order) {
   if (order == Order::system) asm volatile("fence.acq_rel.sys;" ::: "memory");
   else if (order == Order::device) asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
-/// All adds to one word have system scope, whoever does them: adds of different scopes would race.
+/// All adds to one word have system scope, whoever does them: adds of different scopes would race. One thread.
 MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
+  // An address that could differ between threads keeps the compiler from electing one of them and counting the
+  // others: twenty instructions, for the caller is alone.
+  u32 alone = threadIdx.x;
+  asm volatile("" : "+r"(alone));
+  word += alone;
   fence(order);
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
@@ -72,7 +77,7 @@ MESHPOST_FN inline void copy_units(void* target, void const* source, u64 units, 
 }
 
 /// Any size and alignment; out of line, so that a kernel with many puts stays small.
-MESHPOST_FN __noinline__ inline void copy_any(void* target, void const* source, u64 bytes, u32 thread,
+MESHPOST_COLD inline void copy_any(void* target, void const* source, u64 bytes, u32 thread,
                                              u32 threads) {
   auto* to = static_cast<u8*>(target);
   auto const* from = static_cast<u8 const*>(source);
@@ -122,8 +127,13 @@ MESHPOST_FN inline void Block::yield() {}
 MESHPOST_FN inline bool Block::step(hooks::Step /*step*/) { return true; }
 
 /// Every thread of the block is here or has left: the kernel ends for all of them.
-MESHPOST_FN inline void Block::leave() { asm volatile("exit;"); }
+MESHPOST_FN inline void Block::leave() {
+  asm volatile("exit;");
+  __builtin_unreachable();
+}
 
+// What follows out of line is what a rank seldom does. A rank's operation is one warp going straight through a
+// few hundred instructions, and fetching them is what it costs: so the usual path has to be short.
 namespace cuda {
 
 /// How many polls go by between two looks at the host's word: about a millisecond.
@@ -136,49 +146,89 @@ MESHPOST_FN inline Control look(Control const* control) {
   return {static_cast<u32>(bits), static_cast<u32>(bits >> 32)};
 }
 
-/// The slow half of a wait, by one thread, once a millisecond. Publishes what the rank waits for, answers
-/// the host's question, and says whether the rank has to leave.
-///
-/// Why the host may believe it: the fence before the publication orders every notification this rank sent
-/// before "I wait"; the fence in withdraw() orders "I wait no more" before anything the rank does next. So
-/// while the host sees a publication, the rank has done nothing since; and an answer to question e is a
-/// value of the word read after e was asked. If all ranks answer the same question and no condition holds,
-/// no rank can be the first to go on.
-MESHPOST_FN __noinline__ inline bool look_while_waiting(RankReport* report, Control const* control,
-                                                       Condition const& condition, Note const& note,
-                                                       bool* published) {
-  auto* const out = const_cast<RankReport volatile*>(report);
-  if (!*published) {
-    __threadfence_system();
-    out->condition.word = condition.word;
-    out->condition.value = condition.value;
-    out->condition.type = condition.type;
-    out->condition.compare = condition.compare;
-    out->note.operation = note.operation;
-    out->note.window = note.window;
-    out->note.tag = note.tag;
-    out->note.count = note.count;
-    out->note.expected = note.expected;
-    out->sequence = out->sequence + 1;
-    __threadfence_system();
-    out->state = static_cast<u32>(RankState::waiting);
-    *published = true;
-  }
-  Control const word = look(control);
-  if (word.poison) return true;
-  if (word.epoch != out->epoch) {
-    u64 const bits = memory::load_bits_acquire(condition.word, width(condition.type));
-    if (holds(condition, bits)) return false;  // the caller's next poll will see it too
-    out->observed = bits;
-    __threadfence_system();
-    out->epoch = word.epoch;
-  }
-  return false;
+MESHPOST_FN inline void publish(RankReport volatile* out, Note const& note) {
+  out->note.operation = note.operation;
+  out->note.window = note.window;
+  out->note.tag = note.tag;
+  out->note.count = note.count;
+  out->note.expected = note.expected;
 }
 
-MESHPOST_FN inline void withdraw(RankReport* report) {
-  const_cast<RankReport volatile*>(report)->state = static_cast<u32>(RankState::running);
+/// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a millisecond.
+/// Publishes what the rank waits for and answers the host's question. Returns whether the run was poisoned.
+///
+/// Why the host may believe it: the fence before the publication orders every notification this rank sent
+/// before "I wait"; the fence behind the withdrawal orders "I wait no more" before anything the rank does next.
+/// So while the host sees a publication, the rank has done nothing since; and an answer to question e is a
+/// value of the word read after e was asked. If all ranks answer the same question and no condition holds,
+/// no rank can be the first to go on.
+MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Condition condition,
+                                               Note note) {
+  auto* const out = const_cast<RankReport volatile*>(report);
+  u32 const bytes = width(condition.type);
   __threadfence_system();
+  out->condition.word = condition.word;
+  out->condition.value = condition.value;
+  out->condition.type = condition.type;
+  out->condition.compare = condition.compare;
+  publish(out, note);
+  out->sequence = out->sequence + 1;
+  __threadfence_system();
+  out->state = static_cast<u32>(RankState::waiting);
+  for (;;) {
+    Control const word = look(control);
+    if (word.poison) return true;  // and keeps its publication: the host's report reads it
+    bool const asked = word.epoch != out->epoch;
+#pragma unroll 1
+    for (u32 polls = 0; polls < polls_a_look; ++polls) {
+      u64 const bits = memory::load_bits_acquire(condition.word, bytes);
+      if (holds(condition, bits)) {
+        out->state = static_cast<u32>(RankState::running);
+        __threadfence_system();
+        return false;
+      }
+      if (polls == 0 && asked) {
+        out->observed = bits;
+        __threadfence_system();
+        out->epoch = word.epoch;
+      }
+    }
+  }
+}
+
+/// Shows the host, some ten times a second, that the rank gets on; by one thread. Returns when it last did.
+MESHPOST_COLD inline u32 beat(RankReport* report, u32 progress, u32 last) {
+  u32 now;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+  if (now - last <= 1u << 28) return last;
+  const_cast<RankReport volatile*>(report)->progress = progress;
+  return now;
+}
+
+MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
+  publish(report, note);
+  __threadfence_system();
+  const_cast<RankReport volatile*>(report)->state = static_cast<u32>(RankState::asking);
+}
+
+/// The end of a rank that used an operation wrongly, or gave up; by all its threads.
+[[noreturn]] MESHPOST_COLD inline void fail_rank(RankReport* out, bool first, Operation operation,
+                                                            Fault fault, u64 a, u64 b, u64 c, char const* text) {
+  __syncthreads();
+  if (first) {
+    out->note.operation = operation;
+    out->fault = fault;
+    out->details[0] = a;
+    out->details[1] = b;
+    out->details[2] = c;
+    copy_text(out->text, sizeof out->text, text);
+    __threadfence_system();
+    const_cast<RankReport volatile*>(out)->state = static_cast<u32>(RankState::failed);
+    __threadfence_system();
+  }
+  __syncthreads();
+  asm volatile("exit;");
+  __builtin_unreachable();
 }
 
 }  // namespace cuda
@@ -186,54 +236,41 @@ MESHPOST_FN inline void withdraw(RankReport* report) {
 MESHPOST_FN inline void Block::await(Condition const& condition, Note const& note) {
   bool poisoned = false;
   if (thread() == 0) {
-    bool published = false;
     u32 const bytes = width(condition.type);
-    for (u32 polls = 1;; ++polls) {
-      // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a microsecond.
-      if (holds(condition, memory::load_bits_acquire(condition.word, bytes))) break;
-      if (polls % cuda::polls_a_look == 0) {
-        poisoned = cuda::look_while_waiting(report_, control_, condition, note, &published);
-        if (poisoned) break;
+    u32 polls = 0;
+    // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a microsecond.
+#pragma unroll 1
+    while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)))
+      if (++polls == cuda::polls_a_look) {
+        poisoned = cuda::wait_long(report_, control_, condition, note);
+        break;
       }
-    }
-    // A poisoned rank keeps its publication: the host's report reads it.
-    if (published && !poisoned) cuda::withdraw(report_);
   }
   if (any(poisoned)) leave();  // also hands what thread 0 acquired to the other threads
 }
 
 MESHPOST_FN inline void Block::tick(bool progress) {
-  progress_ += progress;
-  if (progress) {
-    if (vain_ >= many_tests && thread() == 0)
-      const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::running);
+  ++ticks_;
+  if (!progress) ++idle_ticks_;
+  if (ticks_ == due_) [[unlikely]] look_around(progress);
+}
+
+MESHPOST_FN inline void Block::look_around(bool progress) {
+  if (progress && vain_ >= many_tests) {
     vain_ = 0;
+    if (thread() == 0) const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::running);
   }
-  if (thread() == 0) {
-    u32 now;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
-    if (now - beat_ > 1u << 28) {  // a tenth of a second
-      beat_ = now;
-      const_cast<RankReport volatile*>(report_)->progress = progress_;
-    }
-  }
-  if (++ticks_ % 1024 == 0) {
-    bool const poisoned = thread() == 0 && cuda::look(control_).poison != 0;
-    if (thread() == 0) const_cast<RankReport volatile*>(report_)->progress = progress_;
-    if (any(poisoned)) leave();
-  }
+  due_ = vain_ >= many_tests ? ticks_ + 1 : (ticks_ | 15) + 1;
+  if (thread() == 0) beat_ = cuda::beat(report_, ticks_ - idle_ticks_, beat_);
+  if (ticks_ % 1024 == 0 && any(thread() == 0 && cuda::look(control_).poison != 0)) leave();
 }
 
 MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
-  if (++vain_ != many_tests || thread() != 0) return;
-  auto* const out = const_cast<RankReport volatile*>(report_);
-  out->note.operation = note.operation;
-  out->note.window = note.window;
-  out->note.tag = note.tag;
-  out->note.count = note.count;
-  out->note.expected = note.expected;
-  __threadfence_system();
-  out->state = static_cast<u32>(RankState::asking);
+  if (ticks_ != last_vain_ + 1) vain_ = 0;
+  last_vain_ = ticks_;
+  if (++vain_ < many_tests) return;
+  due_ = ticks_ + 1;
+  if (vain_ == many_tests && thread() == 0) cuda::publish_asking(report_, note);
 }
 
 MESHPOST_FN inline void Block::finish() {
@@ -246,21 +283,7 @@ MESHPOST_FN inline void Block::finish() {
 
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
                                     char const* text) {
-  sync();
-  if (thread() == 0) {
-    auto* const out = report_;
-    out->note.operation = operation;
-    out->fault = fault;
-    out->details[0] = a;
-    out->details[1] = b;
-    out->details[2] = c;
-    copy_text(out->text, sizeof out->text, text);
-    __threadfence_system();
-    const_cast<RankReport volatile*>(out)->state = static_cast<u32>(RankState::failed);
-    __threadfence_system();
-  }
-  sync();
-  leave();
+  cuda::fail_rank(report_, thread() == 0, operation, fault, a, b, c, text);
 }
 
 }  // namespace meshpost

@@ -92,7 +92,7 @@ MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communic
     block_.sync();
     for (u32 i = 0; i < group.devices; ++i) {
       u32 const device = place_of(communicator, group, i);
-      if (everywhere || device == root_rank / state_->ranks_per_device)
+      if (everywhere || device == state_->device_of(root_rank))
         memory::copy(slot(communicator, group, device, half, group.index), data.data() + done, count * sizeof(T),
                      thread(), threads());
     }

@@ -45,16 +45,9 @@ MESHPOST_FN inline RankId Rank::world_rank(Communicator const& communicator, Ran
 }
 
 MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
-  char* const base = on_device(state_->device, 0);
-  Location location;
-  location.rank = id_;
-  location.near = true;
-  location.counters =
-      reinterpret_cast<u32*>(base + window.counters + static_cast<u64>(local_id_) * window.counter_pitch);
-  location.data = base + window.offset + local_id_ * window.pitch;
-  location.count = window.count;
+  Location location = locate_uniform(window, id_);
   if (window.parts != 0) {
-    Part const part = reinterpret_cast<Part const*>(base + window.parts)[id_];
+    Part const part = reinterpret_cast<Part const*>(on_device(state_->device, window.parts))[id_];
     location.data = static_cast<char*>(part.data);
     location.count = part.count;
   }
@@ -62,26 +55,44 @@ MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
 }
 
 MESHPOST_FN inline Rank::Location Rank::locate(Operation operation, WindowInfo const& window, RankId rank) {
-  if (window.world != state_->world) fail(operation, Fault::foreign_window, window.world, state_->world);
+  if (window.uniform_world != world_ || rank >= ranks_) [[unlikely]]
+    return locate_any(*state_, block_, id_, operation, window, rank);
+  return locate_uniform(window, rank);
+}
+
+MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window, u32 rank) const {
+  u32 const device = static_cast<u32>(((rank + zero_) * reciprocal_) >> 32);  // as RunState::device_of
+  u32 const local = rank - device * ranks_per_device_;
+  char* const base = heap_ + device * stride_;
   Location location;
-  location.rank = member(operation, window.communicator, rank);
-  u32 const device = location.rank / state_->ranks_per_device;
-  u32 const local = location.rank - device * state_->ranks_per_device;
-  location.near = device == state_->device;
-  char* const base = on_device(device, 0);
-  location.counters = reinterpret_cast<u32*>(base + window.counters + static_cast<u64>(local) * window.counter_pitch);
-  location.data = base + window.offset + local * window.pitch;
-  location.count = window.count;
+  location.rank = rank;
+  location.near = device == device_;
+  location.tags = window.tags + zero_;
+  location.counter_pitch = window.counter_pitch + zero_;
+  location.counters =
+      reinterpret_cast<u32*>(base + (window.counters + zero_) + static_cast<u64>(local) * location.counter_pitch);
+  location.data = base + (window.offset + zero_) + local * (window.pitch + zero_);
+  location.count = window.count + zero_;
+  return location;
+}
+
+// Everything that is not a rank of the world in a uniform window. Out of line, and not a member: a member would
+// force the Rank out of its registers.
+MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Block block, u32 id, Operation operation,
+                                                     WindowInfo const& window, RankId rank) {
+  Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
+  if (window.world != state.world) self.fail(operation, Fault::foreign_window, window.world, state.world);
+  Location location = self.locate_uniform(window, self.member(operation, window.communicator, rank));
   if (window.parts != 0) {  // every device has its own copy of the table
-    Part const part = reinterpret_cast<Part const*>(on_device(state_->device, window.parts))[location.rank];
+    Part const part = reinterpret_cast<Part const*>(self.on_device(state.device, window.parts))[location.rank];
     location.data = static_cast<char*>(part.data);
     location.count = part.count;
   }
   return location;
 }
 
-MESHPOST_FN inline void Rank::check_tag(Operation operation, WindowInfo const& window, Tag tag) {
-  if (tag.value >= window.tags) fail(operation, Fault::tag, tag.value, window.tags);
+MESHPOST_FN inline void Rank::check_tag(Operation operation, u32 tags, Tag tag) {
+  if (tag.value >= tags) [[unlikely]] fail(operation, Fault::tag, tag.value, tags);
 }
 
 MESHPOST_FN inline void Rank::check_range(Operation operation, u64 offset, u64 count, u64 limit) {

@@ -35,15 +35,15 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
   unfenced_ |= !to.near;
 }
 
-MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag, u32 counter_pitch) {
+MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
   if (thread() == 0) {
     u32* const counter = to.counters + tag.value;
     if (delivery::checked(state_->ledger)) delivery::notify(state_->ledger, block_, id_, to.rank, counter);
-    // Who raised it last: if nobody ever does again, the report can name that rank.
-    memory::store_relaxed(counter + counter_pitch / (2 * sizeof(u32)), id_ + 1);
     memory::add(counter, 1, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+    // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends on its order.
+    memory::store_relaxed(counter + to.counter_pitch / (2 * sizeof(u32)), id_ + 1);
   }
   if (!to.near) unfenced_ = false;
 }
@@ -71,10 +71,10 @@ MESHPOST_FN void Rank::put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> 
 template <class T>
 MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
-  check_tag(Operation::put_notify, target.window(), tag);
+  check_tag(Operation::put_notify, to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value, source.bytes());
   move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
-  raise(to, tag, target.window().counter_pitch);
+  raise(to, tag);
 }
 
 template <class T, class U>
@@ -82,24 +82,20 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDedu
                                   Window<U> const& counters, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
   WindowInfo const& info = counters.info();
-  if (info.world != state_->world) fail(Operation::put_notify, Fault::foreign_window, info.world, state_->world);
-  check_tag(Operation::put_notify, info, tag);
+  if (info.world != world_) fail(Operation::put_notify, Fault::foreign_window, info.world, world_);
+  check_tag(Operation::put_notify, info.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value, source.bytes());
   move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
-  Location notified = to;
-  u32 const device = to.rank / state_->ranks_per_device;
-  notified.counters = reinterpret_cast<u32*>(
-      on_device(device, info.counters) + static_cast<u64>(to.rank - device * state_->ranks_per_device) * info.counter_pitch);
-  raise(notified, tag, info.counter_pitch);
+  raise(locate_uniform(info, to.rank), tag);
 }
 
 template <class T>
 MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   block_.tick();
   Location const to = locate(Operation::notify, window.info(), target);
-  check_tag(Operation::notify, window.info(), tag);
+  check_tag(Operation::notify, to.tags, tag);
   Traced const traced(*this, Operation::notify, to.rank, window.info().number, tag.value);
-  raise(to, tag, window.info().counter_pitch);
+  raise(to, tag);
 }
 
 template <class T>

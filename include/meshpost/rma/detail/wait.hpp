@@ -20,7 +20,7 @@ MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId 
   WindowInfo const& info = window.info();
   block_.tick();
   if (info.world != state_->world) fail(Operation::wait, Fault::foreign_window, info.world, state_->world);
-  check_tag(Operation::wait, info, tag);
+  check_tag(Operation::wait, info.tags, tag);
   if (count > 1u << 30) fail(Operation::wait, Fault::range, 0, count, 1u << 30);
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
   block_.step(hooks::Step::wait_begin);
@@ -35,7 +35,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   WindowInfo const& info = window.info();
   block_.tick(false);
   if (info.world != state_->world) fail(Operation::test, Fault::foreign_window, info.world, state_->world);
-  check_tag(Operation::test, info, tag);
+  check_tag(Operation::test, info.tags, tag);
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
   bool const mine = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
@@ -51,9 +51,9 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
 
 namespace detail {
 template <class T>
-constexpr WordType word_type() {
-  if constexpr (__is_same(T, float)) return WordType::f32_;
-  else if constexpr (__is_same(T, double)) return WordType::f64_;
+MESHPOST_FN constexpr WordType word_type() {
+  if constexpr (same<T, float>) return WordType::f32_;
+  else if constexpr (same<T, double>) return WordType::f64_;
   else if constexpr (sizeof(T) == 4) return T(-1) < T(0) ? WordType::i32_ : WordType::u32_;
   else return T(-1) < T(0) ? WordType::i64_ : WordType::u64_;
 }

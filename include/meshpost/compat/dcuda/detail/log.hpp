@@ -16,9 +16,9 @@ class dcuda_log {
   __device__ dcuda_log& operator<<(T value) {
     using meshpost::compat::DcudaFlush;
     if (!prints_) return *this;
-    if constexpr (__is_same(T, DcudaFlush)) {
+    if constexpr (meshpost::same<T, DcudaFlush>) {
       send();
-    } else if constexpr (__is_same(T, char const*) || __is_same(T, char*)) {
+    } else if constexpr (meshpost::same<T, char const*> || meshpost::same<T, char*>) {
       add_text(value);
     } else {
       if (used_ + 2 > most_characters || values_ == meshpost::LogRecord::most_arguments) send();

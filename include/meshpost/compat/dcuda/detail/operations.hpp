@@ -80,6 +80,7 @@ __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& g
   auto const& run = *reinterpret_cast<RunState const*>(dcuda);
   Block const block = compat::this_block(run);
   memory::copy(gst.run_state, &run, sizeof run, block.thread(), block.threads());
+  block.sync();  // a Rank reads its state when it is made
   if (block.thread() == 0) {
     gst.tables = *static_cast<compat::DcudaTables const*>(run.user);
     for (auto& used : gst.used) used = 0;

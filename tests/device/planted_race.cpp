@@ -1,0 +1,31 @@
+// Not a test but a trap: rank 0 notifies before it stores. Built under TSan, where running it must fail, or the
+// annotations of fibers hide races from TSan. Both ranks share a worker, which is where they would.
+#include <meshpost/meshpost.hpp>
+
+using namespace meshpost;
+
+struct NotifiesTooEarly {
+  Window<int> window;
+  void operator()(Rank& self) const {
+    auto const mine = window.local(self);
+    if (self.id() == 0) {
+      self.notify(window, RankId{1}, Tag{0});
+      *neighbours(self) = 42;  // after, not before
+    } else {
+      self.wait(window, Tag{0});
+      sum = sum + mine[0];
+    }
+  }
+  int* neighbours(Rank& self) const { return window.local(self).data() + window.info().pitch / sizeof(int); }
+  static inline int volatile sum = 0;
+};
+
+int main() {
+  WorldOptions options;
+  options.devices = "cpu:1";
+  options.ranks = 2;
+  options.workers = 1;
+  World world(options);
+  auto const window = world.window<int>(1);
+  for (int i = 0; i < 20; ++i) world.run(NotifiesTooEarly{window});
+}
