@@ -1,4 +1,5 @@
-// Benchmarks of what kernels do. Figures of a run come from the ranks' own clocks: one iteration is one launch.
+// Benchmarks of what kernels do. Figures of a run come from the ranks' own clocks: one iteration is
+// one launch.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

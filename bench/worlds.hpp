@@ -6,8 +6,9 @@
 
 namespace bench {
 
-/// The World that benchmarks share: `devices` of those that MESHPOST_DEVICES names, with `ranks` ranks each (0: the
-/// default). Null if there are not so many devices. Kept until another one is asked for.
+/// The World that benchmarks share: `devices` of those that MESHPOST_DEVICES names, with `ranks`
+/// ranks each (0: the default). Null if there are not so many devices. Kept until another one is
+/// asked for.
 std::shared_ptr<meshpost::World> world(meshpost::u32 devices, meshpost::u32 ranks = 0);
 
 /// Devices that MESHPOST_DEVICES names.

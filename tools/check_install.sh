@@ -20,3 +20,10 @@ cmake -S tests/install -B "$temporary/build" -G Ninja -D "meshpost_ROOT=$tempora
 cmake --build "$temporary/build"
 MESHPOST_DEVICES=cpu:2 "$temporary/build/ring"
 echo "check_install: ring, built against the installed package, ran on two CPU devices"
+# A dCUDA program runs on the kind of device that its compiler makes kernels for.
+if grep -q '^MESHPOST_CUDA:BOOL=ON' "$build/CMakeCache.txt"; then
+  echo "check_install: reduction was built for GPUs; it is not run here"
+else
+  MESHPOST_DEVICES=cpu:1 "$temporary/build/reduction"
+  echo "check_install: reduction, a dCUDA program, ran on a CPU device"
+fi

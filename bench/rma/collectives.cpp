@@ -37,7 +37,8 @@ struct AllReduces {
 /// Axes: devices, ranks of a device (0: the default).
 template <class Make>
 void measure(benchmark::State& state, u64 elements, Make&& make) {
-  auto const world = bench::world(static_cast<u32>(state.range(0)), static_cast<u32>(state.range(1)));
+  auto const world =
+      bench::world(static_cast<u32>(state.range(0)), static_cast<u32>(state.range(1)));
   if (!world) {
     state.SkipWithError("needs more devices");
     return;
@@ -55,7 +56,9 @@ void measure(benchmark::State& state, u64 elements, Make&& make) {
 }
 
 void barrier(benchmark::State& state) {
-  measure(state, 1, [](World&, Window<double> const&, Window<u64> const& elapsed, u32 rounds) { return Barriers{elapsed, rounds}; });
+  measure(state, 1, [](World&, Window<double> const&, Window<u64> const& elapsed, u32 rounds) {
+    return Barriers{elapsed, rounds};
+  });
 }
 
 void all_reduce(benchmark::State& state) {
@@ -65,7 +68,10 @@ void all_reduce(benchmark::State& state) {
           });
 }
 
-BENCHMARK(barrier)->ArgNames({"devices", "ranks"})->ArgsProduct({{1, 2, 4, 8}, {1, 16, 0}})->Iterations(3)
+BENCHMARK(barrier)
+    ->ArgNames({"devices", "ranks"})
+    ->ArgsProduct({{1, 2, 4, 8}, {1, 16, 0}})
+    ->Iterations(3)
     ->UseManualTime();
 BENCHMARK(all_reduce)
     ->ArgNames({"devices", "ranks", "bytes"})

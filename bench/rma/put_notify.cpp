@@ -10,8 +10,8 @@ namespace {
 
 using namespace meshpost;
 
-/// Rank i of the first half of the ranks plays with rank i of the second half; the halves are two devices, or those
-/// of one. `active` pairs play. Each round goes there and back.
+/// Rank i of the first half of the ranks plays with rank i of the second half; the halves are two
+/// devices, or those of one. `active` pairs play. Each round goes there and back.
 struct PingPong {
   Window<char> data;
   Window<u64> elapsed;  // ns of all timed rounds, at the pair's first rank
@@ -37,7 +37,36 @@ struct PingPong {
   }
 };
 
-/// The first half sends `puts` puts of `bytes` each, then waits until its partner has consumed them all.
+/// The floor under PingPong: two threads that raise and poll each other's word, nothing else, in
+/// the same memory.
+struct Flags {
+  Window<u32> words;
+  Window<u64> elapsed;
+  u32 rounds;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const half = self.size() / 2;
+    bool const first = self.id() < half;
+    if (self.id() % half != 0 || self.id() >= 2 * half || self.thread() != 0) return;
+    u32* const mine = words.local(self).data();
+    auto const& state = self.state();
+    RankId const partner{first ? half : 0};
+    u32* const theirs = reinterpret_cast<u32*>(
+        state.heap + state.device_of(partner) * state.stride + words.info().offset +
+        partner % self.local_size() * words.info().pitch);
+    u64 const begin = self.now();
+    for (u32 i = 1; i <= rounds; ++i) {
+      if (first) memory::add(theirs, 1, Order::none);
+      for (u32 polls = 0; memory::load_acquire(mine) < i && polls < 1u << 24; ++polls) {
+      }
+      if (!first) memory::add(theirs, 1, Order::none);
+    }
+    elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
+/// The first half sends `puts` puts of `bytes` each, then waits until its partner has consumed them
+/// all.
 struct Stream {
   Window<char> data;
   Window<u64> elapsed;
@@ -82,10 +111,9 @@ Setting prepare(benchmark::State& state) {
   return setting;
 }
 
-u64 slowest(World& world, Window<u64> const& elapsed, u32 active) {
+u64 slowest(Window<u64> const& elapsed, u32 active) {
   u64 longest = 0;
   for (u32 r = 0; r < active; ++r) longest = std::max(longest, elapsed.read(RankId{r})[0]);
-  (void)world;
   return longest;
 }
 
@@ -98,18 +126,39 @@ void one_way(benchmark::State& state, u64 bytes) {
   }
   auto const data = world->window<char>(std::max<u64>(2 * bytes, 16));
   auto const elapsed = world->window<u64>(1);
-  u32 const rounds = static_cast<u32>(std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes * active, 1), 10, 2000));
+  u32 const rounds = static_cast<u32>(
+      std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes * active, 1), 10, 2000));
   for (auto _ : state) {
     world->run(PingPong{data, elapsed, bytes, active, rounds / 10 + 1, rounds}, bench::launch());
-    state.SetIterationTime(static_cast<double>(slowest(*world, elapsed, active)) * 1e-9 / rounds / 2);
+    state.SetIterationTime(static_cast<double>(slowest(elapsed, active)) * 1e-9 / rounds / 2);
   }
   state.SetBytesProcessed(static_cast<i64>(bytes * active) * state.iterations());
   world->free(elapsed);
   world->free(data);
 }
 
+void flag_one_way(benchmark::State& state) {
+  if (bench::kind() == "cpu") {
+    state.SkipWithError("needs ranks that run at once");
+    return;
+  }
+  auto const [world, active] = prepare(state);
+  if (!world) return;
+  u32 const rounds = 2000;
+  auto const elapsed = world->window<u64>(1);
+  for (auto _ : state) {
+    auto const words = world->window<u32>(1);
+    world->run(Flags{words, elapsed, rounds}, bench::launch());
+    state.SetIterationTime(static_cast<double>(slowest(elapsed, active)) * 1e-9 / rounds / 2);
+    world->free(words);
+  }
+  world->free(elapsed);
+}
+
 void notify_one_way(benchmark::State& state) { one_way(state, 0); }
-void put_notify_one_way(benchmark::State& state) { one_way(state, static_cast<u64>(state.range(2))); }
+void put_notify_one_way(benchmark::State& state) {
+  one_way(state, static_cast<u64>(state.range(2)));
+}
 
 void put_stream(benchmark::State& state) {
   auto const [world, active] = prepare(state);
@@ -123,18 +172,29 @@ void put_stream(benchmark::State& state) {
   if (bench::kind() != "cpu") launch.threads = {static_cast<u32>(state.range(4)), 1, 1};
   for (auto _ : state) {
     world->run(Stream{data, elapsed, bytes, active, puts, both_ways}, launch);
-    state.SetIterationTime(static_cast<double>(slowest(*world, elapsed, active)) * 1e-9 / puts);
+    state.SetIterationTime(static_cast<double>(slowest(elapsed, active)) * 1e-9 / puts);
   }
-  state.SetBytesProcessed(static_cast<i64>(bytes * active * (both_ways ? 2 : 1)) * state.iterations());
+  state.SetBytesProcessed(static_cast<i64>(bytes * active * (both_ways ? 2 : 1)) *
+                          state.iterations());
   world->free(elapsed);
   world->free(data);
 }
 
-BENCHMARK(notify_one_way)->ArgNames({"between", "all"})->ArgsProduct({{0, 1}, {0, 1}})->Iterations(3)
+BENCHMARK(flag_one_way)
+    ->ArgNames({"between", "all"})
+    ->ArgsProduct({{0, 1}, {0}})
+    ->Iterations(3)
+    ->UseManualTime();
+BENCHMARK(notify_one_way)
+    ->ArgNames({"between", "all"})
+    ->ArgsProduct({{0, 1}, {0, 1}})
+    ->Iterations(3)
     ->UseManualTime();
 BENCHMARK(put_notify_one_way)
     ->ArgNames({"between", "all", "bytes"})
-    ->ArgsProduct({{0, 1}, {0, 1}, {8, 16, 64, 512, 1 << 10, 4 << 10, 8 << 10, 64 << 10, 1 << 20, 16 << 20}})
+    ->ArgsProduct({{0, 1},
+                   {0, 1},
+                   {8, 16, 64, 512, 1 << 10, 4 << 10, 8 << 10, 64 << 10, 1 << 20, 16 << 20}})
     ->Iterations(3)
     ->UseManualTime();
 BENCHMARK(put_stream)

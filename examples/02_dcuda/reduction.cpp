@@ -1,16 +1,17 @@
-// The example program of the dCUDA thesis (listings 3.1 and 3.2): all ranks sum up an array, first the threads'
-// values in each rank, then the ranks' sums along a binomial tree. Comments that begin with "Listing" say what
-// was changed and why; otherwise it is as printed, but for the check of the sum at the end.
+// The example program of the dCUDA thesis (listings 3.1 and 3.2): all ranks sum up an array, first
+// the threads' values in each rank, then the ranks' sums along a binomial tree. Comments that begin
+// with "Listing" say what was changed and why; otherwise it is as printed, but for the check of the
+// sum at the end.
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
-#include "dcuda_host.h"
 #include "dcuda_device.cu.h"
+#include "dcuda_host.h"
 #define THREADS_PER_BLOCK 128
 
 struct user_data {
-  double *data;
-  double *buffer;
+  double* data;
+  double* buffer;
   bool is_leader;
   double result;
 };
@@ -25,12 +26,13 @@ __global__ void kernel(dcuda_context_handle dcuda) {
   dcuda_comm_rank(gst, DCUDA_COMM_WORLD, &rank);
   dcuda_comm_size(gst, DCUDA_COMM_DEVICE, &local_size);
   dcuda_comm_rank(gst, DCUDA_COMM_DEVICE, &local_rank);
-  user_data *data;
-  dcuda_get_data(gst, (void **)&data);
+  user_data* data;
+  dcuda_get_data(gst, (void**)&data);
 
   // create windows
   dcuda_win win;
-  dcuda_win_create(gst, DCUDA_COMM_WORLD, data->data, 2 * local_size * blockDim.x * sizeof(double), &win);
+  dcuda_win_create(gst, DCUDA_COMM_WORLD, data->data, 2 * local_size * blockDim.x * sizeof(double),
+                   &win);
 
   // timing
   dcuda_start_cpu_timer(gst);
@@ -50,8 +52,8 @@ __global__ void kernel(dcuda_context_handle dcuda) {
     bool send = rank % range == step;
     bool recv = (rank % range == 0) && (rank + step < size);
     if (send) {
-      dcuda_put_notify(gst, win, rank - step, offset, sizeof(double), &data->data[local_rank * blockDim.x],
-                       round % 256);
+      dcuda_put_notify(gst, win, rank - step, offset, sizeof(double),
+                       &data->data[local_rank * blockDim.x], round % 256);
     }
     if (recv) {
       dcuda_wait_notifications(gst, round % 256, 1);
@@ -72,7 +74,7 @@ __global__ void kernel(dcuda_context_handle dcuda) {
   dcuda_gpu_finish(gst);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   // dcuda initialization
   dcuda_host_context_handle dcuda_host;
   dcuda_host_init(argc, argv, &dcuda_host, kernel, THREADS_PER_BLOCK);
@@ -92,7 +94,7 @@ int main(int argc, char **argv) {
 
   // data initialization
   double expected = 0;
-  double *init_data = (double *)malloc(size * sizeof(double));
+  double* init_data = (double*)malloc(size * sizeof(double));
   for (int i = 0; i < size; i++) {
     init_data[i] = std::rand();
     expected += init_data[i];

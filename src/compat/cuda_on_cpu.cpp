@@ -15,8 +15,8 @@ thread_local std::atomic<u32> this_block = 0, all_blocks = 0;
 cpu::FiberView& here() {
   auto* const fiber = cpu::current_fiber();
   if (!fiber)
-    throw Error(Kind::misuse, "threadIdx, blockIdx or __syncthreads", "it was used outside of a kernel",
-                "use it in the kernel");
+    throw Error(Kind::misuse, "threadIdx, blockIdx or __syncthreads",
+                "it was used outside of a kernel", "use it in the kernel");
   return *fiber;
 }
 

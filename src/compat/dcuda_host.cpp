@@ -16,7 +16,8 @@ namespace {
 constexpr int most_threads = 1024;  // of a CUDA block
 
 // The kernel of a CPU device: called once for each thread of each rank, on that thread's fiber.
-void run_on_cpu(void const* kernel, void const* state, Block /*block*/, u32 local_rank, void* /*scratch*/) {
+void run_on_cpu(void const* kernel, void const* state, Block /*block*/, u32 local_rank,
+                void* /*scratch*/) {
   enter_block(local_rank, static_cast<RunState const*>(state)->ranks_per_device);
   auto const entry = *static_cast<dcuda_kernel_t const*>(kernel);
   entry(static_cast<dcuda_context_handle>(const_cast<void*>(state)));
@@ -42,23 +43,32 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
   if (options.devices.empty()) options.devices = wanted + (by_nvcc ? ":0" : ":1");
   auto const kind = options.devices.substr(0, options.devices.find(':'));
   if (by_nvcc && kind == "cpu")
-    refuse(Kind::bad_argument,
-           fmt::format("the devices '{}' were asked for, but nvcc compiled the kernel: it runs on GPUs only", options.devices),
-           "ask for cuda:0, or compile the program where MESHPOST_CUDA is off");
+    refuse(
+        Kind::bad_argument,
+        fmt::format(
+            "the devices '{}' were asked for, but nvcc compiled the kernel: it runs on GPUs only",
+            options.devices),
+        "ask for cuda:0, or compile the program where MESHPOST_CUDA is off");
   if (!by_nvcc && kind == "cuda")
     refuse(Kind::bad_argument,
-           fmt::format("the devices '{}' were asked for, but the kernel was compiled for CPU devices only", options.devices),
-           "ask for cpu:1, or compile it with nvcc: meshpost_add_executable does where MESHPOST_CUDA is on");
+           fmt::format(
+               "the devices '{}' were asked for, but the kernel was compiled for CPU devices only",
+               options.devices),
+           "ask for cpu:1, or compile it with nvcc: meshpost_add_executable does where "
+           "MESHPOST_CUDA is on");
   if (by_nvcc && kind == "cuda" && backend(kind).count() == 0)
     refuse(Kind::bad_environment,
-           fmt::format("nvcc compiled the kernel, and there is no GPU here: {}", backend(kind).why_none()),
+           fmt::format("nvcc compiled the kernel, and there is no GPU here: {}",
+                       backend(kind).why_none()),
            "run it where there is one, or compile the program where MESHPOST_CUDA is off");
   auto const devices = open_devices(options.devices);
   if (devices.size() != 1)
     refuse(Kind::bad_argument,
-           fmt::format("'{}' are {} devices; a dCUDA process drives one", options.devices, devices.size()),
+           fmt::format("'{}' are {} devices; a dCUDA process drives one", options.devices,
+                       devices.size()),
            fmt::format("set MESHPOST_DEVICES={}", by_nvcc ? "cuda:0 (or another one)" : "cpu:1"));
-  if (!by_nvcc && options.ranks == 0) options.ranks = std::max(4u, 4 * devices.front()->info().processors);
+  if (!by_nvcc && options.ranks == 0)
+    options.ranks = std::max(4u, 4 * devices.front()->info().processors);
   return options;
 }
 
@@ -66,7 +76,8 @@ class Context {
  public:
   Context(WorldOptions const& options, DcudaKernel const& kernel, u32 threads)
       : world_(options),
-        parts_(world_.window<Part>(std::vector<Extent>(world_.size(), whole_table()), Tags{0}, "dCUDA windows")),
+        parts_(world_.window<Part>(std::vector<Extent>(world_.size(), whole_table()), Tags{0},
+                                   "dCUDA windows")),
         device_(*world_.devices().front()),
         tables_(device_.allocate(Bytes{sizeof(DcudaTables)}, MemoryKind::device)),
         kernel_(kernel),
@@ -98,7 +109,9 @@ class Context {
   }
 
  private:
-  Extent whole_table() const { return {0, u64{dcuda_communicators} * dcuda_windows * world_.size()}; }
+  Extent whole_table() const {
+    return {0, u64{dcuda_communicators} * dcuda_windows * world_.size()};
+  }
 
   World world_;
   Window<Part> parts_;  // one table a device: the parts of its ranks overlap
@@ -126,7 +139,8 @@ std::shared_ptr<Context> context_of(dcuda_host_context_handle ctx, char const* o
   auto const found = contexts().all.find(ctx);
   if (found == contexts().all.end())
     throw Error(Kind::misuse, operation,
-                ctx ? "dcuda_host_finish has ended this context, or dcuda_host_init never made it" : "the context is null",
+                ctx ? "dcuda_host_finish has ended this context, or dcuda_host_init never made it"
+                    : "the context is null",
                 "use a context between dcuda_host_init and dcuda_host_finish");
   return found->second;
 }
@@ -145,8 +159,8 @@ void check_arguments(dcuda_host_context_handle const* ctx, DcudaKernel const& ke
 
 }  // namespace
 
-void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ctx, DcudaKernel kernel,
-                int threads_per_rank) {
+void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ctx,
+                DcudaKernel kernel, int threads_per_rank) {
   check_arguments(ctx, kernel, threads_per_rank);
   auto const asked = parse_dcuda_options(argc, argv);
   WorldOptions options;
@@ -157,7 +171,8 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
 void dcuda_init(WorldOptions const& options, dcuda_host_context_handle* ctx, DcudaKernel kernel,
                 int threads_per_rank) {
   check_arguments(ctx, kernel, threads_per_rank);
-  auto made = std::make_shared<Context>(for_one_device(options, kernel.by_nvcc), kernel, static_cast<u32>(threads_per_rank));
+  auto made = std::make_shared<Context>(for_one_device(options, kernel.by_nvcc), kernel,
+                                        static_cast<u32>(threads_per_rank));
   std::scoped_lock const lock(contexts().mutex);
   *ctx = reinterpret_cast<dcuda_host_context_handle>(++contexts().made);
   contexts().all.emplace(*ctx, std::move(made));
@@ -165,7 +180,8 @@ void dcuda_init(WorldOptions const& options, dcuda_host_context_handle* ctx, Dcu
 
 double dcuda_run(dcuda_host_context_handle ctx, void* gpu_data, std::size_t gpu_size) {
   auto const context = context_of(ctx, "dcuda_host_run");
-  if (!gpu_data && gpu_size != 0) refuse_null("dcuda_host_run", fmt::format("the data of {} bytes", gpu_size).c_str());
+  if (!gpu_data && gpu_size != 0)
+    refuse_null("dcuda_host_run", fmt::format("the data of {} bytes", gpu_size).c_str());
   return context->run(gpu_data, gpu_size);
 }
 

@@ -25,16 +25,19 @@ constexpr std::array<Option, 5> options = {{{'d', "dev_id", true},
 
 [[noreturn]] void refuse(std::string cause) {
   throw Error(Kind::bad_argument, "dcuda_host_init", std::move(cause),
-              "-d, -p, -n, -r and -l are dCUDA's own; put your program's options behind --, or pass argc 0");
+              "-d, -p, -n, -r and -l are dCUDA's own; put your program's options behind --, or "
+              "pass argc 0");
 }
 
 unsigned long number(Option const& option, std::string_view value) {
   auto const found = parse_number(value);
-  if (!found || *found > INT_MAX) refuse(fmt::format("--{} wants a number, not '{}'", option.name, value));
+  if (!found || *found > INT_MAX)
+    refuse(fmt::format("--{} wants a number, not '{}'", option.name, value));
   return *found;
 }
 
-// The option that `word` is ("-d", "--dev_id", "--dev_id=1"), and its value if that is in the same word.
+// The option that `word` is ("-d", "--dev_id", "--dev_id=1"), and its value if that is in the same
+// word.
 Option const* match(std::string_view word, std::optional<std::string_view>& value) {
   for (auto const& option : options) {
     if (word.size() == 2 && word[0] == '-' && word[1] == option.letter) return &option;
@@ -71,8 +74,11 @@ DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
     }
   }
   if (processes != 1)
-    refuse(fmt::format("{} processes were asked for (-n); a run has one process with one device as yet", processes));
-  if (process != 0) refuse(fmt::format("process {} was named (-p), but there is only process 0", process));
+    refuse(fmt::format(
+        "{} processes were asked for (-n); a run has one process with one device as yet",
+        processes));
+  if (process != 0)
+    refuse(fmt::format("process {} was named (-p), but there is only process 0", process));
   return result;
 }
 

@@ -351,16 +351,26 @@ class RunSupervisor {
 };
 
 void supervise_run(WorldState& world, RunRecord& record) {
-  std::exception_ptr error;
+  std::optional<Error> error;
+  auto const operation = fmt::format("run {}", record.image.name);
   try {
     RunSupervisor(world, record).run();
-  } catch (...) {
-    error = std::current_exception();
+  } catch (Error const& known) {
+    error = known;
+  } catch (std::bad_alloc const&) {
+    error.emplace(Kind::out_of_memory, operation, "the host's memory is used up", "use fewer ranks or threads");
+  } catch (std::exception const& unknown) {
+    error.emplace(Kind::device_failed, operation, unknown.what(), "if it is no limit of this host's, report it");
   }
-  std::scoped_lock const lock(record.mutex);
-  record.error = error;
-  record.done = true;
-  record.changed.notify_all();
+  std::vector<std::function<void()>> actions;
+  {
+    std::scoped_lock const lock(record.mutex);
+    record.error = error;
+    record.done = true;
+    actions.swap(record.at_end);
+    record.changed.notify_all();
+  }
+  for (auto const& action : actions) action();
 }
 
 }  // namespace meshpost::detail

@@ -96,7 +96,7 @@ RunResult const& Run::wait() {
   std::unique_lock lock(record_->mutex);
   record_->observed = true;
   record_->changed.wait(lock, [&] { return record_->done; });
-  if (record_->error) std::rethrow_exception(record_->error);
+  if (record_->error) throw Error(*record_->error);
   return record_->result;
 }
 

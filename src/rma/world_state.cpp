@@ -30,6 +30,16 @@ class RunEnd : public Event {
     std::unique_lock lock(record_->mutex);
     record_->changed.wait(lock, [this] { return record_->done; });
   }
+  void then(std::function<void()> action) override {
+    {
+      std::scoped_lock const lock(record_->mutex);
+      if (!record_->done) {
+        record_->at_end.push_back(std::move(action));
+        return;
+      }
+    }
+    action();
+  }
 
  private:
   std::shared_ptr<RunRecord> record_;

@@ -23,9 +23,10 @@ struct RunRecord {
   std::mutex mutex;
   std::condition_variable changed;
   bool done = false;
+  std::vector<std::function<void()>> at_end;  // what streams that wait for the run have left
   bool observed = false;  // somebody has waited
   RunResult result;
-  std::exception_ptr error;
+  std::optional<Error> error;  // a value: an exception that threads share would be counted by them all
 };
 
 /// One device's memory for runs, used by one run after the other.

@@ -7,8 +7,8 @@
 
 #include "support/errors.hpp"
 
-// dCUDA programs of a test. The same sources are compiled by g++, and then run on a CPU device, and by nvcc,
-// and then run on a GPU.
+// dCUDA programs of a test. The same sources are compiled by g++, and then run on a CPU device, and
+// by nvcc, and then run on a GPU.
 
 namespace meshpost::test {
 
@@ -59,7 +59,8 @@ class DeviceArray {
   T* data() const { return data_; }
   std::vector<T> read() const {
     std::vector<T> copy(size_);
-    EXPECT_EQ(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(copy.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost),
+              cudaSuccess);
     return copy;
   }
 

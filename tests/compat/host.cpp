@@ -142,10 +142,13 @@ TEST(DcudaHostMisuse, is_named_at_init) {
   auto const init = [&](dcuda_host_context_handle* at, dcuda_kernel_t kernel, int threads) {
     return error_of([&] { dcuda_host_init(test::one_device(2), at, kernel, threads); });
   };
-  EXPECT_TRUE(says(init(nullptr, nothing, 1), Kind::bad_argument, {"dcuda_host_init", "context is null"}));
-  EXPECT_TRUE(says(init(&ctx, nullptr, 1), Kind::bad_argument, {"dcuda_host_init", "kernel is null"}));
+  EXPECT_TRUE(
+      says(init(nullptr, nothing, 1), Kind::bad_argument, {"dcuda_host_init", "context is null"}));
+  EXPECT_TRUE(
+      says(init(&ctx, nullptr, 1), Kind::bad_argument, {"dcuda_host_init", "kernel is null"}));
   for (int const threads : {0, -1, 1025})
-    EXPECT_TRUE(says(init(&ctx, nothing, threads), Kind::bad_argument, {std::to_string(threads) + " threads", "1 to 1024"}));
+    EXPECT_TRUE(says(init(&ctx, nothing, threads), Kind::bad_argument,
+                     {std::to_string(threads) + " threads", "1 to 1024"}));
   EXPECT_EQ(ctx, nullptr);
 }
 
@@ -159,8 +162,10 @@ TEST(DcudaHostMisuse, wrong_devices_are_refused_with_the_remedy) {
   if (compat::by_nvcc) {
     EXPECT_TRUE(says(init("cpu:1"), Kind::bad_argument, {"GPUs only", "MESHPOST_CUDA is off"}));
   } else {
-    EXPECT_TRUE(says(init("cpu:3"), Kind::bad_argument, {"3 devices", "drives one", "MESHPOST_DEVICES=cpu:1"}));
-    EXPECT_TRUE(says(init("cuda:0"), Kind::bad_argument, {"CPU devices only", "meshpost_add_executable"}));
+    EXPECT_TRUE(says(init("cpu:3"), Kind::bad_argument,
+                     {"3 devices", "drives one", "MESHPOST_DEVICES=cpu:1"}));
+    EXPECT_TRUE(
+        says(init("cuda:0"), Kind::bad_argument, {"CPU devices only", "meshpost_add_executable"}));
   }
 }
 
@@ -168,7 +173,8 @@ TEST(DcudaHostMisuse, more_than_one_process_is_refused) {
   char program[] = "program", n[] = "-n", two[] = "2";
   char* argv[] = {program, n, two, nullptr};
   dcuda_host_context_handle ctx = nullptr;
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_init(3, argv, &ctx, nothing, 1); }), Kind::bad_argument, {"2 processes"}));
+  EXPECT_TRUE(says(error_of([&] { dcuda_host_init(3, argv, &ctx, nothing, 1); }),
+                   Kind::bad_argument, {"2 processes"}));
 }
 
 TEST(DcudaHostMisuse, a_finished_context_is_found_out) {
@@ -177,17 +183,23 @@ TEST(DcudaHostMisuse, a_finished_context_is_found_out) {
   dcuda_host_run(ctx);
   dcuda_host_finish(ctx);
   dcuda_rank_info info{};
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_run(ctx); }), Kind::misuse, {"dcuda_host_run", "dcuda_host_finish"}));
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_get_rank_info(ctx, &info); }), Kind::misuse, {"dcuda_host_finish"}));
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_get_timings(ctx); }), Kind::misuse, {"dcuda_host_finish"}));
+  EXPECT_TRUE(says(error_of([&] { dcuda_host_run(ctx); }), Kind::misuse,
+                   {"dcuda_host_run", "dcuda_host_finish"}));
+  EXPECT_TRUE(says(error_of([&] { dcuda_host_get_rank_info(ctx, &info); }), Kind::misuse,
+                   {"dcuda_host_finish"}));
+  EXPECT_TRUE(
+      says(error_of([&] { dcuda_host_get_timings(ctx); }), Kind::misuse, {"dcuda_host_finish"}));
   EXPECT_TRUE(says(error_of([&] { dcuda_host_finish(ctx); }), Kind::misuse, {"dcuda_host_finish"}));
 }
 
 TEST(DcudaHostMisuse, null_is_found_out) {
-  EXPECT_TRUE(says(error_of([] { dcuda_host_run(nullptr); }), Kind::misuse, {"the context is null"}));
+  EXPECT_TRUE(
+      says(error_of([] { dcuda_host_run(nullptr); }), Kind::misuse, {"the context is null"}));
   Program const program(nothing);
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_get_rank_info(program.context(), nullptr); }), Kind::bad_argument, {"null"}));
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_run(program.context(), nullptr, 8); }), Kind::bad_argument, {"8 bytes", "null"}));
+  EXPECT_TRUE(says(error_of([&] { dcuda_host_get_rank_info(program.context(), nullptr); }),
+                   Kind::bad_argument, {"null"}));
+  EXPECT_TRUE(says(error_of([&] { dcuda_host_run(program.context(), nullptr, 8); }),
+                   Kind::bad_argument, {"8 bytes", "null"}));
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ TEST(DcudaMessages, put_notify_delivers_what_was_put) {
       constexpr u32 ranks = 4;
       DeviceArray<int> memory(2 * words * ranks), found(ranks);
       Program(ring, ranks, threads).run(Memory{memory.data(), found.data(), words});
-      EXPECT_EQ(found.read(), std::vector<int>(ranks)) << threads << " threads, " << words << " words";
+      EXPECT_EQ(found.read(), std::vector<int>(ranks))
+          << threads << " threads, " << words << " words";
     }
 }
 
@@ -135,10 +136,10 @@ __global__ void tests(dcuda_context_handle dcuda) {
   dcuda_comm_barrier(gst, DCUDA_COMM_DEVICE);  // all three are there
   if (rank == 0) {
     int results[6];
-    results[0] = dcuda_test_notifications(gst, 4, 4);   // too few: takes none
-    results[1] = dcuda_test_notifications(gst, 5, 1);   // another tag
+    results[0] = dcuda_test_notifications(gst, 4, 4);  // too few: takes none
+    results[1] = dcuda_test_notifications(gst, 5, 1);  // another tag
     results[2] = dcuda_test_notifications(gst, 4, 2);
-    results[3] = dcuda_test_notifications(gst, 4, 2);   // one is left
+    results[3] = dcuda_test_notifications(gst, 4, 2);  // one is left
     results[4] = dcuda_test_notifications(gst, 4, 0);
     results[5] = dcuda_test_notifications(gst, 4, 1);
     if (threadIdx.x == 0)

@@ -11,9 +11,28 @@ using test::Program;
 using test::says;
 
 enum class Wrong {
-  tag, negative_tag, notify_tag, wait_tag, test_tag, rank, notify_rank, communicator, size, offset, beyond_target,
-  source_before, source_behind, none, freed, invented, free_none, flush_freed, count, stop_without_start,
-  too_many_timers, after_finish
+  tag,
+  negative_tag,
+  notify_tag,
+  wait_tag,
+  test_tag,
+  rank,
+  notify_rank,
+  communicator,
+  size,
+  offset,
+  beyond_target,
+  source_before,
+  source_behind,
+  none,
+  freed,
+  invented,
+  free_none,
+  flush_freed,
+  count,
+  stop_without_start,
+  too_many_timers,
+  after_finish
 };
 
 struct Case {
@@ -21,7 +40,8 @@ struct Case {
   char* bytes;  // 64 a rank
 };
 
-__device__ void do_wrong(Case const& what, dcuda_state& gst, dcuda_win win, dcuda_win freed, char* mine) {
+__device__ void do_wrong(Case const& what, dcuda_state& gst, dcuda_win win, dcuda_win freed,
+                         char* mine) {
   switch (what.wrong) {
     case Wrong::tag: return dcuda_put_notify(gst, win, 0, 0, 8, mine, 256);
     case Wrong::negative_tag: return dcuda_put_notify(gst, win, 0, 0, 8, mine, -1);
@@ -122,7 +142,9 @@ TEST(DcudaMisuse, of_counts_and_timers_is_named) {
   expect(Wrong::too_many_timers, {"timer in", "64 intervals"});
 }
 
-TEST(DcudaMisuse, after_finish_is_named) { expect(Wrong::after_finish, {"after dcuda_gpu_finish"}); }
+TEST(DcudaMisuse, after_finish_is_named) {
+  expect(Wrong::after_finish, {"after dcuda_gpu_finish"});
+}
 
 TEST(DcudaMisuse, leaves_the_context_usable) {
   test::Listener const quiet;
@@ -145,7 +167,8 @@ __global__ void waits_for_ever(dcuda_context_handle dcuda) {
 
 TEST(DcudaMisuse, a_wait_for_nothing_does_not_hang) {
   Program const program(waits_for_ever, 3);
-  EXPECT_TRUE(says(error_of([&] { program.run(); }), Kind::deadlock, {"rank 1", "tag 17", "0 of 2", "the world's tags"}));
+  EXPECT_TRUE(says(error_of([&] { program.run(); }), Kind::deadlock,
+                   {"rank 1", "tag 17", "0 of 2", "the world's tags"}));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Windows that a kernel creates: sizes by rank, overlapping ones, many at a time, and those that can't be had.
+// Windows that a kernel creates: sizes by rank, overlapping ones, many at a time, and those that
+// can't be had.
 #include "dcuda.hpp"
 #include "support/sink.hpp"
 
@@ -62,10 +63,12 @@ __global__ void sized_by_rank(dcuda_context_handle dcuda) {
   dcuda_comm_size(gst, DCUDA_COMM_WORLD, &size);
   int* const mine = memory.words + 8 * rank;
   dcuda_win win;
-  dcuda_win_create(gst, DCUDA_COMM_WORLD, rank == 0 ? nullptr : mine, rank * static_cast<int>(sizeof(int)), &win);
+  dcuda_win_create(gst, DCUDA_COMM_WORLD, rank == 0 ? nullptr : mine,
+                   rank * static_cast<int>(sizeof(int)), &win);
   if (threadIdx.x == 0) mine[0] = 100 + rank;
   if (rank != 0 && rank + 1 < size)
-    dcuda_put_notify(gst, win, rank + 1, rank * static_cast<int>(sizeof(int)), sizeof(int), mine, 0);
+    dcuda_put_notify(gst, win, rank + 1, rank * static_cast<int>(sizeof(int)), sizeof(int), mine,
+                     0);
   if (rank > 1) {
     dcuda_wait_notifications(gst, 0, 1);
     if (threadIdx.x == 0) memory.found[rank] = mine[rank - 1];
@@ -99,7 +102,8 @@ __global__ void all_there_are(dcuda_context_handle dcuda) {
         __syncthreads();
       }
     for (int i = 0; i < 64; ++i)
-      for (int const comm : {DCUDA_COMM_WORLD, DCUDA_COMM_DEVICE}) dcuda_win_free(gst, windows[comm][i]);
+      for (int const comm : {DCUDA_COMM_WORLD, DCUDA_COMM_DEVICE})
+        dcuda_win_free(gst, windows[comm][i]);
   }
   if (threadIdx.x == 0) memory.found[rank] = created;
   dcuda_gpu_finish(gst);
@@ -134,11 +138,13 @@ TEST(DcudaWindows, one_too_many_is_none) {
   Program(one_too_many, 3).run(Memory{words.data(), found.data()});
   EXPECT_EQ(found.read(), std::vector<int>(3, 2));
   ASSERT_EQ(listener.lines().size(), 2u);
-  EXPECT_EQ(listener.lines()[0].second,
-            "dcuda_win_create gives DCUDA_WIN_NONE: there are 64 windows of this communicator already");
+  EXPECT_EQ(
+      listener.lines()[0].second,
+      "dcuda_win_create gives DCUDA_WIN_NONE: there are 64 windows of this communicator already");
 }
 
-// What rank 1 gives can't be a window: nobody gets one, and the next is created as if nothing had been.
+// What rank 1 gives can't be a window: nobody gets one, and the next is created as if nothing had
+// been.
 __global__ void impossible(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);
@@ -163,7 +169,8 @@ TEST(DcudaWindows, what_one_rank_can_not_expose_is_none_for_all) {
   EXPECT_EQ(found.read(), std::vector<int>(3, 15));
   ASSERT_EQ(listener.lines().size(), 1u + 1u + 3u);
   EXPECT_EQ(listener.lines()[0].first, 1u);
-  EXPECT_NE(listener.lines()[0].second.find("-4 bytes"), std::string::npos) << listener.lines()[0].second;
+  EXPECT_NE(listener.lines()[0].second.find("-4 bytes"), std::string::npos)
+      << listener.lines()[0].second;
 }
 
 }  // namespace

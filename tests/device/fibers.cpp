@@ -32,7 +32,7 @@ TEST(Fibers, of_a_rank_meet) {
   for (Dim3 const threads : {Dim3{2, 1, 1}, Dim3{128, 1, 1}, Dim3{4, 2, 2}, Dim3{1, 1, 64}, Dim3{1024, 1, 1}}) {
     World world(test::options(2, "cpu:2"));
     auto const findings = test::make_findings(world);
-    world.run(Meet{world.window<u32>(1024), 20, findings}, {.threads = threads});
+    world.run(Meet{world.window<u32>(1024), 6, findings}, {.threads = threads});
     EXPECT_EQ(test::total(world, findings), 0u);
   }
 }

@@ -7,13 +7,16 @@ using namespace meshpost;
 struct NotifiesTooEarly {
   Window<int> window;
   void operator()(Rank& self) const {
-    auto const mine = window.local(self);
     if (self.id() == 0) {
+      self.wait(window, Tag{1});  // rank 1 has begun: a fiber's first entry is ordered with its worker
       self.notify(window, RankId{1}, Tag{0});
-      *neighbours(self) = 42;  // after, not before
+      *neighbours(self) = 42;     // after, not before
+      self.wait(window, Tag{1});  // and so is its end
     } else {
+      self.notify(window, RankId{0}, Tag{1});
       self.wait(window, Tag{0});
-      sum = sum + mine[0];
+      sum = sum + window.local(self)[0];
+      self.notify(window, RankId{0}, Tag{1});
     }
   }
   int* neighbours(Rank& self) const { return window.local(self).data() + window.info().pitch / sizeof(int); }

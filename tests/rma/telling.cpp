@@ -210,7 +210,8 @@ TEST_F(TimelineFile, is_written_when_the_run_fails_too) {
   auto const window = world.window<u32>(2);
   EXPECT_TRUE(says(error_of([&] { world.run(LogThenWait{window}, {.trace = file}); }), Kind::deadlock, {}));
   u32 unended = 0;
-  for (auto const& event : read()["traceEvents"])
+  auto const json = read();
+  for (auto const& event : json["traceEvents"])
     unended += event["name"] == "wait" && event["args"].contains("ended");
   EXPECT_GE(unended, test::on_gpus() ? 1u : 0u);
 }

@@ -42,6 +42,8 @@ class Event {
   virtual ~Event() = default;
   virtual bool done() = 0;
   virtual void wait() = 0;
+  /// Calls `action` once when the event is done, at once if it is, on whatever thread finds out.
+  virtual void then(std::function<void()> action) = 0;
 };
 
 /// Work in order on one device. Calls return at once but for synchronize(). One thread at a time.

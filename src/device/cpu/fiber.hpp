@@ -42,7 +42,7 @@ class Context {
   /// Call on the thread that owns this context before the first switch away from it.
   void adopt_thread();
   /// Goes on with `next`; returns when somebody switches back here. `last`: nobody ever will.
-  void switch_to(Context& next, bool last = false);
+  MESHPOST_UNCHECKED void switch_to(Context& next, bool last = false);
 
  private:
   MESHPOST_UNCHECKED static void enter(boost::context::detail::transfer_t transfer);

@@ -73,7 +73,8 @@ class CpuGang : public Gang {
 
   bool poisoned() const;
   /// Ends the calling fiber's rank with this fault; the first fault of a rank stands.
-  void record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
+  /// Unchecked: the rank's threads share its report and a worker, whose switches order nothing for TSan.
+  MESHPOST_UNCHECKED void record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
 
  private:
   void make_fibers(GangSpec const& spec, u32 workers);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace meshpost::cpu {
 namespace {
@@ -20,15 +21,31 @@ class CpuEvent : public Event {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_; });
   }
+  void then(std::function<void()> action) override {
+    {
+      std::scoped_lock const lock(mutex_);
+      if (!done_) {
+        actions_.push_back(std::move(action));
+        return;
+      }
+    }
+    action();
+  }
   void signal() {
-    std::scoped_lock const lock(mutex_);
-    done_ = true;
-    changed_.notify_all();
+    std::vector<std::function<void()>> actions;
+    {
+      std::scoped_lock const lock(mutex_);
+      done_ = true;
+      actions.swap(actions_);
+      changed_.notify_all();
+    }
+    for (auto const& action : actions) action();
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<std::function<void()>> actions_;
   bool done_ = false;
 };
 

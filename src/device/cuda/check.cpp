@@ -65,6 +65,7 @@ Driver const& driver() {
     find(functions.set_access, "cuMemSetAccess");
     find(functions.granularity, "cuMemGetAllocationGranularity");
     find(functions.address_range, "cuMemGetAddressRange");
+    find(functions.stream_wait_value, "cuStreamWaitValue32");
     find(functions.error_string, "cuGetErrorString");
     return functions;
   }();

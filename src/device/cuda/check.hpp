@@ -24,6 +24,7 @@ struct Driver {
   CUresult (*set_access)(CUdeviceptr, size_t, CUmemAccessDesc const*, size_t);
   CUresult (*granularity)(size_t*, CUmemAllocationProp const*, CUmemAllocationGranularity_flags);
   CUresult (*address_range)(CUdeviceptr*, size_t*, CUdeviceptr);
+  CUresult (*stream_wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
   CUresult (*error_string)(CUresult, char const**);
 };
 Driver const& driver();

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
 #include "device/cuda/check.hpp"
 
 namespace meshpost::cuda {
@@ -25,11 +29,32 @@ class CudaEvent : public Event {
     return true;
   }
   void wait() override { check(cudaEventSynchronize(event_), "wait for an event"); }
+  void then(std::function<void()> action) override {
+    wait();
+    action();
+  }
   cudaEvent_t native() const { return event_; }
 
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+// Words that streams wait for. One is used once and never given back, for nobody knows when the stream has got
+// past it: 4 bytes for each wait for something that is not CUDA's own.
+u32* new_flag() {
+  constexpr u32 flags = 16384;
+  static std::mutex mutex;
+  static u32* block = nullptr;
+  static u32 used = flags;
+  std::scoped_lock const lock(mutex);
+  if (used == flags) {
+    check(cudaHostAlloc(reinterpret_cast<void**>(&block), flags * sizeof(u32), cudaHostAllocPortable | cudaHostAllocMapped),
+          "make room for streams to wait");
+    std::memset(block, 0, flags * sizeof(u32));
+    used = 0;
+  }
+  return block + used++;
+}
 
 class CudaStream : public Stream {
  public:
@@ -64,10 +89,16 @@ class CudaStream : public Stream {
   std::shared_ptr<Event> record() override { return std::make_shared<CudaEvent>(device_, stream_); }
   void wait(std::shared_ptr<Event> event) override {
     Current const current(device_);
-    if (auto const* const own = dynamic_cast<CudaEvent*>(event.get()))
+    if (auto const* const own = dynamic_cast<CudaEvent*>(event.get())) {
       check(cudaStreamWaitEvent(stream_, own->native(), 0), "make a stream wait for an event");
-    else
-      call([event = std::move(event)] { event->wait(); });
+      return;
+    }
+    // A memory operation of the device, not a host function: one that blocks would hold up CUDA's other calls, among
+    // them those that the event may need to get done.
+    u32* const flag = new_flag();
+    check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_GEQ),
+          "make a stream wait for the host");
+    event->then([flag] { std::atomic_ref(*flag).store(1, std::memory_order_release); });
   }
   void synchronize() override {
     check(cudaStreamSynchronize(stream_), fmt::format("wait for a stream of cuda:{}", device_));

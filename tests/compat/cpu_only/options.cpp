@@ -20,7 +20,9 @@ TEST(DcudaOptions, of_one_process_are_accepted) {
   EXPECT_FALSE(parse({}).device);
   EXPECT_FALSE(compat::parse_dcuda_options(0, nullptr).device);
   EXPECT_EQ(parse({"-d", "3", "-p", "0", "-n", "1", "-r", "localhost", "-l"}).device, 3u);
-  EXPECT_EQ(parse({"--dev_id=2", "--proc_id=0", "--n_procs", "1", "--root_name=host0", "--is_root"}).device, 2u);
+  EXPECT_EQ(parse({"--dev_id=2", "--proc_id=0", "--n_procs", "1", "--root_name=host0", "--is_root"})
+                .device,
+            2u);
 }
 
 TEST(DcudaOptions, leave_the_programs_own_alone) {
@@ -30,7 +32,8 @@ TEST(DcudaOptions, leave_the_programs_own_alone) {
 
 TEST(DcudaOptions, of_more_than_one_process_are_refused) {
   auto const error = [](std::vector<char const*> words) { return error_of([&] { parse(words); }); };
-  EXPECT_TRUE(says(error({"-n", "4"}), Kind::bad_argument, {"dcuda_host_init", "4 processes", "--"}));
+  EXPECT_TRUE(
+      says(error({"-n", "4"}), Kind::bad_argument, {"dcuda_host_init", "4 processes", "--"}));
   EXPECT_TRUE(says(error({"-n", "0"}), Kind::bad_argument, {"0 processes"}));
   EXPECT_TRUE(says(error({"-p", "1"}), Kind::bad_argument, {"process 1"}));
 }
@@ -51,7 +54,8 @@ void without_init(dcuda_context_handle /*dcuda*/) {
 
 TEST(DcudaOnCpus, use_before_init_is_named) {
   Program const program(without_init, 2);
-  EXPECT_TRUE(says(error_of([&] { program.run(); }), Kind::kernel_failed, {"before dcuda_gpu_init"}));
+  EXPECT_TRUE(
+      says(error_of([&] { program.run(); }), Kind::kernel_failed, {"before dcuda_gpu_init"}));
 }
 
 TEST(DcudaOnCpus, thread_numbers_mean_nothing_outside_of_kernels) {

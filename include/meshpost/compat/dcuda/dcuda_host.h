@@ -1,9 +1,9 @@
 #pragma once
-// The host's half of dCUDA (listing 3.3). A kernel that nvcc compiles runs on a GPU, one that g++ compiles on
-// a CPU device: compile a program's sources alike, as meshpost_add_executable does.
+// The host's half of dCUDA (listing 3.3). A kernel that nvcc compiles runs on a GPU, one that g++
+// compiles on a CPU device: compile a program's sources alike, as meshpost_add_executable does.
 //
-// Every function throws meshpost::Error. Any thread may call, one at a time for a context; none of them from
-// inside a kernel.
+// Every function throws meshpost::Error. Any thread may call, one at a time for a context; none of
+// them from inside a kernel.
 #include <cstddef>
 #include <vector>
 
@@ -40,8 +40,8 @@ struct DcudaKernel {
   bool by_nvcc;
 };
 
-void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ctx, DcudaKernel kernel,
-                int threads_per_rank);
+void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ctx,
+                DcudaKernel kernel, int threads_per_rank);
 void dcuda_init(WorldOptions const& options, dcuda_host_context_handle* ctx, DcudaKernel kernel,
                 int threads_per_rank);
 double dcuda_run(dcuda_host_context_handle ctx, void* gpu_data, std::size_t gpu_size);
@@ -71,22 +71,23 @@ static inline void finish_copies() {}
 // What depends on the compiler is static: a program may have sources of both kinds.
 
 /// Sets up the ranks of one device and outputs their context. `argv` may hold the thesis's options:
-/// -d N (device), -n 1 (processes), -p 0 (number of this process), -r NAME (leader's host), -l (leads);
-/// others are the program's own, as is everything behind "--". argc may be 0.
+/// -d N (device), -n 1 (processes), -p 0 (number of this process), -r NAME (leader's host), -l
+/// (leads); others are the program's own, as is everything behind "--". argc may be 0.
 ///
-/// The device is cuda:0 (or what -d says), or cpu:1 for a kernel compiled by g++; MESHPOST_DEVICES and
-/// MESHPOST_RANKS choose otherwise. `threads_per_rank` is 1 to 1024.
+/// The device is cuda:0 (or what -d says), or cpu:1 for a kernel compiled by g++; MESHPOST_DEVICES
+/// and MESHPOST_RANKS choose otherwise. `threads_per_rank` is 1 to 1024.
 /// \throws Error(bad_argument, bad_environment, out_of_memory)
-static inline void dcuda_host_init(int argc, char* argv[], dcuda_host_context_handle* ctx, dcuda_kernel_t kernel,
-                                   int threads_per_rank) {
+static inline void dcuda_host_init(int argc, char* argv[], dcuda_host_context_handle* ctx,
+                                   dcuda_kernel_t kernel, int threads_per_rank) {
   using namespace meshpost;
   compat::dcuda_init(argc, argv, ctx, {abi_version, kernel, compat::by_nvcc}, threads_per_rank);
   compat::use_device(*ctx);
 }
 
 /// The same with the options of a World (meshpost/rma/world.hpp), which name one device.
-static inline void dcuda_host_init(meshpost::WorldOptions const& options, dcuda_host_context_handle* ctx,
-                                   dcuda_kernel_t kernel, int threads_per_rank) {
+static inline void dcuda_host_init(meshpost::WorldOptions const& options,
+                                   dcuda_host_context_handle* ctx, dcuda_kernel_t kernel,
+                                   int threads_per_rank) {
   using namespace meshpost;
   compat::dcuda_init(options, ctx, {abi_version, kernel, compat::by_nvcc}, threads_per_rank);
   compat::use_device(*ctx);
@@ -95,16 +96,18 @@ static inline void dcuda_host_init(meshpost::WorldOptions const& options, dcuda_
 /// How many ranks there are and which are this process's.
 void dcuda_host_get_rank_info(dcuda_host_context_handle ctx, dcuda_rank_info* rank_info);
 
-/// Copies `gpu_size` bytes at `gpu_data` to the device, runs the kernel, copies them back, and returns the
-/// kernel's time in ms. As often as one likes. If it throws, the data is as it was.
-/// \throws Error(kernel_failed, deadlock, deadline, device_failed, out_of_memory) naming ranks and operations
-static inline double dcuda_host_run(dcuda_host_context_handle ctx, void* gpu_data = NULL,
+/// Copies `gpu_size` bytes at `gpu_data` to the device, runs the kernel, copies them back, and
+/// returns the kernel's time in ms. As often as one likes. If it throws, the data is as it was.
+/// \throws Error(kernel_failed, deadlock, deadline, device_failed, out_of_memory) naming ranks and
+/// operations
+static inline double dcuda_host_run(dcuda_host_context_handle ctx, void* gpu_data = nullptr,
                                     std::size_t gpu_size = 0) {
   meshpost::compat::finish_copies();
   return meshpost::compat::dcuda_run(ctx, gpu_data, gpu_size);
 }
 
-/// Of the last run: ms from dcuda_start_cpu_timer to each dcuda_stop_cpu_timer, first rank to last rank.
+/// Of the last run: ms from dcuda_start_cpu_timer to each dcuda_stop_cpu_timer, first rank to last
+/// rank.
 std::vector<double> dcuda_host_get_timings(dcuda_host_context_handle ctx);
 
 /// Ends the context; whoever uses it afterwards gets an error.

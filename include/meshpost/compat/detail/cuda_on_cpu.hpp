@@ -1,9 +1,10 @@
 #pragma once
-// What nvcc would define, for kernels in CUDA C++ that g++ compiles for CPU devices: as much as dCUDA programs
-// use, listed in docs/dcuda.md. Nothing under nvcc.
+// What nvcc would define, for kernels in CUDA C++ that g++ compiles for CPU devices: as much as
+// dCUDA programs use, listed in docs/dcuda.md. Nothing under nvcc.
 //
-// Every rank has a worker thread of its own (Launch::thread_a_rank) and its threads are fibers of that, so
-// `thread_local` is exactly "shared by the threads of a rank"; a run starts new workers, so it starts zeroed.
+// Every rank has a worker thread of its own (Launch::thread_a_rank) and its threads are fibers of
+// that, so `thread_local` is exactly "shared by the threads of a rank"; a run starts new workers,
+// so it starts zeroed.
 
 #if !defined(__CUDACC__)
 #include <atomic>

@@ -6,11 +6,13 @@ struct DcudaFlush {};
 __device__ inline Rank rank_of(dcuda_state const& gst);
 }  // namespace meshpost::compat
 
-/// See dcuda_device.cu.h. Takes text, numbers, characters and pointers. What does not fit into a line any more
-/// (175 characters, 8 values) goes into a second one.
+/// See dcuda_device.cu.h. Takes text, numbers, characters and pointers. What does not fit into a
+/// line any more (175 characters, 8 values) goes into a second one.
 class dcuda_log {
  public:
-  __device__ explicit dcuda_log(dcuda_state& gst, bool prints) : gst_(&gst), prints_(prints) { clear(); }
+  __device__ explicit dcuda_log(dcuda_state& gst, bool prints) : gst_(&gst), prints_(prints) {
+    clear();
+  }
 
   template <class T>
   __device__ dcuda_log& operator<<(T value) {

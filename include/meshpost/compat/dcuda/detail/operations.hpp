@@ -30,7 +30,8 @@ __device__ inline Rank rank_of(dcuda_state const& gst) {
 #if defined(__CUDACC__)
     __trap();
 #else
-    throw Error(Kind::misuse, "dCUDA", "it was used before dcuda_gpu_init", "call dcuda_gpu_init first");
+    throw Error(Kind::misuse, "dCUDA", "it was used before dcuda_gpu_init",
+                "call dcuda_gpu_init first");
 #endif
   }
   auto const& kept = *reinterpret_cast<Rank const*>(gst.rank_memory);
@@ -49,18 +50,18 @@ __device__ void operate(dcuda_state& gst, Work&& work) {
   self.sync();
 }
 
-__device__ inline void check_argument(Rank& self, Operation operation, char const* name, i64 value, i64 least,
-                                      i64 most) {
+__device__ inline void check_argument(Rank& self, Operation operation, char const* name, i64 value,
+                                      i64 least, i64 most) {
   if (value < least || value > most)
-    self.fail(operation, Fault::argument, static_cast<u64>(value), static_cast<u64>(least), static_cast<u64>(most),
-              name);
+    self.fail(operation, Fault::argument, static_cast<u64>(value), static_cast<u64>(least),
+              static_cast<u64>(most), name);
 }
 
 inline constexpr i64 largest_int = 0x7fffffff;
 inline constexpr i64 largest_tag = 255;
 
-__device__ inline Communicator const& communicator_of(dcuda_state const& gst, Rank& self, Operation operation,
-                                                      int comm) {
+__device__ inline Communicator const& communicator_of(dcuda_state const& gst, Rank& self,
+                                                      Operation operation, int comm) {
   check_argument(self, operation, "the communicator", comm, 0, dcuda_communicators - 1);
   RunState const& run = run_of(gst);
   return comm == DCUDA_COMM_DEVICE ? run.device_communicator : run.tags.communicator;
@@ -70,6 +71,7 @@ __device__ inline Communicator const& communicator_of(dcuda_state const& gst, Ra
 __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator const& comm) {
   WindowInfo info = run_of(gst).tags;
   info.communicator = comm;
+  if (comm.shape != Communicator::Shape::world) info.uniform_world = 0;
   return Window<char>(info);
 }
 
@@ -88,7 +90,8 @@ __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& g
       for (auto& creations : of_communicator) creations = 0;
     gst.timer_start = 0;
     gst.intervals = 0;
-    *reinterpret_cast<Rank*>(gst.rank_memory) = Rank(compat::run_of(gst), block, blockIdx.x, nullptr);
+    *reinterpret_cast<Rank*>(gst.rank_memory) =
+        Rank(compat::run_of(gst), block, blockIdx.x, nullptr);
     gst.phase = compat::DcudaPhase::running;
   }
   block.sync();
@@ -119,7 +122,8 @@ __device__ inline void dcuda_comm_size(dcuda_state& gst, dcuda_comm comm, int* s
 __device__ inline void dcuda_comm_rank(dcuda_state& gst, dcuda_comm comm, int* rank) {
   using namespace meshpost;
   Rank self = compat::rank_of(gst);
-  *rank = static_cast<int>(self.id(compat::communicator_of(gst, self, Operation::kernel, comm)).value);
+  *rank =
+      static_cast<int>(self.id(compat::communicator_of(gst, self, Operation::kernel, comm)).value);
 }
 
 __device__ inline void dcuda_comm_barrier(dcuda_state& gst, dcuda_comm comm) {
@@ -137,15 +141,16 @@ __device__ inline void dcuda_start_cpu_timer(dcuda_state& gst) {
   self.sync();
 }
 
-// As in the thesis each stop takes the time since the last start, however many starts there were; so it is the
-// stop that begins a new interval in the run's report.
+// As in the thesis each stop takes the time since the last start, however many starts there were;
+// so it is the stop that begins a new interval in the run's report.
 __device__ inline void dcuda_stop_cpu_timer(dcuda_state& gst) {
   using namespace meshpost;
   Rank self = compat::rank_of(gst);
   u64 const start = gst.timer_start;
   u32 const interval = gst.intervals;
   if (start == 0) self.fail(Operation::timer, Fault::timers);
-  if (interval == TimerBuffer::capacity) self.fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
+  if (interval == TimerBuffer::capacity)
+    self.fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
   self.sync();
   if (self.thread() == 0) {
     u64* const times = self.state().timers.interval(self.local_id(), interval);
@@ -160,9 +165,11 @@ __device__ inline void dcuda_notify(dcuda_state& gst, int rank, dcuda_comm comm,
   using namespace meshpost;
   compat::operate(gst, [&](Rank& self) {
     auto const& communicator = compat::communicator_of(gst, self, Operation::notify, comm);
-    compat::check_argument(self, Operation::notify, "the rank", rank, 0, i64{self.size(communicator)} - 1);
+    compat::check_argument(self, Operation::notify, "the rank", rank, 0,
+                           i64{self.size(communicator)} - 1);
     compat::check_argument(self, Operation::notify, "the tag", tag, 0, compat::largest_tag);
-    self.notify(compat::tags_of(gst, communicator), RankId{static_cast<u32>(rank)}, Tag{static_cast<u32>(tag)});
+    self.notify(compat::tags_of(gst, communicator), RankId{static_cast<u32>(rank)},
+                Tag{static_cast<u32>(tag)});
   });
 }
 
@@ -172,7 +179,8 @@ __device__ inline int dcuda_test_notifications(dcuda_state& gst, int tag, int co
   compat::operate(gst, [&](Rank& self) {
     compat::check_argument(self, Operation::test, "the tag", tag, 0, compat::largest_tag);
     compat::check_argument(self, Operation::test, "the count", count, 0, 1 << 30);
-    found = self.test(Window<char>(compat::run_of(gst).tags), Tag{static_cast<u32>(tag)}, static_cast<u32>(count));
+    found = self.test(Window<char>(compat::run_of(gst).tags), Tag{static_cast<u32>(tag)},
+                      static_cast<u32>(count));
   });
   return found ? 1 : 0;
 }
@@ -182,6 +190,7 @@ __device__ inline void dcuda_wait_notifications(dcuda_state& gst, int tag, int c
   compat::operate(gst, [&](Rank& self) {
     compat::check_argument(self, Operation::wait, "the tag", tag, 0, compat::largest_tag);
     compat::check_argument(self, Operation::wait, "the count", count, 0, 1 << 30);
-    self.wait(Window<char>(compat::run_of(gst).tags), Tag{static_cast<u32>(tag)}, static_cast<u32>(count));
+    self.wait(Window<char>(compat::run_of(gst).tags), Tag{static_cast<u32>(tag)},
+              static_cast<u32>(count));
   });
 }

@@ -4,7 +4,8 @@
 
 namespace meshpost::compat {
 
-/// What the host prepares for the ranks of a device. RunState::user points to it, in the device's memory.
+/// What the host prepares for the ranks of a device. RunState::user points to it, in the device's
+/// memory.
 struct DcudaTables {
   void* data;  ///< the user's
   u64 parts;   ///< offset in the symmetric heap of Part[communicator][window][world rank]
@@ -19,20 +20,24 @@ enum class DcudaPhase : u32 { running = 0x64435544, finished };
 
 /// See dcuda_device.cu.h. Bytes without constructors: shared memory is not initialised.
 ///
-/// All threads read it; thread 0 alone writes, between two meetings of the threads, so that each read has a
-/// meeting between itself and the next write, and one between itself and the last.
+/// All threads read it; thread 0 alone writes, between two meetings of the threads, so that each
+/// read has a meeting between itself and the next write, and one between itself and the last.
 struct dcuda_state {
   alignas(16) unsigned char run_state[sizeof(meshpost::RunState)];  // a copy: this memory is faster
-  alignas(16) unsigned char rank_memory[sizeof(meshpost::Rank)];    // of thread 0, between two operations
+  alignas(
+      16) unsigned char rank_memory[sizeof(meshpost::Rank)];  // of thread 0, between two operations
   meshpost::compat::DcudaTables tables;
-  meshpost::u64 used[meshpost::compat::dcuda_communicators];        // a bit for each window that exists
+  meshpost::u64 used[meshpost::compat::dcuda_communicators];  // a bit for each window that exists
   unsigned short creations[meshpost::compat::dcuda_communicators][meshpost::compat::dcuda_windows];
-  meshpost::u64 timer_start;                                        // ns; 0: never started
+  meshpost::u64 timer_start;  // ns; 0: never started
   meshpost::u32 intervals;
   meshpost::compat::DcudaPhase phase;
 };
 
 struct dcuda_win {
-  meshpost::u32 number;  // 1 + window + 64 * (communicator + 2 * how often that window was created before)
-  MESHPOST_FN friend constexpr bool operator==(dcuda_win a, dcuda_win b) { return a.number == b.number; }
+  meshpost::u32
+      number;  // 1 + window + 64 * (communicator + 2 * how often that window was created before)
+  MESHPOST_FN friend constexpr bool operator==(dcuda_win a, dcuda_win b) {
+    return a.number == b.number;
+  }
 };

@@ -1,12 +1,14 @@
 #pragma once
 #include "meshpost/compat/dcuda/detail/operations.hpp"
 
-// Windows that kernels create, without the host: it has set aside a table with room for 64 windows of each
-// communicator, a row of parts by world rank for each. So a dCUDA window is a Window<char> whose parts are a row
-// of that table and whose counters are the world's; whoever creates it writes his entry and meets the others.
+// Windows that kernels create, without the host: it has set aside a table with room for 64 windows
+// of each communicator, a row of parts by world rank for each. So a dCUDA window is a Window<char>
+// whose parts are a row of that table and whose counters are the world's; whoever creates it writes
+// his entry and meets the others.
 //
-// All ranks of a communicator create and free its windows in the same order, so each knows by itself which row
-// is next. A row is written again only after all have met in dcuda_win_free, past their last put to it.
+// All ranks of a communicator create and free its windows in the same order, so each knows by
+// itself which row is next. A row is written again only after all have met in dcuda_win_free, past
+// their last put to it.
 
 namespace meshpost::compat {
 
@@ -39,8 +41,10 @@ struct DcudaWindow {
 };
 
 /// What the handle stands for. Fails if that does not exist.
-__device__ inline DcudaWindow window_of(dcuda_state const& gst, Rank& self, Operation operation, dcuda_win win) {
-  if (win == DCUDA_WIN_NONE) self.fail(operation, Fault::misuse, 0, 0, 0, "the window is DCUDA_WIN_NONE");
+__device__ inline DcudaWindow window_of(dcuda_state const& gst, Rank& self, Operation operation,
+                                        dcuda_win win) {
+  if (win == DCUDA_WIN_NONE)
+    self.fail(operation, Fault::misuse, 0, 0, 0, "the window is DCUDA_WIN_NONE");
   u32 const window = (win.number - 1) % dcuda_windows;
   u32 const comm = (win.number - 1) / dcuda_windows % dcuda_communicators;
   u32 const creation = (win.number - 1) / dcuda_windows / dcuda_communicators;
@@ -49,18 +53,25 @@ __device__ inline DcudaWindow window_of(dcuda_state const& gst, Rank& self, Oper
   WindowInfo info = run_of(gst).tags;
   info.communicator = communicator_of(gst, self, operation, static_cast<int>(comm));
   info.parts = row_of(gst, comm, window);
+  info.uniform_world = 0;
   return {comm, window, info};
 }
 
 struct DcudaPut {
-  RemoteSpan<char> target;
+  Window<char> window;
+  RankId rank;
+  u64 offset;
   LocalSpan<char const> source;
+
+  __device__ RemoteSpan<char> target() const { return window.at(rank, offset); }
 };
 
-__device__ inline DcudaPut check_put(dcuda_state const& gst, Rank& self, Operation operation, dcuda_win win, int rank,
-                                     int offset, int size, void const* buffer) {
+__device__ inline DcudaPut check_put(dcuda_state const& gst, Rank& self, Operation operation,
+                                     dcuda_win win, int rank, int offset, int size,
+                                     void const* buffer) {
   Window<char> const window(window_of(gst, self, operation, win).info);
-  check_argument(self, operation, "the rank", rank, 0, i64{self.size(window.info().communicator)} - 1);
+  check_argument(self, operation, "the rank", rank, 0,
+                 i64{self.size(window.info().communicator)} - 1);
   check_argument(self, operation, "the offset", offset, 0, largest_int);
   check_argument(self, operation, "the size", size, 0, largest_int);
   auto const* const source = static_cast<char const*>(buffer);
@@ -69,12 +80,13 @@ __device__ inline DcudaPut check_put(dcuda_state const& gst, Rank& self, Operati
   u64 const begin = reinterpret_cast<u64>(source) - reinterpret_cast<u64>(own.data());
   if (bytes != 0 && (begin > own.size() || bytes > own.size() - begin))
     self.fail(operation, Fault::source, begin, bytes, own.size());
-  return {window.at(RankId{static_cast<u32>(rank)}, static_cast<u64>(offset)), {source, bytes}};
+  return {window, RankId{static_cast<u32>(rank)}, static_cast<u64>(offset), {source, bytes}};
 }
 
 }  // namespace meshpost::compat
 
-__device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void* winbase, int size, dcuda_win* win) {
+__device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void* winbase, int size,
+                                        dcuda_win* win) {
   using namespace meshpost;
   Rank self = compat::rank_of(gst);
   *win = DCUDA_WIN_NONE;
@@ -96,8 +108,8 @@ __device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void*
 
   bool const possible = size == 0 || (size > 0 && compat::reachable(winbase));
   if (!possible)
-    log << "dcuda_win_create gives DCUDA_WIN_NONE: " << size << " bytes at " << winbase << " can't be exposed"
-        << log.flush;
+    log << "dcuda_win_create gives DCUDA_WIN_NONE: " << size << " bytes at " << winbase
+        << " can't be exposed" << log.flush;
   RunState const& run = self.state();
   u64 const row = compat::row_of(gst, c, window);
   if (self.thread() == 0) {
@@ -127,7 +139,8 @@ __device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void*
     gst.creations[c][window] = static_cast<unsigned short>(creation);
   }
   self.sync();
-  *win = dcuda_win{1 + window + compat::dcuda_windows * (c + compat::dcuda_communicators * creation)};
+  *win =
+      dcuda_win{1 + window + compat::dcuda_windows * (c + compat::dcuda_communicators * creation)};
 }
 
 __device__ inline void dcuda_win_free(dcuda_state& gst, dcuda_win win) {
@@ -139,21 +152,23 @@ __device__ inline void dcuda_win_free(dcuda_state& gst, dcuda_win win) {
   self.sync();
 }
 
-__device__ inline void dcuda_put(dcuda_state& gst, dcuda_win win, int rank, int offset, int size, void const* buffer) {
+__device__ inline void dcuda_put(dcuda_state& gst, dcuda_win win, int rank, int offset, int size,
+                                 void const* buffer) {
   using namespace meshpost;
   compat::operate(gst, [&](Rank& self) {
     auto const put = compat::check_put(gst, self, Operation::put, win, rank, offset, size, buffer);
-    self.put(put.target, put.source);
+    self.put(put.target(), put.source);
   });
 }
 
-__device__ inline void dcuda_put_notify(dcuda_state& gst, dcuda_win win, int rank, int offset, int size,
-                                        void const* buffer, int tag) {
+__device__ inline void dcuda_put_notify(dcuda_state& gst, dcuda_win win, int rank, int offset,
+                                        int size, void const* buffer, int tag) {
   using namespace meshpost;
   compat::operate(gst, [&](Rank& self) {
-    auto const put = compat::check_put(gst, self, Operation::put_notify, win, rank, offset, size, buffer);
+    auto const put =
+        compat::check_put(gst, self, Operation::put_notify, win, rank, offset, size, buffer);
     compat::check_argument(self, Operation::put_notify, "the tag", tag, 0, compat::largest_tag);
-    self.put_notify(put.target, put.source, Tag{static_cast<u32>(tag)});
+    self.put_notify(put.target(), put.source, Tag{static_cast<u32>(tag)});
   });
 }
 
