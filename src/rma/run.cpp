@@ -21,12 +21,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One launch at a time on a device, whichever World it comes from: two kernels that each need all their ranks
-// resident could otherwise wait for each other. Taken in the devices' order.
+// One launch at a time on a device, whichever World it comes from: two kernels that each need all
+// their ranks resident could otherwise wait for each other. Taken in the devices' order.
 class DeviceLocks {
  public:
   explicit DeviceLocks(std::vector<std::shared_ptr<Device>> devices) {
-    std::ranges::sort(devices, {}, [](auto const& device) { return std::pair(device->kind(), device->index()); });
+    std::ranges::sort(
+        devices, {}, [](auto const& device) { return std::pair(device->kind(), device->index()); });
     for (auto const& device : devices) locks_.emplace_back(mutex_of(device->name()));
   }
 
@@ -46,7 +47,8 @@ u64 steady_ns() { return memory::clock_ns(); }
 
 class RunSupervisor {
  public:
-  RunSupervisor(WorldState& world, RunRecord& record) : world_(world), record_(record), layout_(world.layout_) {}
+  RunSupervisor(WorldState& world, RunRecord& record)
+      : world_(world), record_(record), layout_(world.layout_) {}
 
   void run() {
     for (auto const& event : record_.before) event->wait();
@@ -61,7 +63,8 @@ class RunSupervisor {
     gang.reset();
     for (auto& reader : readers_) reader.drain();
     try {
-      if (ending.failure) throw *ending.failure;  // the device itself: nothing more can be asked of it
+      if (ending.failure)
+        throw *ending.failure;  // the device itself: nothing more can be asked of it
       read_counters();
       write_timeline(begin, end);
       if (ending.reason != Ending::Reason::finished) throw_reason(ending);
@@ -77,9 +80,12 @@ class RunSupervisor {
 
  private:
   std::chrono::milliseconds deadline() const {
-    return debugger_attached() ? std::chrono::milliseconds(0) : record_.launch.deadline.value_or(world_.options_.deadline);
+    return debugger_attached() ? std::chrono::milliseconds(0)
+                               : record_.launch.deadline.value_or(world_.options_.deadline);
   }
-  std::string trace_file() const { return record_.launch.trace.empty() ? world_.options_.trace : record_.launch.trace; }
+  std::string trace_file() const {
+    return record_.launch.trace.empty() ? world_.options_.trace : record_.launch.trace;
+  }
 
   void prepare() {
     if (world_.options_.check_delivery) ledger_ = make_ledger(layout_.ranks(), describe_address());
@@ -94,16 +100,35 @@ class RunSupervisor {
       auto& memory = world_.run_memory_[d];
       auto* const reports = memory.reports.as<RankReport>();
       std::memset(static_cast<void*>(reports), 0, memory.reports.size());
-      for (u32 r = 0; r < layout_.ranks_per_device; ++r) reports[r].state = static_cast<u32>(RankState::running);
+      for (u32 r = 0; r < layout_.ranks_per_device; ++r)
+        reports[r].state = static_cast<u32>(RankState::running);
       *memory.control.as<Control>() = {};
-      LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(), memory.log_tail.as<u32>()};
-      states_[d] = {abi_version, world_.number_, world_.heap_.base(), world_.heap_.stride(), d, layout_.device_count(),
-                    layout_.ranks_per_device, layout_.ranks(), RunState::reciprocal_of(layout_.ranks_per_device), 0, spec_.scratch, reports, memory.control.as<Control>(),
-                    world_.tags_, world_.device_communicator_, ring, trace_buffer(d), {memory.timers.as<u64>()},
-                    ledger_.get(), record_.launch.user};
+      LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
+                         memory.log_tail.as<u32>()};
+      states_[d] = {abi_version,
+                    world_.number_,
+                    world_.heap_.base(),
+                    world_.heap_.stride(),
+                    d,
+                    layout_.device_count(),
+                    layout_.ranks_per_device,
+                    layout_.ranks(),
+                    RunState::reciprocal_of(layout_.ranks_per_device),
+                    0,
+                    spec_.scratch,
+                    reports,
+                    memory.control.as<Control>(),
+                    world_.tags_,
+                    world_.device_communicator_,
+                    ring,
+                    trace_buffer(d),
+                    {memory.timers.as<u64>()},
+                    ledger_.get(),
+                    record_.launch.user};
       readers_.emplace_back(ring);
-      spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device, d * layout_.ranks_per_device, state_of(d),
-                             reports, memory.control.as<Control>()});
+      spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device,
+                             d * layout_.ranks_per_device, state_of(d), reports,
+                             memory.control.as<Control>()});
     }
   }
 
@@ -112,7 +137,8 @@ class RunSupervisor {
     if (spec_.image.arguments == Arguments::kernel_and_state) return &states_[device];
     auto& memory = world_.run_memory_[device];
     auto& owner = *layout_.devices[device];
-    if (!memory.state.data()) memory.state = owner.allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
+    if (!memory.state.data())
+      memory.state = owner.allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     owner.transfer(memory.state.data(), &states_[device], memory.state.size());
     return memory.state.data();
   }
@@ -124,7 +150,8 @@ class RunSupervisor {
     u32 const capacity = std::max(1u, world_.options_.trace_events);
     u64 const ranks = layout_.ranks_per_device;
     if (!memory.trace_events.data()) {
-      memory.trace_events = owner.allocate(Bytes{ranks * capacity * sizeof(TraceEvent)}, MemoryKind::device);
+      memory.trace_events =
+          owner.allocate(Bytes{ranks * capacity * sizeof(TraceEvent)}, MemoryKind::device);
       memory.trace_used = owner.allocate(Bytes{ranks * sizeof(u32)}, MemoryKind::device);
     }
     owner.fill(memory.trace_used.data(), 0, memory.trace_used.size());
@@ -139,7 +166,8 @@ class RunSupervisor {
       for (auto const& range : world_.heap_.counter_ranges()) {
         auto& copy = counters_[d][range.offset];
         copy.resize(range.size / sizeof(u32));
-        layout_.devices[d]->transfer(copy.data(), world_.heap_.at(d, range.offset), Bytes{range.size});
+        layout_.devices[d]->transfer(copy.data(), world_.heap_.at(d, range.offset),
+                                     Bytes{range.size});
       }
     }
   }
@@ -157,7 +185,8 @@ class RunSupervisor {
     for (auto const& [number, window] : world_.windows_)
       for (u32 rank = 0; rank < layout_.ranks(); ++rank)
         for (u32 tag = 0; tag < window.info.tags; ++tag) {
-          u64 const at = window.info.counters + u64{rank % layout_.ranks_per_device} * window.info.counter_pitch +
+          u64 const at = window.info.counters +
+                         u64{rank % layout_.ranks_per_device} * window.info.counter_pitch +
                          tag * sizeof(u32);
           visit(window, rank, tag, layout_.device_of(rank), at);
         }
@@ -168,14 +197,17 @@ class RunSupervisor {
       u32 const count = counter(device, at);
       if (count == 0) return;
       u32 const sender = counter(device, at + window.info.counter_pitch / 2) - 1;
-      record_.result.leftovers.push_back({window.name, RankId{rank}, Tag{tag}, count, RankId{sender}});
+      record_.result.leftovers.push_back(
+          {window.name, RankId{rank}, Tag{tag}, count, RankId{sender}});
     });
     auto const& left = record_.result.leftovers;
     if (left.empty()) return;
-    std::string text = fmt::format("{} ended with notifications that nobody consumed:", record_.image.name);
+    std::string text =
+        fmt::format("{} ended with notifications that nobody consumed:", record_.image.name);
     for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
-      text += fmt::format(" rank {} has {} of tag {} in {}, the last from rank {};", left[i].rank.value, left[i].count,
-                          left[i].tag.value, left[i].window, left[i].sender.value);
+      text +=
+          fmt::format(" rank {} has {} of tag {} in {}, the last from rank {};", left[i].rank.value,
+                      left[i].count, left[i].tag.value, left[i].window, left[i].sender.value);
     if (left.size() > 4) text += fmt::format(" and {} more;", left.size() - 4);
     event_sink()->warning(text + " wait for them, or don't send them");
   }
@@ -226,7 +258,8 @@ class RunSupervisor {
     out << to_perfetto(timeline);
     out.close();
     if (!out)
-      event_sink()->warning(fmt::format("the timeline could not be written to '{}'; check the folder", file));
+      event_sink()->warning(
+          fmt::format("the timeline could not be written to '{}'; check the folder", file));
   }
 
   void clean_up() { world_.heap_.clear_counters(); }
@@ -253,9 +286,17 @@ class RunSupervisor {
     for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
       u32 const device = layout_.device_of(rank);
       RankReport const& report = spec_.grids[device].reports[rank % layout_.ranks_per_device];
-      RankView view{rank, static_cast<RankState>(report.state), report.note, report.observed, report.condition, {}, false};
-      if (!ending.states.empty() && view.state != RankState::failed) view.state = ending.states[rank];
-      if (view.state == RankState::waiting || view.state == RankState::asking) explain(view, device);
+      RankView view{rank,
+                    static_cast<RankState>(report.state),
+                    report.note,
+                    report.observed,
+                    report.condition,
+                    {},
+                    false};
+      if (!ending.states.empty() && view.state != RankState::failed)
+        view.state = ending.states[rank];
+      if (view.state == RankState::waiting || view.state == RankState::asking)
+        explain(view, device);
       all.push_back(std::move(view));
     }
     for (auto& view : all)
@@ -269,28 +310,34 @@ class RunSupervisor {
       auto const window = world_.windows_.find(view.note.window);
       if (window == world_.windows_.end()) return;
       WindowInfo const& info = window->second.info;
-      u64 const at = info.counters + u64{view.rank % layout_.ranks_per_device} * info.counter_pitch + view.note.tag * sizeof(u32);
+      u64 const at = info.counters +
+                     u64{view.rank % layout_.ranks_per_device} * info.counter_pitch +
+                     view.note.tag * sizeof(u32);
       view.observed = counter(device, at);
       u32 const sender = counter(device, at + info.counter_pitch / 2);
       if (view.note.expected != Note::no_rank) view.could_wake = {view.note.expected};
       else if (sender != 0) view.could_wake = {sender - 1}, view.sent_before = true;
     } else if (view.note.operation == Operation::wait_until) {
       view.observed = 0;
-      layout_.devices[device]->transfer(&view.observed, view.condition.word, Bytes{width(view.condition.type)});
+      layout_.devices[device]->transfer(&view.observed, view.condition.word,
+                                        Bytes{width(view.condition.type)});
     }
   }
   std::vector<u32> not_at_barrier(RankView const& view, std::vector<RankView> const& all) const {
     std::vector<u32> missing;
     for (auto const& other : all) {
-      bool const there = other.state == RankState::waiting && other.note.operation == view.note.operation &&
-                         other.note.window == view.note.window && other.note.count == view.note.count;
-      if (!there && other.rank != view.rank && same_group(view.rank, other.rank, view.note.window)) missing.push_back(other.rank);
+      bool const there =
+          other.state == RankState::waiting && other.note.operation == view.note.operation &&
+          other.note.window == view.note.window && other.note.count == view.note.count;
+      if (!there && other.rank != view.rank && same_group(view.rank, other.rank, view.note.window))
+        missing.push_back(other.rank);
     }
     return missing;
   }
   bool same_group(u32 one, u32 other, u32 communicator) const {
     if (communicator == world_.world_communicator_.number) return true;
-    if (communicator == world_.device_communicator_.number) return layout_.device_of(one) == layout_.device_of(other);
+    if (communicator == world_.device_communicator_.number)
+      return layout_.device_of(one) == layout_.device_of(other);
     auto const colors = world_.colors_.find(communicator);
     return colors != world_.colors_.end() && colors->second[one] == colors->second[other];
   }
@@ -309,18 +356,23 @@ class RunSupervisor {
     auto const behind = waits.empty() ? "" : "\n  " + waits;
     for (auto const& view : all) {
       if (view.state != RankState::failed) continue;
-      RankReport const& report = spec_.grids[layout_.device_of(view.rank)].reports[view.rank % layout_.ranks_per_device];
+      RankReport const& report =
+          spec_.grids[layout_.device_of(view.rank)].reports[view.rank % layout_.ranks_per_device];
       Names const names{record_.image.name, [this](u32 rank) { return rank_name(rank); }};
       auto const error = to_error(report, view.rank, names);
       throw Error(error.kind(), error.operation(), error.cause() + behind, error.remedy());
     }
     if (ending.reason == Ending::Reason::deadlock)
-      throw Error(Kind::deadlock, fmt::format("run {}", record_.image.name),
-                  fmt::format("every rank that has not ended waits, and nobody is left to notify it{}", behind),
-                  "send what is awaited before waiting, or wait for less");
-    throw Error(Kind::deadline, fmt::format("run {}", record_.image.name),
-                fmt::format("no rank got on for {:.3g} s while others waited{}", static_cast<double>(deadline().count()) * 1e-3, behind),
-                "if the kernel computes that long, raise MESHPOST_DEADLINE (seconds) or Launch::deadline");
+      throw Error(
+          Kind::deadlock, fmt::format("run {}", record_.image.name),
+          fmt::format("every rank that has not ended waits, and nobody is left to notify it{}",
+                      behind),
+          "send what is awaited before waiting, or wait for less");
+    throw Error(
+        Kind::deadline, fmt::format("run {}", record_.image.name),
+        fmt::format("no rank got on for {:.3g} s while others waited{}",
+                    static_cast<double>(deadline().count()) * 1e-3, behind),
+        "if the kernel computes that long, raise MESHPOST_DEADLINE (seconds) or Launch::deadline");
   }
 
   std::function<std::string(void const*)> describe_address() const {
@@ -330,11 +382,15 @@ class RunSupervisor {
         for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
           auto const* const part =
               window.parts.empty()
-                  ? world_.heap_.at(layout_.device_of(rank), window.info.offset + u64{rank % layout_.ranks_per_device} * window.info.pitch)
+                  ? world_.heap_.at(layout_.device_of(rank),
+                                    window.info.offset +
+                                        u64{rank % layout_.ranks_per_device} * window.info.pitch)
                   : static_cast<char const*>(window.parts[rank].data);
-          u64 const bytes = (window.parts.empty() ? window.info.count : window.parts[rank].count) * window.element_bytes;
+          u64 const bytes = (window.parts.empty() ? window.info.count : window.parts[rank].count) *
+                            window.element_bytes;
           if (at >= part && at < part + bytes)
-            return fmt::format("{} of rank {} at element {}", window.name, rank, static_cast<u64>(at - part) / window.element_bytes);
+            return fmt::format("{} of rank {} at element {}", window.name, rank,
+                               static_cast<u64>(at - part) / window.element_bytes);
         }
       return fmt::format("address {}", address);
     };
@@ -358,9 +414,11 @@ void supervise_run(WorldState& world, RunRecord& record) {
   } catch (Error const& known) {
     error = known;
   } catch (std::bad_alloc const&) {
-    error.emplace(Kind::out_of_memory, operation, "the host's memory is used up", "use fewer ranks or threads");
+    error.emplace(Kind::out_of_memory, operation, "the host's memory is used up",
+                  "use fewer ranks or threads");
   } catch (std::exception const& unknown) {
-    error.emplace(Kind::device_failed, operation, unknown.what(), "if it is no limit of this host's, report it");
+    error.emplace(Kind::device_failed, operation, unknown.what(),
+                  "if it is no limit of this host's, report it");
   }
   std::vector<std::function<void()>> actions;
   {

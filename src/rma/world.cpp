@@ -26,12 +26,14 @@ Worlds& worlds() {
 
 class World::Implementation {
  public:
-  explicit Implementation(WorldOptions const& options) : state(std::make_shared<detail::WorldState>(options)) {
+  explicit Implementation(WorldOptions const& options)
+      : state(std::make_shared<detail::WorldState>(options)) {
     std::scoped_lock const lock(worlds().mutex);
     worlds().all[state->number()] = state;
   }
   ~Implementation() {
-    if (getpid() != process) {  // a forked child: the supervisor thread is not here, nothing can be ended
+    if (getpid() !=
+        process) {  // a forked child: the supervisor thread is not here, nothing can be ended
       new std::shared_ptr<detail::WorldState>(std::move(state));
       return;
     }
@@ -54,21 +56,29 @@ WorldOptions const& checked(WorldOptions const& options) {
 }
 }  // namespace
 
-World::World(WorldOptions const& options) : implementation_(std::make_unique<Implementation>(checked(options))) {}
+World::World(WorldOptions const& options)
+    : implementation_(std::make_unique<Implementation>(checked(options))) {}
 World::~World() = default;
 
 u32 World::size() const { return implementation_->state->layout().ranks(); }
 u32 World::device_count() const { return implementation_->state->layout().device_count(); }
 u32 World::ranks_per_device() const { return implementation_->state->layout().ranks_per_device; }
-std::vector<std::shared_ptr<Device>> const& World::devices() const { return implementation_->state->layout().devices; }
+std::vector<std::shared_ptr<Device>> const& World::devices() const {
+  return implementation_->state->layout().devices;
+}
 Communicator World::communicator() const { return implementation_->state->world_communicator(); }
-Communicator World::device_communicator() const { return implementation_->state->device_communicator(); }
+Communicator World::device_communicator() const {
+  return implementation_->state->device_communicator();
+}
 Communicator World::split(Communicator const& parent, std::function<i64(RankId)> const& color) {
   return implementation_->state->split(parent, color);
 }
-WindowInfo World::make_window(WindowSpec const& spec) { return implementation_->state->make_window(spec); }
+WindowInfo World::make_window(WindowSpec const& spec) {
+  return implementation_->state->make_window(spec);
+}
 void World::free_window(WindowInfo const& info) { implementation_->state->free_window(info); }
-Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch) {
+Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes,
+                 Launch const& launch) {
   return Run(implementation_->state->start(image, kernel, bytes, launch));
 }
 
@@ -92,7 +102,8 @@ Run::~Run() {
 RunResult const& Run::wait() {
   refuse_after_fork("wait for a run");
   if (inside_kernel())
-    throw Error(Kind::misuse, "wait for a run", "it was called from inside a kernel", "wait on the host");
+    throw Error(Kind::misuse, "wait for a run", "it was called from inside a kernel",
+                "wait on the host");
   std::unique_lock lock(record_->mutex);
   record_->observed = true;
   record_->changed.wait(lock, [&] { return record_->done; });
@@ -109,10 +120,12 @@ namespace detail {
 
 std::string readable_name(std::type_info const& type) {
   int status = 0;
-  std::unique_ptr<char, void (*)(void*)> const name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  std::unique_ptr<char, void (*)(void*)> const name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
   std::string text = status == 0 ? name.get() : type.name();
   std::string const anonymous = "(anonymous namespace)::";
-  for (auto at = text.find(anonymous); at != std::string::npos; at = text.find(anonymous)) text.erase(at, anonymous.size());
+  for (auto at = text.find(anonymous); at != std::string::npos; at = text.find(anonymous))
+    text.erase(at, anonymous.size());
   return text;
 }
 
@@ -121,17 +134,21 @@ std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
   auto const found = worlds().all.find(number);
   auto state = found == worlds().all.end() ? nullptr : found->second.lock();
   if (!state)
-    throw Error(Kind::misuse, std::string(operation), fmt::format("world {} of this window does not exist (any more)", number),
+    throw Error(Kind::misuse, std::string(operation),
+                fmt::format("world {} of this window does not exist (any more)", number),
                 "keep the World alive while its windows are used");
   return state;
 }
 
-void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target, void const* source,
-              u64 count) {
-  world_of(window.world, target ? "read" : "write")->transfer(window, element_bytes, rank, offset, target, source, count);
+void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
+              void const* source, u64 count) {
+  world_of(window.world, target ? "read" : "write")
+      ->transfer(window, element_bytes, rank, offset, target, source, count);
 }
 
-u64 part_count(WindowInfo const& window, RankId rank) { return world_of(window.world, "read")->part_count(window, rank); }
+u64 part_count(WindowInfo const& window, RankId rank) {
+  return world_of(window.world, "read")->part_count(window, rank);
+}
 
 }  // namespace detail
 }  // namespace meshpost

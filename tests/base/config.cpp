@@ -74,7 +74,8 @@ TEST_F(Environment, that_is_wrong_is_refused_with_variable_value_and_what_it_may
        }) {
     set(name, value);
     auto const error = error_of([] { Config::from_environment(); });
-    EXPECT_TRUE(says(error, Kind::bad_environment, {name, "'" + std::string(value) + "'", allowed}));
+    EXPECT_TRUE(
+        says(error, Kind::bad_environment, {name, "'" + std::string(value) + "'", allowed}));
     unsetenv(name);
   }
 }
@@ -89,7 +90,8 @@ TEST_F(Environment, turns_a_deadline_off_only_by_zero) {
 TEST(Numbers, are_parsed_whole) {
   EXPECT_EQ(parse_number("0"), 0ul);
   EXPECT_EQ(parse_number("18446744073709551615"), ~0ul);
-  for (auto const* const text : {"", "x", "1x", "+1", "-1", " 1", "1 ", "0x1", "18446744073709551616"})
+  for (auto const* const text :
+       {"", "x", "1x", "+1", "-1", " 1", "1 ", "0x1", "18446744073709551616"})
     EXPECT_FALSE(parse_number(text)) << "'" << text << "'";
 }
 

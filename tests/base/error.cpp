@@ -19,7 +19,8 @@ TEST(Error, without_a_remedy_has_no_dangling_semicolon) {
 }
 
 TEST(Error, has_a_name_for_every_kind) {
-  for (auto kind = Kind::bad_argument; kind <= Kind::version_mismatch; kind = static_cast<Kind>(static_cast<int>(kind) + 1))
+  for (auto kind = Kind::bad_argument; kind <= Kind::version_mismatch;
+       kind = static_cast<Kind>(static_cast<int>(kind) + 1))
     EXPECT_NE(to_string(kind), "unknown kind");
   EXPECT_EQ(to_string(static_cast<Kind>(99)), "unknown kind");
 }

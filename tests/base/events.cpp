@@ -40,13 +40,15 @@ TEST(Hooks, have_a_name_for_every_step) {
   for (u32 step = 0; step < static_cast<u32>(hooks::Step::count); ++step)
     names.insert(hooks::name(static_cast<hooks::Step>(step)));
   EXPECT_EQ(names.size(), static_cast<u32>(hooks::Step::count));
-  EXPECT_TRUE(names.contains("put_copy") && names.contains("barrier_release") && !names.contains(""));
+  EXPECT_TRUE(names.contains("put_copy") && names.contains("barrier_release") &&
+              !names.contains(""));
 }
 
 TEST(Hooks, are_asked_while_they_are_installed) {
   EXPECT_EQ(hooks::ask(hooks::Step::put_copy, 1), hooks::Action::proceed);
   hooks::install([](hooks::Step step, unsigned rank) {
-    return step == hooks::Step::put_copy && rank == 1 ? hooks::Action::drop : hooks::Action::proceed;
+    return step == hooks::Step::put_copy && rank == 1 ? hooks::Action::drop
+                                                      : hooks::Action::proceed;
   });
   EXPECT_TRUE(hooks::installed.load());
   EXPECT_EQ(hooks::ask(hooks::Step::put_copy, 1), hooks::Action::drop);

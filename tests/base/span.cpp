@@ -23,7 +23,8 @@ TEST(LocalSpan, names_parts_of_itself) {
 TEST(LocalSpan, that_leaves_its_bounds_is_invalid_and_stays_so) {
   int numbers[10] = {};
   LocalSpan<int> const all(numbers, 10);
-  for (auto const& span : {all.subspan(11), all.subspan(3, 8), all.subspan(0, 11), all.subspan(~u64{0}, 2), all.subspan(2, ~u64{0})}) {
+  for (auto const& span : {all.subspan(11), all.subspan(3, 8), all.subspan(0, 11),
+                           all.subspan(~u64{0}, 2), all.subspan(2, ~u64{0})}) {
     EXPECT_FALSE(span.valid());
     EXPECT_FALSE(span.subspan(0, 0).valid());
     EXPECT_FALSE(span.subspan(0).valid());
@@ -37,7 +38,8 @@ TEST(RemoteSpan, that_leaves_its_bounds_stays_beyond_them) {
   EXPECT_EQ(all.subspan(3, 4).offset(), 5u);
   EXPECT_EQ(all.subspan(3, 4).count(), 4u);
   EXPECT_EQ(all.subspan(3).count(), 7u);
-  for (auto const& span : {all.subspan(11), all.subspan(3, 8), all.subspan(~u64{0}, 2), all.subspan(2, ~u64{0} - 1)}) {
+  for (auto const& span :
+       {all.subspan(11), all.subspan(3, 8), all.subspan(~u64{0}, 2), all.subspan(2, ~u64{0} - 1)}) {
     EXPECT_EQ(span.offset(), Remote::beyond);
     EXPECT_EQ(span.subspan(0, 1).offset(), Remote::beyond);
     EXPECT_EQ(span.subspan(1, 1).offset(), Remote::beyond);

@@ -8,7 +8,9 @@
 namespace meshpost {
 namespace {
 
-bool counted(u32 word, u32 value) { return holds({nullptr, value, WordType::counter, Compare::greater_equal}, word); }
+bool counted(u32 word, u32 value) {
+  return holds({nullptr, value, WordType::counter, Compare::greater_equal}, word);
+}
 
 TEST(Condition, of_a_counter_holds_across_the_wrap_around) {
   EXPECT_TRUE(counted(5, 5));
@@ -26,7 +28,9 @@ TEST(Condition, of_a_counter_holds_across_the_wrap_around) {
 template <class T>
 void check(WordType type, T low, T high) {
   ASSERT_EQ(width(type), sizeof(T));
-  auto const ask = [&](T word, Compare compare, T value) { return holds({nullptr, bits_of(value), type, compare}, bits_of(word)); };
+  auto const ask = [&](T word, Compare compare, T value) {
+    return holds({nullptr, bits_of(value), type, compare}, bits_of(word));
+  };
   for (T const word : {low, high})
     for (T const value : {low, high}) {
       EXPECT_EQ(ask(word, Compare::equal, value), word == value);
@@ -45,12 +49,14 @@ TEST(Condition, compares_every_type_as_cpp_does) {
   check<i64>(WordType::i64_, std::numeric_limits<i64>::min(), 1);
   check<float>(WordType::f32_, -1.5f, 2.5f);
   check<double>(WordType::f64_, -1e300, 1e-300);
-  check<float>(WordType::f32_, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity());
+  check<float>(WordType::f32_, -std::numeric_limits<float>::infinity(),
+               std::numeric_limits<float>::infinity());
 }
 
 TEST(Condition, on_not_a_number_holds_only_for_not_equal) {
   double const nan = std::nan("");
-  for (auto compare : {Compare::equal, Compare::less, Compare::less_equal, Compare::greater, Compare::greater_equal})
+  for (auto compare : {Compare::equal, Compare::less, Compare::less_equal, Compare::greater,
+                       Compare::greater_equal})
     EXPECT_FALSE(holds({nullptr, bits_of(1.0), WordType::f64_, compare}, bits_of(nan)));
   EXPECT_TRUE(holds({nullptr, bits_of(1.0), WordType::f64_, Compare::not_equal}, bits_of(nan)));
 }

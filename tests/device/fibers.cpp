@@ -1,5 +1,8 @@
 // Ranks of CPU devices: threads of a rank as fibers, their exceptions, thousands of them.
-#include <set>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -29,7 +32,8 @@ struct Meet {  // every thread sees what all others stored before the meeting
 };
 
 TEST(Fibers, of_a_rank_meet) {
-  for (Dim3 const threads : {Dim3{2, 1, 1}, Dim3{128, 1, 1}, Dim3{4, 2, 2}, Dim3{1, 1, 64}, Dim3{1024, 1, 1}}) {
+  for (Dim3 const threads :
+       {Dim3{2, 1, 1}, Dim3{128, 1, 1}, Dim3{4, 2, 2}, Dim3{1, 1, 64}, Dim3{1024, 1, 1}}) {
     World world(test::options(2, "cpu:2"));
     auto const findings = test::make_findings(world);
     world.run(Meet{world.window<u32>(1024), 6, findings}, {.threads = threads});
@@ -54,7 +58,8 @@ TEST(Fibers, may_be_many_thousands) {  // 208 ranks of 128 threads, as the thesi
   World world(test::options(208, "cpu:1"));
   auto const started = world.window<u32>(threads, Tags{0});
   world.run(Start{started}, {.threads = {threads, 1, 1}});
-  for (u32 r = 0; r < world.size(); ++r) ASSERT_EQ(started.read(RankId{r}), std::vector<u32>(threads, 1));
+  for (u32 r = 0; r < world.size(); ++r)
+    ASSERT_EQ(started.read(RankId{r}), std::vector<u32>(threads, 1));
 }
 
 struct AnyOf {
@@ -73,7 +78,8 @@ struct AnyOf {
 TEST(Fibers, say_whether_any_of_them_says_yes) {
   World world(test::options(2, "cpu:1"));
   auto const findings = test::make_findings(world);
-  for (u32 const threads : {1u, 2u, 5u, 32u}) world.run(AnyOf{200, findings}, {.threads = {threads, 1, 1}});
+  for (u32 const threads : {1u, 2u, 5u, 32u})
+    world.run(AnyOf{200, findings}, {.threads = {threads, 1, 1}});
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
@@ -126,7 +132,8 @@ struct Cleanup {
 TEST(Fibers, of_a_poisoned_run_unwind) {
   World world(test::options(3, "cpu:2"));
   std::atomic<int> destroyed{0};
-  EXPECT_TRUE(says(error_of([&] { world.run(Cleanup{world.window<u32>(0), &destroyed}); }), Kind::deadlock, {}));
+  EXPECT_TRUE(says(error_of([&] { world.run(Cleanup{world.window<u32>(0), &destroyed}); }),
+                   Kind::deadlock, {}));
   EXPECT_EQ(destroyed, 6);
 }
 
@@ -137,7 +144,8 @@ struct Throws {
   void operator()(Rank& self) const {
     if (self.id() == 2 && self.thread() == self.threads() - 1) {
       if (what == Thrown::standard) throw std::runtime_error("the file is empty");
-      if (what == Thrown::error) throw Error(Kind::bad_argument, "solve", "no convergence", "more steps");
+      if (what == Thrown::error)
+        throw Error(Kind::bad_argument, "solve", "no convergence", "more steps");
       throw 42;
     }
     self.wait(window, Tag{1}, 1, RankId{2});
@@ -148,12 +156,16 @@ TEST(Fibers, whose_kernel_throws_end_the_run_with_the_exceptions_text) {
   World world(test::options(3, "cpu:2"));
   auto const window = world.window<u32>(0);
   for (Dim3 const threads : {Dim3{0, 1, 1}, Dim3{8, 1, 1}}) {
-    EXPECT_TRUE(says(error_of([&] { world.run(Throws{window, Thrown::standard}, {.threads = threads}); }), Kind::kernel_failed,
-                     {"kernel in", "Throws on rank 2 (cpu:0)", "the file is empty", "catch it"}));
-    EXPECT_TRUE(says(error_of([&] { world.run(Throws{window, Thrown::error}, {.threads = threads}); }), Kind::kernel_failed,
-                     {"solve: no convergence; more steps [bad argument]"}));
-    EXPECT_TRUE(says(error_of([&] { world.run(Throws{window, Thrown::number}, {.threads = threads}); }), Kind::kernel_failed,
-                     {"something that is not a std::exception"}));
+    EXPECT_TRUE(
+        says(error_of([&] { world.run(Throws{window, Thrown::standard}, {.threads = threads}); }),
+             Kind::kernel_failed,
+             {"kernel in", "Throws on rank 2 (cpu:0)", "the file is empty", "catch it"}));
+    EXPECT_TRUE(
+        says(error_of([&] { world.run(Throws{window, Thrown::error}, {.threads = threads}); }),
+             Kind::kernel_failed, {"solve: no convergence; more steps [bad argument]"}));
+    EXPECT_TRUE(
+        says(error_of([&] { world.run(Throws{window, Thrown::number}, {.threads = threads}); }),
+             Kind::kernel_failed, {"something that is not a std::exception"}));
   }
 }
 
@@ -165,7 +177,8 @@ struct SomeThreadsStayAway {
 
 TEST(Fibers, of_which_one_does_not_come_to_the_meeting_are_a_deadlock) {
   World world(test::options(1, "cpu:1"));
-  EXPECT_TRUE(says(error_of([&] { world.run(SomeThreadsStayAway{}, {.threads = {8, 1, 1}}); }), Kind::deadlock, {"SomeThreadsStayAway"}));
+  EXPECT_TRUE(says(error_of([&] { world.run(SomeThreadsStayAway{}, {.threads = {8, 1, 1}}); }),
+                   Kind::deadlock, {"SomeThreadsStayAway"}));
 }
 
 thread_local u32 of_this_thread = 0;
@@ -189,10 +202,38 @@ TEST(Fibers, have_a_thread_of_their_own_where_the_program_wants_it) {
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
+struct Barriers {
+  void operator()(Rank& self) const { self.barrier(); }
+};
+
+[[noreturn]] void launch_with_room_for_a_dozen_threads() {
+  World world(test::options(200, "cpu:1"));
+  world.run(Barriers{});  // its stacks are kept for the next
+  std::ifstream status("/proc/self/statm");
+  rlim_t pages = 0;
+  status >> pages;
+  rlimit const limit{pages * 4096 + (100u << 20), RLIM_INFINITY};  // of 8 MiB each
+  setrlimit(RLIMIT_AS, &limit);
+  auto const error = error_of([&] { world.run(Barriers{}, {.thread_a_rank = true}); });
+  std::fprintf(stderr, "%s\n", error.what());
+  world.run(Barriers{});
+  std::_Exit(error.kind() == Kind::out_of_memory ? 0 : 1);
+}
+
+TEST(Fibers, whose_worker_threads_cannot_be_started_are_refused) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need more addresses than this leaves";
+#endif
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(launch_with_room_for_a_dozen_threads(), testing::ExitedWithCode(0),
+              "of 200 worker threads could be started.*fewer workers");
+}
+
 struct Recurse {
   Window<u32> window;
   void operator()(Rank& self) const { use_stack(self, 300); }
-  u32 use_stack(Rank& self, u32 depth) const {  // 300 KB of the 512 KB that a rank of one thread has
+  u32 use_stack(Rank& self,
+                u32 depth) const {  // 300 KB of the 512 KB that a rank of one thread has
     volatile char space[1024];
     space[depth] = static_cast<char>(depth);
     if (depth == 0) {

@@ -28,8 +28,10 @@ TEST(Memory, is_allocated_aligned_and_may_be_empty) {
 
 TEST(Memory, that_is_not_there_is_refused_with_what_is_free) {
   for (u64 const size : {~u64{0}, u64{1} << 60, u64{1} << 46})
-    EXPECT_TRUE(says(error_of([size] { device()->allocate(Bytes{size}, MemoryKind::pinned); }), Kind::out_of_memory,
-                     {"allocate on cpu:0", std::to_string(size) + " bytes were asked for", "are free", "use less"}));
+    EXPECT_TRUE(says(error_of([size] { device()->allocate(Bytes{size}, MemoryKind::pinned); }),
+                     Kind::out_of_memory,
+                     {"allocate on cpu:0", std::to_string(size) + " bytes were asked for",
+                      "are free", "use less"}));
 }
 
 TEST(Memory, is_located_filled_and_copied) {
@@ -63,8 +65,9 @@ TEST(AddressSpace, puts_every_device_at_its_stride_and_grows_with_zeroed_memory)
 TEST(AddressSpace, refuses_more_than_there_is) {
   auto const space = backend("cpu").reserve(open_devices("cpu:2"));
   for (u64 const size : {space->stride().value, 2 * space->stride().value, u64{1} << 62})
-    EXPECT_TRUE(says(error_of([&] { space->extend(Bytes{0}, Bytes{size}); }), Kind::out_of_memory,
-                     {std::to_string(size) + " bytes on each of 2 devices", "are free", "smaller windows"}));
+    EXPECT_TRUE(says(
+        error_of([&] { space->extend(Bytes{0}, Bytes{size}); }), Kind::out_of_memory,
+        {std::to_string(size) + " bytes on each of 2 devices", "are free", "smaller windows"}));
   space->extend(Bytes{0}, space->granularity());
   space->base()[space->stride()] = 1;
 }
@@ -120,7 +123,8 @@ TEST(Stream, finishes_its_work_before_it_ends) {
 }
 
 TEST(Stream, of_the_user_is_not_there_on_a_cpu) {
-  EXPECT_TRUE(says(error_of([] { device()->adopt_stream(nullptr); }), Kind::bad_argument, {"adopt_stream on cpu:0", "make_stream"}));
+  EXPECT_TRUE(says(error_of([] { device()->adopt_stream(nullptr); }), Kind::bad_argument,
+                   {"adopt_stream on cpu:0", "make_stream"}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Not a test but a trap: rank 0 notifies before it stores. Built under TSan, where running it must fail, or the
-// annotations of fibers hide races from TSan. Both ranks share a worker, which is where they would.
+// Not a test but a trap: rank 0 notifies before it stores. Built under TSan, where running it must
+// fail, or the annotations of fibers hide races from TSan. Both ranks share a worker, which is
+// where they would.
 #include <meshpost/meshpost.hpp>
 
 using namespace meshpost;
@@ -8,7 +9,8 @@ struct NotifiesTooEarly {
   Window<int> window;
   void operator()(Rank& self) const {
     if (self.id() == 0) {
-      self.wait(window, Tag{1});  // rank 1 has begun: a fiber's first entry is ordered with its worker
+      self.wait(window,
+                Tag{1});  // rank 1 has begun: a fiber's first entry is ordered with its worker
       self.notify(window, RankId{1}, Tag{0});
       *neighbours(self) = 42;     // after, not before
       self.wait(window, Tag{1});  // and so is its end
@@ -19,7 +21,9 @@ struct NotifiesTooEarly {
       self.notify(window, RankId{0}, Tag{1});
     }
   }
-  int* neighbours(Rank& self) const { return window.local(self).data() + window.info().pitch / sizeof(int); }
+  int* neighbours(Rank& self) const {
+    return window.local(self).data() + window.info().pitch / sizeof(int);
+  }
   static inline int volatile sum = 0;
 };
 

@@ -22,7 +22,8 @@ TEST(Devices, of_a_cpu_are_as_many_as_are_asked_for) {
   EXPECT_EQ(seven[0], open_devices("cpu:3")[0]) << "a device is opened once";
   auto const& info = seven[0]->info();
   EXPECT_FALSE(info.model.empty());
-  EXPECT_TRUE(info.memory > 0 && info.processors > 0 && info.default_ranks >= 16 && info.default_threads == 1 && info.max_threads == 1024);
+  EXPECT_TRUE(info.memory > 0 && info.processors > 0 && info.default_ranks >= 16 &&
+              info.default_threads == 1 && info.max_threads == 1024);
 }
 
 TEST(Devices, that_do_not_exist_are_refused_with_what_there_is) {
@@ -45,7 +46,9 @@ TEST(Devices, that_do_not_exist_are_refused_with_what_there_is) {
            Case{"cpu:99999999999999999999", "is not a number", "cpu:4"},
            Case{" cpu:2", "' cpu'", "this build has"},
        })
-    EXPECT_TRUE(says(error_of([spec = spec] { open_devices(spec); }), Kind::bad_argument, {"devices", cause, remedy})) << spec;
+    EXPECT_TRUE(says(error_of([spec = spec] { open_devices(spec); }), Kind::bad_argument,
+                     {"devices", cause, remedy}))
+        << spec;
 }
 
 TEST(Devices, of_a_kind_that_the_build_or_the_host_lacks_are_refused_with_the_reason) {
@@ -58,7 +61,9 @@ TEST(Devices, of_a_kind_that_the_build_or_the_host_lacks_are_refused_with_the_re
   }
   if (!built || backend("cuda").count() != 0) return;
   for (auto const* const spec : {"cuda", "cuda:0", "cuda:0,1"})
-    EXPECT_TRUE(says(error_of([spec] { open_devices(spec); }), Kind::bad_argument, {"there is no cuda device", "use cpu:N"})) << spec;
+    EXPECT_TRUE(says(error_of([spec] { open_devices(spec); }), Kind::bad_argument,
+                     {"there is no cuda device", "use cpu:N"}))
+        << spec;
 }
 
 TEST(Devices, are_registered_once_by_name) {
@@ -66,14 +71,18 @@ TEST(Devices, are_registered_once_by_name) {
     std::string_view kind() const override { return "cpu"; }
     u32 count() override { return 0; }
     std::shared_ptr<Device> open(u32) override { return nullptr; }
-    std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const&) override { return nullptr; }
+    std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const&) override {
+      return nullptr;
+    }
     std::unique_ptr<Gang> launch(GangSpec const&) override { return nullptr; }
     void connect(std::vector<std::shared_ptr<Device>> const&) override {}
   };
-  EXPECT_TRUE(says(error_of([] { register_backend(std::make_unique<Fake>()); }), Kind::bad_argument, {"'cpu' is registered already"}));
+  EXPECT_TRUE(says(error_of([] { register_backend(std::make_unique<Fake>()); }), Kind::bad_argument,
+                   {"'cpu' is registered already"}));
 }
 
-// Runs `work` in a forked child and returns its exit status; 100 for an Error of kind misuse that names fork.
+// Runs `work` in a forked child and returns its exit status; 100 for an Error of kind misuse that
+// names fork.
 template <class Work>
 int status_in_child(Work&& work) {
   pid_t const child = fork();
@@ -106,7 +115,9 @@ TEST(Fork, after_a_world_makes_every_call_of_the_child_fail_and_leaves_the_paren
   EXPECT_EQ(status_in_child([&] { world.free(window); }), 100);
   EXPECT_EQ(status_in_child([&] { window.read(RankId{0}); }), 100);
   EXPECT_EQ(status_in_child([&] { window.write(RankId{0}, 0, std::vector<u32>{1}); }), 100);
-  EXPECT_EQ(status_in_child([&] { world.split(world.communicator(), [](RankId) { return i64{0}; }); }), 100);
+  EXPECT_EQ(
+      status_in_child([&] { world.split(world.communicator(), [](RankId) { return i64{0}; }); }),
+      100);
   EXPECT_EQ(status_in_child([] { open_devices("cpu"); }), 100);
   EXPECT_EQ(status_in_child([] {}), 0);
   world.run(Nothing{});
@@ -123,9 +134,11 @@ TEST(Fork, before_the_first_device_leaves_the_child_free_to_use_them) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "threads can't be started after fork() under TSan";
 #endif
-  // This process has used devices already, a fresh one has not: it forks, and the child runs a World.
+  // This process has used devices already, a fresh one has not: it forks, and the child runs a
+  // World.
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  EXPECT_EXIT(_Exit(status_in_child([] { World(test::options(1, "cpu:1")).run(Nothing{}); })), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_Exit(status_in_child([] { World(test::options(1, "cpu:1")).run(Nothing{}); })),
+              testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

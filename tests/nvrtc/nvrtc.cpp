@@ -1,4 +1,5 @@
-// Headers that kernels include compile at run time, with NVRTC: no header of a host among them. Needs no GPU.
+// Headers that kernels include compile at run time, with NVRTC: no header of a host among them.
+// Needs no GPU.
 #include <nvrtc.h>
 
 #include <cstdio>
@@ -66,8 +67,10 @@ int main(int count, char** arguments) {
   std::vector<char const*> options = {"--std=c++20", "-arch=sm_90"};
   for (int i = 1; i < count; ++i) options.push_back(arguments[i]);
   nvrtcProgram program = nullptr;
-  if (!check(nvrtcCreateProgram(&program, source, "kernel.cu", 0, nullptr, nullptr), "create")) return 1;
-  auto const compiled = nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
+  if (!check(nvrtcCreateProgram(&program, source, "kernel.cu", 0, nullptr, nullptr), "create"))
+    return 1;
+  auto const compiled =
+      nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
   std::size_t size = 0;
   nvrtcGetProgramLogSize(program, &size);
   std::string log(size, ' ');

@@ -1,4 +1,5 @@
-// Collectives: against a sum in rank order on the host, equal to the bit at every rank, in every group.
+// Collectives: against a sum in rank order on the host, equal to the bit at every rank, in every
+// group.
 #include <cstring>
 
 #include "support/worlds.hpp"
@@ -21,12 +22,15 @@ struct Value {
 };
 template <>
 struct Value<double> {  // sums that depend on their order
-  MESHPOST_FN static double of(u32 rank, u64 i) { return static_cast<double>(mixed(rank, i) % 100000) * 1e-3 + 1e10 * (rank % 3); }
+  MESHPOST_FN static double of(u32 rank, u64 i) {
+    return static_cast<double>(mixed(rank, i) % 100000) * 1e-3 + 1e10 * (rank % 3);
+  }
 };
 template <>
 struct Value<Vec> {
   MESHPOST_FN static Vec of(u32 rank, u64 i) {
-    return {static_cast<float>(mixed(rank, i) % 1000) * 0.1f, static_cast<float>(rank), static_cast<float>(i)};
+    return {static_cast<float>(mixed(rank, i) % 1000) * 0.1f, static_cast<float>(rank),
+            static_cast<float>(i)};
   }
 };
 
@@ -69,16 +73,19 @@ class Collectives : public test::EveryShape {
     auto const gathered = world.window<T>(most * world.size(), Tags{0});
     for (auto const what : {What::all_reduce, What::reduce, What::broadcast, What::all_gather})
       for (u64 const size : {u64{0}, u64{1}, u64{7}, most}) {
-        SCOPED_TRACE("what " + std::to_string(static_cast<int>(what)) + ", size " + std::to_string(size));
+        SCOPED_TRACE("what " + std::to_string(static_cast<int>(what)) + ", size " +
+                     std::to_string(size));
         world.run(Collective<T, Combine>{where, data, gathered, what, root, size}, launch);
-        for (auto const& group : groups) compare<T, Combine>(group, data, gathered, what, root, size);
+        for (auto const& group : groups)
+          compare<T, Combine>(group, data, gathered, what, root, size);
       }
     world.free(data);
     world.free(gathered);
   }
 
   template <class T, class Combine>
-  void compare(std::vector<u32> const& group, Window<T> const& data, Window<T> const& gathered, What what, u32 root, u64 size) {
+  void compare(std::vector<u32> const& group, Window<T> const& data, Window<T> const& gathered,
+               What what, u32 root, u64 size) {
     u32 const from = group[root % group.size()];
     for (std::size_t r = 0; r < group.size(); ++r) {
       auto const got = (what == What::all_gather ? gathered : data).read(RankId{group[r]});
@@ -89,7 +96,8 @@ class Collectives : public test::EveryShape {
         if (what == What::all_gather) expected = Value<T>::of(group[i / size], i % size);
         if (what == What::all_reduce || (what == What::reduce && group[r] == from)) {
           expected = Value<T>::of(group[0], i);
-          for (std::size_t k = 1; k < group.size(); ++k) expected = Combine{}(expected, Value<T>::of(group[k], i));
+          for (std::size_t k = 1; k < group.size(); ++k)
+            expected = Combine{}(expected, Value<T>::of(group[k], i));
         }
         wrong += !same_bits(got[i], expected);
       }
@@ -111,7 +119,9 @@ TEST_P(Collectives, join_all_ranks) {
   check<u8, Min>(world.communicator(), everybody(), 0);
 }
 
-TEST_P(Collectives, take_types_of_the_user) { check<Vec, AddVec>(world.communicator(), everybody(), 2); }
+TEST_P(Collectives, take_types_of_the_user) {
+  check<Vec, AddVec>(world.communicator(), everybody(), 2);
+}
 
 TEST_P(Collectives, join_the_ranks_of_a_device) {
   Groups groups(world.device_count());
@@ -124,10 +134,13 @@ TEST_P(Collectives, join_the_ranks_of_a_split) {
   for (u32 r = 0; r < world.size(); ++r)
     if (r % 4 != 3) groups[r % 2].push_back(r);
   std::erase_if(groups, [](auto const& group) { return group.empty(); });
-  check<double, Sum>(world.split(world.communicator(), [](RankId r) { return r % 4 == 3 ? -1 : i64{r % 2}; }), groups);
+  check<double, Sum>(
+      world.split(world.communicator(), [](RankId r) { return r % 4 == 3 ? -1 : i64{r % 2}; }),
+      groups);
 }
 
-struct Repeated {  // one after the other, with barriers between: the gathering area's halves take turns
+struct Repeated {  // one after the other, with barriers between: the gathering area's halves take
+                   // turns
   Communicator split;
   Window<u64> words;
   u32 rounds;

@@ -15,7 +15,7 @@ struct SomeOfMany {  // rank 0 sends `sent` to everybody, who take 1, 2, 3, ... 
       for (u32 to = 0; to < self.size(); ++to)
         for (u32 i = 0; i < sent; ++i) self.notify(window, RankId{to}, Tag{0});
     for (u32 k = 1; k <= takes; ++k) self.wait(window, Tag{0}, k, RankId{0});
-    findings.add(self, self.test(window, Tag{0}));     // there are no more
+    findings.add(self, self.test(window, Tag{0}));      // there are no more
     findings.add(self, !self.test(window, Tag{0}, 0));  // none of them are always there
     self.wait(window, Tag{0}, 0);
   }
@@ -94,8 +94,10 @@ TEST_P(Counters, give_as_many_as_are_waited_for) {
 TEST_P(Counters, of_tags_and_windows_are_separate) {
   u32 const tags = 100;
   auto const findings = test::make_findings(world);
-  world.run(ManyTags{{world.window<u32>(0, Tags{tags}), world.window<u32>(1, Tags{tags}), world.window<u32>(0, Tags{tags})},
-                     tags, findings},
+  world.run(ManyTags{{world.window<u32>(0, Tags{tags}), world.window<u32>(1, Tags{tags}),
+                      world.window<u32>(0, Tags{tags})},
+                     tags,
+                     findings},
             launch);
   EXPECT_EQ(test::total(world, findings), 0u);
 }
@@ -122,7 +124,9 @@ TEST(Counter, leftovers_are_reported_with_their_sender) {
   EXPECT_EQ(left.sender, 0u);
   EXPECT_NE(left.window.find("letters"), std::string::npos);
   ASSERT_EQ(listener.warnings().size(), 1u);
-  EXPECT_NE(listener.warnings()[0].find("rank 1 has 2 of tag 4 in window 'letters', the last from rank 0"), std::string::npos)
+  EXPECT_NE(listener.warnings()[0].find(
+                "rank 1 has 2 of tag 4 in window 'letters', the last from rank 0"),
+            std::string::npos)
       << listener.warnings()[0];
 }
 

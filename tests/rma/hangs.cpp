@@ -120,7 +120,8 @@ class Hang : public testing::TestWithParam<test::Shape> {
     auto const begin = std::chrono::steady_clock::now();
     auto error = error_of([&] { world.run(kernel, launch); });
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s) << "the deadline is 30 s";
-    EXPECT_EQ(error_of([&] { world.run(kernel, launch); }).what(), std::string(error.what())) << "the second time";
+    EXPECT_EQ(error_of([&] { world.run(kernel, launch); }).what(), std::string(error.what()))
+        << "the second time";
     world.run(Ring{window_of(world)}, launch);  // the world still works
     return error;
   }
@@ -144,28 +145,36 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Hang,
 TEST_P(Hang, of_ranks_in_a_circle_is_a_deadlock_that_names_it) {
   World world(options(GetParam().ranks));
   auto const error = error_at_once(AllWait{window_of(world), true, false}, world);
-  EXPECT_TRUE(says(error, Kind::deadlock, {"AllWait", "waits for tag 3 of window 'letters', 0 of 2 arrived", "is expected to send it",
-                                           "cycle: rank 0 -> rank " + std::to_string(world.size() - 1)}));
+  EXPECT_TRUE(says(
+      error, Kind::deadlock,
+      {"AllWait", "waits for tag 3 of window 'letters', 0 of 2 arrived", "is expected to send it",
+       "cycle: rank 0 -> rank " + std::to_string(world.size() - 1)}));
 }
 
 TEST_P(Hang, of_ranks_that_heard_from_each_other_before_names_the_senders) {
   World world(options(GetParam().ranks));
   auto const error = error_at_once(AllWait{window_of(world), false, true}, world);
   auto const last = std::to_string(world.size() - 1);
-  EXPECT_TRUE(says(error, Kind::deadlock, {"rank 0 waits for tag 3", "0 of 2 arrived; rank " + last + ", which sent it before, waits itself",
-                                           "cycle: rank 0 -> rank " + last, "send what is awaited"}));
+  EXPECT_TRUE(says(error, Kind::deadlock,
+                   {"rank 0 waits for tag 3",
+                    "0 of 2 arrived; rank " + last + ", which sent it before, waits itself",
+                    "cycle: rank 0 -> rank " + last, "send what is awaited"}));
 }
 
 TEST_P(Hang, of_a_rank_whose_sender_has_ended_says_so) {
   World world(options(GetParam().ranks));
   auto const error = error_at_once(SenderEnds{window_of(world)}, world);
-  EXPECT_TRUE(says(error, Kind::deadlock, {"rank 1 waits for tag 5 of window 'letters', 0 of 1 arrived; rank 0, which sent it before, has ended"}));
+  EXPECT_TRUE(says(error, Kind::deadlock,
+                   {"rank 1 waits for tag 5 of window 'letters', 0 of 1 arrived; rank 0, which "
+                    "sent it before, has ended"}));
 }
 
 TEST_P(Hang, in_a_barrier_names_who_is_missing) {
   World world(options(GetParam().ranks));
   auto const error = error_at_once(OneStaysAway{}, world);
-  EXPECT_TRUE(says(error, Kind::deadlock, {"rank 0 waits in barrier of the world; not there yet: rank 1, which has ended"}));
+  EXPECT_TRUE(
+      says(error, Kind::deadlock,
+           {"rank 0 waits in barrier of the world; not there yet: rank 1, which has ended"}));
 }
 
 TEST_P(Hang, of_a_polled_word_shows_its_value) {
@@ -181,7 +190,8 @@ TEST_P(Hang, after_a_rank_failed_names_it_and_who_waits) {
   auto const window = window_of(world);
   for (int i = 0; i < 3; ++i) {
     auto const error = error_of([&] { world.run(OneFails{window}, launch); });
-    EXPECT_TRUE(says(error, Kind::kernel_failed, {"fail in ", "OneFails on rank 1 (", "the input is odd"}));
+    EXPECT_TRUE(
+        says(error, Kind::kernel_failed, {"fail in ", "OneFails on rank 1 (", "the input is odd"}));
   }
   world.run(Ring{window}, launch);
 }
@@ -214,8 +224,10 @@ TEST_P(Hang, of_a_rank_that_computes_longer_than_the_deadline_ends_the_run) {
   World world(options(GetParam().ranks));
   launch.deadline = 200ms;
   auto const window = window_of(world);
-  EXPECT_TRUE(says(error_of([&] { world.run(LongComputation{window, 1'000'000'000}, launch); }), Kind::deadline,
-                   {"no rank got on for 0.2 s", "rank " + std::to_string(world.size() - 1) + " waits for tag 0", "not in a wait", "Launch::deadline"}));
+  EXPECT_TRUE(says(
+      error_of([&] { world.run(LongComputation{window, 1'000'000'000}, launch); }), Kind::deadline,
+      {"no rank got on for 0.2 s", "rank " + std::to_string(world.size() - 1) + " waits for tag 0",
+       "not in a wait", "Launch::deadline"}));
   launch.deadline = 0ms;  // never
   world.run(LongComputation{window, 500'000'000}, launch);
 }

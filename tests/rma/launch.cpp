@@ -1,4 +1,5 @@
-// Runs from the host's side: order with streams, one after the other, several Worlds, several threads.
+// Runs from the host's side: order with streams, one after the other, several Worlds, several
+// threads.
 #include <atomic>
 #include <thread>
 
@@ -93,7 +94,8 @@ TEST(Launch, that_fails_lets_its_streams_go_on) {
   stream->synchronize();
   EXPECT_TRUE(run.done());
   EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::kernel_failed, {"on purpose"}));
-  EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::kernel_failed, {"on purpose"}));  // as often as it is asked
+  EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::kernel_failed,
+                   {"on purpose"}));  // as often as it is asked
 }
 
 TEST(Launch, returns_at_once_and_says_when_it_is_done) {
@@ -105,7 +107,8 @@ TEST(Launch, returns_at_once_and_says_when_it_is_done) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 150ms);
   EXPECT_FALSE(run.done());
   EXPECT_FALSE(again.done());
-  EXPECT_EQ(window.read(RankId{0}), std::vector<u32>(4, 2));  // reads after the runs launched so far
+  EXPECT_EQ(window.read(RankId{0}),
+            std::vector<u32>(4, 2));  // reads after the runs launched so far
   EXPECT_TRUE(run.done() && again.done());
   EXPECT_GE(run.wait().seconds, 0.2);
   EXPECT_LT(again.wait().seconds, 0.2);
@@ -114,7 +117,9 @@ TEST(Launch, returns_at_once_and_says_when_it_is_done) {
 TEST(Launch, goes_on_to_its_end_if_nobody_waits) {
   World world(test::options(2));
   auto const window = world.window<u32>(4);
-  { auto const run = world.launch(Slowly{window, 50'000'000}); }
+  {
+    auto const run = world.launch(Slowly{window, 50'000'000});
+  }
   EXPECT_EQ(window.read(RankId{1}), std::vector<u32>(4, 1));
 }
 
@@ -208,7 +213,8 @@ TEST(Worlds, still_work_after_failed_runs) {
   auto const window = world.window<u32>(2, Tags{1});
   for (u32 i = 1; i <= 5; ++i) {
     EXPECT_TRUE(says(error_of([&] { world.run(Fails{}); }), Kind::kernel_failed, {"on purpose"}));
-    EXPECT_TRUE(says(error_of([&] { world.run(Waits{window}); }), Kind::deadlock, {"waits for tag 0"}));
+    EXPECT_TRUE(
+        says(error_of([&] { world.run(Waits{window}); }), Kind::deadlock, {"waits for tag 0"}));
     world.run(Ring{window, 3});
     EXPECT_EQ(window.read(RankId{1})[0], 3 * i);
   }
@@ -219,7 +225,8 @@ TEST(Worlds, know_their_devices_and_ranks) {
   EXPECT_EQ(world.ranks_per_device(), 5u);
   EXPECT_EQ(world.size(), 5 * world.device_count());
   EXPECT_EQ(world.devices().size(), world.device_count());
-  EXPECT_GE(World(test::options(0)).ranks_per_device(), 16u);  // by default as many as suit the device
+  EXPECT_GE(World(test::options(0)).ranks_per_device(),
+            16u);  // by default as many as suit the device
 }
 
 }  // namespace

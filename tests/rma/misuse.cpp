@@ -10,10 +10,36 @@ using test::error_of;
 using test::says;
 
 enum class Wrong {
-  target, tag, offset, size, default_window, default_window_wait, null_source, unaligned_word, unaligned_wait, local_subspan,
-  remote_subspan, remote_subspan_of_invalid, put_larger_than_span, wait_tag, test_tag, notify_target, get_range, get_size,
-  get_null, stop_without_start, too_many_timers, wait_until_nothing, value_out_of_range, value_into_nothing, outside_of_group,
-  root, gather_too_small, counters_of_default_window, overflowing_offset, huge_wait
+  target,
+  tag,
+  offset,
+  size,
+  default_window,
+  default_window_wait,
+  null_source,
+  unaligned_word,
+  unaligned_wait,
+  local_subspan,
+  remote_subspan,
+  remote_subspan_of_invalid,
+  put_larger_than_span,
+  wait_tag,
+  test_tag,
+  notify_target,
+  get_range,
+  get_size,
+  get_null,
+  stop_without_start,
+  too_many_timers,
+  wait_until_nothing,
+  value_out_of_range,
+  value_into_nothing,
+  outside_of_group,
+  root,
+  gather_too_small,
+  counters_of_default_window,
+  overflowing_offset,
+  huge_wait
 };
 
 struct Misuse {
@@ -38,12 +64,17 @@ struct Misuse {
         return self.put_value(shifted.at(other), 1u);
       }
       case Wrong::unaligned_wait:
-        return self.wait_until(LocalSpan<u32>(reinterpret_cast<u32*>(reinterpret_cast<char*>(mine.data()) + 2), 1), Compare::equal, 1u);
+        return self.wait_until(
+            LocalSpan<u32>(reinterpret_cast<u32*>(reinterpret_cast<char*>(mine.data()) + 2), 1),
+            Compare::equal, 1u);
       case Wrong::local_subspan: return self.put(window.at(other), mine.subspan(2, 3));
-      case Wrong::remote_subspan: return self.put(window.at(other).subspan(1, 2).subspan(2, 1), mine.subspan(0, 1));
+      case Wrong::remote_subspan:
+        return self.put(window.at(other).subspan(1, 2).subspan(2, 1), mine.subspan(0, 1));
       case Wrong::remote_subspan_of_invalid:
-        return self.put(window.at(other).subspan(0, 2).subspan(0, 4).subspan(1, 1), mine.subspan(0, 1));
-      case Wrong::put_larger_than_span: return self.put(window.at(other).subspan(0, 2), mine.subspan(0, 3));
+        return self.put(window.at(other).subspan(0, 2).subspan(0, 4).subspan(1, 1),
+                        mine.subspan(0, 1));
+      case Wrong::put_larger_than_span:
+        return self.put(window.at(other).subspan(0, 2), mine.subspan(0, 3));
       case Wrong::wait_tag: return self.wait(window, Tag{7});
       case Wrong::test_tag: self.test(window, Tag{8}); return;
       case Wrong::notify_target: return self.notify(window, RankId{1000}, Tag{0});
@@ -59,8 +90,10 @@ struct Misuse {
       case Wrong::value_into_nothing: return self.put_value(window.at(other).subspan(1, 0), 1u);
       case Wrong::outside_of_group: return self.barrier(evens);
       case Wrong::root: return self.broadcast(self.state().tags.communicator, mine, RankId{77});
-      case Wrong::gather_too_small: return self.all_gather(self.state().tags.communicator, mine, mine);
-      case Wrong::counters_of_default_window: return self.put_notify(window.at(other), mine, Window<u32>(), Tag{0});
+      case Wrong::gather_too_small:
+        return self.all_gather(self.state().tags.communicator, mine, mine);
+      case Wrong::counters_of_default_window:
+        return self.put_notify(window.at(other), mine, Window<u32>(), Tag{0});
       case Wrong::huge_wait: return self.wait(window, Tag{0}, ~0u);
     }
   }
@@ -80,35 +113,59 @@ struct Case {
 class MisuseOf : public testing::TestWithParam<Case> {};
 std::vector<Case> cases() {
   return {
-      {Wrong::target, "target_rank", {"put_notify", "rank 99 does not exist", "of 4 ranks", "use ranks from 0 to 3"}},
-      {Wrong::tag, "tag", {"put_notify", "tag 2 does not exist", "window of 2 tags", "use tags from 0 to 1"}},
+      {Wrong::target,
+       "target_rank",
+       {"put_notify", "rank 99 does not exist", "of 4 ranks", "use ranks from 0 to 3"}},
+      {Wrong::tag,
+       "tag",
+       {"put_notify", "tag 2 does not exist", "window of 2 tags", "use tags from 0 to 1"}},
       {Wrong::offset, "offset", {"put in", "elements 5 to 6", "part of 4", "stay inside"}},
-      {Wrong::overflowing_offset, "overflowing_offset", {"put in", "elements 18446744073709551614", "part of 4"}},
+      {Wrong::overflowing_offset,
+       "overflowing_offset",
+       {"put in", "elements 18446744073709551614", "part of 4"}},
       {Wrong::size, "size", {"put_notify", "elements 1 to 5", "part of 4"}},
       {Wrong::default_window, "default_window", {"notify", "never created", "World::window"}},
       {Wrong::default_window_wait, "default_window_in_wait", {"wait", "never created"}},
-      {Wrong::null_source, "null_source", {"put", "3 elements", "null pointer", "points to memory"}},
+      {Wrong::null_source,
+       "null_source",
+       {"put", "3 elements", "null pointer", "points to memory"}},
       {Wrong::unaligned_word, "unaligned_word", {"put_value", "not a multiple of 4", "align"}},
-      {Wrong::unaligned_wait, "unaligned_polled_word", {"wait_until", "not a multiple of 4", "align"}},
+      {Wrong::unaligned_wait,
+       "unaligned_polled_word",
+       {"wait_until", "not a multiple of 4", "align"}},
       {Wrong::local_subspan, "local_subspan", {"put", "subspan that leaves its span", "check"}},
       {Wrong::remote_subspan, "remote_subspan", {"put", "subspan that leaves its span", "check"}},
-      {Wrong::remote_subspan_of_invalid, "subspan_of_an_invalid_subspan", {"put", "subspan that leaves its span"}},
-      {Wrong::put_larger_than_span, "put_larger_than_its_target", {"put", "3 elements were given where 2 fit"}},
+      {Wrong::remote_subspan_of_invalid,
+       "subspan_of_an_invalid_subspan",
+       {"put", "subspan that leaves its span"}},
+      {Wrong::put_larger_than_span,
+       "put_larger_than_its_target",
+       {"put", "3 elements were given where 2 fit"}},
       {Wrong::wait_tag, "tag_in_wait", {"wait", "tag 7 does not exist", "2 tags"}},
       {Wrong::test_tag, "tag_in_test", {"test", "tag 8 does not exist", "2 tags"}},
       {Wrong::notify_target, "target_of_notify", {"notify", "rank 1000 does not exist", "4 ranks"}},
       {Wrong::get_range, "range_of_get", {"get", "elements 2 to 6", "part of 4"}},
       {Wrong::get_size, "size_of_get", {"get", "4 elements were given where 3 fit"}},
       {Wrong::get_null, "null_target_of_get", {"get", "1 elements", "null pointer"}},
-      {Wrong::stop_without_start, "stop_timer", {"timer", "stop_timer() without start_timer()", "start it first"}},
+      {Wrong::stop_without_start,
+       "stop_timer",
+       {"timer", "stop_timer() without start_timer()", "start it first"}},
       {Wrong::too_many_timers, "many_timers", {"timer", "more than 64 intervals", "time fewer"}},
-      {Wrong::wait_until_nothing, "polling_nothing", {"wait_until", "1 elements were given where 0 fit"}},
-      {Wrong::value_out_of_range, "range_of_put_value", {"put_value", "elements 4 to 5", "part of 4"}},
+      {Wrong::wait_until_nothing,
+       "polling_nothing",
+       {"wait_until", "1 elements were given where 0 fit"}},
+      {Wrong::value_out_of_range,
+       "range_of_put_value",
+       {"put_value", "elements 4 to 5", "part of 4"}},
       {Wrong::value_into_nothing, "put_value_into_nothing", {"put_value", "where 0 fit"}},
-      {Wrong::outside_of_group, "barrier_of_others", {"barrier", "in no group", "color of 0 or more"}},
+      {Wrong::outside_of_group,
+       "barrier_of_others",
+       {"barrier", "in no group", "color of 0 or more"}},
       {Wrong::root, "root_of_broadcast", {"broadcast", "rank 77 does not exist", "4 ranks"}},
       {Wrong::gather_too_small, "size_of_all_gather", {"all_gather", "16 elements", "where 4 fit"}},
-      {Wrong::counters_of_default_window, "counters_of_default_window", {"put_notify", "never created"}},
+      {Wrong::counters_of_default_window,
+       "counters_of_default_window",
+       {"put_notify", "never created"}},
       {Wrong::huge_wait, "huge_wait", {"wait", "4294967295"}},
   };
 }
@@ -118,11 +175,13 @@ INSTANTIATE_TEST_SUITE_P(Kernels, MisuseOf, testing::ValuesIn(cases()), case_nam
 TEST_P(MisuseOf, is_named_with_its_limit_and_a_remedy) {
   test::Listener const listener;
   World world(test::options(4, test::devices(test::Spread::one_device)));
-  auto const evens = world.split(world.communicator(), [](RankId r) { return r % 2 == 0 ? 0 : -1; });
+  auto const evens =
+      world.split(world.communicator(), [](RankId r) { return r % 2 == 0 ? 0 : -1; });
   auto const window = world.window<u32>(4, Tags{2});
   auto const error = error_of([&] { world.run(Misuse{GetParam().wrong, window, evens}); });
   EXPECT_TRUE(says(error, Kind::kernel_failed, {"Misuse", "rank 1 (", world.devices()[0]->name()}));
-  for (auto const& piece : GetParam().pieces) EXPECT_TRUE(says(error, Kind::kernel_failed, {piece}));
+  for (auto const& piece : GetParam().pieces)
+    EXPECT_TRUE(says(error, Kind::kernel_failed, {piece}));
 }
 
 struct UseForeign {
@@ -148,7 +207,8 @@ TEST(Misuse, of_a_window_of_another_world_is_named) {
   auto const a = std::to_string(foreign.info().world);
   for (int how = 0; how < 9; ++how)
     EXPECT_TRUE(says(error_of([&] { world.run(UseForeign{foreign, how}); }), Kind::kernel_failed,
-                     {"of world " + a + " was used in a run of world", "use those of the World that runs the kernel"}))
+                     {"of world " + a + " was used in a run of world",
+                      "use those of the World that runs the kernel"}))
         << how;
 }
 
@@ -159,7 +219,8 @@ TEST(Misuse, of_a_window_whose_world_is_gone_is_named) {
     window = other.window<u32>(4);
   }
   World world(test::options(1));
-  EXPECT_TRUE(says(error_of([&] { world.run(UseForeign{window, 0}); }), Kind::kernel_failed, {"was used in a run of world"}));
+  EXPECT_TRUE(says(error_of([&] { world.run(UseForeign{window, 0}); }), Kind::kernel_failed,
+                   {"was used in a run of world"}));
 }
 
 struct Nothing {
@@ -171,8 +232,10 @@ TEST(Misuse, of_a_kernel_of_another_version_is_refused) {
   auto image = detail::image_of<Nothing>();
   image.abi = 77;
   Nothing const kernel;
-  EXPECT_TRUE(says(error_of([&] { world.start(image, &kernel, sizeof kernel, {}).wait(); }), Kind::version_mismatch,
-                   {"Nothing", "version 77", "has " + std::to_string(abi_version), "compile the kernel"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.start(image, &kernel, sizeof kernel, {}).wait(); }),
+           Kind::version_mismatch,
+           {"Nothing", "version 77", "has " + std::to_string(abi_version), "compile the kernel"}));
 }
 
 TEST(Misuse, of_a_kernel_that_was_not_compiled_for_the_device_is_refused) {
@@ -181,34 +244,40 @@ TEST(Misuse, of_a_kernel_that_was_not_compiled_for_the_device_is_refused) {
   image.cpu = nullptr;
   image.cuda = nullptr;
   Nothing const kernel;
-  EXPECT_TRUE(says(error_of([&] { world.start(image, &kernel, sizeof kernel, {}).wait(); }), Kind::bad_argument,
+  EXPECT_TRUE(says(error_of([&] { world.start(image, &kernel, sizeof kernel, {}).wait(); }),
+                   Kind::bad_argument,
                    {"launch", "Nothing", "not compiled for", "meshpost_add_executable"}));
 }
 
 TEST(Misuse, of_too_many_threads_is_refused) {
   World world(test::options(1));
   for (Dim3 const threads : {Dim3{1025, 1, 1}, Dim3{32, 32, 2}, Dim3{1u << 16, 1u << 16, 1}})
-    EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}, {.threads = threads}); }), Kind::bad_argument, {"threads", "1024", "fewer threads"}))
+    EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}, {.threads = threads}); }),
+                     Kind::bad_argument, {"threads", "1024", "fewer threads"}))
         << threads.x;
-  EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}, {.threads = {32, 0, 1}}); }), Kind::bad_argument, {"threads"}));
+  EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}, {.threads = {32, 0, 1}}); }),
+                   Kind::bad_argument, {"threads"}));
   world.run(Nothing{});
 }
 
 TEST(Misuse, of_more_ranks_than_there_can_be_is_refused) {
-  EXPECT_TRUE(says(error_of([] { World world(test::options(100'000)); }), Kind::bad_argument, {"100000 ranks", "at most 65536"}));
+  EXPECT_TRUE(says(error_of([] { World world(test::options(100'000)); }), Kind::bad_argument,
+                   {"100000 ranks", "at most 65536"}));
 }
 
 TEST(Misuse, of_more_ranks_than_fit_a_gpu_names_the_limit) {
   if (!test::on_gpus()) GTEST_SKIP() << "CPU devices take turns";
   World world(test::options(10'000));
   EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}); }), Kind::out_of_memory,
-                   {"10000 ranks were asked for", "can be resident at once", "multiprocessors", "registers", "use fewer ranks"}));
+                   {"10000 ranks were asked for", "can be resident at once", "multiprocessors",
+                    "registers", "use fewer ranks"}));
 }
 
 TEST(Misuse, of_more_scratch_than_a_gpu_has_names_the_limit) {
   if (!test::on_gpus()) GTEST_SKIP() << "CPU devices take it from the host's memory";
   World world(test::options(1));
-  EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}, {.scratch = Bytes{1 << 20}}); }), Kind::out_of_memory,
+  EXPECT_TRUE(says(error_of([&] { world.run(Nothing{}, {.scratch = Bytes{1 << 20}}); }),
+                   Kind::out_of_memory,
                    {"1048576 bytes of scratch", "at most", "use less scratch"}));
   world.run(Nothing{});
 }
@@ -232,9 +301,11 @@ TEST(Misuse, of_blocking_launches_is_refused) {
 
 TEST(Misuse, of_communicators_of_another_world_is_refused_by_the_host) {
   World world(test::options(1)), other(test::options(1));
-  EXPECT_TRUE(says(error_of([&] { world.split(other.communicator(), [](RankId) { return i64{0}; }); }), Kind::bad_argument,
-                   {"split", "belongs to world", "same World"}));
-  EXPECT_TRUE(says(error_of([&] { world.split(Communicator{}, [](RankId) { return i64{0}; }); }), Kind::bad_argument, {"world 0"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.split(other.communicator(), [](RankId) { return i64{0}; }); }),
+           Kind::bad_argument, {"split", "belongs to world", "same World"}));
+  EXPECT_TRUE(says(error_of([&] { world.split(Communicator{}, [](RankId) { return i64{0}; }); }),
+                   Kind::bad_argument, {"world 0"}));
 }
 
 }  // namespace

@@ -60,11 +60,14 @@ struct ValueAfterPuts {  // a value that follows puts to the same rank says that
     RankId const next{(self.id() + 1) % n};
     auto const mine = data.local(self);
     for (u32 round = 1; round <= 20; ++round) {
-      self.each(size, [&](u64 i) { mine[size + i] = static_cast<u32>(mixed(self.id(), round, i)); });
+      self.each(size,
+                [&](u64 i) { mine[size + i] = static_cast<u32>(mixed(self.id(), round, i)); });
       self.put(data.at(next), mine.subspan(size, size));
       self.put_value(flag.at(next), round);
       self.wait_until(flag.local(self), Compare::equal, round);
-      self.each(size, [&](u64 i) { findings.add(self, mine[i] != static_cast<u32>(mixed(previous, round, i))); });
+      self.each(size, [&](u64 i) {
+        findings.add(self, mine[i] != static_cast<u32>(mixed(previous, round, i)));
+      });
       self.barrier();
     }
   }
@@ -86,7 +89,9 @@ struct Fetch {  // everybody gets what everybody published
         u32 const from = (self.id() + k) % n;
         self.wait(data, Tag{from});
         self.get(here, data.at(RankId{from}));
-        self.each(size, [&](u64 i) { findings.add(self, here[i] != static_cast<u32>(mixed(from, round, i))); });
+        self.each(size, [&](u64 i) {
+          findings.add(self, here[i] != static_cast<u32>(mixed(from, round, i)));
+        });
         self.sync();
       }
       self.barrier();
@@ -109,7 +114,9 @@ TEST_P(Polled, words_of_every_type_arrive_whole) {
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
-TEST_P(Polled, words_are_compared_every_way) { world.run(EachComparison{world.window<i32>(2)}, launch); }
+TEST_P(Polled, words_are_compared_every_way) {
+  world.run(EachComparison{world.window<i32>(2)}, launch);
+}
 
 TEST_P(Polled, words_of_one_and_two_bytes_leave_their_neighbours_alone) {
   auto const bytes = world.window<u8>(9);
@@ -120,7 +127,8 @@ TEST_P(Polled, words_of_one_and_two_bytes_leave_their_neighbours_alone) {
   for (u32 r = 0; r < n; ++r) {
     auto const a = bytes.read(RankId{r});
     auto const b = shorts.read(RankId{r});
-    for (u32 i = 0; i < 8; ++i) EXPECT_TRUE(a[i] == (r + n - 1) % n + i && b[i] == (r + n - 1) % n + i) << r << " " << i;
+    for (u32 i = 0; i < 8; ++i)
+      EXPECT_TRUE(a[i] == (r + n - 1) % n + i && b[i] == (r + n - 1) % n + i) << r << " " << i;
     EXPECT_TRUE(a[8] == 0 && b[8] == 0);
   }
 }
@@ -128,14 +136,17 @@ TEST_P(Polled, words_of_one_and_two_bytes_leave_their_neighbours_alone) {
 TEST_P(Polled, values_follow_earlier_puts) {
   u32 const size = 700;
   auto const findings = test::make_findings(world);
-  world.run(ValueAfterPuts{world.window<u32>(2 * size), world.window<u32>(1), size, findings}, launch);
+  world.run(ValueAfterPuts{world.window<u32>(2 * size), world.window<u32>(1), size, findings},
+            launch);
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
 TEST_P(Polled, published_stores_are_fetched) {
   u32 const size = 300;
   auto const findings = test::make_findings(world);
-  world.run(Fetch{world.window<u32>(size, Tags{world.size()}), world.window<u32>(size), size, findings}, launch);
+  world.run(
+      Fetch{world.window<u32>(size, Tags{world.size()}), world.window<u32>(size), size, findings},
+      launch);
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 

@@ -29,13 +29,17 @@ struct Everybody {
     auto const out = source.local(self);
     for (u32 round = 0; round < rounds; ++round) {
       for (u32 to = 0; to < n; ++to) {
-        self.each(chunk, [&](u64 i) { out[to * chunk + i] = static_cast<u32>(mixed(self.id(), to, round, i)); });
-        self.put_notify(inbox.at(RankId{to}, u64{self.id()} * chunk), out.subspan(u64{to} * chunk, chunk), Tag{3});
+        self.each(chunk, [&](u64 i) {
+          out[to * chunk + i] = static_cast<u32>(mixed(self.id(), to, round, i));
+        });
+        self.put_notify(inbox.at(RankId{to}, u64{self.id()} * chunk),
+                        out.subspan(u64{to} * chunk, chunk), Tag{3});
       }
       self.wait(inbox, Tag{3}, n);
       for (u32 from = 0; from < n; ++from)
         self.each(chunk, [&](u64 i) {
-          findings.add(self, mine[from * chunk + i] != static_cast<u32>(mixed(from, self.id(), round, i)));
+          findings.add(
+              self, mine[from * chunk + i] != static_cast<u32>(mixed(from, self.id(), round, i)));
         });
       self.barrier();  // nobody overwrites what is still being read
     }
@@ -55,7 +59,8 @@ struct PutsThenOneNotify {
     for (u32 i = 0; i < puts; ++i) self.put(inbox.at(next, i), mine.subspan(puts + i, 1));
     self.notify(inbox, next, Tag{0});
     self.wait(inbox, Tag{0});
-    self.each(puts, [&](u64 i) { findings.add(self, mine[i] != static_cast<u32>(mixed(previous, i))); });
+    self.each(puts,
+              [&](u64 i) { findings.add(self, mine[i] != static_cast<u32>(mixed(previous, i))); });
   }
 };
 
@@ -76,7 +81,8 @@ struct NothingAtAll {
   MESHPOST_FN void operator()(Rank& self) const {
     RankId const next{(self.id() + 1) % self.size()};
     self.put(window.at(next), LocalSpan<u32 const>{});
-    self.put_notify(window.at(next, 4), window.local(self).subspan(4, 0), Tag{0});  // at the end, but inside
+    self.put_notify(window.at(next, 4), window.local(self).subspan(4, 0),
+                    Tag{0});  // at the end, but inside
     self.put_notify(window.at(next), LocalSpan<u32 const>{}, Tag{0});
     self.wait(window, Tag{0}, 2);
     self.get(LocalSpan<u32>{}, window.at(next, 4));
@@ -105,14 +111,16 @@ TEST_P(PutNotify, passes_a_number_round_a_ring) {
   EXPECT_TRUE(result.leftovers.empty());
   EXPECT_GT(result.seconds, 0);
   u32 const n = world.size();
-  for (u32 r = 0; r < n; ++r) EXPECT_EQ(inbox.read(RankId{r})[0], static_cast<i32>(100 + (r + n - 1) % n));
+  for (u32 r = 0; r < n; ++r)
+    EXPECT_EQ(inbox.read(RankId{r})[0], static_cast<i32>(100 + (r + n - 1) % n));
 }
 
 TEST_P(PutNotify, carries_everybodys_numbers_to_everybody) {
   u32 const chunk = 37;
   u64 const size = u64{world.size()} * chunk;
   auto const findings = test::make_findings(world);
-  world.run(Everybody{world.window<u32>(size), world.window<u32>(size), chunk, 5, findings}, launch);
+  world.run(Everybody{world.window<u32>(size), world.window<u32>(size), chunk, 5, findings},
+            launch);
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 

@@ -86,7 +86,8 @@ TEST_P(RankItself, knows_its_place) {
   for (u32 r = 0; r < n; ++r) {
     u32 const in_group = (n + 1 - r % 2) / 2, last = r % 2 + 2 * (in_group - 1);
     EXPECT_EQ(out.read(RankId{r}),
-              (std::vector<u32>{r, n, r % each, each, r / each, world.device_count(), r / 2 * 1000 + in_group, last}));
+              (std::vector<u32>{r, n, r % each, each, r / each, world.device_count(),
+                                r / 2 * 1000 + in_group, last}));
   }
 }
 
@@ -134,8 +135,9 @@ TEST_P(RankItself, knows_how_much_scratch_there_is) {
   launch.scratch = Bytes{804};
   world.run(ScratchSize{out}, launch);
   EXPECT_EQ(out.read(RankId{0})[0], 100u);
-  EXPECT_TRUE(test::says(test::error_of([&] { world.run(TooMuchScratch{}, launch); }), Kind::kernel_failed,
-                         {"scratch", "808 bytes", "804 were given", "set Launch::scratch", "TooMuchScratch"}));
+  EXPECT_TRUE(test::says(
+      test::error_of([&] { world.run(TooMuchScratch{}, launch); }), Kind::kernel_failed,
+      {"scratch", "808 bytes", "804 were given", "set Launch::scratch", "TooMuchScratch"}));
 }
 
 }  // namespace

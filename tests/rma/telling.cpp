@@ -84,7 +84,8 @@ struct Marked {
   MESHPOST_FN void operator()(Rank& self) const {
     self.mark("begin of the exchange, which is a long name");
     for (u32 i = 0; i < rounds; ++i) {
-      self.put_notify(window.at(RankId{(self.id() + 1) % self.size()}), window.local(self).subspan(1, 1), Tag{2});
+      self.put_notify(window.at(RankId{(self.id() + 1) % self.size()}),
+                      window.local(self).subspan(1, 1), Tag{2});
       self.wait(window, Tag{2});
     }
     self.barrier();
@@ -126,7 +127,8 @@ TEST(Log, takes_numbers_of_every_type_in_the_formats_of_fmt) {
   world.run(EveryType{});
   std::vector<std::string> texts;
   for (auto const& line : listener.lines()) texts.push_back(line.second);
-  EXPECT_EQ(texts, (std::vector<std::string>{"plain", "-3 4 -5000000000 18446744073709551615", "1.500 true x", "   7|00ff", "{} {} 1"}));
+  EXPECT_EQ(texts, (std::vector<std::string>{"plain", "-3 4 -5000000000 18446744073709551615",
+                                             "1.500 true x", "   7|00ff", "{} {} 1"}));
 }
 
 TEST(Log, is_kept_when_the_run_deadlocks_and_after_it) {
@@ -146,7 +148,8 @@ TEST(Log, is_printed_while_the_kernel_runs) {
   World world(test::options(1));
   auto run = world.launch(LogThenCompute{500'000'000});
   auto const begin = std::chrono::steady_clock::now();
-  while (listener.lines().empty() && std::chrono::steady_clock::now() - begin < 10s) std::this_thread::sleep_for(1ms);
+  while (listener.lines().empty() && std::chrono::steady_clock::now() - begin < 10s)
+    std::this_thread::sleep_for(1ms);
   EXPECT_FALSE(run.done());
   run.wait();
   EXPECT_EQ(listener.lines().size(), 2u);
@@ -195,7 +198,8 @@ TEST_F(TimelineFile, shows_operations_of_every_rank_within_the_run) {
     ++names[event["name"]];
     double const at = event["ts"], length = event.value("dur", 0.0);
     EXPECT_GE(at, 0);
-    EXPECT_LE(at + length, result.seconds * 1e6 + 50);  // a GPU's clock is known within microseconds
+    EXPECT_LE(at + length,
+              result.seconds * 1e6 + 50);  // a GPU's clock is known within microseconds
   }
   u32 const n = world.size();
   EXPECT_EQ(names["put_notify"], 5 * n);
@@ -208,7 +212,8 @@ TEST_F(TimelineFile, is_written_when_the_run_fails_too) {
   test::Listener const listener;
   World world(test::options(2));
   auto const window = world.window<u32>(2);
-  EXPECT_TRUE(says(error_of([&] { world.run(LogThenWait{window}, {.trace = file}); }), Kind::deadlock, {}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.run(LogThenWait{window}, {.trace = file}); }), Kind::deadlock, {}));
   u32 unended = 0;
   auto const json = read();
   for (auto const& event : json["traceEvents"])

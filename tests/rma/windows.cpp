@@ -1,5 +1,5 @@
-// Kinds of windows: uniform, sized by rank, overlapping, over memory of the user, over a split; read and written
-// by the host.
+// Kinds of windows: uniform, sized by rank, overlapping, over memory of the user, over a split;
+// read and written by the host.
 #include <numeric>
 
 #include "support/errors.hpp"
@@ -12,7 +12,8 @@ namespace {
 using test::error_of;
 using test::says;
 
-struct Fill {  // each rank numbers its part, then puts its first element to the next rank's last one
+struct Fill {  // each rank numbers its part, then puts its first element to the next rank's last
+               // one
   Window<u32> window;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const mine = window.local(self);
@@ -31,8 +32,8 @@ struct PassFirst {
   }
 };
 
-// Parts of a device share one block: [halo | own | halo], where a halo is the neighbour's own edge. To put an
-// edge to a neighbour of the same device is to put it where it is.
+// Parts of a device share one block: [halo | own | halo], where a halo is the neighbour's own edge.
+// To put an edge to a neighbour of the same device is to put it where it is.
 struct Shift {
   Window<u32> field;
   u32 own, rounds;
@@ -43,7 +44,8 @@ struct Shift {
     bool const has_left = self.id() > 0, has_right = self.id() + 1 < n;
     RankId const left{self.id() - 1}, right{self.id() + 1};
     for (u32 round = 0; round < rounds; ++round) {
-      self.each(own, [&](u64 i) { mine[1 + i] = static_cast<u32>(test::mixed(self.id(), round, i)); });
+      self.each(own,
+                [&](u64 i) { mine[1 + i] = static_cast<u32>(test::mixed(self.id(), round, i)); });
       if (has_right) self.put_notify(field.at(right, 0), mine.subspan(own, 1), Tag{0});
       if (has_left) self.put_notify(field.at(left, own + 1), mine.subspan(1, 1), Tag{1});
       if (has_left) {
@@ -93,7 +95,8 @@ TEST_P(Windows, start_at_zero_and_are_written_and_read_by_the_host) {
 TEST_P(Windows, may_have_parts_of_any_size) {
   u32 const each = world.ranks_per_device();
   std::vector<Extent> parts;
-  for (u32 r = 0; r < world.size(); ++r) parts.push_back({(r % each) * 100, r % 7 == 3 ? 0 : 1 + r % 100});
+  for (u32 r = 0; r < world.size(); ++r)
+    parts.push_back({(r % each) * 100, r % 7 == 3 ? 0 : 1 + r % 100});
   auto const window = world.window<u32>(parts);
   world.run(Fill{window}, launch);
   for (u32 r = 0; r < world.size(); ++r) {
@@ -108,7 +111,8 @@ TEST_P(Windows, may_overlap_so_that_neighbours_share_their_edges) {
   std::vector<Extent> parts;
   for (u32 r = 0; r < world.size(); ++r) parts.push_back({(r % each) * own, own + 2});
   auto const findings = test::make_findings(world);
-  EXPECT_TRUE(world.run(Shift{world.window<u32>(parts), own, 20, findings}, launch).leftovers.empty());
+  EXPECT_TRUE(
+      world.run(Shift{world.window<u32>(parts), own, 20, findings}, launch).leftovers.empty());
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
@@ -130,14 +134,16 @@ TEST_P(Windows, may_be_memory_of_the_user) {
     EXPECT_EQ(values.back(), n == 1 ? 1000 : from);
     std::vector<u32> raw(size);
     u32 const device = r / each;
-    world.devices()[device]->transfer(raw.data(), memory[device].as<u32>() + (r % each) * size, Bytes{size * sizeof(u32)});
+    world.devices()[device]->transfer(raw.data(), memory[device].as<u32>() + (r % each) * size,
+                                      Bytes{size * sizeof(u32)});
     EXPECT_EQ(values, raw);
   }
   world.free(window);
 }
 
 TEST_P(Windows, over_a_split_count_ranks_in_their_group) {
-  auto const half = world.split(world.communicator(), [](RankId r) { return r % 3 == 2 ? -1 : i64{r % 3}; });
+  auto const half =
+      world.split(world.communicator(), [](RankId r) { return r % 3 == 2 ? -1 : i64{r % 3}; });
   auto const window = world.window<u32>(half, 2);
   world.run(InGroups{half, window}, launch);
   std::vector<std::vector<u32>> groups(2);
@@ -176,11 +182,15 @@ TEST(Window, reads_and_writes_only_what_is_there) {
   auto const window = world.window<u32>(10, Tags{1}, "numbers");
   std::vector<u32> four(4);
   auto const n = std::to_string(world.size());
-  EXPECT_TRUE(says(error_of([&] { window.read(RankId{1}, 7, four); }), Kind::bad_argument,
-                   {"read window 'numbers'", "elements 7 to 11 of rank 1", "it has 10", "stay inside"}));
-  EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, 11, four); }), Kind::bad_argument, {"11 to 15", "it has 10"}));
-  EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, ~u64{0} - 1, four); }), Kind::bad_argument, {"it has 10"}));
-  EXPECT_TRUE(says(error_of([&] { window.write(RankId{world.size()}, 0, four); }), Kind::bad_argument,
+  EXPECT_TRUE(
+      says(error_of([&] { window.read(RankId{1}, 7, four); }), Kind::bad_argument,
+           {"read window 'numbers'", "elements 7 to 11 of rank 1", "it has 10", "stay inside"}));
+  EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, 11, four); }), Kind::bad_argument,
+                   {"11 to 15", "it has 10"}));
+  EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, ~u64{0} - 1, four); }),
+                   Kind::bad_argument, {"it has 10"}));
+  EXPECT_TRUE(says(error_of([&] { window.write(RankId{world.size()}, 0, four); }),
+                   Kind::bad_argument,
                    {"rank " + n + " does not exist", n + " ranks", "use ranks from 0 to"}));
   EXPECT_TRUE(says(error_of([&] { window.read(RankId{99}); }), Kind::bad_argument, {"rank 99"}));
 }
@@ -189,16 +199,21 @@ TEST(Window, that_was_freed_is_refused_by_the_host) {
   World world(test::options(2));
   auto const window = world.window<u32>(10);
   world.free(window);
-  EXPECT_TRUE(says(error_of([&] { world.free(window); }), Kind::bad_argument, {"free", "does not exist"}));
-  EXPECT_TRUE(says(error_of([&] { window.read(RankId{0}); }), Kind::bad_argument, {"read", "does not exist"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.free(window); }), Kind::bad_argument, {"free", "does not exist"}));
+  EXPECT_TRUE(says(error_of([&] { window.read(RankId{0}); }), Kind::bad_argument,
+                   {"read", "does not exist"}));
 }
 
 TEST(Window, of_another_world_is_refused_by_the_host) {
   World world(test::options(1)), other(test::options(1));
   auto const window = other.window<u32>(10);
-  EXPECT_TRUE(says(error_of([&] { world.free(window); }), Kind::bad_argument, {"free", "does not exist"}));
-  EXPECT_TRUE(says(error_of([&] { world.free(Window<u32>()); }), Kind::bad_argument, {"window 0 of world 0"}));
-  EXPECT_TRUE(says(error_of([&] { world.window<u32>(other.communicator(), 1); }), Kind::bad_argument, {"communicator belongs to world"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.free(window); }), Kind::bad_argument, {"free", "does not exist"}));
+  EXPECT_TRUE(says(error_of([&] { world.free(Window<u32>()); }), Kind::bad_argument,
+                   {"window 0 of world 0"}));
+  EXPECT_TRUE(says(error_of([&] { world.window<u32>(other.communicator(), 1); }),
+                   Kind::bad_argument, {"communicator belongs to world"}));
 }
 
 TEST(Window, does_not_outlive_its_world) {
@@ -207,8 +222,10 @@ TEST(Window, does_not_outlive_its_world) {
     World world(test::options(1));
     window = world.window<u32>(10);
   }
-  EXPECT_TRUE(says(error_of([&] { window.read(RankId{0}); }), Kind::misuse, {"read", "world", "keep the World alive"}));
-  EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, 0, std::vector<u32>{1}); }), Kind::misuse, {"write"}));
+  EXPECT_TRUE(says(error_of([&] { window.read(RankId{0}); }), Kind::misuse,
+                   {"read", "world", "keep the World alive"}));
+  EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, 0, std::vector<u32>{1}); }), Kind::misuse,
+                   {"write"}));
   EXPECT_TRUE(says(error_of([&] { Window<u32>().read(RankId{0}); }), Kind::misuse, {"read"}));
 }
 
@@ -218,9 +235,11 @@ TEST(Window, of_an_absurd_size_is_refused) {
     auto const error = error_of([&] { world.window<double>(count); });
     EXPECT_TRUE(says(error, Kind::out_of_memory, {"window", "use smaller windows"})) << count;
   }
-  EXPECT_TRUE(says(error_of([&] { world.window<double>(u64{1} << 60); }), Kind::out_of_memory, {"1152921504606846976 elements of 8 bytes"}));
+  EXPECT_TRUE(says(error_of([&] { world.window<double>(u64{1} << 60); }), Kind::out_of_memory,
+                   {"1152921504606846976 elements of 8 bytes"}));
   std::vector<Extent> parts(world.size(), Extent{~u64{0} - 3, 8});
-  EXPECT_TRUE(says(error_of([&] { world.window<u32>(parts); }), Kind::bad_argument, {"8 elements", "smaller parts"}));
+  EXPECT_TRUE(says(error_of([&] { world.window<u32>(parts); }), Kind::bad_argument,
+                   {"8 elements", "smaller parts"}));
   world.window<double>(10);  // the world goes on
 }
 
@@ -236,27 +255,34 @@ TEST(Window, that_no_memory_is_left_for_is_refused_and_others_still_fit) {
 
 TEST(Window, has_a_limit_of_tags_and_one_part_for_each_rank) {
   World world(test::options(2));
-  EXPECT_TRUE(says(error_of([&] { world.window<u32>(1, Tags{65537}); }), Kind::bad_argument, {"65537 tags", "at most 65536", "use fewer"}));
-  EXPECT_TRUE(says(error_of([&] { world.window<u32>(1, Tags{~0u}); }), Kind::bad_argument, {"4294967295 tags"}));
+  EXPECT_TRUE(says(error_of([&] { world.window<u32>(1, Tags{65537}); }), Kind::bad_argument,
+                   {"65537 tags", "at most 65536", "use fewer"}));
+  EXPECT_TRUE(says(error_of([&] { world.window<u32>(1, Tags{~0u}); }), Kind::bad_argument,
+                   {"4294967295 tags"}));
   world.free(world.window<u32>(1, Tags{65536}));
   EXPECT_TRUE(says(error_of([&] { world.window<u32>(std::vector<Extent>(1)); }), Kind::bad_argument,
                    {"1 parts", std::to_string(world.size()) + " ranks", "one for each rank"}));
-  EXPECT_TRUE(says(error_of([&] { world.register_memory(std::vector<std::span<u32>>(world.size() + 1)); }), Kind::bad_argument, {"parts were given"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.register_memory(std::vector<std::span<u32>>(world.size() + 1)); }),
+           Kind::bad_argument, {"parts were given"}));
 }
 
 TEST(Window, is_not_made_of_memory_that_its_device_cannot_use) {
   World world(test::options(1));
   std::vector<std::span<u32>> parts(world.size());
   parts[0] = {static_cast<u32*>(nullptr), 5};
-  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
-                   {"register_memory", "rank 0", "null pointer", "memory of " + world.devices()[0]->name()}));
+  EXPECT_TRUE(says(
+      error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
+      {"register_memory", "rank 0", "null pointer", "memory of " + world.devices()[0]->name()}));
   if (!test::on_gpus()) return;  // a CPU device uses any memory
   std::vector<u32> host(100);
   parts[0] = host;
-  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument, {"it is not memory of cuda:0"}));
+  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
+                   {"it is not memory of cuda:0"}));
   auto const few = world.devices()[0]->allocate(Bytes{40}, MemoryKind::device);
   parts[0] = {few.as<u32>(), 1u << 28};
-  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument, {"its allocation ends after"}));
+  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
+                   {"its allocation ends after"}));
 }
 
 }  // namespace

@@ -21,10 +21,12 @@ Error error_of(Work&& work) {
 }
 
 /// Whether an error is of this kind and its text holds all of these pieces.
-inline testing::AssertionResult says(Error const& error, Kind kind, std::initializer_list<std::string_view> pieces) {
+inline testing::AssertionResult says(Error const& error, Kind kind,
+                                     std::initializer_list<std::string_view> pieces) {
   std::string_view const text = error.what();
   if (error.kind() != kind)
-    return testing::AssertionFailure() << "kind is " << to_string(error.kind()) << ", not " << to_string(kind) << ": " << text;
+    return testing::AssertionFailure()
+           << "kind is " << to_string(error.kind()) << ", not " << to_string(kind) << ": " << text;
   for (auto const piece : pieces)
     if (text.find(piece) == std::string_view::npos)
       return testing::AssertionFailure() << "'" << piece << "' is not in: " << text;

@@ -65,8 +65,8 @@ inline auto all_shapes() {
   constexpr u32 many = 16;
 #endif
   return testing::Values(Shape{one, 1, unsaid}, Shape{one, 2, unsaid}, Shape{several, 3, unsaid},
-                         Shape{several, 16, unsaid}, Shape{one, 3, warp}, Shape{several, many, warp},
-                         Shape{one, 1, box}, Shape{several, 2, box});
+                         Shape{several, 16, unsaid}, Shape{one, 3, warp},
+                         Shape{several, many, warp}, Shape{one, 1, box}, Shape{several, 2, box});
 }
 
 /// A test that holds for every shape.
@@ -76,7 +76,8 @@ class EveryShape : public testing::TestWithParam<Shape> {
   Launch launch = launch_of(GetParam());
 };
 
-/// What the threads of a kernel found wrong: each counts in a word of its own, the host adds them up.
+/// What the threads of a kernel found wrong: each counts in a word of its own, the host adds them
+/// up.
 struct Findings {
   static constexpr u64 most_threads = 1024;
   Window<u32> words;

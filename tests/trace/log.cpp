@@ -28,7 +28,8 @@ TEST(FormatLog, puts_arguments_into_the_text) {
   EXPECT_EQ(formatted("{}", static_cast<void*>(nullptr)), "0x0");
   EXPECT_EQ(formatted("{} {} {} {} {} {} {} {}", 1, 2, 3, 4, 5, 6, 7, 8), "1 2 3 4 5 6 7 8");
   EXPECT_EQ(formatted("{{}}"), "{}");
-  EXPECT_EQ(formatted("{} {}", static_cast<signed char>(-3), static_cast<unsigned short>(65535)), "-3 65535");
+  EXPECT_EQ(formatted("{} {}", static_cast<signed char>(-3), static_cast<unsigned short>(65535)),
+            "-3 65535");
 }
 
 TEST(FormatLog, keeps_lines_whose_text_does_not_fit_their_arguments) {

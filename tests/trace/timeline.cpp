@@ -19,7 +19,8 @@ TraceEvent event(u64 begin, u64 end, Operation operation, char const* name = "")
 
 TEST(Operations, have_a_name_each) {
   std::set<std::string_view> names;
-  for (u32 i = 0; i < static_cast<u32>(Operation::count); ++i) names.insert(to_string(static_cast<Operation>(i)));
+  for (u32 i = 0; i < static_cast<u32>(Operation::count); ++i)
+    names.insert(to_string(static_cast<Operation>(i)));
   EXPECT_EQ(names.size(), static_cast<u32>(Operation::count));
   EXPECT_FALSE(names.contains(""));
   EXPECT_EQ(to_string(Operation::kernel), "kernel");
@@ -47,7 +48,11 @@ TEST(Perfetto, shows_operations_in_us_with_compute_between_them) {
   Timeline timeline{"k", {"cpu:0"}, 1000, 21000, {}};
   auto put = event(3000, 4000, Operation::put_notify);
   put.peer = 2, put.bytes = 64, put.window = 5, put.tag = 7;
-  timeline.rows.push_back({0, 0, {put, event(5000, 5000, Operation::mark, "here"), event(6000, 0, Operation::wait)}, 0});
+  timeline.rows.push_back(
+      {0,
+       0,
+       {put, event(5000, 5000, Operation::mark, "here"), event(6000, 0, Operation::wait)},
+       0});
   std::vector<json> slices, marks;
   auto const whole = json::parse(to_perfetto(timeline));
   for (auto const& one : whole["traceEvents"]) {

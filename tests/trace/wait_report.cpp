@@ -29,13 +29,17 @@ RankView at_barrier(u32 rank, std::vector<u32> missing) {
 }
 
 std::string window(u32 number) { return "window " + std::to_string(number); }
-std::string communicator(u32 number) { return number == 0 ? "the world" : "communicator " + std::to_string(number); }
+std::string communicator(u32 number) {
+  return number == 0 ? "the world" : "communicator " + std::to_string(number);
+}
 std::string report(std::vector<RankView> const& ranks, std::size_t most = 16) {
   return wait_report(ranks, window, communicator, most);
 }
 using Ranks = std::vector<u32>;
 
-TEST(Cycle, of_two_is_found) { EXPECT_EQ(find_cycle({waiting(0, {1}), waiting(1, {0})}), (Ranks{0, 1})); }
+TEST(Cycle, of_two_is_found) {
+  EXPECT_EQ(find_cycle({waiting(0, {1}), waiting(1, {0})}), (Ranks{0, 1}));
+}
 
 TEST(Cycle, of_three_is_found_in_its_order) {
   EXPECT_EQ(find_cycle({waiting(0, {2}), waiting(1, {0}), waiting(2, {1})}), (Ranks{0, 2, 1}));
@@ -47,29 +51,35 @@ TEST(Cycle, of_one_that_waits_for_itself_is_itself_alone) {
 }
 
 TEST(Cycle, is_found_behind_a_way_that_leads_to_it) {
-  EXPECT_EQ(find_cycle({waiting(0, {1}), waiting(1, {2}), waiting(2, {3}), waiting(3, {2})}), (Ranks{2, 3}));
+  EXPECT_EQ(find_cycle({waiting(0, {1}), waiting(1, {2}), waiting(2, {3}), waiting(3, {2})}),
+            (Ranks{2, 3}));
 }
 
 TEST(Cycle, is_found_where_the_first_of_several_leads_nowhere) {
-  EXPECT_EQ(find_cycle({at_barrier(0, {1, 2}), waiting(1, {9}), waiting(2, {0}), in_state(9, RankState::ended)}), (Ranks{0, 2}));
+  EXPECT_EQ(find_cycle({at_barrier(0, {1, 2}), waiting(1, {9}), waiting(2, {0}),
+                        in_state(9, RankState::ended)}),
+            (Ranks{0, 2}));
 }
 
 TEST(Cycle, is_not_there_where_a_chain_ends_at_a_rank_that_ended) {
-  EXPECT_TRUE(find_cycle({waiting(0, {1}), waiting(1, {2}), in_state(2, RankState::ended)}).empty());
+  EXPECT_TRUE(
+      find_cycle({waiting(0, {1}), waiting(1, {2}), in_state(2, RankState::ended)}).empty());
   EXPECT_TRUE(find_cycle({waiting(0, {1}), in_state(1, RankState::running)}).empty());
   EXPECT_TRUE(find_cycle({}).empty());
   EXPECT_TRUE(find_cycle({waiting(3, {})}).empty());
 }
 
 TEST(Cycle, of_ranks_that_anybody_could_wake_goes_round_those_that_wait) {
-  EXPECT_EQ(find_cycle({waiting(0, {}), in_state(1, RankState::ended), waiting(2, {})}), (Ranks{0, 2}));
+  EXPECT_EQ(find_cycle({waiting(0, {}), in_state(1, RankState::ended), waiting(2, {})}),
+            (Ranks{0, 2}));
 }
 
 TEST(Cycle, among_thousands_is_found_at_once) {
   std::vector<RankView> ranks;
   Ranks all;
   for (u32 r = 0; r < 3000; ++r) all.push_back(r);
-  for (u32 r = 0; r < 3000; ++r) ranks.push_back(at_barrier(r, r < 2999 ? Ranks{5000, r + 1} : Ranks{5000}));
+  for (u32 r = 0; r < 3000; ++r)
+    ranks.push_back(at_barrier(r, r < 2999 ? Ranks{5000, r + 1} : Ranks{5000}));
   EXPECT_TRUE(find_cycle(ranks).empty());
   ranks.back().could_wake = {1000};
   EXPECT_EQ(find_cycle(ranks).size(), 2000u);
@@ -77,11 +87,15 @@ TEST(Cycle, among_thousands_is_found_at_once) {
 
 TEST(WaitReport, names_tag_window_count_and_who_sent_before) {
   EXPECT_EQ(report({waiting(3, {2}, true), in_state(2, RankState::ended)}),
-            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; rank 2, which sent it before, has ended");
+            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; rank 2, which sent it before, has "
+            "ended");
   EXPECT_EQ(report({waiting(3, {2}), in_state(2, RankState::failed)}),
-            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; rank 2, which is expected to send it, has failed");
-  EXPECT_EQ(report({waiting(3, {})}), "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; nobody has sent it yet");
-  EXPECT_NE(report({waiting(3, {9})}).find("rank 9, which is expected to send it, is unknown"), std::string::npos);
+            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; rank 2, which is expected to send "
+            "it, has failed");
+  EXPECT_EQ(report({waiting(3, {})}),
+            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; nobody has sent it yet");
+  EXPECT_NE(report({waiting(3, {9})}).find("rank 9, which is expected to send it, is unknown"),
+            std::string::npos);
 }
 
 TEST(WaitReport, counts_what_has_arrived) {
@@ -98,8 +112,10 @@ TEST(WaitReport, names_who_is_missing_at_a_barrier) {
             "rank 0 waits in barrier of the world; not there yet: rank 1, which has ended");
   Ranks missing;
   for (u32 r = 1; r <= 12; ++r) missing.push_back(r);
-  EXPECT_EQ(report({at_barrier(0, {1, 2})}), "rank 0 waits in barrier of the world; not there yet: ranks 1, 2, which have not come");
-  EXPECT_NE(report({at_barrier(0, missing)}).find("ranks 1, 2, 3, 4, 5, 6, 7, 8 and 4 more"), std::string::npos);
+  EXPECT_EQ(report({at_barrier(0, {1, 2})}),
+            "rank 0 waits in barrier of the world; not there yet: ranks 1, 2, which have not come");
+  EXPECT_NE(report({at_barrier(0, missing)}).find("ranks 1, 2, 3, 4, 5, 6, 7, 8 and 4 more"),
+            std::string::npos);
 }
 
 TEST(WaitReport, shows_a_polled_word_in_its_type) {
@@ -128,7 +144,9 @@ TEST(WaitReport, lists_some_of_many_and_counts_the_rest) {
   EXPECT_EQ(text.find("rank 4 waits"), std::string::npos);
   EXPECT_NE(text.find("and 96 more ranks wait"), std::string::npos) << text;
   EXPECT_NE(text.find("2 ranks are not in a wait"), std::string::npos) << text;
-  EXPECT_NE(text.find("cycle: rank 0 -> rank 1 -> rank 2 -> rank 3 -> ... -> rank 0"), std::string::npos) << text;
+  EXPECT_NE(text.find("cycle: rank 0 -> rank 1 -> rank 2 -> rank 3 -> ... -> rank 0"),
+            std::string::npos)
+      << text;
   EXPECT_EQ(report({in_state(0, RankState::running)}), "1 rank is not in a wait");
   EXPECT_EQ(report({}), "");
 }
@@ -137,7 +155,9 @@ TEST(WaitReport, tells_who_tests_in_vain) {
   auto view = waiting(6, {});
   view.state = RankState::asking;
   view.note.operation = Operation::test;
-  EXPECT_EQ(report({view}), "rank 6 tests tag 7 of window 5 again and again, 0 of 1 arrived; nobody has sent it yet");
+  EXPECT_EQ(
+      report({view}),
+      "rank 6 tests tag 7 of window 5 again and again, 0 of 1 arrived; nobody has sent it yet");
 }
 
 }  // namespace

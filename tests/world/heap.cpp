@@ -39,13 +39,16 @@ TEST(Heap, grows_and_keeps_what_it_holds) {
 
 TEST(Heap, aligns_as_it_is_asked) {
   Heap heap(layout());
-  for (u64 alignment = 256; alignment <= u64{4} << 20; alignment *= 4) EXPECT_EQ(heap.allocate(300, alignment) % alignment, 0u);
+  for (u64 alignment = 256; alignment <= u64{4} << 20; alignment *= 4)
+    EXPECT_EQ(heap.allocate(300, alignment) % alignment, 0u);
 }
 
 TEST(Heap, refuses_more_than_a_device_has_and_goes_on) {
   Heap heap(layout());
   for (u64 const size : {heap.stride() + 1, u64{1} << 60, ~u64{0}, ~u64{0} - 255})
-    EXPECT_TRUE(says(error_of([&] { heap.allocate(size); }), Kind::out_of_memory, {"use smaller windows"})) << size;
+    EXPECT_TRUE(
+        says(error_of([&] { heap.allocate(size); }), Kind::out_of_memory, {"use smaller windows"}))
+        << size;
   EXPECT_NO_THROW(heap.allocate(100));
 }
 
@@ -88,7 +91,8 @@ TEST(Layout, shares_the_cores_among_cpu_devices) {
 }
 
 TEST(Layout, has_a_limit_of_ranks) {
-  EXPECT_TRUE(says(error_of([] { make_layout("cpu:1", 65537); }), Kind::bad_argument, {"65537 ranks a device", "at most 65536"}));
+  EXPECT_TRUE(says(error_of([] { make_layout("cpu:1", 65537); }), Kind::bad_argument,
+                   {"65537 ranks a device", "at most 65536"}));
 }
 
 }  // namespace

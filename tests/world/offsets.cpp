@@ -46,11 +46,15 @@ TEST(Offsets, never_fit_more_than_there_is) {
 class Bytewise {
  public:
   explicit Bytewise(u64 size) : taken_(size, true) {}
-  void add(u64 offset, u64 size) { std::fill_n(taken_.begin() + static_cast<long>(offset), size, false); }
+  void add(u64 offset, u64 size) {
+    std::fill_n(taken_.begin() + static_cast<long>(offset), size, false);
+  }
   std::optional<u64> take(u64 size, u64 alignment) {
     for (u64 at = 0; at + size <= taken_.size(); at += alignment) {
       auto const begin = taken_.begin() + static_cast<long>(at);
-      if (std::find(begin, begin + static_cast<long>(size), true) != begin + static_cast<long>(size)) continue;
+      if (std::find(begin, begin + static_cast<long>(size), true) !=
+          begin + static_cast<long>(size))
+        continue;
       std::fill_n(begin, size, true);
       return at;
     }

@@ -39,7 +39,9 @@ void check(std::vector<i64> const& colors, u32 each) {
       EXPECT_EQ(tables.members.at(group.members + i), members[i]);
       EXPECT_EQ(tables.groups[members[i]].number, group.number);
     }
-    EXPECT_EQ(std::set<u32>(tables.places.begin() + group.places, tables.places.begin() + group.places + group.devices), devices);
+    EXPECT_EQ(std::set<u32>(tables.places.begin() + group.places,
+                            tables.places.begin() + group.places + group.devices),
+              devices);
   }
 }
 
@@ -58,7 +60,8 @@ TEST(Groups, of_random_colors_are_complete) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int i = 0; i < 100; ++i) {
-    u32 const each = 1 + static_cast<u32>(random() % 9), devices = 1 + static_cast<u32>(random() % 5);
+    u32 const each = 1 + static_cast<u32>(random() % 9),
+              devices = 1 + static_cast<u32>(random() % 5);
     std::vector<i64> colors(each * devices);
     for (auto& color : colors) color = static_cast<i64>(random() % 6) - 1;
     check(colors, each);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <string>
+#include <system_error>
 
 #include "device/cpu/cores.hpp"
 
@@ -187,7 +189,26 @@ CpuGang::CpuGang(GangSpec const& spec) : spec_(spec) {
   crowded_ = workers > cores;
   make_fibers(spec_, workers);
   unfinished_.store(workers, std::memory_order_relaxed);
-  for (auto& worker : workers_) worker->thread = std::thread([this, &worker] { work(*worker); });
+  start_workers();
+}
+
+void CpuGang::start_workers() {
+  u32 started = 0;
+  try {
+    for (auto& worker : workers_) {
+      worker->thread = std::thread([this, &worker] { work(*worker); });
+      ++started;
+    }
+  } catch (std::system_error const& error) {
+    // Those that run already would wait for the rest.
+    std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
+    for (auto& worker : workers_)
+      if (worker->thread.joinable()) worker->thread.join();
+    throw Error(Kind::out_of_memory, "launch " + spec_.image.name,
+                "only " + std::to_string(started) + " of " + std::to_string(workers_.size()) +
+                    " worker threads could be started: " + error.what(),
+                "use fewer workers or ranks, or raise the limit of processes (ulimit -u)");
+  }
 }
 
 CpuGang::~CpuGang() {

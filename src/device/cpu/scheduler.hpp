@@ -78,6 +78,7 @@ class CpuGang : public Gang {
 
  private:
   void make_fibers(GangSpec const& spec, u32 workers);
+  void start_workers();
   void work(Worker& worker);
   bool run_ready(Worker& worker);
   void look_for_deadlock();

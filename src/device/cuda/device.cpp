@@ -30,7 +30,7 @@ class CudaDevice : public Device {
     if (!properties.cooperativeLaunch)
       throw Error(Kind::bad_environment, fmt::format("open {}", name()), "it has no cooperative launch",
                   "use a GPU of compute capability 7.0 or higher");
-    transfers_ = cuda::make_stream(number(), nullptr);
+    transfers_ = cuda::make_stream(number());
     info_ = {properties.name, Bytes{properties.totalGlobalMem}, static_cast<u32>(properties.multiProcessorCount),
              static_cast<u32>(properties.multiProcessorCount), 256,
              static_cast<u32>(properties.maxThreadsPerBlock)};
@@ -56,9 +56,9 @@ class CudaDevice : public Device {
     if (!data) throw Error(Kind::out_of_memory, what, "the host has no more memory", "use less");
     return {data, size, [](void* memory) { ::operator delete(memory); }};
   }
-  std::unique_ptr<Stream> make_stream() override { return cuda::make_stream(number(), nullptr); }
+  std::unique_ptr<Stream> make_stream() override { return cuda::make_stream(number()); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
-    return cuda::make_stream(number(), static_cast<cudaStream_t>(native));
+    return cuda::adopt_stream(number(), static_cast<cudaStream_t>(native));
   }
   PointerInfo locate(void const* pointer) override {
     Current const current(number());

@@ -40,7 +40,7 @@ void prepare(GangSpec const& spec, Grid const& grid) {
     throw Error(Kind::bad_argument, what,
                 fmt::format("{} threads a rank were asked for; with its {} registers a thread at most {} fit", threads,
                             kernel.numRegs, kernel.maxThreadsPerBlock),
-                "use fewer threads, or give the kernel `static constexpr int max_threads`");
+                "use fewer threads, or give the kernel `static constexpr int max_threads` (a dCUDA kernel: __launch_bounds__)");
   if (spec.scratch + kernel.sharedSizeBytes > static_shared_limit) {
     auto const status = cudaFuncSetAttribute(spec.image.cuda, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                              static_cast<int>(spec.scratch));
@@ -78,7 +78,7 @@ class CudaGang : public Gang {
     for (auto const& grid : spec.grids) {
       Current const current(static_cast<int>(grid.device->index()));
       prepare(spec, grid);
-      streams_.push_back(make_stream(static_cast<int>(grid.device->index()), nullptr));
+      streams_.push_back(make_stream(static_cast<int>(grid.device->index())));
     }
     for (std::size_t i = 0; i < spec.grids.size(); ++i) {
       auto const& grid = spec.grids[i];

@@ -58,10 +58,11 @@ u32* new_flag() {
 
 class CudaStream : public Stream {
  public:
-  CudaStream(int device, cudaStream_t adopted) : device_(device), stream_(adopted), owned_(!adopted) {
+  explicit CudaStream(int device) : device_(device), owned_(true) {
     Current const current(device_);
-    if (owned_) check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream");
   }
+  CudaStream(int device, cudaStream_t adopted) : device_(device), stream_(adopted), owned_(false) {}
   ~CudaStream() override {
     if (owned_) cudaStreamDestroy(stream_);
   }
@@ -101,19 +102,21 @@ class CudaStream : public Stream {
     event->then([flag] { std::atomic_ref(*flag).store(1, std::memory_order_release); });
   }
   void synchronize() override {
+    Current const current(device_);
     check(cudaStreamSynchronize(stream_), fmt::format("wait for a stream of cuda:{}", device_));
   }
   void* native() override { return stream_; }
 
  private:
   int device_;
-  cudaStream_t stream_;
+  cudaStream_t stream_ = nullptr;
   bool owned_;
 };
 
 }  // namespace
 
-std::unique_ptr<Stream> make_stream(int device, cudaStream_t adopted) {
+std::unique_ptr<Stream> make_stream(int device) { return std::make_unique<CudaStream>(device); }
+std::unique_ptr<Stream> adopt_stream(int device, cudaStream_t adopted) {
   return std::make_unique<CudaStream>(device, adopted);
 }
 

@@ -1,4 +1,5 @@
-// The checked mode: bytes stay away until they are consumed, and whoever breaks the delivery rule is named.
+// The checked mode: bytes stay away until they are consumed, and whoever breaks the delivery rule
+// is named.
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -16,8 +17,20 @@ WorldOptions checked(u32 ranks = 3, char const* devices = "cpu:1") {
 }
 
 enum class Story {
-  well, read_early, later_notification, other_tag, overwrite_by_another, overwrite_by_store, overwrite_own_announced,
-  overwrite_own_unannounced, get_early, forward_early, forward_after_consumption, get_after_being_told, end_without_consuming, chunks
+  well,
+  read_early,
+  later_notification,
+  other_tag,
+  overwrite_by_another,
+  overwrite_by_store,
+  overwrite_own_announced,
+  overwrite_own_unannounced,
+  get_early,
+  forward_early,
+  forward_after_consumption,
+  get_after_being_told,
+  end_without_consuming,
+  chunks
 };
 
 struct Play {
@@ -38,7 +51,8 @@ struct Play {
     if (story == Story::later_notification) self.put(window.at(one), out);
     else if (story == Story::chunks)
       for (u32 i = 0; i < 8; ++i) self.put_notify(window.at(one, i), out.subspan(i, 1), Tag{0});
-    else if (story != Story::overwrite_own_unannounced) self.put_notify(window.at(one), out, Tag{0});
+    else if (story != Story::overwrite_own_unannounced)
+      self.put_notify(window.at(one), out, Tag{0});
     if (story == Story::later_notification) self.notify(window, one, Tag{1});
     if (story == Story::other_tag) self.put_notify(window.at(one, 0), out.subspan(0, 0), Tag{1});
     if (story == Story::overwrite_own_announced) self.put(window.at(one, 3), out.subspan(0, 1));
@@ -126,7 +140,8 @@ struct WithBarrier {
 class Delivery : public testing::Test {
  protected:
   World world{checked()};
-  Window<u32> window = world.window<u32>(8, Tags{8}, "board"), copy = world.window<u32>(8, Tags{8}, "copy");
+  Window<u32> window = world.window<u32>(8, Tags{8}, "board"),
+              copy = world.window<u32>(8, Tags{8}, "copy");
   Window<u32> seen = world.window<u32>(8, Tags{0}, "seen");
   test::Listener listener;
   std::vector<u32> const whole{10, 11, 12, 13, 14, 15, 16, 17};
@@ -172,28 +187,35 @@ TEST_F(Delivery, takes_later_bytes_of_the_same_rank_that_were_not_announced) {
 }
 
 TEST_F(Delivery, names_a_rank_that_overwrites_what_is_under_way) {
-  EXPECT_TRUE(says(error_of([&] { world.run(play(Story::overwrite_by_another)); }), Kind::kernel_failed,
-                   {"put in", "on rank 2 (cpu:0)", "it overwrites window 'board' of rank 1 at element 0",
-                    "which rank 0 has put and the target not yet consumed", "consume the notification first"}));
+  EXPECT_TRUE(says(
+      error_of([&] { world.run(play(Story::overwrite_by_another)); }), Kind::kernel_failed,
+      {"put in", "on rank 2 (cpu:0)", "it overwrites window 'board' of rank 1 at element 0",
+       "which rank 0 has put and the target not yet consumed", "consume the notification first"}));
 }
 
 TEST_F(Delivery, names_a_rank_that_overwrites_what_it_announced_itself) {
-  EXPECT_TRUE(says(error_of([&] { world.run(play(Story::overwrite_own_announced)); }), Kind::kernel_failed,
+  EXPECT_TRUE(says(error_of([&] { world.run(play(Story::overwrite_own_announced)); }),
+                   Kind::kernel_failed,
                    {"on rank 0", "it overwrites window 'board' of rank 1", "rank 0 has put"}));
 }
 
 TEST_F(Delivery, finds_that_somebody_stored_into_what_was_under_way) {
-  EXPECT_TRUE(says(error_of([&] { world.run(WithBarrier{play(Story::overwrite_by_store)}); }), Kind::kernel_failed,
-                   {"on rank 1", "somebody overwrote window 'board' of rank 1 at element 0 after rank 0 had put it"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.run(WithBarrier{play(Story::overwrite_by_store)}); }),
+           Kind::kernel_failed,
+           {"on rank 1",
+            "somebody overwrote window 'board' of rank 1 at element 0 after rank 0 had put it"}));
 }
 
 TEST_F(Delivery, names_a_rank_that_gets_what_is_under_way) {
-  EXPECT_TRUE(says(error_of([&] { world.run(play(Story::get_early)); }), Kind::kernel_failed,
-                   {"get in", "rank 2 reads window 'board' of rank 1 at element 0", "rank 0 has put"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.run(play(Story::get_early)); }), Kind::kernel_failed,
+           {"get in", "rank 2 reads window 'board' of rank 1 at element 0", "rank 0 has put"}));
 }
 
 TEST_F(Delivery, names_a_rank_that_forwards_what_it_has_not_consumed) {
-  EXPECT_TRUE(says(error_of([&] { world.run(WithBarrier{play(Story::forward_early)}); }), Kind::kernel_failed,
+  EXPECT_TRUE(says(error_of([&] { world.run(WithBarrier{play(Story::forward_early)}); }),
+                   Kind::kernel_failed,
                    {"put_notify in", "rank 1 reads window 'board' of rank 1 at element 0"}));
 }
 

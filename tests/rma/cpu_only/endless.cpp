@@ -1,4 +1,5 @@
-// A kernel that never looks up can't be ended; the process is, with a word about which rank it was. Takes 10 s.
+// A kernel that never looks up can't be ended; the process is, with a word about which rank it was.
+// Takes 10 s.
 #include "support/errors.hpp"
 #include "support/worlds.hpp"
 
@@ -25,7 +26,8 @@ TEST(EndlessLoop, that_calls_nothing_ends_the_process_and_names_the_rank) {
         World world(wanted);
         world.run(Endless{world.window<u32>(1)});
       },
-      testing::ExitedWithCode(EXIT_FAILURE), "Ranks that call no meshpost operation: 1\\..*endless loop");
+      testing::ExitedWithCode(EXIT_FAILURE),
+      "Ranks that call no meshpost operation: 1\\..*endless loop");
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(Hooks, that_hold_one_rank_back_at_one_step_change_no_result) {
     SCOPED_TRACE(hooks::name(static_cast<Step>(step)));
     std::atomic<int> held{200};
     Installed const hook([&](Step at, unsigned rank) {
-      return static_cast<u32>(at) == step && rank == 1 && held-- > 0 ? Action::delay : Action::proceed;
+      return static_cast<u32>(at) == step && rank == 1 && held-- > 0 ? Action::delay
+                                                                     : Action::proceed;
     });
     World world(test::options(2, "cpu:2"));
     auto const findings = test::make_findings(world);
@@ -97,16 +98,19 @@ Action at(Step wanted, unsigned who, Step step, unsigned rank, Action action) {
 TEST(Hooks, that_drop_a_notification_leave_a_deadlock_that_is_named) {
   World world(test::options(3, "cpu:1"));
   auto const inbox = world.window<u32>(2, Tags{4}, "inbox");
-  Installed const hook([](Step step, unsigned rank) { return at(Step::notify_raise, 1, step, rank, Action::drop); });
-  EXPECT_TRUE(says(error_of([&] { world.run(Ring{inbox}); }), Kind::deadlock,
-                   {"rank 2 waits for tag 3 of window 'inbox', 0 of 1 arrived; nobody has sent it yet"}));
+  Installed const hook(
+      [](Step step, unsigned rank) { return at(Step::notify_raise, 1, step, rank, Action::drop); });
+  EXPECT_TRUE(
+      says(error_of([&] { world.run(Ring{inbox}); }), Kind::deadlock,
+           {"rank 2 waits for tag 3 of window 'inbox', 0 of 1 arrived; nobody has sent it yet"}));
 }
 
 TEST(Hooks, that_drop_the_bytes_of_a_put_leave_what_was_there) {
   World world(test::options(3, "cpu:1"));
   auto const inbox = world.window<u32>(2);
   inbox.write(RankId{2}, 0, std::vector<u32>{77});
-  Installed const hook([](Step step, unsigned rank) { return at(Step::put_copy, 1, step, rank, Action::drop); });
+  Installed const hook(
+      [](Step step, unsigned rank) { return at(Step::put_copy, 1, step, rank, Action::drop); });
   world.run(Ring{inbox});
   EXPECT_EQ(inbox.read(RankId{2})[0], 77u);
   EXPECT_EQ(inbox.read(RankId{1})[0], 1u);
@@ -115,11 +119,14 @@ TEST(Hooks, that_drop_the_bytes_of_a_put_leave_what_was_there) {
 TEST(Hooks, that_end_a_rank_are_named_with_their_step) {
   World world(test::options(3, "cpu:2"));
   auto const inbox = world.window<u32>(2);
-  for (auto const step : {Step::put_copy, Step::notify_raise, Step::wait_begin, Step::wait_consume, Step::rank_start, Step::rank_end}) {
+  for (auto const step : {Step::put_copy, Step::notify_raise, Step::wait_begin, Step::wait_consume,
+                          Step::rank_start, Step::rank_end}) {
     {
-      Installed const hook([step](Step one, unsigned rank) { return at(step, 1, one, rank, Action::fail); });
-      EXPECT_TRUE(says(error_of([&] { world.run(Ring{inbox}); }), Kind::kernel_failed,
-                       {"on rank 1 (cpu:0)", "a test hook ended it at " + std::string(hooks::name(step))}));
+      Installed const hook(
+          [step](Step one, unsigned rank) { return at(step, 1, one, rank, Action::fail); });
+      EXPECT_TRUE(
+          says(error_of([&] { world.run(Ring{inbox}); }), Kind::kernel_failed,
+               {"on rank 1 (cpu:0)", "a test hook ended it at " + std::string(hooks::name(step))}));
     }
     EXPECT_TRUE(world.run(Ring{inbox}).leftovers.empty());
   }

@@ -38,8 +38,10 @@ struct InsideAKernel {
 TEST(InsideAKernel, host_calls_are_refused_and_named) {
   World world(test::options(2, "cpu:2"));
   auto const window = world.window<u32>(4);
-  for (auto const call : {Call::run, Call::launch, Call::window, Call::free, Call::read, Call::write, Call::split, Call::make_world})
-    EXPECT_TRUE(says(error_of([&] { world.run(InsideAKernel{call, &world, window}); }), Kind::kernel_failed,
+  for (auto const call : {Call::run, Call::launch, Call::window, Call::free, Call::read,
+                          Call::write, Call::split, Call::make_world})
+    EXPECT_TRUE(says(error_of([&] { world.run(InsideAKernel{call, &world, window}); }),
+                     Kind::kernel_failed,
                      {"InsideAKernel on rank", "inside a kernel", "[misuse]", "host"}))
         << static_cast<int>(call);
   world.run(Nothing{});
@@ -53,17 +55,21 @@ struct WaitsForAnotherRun {
 TEST(InsideAKernel, nobody_waits_for_a_run) {
   World world(test::options(1, "cpu:1"));
   auto run = world.launch(Nothing{});
-  EXPECT_TRUE(says(error_of([&] { world.run(WaitsForAnotherRun{&run}); }), Kind::kernel_failed, {"wait for a run", "inside a kernel"}));
+  EXPECT_TRUE(says(error_of([&] { world.run(WaitsForAnotherRun{&run}); }), Kind::kernel_failed,
+                   {"wait for a run", "inside a kernel"}));
 }
 
 TEST(Options, that_ask_for_checked_delivery_and_wrong_devices_are_refused) {
-  EXPECT_TRUE(says(error_of([] { World(test::options(1, "cpu:0")); }), Kind::bad_argument, {"devices 'cpu:0'"}));
-  EXPECT_TRUE(says(error_of([] { World(test::options(1, "quantum")); }), Kind::bad_argument, {"'quantum'"}));
+  EXPECT_TRUE(says(error_of([] { World(test::options(1, "cpu:0")); }), Kind::bad_argument,
+                   {"devices 'cpu:0'"}));
+  EXPECT_TRUE(says(error_of([] { World(test::options(1, "quantum")); }), Kind::bad_argument,
+                   {"'quantum'"}));
 }
 
 TEST(Options, come_from_the_environment) {
   setenv("MESHPOST_RANKS", "lots", 1);
-  EXPECT_TRUE(says(error_of([] { World world; }), Kind::bad_environment, {"MESHPOST_RANKS", "'lots'"}));
+  EXPECT_TRUE(
+      says(error_of([] { World world; }), Kind::bad_environment, {"MESHPOST_RANKS", "'lots'"}));
   setenv("MESHPOST_RANKS", "3", 1);
   setenv("MESHPOST_DEVICES", "cpu:2", 1);
   EXPECT_EQ(World().size(), 6u);

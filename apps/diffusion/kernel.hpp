@@ -1,0 +1,96 @@
+#pragma once
+#include <meshpost/meshpost.hpp>
+
+namespace diffusion {
+
+using meshpost::u32;
+using meshpost::u64;
+
+/// The whole field and how it is cut: rows into slabs of whole rows, in the order of the ranks. In memory a field
+/// is [row][level][column], so the two rows that a neighbour needs are one piece.
+struct Shape {
+  u32 levels, rows, columns;
+  u32 owners;  ///< ranks that own rows; the others idle
+
+  MESHPOST_FN u64 row_size() const { return static_cast<u64>(levels) * columns; }
+  MESHPOST_FN u32 first_row(u32 owner) const { return static_cast<u32>(static_cast<u64>(rows) * owner / owners); }
+};
+
+inline constexpr u32 halo = 2;
+
+/// Horizontal diffusion of COSMO, as in GridTools (SEEDS of the dCUDA thesis): lap = 4u - neighbours, fluxes along
+/// columns (x) and rows (y) that are set to 0 where they go up the gradient, out = u - c (differences of fluxes).
+/// `sign` -1 turns lap round, which is COSMO's own sign. The outer two rows and columns keep their values.
+///
+/// Why no rank reads what is being written. Step n reads field n % 2 and writes the other. Before it starts, a rank
+/// has consumed both neighbours' notifications of step n - 1; each sends it after its step n - 1, so it has read
+/// field (n - 1) % 2 to the end, which is what step n overwrites - in shared memory of one device and in the halo
+/// that a put fills alike - and its rows of field n % 2 are there. A tag for each direction: a fast neighbour can't
+/// count for the other one. Two parities of tags: it can't be a step ahead and count for this one either.
+template <class Real>
+struct Diffusion {
+  meshpost::Window<Real> fields[2];  // parts are a rank's rows and the halo, as far as there are rows
+  Shape shape;
+  u32 first_step, steps;
+  Real sign;
+
+  MESHPOST_FN void operator()(meshpost::Rank& self) const {
+    u32 const me = self.id();
+    if (me >= shape.owners) return;
+    u32 const begin = shape.first_row(me), end = shape.first_row(me + 1);
+    u32 const base = begin > halo ? begin - halo : 0;  // the row at which the part begins
+    for (u32 step = first_step; step < first_step + steps; ++step) {
+      auto const in = fields[step % 2].local(self), out = fields[1 - step % 2].local(self);
+      u64 const size = shape.row_size();
+      self.each((end - begin) * size, [&](u64 i) {
+        u32 const row = begin + static_cast<u32>(i / size);
+        u32 const column = static_cast<u32>(i % shape.columns);
+        u64 const at = (row - base) * size + i % size;
+        out[at] = next(in.data() + at, row, column, size);
+      });
+      tell_neighbours(self, step, begin, end, base);
+    }
+  }
+
+  /// The new value at `u`, a point of `row` and `column`; rows are `down` elements apart.
+  MESHPOST_FN Real next(Real const* u, u32 row, u32 column, u64 down) const {
+    if (row < halo || row >= shape.rows - halo || column < halo || column >= shape.columns - halo) return *u;
+    auto const d = static_cast<long long>(down);
+    auto const lap = [&](Real const* p) { return sign * (Real(4) * p[0] - ((p[-1] + p[1]) + (p[d] + p[-d]))); };
+    auto const flux = [&](Real here, Real there, Real difference) {
+      Real const f = there - here;
+      return f * difference > Real(0) ? Real(0) : f;
+    };
+    Real const middle = lap(u);
+    Real const east = flux(middle, lap(u + 1), u[1] - u[0]);
+    Real const west = flux(lap(u - 1), middle, u[0] - u[-1]);
+    Real const north = flux(middle, lap(u + d), u[d] - u[0]);
+    Real const south = flux(lap(u - d), middle, u[0] - u[-d]);
+    return u[0] - Real(0.025) * ((east - west) + (north - south));
+  }
+
+ private:
+  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, u32 begin, u32 end, u32 base) const {
+    using meshpost::RankId, meshpost::Tag;
+    auto const& window = fields[1 - step % 2];
+    auto const mine = window.local(self);
+    u64 const size = shape.row_size();
+    u32 const me = self.id(), parity = step % 2;
+    Tag const up{2 * parity}, down{2 * parity + 1};
+    // Shared rows of one device coincide, source and target: then the put copies nothing and only notifies.
+    if (me > 0) {
+      u32 const theirs = shape.first_row(me - 1) > halo ? shape.first_row(me - 1) - halo : 0;
+      self.put_notify(window.at(RankId{me - 1}, (begin - theirs) * size),
+                      mine.subspan((begin - base) * size, halo * size), up);
+    }
+    if (me + 1 < shape.owners) {
+      u32 const theirs = end > halo ? end - halo : 0;
+      self.put_notify(window.at(RankId{me + 1}, (end - halo - theirs) * size),
+                      mine.subspan((end - halo - base) * size, halo * size), down);
+    }
+    if (me > 0) self.wait(window, down, 1, RankId{me - 1});
+    if (me + 1 < shape.owners) self.wait(window, up, 1, RankId{me + 1});
+  }
+};
+
+}  // namespace diffusion
