@@ -102,7 +102,9 @@ def main() -> int:
         sys.exit(f"bench: no benchmark matches '{arguments.filter}'")
     print_table(rows)
     context = {
-        key: value for key, value in raw["context"].items() if key not in ("executable", "caches", "host_name")
+        key: value
+        for key, value in raw["context"].items()
+        if key not in ("executable", "caches", "host_name")
     }
     result = {
         "date": datetime.date.today().isoformat(),

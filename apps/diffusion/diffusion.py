@@ -42,7 +42,7 @@ class Failure(Exception):
 # --- the reference -----------------------------------------------------------------------------
 
 
-def step(u: np.ndarray) -> np.ndarray:
+def step(u: np.ndarray, scheme: str = "gridtools") -> np.ndarray:
     """One step of COSMO's flux-limited horizontal diffusion, as in GridTools' example of that name.
 
     With i along columns (west to east) and j along rows:
@@ -61,6 +61,8 @@ def step(u: np.ndarray) -> np.ndarray:
     west, east = u[..., 1:-1, :-2], u[..., 1:-1, 2:]
     south, north = u[..., :-2, 1:-1], u[..., 2:, 1:-1]
     lap = 4 * u[..., 1:-1, 1:-1] - ((west + east) + (south + north))
+    if scheme == "cosmo":  # the opposite sign, exactly: this one smooths
+        lap = -lap
 
     flx = lap[..., 1:-1, 1:] - lap[..., 1:-1, :-1]
     np.putmask(flx, flx * (u[..., 2:-2, 2:-1] - u[..., 2:-2, 1:-2]) > 0, 0)
@@ -102,7 +104,13 @@ def allowed_error(largest: float, change: float, iterations: int, precision: str
     return min(rounding, 0.01 * change)
 
 
-def check_result(before: np.ndarray, after: np.ndarray, iterations: int, precision: str) -> Check:
+def check_result(
+    before: np.ndarray,
+    after: np.ndarray,
+    iterations: int,
+    precision: str,
+    scheme: str = "gridtools",
+) -> Check:
     """Compares `after` with `iterations` NumPy steps from `before`; both (levels, rows, columns).
 
     A result that has NaN, is unchanged, or is all zero fails, unless the reference is so too.
@@ -131,7 +139,7 @@ def check_result(before: np.ndarray, after: np.ndarray, iterations: int, precisi
     expected = start
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(iterations):
-            expected = step(expected)
+            expected = step(expected, scheme)
     seconds = time.perf_counter() - began
     if not np.isfinite(expected).all():
         return Check(False, f"NumPy overflows in {precision} too: scale the input down")
@@ -312,6 +320,8 @@ def compute(options: argparse.Namespace, field: Field, trace: Path) -> tuple[np.
         np.save(source, field.values)
         command = [str(find_binary()), "--input", str(source), "--output", str(result)]
         command += ["--iterations", str(options.iterations), "--precision", options.precision]
+        if options.scheme != "gridtools":
+            command += ["--scheme", options.scheme]
         command += ["--json", str(report), "--trace", str(trace)]
         command += ["--check" if options.check else "--no-check"]
         if options.devices is not None:
@@ -347,7 +357,7 @@ def describe_run(facts: dict, options: argparse.Namespace) -> str:
     plural = "" if ranks == 1 else "s"
     return (
         f"{options.iterations} iterations on {where or 'unknown devices'}, {ranks} rank{plural}, "
-        f"{options.precision}"
+        f"{options.precision}, scheme {options.scheme}"
     )
 
 
@@ -486,6 +496,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="numbers to compute in (default: %(default)s)",
     )
     add(
+        "--scheme",
+        choices=("gridtools", "cosmo"),
+        default="gridtools",
+        help="sign of the Laplacian: gridtools takes 4u - neighbours, cosmo the other, which smooths "
+        "(default: %(default)s)",
+    )
+    add(
         "--check",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -538,7 +555,9 @@ def work(options: argparse.Namespace) -> int:
     after, facts, status = compute(options, field, options.out / "timeline.json")
 
     if options.check:
-        check = check_result(field.values, after, options.iterations, options.precision)
+        check = check_result(
+            field.values, after, options.iterations, options.precision, options.scheme
+        )
     else:
         check = Check(None, "--no-check")
     verdict = {True: "passed", False: "FAILED", None: "skipped"}[check.passed]

@@ -6,30 +6,35 @@ namespace diffusion {
 using meshpost::u32;
 using meshpost::u64;
 
-/// The whole field and how it is cut: rows into slabs of whole rows, in the order of the ranks. In memory a field
-/// is [row][level][column], so the two rows that a neighbour needs are one piece.
+/// The whole field and how it is cut: rows into slabs of whole rows, in the order of the ranks. In
+/// memory a field is [row][level][column], so the two rows that a neighbour needs are one piece.
 struct Shape {
   u32 levels, rows, columns;
   u32 owners;  ///< ranks that own rows; the others idle
 
   MESHPOST_FN u64 row_size() const { return static_cast<u64>(levels) * columns; }
-  MESHPOST_FN u32 first_row(u32 owner) const { return static_cast<u32>(static_cast<u64>(rows) * owner / owners); }
+  MESHPOST_FN u32 first_row(u32 owner) const {
+    return static_cast<u32>(static_cast<u64>(rows) * owner / owners);
+  }
 };
 
 inline constexpr u32 halo = 2;
 
-/// Horizontal diffusion of COSMO, as in GridTools (SEEDS of the dCUDA thesis): lap = 4u - neighbours, fluxes along
-/// columns (x) and rows (y) that are set to 0 where they go up the gradient, out = u - c (differences of fluxes).
-/// `sign` -1 turns lap round, which is COSMO's own sign. The outer two rows and columns keep their values.
+/// Horizontal diffusion of COSMO, as in GridTools (SEEDS of the dCUDA thesis): lap = 4u -
+/// neighbours, fluxes along columns (x) and rows (y) that are set to 0 where they go up the
+/// gradient, out = u - c (differences of fluxes). `sign` -1 turns lap round, which is COSMO's own
+/// sign. The outer two rows and columns keep their values.
 ///
-/// Why no rank reads what is being written. Step n reads field n % 2 and writes the other. Before it starts, a rank
-/// has consumed both neighbours' notifications of step n - 1; each sends it after its step n - 1, so it has read
-/// field (n - 1) % 2 to the end, which is what step n overwrites - in shared memory of one device and in the halo
-/// that a put fills alike - and its rows of field n % 2 are there. A tag for each direction: a fast neighbour can't
-/// count for the other one. Two parities of tags: it can't be a step ahead and count for this one either.
+/// Why no rank reads what is being written. Step n reads field n % 2 and writes the other. Before
+/// it starts, a rank has consumed both neighbours' notifications of step n - 1; each sends it after
+/// its step n - 1, so it has read field (n - 1) % 2 to the end, which is what step n overwrites -
+/// in shared memory of one device and in the halo that a put fills alike - and its rows of field n
+/// % 2 are there. A tag for each direction: a fast neighbour can't count for the other one. Two
+/// parities of tags: it can't be a step ahead and count for this one either.
 template <class Real>
 struct Diffusion {
-  meshpost::Window<Real> fields[2];  // parts are a rank's rows and the halo, as far as there are rows
+  meshpost::Window<Real>
+      fields[2];  // parts are a rank's rows and the halo, as far as there are rows
   Shape shape;
   u32 first_step, steps;
   Real sign;
@@ -54,9 +59,12 @@ struct Diffusion {
 
   /// The new value at `u`, a point of `row` and `column`; rows are `down` elements apart.
   MESHPOST_FN Real next(Real const* u, u32 row, u32 column, u64 down) const {
-    if (row < halo || row >= shape.rows - halo || column < halo || column >= shape.columns - halo) return *u;
+    if (row < halo || row >= shape.rows - halo || column < halo || column >= shape.columns - halo)
+      return *u;
     auto const d = static_cast<long long>(down);
-    auto const lap = [&](Real const* p) { return sign * (Real(4) * p[0] - ((p[-1] + p[1]) + (p[d] + p[-d]))); };
+    auto const lap = [&](Real const* p) {
+      return sign * (Real(4) * p[0] - ((p[-1] + p[1]) + (p[d] + p[-d])));
+    };
     auto const flux = [&](Real here, Real there, Real difference) {
       Real const f = there - here;
       return f * difference > Real(0) ? Real(0) : f;
@@ -70,14 +78,16 @@ struct Diffusion {
   }
 
  private:
-  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, u32 begin, u32 end, u32 base) const {
+  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, u32 begin, u32 end,
+                                   u32 base) const {
     using meshpost::RankId, meshpost::Tag;
     auto const& window = fields[1 - step % 2];
     auto const mine = window.local(self);
     u64 const size = shape.row_size();
     u32 const me = self.id(), parity = step % 2;
     Tag const up{2 * parity}, down{2 * parity + 1};
-    // Shared rows of one device coincide, source and target: then the put copies nothing and only notifies.
+    // Shared rows of one device coincide, source and target: then the put copies nothing and only
+    // notifies.
     if (me > 0) {
       u32 const theirs = shape.first_row(me - 1) > halo ? shape.first_row(me - 1) - halo : 0;
       self.put_notify(window.at(RankId{me - 1}, (begin - theirs) * size),

@@ -1,10 +1,11 @@
-// COSMO horizontal diffusion over all ranks of all devices, each in touch with its two neighbours alone.
+// COSMO horizontal diffusion over all ranks of all devices, each in touch with its two neighbours
+// alone.
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <unistd.h>
 
 #include "kernel.hpp"
 #include "npy.hpp"
@@ -17,7 +18,8 @@ using diffusion::Field;
 using diffusion::Shape;
 
 struct Options {
-  std::string input, output, devices = Config::from_environment().devices, precision = "float", scheme = "gridtools";
+  std::string input, output, devices = Config::from_environment().devices, precision = "float",
+                             scheme = "gridtools";
   std::string json, trace, progress = "auto";
   unsigned iterations = 100, ranks = Config::from_environment().ranks;
   bool check = true;
@@ -32,40 +34,51 @@ struct Outcome {
 };
 
 void show_progress(u32 done, u32 all) {
-  std::fprintf(stderr, "\r[%-40.*s] %3u %%", static_cast<int>(40 * done / all), "========================================",
-               100 * done / all);
+  std::fprintf(stderr, "\r[%-40.*s] %3u %%", static_cast<int>(40 * done / all),
+               "========================================", 100 * done / all);
   if (done == all) std::fprintf(stderr, "\n");
 }
 
 template <class Real>
-Outcome compute(Field const& field, Options const& options, WorldOptions const& where, bool progress) {
+Outcome compute(Field const& field, Options const& options, WorldOptions const& where,
+                bool progress) {
   World world(where);
   Shape const shape{field.levels, field.rows, field.columns,
                     std::max(1u, std::min(world.size(), field.rows / diffusion::halo))};
   Outcome outcome{field, {}, world.size(), shape.owners, 0, 0};
-  for (auto const& device : world.devices()) outcome.devices.push_back(device->name() + " (" + device->info().model + ")");
+  for (auto const& device : world.devices())
+    outcome.devices.push_back(device->name() + " (" + device->info().model + ")");
 
-  // Ranks of a device share one block: their parts overlap by the halo, so neighbours see each other's rows.
+  // Ranks of a device share one block: their parts overlap by the halo, so neighbours see each
+  // other's rows.
   u64 const size = shape.row_size();
   std::vector<Extent> parts(world.size());
   u32 const each = world.ranks_per_device();
   for (u32 r = 0; r < shape.owners; ++r) {
-    auto const from = [&](u32 owner) { return std::max(shape.first_row(owner), diffusion::halo) - diffusion::halo; };
+    auto const from = [&](u32 owner) {
+      return std::max(shape.first_row(owner), diffusion::halo) - diffusion::halo;
+    };
     u32 const device_base = from(r / each * each);
     u32 const last = std::min(shape.first_row(r + 1) + diffusion::halo, shape.rows);
     parts[r] = {(from(r) - device_base) * size, (last - from(r)) * size};
     if (r + 1 < shape.owners && r / each != (r + 1) / each)
       outcome.exchanged += 2 * diffusion::halo * size * sizeof(Real) * options.iterations;
   }
-  Diffusion<Real> kernel{{world.window<Real>(parts, Tags{4}, "field 0"), world.window<Real>(parts, Tags{4}, "field 1")},
-                         shape, 0, 0, options.scheme == "cosmo" ? Real(-1) : Real(1)};
+  Diffusion<Real> kernel{{world.window<Real>(parts, Tags{4}, "field 0"),
+                          world.window<Real>(parts, Tags{4}, "field 1")},
+                         shape,
+                         0,
+                         0,
+                         options.scheme == "cosmo" ? Real(-1) : Real(1)};
   std::vector<Real> rows(field.values.size());  // [row][level][column]
   for (u32 k = 0; k < field.levels; ++k)
     for (u32 j = 0; j < field.rows; ++j)
       for (u32 i = 0; i < field.columns; ++i)
         rows[(u64{j} * field.levels + k) * field.columns + i] =
             static_cast<Real>(field.values[(u64{k} * field.rows + j) * field.columns + i]);
-  auto const base = [&](u32 r) { return (std::max(shape.first_row(r), diffusion::halo) - diffusion::halo) * size; };
+  auto const base = [&](u32 r) {
+    return (std::max(shape.first_row(r), diffusion::halo) - diffusion::halo) * size;
+  };
   for (u32 r = 0; r < shape.owners; ++r)
     for (auto const& window : kernel.fields)
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));
@@ -82,7 +95,8 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
   }
   for (u32 r = 0; r < shape.owners; ++r) {
     u64 const first = shape.first_row(r) * size, count = shape.first_row(r + 1) * size - first;
-    kernel.fields[options.iterations % 2].read(RankId{r}, first - base(r), std::span<Real>(rows).subspan(first, count));
+    kernel.fields[options.iterations % 2].read(RankId{r}, first - base(r),
+                                               std::span<Real>(rows).subspan(first, count));
   }
   for (u32 k = 0; k < field.levels; ++k)
     for (u32 j = 0; j < field.rows; ++j)
@@ -97,11 +111,13 @@ int run(Options const& options) {
   auto const field = diffusion::read_field(options.input);
   if (field.rows < 5 || field.columns < 5 || field.levels < 1)
     throw std::runtime_error(options.input + ": " + std::to_string(field.rows) + " rows and " +
-                             std::to_string(field.columns) + " columns; the stencil needs at least 5 of each");
+                             std::to_string(field.columns) +
+                             " columns; the stencil needs at least 5 of each");
   WorldOptions where;
   where.devices = options.devices;
   where.ranks = options.ranks;
-  bool const progress = options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
+  bool const progress =
+      options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
   auto const outcome = compute<Real>(field, options, where, progress && options.iterations > 0);
   double const points = static_cast<double>(field.values.size()) * options.iterations;
   double const rate = outcome.seconds > 0 ? points / outcome.seconds : 0;
@@ -109,8 +125,11 @@ int run(Options const& options) {
   nlohmann::json identical;  // null: not checked
   if (options.check) {
     WorldOptions alone = where;
-    auto const kind = std::string(outcome.devices.front().substr(0, outcome.devices.front().find(':')));
-    alone.devices = kind == "cpu" ? "cpu:1" : outcome.devices.front().substr(0, outcome.devices.front().find(' '));
+    auto const kind =
+        std::string(outcome.devices.front().substr(0, outcome.devices.front().find(':')));
+    alone.devices = kind == "cpu"
+                        ? "cpu:1"
+                        : outcome.devices.front().substr(0, outcome.devices.front().find(' '));
     alone.ranks = 1;
     alone.deadline = std::chrono::milliseconds(0);
     Options quiet = options;
@@ -121,17 +140,22 @@ int run(Options const& options) {
 
   for (auto const& device : outcome.devices) std::printf("device      %s\n", device.c_str());
   std::printf("ranks       %u, of which %u own rows\n", outcome.ranks, outcome.owners);
-  std::printf("field       %u x %u x %u in %s, scheme %s\n", field.levels, field.rows, field.columns,
-              options.precision.c_str(), options.scheme.c_str());
-  std::printf("time        %.3f s for %u iterations, %.4g points/s\n", outcome.seconds, options.iterations, rate);
+  std::printf("field       %u x %u x %u in %s, scheme %s\n", field.levels, field.rows,
+              field.columns, options.precision.c_str(), options.scheme.c_str());
+  std::printf("time        %.3f s for %u iterations, %.4g points/s\n", outcome.seconds,
+              options.iterations, rate);
   std::printf("exchanged   %llu bytes between devices\n", outcome.exchanged);
-  std::printf("one rank    %s\n", identical.is_null() ? "not compared" : identical ? "equal to the bit" : "DIFFERENT");
+  std::printf("one rank    %s\n", identical.is_null() ? "not compared"
+                                  : identical         ? "equal to the bit"
+                                                      : "DIFFERENT");
   if (!options.json.empty()) {
-    nlohmann::json const all = {{"devices", outcome.devices}, {"ranks", outcome.ranks}, {"owners", outcome.owners},
-                                {"seconds", outcome.seconds}, {"points_per_second", rate},
-                                {"exchanged_bytes", outcome.exchanged}, {"iterations", options.iterations},
-                                {"precision", options.precision}, {"scheme", options.scheme},
-                                {"shape", {field.levels, field.rows, field.columns}}, {"bit_identical", identical}};
+    nlohmann::json const all = {
+        {"devices", outcome.devices},       {"ranks", outcome.ranks},
+        {"owners", outcome.owners},         {"seconds", outcome.seconds},
+        {"points_per_second", rate},        {"exchanged_bytes", outcome.exchanged},
+        {"iterations", options.iterations}, {"precision", options.precision},
+        {"scheme", options.scheme},         {"shape", {field.levels, field.rows, field.columns}},
+        {"bit_identical", identical}};
     std::ofstream(options.json) << all.dump(1) << '\n';
   }
   return identical.is_boolean() && !identical.get<bool>() ? 1 : 0;
@@ -143,19 +167,30 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"COSMO horizontal diffusion of a field, spread over all ranks of all devices"};
   try {
-    app.add_option("--input", options.input, "field: FILE.npy (float64) or random:LEVELSxROWSxCOLUMNS:SEED")->required()->take_last();
+    app.add_option("--input", options.input,
+                   "field: FILE.npy (float64) or random:LEVELSxROWSxCOLUMNS:SEED")
+        ->required()
+        ->take_last();
     app.add_option("--output", options.output, "where the result goes, as .npy");
-    app.add_option("--iterations", options.iterations, "steps")->capture_default_str()->check(CLI::NonNegativeNumber);
+    app.add_option("--iterations", options.iterations, "steps")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
     app.add_option("--ranks", options.ranks, "ranks of each device; 0: the device's default");
-    app.add_option("--precision", options.precision, "float or double")->capture_default_str()->check(CLI::IsMember({"float", "double"}));
-    app.add_option("--scheme", options.scheme, "sign of the Laplacian: gridtools (4u - neighbours) or cosmo (the other, which smooths)")
+    app.add_option("--precision", options.precision, "float or double")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"float", "double"}));
+    app.add_option(
+           "--scheme", options.scheme,
+           "sign of the Laplacian: gridtools (4u - neighbours) or cosmo (the other, which smooths)")
         ->capture_default_str()
         ->check(CLI::IsMember({"gridtools", "cosmo"}));
-    app.add_flag("--check,!--no-check", options.check, "compare with one rank, bit for bit (default)");
+    app.add_flag("--check,!--no-check", options.check,
+                 "compare with one rank, bit for bit (default)");
     app.add_option("--json", options.json, "file for the figures");
     app.add_option("--trace", options.trace, "file for the timeline, which Perfetto loads");
-    app.add_option("--progress", options.progress, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+    app.add_option("--progress", options.progress, "auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
     app.parse(argc, argv);
     return options.precision == "double" ? run<double>(options) : run<float>(options);
   } catch (CLI::ParseError const& error) {

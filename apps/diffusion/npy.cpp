@@ -18,7 +18,8 @@ Field random_field(std::string const& source) {
   Field field;
   unsigned seed = 0;
   char rest = 0;
-  if (std::sscanf(source.c_str(), "random:%ux%ux%u:%u%c", &field.levels, &field.rows, &field.columns, &seed, &rest) != 4)
+  if (std::sscanf(source.c_str(), "random:%ux%ux%u:%u%c", &field.levels, &field.rows,
+                  &field.columns, &seed, &rest) != 4)
     refuse(source, "it should read random:LEVELSxROWSxCOLUMNS:SEED");
   field.values.resize(std::size_t{field.levels} * field.rows * field.columns);
   std::mt19937 engine(seed);
@@ -36,7 +37,8 @@ Field read_field(std::string const& source) {
   char magic[10] = {};
   in.read(magic, sizeof magic);
   if (!in || std::string(magic, 6) != "\x93NUMPY") refuse(source, "it is not a .npy file");
-  std::uint32_t length = static_cast<unsigned char>(magic[8]) | static_cast<unsigned char>(magic[9]) << 8;
+  std::uint32_t length = static_cast<unsigned char>(magic[8]) | static_cast<unsigned char>(magic[9])
+                                                                    << 8;
   if (magic[6] != 1) {  // version 2 has two bytes more for the length
     char more[2] = {};
     in.read(more, 2);
@@ -45,8 +47,10 @@ Field read_field(std::string const& source) {
   std::string header(length, ' ');
   in.read(header.data(), length);
   std::smatch found;
-  if (header.find("'<f8'") == std::string::npos) refuse(source, "its type is not little-endian float64 ('<f8')");
-  if (header.find("'fortran_order': False") == std::string::npos) refuse(source, "it is not in C order");
+  if (header.find("'<f8'") == std::string::npos)
+    refuse(source, "its type is not little-endian float64 ('<f8')");
+  if (header.find("'fortran_order': False") == std::string::npos)
+    refuse(source, "it is not in C order");
   if (!std::regex_search(header, found, std::regex(R"(\((?:(\d+), *)?(\d+), *(\d+),?\))")))
     refuse(source, "it does not have two or three dimensions");
   Field field;
@@ -54,22 +58,26 @@ Field read_field(std::string const& source) {
   field.rows = static_cast<unsigned>(std::stoul(found[2]));
   field.columns = static_cast<unsigned>(std::stoul(found[3]));
   field.values.resize(std::size_t{field.levels} * field.rows * field.columns);
-  in.read(reinterpret_cast<char*>(field.values.data()), static_cast<long>(field.values.size() * sizeof(double)));
+  in.read(reinterpret_cast<char*>(field.values.data()),
+          static_cast<long>(field.values.size() * sizeof(double)));
   if (!in) refuse(source, "it ends before its last value");
   return field;
 }
 
 void write_npy(std::string const& file, Field const& field) {
-  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" + std::to_string(field.levels) + ", " +
-                       std::to_string(field.rows) + ", " + std::to_string(field.columns) + "), }";
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" +
+                       std::to_string(field.levels) + ", " + std::to_string(field.rows) + ", " +
+                       std::to_string(field.columns) + "), }";
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::ofstream out(file, std::ios::binary);
   out.write("\x93NUMPY\x01\x00", 8);
-  char const length[2] = {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  char const length[2] = {static_cast<char>(header.size() & 0xff),
+                          static_cast<char>(header.size() >> 8)};
   out.write(length, 2);
   out << header;
-  out.write(reinterpret_cast<char const*>(field.values.data()), static_cast<long>(field.values.size() * sizeof(double)));
+  out.write(reinterpret_cast<char const*>(field.values.data()),
+            static_cast<long>(field.values.size() * sizeof(double)));
   out.close();
   if (!out) refuse(file, "it can't be written");
 }

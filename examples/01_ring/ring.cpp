@@ -19,9 +19,10 @@ struct Ring {  // a kernel: one object, copied to every device
 };
 
 int main() try {
-  mp::World world;                                         // all GPUs, or CPU devices where there are none
-  auto const inbox = world.window<int>(2, mp::Tags{8}, "inbox");  // 2 ints and 8 counters at every rank
-  world.run(Ring{inbox});                                  // throws mp::Error if a rank failed
+  mp::World world;  // all GPUs, or CPU devices where there are none
+  auto const inbox =
+      world.window<int>(2, mp::Tags{8}, "inbox");  // 2 ints and 8 counters at every rank
+  world.run(Ring{inbox});                          // throws mp::Error if a rank failed
 
   for (mp::u32 r = 0; r < world.size(); ++r) {
     auto const received = inbox.read(mp::RankId{r})[0];
@@ -30,7 +31,8 @@ int main() try {
       return 1;
     }
   }
-  std::printf("%u ranks on %u devices passed their numbers on\n", world.size(), world.device_count());
+  std::printf("%u ranks on %u devices passed their numbers on\n", world.size(),
+              world.device_count());
 } catch (mp::Error const& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -41,11 +41,13 @@ std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
 
 std::vector<Variable> const& variables() {
   static std::vector<Variable> const all = {
-      {"MESHPOST_DEVICES", "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all)", ""},
+      {"MESHPOST_DEVICES", "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all)",
+       ""},
       {"MESHPOST_RANKS", "ranks of a device; 0: one a multiprocessor, or 16 a CPU core", "0"},
       {"MESHPOST_WORKERS", "worker threads that run the ranks of CPU devices; 0: one a core", "0"},
       {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
-      {"MESHPOST_CHECK", "delivery: delay bytes until they are consumed and report early use (CPU)", ""},
+      {"MESHPOST_CHECK", "delivery: delay bytes until they are consumed and report early use (CPU)",
+       ""},
       {"MESHPOST_TRACE", "file that each run's timeline is written to, as Perfetto JSON", ""},
       {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
   };
@@ -76,7 +78,8 @@ std::optional<unsigned long> parse_number(std::string_view text) {
 bool debugger_attached() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
-    if (line.rfind("TracerPid:", 0) == 0) return line.find_first_of("123456789") != std::string::npos;
+    if (line.rfind("TracerPid:", 0) == 0)
+      return line.find_first_of("123456789") != std::string::npos;
   return false;
 }
 

@@ -22,8 +22,8 @@ class Registry {
   void add(std::unique_ptr<Backend> one) {
     std::scoped_lock const lock(mutex_);
     if (find(one->kind()))
-      throw Error(Kind::bad_argument, "register_backend", fmt::format("'{}' is registered already", one->kind()),
-                  "choose another name");
+      throw Error(Kind::bad_argument, "register_backend",
+                  fmt::format("'{}' is registered already", one->kind()), "choose another name");
     all_.push_back(std::move(one));
   }
   Backend* get(std::string_view kind) {
@@ -39,7 +39,8 @@ class Registry {
 
  private:
   Backend* find(std::string_view kind) {
-    auto const at = std::ranges::find_if(all_, [&](auto const& one) { return one->kind() == kind; });
+    auto const at =
+        std::ranges::find_if(all_, [&](auto const& one) { return one->kind() == kind; });
     return at == all_.end() ? nullptr : at->get();
   }
   std::mutex mutex_;
@@ -54,7 +55,8 @@ Registry& registry() {
 std::atomic<pid_t> first_process{0};  // that used a device; 0: none yet
 
 [[noreturn]] void refuse(std::string const& spec, std::string cause, std::string remedy) {
-  throw Error(Kind::bad_argument, fmt::format("devices '{}'", spec), std::move(cause), std::move(remedy));
+  throw Error(Kind::bad_argument, fmt::format("devices '{}'", spec), std::move(cause),
+              std::move(remedy));
 }
 
 constexpr char const* forms = "cpu:4 is four CPU devices, cuda:0,2 two GPUs, cuda all of them";
@@ -68,19 +70,25 @@ std::vector<u32> chosen_indices(std::string const& spec, std::string_view list, 
   for (std::size_t from = 0; from < list.size() || (from == list.size() && from > 0);) {
     auto const comma = std::min(list.find(',', from), list.size());
     auto const index = parse_number(list.substr(from, comma - from));
-    if (!index) refuse(spec, fmt::format("'{}' is not a device number", list.substr(from, comma - from)), forms);
+    if (!index)
+      refuse(spec, fmt::format("'{}' is not a device number", list.substr(from, comma - from)),
+             forms);
     if (*index >= count)
       refuse(spec,
              count == 0 ? fmt::format("there is no {} device: {}", kind.kind(), kind.why_none())
-                        : fmt::format("there is no {}:{}; this process has {} such devices", kind.kind(), *index, count),
+                        : fmt::format("there is no {}:{}; this process has {} such devices",
+                                      kind.kind(), *index, count),
              count == 0 ? "use cpu:N" : fmt::format("use numbers from 0 to {}", count - 1));
     if (std::ranges::find(indices, *index) != indices.end())
-      refuse(spec, fmt::format("{}:{} is named twice", kind.kind(), *index), "name each device once");
+      refuse(spec, fmt::format("{}:{} is named twice", kind.kind(), *index),
+             "name each device once");
     indices.push_back(static_cast<u32>(*index));
     from = comma + 1;
     if (comma == list.size()) break;
   }
-  if (indices.empty()) refuse(spec, fmt::format("there is no {} device: {}", kind.kind(), kind.why_none()), "use cpu:N");
+  if (indices.empty())
+    refuse(spec, fmt::format("there is no {} device: {}", kind.kind(), kind.why_none()),
+           "use cpu:N");
   return indices;
 }
 
@@ -90,7 +98,8 @@ std::vector<u32> first_indices(std::string const& spec, std::string_view count) 
   auto const number = count.empty() ? std::optional(2ul) : parse_number(count);
   if (!number) refuse(spec, fmt::format("'{}' is not a number of CPU devices", count), forms);
   if (*number == 0 || *number > most)
-    refuse(spec, fmt::format("it asks for {} CPU devices; there may be 1 to {}", *number, most), forms);
+    refuse(spec, fmt::format("it asks for {} CPU devices; there may be 1 to {}", *number, most),
+           forms);
   std::vector<u32> indices(*number);
   for (u32 i = 0; i < indices.size(); ++i) indices[i] = i;
   return indices;
@@ -103,7 +112,8 @@ void register_backend(std::unique_ptr<Backend> one) { registry().add(std::move(o
 Backend& backend(std::string_view kind) {
   auto* const found = registry().get(kind);
   if (!found)
-    throw Error(Kind::bad_argument, "devices", fmt::format("there is no kind of device called '{}'", kind),
+    throw Error(Kind::bad_argument, "devices",
+                fmt::format("there is no kind of device called '{}'", kind),
                 fmt::format("this build has {}{}", registry().names(),
                             kind == "cuda" ? "; build it where nvcc is found to have cuda" : ""));
   return *found;
@@ -121,7 +131,8 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
   auto const list = colon == std::string::npos ? std::string() : wanted.substr(colon + 1);
   if (colon != std::string::npos && list.empty()) refuse(spec, "nothing follows the colon", forms);
   Backend& kind = backend(name);
-  auto const indices = kind.count() == ~0u ? first_indices(spec, list) : chosen_indices(spec, list, kind);
+  auto const indices =
+      kind.count() == ~0u ? first_indices(spec, list) : chosen_indices(spec, list, kind);
   std::vector<std::shared_ptr<Device>> devices;
   for (u32 const index : indices) devices.push_back(kind.open(index));
   return devices;
@@ -130,8 +141,9 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
 void refuse_after_fork(std::string_view operation) {
   pid_t first = 0;
   if (!first_process.compare_exchange_strong(first, getpid()) && first != getpid())
-    throw Error(Kind::misuse, std::string(operation), "this process was forked from one that uses meshpost",
-                "start a new program (exec) or create the World after the fork, in the child alone");
+    throw Error(
+        Kind::misuse, std::string(operation), "this process was forked from one that uses meshpost",
+        "start a new program (exec) or create the World after the fork, in the child alone");
 }
 
 bool inside_kernel() { return cpu::current_fiber() != nullptr; }

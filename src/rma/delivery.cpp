@@ -26,18 +26,22 @@ struct Message {
   bool announced;  // a notification followed: from now on nobody may touch the target
 };
 
-bool overlap(char const* a, u64 a_bytes, char const* b, u64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+bool overlap(char const* a, u64 a_bytes, char const* b, u64 b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
 
 class Ledger : public DeliveryLedger {
  public:
-  Ledger(u32 ranks, std::function<std::string(void const*)> place) : inbox_(ranks), place_(std::move(place)) {}
+  Ledger(u32 ranks, std::function<std::string(void const*)> place)
+      : inbox_(ranks), place_(std::move(place)) {}
 
   std::string put(u32 from, u32 to, char* target, char const* source, u64 bytes) {
     std::scoped_lock const lock(mutex_);
     std::vector<char> kept(source, source + bytes);
-    if (auto const* const other = find(target, bytes, [&](Message const& m) { return m.announced || m.from != from; }))
-      return fmt::format("it overwrites {}, which rank {} has put and the target not yet consumed", place_(other->target),
-                         other->from);
+    if (auto const* const other =
+            find(target, bytes, [&](Message const& m) { return m.announced || m.from != from; }))
+      return fmt::format("it overwrites {}, which rank {} has put and the target not yet consumed",
+                         place_(other->target), other->from);
     std::memset(target, undelivered, bytes);
     inbox_[to].push_back({from, target, std::move(kept), nullptr, false});
     return {};
@@ -80,8 +84,8 @@ class Ledger : public DeliveryLedger {
     std::scoped_lock const lock(mutex_);
     auto const* const message = find(data, bytes, [](Message const&) { return true; });
     if (!message) return {};
-    return fmt::format("rank {} reads {}, which rank {} has put and the target not yet consumed", rank,
-                       place_(message->target), message->from);
+    return fmt::format("rank {} reads {}, which rank {} has put and the target not yet consumed",
+                       rank, place_(message->target), message->from);
   }
 
   void finish() override {
@@ -92,9 +96,11 @@ class Ledger : public DeliveryLedger {
         if (!message.counter && violation.empty()) violation = check(message);
     for (auto const& inbox : inbox_)  // only now: a rank's own puts may overlap
       for (auto const& message : inbox)
-        if (!message.counter) std::memcpy(message.target, message.bytes.data(), message.bytes.size());
+        if (!message.counter)
+          std::memcpy(message.target, message.bytes.data(), message.bytes.size());
     if (!violation.empty())
-      throw Error(Kind::kernel_failed, "delivery", violation, "consume the notification before the bytes are used");
+      throw Error(Kind::kernel_failed, "delivery", violation,
+                  "consume the notification before the bytes are used");
   }
 
  private:
@@ -103,15 +109,20 @@ class Ledger : public DeliveryLedger {
     if (bytes == 0) return nullptr;
     for (auto const& inbox : inbox_)
       for (auto const& message : inbox)
-        if (!message.counter && overlap(message.target, message.bytes.size(), data, bytes) && pick(message)) return &message;
+        if (!message.counter && overlap(message.target, message.bytes.size(), data, bytes) &&
+            pick(message))
+          return &message;
     return nullptr;
   }
   std::string check(Message const& message) const {
-    bool const untouched = std::all_of(message.target, message.target + message.bytes.size(),
-                                       [](char byte) { return static_cast<unsigned char>(byte) == undelivered; });
-    return untouched ? std::string()
-                     : fmt::format("somebody overwrote {} after rank {} had put it and before it was consumed",
-                                   place_(message.target), message.from);
+    bool const untouched =
+        std::all_of(message.target, message.target + message.bytes.size(),
+                    [](char byte) { return static_cast<unsigned char>(byte) == undelivered; });
+    return untouched
+               ? std::string()
+               : fmt::format(
+                     "somebody overwrote {} after rank {} had put it and before it was consumed",
+                     place_(message.target), message.from);
   }
 
   std::mutex mutex_;
@@ -129,8 +140,11 @@ void fail_if(std::string const& violation, Block& block, Operation operation) {
 
 namespace delivery {
 
-void put(DeliveryLedger* ledger, Block& block, u32 from, u32 to, void* target, void const* source, u64 bytes) {
-  fail_if(own(ledger).put(from, to, static_cast<char*>(target), static_cast<char const*>(source), bytes), block, Operation::put);
+void put(DeliveryLedger* ledger, Block& block, u32 from, u32 to, void* target, void const* source,
+         u64 bytes) {
+  fail_if(own(ledger).put(from, to, static_cast<char*>(target), static_cast<char const*>(source),
+                          bytes),
+          block, Operation::put);
 }
 void notify(DeliveryLedger* ledger, Block& /*block*/, u32 from, u32 to, u32 const* counter) {
   own(ledger).notify(from, to, counter);
@@ -138,14 +152,16 @@ void notify(DeliveryLedger* ledger, Block& /*block*/, u32 from, u32 to, u32 cons
 void consume(DeliveryLedger* ledger, Block& block, u32 to, u32 const* counter, u32 count) {
   fail_if(own(ledger).consume(to, counter, count), block, Operation::wait);
 }
-void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data, u64 bytes) {
+void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data,
+         u64 bytes) {
   fail_if(own(ledger).use(rank, static_cast<char const*>(data), bytes), block, operation);
 }
 
 }  // namespace delivery
 
 namespace detail {
-std::shared_ptr<DeliveryLedger> make_ledger(u32 ranks, std::function<std::string(void const*)> place) {
+std::shared_ptr<DeliveryLedger> make_ledger(u32 ranks,
+                                            std::function<std::string(void const*)> place) {
   return std::make_shared<Ledger>(ranks, std::move(place));
 }
 }  // namespace detail

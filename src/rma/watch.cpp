@@ -22,7 +22,8 @@ constexpr auto grace = std::chrono::seconds(10);
 
 }  // namespace
 
-Watch::Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs, std::chrono::milliseconds deadline)
+Watch::Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
+             std::chrono::milliseconds deadline)
     : gang_(gang), grids_(grids), logs_(logs), deadline_(deadline) {}
 
 Watch::Seen Watch::look() const {
@@ -35,16 +36,18 @@ Watch::Seen Watch::look() const {
       case RankState::asking: ++seen.asking, ++seen.running; break;
       default: ++seen.running;
     }
-    seen.signs_of_life = (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
+    seen.signs_of_life =
+        (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
     seen.signs_of_life = seen.signs_of_life * 31 + read(report.progress);
   });
   return seen;
 }
 
-// Asks all ranks, once every one that has not ended says it waits: do you still? If each answers the same
-// question with a word for which its condition does not hold, none can go on: nothing was under way when it
-// was asked (a rank's notifications are complete before it says that it waits), and none has moved since
-// (a rank takes that back before it does anything). See look_while_waiting in device/cuda/block.hpp.
+// Asks all ranks, once every one that has not ended says it waits: do you still? If each answers
+// the same question with a word for which its condition does not hold, none can go on: nothing was
+// under way when it was asked (a rank's notifications are complete before it says that it waits),
+// and none has moved since (a rank takes that back before it does anything). See look_while_waiting
+// in device/cuda/block.hpp.
 bool Watch::question(Seen const& seen) {
   if (seen.running != 0 || seen.failed != 0 || seen.waiting == 0) {
     asked_.clear();
@@ -53,7 +56,8 @@ bool Watch::question(Seen const& seen) {
   if (asked_.empty()) {
     each_report(grids_, [&](RankReport& report, u32) { asked_.push_back(read(report.sequence)); });
     ++epoch_;
-    for (auto const& grid : grids_) std::atomic_ref(grid.control->epoch).store(epoch_, std::memory_order_release);
+    for (auto const& grid : grids_)
+      std::atomic_ref(grid.control->epoch).store(epoch_, std::memory_order_release);
     return false;
   }
   bool all = true, moved = false;
@@ -71,7 +75,8 @@ bool Watch::question(Seen const& seen) {
 void Watch::poison(Ending::Reason reason) {
   // What goes on until the ranks have seen it is not what the report is about.
   each_report(grids_, [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
-  for (auto const& grid : grids_) std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
+  for (auto const& grid : grids_)
+    std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
   poisoned_ = true;
   poisoned_at_ = Clock::now();
   ending_.reason = reason;
@@ -87,7 +92,8 @@ Ending Watch::until_end() {
     if (gang_.finished()) break;
     auto const seen = look();
     auto const now = Clock::now();
-    if (lines != 0 || seen.signs_of_life != signs || seen.waiting + seen.asking == 0) last_life = now;
+    if (lines != 0 || seen.signs_of_life != signs || seen.waiting + seen.asking == 0)
+      last_life = now;
     signs = seen.signs_of_life;
     if (poisoned_) {
       if (now - poisoned_at_ > grace) abandon();
@@ -100,7 +106,8 @@ Ending Watch::until_end() {
     }
   }
   ending_.failure = gang_.failure();
-  if (look().failed != 0) ending_.reason = Ending::Reason::failed;  // it may have ended before it was seen
+  if (look().failed != 0)
+    ending_.reason = Ending::Reason::failed;  // it may have ended before it was seen
   return ending_;
 }
 
@@ -111,8 +118,10 @@ void Watch::abandon() const {
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   });
   std::fprintf(stderr,
-               "meshpost: the run was ended, but its kernel goes on 10 s later. Ranks that call no meshpost operation: "
-               "%s. A kernel can't be taken off its device, so this process ends; look for an endless loop there.\n",
+               "meshpost: the run was ended, but its kernel goes on 10 s later. Ranks that call no "
+               "meshpost operation: "
+               "%s. A kernel can't be taken off its device, so this process ends; look for an "
+               "endless loop there.\n",
                ranks.c_str());
   std::fflush(nullptr);
   std::_Exit(EXIT_FAILURE);

@@ -11,17 +11,18 @@ namespace meshpost::detail {
 /// How a gang ended.
 struct Ending {
   enum class Reason { finished, failed, deadlock, deadline } reason = Reason::finished;
-  std::optional<Error> failure;  ///< of the device itself
-  std::vector<RankState> states; ///< of all ranks when they were poisoned; empty: they were not
+  std::optional<Error> failure;   ///< of the device itself
+  std::vector<RankState> states;  ///< of all ranks when they were poisoned; empty: they were not
 };
 
-/// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and poisons
-/// them. Looks only at memory that ranks publish to; needs no driver call while they run.
+/// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and
+/// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
 class Watch {
  public:
-  Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs, std::chrono::milliseconds deadline);
-  /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and ends the
-  /// process: a kernel can't be taken off a device.
+  Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
+        std::chrono::milliseconds deadline);
+  /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and
+  /// ends the process: a kernel can't be taken off a device.
   Ending until_end();
 
  private:
@@ -44,7 +45,8 @@ class Watch {
   bool poisoned_ = false;
   Clock::time_point poisoned_at_{};
   u32 epoch_ = 0;
-  std::vector<u32> asked_;  // sequences of the waiting ranks when the question was asked; empty: none open
+  std::vector<u32>
+      asked_;  // sequences of the waiting ranks when the question was asked; empty: none open
 };
 
 }  // namespace meshpost::detail

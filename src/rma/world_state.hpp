@@ -24,9 +24,10 @@ struct RunRecord {
   std::condition_variable changed;
   bool done = false;
   std::vector<std::function<void()>> at_end;  // what streams that wait for the run have left
-  bool observed = false;  // somebody has waited
+  bool observed = false;                      // somebody has waited
   RunResult result;
-  std::optional<Error> error;  // a value: an exception that threads share would be counted by them all
+  std::optional<Error>
+      error;  // a value: an exception that threads share would be counted by them all
 };
 
 /// One device's memory for runs, used by one run after the other.
@@ -40,8 +41,8 @@ struct WindowRecord {
   WindowInfo info;
   std::string name;
   u64 element_bytes = 0;
-  std::vector<Part> parts;       // by world rank; empty: uniform
-  u64 data_bytes = 0;            // heap bytes to give back, at info.offset
+  std::vector<Part> parts;  // by world rank; empty: uniform
+  u64 data_bytes = 0;       // heap bytes to give back, at info.offset
   u64 counter_bytes = 0;
 };
 
@@ -75,7 +76,7 @@ class WorldState {
   friend class RunSupervisor;
   /// Throws if a host call is not allowed here.
   void guard(std::string_view operation) const;
-  void supervise();               // the thread that runs what is queued
+  void supervise();  // the thread that runs what is queued
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
   Communicator make_communicator(Communicator::Shape shape, u32 groups);
   u64 upload(void const* data, u64 bytes);  // to the same offset of every device
@@ -90,12 +91,12 @@ class WorldState {
   std::vector<DeviceRunMemory> run_memory_;
   u32 next_communicator_ = 0, next_window_ = 1;
   Communicator world_communicator_, device_communicator_;
-  WindowInfo tags_;                       // the default tag space
+  WindowInfo tags_;  // the default tag space
   std::map<u32, WindowRecord> windows_;
   std::map<u32, std::vector<i64>> colors_;  // of each split, by its number
   bool warned_ = false;
 
-  std::mutex mutex_;                      // of everything above and the queue
+  std::mutex mutex_;  // of everything above and the queue
   std::condition_variable changed_;
   std::deque<std::shared_ptr<RunRecord>> queue_;
   bool running_ = false, closing_ = false;

@@ -12,26 +12,38 @@ using nlohmann::json;
 double to_us(u64 from, u64 to) { return to > from ? static_cast<double>(to - from) * 1e-3 : 0.0; }
 
 json name_of(char const* what, u32 device, u32 rank, std::string name) {
-  return {{"ph", "M"}, {"name", what}, {"pid", device}, {"tid", rank}, {"args", {{"name", std::move(name)}}}};
+  return {{"ph", "M"},
+          {"name", what},
+          {"pid", device},
+          {"tid", rank},
+          {"args", {{"name", std::move(name)}}}};
 }
 
-json slice(std::string_view name, char const* category, TimelineRow const& row, double begin, double length) {
-  return {{"ph", "X"},     {"name", name},   {"cat", category}, {"pid", row.device},
-          {"tid", row.rank}, {"ts", begin}, {"dur", length}};
+json slice(std::string_view name, char const* category, TimelineRow const& row, double begin,
+           double length) {
+  return {{"ph", "X"},       {"name", name}, {"cat", category}, {"pid", row.device},
+          {"tid", row.rank}, {"ts", begin},  {"dur", length}};
 }
 
 void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
   u64 done = timeline.begin;
   for (auto const& event : row.events) {
     if (event.operation == Operation::mark) {
-      events.push_back({{"ph", "i"}, {"s", "t"}, {"name", event.name}, {"cat", "mark"}, {"pid", row.device},
-                        {"tid", row.rank}, {"ts", to_us(timeline.begin, event.begin)}});
+      events.push_back({{"ph", "i"},
+                        {"s", "t"},
+                        {"name", event.name},
+                        {"cat", "mark"},
+                        {"pid", row.device},
+                        {"tid", row.rank},
+                        {"ts", to_us(timeline.begin, event.begin)}});
       continue;
     }
     u64 const end = event.end == 0 ? timeline.end : event.end;
     if (event.begin > done)
-      events.push_back(slice("compute", "compute", row, to_us(timeline.begin, done), to_us(done, event.begin)));
-    auto one = slice(to_string(event.operation), "rma", row, to_us(timeline.begin, event.begin), to_us(event.begin, end));
+      events.push_back(
+          slice("compute", "compute", row, to_us(timeline.begin, done), to_us(done, event.begin)));
+    auto one = slice(to_string(event.operation), "rma", row, to_us(timeline.begin, event.begin),
+                     to_us(event.begin, end));
     if (event.peer != Note::no_rank) one["args"]["peer"] = event.peer;
     if (event.bytes != 0) one["args"]["bytes"] = event.bytes;
     if (event.window != 0) one["args"]["window"] = event.window, one["args"]["tag"] = event.tag;
@@ -45,9 +57,10 @@ void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
 
 std::string_view to_string(Operation operation) {
   static constexpr std::array<std::string_view, static_cast<u32>(Operation::count)> names = {
-      "none",      "put",     "put_notify", "notify",     "get",        "flush",   "publish", "wait",
-      "test",      "put_value", "wait_until", "barrier",  "broadcast",  "reduce",  "all_reduce", "all_gather",
-      "scratch",   "log",     "mark",       "timer",      "fail",       "kernel"};
+      "none",      "put",    "put_notify", "notify",     "get",        "flush",
+      "publish",   "wait",   "test",       "put_value",  "wait_until", "barrier",
+      "broadcast", "reduce", "all_reduce", "all_gather", "scratch",    "log",
+      "mark",      "timer",  "fail",       "kernel"};
   return names.at(static_cast<u32>(operation));
 }
 
@@ -57,14 +70,17 @@ std::string to_perfetto(Timeline const& timeline) {
     events.push_back(name_of("process_name", device, 0, timeline.devices[device]));
   u64 lost = 0;
   for (auto const& row : timeline.rows) {
-    events.push_back(name_of("thread_name", row.device, row.rank, "rank " + std::to_string(row.rank)));
+    events.push_back(
+        name_of("thread_name", row.device, row.rank, "rank " + std::to_string(row.rank)));
     add_row(events, timeline, row);
     lost += row.lost;
   }
   json const whole = {{"traceEvents", std::move(events)},
                       {"displayTimeUnit", "ns"},
-                      {"otherData", {{"kernel", timeline.kernel}, {"lost_events", lost},
-                                     {"seconds", static_cast<double>(timeline.end - timeline.begin) * 1e-9}}}};
+                      {"otherData",
+                       {{"kernel", timeline.kernel},
+                        {"lost_events", lost},
+                        {"seconds", static_cast<double>(timeline.end - timeline.begin) * 1e-9}}}};
   // A mark may be cut in the middle of a character.
   return whole.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -46,31 +46,39 @@ std::string awaited(RankView const& view, NameOf const& window, NameOf const& co
   Note const& note = view.note;
   switch (note.operation) {
     case Operation::wait:
-      return fmt::format("waits for tag {} of {}, {}", note.tag, window(note.window), arrived(view));
+      return fmt::format("waits for tag {} of {}, {}", note.tag, window(note.window),
+                         arrived(view));
     case Operation::test:
-      return fmt::format("tests tag {} of {} again and again, {}", note.tag, window(note.window), arrived(view));
+      return fmt::format("tests tag {} of {} again and again, {}", note.tag, window(note.window),
+                         arrived(view));
     case Operation::wait_until:
-      return fmt::format("waits until its word is {} {}, it is {}", signs[static_cast<u8>(view.condition.compare)],
-                         number(view.condition, view.condition.value), number(view.condition, view.observed));
-    default: return fmt::format("waits in {} of {}", to_string(note.operation), communicator(note.window));
+      return fmt::format(
+          "waits until its word is {} {}, it is {}", signs[static_cast<u8>(view.condition.compare)],
+          number(view.condition, view.condition.value), number(view.condition, view.observed));
+    default:
+      return fmt::format("waits in {} of {}", to_string(note.operation), communicator(note.window));
   }
 }
 
 std::string culprits(RankView const& view, ByRank const& ranks) {
-  bool const counts = view.note.operation == Operation::wait || view.note.operation == Operation::test;
+  bool const counts =
+      view.note.operation == Operation::wait || view.note.operation == Operation::test;
   if (counts && view.could_wake.empty()) return "; nobody has sent it yet";
   if (view.could_wake.empty()) return "";
   if (!counts) {
     auto const shown = std::min<std::size_t>(view.could_wake.size(), 8);
     return fmt::format("; not there yet: rank{} {}{}", view.could_wake.size() > 1 ? "s" : "",
-                       fmt::join(view.could_wake.begin(), view.could_wake.begin() + static_cast<long>(shown), ", "),
+                       fmt::join(view.could_wake.begin(),
+                                 view.could_wake.begin() + static_cast<long>(shown), ", "),
                        shown < view.could_wake.size()
                            ? fmt::format(" and {} more", view.could_wake.size() - shown)
-                           : fmt::format(", which {}", view.could_wake.size() > 1 ? "have not come"
-                                                                                 : state_of(ranks, view.could_wake[0])));
+                           : fmt::format(", which {}", view.could_wake.size() > 1
+                                                           ? "have not come"
+                                                           : state_of(ranks, view.could_wake[0])));
   }
   u32 const rank = view.could_wake.front();
-  return fmt::format("; rank {}, which {}, {}", rank, view.sent_before ? "sent it before" : "is expected to send it",
+  return fmt::format("; rank {}, which {}, {}", rank,
+                     view.sent_before ? "sent it before" : "is expected to send it",
                      state_of(ranks, rank));
 }
 
@@ -90,8 +98,8 @@ class CycleSearch {
  private:
   struct Step {
     u32 rank;
-    std::vector<u32> others;    // that it waits for
-    std::size_t next = 0;       // of them, the one to look at
+    std::vector<u32> others;  // that it waits for
+    std::size_t next = 0;     // of them, the one to look at
   };
   // Whom `rank` waits for: what is known, else its next neighbour that waits, as anybody would do.
   std::vector<u32> others(u32 rank) const {
@@ -117,7 +125,8 @@ class CycleSearch {
         for (auto at = begin; at != path.end(); ++at) cycle.push_back(at->rank);
         return cycle;
       }
-      if (waiting_.contains(other) && seen_.insert(other).second) path.push_back({other, others(other)});
+      if (waiting_.contains(other) && seen_.insert(other).second)
+        path.push_back({other, others(other)});
     }
     return {};
   }
@@ -127,10 +136,12 @@ class CycleSearch {
 
 }  // namespace
 
-std::vector<u32> find_cycle(std::vector<RankView> const& ranks) { return CycleSearch(ranks).find(); }
+std::vector<u32> find_cycle(std::vector<RankView> const& ranks) {
+  return CycleSearch(ranks).find();
+}
 
-std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window, NameOf const& communicator,
-                        std::size_t most) {
+std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window,
+                        NameOf const& communicator, std::size_t most) {
   ByRank by_rank;
   for (auto const& view : ranks) by_rank[view.rank] = &view;
   std::string text;
@@ -140,17 +151,19 @@ std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window
     if (view.state != RankState::waiting && view.state != RankState::asking) continue;
     if (++waiting > most) continue;
     ++listed;
-    text += fmt::format("{}rank {} {}{}", text.empty() ? "" : "\n  ", view.rank, awaited(view, window, communicator),
-                        culprits(view, by_rank));
+    text += fmt::format("{}rank {} {}{}", text.empty() ? "" : "\n  ", view.rank,
+                        awaited(view, window, communicator), culprits(view, by_rank));
   }
   if (waiting > listed) text += fmt::format("\n  and {} more ranks wait", waiting - listed);
-  if (running > 0) text += fmt::format("{}{} rank{} not in a wait", text.empty() ? "" : "\n  ", running,
-                                       running > 1 ? "s are" : " is");
+  if (running > 0)
+    text += fmt::format("{}{} rank{} not in a wait", text.empty() ? "" : "\n  ", running,
+                        running > 1 ? "s are" : " is");
   if (auto cycle = find_cycle(ranks); !cycle.empty()) {
     bool const cut = cycle.size() > most;
     u32 const first = cycle.front();
     if (cut) cycle.resize(most);
-    text += fmt::format("\n  cycle: rank {}{} -> rank {}", fmt::join(cycle, " -> rank "), cut ? " -> ..." : "", first);
+    text += fmt::format("\n  cycle: rank {}{} -> rank {}", fmt::join(cycle, " -> rank "),
+                        cut ? " -> ..." : "", first);
   }
   return text;
 }

@@ -13,8 +13,7 @@ u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
 Heap::Heap(Layout const& layout)
-    : layout_(layout),
-      space_(backend(layout.devices.front()->kind()).reserve(layout.devices)) {
+    : layout_(layout), space_(backend(layout.devices.front()->kind()).reserve(layout.devices)) {
   grow(smallest_growth);
   data_.take(256, 256);  // offset 0 stays free to mean "none"
 }
@@ -22,7 +21,8 @@ Heap::Heap(Layout const& layout)
 void Heap::grow(u64 size) {
   if (size > stride())
     throw Error(Kind::out_of_memory, "symmetric heap",
-                std::to_string(size) + " bytes on each device were asked for; a device has at most " +
+                std::to_string(size) +
+                    " bytes on each device were asked for; a device has at most " +
                     std::to_string(stride()),
                 "use smaller windows");
   u64 const more = round_up(std::max(size, smallest_growth), space_->granularity());
@@ -39,7 +39,9 @@ u64 Heap::allocate(u64 size, u64 alignment) {
   return *data_.take(wanted, alignment);
 }
 
-void Heap::release(u64 offset, u64 size) { data_.give(offset, round_up(std::max<u64>(size, 1), 256)); }
+void Heap::release(u64 offset, u64 size) {
+  data_.give(offset, round_up(std::max<u64>(size, 1), 256));
+}
 
 u64 Heap::allocate_counters(u64 size) {
   u64 const wanted = round_up(std::max<u64>(size, 1), counter_alignment);

@@ -24,7 +24,8 @@ Layout make_layout(std::string const& spec, u32 ranks) {
   if (u64 const ranks_in_all = u64{layout.ranks_per_device} * layout.device_count();
       ranks_in_all * layout.ranks_per_device >> 32 != 0)
     throw Error(Kind::bad_argument, "World",
-                fmt::format("{} ranks on each of {} devices were asked for", layout.ranks_per_device, layout.device_count()),
+                fmt::format("{} ranks on each of {} devices were asked for",
+                            layout.ranks_per_device, layout.device_count()),
                 "use fewer ranks a device");
   return layout;
 }

@@ -19,13 +19,13 @@ std::vector<Variable> const& variables();
 
 /// What the environment asks for, checked. Thread-safe.
 struct Config {
-  std::string devices;                    ///< MESHPOST_DEVICES: "" means all GPUs, or CPU devices
-  unsigned ranks = 0;                     ///< MESHPOST_RANKS: ranks of a device, 0: its default
-  unsigned workers = 0;                   ///< MESHPOST_WORKERS: CPU worker threads, 0: one a core
-  std::chrono::milliseconds deadline{};   ///< MESHPOST_DEADLINE: seconds without progress, 0: off
-  bool check_delivery = false;            ///< MESHPOST_CHECK=delivery
-  std::string trace;                      ///< MESHPOST_TRACE: file for the timeline, "" for none
-  unsigned trace_events = 0;              ///< MESHPOST_TRACE_EVENTS: events kept for each rank
+  std::string devices;                   ///< MESHPOST_DEVICES: "" means all GPUs, or CPU devices
+  unsigned ranks = 0;                    ///< MESHPOST_RANKS: ranks of a device, 0: its default
+  unsigned workers = 0;                  ///< MESHPOST_WORKERS: CPU worker threads, 0: one a core
+  std::chrono::milliseconds deadline{};  ///< MESHPOST_DEADLINE: seconds without progress, 0: off
+  bool check_delivery = false;           ///< MESHPOST_CHECK=delivery
+  std::string trace;                     ///< MESHPOST_TRACE: file for the timeline, "" for none
+  unsigned trace_events = 0;             ///< MESHPOST_TRACE_EVENTS: events kept for each rank
 
   /// Reads the environment.
   /// \throws Error(Kind::bad_environment) naming the variable, its value and what it may be.

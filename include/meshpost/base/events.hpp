@@ -22,7 +22,8 @@ std::shared_ptr<EventSink> console();
 /// The sink in use. Thread-safe.
 std::shared_ptr<EventSink> event_sink();
 
-/// Puts `sink` in the place of the one in use and returns that; null means the console. Thread-safe.
+/// Puts `sink` in the place of the one in use and returns that; null means the console.
+/// Thread-safe.
 std::shared_ptr<EventSink> set_event_sink(std::shared_ptr<EventSink> sink);
 
 }  // namespace meshpost

@@ -1,6 +1,6 @@
 #pragma once
-// What every header that a kernel includes builds on. Compiles under g++, nvcc and NVRTC: no header of the
-// standard library that needs a host.
+// What every header that a kernel includes builds on. Compiles under g++, nvcc and NVRTC: no header
+// of the standard library that needs a host.
 
 #if defined(__CUDACC__)
 #define MESHPOST_FN __host__ __device__
@@ -21,8 +21,8 @@ using i64 = long long;
 
 static_assert(sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8);
 
-/// Version of everything that host and kernel share in memory. A kernel compiled against another one is
-/// refused at launch.
+/// Version of everything that host and kernel share in memory. A kernel compiled against another
+/// one is refused at launch.
 inline constexpr u32 abi_version = 1;
 
 }  // namespace meshpost

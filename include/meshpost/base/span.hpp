@@ -5,8 +5,8 @@ namespace meshpost {
 
 /// Memory that the calling rank can load and store, with its bounds.
 ///
-/// A subspan that leaves its bounds is not cut: it becomes invalid, and the operation that is given it
-/// fails with the numbers.
+/// A subspan that leaves its bounds is not cut: it becomes invalid, and the operation that is given
+/// it fails with the numbers.
 template <class T>
 class LocalSpan {
  public:

@@ -3,7 +3,8 @@
 
 namespace meshpost::hooks {
 
-/// The steps of the protocols at which a test can step in, on CPU devices. A name says what comes next.
+/// The steps of the protocols at which a test can step in, on CPU devices. A name says what comes
+/// next.
 enum class Step : u32 {
   put_copy,         ///< before the bytes of a put are copied
   notify_raise,     ///< after the bytes, before the counter is raised

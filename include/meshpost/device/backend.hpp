@@ -6,12 +6,14 @@
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
 
-// What a kind of device provides to the parts above. To add a kind, implement these and register it.
+// What a kind of device provides to the parts above. To add a kind, implement these and register
+// it.
 
 namespace meshpost {
 
 /// A kernel on a CPU: called once for each thread of each rank, on that thread's fiber.
-using CpuEntry = void (*)(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch);
+using CpuEntry = void (*)(void const* kernel, void const* state, Block block, u32 local_rank,
+                          void* scratch);
 
 /// What the entry of a GPU takes. (A CpuEntry takes everything by address.)
 enum class Arguments {
@@ -21,7 +23,7 @@ enum class Arguments {
 
 /// A kernel as compiled: one entry for each machine that its translation unit was compiled for.
 struct KernelImage {
-  u32 abi = 0;               ///< abi_version of the translation unit
+  u32 abi = 0;  ///< abi_version of the translation unit
   std::string name;
   CpuEntry cpu = nullptr;
   void const* cuda = nullptr;  ///< __global__ function of `arguments`; null without nvcc
@@ -32,9 +34,9 @@ struct KernelImage {
 struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
-  u32 first_rank = 0;            ///< world rank of the first
-  void const* state = nullptr;   ///< passed as image.arguments says on GPUs, by address on CPUs
-  RankReport* reports = nullptr; ///< one a rank
+  u32 first_rank = 0;             ///< world rank of the first
+  void const* state = nullptr;    ///< passed as image.arguments says on GPUs, by address on CPUs
+  RankReport* reports = nullptr;  ///< one a rank
   Control* control = nullptr;
 };
 
@@ -42,10 +44,11 @@ struct Grid {
 struct GangSpec {
   KernelImage image;
   void const* kernel = nullptr;
-  Dim3 threads{0, 1, 1};   ///< of each rank; x = 0: the device's default
-  Bytes scratch{};         ///< shared memory of each rank
-  u32 workers = 0;         ///< CPU worker threads; 0: one a core
-  bool thread_a_rank = false;  ///< CPU: a worker thread for each rank, for kernels with thread_local state
+  Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
+  Bytes scratch{};        ///< shared memory of each rank
+  u32 workers = 0;        ///< CPU worker threads; 0: one a core
+  bool thread_a_rank =
+      false;  ///< CPU: a worker thread for each rank, for kernels with thread_local state
   std::vector<Grid> grids;
 };
 
@@ -53,11 +56,12 @@ struct GangSpec {
 class Gang {
  public:
   virtual ~Gang() = default;
-  /// Returns after `patience` or when the gang may have finished, deadlocked or failed, if that is earlier.
+  /// Returns after `patience` or when the gang may have finished, deadlocked or failed, if that is
+  /// earlier.
   virtual void doze(std::chrono::microseconds patience) = 0;
   virtual bool finished() = 0;
-  /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it to the
-  /// host's question (Control::epoch).
+  /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it
+  /// to the host's question (Control::epoch).
   virtual bool deadlocked() { return false; }
   /// A failure of the device itself, such as an illegal address.
   virtual std::optional<Error> failure() { return std::nullopt; }
@@ -80,13 +84,16 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view kind() const = 0;
-  virtual u32 count() = 0;               ///< devices there are; ~0u for any number
+  virtual u32 count() = 0;  ///< devices there are; ~0u for any number
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
-  virtual std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) = 0;
-  /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits behind it
+  virtual std::unique_ptr<AddressSpace> reserve(
+      std::vector<std::shared_ptr<Device>> const& devices) = 0;
+  /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
+  /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
-  /// Makes plain pointers of each device usable by the others; done once. \throws Error(bad_environment)
+  /// Makes plain pointers of each device usable by the others; done once. \throws
+  /// Error(bad_environment)
   virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }

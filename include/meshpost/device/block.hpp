@@ -12,9 +12,9 @@ enum class Order : u32 {
   system   ///< everything this rank stored, for every device and the host
 };
 
-/// A rank as its machine sees it: threads that can meet, wait together and leave together. A CUDA thread
-/// block, or fibers of one worker thread. `device/cpu/block.hpp` and `device/cuda/block.hpp` define the
-/// functions; nvcc compiles a kernel once with each.
+/// A rank as its machine sees it: threads that can meet, wait together and leave together. A CUDA
+/// thread block, or fibers of one worker thread. `device/cpu/block.hpp` and `device/cuda/block.hpp`
+/// define the functions; nvcc compiles a kernel once with each.
 ///
 /// Unless said otherwise all threads of the rank call each function, with equal arguments.
 class Block {
@@ -28,26 +28,28 @@ class Block {
   MESHPOST_FN Dim3 thread_index() const;
   MESHPOST_FN Dim3 thread_extent() const;
 
-  /// Returns when all threads of the rank have called it; what they stored before is seen by all after it.
+  /// Returns when all threads of the rank have called it; what they stored before is seen by all
+  /// after it.
   MESHPOST_FN void sync() const;
   /// sync(), and whether any thread said yes.
   MESHPOST_FN bool any(bool yes) const;
 
-  /// Returns once `condition` holds, and the rank then sees what was stored before the word was written.
-  /// Leaves, if the run was poisoned. `note` is what the report says meanwhile.
+  /// Returns once `condition` holds, and the rank then sees what was stored before the word was
+  /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile.
   MESHPOST_FN void await(Condition const& condition, Note const& note);
-  /// Once for each operation: shows that the rank gets on (unless it only asks again and again), and now and
-  /// then looks whether the run was poisoned.
+  /// Once for each operation: shows that the rank gets on (unless it only asks again and again),
+  /// and now and then looks whether the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
-  /// Once for each test that found nothing. A rank that asked in vain many times on end, and did nothing else,
-  /// says so to the host: it gets on no more than one that waits.
+  /// Once for each test that found nothing. A rank that asked in vain many times on end, and did
+  /// nothing else, says so to the host: it gets on no more than one that waits.
   MESHPOST_FN void asked_in_vain(Note const& note);
   /// The kernel's last act: tells the host that this rank has ended.
   MESHPOST_FN void finish();
   /// Lets others run who share the processor with this rank; nothing on a GPU.
   MESHPOST_FN void yield();
   /// Ends this rank; reports `fault` unless the report has one.
-  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
+  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                                     char const* text);
   /// Whether the protocol goes on with `step`: tests may delay it, drop it, or end the rank here.
   MESHPOST_FN bool step(hooks::Step step);
 
@@ -65,16 +67,16 @@ class Block {
   MESHPOST_FN void look_around(bool progress);
   static constexpr u32 many_tests = 1024;
 
-  void* fiber_;            // the CPU scheduler's fiber; null on a GPU
+  void* fiber_;  // the CPU scheduler's fiber; null on a GPU
   RankReport* report_;
   Control const* control_;
   // Equal in all threads but for beat_.
   u32 ticks_ = 0;
-  u32 idle_ticks_ = 0;     // of those, without progress
-  u32 due_ = 1;            // GPUs: at which tick to look around
-  u32 vain_ = 0;           // tests on end that found nothing
-  u32 last_vain_ = 0;      // the tick of the last of them
-  u32 beat_ = 0;           // GPUs: clock at the last sign of life
+  u32 idle_ticks_ = 0;  // of those, without progress
+  u32 due_ = 1;         // GPUs: at which tick to look around
+  u32 vain_ = 0;        // tests on end that found nothing
+  u32 last_vain_ = 0;   // the tick of the last of them
+  u32 beat_ = 0;        // GPUs: clock at the last sign of life
 };
 
 }  // namespace meshpost

@@ -6,10 +6,11 @@ namespace meshpost {
 /// How the bits of a polled word are to be read.
 enum class WordType : u8 { u32_, i32_, u64_, i64_, f32_, f64_, counter };
 
-/// What a rank waits for: a word compared with a value. A plain value, so that the rank, its scheduler
-/// and the host can each test it.
+/// What a rank waits for: a word compared with a value. A plain value, so that the rank, its
+/// scheduler and the host can each test it.
 ///
-/// `counter` is a 32-bit count that wraps: it holds once word - value, read as signed, is not negative.
+/// `counter` is a 32-bit count that wraps: it holds once word - value, read as signed, is not
+/// negative.
 struct Condition {
   void const* word = nullptr;
   u64 value = 0;
@@ -19,8 +20,8 @@ struct Condition {
 
 /// Bytes of a word of this type.
 MESHPOST_FN constexpr u32 width(WordType type) {
-  bool const four =
-      type == WordType::u32_ || type == WordType::i32_ || type == WordType::f32_ || type == WordType::counter;
+  bool const four = type == WordType::u32_ || type == WordType::i32_ || type == WordType::f32_ ||
+                    type == WordType::counter;
   return four ? 4 : 8;
 }
 
@@ -56,12 +57,17 @@ MESHPOST_FN constexpr T from_bits(u64 bits) {
 MESHPOST_FN constexpr bool holds(Condition const& condition, u64 bits) {
   u64 const value = condition.value;
   switch (condition.type) {
-    case WordType::counter: return static_cast<i32>(static_cast<u32>(bits) - static_cast<u32>(value)) >= 0;
-    case WordType::u32_: return compares(from_bits<u32>(bits), condition.compare, from_bits<u32>(value));
-    case WordType::i32_: return compares(from_bits<i32>(bits), condition.compare, from_bits<i32>(value));
+    case WordType::counter:
+      return static_cast<i32>(static_cast<u32>(bits) - static_cast<u32>(value)) >= 0;
+    case WordType::u32_:
+      return compares(from_bits<u32>(bits), condition.compare, from_bits<u32>(value));
+    case WordType::i32_:
+      return compares(from_bits<i32>(bits), condition.compare, from_bits<i32>(value));
     case WordType::u64_: return compares(bits, condition.compare, value);
-    case WordType::i64_: return compares(from_bits<i64>(bits), condition.compare, from_bits<i64>(value));
-    case WordType::f32_: return compares(from_bits<float>(bits), condition.compare, from_bits<float>(value));
+    case WordType::i64_:
+      return compares(from_bits<i64>(bits), condition.compare, from_bits<i64>(value));
+    case WordType::f32_:
+      return compares(from_bits<float>(bits), condition.compare, from_bits<float>(value));
     case WordType::f64_:
       return compares(from_bits<double>(bits), condition.compare, from_bits<double>(value));
   }

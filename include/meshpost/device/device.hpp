@@ -7,7 +7,8 @@
 
 #include "meshpost/base/types.hpp"
 
-// Devices, from the host's side. A kind of device is a Backend: cpu and cuda are built in, others register.
+// Devices, from the host's side. A kind of device is a Backend: cpu and cuda are built in, others
+// register.
 
 namespace meshpost {
 
@@ -50,7 +51,8 @@ class Event {
 class Stream {
  public:
   virtual ~Stream() = default;
-  /// Copies `size` bytes between any two places that this device reaches. \throws Error(device_failed)
+  /// Copies `size` bytes between any two places that this device reaches. \throws
+  /// Error(device_failed)
   virtual void copy(void* target, void const* source, Bytes size) = 0;
   /// Sets `size` bytes to `value`.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
@@ -69,7 +71,7 @@ class Stream {
 struct DeviceInfo {
   std::string model;
   Bytes memory{};
-  u32 processors = 0;     ///< multiprocessors, or cores
+  u32 processors = 0;  ///< multiprocessors, or cores
   u32 default_ranks = 0;
   u32 default_threads = 0;  ///< threads of a rank if the program does not say
   u32 max_threads = 0;      ///< largest number of threads of a rank
@@ -78,8 +80,8 @@ struct DeviceInfo {
 /// Where a pointer points.
 struct PointerInfo {
   MemoryKind kind = MemoryKind::pageable;
-  bool usable = false;      ///< a kernel on the device that was asked may dereference it
-  u64 extent = ~u64{0};     ///< bytes from the pointer to the end of its allocation, if known
+  bool usable = false;   ///< a kernel on the device that was asked may dereference it
+  u64 extent = ~u64{0};  ///< bytes from the pointer to the end of its allocation, if known
 };
 
 /// Something with a memory of its own that runs kernels. Thread-safe.
@@ -102,8 +104,8 @@ class Device {
   virtual void fill(void* target, u8 value, Bytes size) = 0;
 };
 
-/// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those GPUs,
-/// "cuda" all of them, "" all GPUs or, without any, two CPU devices.
+/// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those
+/// GPUs, "cuda" all of them, "" all GPUs or, without any, two CPU devices.
 /// \throws Error(bad_argument) naming what exists. Thread-safe.
 std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec);
 

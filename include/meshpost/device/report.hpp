@@ -1,8 +1,9 @@
 #pragma once
 #include "meshpost/device/condition.hpp"
 
-// What a rank tells the host about itself, and what the host tells all ranks of a device. Both lie in memory
-// that host and kernel can read and write at any time (pinned on GPUs), so neither needs a driver call.
+// What a rank tells the host about itself, and what the host tells all ranks of a device. Both lie
+// in memory that host and kernel can read and write at any time (pinned on GPUs), so neither needs
+// a driver call.
 
 namespace meshpost {
 
@@ -17,8 +18,29 @@ enum class RankState : u32 {
 
 /// The operation that a rank is in, for reports and timelines.
 enum class Operation : u32 {
-  none, put, put_notify, notify, get, flush, publish, wait, test, put_value, wait_until, barrier,
-  broadcast, reduce, all_reduce, all_gather, scratch, log, mark, timer, fail, kernel, count
+  none,
+  put,
+  put_notify,
+  notify,
+  get,
+  flush,
+  publish,
+  wait,
+  test,
+  put_value,
+  wait_until,
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  all_gather,
+  scratch,
+  log,
+  mark,
+  timer,
+  fail,
+  kernel,
+  count
 };
 
 /// Why a rank ended itself.
@@ -40,16 +62,16 @@ enum class Fault : u32 {
   delivery,        ///< bytes used before they were delivered; `text` says which (CPU, checked mode)
   hook,            ///< a test's hook asked for it
   argument,        ///< argument `text` is details[0]; it may be details[1] to details[2]
-  source,          ///< a source of details[1] bytes, details[0] after the beginning of a part of details[2]
-  misuse           ///< an operation that is not allowed here; `text` says why
+  source,  ///< a source of details[1] bytes, details[0] after the beginning of a part of details[2]
+  misuse   ///< an operation that is not allowed here; `text` says why
 };
 
 /// What an operation concerns; the part of a report that a waiting rank publishes.
 struct Note {
   Operation operation = Operation::none;
-  u32 window = 0;    ///< the window's number, or the communicator's for barriers
+  u32 window = 0;  ///< the window's number, or the communicator's for barriers
   u32 tag = 0;
-  u32 count = 0;     ///< notifications wanted
+  u32 count = 0;           ///< notifications wanted
   u32 expected = no_rank;  ///< world rank that is expected to notify, if the kernel said so
 
   static constexpr u32 no_rank = ~0u;
@@ -57,11 +79,11 @@ struct Note {
 
 /// One rank's report. `state`, `sequence`, `epoch` and `progress` are polled by the host.
 struct alignas(128) RankReport {
-  u32 state;      ///< RankState
-  u32 sequence;   ///< grows by one each time a wait is published
-  u32 epoch;      ///< last question of the host that the waiting rank has answered
-  u32 progress;   ///< grows while the rank does things
-  u64 observed;   ///< the awaited word's bits at that answer
+  u32 state;     ///< RankState
+  u32 sequence;  ///< grows by one each time a wait is published
+  u32 epoch;     ///< last question of the host that the waiting rank has answered
+  u32 progress;  ///< grows while the rank does things
+  u64 observed;  ///< the awaited word's bits at that answer
   Condition condition;
   Note note;
   Fault fault;

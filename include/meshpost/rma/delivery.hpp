@@ -4,9 +4,10 @@
 
 namespace meshpost {
 
-/// The checked mode of CPU devices (MESHPOST_CHECK=delivery): the bytes of puts stay with the ledger, the
-/// target is filled with a pattern, and only consuming a notification brings the bytes in. So a kernel that
-/// reads early reads garbage every time, and one that overwrites early is named. See src/rma/delivery.cpp.
+/// The checked mode of CPU devices (MESHPOST_CHECK=delivery): the bytes of puts stay with the
+/// ledger, the target is filled with a pattern, and only consuming a notification brings the bytes
+/// in. So a kernel that reads early reads garbage every time, and one that overwrites early is
+/// named. See src/rma/delivery.cpp.
 struct DeliveryLedger;
 
 namespace delivery {
@@ -19,14 +20,17 @@ MESHPOST_FN inline void consume(DeliveryLedger*, Block&, u32, u32 const*, u32) {
 MESHPOST_FN inline void use(DeliveryLedger*, Block&, Operation, u32, void const*, u64) {}
 #else
 inline bool checked(DeliveryLedger* ledger) { return ledger != nullptr; }
-/// Keeps the bytes of a put from rank `from` to rank `to` back. One thread of the rank calls each of these.
-void put(DeliveryLedger* ledger, Block& block, u32 from, u32 to, void* target, void const* source, u64 bytes);
+/// Keeps the bytes of a put from rank `from` to rank `to` back. One thread of the rank calls each
+/// of these.
+void put(DeliveryLedger* ledger, Block& block, u32 from, u32 to, void* target, void const* source,
+         u64 bytes);
 /// Notes a notification, before its counter is raised.
 void notify(DeliveryLedger* ledger, Block& block, u32 from, u32 to, u32 const* counter);
 /// Brings in what `count` notifications of this counter deliver to rank `to`.
 void consume(DeliveryLedger* ledger, Block& block, u32 to, u32 const* counter, u32 count);
 /// Ends the rank if it is about to read bytes that have not been delivered.
-void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data, u64 bytes);
+void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data,
+         u64 bytes);
 #endif
 
 }  // namespace delivery

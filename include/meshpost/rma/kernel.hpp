@@ -19,20 +19,24 @@ void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_ra
 template <class Kernel>
 __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
-  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control), blockIdx.x, meshpost_scratch);
+  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control), blockIdx.x,
+            meshpost_scratch);
   kernel(self);
   self.finish();
 }
 
 template <class Kernel>
-__global__ void gpu_entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
+__global__ void gpu_entry(__grid_constant__ Kernel const kernel,
+                          __grid_constant__ RunState const state) {
   run_on_gpu(kernel, state);
 }
 
-/// For kernels that state `static constexpr int max_threads`: the compiler fits the registers to it.
+/// For kernels that state `static constexpr int max_threads`: the compiler fits the registers to
+/// it.
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::max_threads)
-    bounded_gpu_entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
+    bounded_gpu_entry(__grid_constant__ Kernel const kernel,
+                      __grid_constant__ RunState const state) {
   run_on_gpu(kernel, state);
 }
 
@@ -54,8 +58,10 @@ std::string readable_name(std::type_info const& type);
 template <class Kernel>
 KernelImage image_of() {
   static_assert(std::is_trivially_copyable_v<Kernel>,
-                "a kernel is copied to every device: it may hold windows, numbers and pointers, nothing that owns memory");
-  static_assert(sizeof(Kernel) + sizeof(RunState) <= 4096 - 64, "a kernel object may have at most about 3000 bytes");
+                "a kernel is copied to every device: it may hold windows, numbers and pointers, "
+                "nothing that owns memory");
+  static_assert(sizeof(Kernel) + sizeof(RunState) <= 4096 - 64,
+                "a kernel object may have at most about 3000 bytes");
   KernelImage image;
   image.abi = abi_version;
   image.name = readable_name(typeid(Kernel));
@@ -63,8 +69,7 @@ KernelImage image_of() {
 #if defined(__CUDACC__)
   if constexpr (requires { Kernel::max_threads; })
     image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<Kernel>);
-  else
-    image.cuda = reinterpret_cast<void const*>(&gpu_entry<Kernel>);
+  else image.cuda = reinterpret_cast<void const*>(&gpu_entry<Kernel>);
 #endif
   return image;
 }

@@ -6,13 +6,16 @@ namespace meshpost {
 
 /// One rank of a run, as its kernel sees it: what sends, receives and waits.
 ///
-/// Unless a function says otherwise, all threads of the rank call it with equal arguments, as they would
-/// call __syncthreads(). An operation with a bad argument ends the rank, and World::run says which, why and
-/// what would be right. See docs/architecture.md for delivery, order and release; in short:
-///  - the bytes of a put_notify may be used once the target has consumed its notification, or a later one
+/// Unless a function says otherwise, all threads of the rank call it with equal arguments, as they
+/// would call __syncthreads(). An operation with a bad argument ends the rank, and World::run says
+/// which, why and what would be right. See docs/architecture.md for delivery, order and release; in
+/// short:
+///  - the bytes of a put_notify may be used once the target has consumed its notification, or a
+///  later one
 ///    from the same rank;
 ///  - messages from one rank to one other arrive in the order in which they were sent;
-///  - a notification orders this rank's earlier puts to that target. Ranks of one device also see its plain
+///  - a notification orders this rank's earlier puts to that target. Ranks of one device also see
+///  its plain
 ///    stores; ranks of other devices that `get` them need publish() before the notification.
 class Rank {
  public:
@@ -33,26 +36,28 @@ class Rank {
         reciprocal_(state.reciprocal + zero_) {}
 
   // -- who am I: any thread may call these alone
-  MESHPOST_FN RankId id() const { return {id_}; }                      ///< number in the world
-  MESHPOST_FN u32 size() const { return state_->ranks; }               ///< ranks of the world
-  MESHPOST_FN RankId local_id() const { return {local_id_}; }          ///< number on this device
+  MESHPOST_FN RankId id() const { return {id_}; }              ///< number in the world
+  MESHPOST_FN u32 size() const { return state_->ranks; }       ///< ranks of the world
+  MESHPOST_FN RankId local_id() const { return {local_id_}; }  ///< number on this device
   MESHPOST_FN u32 local_size() const { return state_->ranks_per_device; }
-  MESHPOST_FN u32 device() const { return state_->device; }            ///< number of this device in the world
+  MESHPOST_FN u32 device() const { return state_->device; }  ///< number of this device in the world
   MESHPOST_FN u32 device_count() const { return state_->devices; }
   MESHPOST_FN u32 device_of(RankId rank) const { return state_->device_of(rank); }
-  MESHPOST_FN RankId id(Communicator const& communicator) const;       ///< number in my group
-  MESHPOST_FN u32 size(Communicator const& communicator) const;        ///< ranks of my group, 0: I am in none
+  MESHPOST_FN RankId id(Communicator const& communicator) const;  ///< number in my group
+  MESHPOST_FN u32
+  size(Communicator const& communicator) const;  ///< ranks of my group, 0: I am in none
   MESHPOST_FN RankId world_rank(Communicator const& communicator, RankId rank) const;
   MESHPOST_FN Communicator device_communicator() const { return state_->device_communicator; }
 
   // -- threads of the rank
-  MESHPOST_FN u32 thread() const { return block_.thread(); }           ///< x fastest
+  MESHPOST_FN u32 thread() const { return block_.thread(); }  ///< x fastest
   MESHPOST_FN u32 threads() const { return block_.threads(); }
   MESHPOST_FN Dim3 thread_index() const { return block_.thread_index(); }
   MESHPOST_FN Dim3 thread_extent() const { return block_.thread_extent(); }
   /// Meets all threads of the rank; what they stored before is seen by all after.
   MESHPOST_FN void sync() const { block_.sync(); }
-  /// Calls work(i) for i from 0 to count - 1, shared by the threads of the rank. Does not synchronise.
+  /// Calls work(i) for i from 0 to count - 1, shared by the threads of the rank. Does not
+  /// synchronise.
   template <class Work>
   MESHPOST_FN void each(u64 count, Work&& work) const;
   /// The rank's scratch memory (GPU: shared memory) of Launch::scratch bytes; not initialised.
@@ -67,10 +72,11 @@ class Rank {
   /// Reuse: `source` must not change before flush(). Errors: rank, offset or size out of range.
   template <class T>
   MESHPOST_FN void put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source);
-  /// put(), then raises the target's counter for `tag` in the window by one. Zero elements only notify; a
-  /// source that is the target copies nothing.
+  /// put(), then raises the target's counter for `tag` in the window by one. Zero elements only
+  /// notify; a source that is the target copies nothing.
   template <class T>
-  MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source, Tag tag);
+  MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
+                              Tag tag);
   /// The same, but raises a counter of another window; `counters` is over the same communicator.
   template <class T, class U>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
@@ -88,15 +94,16 @@ class Rank {
   MESHPOST_FN void publish();
 
   // -- knowing that it arrived
-  /// Returns once `count` notifications with `tag` have arrived in `window`, and consumes them. `expected`,
-  /// a rank of the world, is named in the report if they never come.
+  /// Returns once `count` notifications with `tag` have arrived in `window`, and consumes them.
+  /// `expected`, a rank of the world, is named in the report if they never come.
   template <class T>
-  MESHPOST_FN void wait(Window<T> const& window, Tag tag, u32 count = 1, RankId expected = {Note::no_rank});
+  MESHPOST_FN void wait(Window<T> const& window, Tag tag, u32 count = 1,
+                        RankId expected = {Note::no_rank});
   /// Consumes `count` notifications if that many have arrived and says whether it did.
   template <class T>
   MESHPOST_FN bool test(Window<T> const& window, Tag tag, u32 count = 1);
-  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`, after this rank's
-  /// earlier puts to that target.
+  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`, after
+  /// this rank's earlier puts to that target.
   template <class T>
   MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
   /// Returns once the first element of `word`, in a window of this rank, compares so with `value`.
@@ -105,15 +112,17 @@ class Rank {
   MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value);
 
   // -- all ranks of a group together; every rank of the group calls them in the same order
-  MESHPOST_FN void barrier();                                   ///< the world
-  MESHPOST_FN void barrier(Communicator const& communicator);   ///< my group
-  /// `data` of rank `root` of the group replaces everybody's. Equal sizes everywhere, here and below.
+  MESHPOST_FN void barrier();                                  ///< the world
+  MESHPOST_FN void barrier(Communicator const& communicator);  ///< my group
+  /// `data` of rank `root` of the group replaces everybody's. Equal sizes everywhere, here and
+  /// below.
   template <class T>
   MESHPOST_FN void broadcast(Communicator const& communicator, LocalSpan<T> data, RankId root);
-  /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`. The result
-  /// does not depend on timing.
+  /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`. The
+  /// result does not depend on timing.
   template <class T, class Combine>
-  MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine, RankId root);
+  MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
+                          RankId root);
   /// The same at every rank; equal to the bit everywhere.
   template <class T, class Combine>
   MESHPOST_FN void all_reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine);
@@ -123,13 +132,14 @@ class Rank {
                               LocalSpan<NonDeduced<T> const> mine);
 
   // -- telling people
-  /// Prints a line while the kernel runs: {} stand for up to 8 numbers, as in fmt::format. One line a rank.
+  /// Prints a line while the kernel runs: {} stand for up to 8 numbers, as in fmt::format. One line
+  /// a rank.
   template <class... Arguments>
   MESHPOST_FN void log(char const* text, Arguments... arguments);
   /// A named point on the timeline, if one is recorded; up to 23 characters.
   MESHPOST_FN void mark(char const* name);
-  /// Begins and ends an interval that RunResult::timings reports for each device, from the first rank's
-  /// begin to the last rank's end. All ranks of the device call them.
+  /// Begins and ends an interval that RunResult::timings reports for each device, from the first
+  /// rank's begin to the last rank's end. All ranks of the device call them.
   MESHPOST_FN void start_timer();
   MESHPOST_FN void stop_timer();
   /// Nanoseconds on this device's clock. Any thread may call it alone.
@@ -139,16 +149,16 @@ class Rank {
 
   // -- for layers above
   MESHPOST_FN RunState const& state() const { return *state_; }
-  /// A copy for another thread of this rank, for a layer that keeps one Rank in memory that they share.
-  /// `fiber` is that thread's fiber, null on a GPU.
+  /// A copy for another thread of this rank, for a layer that keeps one Rank in memory that they
+  /// share. `fiber` is that thread's fiber, null on a GPU.
   MESHPOST_FN Rank for_thread(void* fiber) const {
     Rank copy = *this;
     copy.block_ = block_.for_thread(fiber);
     return copy;
   }
   /// Ends the whole run for this reason; the arguments are the report's.
-  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
-                                     char const* text = nullptr) {
+  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0,
+                                     u64 c = 0, char const* text = nullptr) {
     block_.fail(operation, fault, a, b, c, text);
   }
   /// log() of a line that is put together already. One thread calls it, alone.
@@ -165,28 +175,32 @@ class Rank {
   struct Location {
     char* data = nullptr;
     u32* counters = nullptr;
-    u64 count = 0;   // elements
-    u32 rank = 0;    // in the world
+    u64 count = 0;  // elements
+    u32 rank = 0;   // in the world
     u32 tags = 0;
     u32 counter_pitch = 0;
     bool near = false;  // on this device
   };
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
   MESHPOST_FN Location locate_uniform(WindowInfo const& window, u32 rank) const;
-  MESHPOST_FN static Location locate_any(RunState const& state, Block block, u32 id, Operation operation,
-                                         WindowInfo const& window, RankId rank);
+  MESHPOST_FN static Location locate_any(RunState const& state, Block block, u32 id,
+                                         Operation operation, WindowInfo const& window,
+                                         RankId rank);
   MESHPOST_FN Location own(WindowInfo const& window) const;
   MESHPOST_FN u32 member(Operation operation, Communicator const& communicator, RankId rank);
   MESHPOST_FN Group group_of(Communicator const& communicator) const;
   MESHPOST_FN u32 member_of(Communicator const& communicator, Group const& group, u32 index) const;
-  MESHPOST_FN char* on_device(u32 device, u64 offset) const { return state_->heap + device * state_->stride + offset; }
+  MESHPOST_FN char* on_device(u32 device, u64 offset) const {
+    return state_->heap + device * state_->stride + offset;
+  }
 
   MESHPOST_FN void check_tag(Operation operation, u32 tags, Tag tag);
   template <class T>
   MESHPOST_FN void check_source(Operation operation, LocalSpan<T> span);
   MESHPOST_FN void check_range(Operation operation, u64 offset, u64 count, u64 limit);
   template <class T>
-  MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target, LocalSpan<T const> source);
+  MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target,
+                                 LocalSpan<T const> source);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
   MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void consume(u32* counter, u32 count);
@@ -203,42 +217,51 @@ class Rank {
   Block block_;
   void* scratch_;
   u32 local_id_, id_;
-  // What every operation needs, in registers: a load from constant memory takes a GPU 35 cycles, and they come one
-  // after the other. zero_ is 0, which the compiler can't know; adding it keeps it from loading again, and in the
-  // vector registers, where such chains run faster than in the uniform ones.
+  // What every operation needs, in registers: a load from constant memory takes a GPU 35 cycles,
+  // and they come one after the other. zero_ is 0, which the compiler can't know; adding it keeps
+  // it from loading again, and in the vector registers, where such chains run faster than in the
+  // uniform ones.
   u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
   char* heap_;
   u64 stride_, reciprocal_;
-  u32 intervals_ = 0;             // timer intervals begun
-  u32 world_generation_ = 0;      // barriers passed, world and device: kept here, for they are frequent
+  u32 intervals_ = 0;         // timer intervals begun
+  u32 world_generation_ = 0;  // barriers passed, world and device: kept here, for they are frequent
   u32 device_generation_ = 0;
-  bool unfenced_ = false;         // this rank has stored beyond its device since its last system fence
+  bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
 };
 
 /// Sum, product, smaller and larger, for reductions.
 struct Sum {
   template <class T>
-  MESHPOST_FN T operator()(T a, T b) const { return a + b; }
+  MESHPOST_FN T operator()(T a, T b) const {
+    return a + b;
+  }
 };
 struct Product {
   template <class T>
-  MESHPOST_FN T operator()(T a, T b) const { return a * b; }
+  MESHPOST_FN T operator()(T a, T b) const {
+    return a * b;
+  }
 };
 struct Min {
   template <class T>
-  MESHPOST_FN T operator()(T a, T b) const { return b < a ? b : a; }
+  MESHPOST_FN T operator()(T a, T b) const {
+    return b < a ? b : a;
+  }
 };
 struct Max {
   template <class T>
-  MESHPOST_FN T operator()(T a, T b) const { return a < b ? b : a; }
+  MESHPOST_FN T operator()(T a, T b) const {
+    return a < b ? b : a;
+  }
 };
 
 }  // namespace meshpost
 
-#include "meshpost/rma/detail/traced.hpp"
-#include "meshpost/rma/detail/locate.hpp"
-#include "meshpost/rma/detail/put.hpp"
-#include "meshpost/rma/detail/wait.hpp"
 #include "meshpost/rma/detail/barrier.hpp"
 #include "meshpost/rma/detail/collectives.hpp"
+#include "meshpost/rma/detail/locate.hpp"
+#include "meshpost/rma/detail/put.hpp"
 #include "meshpost/rma/detail/telling.hpp"
+#include "meshpost/rma/detail/traced.hpp"
+#include "meshpost/rma/detail/wait.hpp"

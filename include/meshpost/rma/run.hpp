@@ -13,21 +13,23 @@ namespace meshpost {
 
 /// How a kernel is launched. What is left out has a sensible value.
 struct Launch {
-  /// Threads of a rank; x = 0: one on CPU devices, 256 on GPUs. If the kernel depends on their number, say
-  /// it here: CPU devices then run that many fibers.
+  /// Threads of a rank; x = 0: one on CPU devices, 256 on GPUs. If the kernel depends on their
+  /// number, say it here: CPU devices then run that many fibers.
   Dim3 threads{0, 1, 1};
-  Bytes scratch{};                  ///< of each rank (GPU: shared memory)
-  std::vector<Stream*> streams{};   ///< the run starts after what they hold and they go on after the run
-  std::optional<std::chrono::milliseconds> deadline{};  ///< without progress; 0: never. Else the World's
-  std::string trace{};              ///< file for the timeline, as Perfetto JSON. Else the World's
-  bool thread_a_rank = false;       ///< CPU: each rank on a worker thread of its own
-  void* user = nullptr;             ///< for layers above: RunState::user
+  Bytes scratch{};  ///< of each rank (GPU: shared memory)
+  std::vector<Stream*>
+      streams{};  ///< the run starts after what they hold and they go on after the run
+  std::optional<std::chrono::milliseconds>
+      deadline{};              ///< without progress; 0: never. Else the World's
+  std::string trace{};         ///< file for the timeline, as Perfetto JSON. Else the World's
+  bool thread_a_rank = false;  ///< CPU: each rank on a worker thread of its own
+  void* user = nullptr;        ///< for layers above: RunState::user
 };
 
 /// Notifications that arrived and that nobody consumed.
 struct Leftover {
   std::string window;
-  RankId rank{};    ///< at whom
+  RankId rank{};  ///< at whom
   Tag tag{};
   u32 count = 0;
   RankId sender{};  ///< who sent the last of them
@@ -35,17 +37,18 @@ struct Leftover {
 
 /// What a run that ended well has to say.
 struct RunResult {
-  double seconds = 0;                        ///< from the launch to the end of the last rank
-  std::vector<Leftover> leftovers;           ///< also reported as a warning
-  std::vector<std::vector<double>> timings;  ///< seconds, [device][interval] of start_timer/stop_timer
+  double seconds = 0;               ///< from the launch to the end of the last rank
+  std::vector<Leftover> leftovers;  ///< also reported as a warning
+  std::vector<std::vector<double>>
+      timings;  ///< seconds, [device][interval] of start_timer/stop_timer
 };
 
 namespace detail {
 struct RunRecord;
 }
 
-/// A kernel that was launched. Movable. If it is destroyed before wait(), it waits and reports an error as
-/// a warning.
+/// A kernel that was launched. Movable. If it is destroyed before wait(), it waits and reports an
+/// error as a warning.
 class Run {
  public:
   explicit Run(std::shared_ptr<detail::RunRecord> record);

@@ -7,20 +7,22 @@ namespace meshpost {
 
 struct DeliveryLedger;
 
-/// What a run's ranks know on one device. Passed to GPU kernels by value, so that it lies in constant memory.
+/// What a run's ranks know on one device. Passed to GPU kernels by value, so that it lies in
+/// constant memory.
 struct RunState {
   u32 abi = abi_version;  ///< first, whatever else changes
   u32 world = 0;
-  char* heap = nullptr;   ///< device d's part of the symmetric heap begins at heap + d * stride
+  char* heap = nullptr;  ///< device d's part of the symmetric heap begins at heap + d * stride
   u64 stride = 0;
   u32 device = 0, devices = 0;
   u32 ranks_per_device = 0, ranks = 0;
-  u64 reciprocal = 0;     ///< 2^32 / ranks_per_device, rounded up: a division takes a kernel 30 instructions
-  u32 zero = 0;           ///< 0, which a compiler can't know
-  u64 scratch = 0;        ///< bytes of scratch of a rank
+  u64 reciprocal =
+      0;         ///< 2^32 / ranks_per_device, rounded up: a division takes a kernel 30 instructions
+  u32 zero = 0;  ///< 0, which a compiler can't know
+  u64 scratch = 0;  ///< bytes of scratch of a rank
   RankReport* reports = nullptr;
   Control const* control = nullptr;
-  WindowInfo tags;        ///< the world's default counters, without memory
+  WindowInfo tags;  ///< the world's default counters, without memory
   Communicator device_communicator;
   LogRing log;
   TraceBuffer trace;

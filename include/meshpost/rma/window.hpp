@@ -19,31 +19,35 @@ struct Part {
 
 /// What a kernel needs to find any rank's part of a window and its counters.
 struct WindowInfo {
-  u32 world = 0;            ///< number of the World that made it
-  u32 number = 0;           ///< of the window in its world; 0: none
-  u32 uniform_world = 0;    ///< `world` again if the window is uniform and over all ranks, else 0: the usual case in one
+  u32 world = 0;          ///< number of the World that made it
+  u32 number = 0;         ///< of the window in its world; 0: none
+  u32 uniform_world = 0;  ///< `world` again if the window is uniform and over all ranks, else 0:
+                          ///< the usual case in one
   Communicator communicator;
-  u64 offset = 0;           ///< of the first local rank's part in the symmetric heap
-  u64 pitch = 0;            ///< bytes from one local rank's part to the next one's
-  u64 count = 0;            ///< elements of each part
-  u64 parts = 0;            ///< offset of Part[world ranks]; 0: the window is uniform
-  u64 counters = 0;         ///< offset of the first local rank's counters
+  u64 offset = 0;    ///< of the first local rank's part in the symmetric heap
+  u64 pitch = 0;     ///< bytes from one local rank's part to the next one's
+  u64 count = 0;     ///< elements of each part
+  u64 parts = 0;     ///< offset of Part[world ranks]; 0: the window is uniform
+  u64 counters = 0;  ///< offset of the first local rank's counters
   u32 tags = 0;
-  u32 counter_pitch = 0;    ///< bytes of a rank's counters: u32 counts[], then in the other half u32 senders[] (+ 1)
+  u32 counter_pitch =
+      0;  ///< bytes of a rank's counters: u32 counts[], then in the other half u32 senders[] (+ 1)
 };
 
 template <class T>
 class RemoteSpan;
 
-/// Memory that every rank of a communicator exposes to puts, with its own counters. A handle: copies name
-/// the same window; kernels copy it. Made by World::window, valid until World::free or the World's end.
+/// Memory that every rank of a communicator exposes to puts, with its own counters. A handle:
+/// copies name the same window; kernels copy it. Made by World::window, valid until World::free or
+/// the World's end.
 template <class T>
 class Window {
  public:
   Window() = default;
   MESHPOST_FN explicit Window(WindowInfo const& info) : info_(info) {}
 
-  /// Elements from `offset` on of the part of rank `rank` of the window's communicator. Checked when used.
+  /// Elements from `offset` on of the part of rank `rank` of the window's communicator. Checked
+  /// when used.
   MESHPOST_FN RemoteSpan<T> at(RankId rank, u64 offset = 0) const { return {info_, rank, offset}; }
   /// The calling rank's own part. Any thread may call it alone.
   MESHPOST_FN LocalSpan<T> local(Rank const& self) const;
@@ -63,17 +67,19 @@ class Window {
   WindowInfo info_;
 };
 
-/// Elements of a rank's part of a window, which need not be in reach of loads and stores. Refers to the Window
-/// that made it.
+/// Elements of a rank's part of a window, which need not be in reach of loads and stores. Refers to
+/// the Window that made it.
 template <class T>
 class RemoteSpan {
  public:
   MESHPOST_FN RemoteSpan(WindowInfo const& window, RankId rank, u64 offset, u64 count = to_the_end)
       : window_(&window), rank_(rank), offset_(offset), count_(count) {}
 
-  /// `count` elements from `offset` on; where they leave this span, the operation that uses them fails.
+  /// `count` elements from `offset` on; where they leave this span, the operation that uses them
+  /// fails.
   MESHPOST_FN RemoteSpan subspan(u64 offset, u64 count = to_the_end) const {
-    bool const inside = count_ == to_the_end || (offset <= count_ && (count == to_the_end || count <= count_ - offset));
+    bool const inside = count_ == to_the_end ||
+                        (offset <= count_ && (count == to_the_end || count <= count_ - offset));
     bool const fits = inside && offset_ != beyond && offset < beyond - offset_;  // nor wraps round
     u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
     return {*window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};

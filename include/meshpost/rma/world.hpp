@@ -31,8 +31,8 @@ struct Extent {
 
 /// All ranks on all devices of this process. Windows, communicators and runs belong to it.
 ///
-/// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after fork().
-/// Several Worlds may share devices: their runs take turns.
+/// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after
+/// fork(). Several Worlds may share devices: their runs take turns.
 class World {
  public:
   /// \throws Error(bad_argument, bad_environment, out_of_memory)
@@ -42,19 +42,21 @@ class World {
   World(World const&) = delete;
   World& operator=(World const&) = delete;
 
-  u32 size() const;               ///< ranks
+  u32 size() const;  ///< ranks
   u32 device_count() const;
   u32 ranks_per_device() const;
   std::vector<std::shared_ptr<Device>> const& devices() const;
 
   Communicator communicator() const;         ///< all ranks
   Communicator device_communicator() const;  ///< for each rank, those on its device
-  /// Ranks of `parent` with equal color form a group, in the order of their world ranks; those of negative
-  /// color join none. Collective in later, multi-process worlds.
-  Communicator split(Communicator const& parent, std::function<i64(RankId world_rank)> const& color);
+  /// Ranks of `parent` with equal color form a group, in the order of their world ranks; those of
+  /// negative color join none. Collective in later, multi-process worlds.
+  Communicator split(Communicator const& parent,
+                     std::function<i64(RankId world_rank)> const& color);
 
-  /// `count` elements at every rank, zeroed, and `tags` counters. `name` is for messages. Collective in later,
-  /// multi-process worlds: every process makes the same windows in the same order.
+  /// `count` elements at every rank, zeroed, and `tags` counters. `name` is for messages.
+  /// Collective in later, multi-process worlds: every process makes the same windows in the same
+  /// order.
   /// \throws Error(out_of_memory, bad_argument)
   template <class T>
   Window<T> window(u64 count, Tags tags = Tags{16}, std::string name = {}) {
@@ -62,24 +64,31 @@ class World {
   }
   /// Over another communicator of this world: at(rank) then counts in the rank's group.
   template <class T>
-  Window<T> window(Communicator const& communicator, u64 count, Tags tags = Tags{16}, std::string name = {}) {
-    return Window<T>(make_window({communicator, element<T>(), count, {}, {}, tags, std::move(name)}));
+  Window<T> window(Communicator const& communicator, u64 count, Tags tags = Tags{16},
+                   std::string name = {}) {
+    return Window<T>(
+        make_window({communicator, element<T>(), count, {}, {}, tags, std::move(name)}));
   }
-  /// A part by world rank; those of one device lie in one block and may overlap: a put whose source and target
-  /// coincide copies nothing.
+  /// A part by world rank; those of one device lie in one block and may overlap: a put whose source
+  /// and target coincide copies nothing.
   template <class T>
   Window<T> window(std::vector<Extent> const& parts, Tags tags = Tags{16}, std::string name = {}) {
-    return Window<T>(make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}));
+    return Window<T>(
+        make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}));
   }
-  /// Memory of the user, a span by world rank, in the memory of that rank's device (cudaMalloc, a tensor; any
-  /// memory on CPU devices); it may overlap, and must live until free() or the World's end.
+  /// Memory of the user, a span by world rank, in the memory of that rank's device (cudaMalloc, a
+  /// tensor; any memory on CPU devices); it may overlap, and must live until free() or the World's
+  /// end.
   template <class T>
-  Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16}, std::string name = {}) {
+  Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16},
+                            std::string name = {}) {
     std::vector<Part> memory;
     for (auto const& part : parts) memory.push_back({part.data(), part.size()});
-    return Window<T>(make_window({communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}));
+    return Window<T>(make_window(
+        {communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}));
   }
-  /// Ends a window; its memory is used again after the runs launched so far. \throws Error(bad_argument)
+  /// Ends a window; its memory is used again after the runs launched so far. \throws
+  /// Error(bad_argument)
   template <class T>
   void free(Window<T> const& window) {
     free_window(window.info());
@@ -103,7 +112,7 @@ class World {
   struct WindowSpec {
     Communicator communicator;
     u64 element_bytes;
-    u64 count;                  ///< uniform, unless one of the next two is given
+    u64 count;  ///< uniform, unless one of the next two is given
     std::vector<Extent> extents;
     std::vector<Part> memory;
     Tags tags;

@@ -5,8 +5,8 @@
 
 namespace meshpost {
 
-/// The line that a record stands for. A text that does not fit its arguments comes as it is, with them
-/// behind it: a log must not be lost to a typo.
+/// The line that a record stands for. A text that does not fit its arguments comes as it is, with
+/// them behind it: a log must not be lost to a typo.
 std::string format_log(LogRecord const& record);
 
 /// Empties a ring, in order; one thread at a time.

@@ -10,11 +10,11 @@ namespace meshpost {
 struct TraceEvent {
   u64 begin, end;  ///< ns on the device's clock
   Operation operation;
-  u32 peer;        ///< world rank, Note::no_rank if none
+  u32 peer;  ///< world rank, Note::no_rank if none
   u32 tag;
   u32 window;
   u64 bytes;
-  char name[24];   ///< of a mark
+  char name[24];  ///< of a mark
 };
 
 /// A device's timeline: `capacity` events for each rank; `events` null: none is recorded.
@@ -40,7 +40,8 @@ struct TimerBuffer {
   }
 };
 
-/// A line that a rank logs: the text with {} and the bits of its arguments; the host puts them together.
+/// A line that a rank logs: the text with {} and the bits of its arguments; the host puts them
+/// together.
 struct LogRecord {
   static constexpr u32 most_arguments = 8;
   enum class Type : u8 { none, i64_, u64_, f64_, boolean, character, pointer };

@@ -13,21 +13,22 @@ std::string_view to_string(Operation operation);
 /// One rank's row of a timeline.
 struct TimelineRow {
   u32 device = 0;
-  u32 rank = 0;                     ///< in the world
-  std::vector<TraceEvent> events;   ///< in order; times in ns on the host's clock
-  u64 lost = 0;                     ///< events for which there was no room
+  u32 rank = 0;                    ///< in the world
+  std::vector<TraceEvent> events;  ///< in order; times in ns on the host's clock
+  u64 lost = 0;                    ///< events for which there was no room
 };
 
 /// A run as it went, rank by rank. A plain value.
 struct Timeline {
   std::string kernel;
   std::vector<std::string> devices;
-  u64 begin = 0, end = 0;           ///< of the run, ns on the host's clock
+  u64 begin = 0, end = 0;  ///< of the run, ns on the host's clock
   std::vector<TimelineRow> rows;
 };
 
-/// The timeline in the trace event format, which Perfetto and Chrome load: a process a device, a thread a
-/// rank, times in us from the run's begin. What lies between two operations is shown as "compute".
+/// The timeline in the trace event format, which Perfetto and Chrome load: a process a device, a
+/// thread a rank, times in us from the run's begin. What lies between two operations is shown as
+/// "compute".
 std::string to_perfetto(Timeline const& timeline);
 
 }  // namespace meshpost

@@ -12,23 +12,23 @@ struct RankView {
   u32 rank = 0;
   RankState state = RankState::absent;
   Note note;
-  u64 observed = 0;              ///< the awaited word: notifications there, or the word's bits
+  u64 observed = 0;  ///< the awaited word: notifications there, or the word's bits
   Condition condition;
-  std::vector<u32> could_wake;   ///< ranks that are expected to; empty: anybody
-  bool sent_before = false;      ///< could_wake holds the rank that last raised this counter
+  std::vector<u32> could_wake;  ///< ranks that are expected to; empty: anybody
+  bool sent_before = false;     ///< could_wake holds the rank that last raised this counter
 };
 
 /// A name for a window's or a communicator's number, as it stands in messages.
 using NameOf = std::function<std::string(u32 number)>;
 
-/// Every rank that waits and for what, who has ended or failed, and a cycle if they wait for each other:
-/// "rank 3 waits for tag 7 of window 'inbox', 0 of 1 arrived; rank 2, which sent it before, has ended".
-/// Pure. `most` ranks are listed one by one, the others counted.
-std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window, NameOf const& communicator,
-                        std::size_t most = 16);
+/// Every rank that waits and for what, who has ended or failed, and a cycle if they wait for each
+/// other: "rank 3 waits for tag 7 of window 'inbox', 0 of 1 arrived; rank 2, which sent it before,
+/// has ended". Pure. `most` ranks are listed one by one, the others counted.
+std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window,
+                        NameOf const& communicator, std::size_t most = 16);
 
-/// Ranks that wait for each other in a circle, in order; empty if there is none. A rank that anybody could
-/// wake waits for any rank that waits.
+/// Ranks that wait for each other in a circle, in order; empty if there is none. A rank that
+/// anybody could wake waits for any rank that waits.
 std::vector<u32> find_cycle(std::vector<RankView> const& ranks);
 
 }  // namespace meshpost

@@ -20,15 +20,15 @@ struct alignas(128) BarrierWords {
   u32 released;  ///< devices that were complete, summed over all barriers of the run (wraps)
 };
 
-/// An ordered group of ranks, or a partition of the world into several: each rank means its own group.
-/// A handle that kernels copy; valid as long as its World.
+/// An ordered group of ranks, or a partition of the world into several: each rank means its own
+/// group. A handle that kernels copy; valid as long as its World.
 struct Communicator {
   enum class Shape : u32 { world, device, split };
 
   u32 world = 0;   ///< number of the World that made it
   u32 number = 0;  ///< of the communicator in its world
   Shape shape = Shape::world;
-  u32 slot = 0;    ///< bytes that a rank may bring to one step of a collective
+  u32 slot = 0;  ///< bytes that a rank may bring to one step of a collective
   // Offsets in the symmetric heap; every device has its own copy of the tables.
   u64 groups = 0;       ///< Group[world ranks]; split only
   u64 members = 0;      ///< u32[world ranks]; split only

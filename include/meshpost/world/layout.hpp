@@ -17,7 +17,8 @@ struct Layout {
   u32 device_of(u32 rank) const { return rank / ranks_per_device; }
 };
 
-/// The devices that `spec` names, with `ranks` ranks each; 0: the devices' default, shared among CPU devices.
+/// The devices that `spec` names, with `ranks` ranks each; 0: the devices' default, shared among
+/// CPU devices.
 /// \throws Error(bad_argument)
 Layout make_layout(std::string const& spec, u32 ranks);
 

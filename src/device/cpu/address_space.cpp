@@ -31,11 +31,13 @@ Error no_memory(std::string cause) {
 
 class MemoryFiles : public AddressSpace {
  public:
-  explicit MemoryFiles(u32 devices) : stride_(std::bit_ceil(total_memory().value)), files_(devices, -1) {
-    void* const range = mmap(nullptr, stride_ * devices, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  explicit MemoryFiles(u32 devices)
+      : stride_(std::bit_ceil(total_memory().value)), files_(devices, -1) {
+    void* const range = mmap(nullptr, stride_ * devices, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
-      throw no_memory(fmt::format("{} devices times {} bytes of addresses are not to be had: {}", devices, stride_,
-                                  std::strerror(errno)));
+      throw no_memory(fmt::format("{} devices times {} bytes of addresses are not to be had: {}",
+                                  devices, stride_, std::strerror(errno)));
     base_ = static_cast<char*>(range);
     for (int& file : files_) {
       file = memfd_create("meshpost", MFD_CLOEXEC);
@@ -58,11 +60,13 @@ class MemoryFiles : public AddressSpace {
     // Linux hands out more than it has and kills whoever touches it, so ask first.
     u64 const available = available_memory();
     if (size > stride_ || offset > stride_ - size || size > available / devices)
-      throw no_memory(fmt::format("{} bytes on each of {} devices were asked for, {} bytes are free on this host",
-                                  size.value, devices, available));
+      throw no_memory(fmt::format(
+          "{} bytes on each of {} devices were asked for, {} bytes are free on this host",
+          size.value, devices, available));
     for (u64 device = 0; device < devices; ++device) {
       if (ftruncate(files_[device], static_cast<off_t>(offset + size)) != 0)
-        throw no_memory(fmt::format("growing to {} bytes: {}", offset + size, std::strerror(errno)));
+        throw no_memory(
+            fmt::format("growing to {} bytes: {}", offset + size, std::strerror(errno)));
       void* const at = base_ + device * stride_ + offset;
       if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files_[device],
                static_cast<off_t>(offset.value)) == MAP_FAILED)
@@ -81,6 +85,8 @@ class MemoryFiles : public AddressSpace {
 Bytes available_memory() { return meminfo("MemAvailable:"); }
 Bytes total_memory() { return meminfo("MemTotal:"); }
 
-std::unique_ptr<AddressSpace> reserve(u32 devices) { return std::make_unique<MemoryFiles>(devices); }
+std::unique_ptr<AddressSpace> reserve(u32 devices) {
+  return std::make_unique<MemoryFiles>(devices);
+}
 
 }  // namespace meshpost::cpu

@@ -40,10 +40,12 @@ class CpuDevice : public Device {
     constexpr std::size_t alignment = 256;
     u64 const rounded = (size + alignment - 1) / alignment * alignment;
     u64 const available = cpu::available_memory();
-    void* const data = size <= available ? std::aligned_alloc(alignment, rounded ? rounded : alignment) : nullptr;
+    void* const data =
+        size <= available ? std::aligned_alloc(alignment, rounded ? rounded : alignment) : nullptr;
     if (!data)
       throw Error(Kind::out_of_memory, fmt::format("allocate on {}", name()),
-                  fmt::format("{} bytes were asked for, {} are free", size.value, available), "use less");
+                  fmt::format("{} bytes were asked for, {} are free", size.value, available),
+                  "use less");
     return {data, size, [](void* memory) { std::free(memory); }};
   }
   std::unique_ptr<Stream> make_stream() override { return cpu::make_stream(); }
@@ -54,7 +56,9 @@ class CpuDevice : public Device {
   PointerInfo locate(void const* pointer) override {
     return {MemoryKind::device, pointer != nullptr, ~u64{0}};
   }
-  void transfer(void* target, void const* source, Bytes size) override { std::memmove(target, source, size); }
+  void transfer(void* target, void const* source, Bytes size) override {
+    std::memmove(target, source, size);
+  }
   void fill(void* target, u8 value, Bytes size) override { std::memset(target, value, size); }
 
  private:
@@ -72,7 +76,8 @@ class CpuBackend : public Backend {
     if (!device) device = std::make_shared<CpuDevice>(index);
     return device;
   }
-  std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) override {
+  std::unique_ptr<AddressSpace> reserve(
+      std::vector<std::shared_ptr<Device>> const& devices) override {
     return cpu::reserve(static_cast<u32>(devices.size()));
   }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override {

@@ -41,7 +41,8 @@ class StackPool {
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (whole == MAP_FAILED || mprotect(whole, guard, PROT_NONE) != 0)
       throw Error(Kind::out_of_memory, "launch on a CPU device",
-                  "no stack of " + std::to_string(size) + " bytes for a rank's thread: " + std::strerror(errno),
+                  "no stack of " + std::to_string(size) +
+                      " bytes for a rank's thread: " + std::strerror(errno),
                   "use fewer ranks or threads of a rank, or raise vm.max_map_count");
     return static_cast<char*>(whole) + guard;
   }
@@ -63,8 +64,8 @@ StackPool& pool() {
   return *one;
 }
 
-// What the C++ runtime keeps for each thread (Itanium C++ ABI, 2.2.2): a fiber that waits inside a catch
-// block must find its own again.
+// What the C++ runtime keeps for each thread (Itanium C++ ABI, 2.2.2): a fiber that waits inside a
+// catch block must find its own again.
 struct ExceptionState {
   void* caught;
   unsigned uncaught;
@@ -139,8 +140,8 @@ void Context::switch_to(Context& next, [[maybe_unused]] bool last) {
   uncaught_exceptions_ = exceptions.uncaught;
   exceptions = {next.caught_exceptions_, next.uncaught_exceptions_};
 #if defined(__SANITIZE_THREAD__)
-  // Flag 1: the switch itself orders nothing, so that a race between two ranks of one worker is found.
-  // Only a fiber's first entry and its end are ordered with the worker.
+  // Flag 1: the switch itself orders nothing, so that a race between two ranks of one worker is
+  // found. Only a fiber's first entry and its end are ordered with the worker.
   unsigned const unordered = next.started_ && !last ? 1 : 0;
   next.started_ = true;
   __tsan_switch_to_fiber(next.sanitizer_fiber_, unordered);

@@ -1,5 +1,6 @@
 #pragma once
-// A fiber: a stack and a place to go on from (Boost.Context), with the annotations that let sanitizers follow.
+// A fiber: a stack and a place to go on from (Boost.Context), with the annotations that let
+// sanitizers follow.
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 

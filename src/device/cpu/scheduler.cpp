@@ -12,20 +12,24 @@
 namespace meshpost::cpu {
 namespace {
 
-thread_local std::atomic<Fiber*> running = nullptr;  // of this worker; written by it, read by its fibers
+thread_local std::atomic<Fiber*> running =
+    nullptr;  // of this worker; written by it, read by its fibers
 
-// A rank of one thread is a whole program and may keep arrays on its stack; the threads of a wide rank come
-// by the ten thousand. Only touched pages cost memory.
+// A rank of one thread is a whole program and may keep arrays on its stack; the threads of a wide
+// rank come by the ten thousand. Only touched pages cost memory.
 constexpr std::size_t stack_of_rank = 512 * 1024;
 constexpr std::size_t stack_of_thread = 64 * 1024;
 
 u64 load_bits_relaxed(void const* word, WordType type) {
   if (width(type) == 4)
-    return std::atomic_ref(*static_cast<u32*>(const_cast<void*>(word))).load(std::memory_order_relaxed);
-  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word))).load(std::memory_order_relaxed);
+    return std::atomic_ref(*static_cast<u32*>(const_cast<void*>(word)))
+        .load(std::memory_order_relaxed);
+  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word)))
+      .load(std::memory_order_relaxed);
 }
 
-// Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it does.
+// Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it
+// does.
 bool ready(Fiber const& fiber) {
   void const* const word = fiber.word.load(std::memory_order_acquire);
   if (!word) return true;
@@ -66,18 +70,18 @@ void leave_condition(Fiber& fiber, Condition const& condition) {
 
 FiberView* current_fiber() { return running.load(std::memory_order_relaxed); }
 
-void fiber_yield(void* fiber) {
-  suspend(self(fiber));
-}
+void fiber_yield(void* fiber) { suspend(self(fiber)); }
 
 void fiber_sync(void* fiber) {
   Fiber& me = self(fiber);
   RankFibers& rank = *me.rank;
   u32 const generation = rank.generation.load(std::memory_order_relaxed);
-  // The last to arrive has acquired what all others released, and releases it with the new generation.
+  // The last to arrive has acquired what all others released, and releases it with the new
+  // generation.
   if (rank.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == rank.threads) {
     rank.arrived.store(0, std::memory_order_relaxed);
-    rank.votes[(generation + 1) % 2].store(0, std::memory_order_relaxed);  // all have read it: they are here
+    rank.votes[(generation + 1) % 2].store(
+        0, std::memory_order_relaxed);  // all have read it: they are here
     rank.generation.store(generation + 1, std::memory_order_release);
     return;
   }
@@ -109,7 +113,8 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   store_state(report, RankState::running);
 }
 
-void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text) {
+void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                char const* text) {
   Fiber& me = self(fiber);
   me.gang->record_fault(me, operation, fault, a, b, c, text);
   throw Unwind{};
@@ -133,7 +138,8 @@ bool CpuGang::poisoned() const {
 void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                            char const* text) {
   RankReport& report = fiber.rank->report();
-  if (std::atomic_ref(report.state).load(std::memory_order_relaxed) == static_cast<u32>(RankState::failed))
+  if (std::atomic_ref(report.state).load(std::memory_order_relaxed) ==
+      static_cast<u32>(RankState::failed))
     return;
   report.note.operation = operation;
   report.fault = fault;
@@ -142,7 +148,8 @@ void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a
   report.details[2] = c;
   copy_text(report.text, sizeof report.text, text);
   store_state(report, RankState::failed);
-  // All CPU devices of a gang obey the first grid's word; the host need not have seen the fault yet.
+  // All CPU devices of a gang obey the first grid's word; the host need not have seen the fault
+  // yet.
   std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
   notify_host();
 }
@@ -173,7 +180,8 @@ void CpuGang::end_fiber(Fiber& fiber) {
   fiber.done.store(true, std::memory_order_release);
   if (rank.alive.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   auto& report = rank.report();
-  auto const state = static_cast<RankState>(std::atomic_ref(report.state).load(std::memory_order_relaxed));
+  auto const state =
+      static_cast<RankState>(std::atomic_ref(report.state).load(std::memory_order_relaxed));
   // A rank that was poisoned while it waited keeps that in its report.
   bool const poisoned_asking = state == RankState::asking && poisoned();
   if (state == RankState::running || (state == RankState::asking && !poisoned_asking))
@@ -241,7 +249,8 @@ void CpuGang::make_fibers(GangSpec const& spec, u32 workers) {
         fiber.thread = thread;
         fiber.threads = threads;
         fiber.extent = extent;
-        fiber.index = {thread % extent.x, thread / extent.x % extent.y, thread / (extent.x * extent.y)};
+        fiber.index = {thread % extent.x, thread / extent.x % extent.y,
+                       thread / (extent.x * extent.y)};
         fiber.world_rank = grid.first_rank + local;
         fiber.gang = this;
         fiber.worker = &worker;
@@ -264,7 +273,7 @@ bool CpuGang::run_ready(Worker& worker) {
       continue;
     }
     if (worker.idle) {
-      idle_.fetch_sub(1);        // in this order: see look_for_deadlock
+      idle_.fetch_sub(1);  // in this order: see look_for_deadlock
       awakenings_.fetch_add(1);
       worker.idle = false;
     }
@@ -310,12 +319,13 @@ void CpuGang::work(Worker& worker) {
   notify_host();
 }
 
-// If all workers are idle, no fiber runs. A worker that awakes is first no longer idle, then counts an
-// awakening, then runs fibers, then is idle again. Here the awakenings are read first and last, and in
-// between, before and after the conditions, that all are idle. A worker that awoke after the first look at
-// idle_ and had gone to sleep by the second counted its awakening between the two looks at awakenings_; one
-// that had not gone to sleep is seen. So nothing ran while the conditions were looked at. Only fibers write
-// words while a gang runs (no host, stream or other process can notify yet): what did not hold never will.
+// If all workers are idle, no fiber runs. A worker that awakes is first no longer idle, then counts
+// an awakening, then runs fibers, then is idle again. Here the awakenings are read first and last,
+// and in between, before and after the conditions, that all are idle. A worker that awoke after the
+// first look at idle_ and had gone to sleep by the second counted its awakening between the two
+// looks at awakenings_; one that had not gone to sleep is seen. So nothing ran while the conditions
+// were looked at. Only fibers write words while a gang runs (no host, stream or other process can
+// notify yet): what did not hold never will.
 void CpuGang::look_for_deadlock() {
   u64 const before = awakenings_.load();
   if (idle_.load() != workers_.size() || deadlocked_.load(std::memory_order_relaxed)) return;

@@ -1,8 +1,9 @@
 #pragma once
 // Ranks of CPU devices: fibers on a few worker threads, one gang for all CPU devices of a launch.
 //
-// A fiber that waits leaves its condition with its worker, which tests it without switching to the fiber
-// (DESIGN: predicate scan). That works for words that anybody writes, in this process or another.
+// A fiber that waits leaves its condition with its worker, which tests it without switching to the
+// fiber (DESIGN: predicate scan). That works for words that anybody writes, in this process or
+// another.
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -19,7 +20,8 @@ namespace meshpost::cpu {
 class CpuGang;
 struct Worker;
 
-/// What unwinds a fiber of a poisoned run; not a std::exception, so that a kernel does not catch it as one.
+/// What unwinds a fiber of a poisoned run; not a std::exception, so that a kernel does not catch it
+/// as one.
 struct Unwind {};
 
 /// What the fibers of one rank share. All of them run on one worker.
@@ -27,10 +29,10 @@ struct RankFibers {
   Grid const* grid = nullptr;
   u32 local_rank = 0;
   u32 threads = 1;
-  std::atomic<u32> alive{0};            // fibers that have not ended
-  std::atomic<u32> arrived{0};          // at the rank's barrier
+  std::atomic<u32> alive{0};    // fibers that have not ended
+  std::atomic<u32> arrived{0};  // at the rank's barrier
   std::atomic<u32> generation{0};
-  std::atomic<u32> votes[2] = {0, 0};   // of any(), by parity of the generation
+  std::atomic<u32> votes[2] = {0, 0};  // of any(), by parity of the generation
   std::vector<char> scratch;
 
   RankReport& report() const { return grid->reports[local_rank]; }
@@ -38,7 +40,8 @@ struct RankFibers {
 
 /// One thread of a rank.
 struct Fiber : FiberView {
-  // The awaited condition. Written by the fiber, read by its worker and by whoever looks for a deadlock.
+  // The awaited condition. Written by the fiber, read by its worker and by whoever looks for a
+  // deadlock.
   std::atomic<void const*> word{nullptr};  // null: ready to run
   std::atomic<u64> value{0};
   std::atomic<WordType> type{};
@@ -73,8 +76,10 @@ class CpuGang : public Gang {
 
   bool poisoned() const;
   /// Ends the calling fiber's rank with this fault; the first fault of a rank stands.
-  /// Unchecked: the rank's threads share its report and a worker, whose switches order nothing for TSan.
-  MESHPOST_UNCHECKED void record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c, char const* text);
+  /// Unchecked: the rank's threads share its report and a worker, whose switches order nothing for
+  /// TSan.
+  MESHPOST_UNCHECKED void record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b,
+                                       u64 c, char const* text);
 
  private:
   void make_fibers(GangSpec const& spec, u32 workers);
@@ -90,11 +95,11 @@ class CpuGang : public Gang {
   std::vector<std::unique_ptr<RankFibers>> ranks_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::atomic<u32> unfinished_{0};   // workers that still have fibers
-  std::atomic<u32> idle_{0};         // workers none of whose fibers is ready
-  std::atomic<u64> awakenings_{0};   // times a worker stopped being idle
+  std::atomic<u32> unfinished_{0};  // workers that still have fibers
+  std::atomic<u32> idle_{0};        // workers none of whose fibers is ready
+  std::atomic<u64> awakenings_{0};  // times a worker stopped being idle
   std::atomic<bool> deadlocked_{false};
-  bool crowded_;                     // more workers than cores: give the core away early
+  bool crowded_;  // more workers than cores: give the core away early
   std::mutex mutex_;
   std::condition_variable changed_;
 };

@@ -13,14 +13,16 @@ namespace {
 CUmemAllocationProp properties(u32 device) {
   CUmemAllocationProp wanted{};
   wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // for other processes of the node
+  wanted.requestedHandleTypes =
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // for other processes of the node
   wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}};
   return wanted;
 }
 
 class MappedMemory : public AddressSpace {
  public:
-  explicit MappedMemory(std::vector<std::shared_ptr<Device>> devices) : devices_(std::move(devices)) {
+  explicit MappedMemory(std::vector<std::shared_ptr<Device>> devices)
+      : devices_(std::move(devices)) {
     require_peers();
     u64 largest = 0;
     for (auto const& device : devices_) {
@@ -28,11 +30,13 @@ class MappedMemory : public AddressSpace {
       largest = std::max(largest, device->info().memory.value);
       size_t unit = 0;
       auto const wanted = properties(device->index());
-      check(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "ask for the page size");
+      check(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+            "ask for the page size");
       granularity_ = std::max<u64>(granularity_, unit);
     }
     stride_ = std::bit_ceil(largest);
-    check(driver().address_reserve(&base_, stride_ * devices_.size(), granularity_, 0, 0), "reserve addresses");
+    check(driver().address_reserve(&base_, stride_ * devices_.size(), granularity_, 0, 0),
+          "reserve addresses");
   }
   ~MappedMemory() override {
     for (auto const& piece : pieces_) {
@@ -50,9 +54,10 @@ class MappedMemory : public AddressSpace {
 
   void extend(Bytes offset, Bytes size) override {
     if (size > stride_ || offset > stride_ - size)
-      throw Error(Kind::out_of_memory, "memory of the GPUs",
-                  fmt::format("{} bytes on each device were asked for; the devices have less", size.value),
-                  "use smaller windows");
+      throw Error(
+          Kind::out_of_memory, "memory of the GPUs",
+          fmt::format("{} bytes on each device were asked for; the devices have less", size.value),
+          "use smaller windows");
     std::vector<CUmemAccessDesc> access;
     for (auto const& device : devices_)
       access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device->index())}},
@@ -65,7 +70,8 @@ class MappedMemory : public AddressSpace {
         auto const wanted = properties(devices_[d]->index());
         Piece piece{base_ + d * stride_ + offset, size, 0};
         check(driver().create(&piece.handle, size, &wanted, 0), what);
-        if (auto const status = driver().map(piece.address, size, 0, piece.handle, 0); status != CUDA_SUCCESS) {
+        if (auto const status = driver().map(piece.address, size, 0, piece.handle, 0);
+            status != CUDA_SUCCESS) {
           driver().release(piece.handle);
           check(status, what);
         }
@@ -95,11 +101,14 @@ class MappedMemory : public AddressSpace {
       for (auto const& other : devices_) {
         int peers = 1;
         if (one != other)
-          check(cudaDeviceCanAccessPeer(&peers, static_cast<int>(one->index()), static_cast<int>(other->index())),
+          check(cudaDeviceCanAccessPeer(&peers, static_cast<int>(one->index()),
+                                        static_cast<int>(other->index())),
                 "ask which GPUs are peers");
         if (!peers)
-          throw Error(Kind::bad_environment, "World", fmt::format("{} can't reach {}'s memory", one->name(), other->name()),
-                      "choose GPUs joined by NVLink or one PCIe switch (nvidia-smi topo -p2p r shows them)");
+          throw Error(Kind::bad_environment, "World",
+                      fmt::format("{} can't reach {}'s memory", one->name(), other->name()),
+                      "choose GPUs joined by NVLink or one PCIe switch (nvidia-smi topo -p2p r "
+                      "shows them)");
       }
   }
 

@@ -7,13 +7,16 @@ namespace {
 
 char const* remedy_for(cudaError_t status) {
   switch (status) {
-    case cudaErrorMemoryAllocation: return "use smaller windows or fewer devices; nvidia-smi shows who holds memory";
+    case cudaErrorMemoryAllocation:
+      return "use smaller windows or fewer devices; nvidia-smi shows who holds memory";
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
-    case cudaErrorLaunchFailure: return "run the program under compute-sanitizer to find the access";
+    case cudaErrorLaunchFailure:
+      return "run the program under compute-sanitizer to find the access";
     case cudaErrorNoKernelImageForDevice:
       return "build for this GPU: configure with CMAKE_CUDA_ARCHITECTURES=native on this host";
-    case cudaErrorInsufficientDriver: return "update the driver, or build with an older CUDA toolkit";
+    case cudaErrorInsufficientDriver:
+      return "update the driver, or build with an older CUDA toolkit";
     default: return "see the CUDA manual for this error; nvidia-smi shows the state of the device";
   }
 }
@@ -33,8 +36,10 @@ void find(F*& function, char const* name) {
 }  // namespace
 
 Error to_error(cudaError_t status, std::string_view operation) {
-  return {status == cudaErrorMemoryAllocation ? Kind::out_of_memory : Kind::device_failed, std::string(operation),
-          fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)), remedy_for(status)};
+  return {status == cudaErrorMemoryAllocation ? Kind::out_of_memory : Kind::device_failed,
+          std::string(operation),
+          fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)),
+          remedy_for(status)};
 }
 
 void check(cudaError_t status, std::string_view operation) {
@@ -48,7 +53,8 @@ void check(CUresult status, std::string_view operation) {
   char const* text = nullptr;
   driver().error_string(status, &text);
   throw Error(status == CUDA_ERROR_OUT_OF_MEMORY ? Kind::out_of_memory : Kind::device_failed,
-              std::string(operation), text ? text : fmt::format("CUresult {}", static_cast<int>(status)),
+              std::string(operation),
+              text ? text : fmt::format("CUresult {}", static_cast<int>(status)),
               status == CUDA_ERROR_OUT_OF_MEMORY ? remedy_for(cudaErrorMemoryAllocation)
                                                  : remedy_for(cudaErrorUnknown));
 }

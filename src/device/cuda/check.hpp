@@ -13,11 +13,13 @@ void check(cudaError_t status, std::string_view operation);
 void check(CUresult status, std::string_view operation);
 Error to_error(cudaError_t status, std::string_view operation);
 
-/// The driver's functions, found at run time: a program with CUDA inside also starts where there is no driver.
+/// The driver's functions, found at run time: a program with CUDA inside also starts where there is
+/// no driver.
 struct Driver {
   CUresult (*address_reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
   CUresult (*address_free)(CUdeviceptr, size_t);
-  CUresult (*create)(CUmemGenericAllocationHandle*, size_t, CUmemAllocationProp const*, unsigned long long);
+  CUresult (*create)(CUmemGenericAllocationHandle*, size_t, CUmemAllocationProp const*,
+                     unsigned long long);
   CUresult (*release)(CUmemGenericAllocationHandle);
   CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
   CUresult (*unmap)(CUdeviceptr, size_t);

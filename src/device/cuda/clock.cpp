@@ -30,7 +30,8 @@ __global__ void answer_with_time(Mailbox volatile* mailbox) {
 }
 
 i64 host_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -39,7 +40,8 @@ i64 host_now() {
 i64 clock_offset(int device) {
   Current const current(device);
   Mailbox* shared = nullptr;
-  check(cudaHostAlloc(&shared, sizeof *shared, cudaHostAllocPortable | cudaHostAllocMapped), "align clocks");
+  check(cudaHostAlloc(&shared, sizeof *shared, cudaHostAllocPortable | cudaHostAllocMapped),
+        "align clocks");
   auto* const mailbox = const_cast<Mailbox volatile*>(shared);
   *shared = {};
   cudaStream_t stream = nullptr;

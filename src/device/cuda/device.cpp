@@ -28,11 +28,14 @@ class CudaDevice : public Device {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, number()), fmt::format("ask about {}", name()));
     if (!properties.cooperativeLaunch)
-      throw Error(Kind::bad_environment, fmt::format("open {}", name()), "it has no cooperative launch",
-                  "use a GPU of compute capability 7.0 or higher");
+      throw Error(Kind::bad_environment, fmt::format("open {}", name()),
+                  "it has no cooperative launch", "use a GPU of compute capability 7.0 or higher");
     transfers_ = cuda::make_stream(number());
-    info_ = {properties.name, Bytes{properties.totalGlobalMem}, static_cast<u32>(properties.multiProcessorCount),
-             static_cast<u32>(properties.multiProcessorCount), 256,
+    info_ = {properties.name,
+             Bytes{properties.totalGlobalMem},
+             static_cast<u32>(properties.multiProcessorCount),
+             static_cast<u32>(properties.multiProcessorCount),
+             256,
              static_cast<u32>(properties.maxThreadsPerBlock)};
   }
   std::string_view kind() const override { return "cuda"; }
@@ -73,7 +76,8 @@ class CudaDevice : public Device {
     size_t size = 0;
     u64 extent = ~u64{0};
     auto const address = reinterpret_cast<CUdeviceptr>(pointer);
-    if (cuda::driver().address_range(&base, &size, address) == CUDA_SUCCESS) extent = base + size - address;
+    if (cuda::driver().address_range(&base, &size, address) == CUDA_SUCCESS)
+      extent = base + size - address;
     bool const here = found.type == cudaMemoryTypeManaged || found.device == number();
     return {MemoryKind::device, here, extent};
   }
@@ -117,7 +121,8 @@ class CudaBackend : public Backend {
     if (!device) device = std::make_shared<CudaDevice>(index);
     return device;
   }
-  std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) override {
+  std::unique_ptr<AddressSpace> reserve(
+      std::vector<std::shared_ptr<Device>> const& devices) override {
     return cuda::reserve(devices);
   }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
@@ -134,7 +139,9 @@ class CudaBackend : public Backend {
           check(status, fmt::format("open {}'s memory to {}", to->name(), from->name()));
       }
   }
-  i64 clock_offset(Device& device) override { return cuda::clock_offset(static_cast<int>(device.index())); }
+  i64 clock_offset(Device& device) override {
+    return cuda::clock_offset(static_cast<int>(device.index()));
+  }
 
  private:
   std::mutex mutex_;

@@ -16,20 +16,24 @@ namespace {
 constexpr size_t static_shared_limit = 48 * 1024;  // more must be asked for
 
 dim3 block_of(Grid const& grid, Dim3 threads) {
-  return threads.x == 0 ? dim3(grid.device->info().default_threads) : dim3(threads.x, threads.y, threads.z);
+  return threads.x == 0 ? dim3(grid.device->info().default_threads)
+                        : dim3(threads.x, threads.y, threads.z);
 }
 
 void refuse_blocking_launches(std::string const& kernel) {
   char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking && std::string_view(blocking) != "0" && std::string_view(blocking) != "")
-    throw Error(Kind::bad_environment, fmt::format("launch {}", kernel),
-                fmt::format("CUDA_LAUNCH_BLOCKING={} makes each launch wait for its kernel, which waits for the "
-                            "kernels of the other devices", blocking),
-                "unset CUDA_LAUNCH_BLOCKING");
+    throw Error(
+        Kind::bad_environment, fmt::format("launch {}", kernel),
+        fmt::format(
+            "CUDA_LAUNCH_BLOCKING={} makes each launch wait for its kernel, which waits for the "
+            "kernels of the other devices",
+            blocking),
+        "unset CUDA_LAUNCH_BLOCKING");
 }
 
-// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel) and makes
-// sure that all ranks fit at once.
+// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel) and
+// makes sure that all ranks fit at once.
 void prepare(GangSpec const& spec, Grid const& grid) {
   auto const what = fmt::format("launch {} on {}", spec.image.name, grid.device->name());
   auto const block = block_of(grid, spec.threads);
@@ -37,35 +41,44 @@ void prepare(GangSpec const& spec, Grid const& grid) {
   cudaFuncAttributes kernel{};
   check(cudaFuncGetAttributes(&kernel, spec.image.cuda), what);
   if (threads > static_cast<u32>(kernel.maxThreadsPerBlock))
-    throw Error(Kind::bad_argument, what,
-                fmt::format("{} threads a rank were asked for; with its {} registers a thread at most {} fit", threads,
-                            kernel.numRegs, kernel.maxThreadsPerBlock),
-                "use fewer threads, or give the kernel `static constexpr int max_threads` (a dCUDA kernel: __launch_bounds__)");
+    throw Error(
+        Kind::bad_argument, what,
+        fmt::format(
+            "{} threads a rank were asked for; with its {} registers a thread at most {} fit",
+            threads, kernel.numRegs, kernel.maxThreadsPerBlock),
+        "use fewer threads, or give the kernel `static constexpr int max_threads` (a dCUDA kernel: "
+        "__launch_bounds__)");
   if (spec.scratch + kernel.sharedSizeBytes > static_shared_limit) {
-    auto const status = cudaFuncSetAttribute(spec.image.cuda, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(spec.scratch));
+    auto const status =
+        cudaFuncSetAttribute(spec.image.cuda, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(spec.scratch));
     if (status != cudaSuccess) {
       cudaGetLastError();
       int most = 0;
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(grid.device->index()));
-      throw Error(Kind::out_of_memory, what,
-                  fmt::format("{} bytes of scratch a rank were asked for; at most {} fit beside {} static ones",
-                              spec.scratch.value, most, kernel.sharedSizeBytes),
-                  "use less scratch");
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                             static_cast<int>(grid.device->index()));
+      throw Error(
+          Kind::out_of_memory, what,
+          fmt::format(
+              "{} bytes of scratch a rank were asked for; at most {} fit beside {} static ones",
+              spec.scratch.value, most, kernel.sharedSizeBytes),
+          "use less scratch");
     }
   }
   int a_processor = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&a_processor, spec.image.cuda, static_cast<int>(threads),
-                                                      spec.scratch),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&a_processor, spec.image.cuda,
+                                                      static_cast<int>(threads), spec.scratch),
         what);
   u32 const most = static_cast<u32>(a_processor) * grid.device->info().processors;
   if (grid.ranks > most)
-    throw Error(Kind::out_of_memory, what,
-                fmt::format("{} ranks were asked for, but only {} can be resident at once: {} on each of {} "
-                            "multiprocessors, with {} threads, {} registers a thread and {} bytes of shared memory",
-                            grid.ranks, most, a_processor, grid.device->info().processors, threads, kernel.numRegs,
-                            kernel.sharedSizeBytes + spec.scratch),
-                "use fewer ranks, threads or scratch");
+    throw Error(
+        Kind::out_of_memory, what,
+        fmt::format(
+            "{} ranks were asked for, but only {} can be resident at once: {} on each of {} "
+            "multiprocessors, with {} threads, {} registers a thread and {} bytes of shared memory",
+            grid.ranks, most, a_processor, grid.device->info().processors, threads, kernel.numRegs,
+            kernel.sharedSizeBytes + spec.scratch),
+        "use fewer ranks, threads or scratch");
 }
 
 class CudaGang : public Gang {
@@ -73,7 +86,8 @@ class CudaGang : public Gang {
   explicit CudaGang(GangSpec const& spec) {
     refuse_blocking_launches(spec.image.name);
     if (!spec.image.cuda)
-      throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name), "it was not compiled for GPUs",
+      throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
+                  "it was not compiled for GPUs",
                   "compile it with meshpost_add_executable where nvcc is found");
     for (auto const& grid : spec.grids) {
       Current const current(static_cast<int>(grid.device->index()));
@@ -93,7 +107,8 @@ class CudaGang : public Gang {
       if (status != cudaSuccess) {
         // The devices launched so far wait for this one: end them before saying so.
         for (auto const& launched : spec.grids) launched.control->poison = 1;
-        for (auto const& stream : streams_) cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native()));
+        for (auto const& stream : streams_)
+          cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native()));
         check(status, fmt::format("launch {} on {}", spec.image.name, grid.device->name()));
       }
       names_.push_back(fmt::format("{} on {}", spec.image.name, grid.device->name()));

@@ -3,7 +3,8 @@
 
 namespace meshpost::cuda {
 
-/// A cooperative launch on each device. \throws Error(out_of_memory) when not all ranks can be resident
+/// A cooperative launch on each device. \throws Error(out_of_memory) when not all ranks can be
+/// resident
 std::unique_ptr<Gang> launch(GangSpec const& spec);
 
 }  // namespace meshpost::cuda

@@ -39,8 +39,8 @@ class CudaEvent : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Words that streams wait for. One is used once and never given back, for nobody knows when the stream has got
-// past it: 4 bytes for each wait for something that is not CUDA's own.
+// Words that streams wait for. One is used once and never given back, for nobody knows when the
+// stream has got past it: 4 bytes for each wait for something that is not CUDA's own.
 u32* new_flag() {
   constexpr u32 flags = 16384;
   static std::mutex mutex;
@@ -48,7 +48,8 @@ u32* new_flag() {
   static u32 used = flags;
   std::scoped_lock const lock(mutex);
   if (used == flags) {
-    check(cudaHostAlloc(reinterpret_cast<void**>(&block), flags * sizeof(u32), cudaHostAllocPortable | cudaHostAllocMapped),
+    check(cudaHostAlloc(reinterpret_cast<void**>(&block), flags * sizeof(u32),
+                        cudaHostAllocPortable | cudaHostAllocMapped),
           "make room for streams to wait");
     std::memset(block, 0, flags * sizeof(u32));
     used = 0;
@@ -76,13 +77,15 @@ class CudaStream : public Stream {
   }
   void fill(void* target, u8 value, Bytes size) override {
     Current const current(device_);
-    check(cudaMemsetAsync(target, value, size, stream_), fmt::format("fill {} bytes on cuda:{}", size.value, device_));
+    check(cudaMemsetAsync(target, value, size, stream_),
+          fmt::format("fill {} bytes on cuda:{}", size.value, device_));
   }
   void call(std::function<void()> work) override {
     Current const current(device_);
     auto* const kept = new std::function<void()>(std::move(work));
     auto const invoke = [](void* data) {
-      std::unique_ptr<std::function<void()>> const function(static_cast<std::function<void()>*>(data));
+      std::unique_ptr<std::function<void()>> const function(
+          static_cast<std::function<void()>*>(data));
       (*function)();
     };
     check(cudaLaunchHostFunc(stream_, invoke, kept), "call a host function in a stream");
@@ -94,10 +97,11 @@ class CudaStream : public Stream {
       check(cudaStreamWaitEvent(stream_, own->native(), 0), "make a stream wait for an event");
       return;
     }
-    // A memory operation of the device, not a host function: one that blocks would hold up CUDA's other calls, among
-    // them those that the event may need to get done.
+    // A memory operation of the device, not a host function: one that blocks would hold up CUDA's
+    // other calls, among them those that the event may need to get done.
     u32* const flag = new_flag();
-    check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_GEQ),
+    check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(flag), 1,
+                                     CU_STREAM_WAIT_VALUE_GEQ),
           "make a stream wait for the host");
     event->then([flag] { std::atomic_ref(*flag).store(1, std::memory_order_release); });
   }

@@ -56,15 +56,18 @@ MESHPOST_FN inline void Block::tick(bool progress) {
   if (thread() == 0) {
     std::atomic_ref(report_->progress).store(ticks_ - idle_ticks_, std::memory_order_relaxed);
     if (progress && vain_ >= many_tests)
-      std::atomic_ref(report_->state).store(static_cast<u32>(RankState::running), std::memory_order_relaxed);
+      std::atomic_ref(report_->state)
+          .store(static_cast<u32>(RankState::running), std::memory_order_relaxed);
   }
   if (progress) vain_ = 0;
-  if (ticks_ % 1024 == 0) cpu::fiber_yield(fiber_);  // a kernel that never waits must not starve others
+  if (ticks_ % 1024 == 0)
+    cpu::fiber_yield(fiber_);  // a kernel that never waits must not starve others
 }
 MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
   if (++vain_ != many_tests || thread() != 0) return;
   report_->note = note;
-  std::atomic_ref(report_->state).store(static_cast<u32>(RankState::asking), std::memory_order_release);
+  std::atomic_ref(report_->state)
+      .store(static_cast<u32>(RankState::asking), std::memory_order_release);
 }
 MESHPOST_FN inline void Block::finish() {}  // the scheduler sees it
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
@@ -76,7 +79,8 @@ MESHPOST_FN inline bool Block::step(hooks::Step step) {
   return !hooks::installed.load(std::memory_order_relaxed) || cpu::fiber_step(fiber_, step);
 }
 
-// The memory operations of the protocols. All words are touched by atomics only, as long as a kernel runs.
+// The memory operations of the protocols. All words are touched by atomics only, as long as a
+// kernel runs.
 namespace memory {
 
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
@@ -85,9 +89,11 @@ MESHPOST_FN inline u32 load_acquire(u32 const* word) {
 /// Bits of a word of `bytes` (4 or 8).
 MESHPOST_FN inline u64 load_bits_acquire(void const* word, u32 bytes) {
   if (bytes == 4) return load_acquire(static_cast<u32 const*>(word));
-  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word))).load(std::memory_order_acquire);
+  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word)))
+      .load(std::memory_order_acquire);
 }
-/// Adds to a counter. A CPU's release costs nothing beyond the atomic itself, so `order` makes no difference.
+/// Adds to a counter. A CPU's release costs nothing beyond the atomic itself, so `order` makes no
+/// difference.
 MESHPOST_FN inline void add(u32* word, u32 value, Order /*order*/) {
   std::atomic_ref(*word).fetch_add(value, std::memory_order_release);
 }

@@ -22,10 +22,11 @@ MESHPOST_FN inline void fence(Order order) {
   if (order == Order::system) asm volatile("fence.acq_rel.sys;" ::: "memory");
   else if (order == Order::device) asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
-/// All adds to one word have system scope, whoever does them: adds of different scopes would race. One thread.
+/// All adds to one word have system scope, whoever does them: adds of different scopes would race.
+/// One thread.
 MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
-  // An address that could differ between threads keeps the compiler from electing one of them and counting the
-  // others: twenty instructions, for the caller is alone.
+  // An address that could differ between threads keeps the compiler from electing one of them and
+  // counting the others: twenty instructions, for the caller is alone.
   u32 alone = threadIdx.x;
   asm volatile("" : "+r"(alone));
   word += alone;
@@ -35,7 +36,9 @@ MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
 MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
   u32 old;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
-               : "=r"(old) : "l"(word), "r"(value) : "memory");
+               : "=r"(old)
+               : "l"(word), "r"(value)
+               : "memory");
   return old;
 }
 MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
@@ -45,13 +48,21 @@ template <class T>
 MESHPOST_FN inline void store(T* word, T value, Order order) {
   fence(order);
   if constexpr (sizeof(T) == 8)
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(__builtin_bit_cast(u64, value)) : "memory");
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word),
+                 "l"(__builtin_bit_cast(u64, value))
+                 : "memory");
   else if constexpr (sizeof(T) == 4)
-    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(__builtin_bit_cast(u32, value)) : "memory");
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word),
+                 "r"(__builtin_bit_cast(u32, value))
+                 : "memory");
   else if constexpr (sizeof(T) == 2)
-    asm volatile("st.relaxed.sys.global.u16 [%0], %1;" ::"l"(word), "h"(__builtin_bit_cast(unsigned short, value)) : "memory");
+    asm volatile("st.relaxed.sys.global.u16 [%0], %1;" ::"l"(word),
+                 "h"(__builtin_bit_cast(unsigned short, value))
+                 : "memory");
   else
-    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word), "r"(u32{__builtin_bit_cast(u8, value)}) : "memory");
+    asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word),
+                 "r"(u32{__builtin_bit_cast(u8, value)})
+                 : "memory");
 }
 /// Nanoseconds on this device's clock.
 MESHPOST_FN inline u64 clock_ns() {
@@ -60,9 +71,11 @@ MESHPOST_FN inline u64 clock_ns() {
   return now;
 }
 
-/// Units of V at `target`, eight independent loads in flight a thread: what one block can move over NVLink.
+/// Units of V at `target`, eight independent loads in flight a thread: what one block can move over
+/// NVLink.
 template <class V>
-MESHPOST_FN inline void copy_units(void* target, void const* source, u64 units, u32 thread, u32 threads) {
+MESHPOST_FN inline void copy_units(void* target, void const* source, u64 units, u32 thread,
+                                   u32 threads) {
   auto* const to = static_cast<V*>(target);
   auto const* const from = static_cast<V const*>(source);
   u64 i = thread;
@@ -78,7 +91,7 @@ MESHPOST_FN inline void copy_units(void* target, void const* source, u64 units, 
 
 /// Any size and alignment; out of line, so that a kernel with many puts stays small.
 MESHPOST_COLD inline void copy_any(void* target, void const* source, u64 bytes, u32 thread,
-                                             u32 threads) {
+                                   u32 threads) {
   auto* to = static_cast<u8*>(target);
   auto const* from = static_cast<u8 const*>(source);
   u64 const offsets = reinterpret_cast<u64>(to) ^ reinterpret_cast<u64>(from);
@@ -106,8 +119,10 @@ MESHPOST_COLD inline void copy_any(void* target, void const* source, u64 bytes, 
 /// This thread's share of a copy of `bytes`.
 MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 thread, u32 threads) {
   u64 const low = reinterpret_cast<u64>(target) | reinterpret_cast<u64>(source) | bytes;
-  if ((low & 3) == 0 && bytes <= 4ull * threads) {  // small puts: one load and one store, nothing to decide
-    if (thread < bytes / 4) static_cast<u32*>(target)[thread] = static_cast<u32 const*>(source)[thread];
+  if ((low & 3) == 0 &&
+      bytes <= 4ull * threads) {  // small puts: one load and one store, nothing to decide
+    if (thread < bytes / 4)
+      static_cast<u32*>(target)[thread] = static_cast<u32 const*>(source)[thread];
   } else {
     copy_any(target, source, bytes, thread, threads);
   }
@@ -115,8 +130,12 @@ MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 th
 
 }  // namespace memory
 
-MESHPOST_FN inline Dim3 Block::thread_index() const { return {threadIdx.x, threadIdx.y, threadIdx.z}; }
-MESHPOST_FN inline Dim3 Block::thread_extent() const { return {blockDim.x, blockDim.y, blockDim.z}; }
+MESHPOST_FN inline Dim3 Block::thread_index() const {
+  return {threadIdx.x, threadIdx.y, threadIdx.z};
+}
+MESHPOST_FN inline Dim3 Block::thread_extent() const {
+  return {blockDim.x, blockDim.y, blockDim.z};
+}
 MESHPOST_FN inline u32 Block::thread() const {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
@@ -132,8 +151,9 @@ MESHPOST_FN inline void Block::leave() {
   __builtin_unreachable();
 }
 
-// What follows out of line is what a rank seldom does. A rank's operation is one warp going straight through a
-// few hundred instructions, and fetching them is what it costs: so the usual path has to be short.
+// What follows out of line is what a rank seldom does. A rank's operation is one warp going
+// straight through a few hundred instructions, and fetching them is what it costs: so the usual
+// path has to be short.
 namespace cuda {
 
 /// How many polls go by between two looks at the host's word: about a millisecond.
@@ -154,16 +174,17 @@ MESHPOST_FN inline void publish(RankReport volatile* out, Note const& note) {
   out->note.expected = note.expected;
 }
 
-/// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a millisecond.
-/// Publishes what the rank waits for and answers the host's question. Returns whether the run was poisoned.
+/// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a
+/// millisecond. Publishes what the rank waits for and answers the host's question. Returns whether
+/// the run was poisoned.
 ///
-/// Why the host may believe it: the fence before the publication orders every notification this rank sent
-/// before "I wait"; the fence behind the withdrawal orders "I wait no more" before anything the rank does next.
-/// So while the host sees a publication, the rank has done nothing since; and an answer to question e is a
-/// value of the word read after e was asked. If all ranks answer the same question and no condition holds,
-/// no rank can be the first to go on.
+/// Why the host may believe it: the fence before the publication orders every notification this
+/// rank sent before "I wait"; the fence behind the withdrawal orders "I wait no more" before
+/// anything the rank does next. So while the host sees a publication, the rank has done nothing
+/// since; and an answer to question e is a value of the word read after e was asked. If all ranks
+/// answer the same question and no condition holds, no rank can be the first to go on.
 MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Condition condition,
-                                               Note note) {
+                                    Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
   u32 const bytes = width(condition.type);
   __threadfence_system();
@@ -196,7 +217,8 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
   }
 }
 
-/// Shows the host, some ten times a second, that the rank gets on; by one thread. Returns when it last did.
+/// Shows the host, some ten times a second, that the rank gets on; by one thread. Returns when it
+/// last did.
 MESHPOST_COLD inline u32 beat(RankReport* report, u32 progress, u32 last) {
   u32 now;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
@@ -213,7 +235,8 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
 
 /// The end of a rank that used an operation wrongly, or gave up; by all its threads.
 [[noreturn]] MESHPOST_COLD inline void fail_rank(RankReport* out, bool first, Operation operation,
-                                                            Fault fault, u64 a, u64 b, u64 c, char const* text) {
+                                                 Fault fault, u64 a, u64 b, u64 c,
+                                                 char const* text) {
   __syncthreads();
   if (first) {
     out->note.operation = operation;
@@ -238,7 +261,8 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
   if (thread() == 0) {
     u32 const bytes = width(condition.type);
     u32 polls = 0;
-    // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a microsecond.
+    // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a
+    // microsecond.
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)))
       if (++polls == cuda::polls_a_look) {
@@ -252,13 +276,15 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
 MESHPOST_FN inline void Block::tick(bool progress) {
   ++ticks_;
   if (!progress) ++idle_ticks_;
-  if (ticks_ == due_) [[unlikely]] look_around(progress);
+  if (ticks_ == due_) [[unlikely]]
+    look_around(progress);
 }
 
 MESHPOST_FN inline void Block::look_around(bool progress) {
   if (progress && vain_ >= many_tests) {
     vain_ = 0;
-    if (thread() == 0) const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::running);
+    if (thread() == 0)
+      const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::running);
   }
   due_ = vain_ >= many_tests ? ticks_ + 1 : (ticks_ | 15) + 1;
   if (thread() == 0) beat_ = cuda::beat(report_, ticks_ - idle_ticks_, beat_);

@@ -1,13 +1,14 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// A barrier in two steps: the ranks of a device count themselves; the last one tells every device of the
-// group, by one add to a word there; each rank polls that word on its own device.
+// A barrier in two steps: the ranks of a device count themselves; the last one tells every device
+// of the group, by one add to a word there; each rank polls that word on its own device.
 //
-// Order: fetch_add_device acquires and releases at device scope, so the last rank has seen what all others of
-// its device stored before the barrier; its system fence, cumulative, passes that on with the adds; the
-// acquiring poll takes it. The words count up through a whole run and wrap; the generation says which value
-// to wait for. The last rank sets `arrived` back before it releases anybody, so the next barrier starts at 0.
+// Order: fetch_add_device acquires and releases at device scope, so the last rank has seen what all
+// others of its device stored before the barrier; its system fence, cumulative, passes that on with
+// the adds; the acquiring poll takes it. The words count up through a whole run and wrap; the
+// generation says which value to wait for. The last rank sets `arrived` back before it releases
+// anybody, so the next barrier starts at 0.
 
 namespace meshpost {
 
@@ -17,10 +18,12 @@ MESHPOST_FN inline u32 Rank::generation(Communicator const& communicator) const 
     case Communicator::Shape::device: return device_generation_;
     case Communicator::Shape::split: break;
   }
-  return reinterpret_cast<u32 const*>(on_device(state_->device, communicator.generations))[local_id_];
+  return reinterpret_cast<u32 const*>(
+      on_device(state_->device, communicator.generations))[local_id_];
 }
 
-MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const& group, Operation operation) {
+MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const& group,
+                                   Operation operation) {
   u32 const next = generation(communicator) + 1;
   u64 const offset = communicator.barriers + group.number * sizeof(BarrierWords);
   auto* const words = reinterpret_cast<BarrierWords*>(on_device(state_->device, offset));
@@ -33,7 +36,8 @@ MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const
       memory::fence(Order::system);
       for (u32 i = 0; i < group.devices; ++i) {
         u32 const device = place_of(communicator, group, i);
-        memory::add(&reinterpret_cast<BarrierWords*>(on_device(device, offset))->released, 1, Order::none);
+        memory::add(&reinterpret_cast<BarrierWords*>(on_device(device, offset))->released, 1,
+                    Order::none);
       }
     }
   }
@@ -44,7 +48,8 @@ MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const
     case Communicator::Shape::device: device_generation_ = next; break;
     case Communicator::Shape::split:
       if (thread() == 0)
-        reinterpret_cast<u32*>(on_device(state_->device, communicator.generations))[local_id_] = next;
+        reinterpret_cast<u32*>(on_device(state_->device, communicator.generations))[local_id_] =
+            next;
       block_.sync();
       break;
   }

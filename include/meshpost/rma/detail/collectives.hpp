@@ -1,15 +1,16 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// Collectives: who has something writes it to every device of the group, once, for the ranks of a device
-// share its memory; a barrier; then everybody reads on its own device. The gathering area has two halves,
-// used in turn by the parity of the group's barriers: a rank writes a half again only after a further
-// barrier, which every rank enters only when it has done reading. Longer vectors go in steps of a slot.
+// Collectives: who has something writes it to every device of the group, once, for the ranks of a
+// device share its memory; a barrier; then everybody reads on its own device. The gathering area
+// has two halves, used in turn by the parity of the group's barriers: a rank writes a half again
+// only after a further barrier, which every rank enters only when it has done reading. Longer
+// vectors go in steps of a slot.
 
 namespace meshpost {
 
-MESHPOST_FN inline char* Rank::slot(Communicator const& communicator, Group const& group, u32 device, u32 half,
-                                    u32 index) const {
+MESHPOST_FN inline char* Rank::slot(Communicator const& communicator, Group const& group,
+                                    u32 device, u32 half, u32 index) const {
   u64 const place = static_cast<u64>(half) * state_->ranks + group.members + index;
   return on_device(device, communicator.gather + place * communicator.slot);
 }
@@ -27,7 +28,8 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
   check_source(operation, mine);
   member(operation, communicator, id(communicator));  // or this rank is in no group
   Group const group = group_of(communicator);
-  if (target.size() / group.size < mine.size()) fail(operation, Fault::size, mine.size() * group.size, target.size());
+  if (target.size() / group.size < mine.size())
+    fail(operation, Fault::size, mine.size() * group.size, target.size());
   Traced const traced(*this, operation, Note::no_rank, 0, 0, mine.bytes());
   u64 const step = communicator.slot / sizeof(T);
   static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
@@ -36,14 +38,15 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
     u32 const half = generation(communicator) % 2;
     block_.sync();
     for (u32 i = 0; i < group.devices; ++i)
-      memory::copy(slot(communicator, group, place_of(communicator, group, i), half, group.index), mine.data() + done,
-                   count * sizeof(T), thread(), threads());
+      memory::copy(slot(communicator, group, place_of(communicator, group, i), half, group.index),
+                   mine.data() + done, count * sizeof(T), thread(), threads());
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
     meet(communicator, group, operation);
     for (u32 r = 0; r < group.size; ++r)
-      memory::copy(target.data() + r * mine.size() + done, slot(communicator, group, state_->device, half, r),
-                   count * sizeof(T), thread(), threads());
+      memory::copy(target.data() + r * mine.size() + done,
+                   slot(communicator, group, state_->device, half, r), count * sizeof(T), thread(),
+                   threads());
   }
   block_.sync();
 }
@@ -58,27 +61,28 @@ MESHPOST_FN void Rank::broadcast(Communicator const& communicator, LocalSpan<T> 
   Group const group = group_of(communicator);
   Traced const traced(*this, operation, Note::no_rank, 0, 0, data.bytes());
   bool const sender = group.index == root;
-  u64 const step = communicator.slot * static_cast<u64>(group.size) / sizeof(T);  // the root has all slots
+  u64 const step =
+      communicator.slot * static_cast<u64>(group.size) / sizeof(T);  // the root has all slots
   for (u64 done = 0; done < data.size(); done += step) {
     u64 const count = detail::smaller(step, data.size() - done);
     u32 const half = generation(communicator) % 2;
     block_.sync();
     for (u32 i = 0; sender && i < group.devices; ++i)
-      memory::copy(slot(communicator, group, place_of(communicator, group, i), half, 0), data.data() + done,
-                   count * sizeof(T), thread(), threads());
+      memory::copy(slot(communicator, group, place_of(communicator, group, i), half, 0),
+                   data.data() + done, count * sizeof(T), thread(), threads());
     block_.sync();
     if (thread() == 0 && sender && group.devices > 1) memory::fence(Order::system);
     meet(communicator, group, operation);
     if (!sender)
-      memory::copy(data.data() + done, slot(communicator, group, state_->device, half, 0), count * sizeof(T),
-                   thread(), threads());
+      memory::copy(data.data() + done, slot(communicator, group, state_->device, half, 0),
+                   count * sizeof(T), thread(), threads());
   }
   block_.sync();
 }
 
 template <class T, class Combine>
-MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communicator, LocalSpan<T> data,
-                               Combine combine, RankId root, bool everywhere) {
+MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communicator,
+                               LocalSpan<T> data, Combine combine, RankId root, bool everywhere) {
   static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
   block_.tick();
   check_source(operation, data);
@@ -93,8 +97,8 @@ MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communic
     for (u32 i = 0; i < group.devices; ++i) {
       u32 const device = place_of(communicator, group, i);
       if (everywhere || device == state_->device_of(root_rank))
-        memory::copy(slot(communicator, group, device, half, group.index), data.data() + done, count * sizeof(T),
-                     thread(), threads());
+        memory::copy(slot(communicator, group, device, half, group.index), data.data() + done,
+                     count * sizeof(T), thread(), threads());
     }
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
@@ -103,7 +107,8 @@ MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communic
     for (u64 i = thread(); i < count; i += threads()) {
       T sum = reinterpret_cast<T const*>(slot(communicator, group, state_->device, half, 0))[i];
       for (u32 r = 1; r < group.size; ++r)
-        sum = combine(sum, reinterpret_cast<T const*>(slot(communicator, group, state_->device, half, r))[i]);
+        sum = combine(
+            sum, reinterpret_cast<T const*>(slot(communicator, group, state_->device, half, r))[i]);
       data[done + i] = sum;
     }
   }
@@ -111,12 +116,14 @@ MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communic
 }
 
 template <class T, class Combine>
-MESHPOST_FN void Rank::reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine, RankId root) {
+MESHPOST_FN void Rank::reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
+                              RankId root) {
   this->combine(Operation::reduce, communicator, data, combine, root, false);
 }
 
 template <class T, class Combine>
-MESHPOST_FN void Rank::all_reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine) {
+MESHPOST_FN void Rank::all_reduce(Communicator const& communicator, LocalSpan<T> data,
+                                  Combine combine) {
   this->combine(Operation::all_reduce, communicator, data, combine, RankId{0}, true);
 }
 

@@ -16,18 +16,24 @@ MESHPOST_FN inline Group Rank::group_of(Communicator const& communicator) const 
   return reinterpret_cast<Group const*>(on_device(state_->device, communicator.groups))[id_];
 }
 
-MESHPOST_FN inline u32 Rank::member_of(Communicator const& communicator, Group const& group, u32 index) const {
+MESHPOST_FN inline u32 Rank::member_of(Communicator const& communicator, Group const& group,
+                                       u32 index) const {
   if (communicator.shape != Communicator::Shape::split) return group.members + index;
-  return reinterpret_cast<u32 const*>(on_device(state_->device, communicator.members))[group.members + index];
+  return reinterpret_cast<u32 const*>(
+      on_device(state_->device, communicator.members))[group.members + index];
 }
 
-MESHPOST_FN inline u32 Rank::place_of(Communicator const& communicator, Group const& group, u32 index) const {
+MESHPOST_FN inline u32 Rank::place_of(Communicator const& communicator, Group const& group,
+                                      u32 index) const {
   if (communicator.shape != Communicator::Shape::split) return group.places + index;
-  return reinterpret_cast<u32 const*>(on_device(state_->device, communicator.places))[group.places + index];
+  return reinterpret_cast<u32 const*>(
+      on_device(state_->device, communicator.places))[group.places + index];
 }
 
-MESHPOST_FN inline u32 Rank::member(Operation operation, Communicator const& communicator, RankId rank) {
-  if (communicator.world != state_->world) fail(operation, Fault::foreign_window, communicator.world, state_->world);
+MESHPOST_FN inline u32 Rank::member(Operation operation, Communicator const& communicator,
+                                    RankId rank) {
+  if (communicator.world != state_->world)
+    fail(operation, Fault::foreign_window, communicator.world, state_->world);
   if (communicator.shape == Communicator::Shape::world) {
     if (rank >= state_->ranks) fail(operation, Fault::target, rank, state_->ranks);
     return rank;
@@ -38,8 +44,12 @@ MESHPOST_FN inline u32 Rank::member(Operation operation, Communicator const& com
   return member_of(communicator, group, rank);
 }
 
-MESHPOST_FN inline RankId Rank::id(Communicator const& communicator) const { return {group_of(communicator).index}; }
-MESHPOST_FN inline u32 Rank::size(Communicator const& communicator) const { return group_of(communicator).size; }
+MESHPOST_FN inline RankId Rank::id(Communicator const& communicator) const {
+  return {group_of(communicator).index};
+}
+MESHPOST_FN inline u32 Rank::size(Communicator const& communicator) const {
+  return group_of(communicator).size;
+}
 MESHPOST_FN inline RankId Rank::world_rank(Communicator const& communicator, RankId rank) const {
   return {member_of(communicator, group_of(communicator), rank)};
 }
@@ -54,14 +64,16 @@ MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
   return location;
 }
 
-MESHPOST_FN inline Rank::Location Rank::locate(Operation operation, WindowInfo const& window, RankId rank) {
+MESHPOST_FN inline Rank::Location Rank::locate(Operation operation, WindowInfo const& window,
+                                               RankId rank) {
   if (window.uniform_world != world_ || rank >= ranks_) [[unlikely]]
     return locate_any(*state_, block_, id_, operation, window, rank);
   return locate_uniform(window, rank);
 }
 
 MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window, u32 rank) const {
-  u32 const device = static_cast<u32>(((rank + zero_) * reciprocal_) >> 32);  // as RunState::device_of
+  u32 const device =
+      static_cast<u32>(((rank + zero_) * reciprocal_) >> 32);  // as RunState::device_of
   u32 const local = rank - device * ranks_per_device_;
   char* const base = heap_ + device * stride_;
   Location location;
@@ -69,22 +81,26 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
   location.near = device == device_;
   location.tags = window.tags + zero_;
   location.counter_pitch = window.counter_pitch + zero_;
-  location.counters =
-      reinterpret_cast<u32*>(base + (window.counters + zero_) + static_cast<u64>(local) * location.counter_pitch);
+  location.counters = reinterpret_cast<u32*>(base + (window.counters + zero_) +
+                                             static_cast<u64>(local) * location.counter_pitch);
   location.data = base + (window.offset + zero_) + local * (window.pitch + zero_);
   location.count = window.count + zero_;
   return location;
 }
 
-// Everything that is not a rank of the world in a uniform window. Out of line, and not a member: a member would
-// force the Rank out of its registers.
-MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Block block, u32 id, Operation operation,
-                                                     WindowInfo const& window, RankId rank) {
+// Everything that is not a rank of the world in a uniform window. Out of line, and not a member: a
+// member would force the Rank out of its registers.
+MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Block block, u32 id,
+                                                     Operation operation, WindowInfo const& window,
+                                                     RankId rank) {
   Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
-  if (window.world != state.world) self.fail(operation, Fault::foreign_window, window.world, state.world);
-  Location location = self.locate_uniform(window, self.member(operation, window.communicator, rank));
+  if (window.world != state.world)
+    self.fail(operation, Fault::foreign_window, window.world, state.world);
+  Location location =
+      self.locate_uniform(window, self.member(operation, window.communicator, rank));
   if (window.parts != 0) {  // every device has its own copy of the table
-    Part const part = reinterpret_cast<Part const*>(self.on_device(state.device, window.parts))[location.rank];
+    Part const part =
+        reinterpret_cast<Part const*>(self.on_device(state.device, window.parts))[location.rank];
     location.data = static_cast<char*>(part.data);
     location.count = part.count;
   }
@@ -92,7 +108,8 @@ MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Bloc
 }
 
 MESHPOST_FN inline void Rank::check_tag(Operation operation, u32 tags, Tag tag) {
-  if (tag.value >= tags) [[unlikely]] fail(operation, Fault::tag, tag.value, tags);
+  if (tag.value >= tags) [[unlikely]]
+    fail(operation, Fault::tag, tag.value, tags);
 }
 
 MESHPOST_FN inline void Rank::check_range(Operation operation, u64 offset, u64 count, u64 limit) {

@@ -5,26 +5,31 @@
 // The direct protocol: copy, fence, raise the counter.
 //
 // Why the target sees the bytes once it has seen the count (PTX memory model; C++ on CPU devices):
-//  1. Each thread of the sender stores its share (move). block_.sync() orders the stores of all threads
+//  1. Each thread of the sender stores its share (move). block_.sync() orders the stores of all
+//  threads
 //     before what thread 0 does next.
-//  2. Thread 0 fences at a scope that includes both ranks (device if they share one, else system), then adds
+//  2. Thread 0 fences at a scope that includes both ranks (device if they share one, else system),
+//  then adds
 //     to the counter with a relaxed atomic: together a release pattern, cumulative over step 1.
-//  3. The target's thread 0 reads that value, or a later one of the same counter, with acquire at system
-//     scope (Block::await): it synchronises with the release. All adds to a counter are read-modify-writes,
-//     so a later value continues the release sequences of all earlier ones.
+//  3. The target's thread 0 reads that value, or a later one of the same counter, with acquire at
+//  system
+//     scope (Block::await): it synchronises with the release. All adds to a counter are
+//     read-modify-writes, so a later value continues the release sequences of all earlier ones.
 //  4. Block::any() then orders the target's other threads after its thread 0.
-// The count that a rank consumes is taken off the same counter by its own relaxed add; it orders nothing and
-// need not.
+// The count that a rank consumes is taken off the same counter by its own relaxed add; it orders
+// nothing and need not.
 //
-// First in, first out per pair: a rank's puts and notifications to one target are all stores and adds of its
-// block, and each notification fences what came before it.
+// First in, first out per pair: a rank's puts and notifications to one target are all stores and
+// adds of its block, and each notification fences what came before it.
 //
-// A notification beyond the device with nothing stored there since the last system fence goes without one: it
-// orders no puts, for there are none, and plain stores take part only after publish().
+// A notification beyond the device with nothing stored there since the last system fence goes
+// without one: it orders no puts, for there are none, and plain stores take part only after
+// publish().
 
 namespace meshpost {
 
-MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const* source, u64 bytes) {
+MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const* source,
+                                   u64 bytes) {
   block_.sync();  // what the other threads packed into the source is complete
   if (bytes == 0 || target == source || !block_.step(hooks::Step::put_copy)) return;
   if (delivery::checked(state_->ledger)) {
@@ -40,9 +45,11 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   if (!block_.step(hooks::Step::notify_raise)) return;
   if (thread() == 0) {
     u32* const counter = to.counters + tag.value;
-    if (delivery::checked(state_->ledger)) delivery::notify(state_->ledger, block_, id_, to.rank, counter);
+    if (delivery::checked(state_->ledger))
+      delivery::notify(state_->ledger, block_, id_, to.rank, counter);
     memory::add(counter, 1, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
-    // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends on its order.
+    // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
+    // on its order.
     memory::store_relaxed(counter + to.counter_pitch / (2 * sizeof(u32)), id_ + 1);
   }
   if (!to.near) unfenced_ = false;
@@ -69,22 +76,26 @@ MESHPOST_FN void Rank::put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> 
 }
 
 template <class T>
-MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source, Tag tag) {
+MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
+                                  LocalSpan<NonDeduced<T> const> source, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
   check_tag(Operation::put_notify, to.tags, tag);
-  Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value, source.bytes());
+  Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value,
+                      source.bytes());
   move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
   raise(to, tag);
 }
 
 template <class T, class U>
-MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
-                                  Window<U> const& counters, Tag tag) {
+MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
+                                  LocalSpan<NonDeduced<T> const> source, Window<U> const& counters,
+                                  Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
   WindowInfo const& info = counters.info();
   if (info.world != world_) fail(Operation::put_notify, Fault::foreign_window, info.world, world_);
   check_tag(Operation::put_notify, info.tags, tag);
-  Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value, source.bytes());
+  Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value,
+                      source.bytes());
   move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
   raise(locate_uniform(info, to.rank), tag);
 }
@@ -103,7 +114,8 @@ MESHPOST_FN void Rank::get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const&
   block_.tick();
   check_source(Operation::get, target);
   Location const from = locate(Operation::get, source.window(), source.rank());
-  if (target.size() > source.count()) fail(Operation::get, Fault::size, target.size(), source.count());
+  if (target.size() > source.count())
+    fail(Operation::get, Fault::size, target.size(), source.count());
   check_range(Operation::get, source.offset(), target.size(), from.count);
   Traced const traced(*this, Operation::get, from.rank, source.window().number, 0, target.bytes());
   auto const* const data = reinterpret_cast<T const*>(from.data) + source.offset();
@@ -142,7 +154,8 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
     fail(Operation::put_value, Fault::alignment, reinterpret_cast<u64>(word), sizeof(T));
   Traced const traced(*this, Operation::put_value, to.rank, target.window().number, 0, sizeof(T));
   block_.sync();
-  if (thread() == 0) memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+  if (thread() == 0)
+    memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
   if (!to.near) unfenced_ = true;  // the word itself is a store beyond the device
 }
 

@@ -22,7 +22,8 @@ MESHPOST_FN LocalSpan<T> Rank::scratch() {
 
 template <class T>
 MESHPOST_FN LocalSpan<T> Rank::scratch(u64 count) {
-  if (count > state_->scratch / sizeof(T)) fail(Operation::scratch, Fault::scratch, count * sizeof(T), state_->scratch);
+  if (count > state_->scratch / sizeof(T))
+    fail(Operation::scratch, Fault::scratch, count * sizeof(T), state_->scratch);
   return {static_cast<T*>(scratch_), count};
 }
 
@@ -43,7 +44,8 @@ MESHPOST_FN void Rank::log(char const* text, Arguments... arguments) {
 MESHPOST_FN inline void Rank::send(LogRecord const& line) {
   LogRing const& ring = state_->log;
   u32 const mine = memory::fetch_add_device(ring.head, 1);
-  while (mine - memory::load_acquire(ring.tail) >= LogRing::capacity) block_.yield();  // the host always reads on
+  while (mine - memory::load_acquire(ring.tail) >= LogRing::capacity)
+    block_.yield();  // the host always reads on
   LogRecord& record = ring.records[mine % LogRing::capacity];
   record.rank = id_;
   for (u32 i = 0; i < LogRecord::most_arguments; ++i) {
@@ -65,7 +67,8 @@ MESHPOST_FN inline void Rank::mark(char const* name) {
 
 MESHPOST_FN inline void Rank::start_timer() {
   block_.tick();
-  if (intervals_ == TimerBuffer::capacity) fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
+  if (intervals_ == TimerBuffer::capacity)
+    fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
   if (thread() == 0) state_->timers.interval(local_id_, intervals_)[0] = memory::clock_ns();
   ++intervals_;
 }

@@ -3,24 +3,28 @@
 
 namespace meshpost {
 
-/// An operation on the timeline, from its construction to its destruction; nothing if none is recorded.
+/// An operation on the timeline, from its construction to its destruction; nothing if none is
+/// recorded.
 class Rank::Traced {
  public:
-  MESHPOST_FN Traced(Rank const& self, Operation operation, u32 peer = Note::no_rank, u32 window = 0, u32 tag = 0,
-                     u64 bytes = 0) {
+  MESHPOST_FN Traced(Rank const& self, Operation operation, u32 peer = Note::no_rank,
+                     u32 window = 0, u32 tag = 0, u64 bytes = 0) {
     if (self.traced_ != 0) [[unlikely]]
-      event_ = begin(self.state_->trace, self.thread(), self.local_id_, operation, peer, window, tag, bytes);
+      event_ = begin(self.state_->trace, self.thread(), self.local_id_, operation, peer, window,
+                     tag, bytes);
   }
   MESHPOST_FN ~Traced() {
-    if (event_) [[unlikely]] end(event_);
+    if (event_) [[unlikely]]
+      end(event_);
   }
   Traced(Traced const&) = delete;
   Traced& operator=(Traced const&) = delete;
 
  private:
   // Out of line: a kernel whose timeline is not recorded should not have to step over them.
-  MESHPOST_COLD static TraceEvent* begin(TraceBuffer buffer, u32 thread, u32 local_rank, Operation operation, u32 peer,
-                                         u32 window, u32 tag, u64 bytes) {
+  MESHPOST_COLD static TraceEvent* begin(TraceBuffer buffer, u32 thread, u32 local_rank,
+                                         Operation operation, u32 peer, u32 window, u32 tag,
+                                         u64 bytes) {
     auto* const event = thread == 0 ? buffer.add(local_rank) : nullptr;
     if (event) *event = {memory::clock_ns(), 0, operation, peer, tag, window, bytes, {}};
     return event;

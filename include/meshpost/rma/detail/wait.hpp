@@ -4,12 +4,13 @@
 
 namespace meshpost {
 
-// A count that is consumed is taken off the counter itself, so a wait reads one word. Only the rank that owns
-// the counter takes off, and never more than it has seen there.
+// A count that is consumed is taken off the counter itself, so a wait reads one word. Only the rank
+// that owns the counter takes off, and never more than it has seen there.
 MESHPOST_FN inline void Rank::consume(u32* counter, u32 count) {
   block_.step(hooks::Step::wait_consume);
   if (thread() == 0) {
-    if (delivery::checked(state_->ledger)) delivery::consume(state_->ledger, block_, id_, counter, count);
+    if (delivery::checked(state_->ledger))
+      delivery::consume(state_->ledger, block_, id_, counter, count);
     memory::add(counter, 0u - count, Order::none);
   }
   if (delivery::checked(state_->ledger)) block_.sync();
@@ -19,7 +20,8 @@ template <class T>
 MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId expected) {
   WindowInfo const& info = window.info();
   block_.tick();
-  if (info.world != state_->world) fail(Operation::wait, Fault::foreign_window, info.world, state_->world);
+  if (info.world != state_->world)
+    fail(Operation::wait, Fault::foreign_window, info.world, state_->world);
   check_tag(Operation::wait, info.tags, tag);
   if (count > 1u << 30) fail(Operation::wait, Fault::range, 0, count, 1u << 30);
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
@@ -34,7 +36,8 @@ template <class T>
 MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   WindowInfo const& info = window.info();
   block_.tick(false);
-  if (info.world != state_->world) fail(Operation::test, Fault::foreign_window, info.world, state_->world);
+  if (info.world != state_->world)
+    fail(Operation::test, Fault::foreign_window, info.world, state_->world);
   check_tag(Operation::test, info.tags, tag);
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
@@ -68,7 +71,8 @@ MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced
   if (reinterpret_cast<u64>(word.data()) % sizeof(T) != 0)
     fail(Operation::wait_until, Fault::alignment, reinterpret_cast<u64>(word.data()), sizeof(T));
   Traced const traced(*this, Operation::wait_until);
-  block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare}, {Operation::wait_until, 0, 0, 0});
+  block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
+               {Operation::wait_until, 0, 0, 0});
 }
 
 }  // namespace meshpost
