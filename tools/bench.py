@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the benchmarks, prints a table of medians and spread, and writes them as JSON.
 
-The JSON holds the machine, the versions and, for each benchmark, the median, the smallest and the largest time of
-its repetitions in microseconds, with GB/s where bytes were moved.
+The JSON holds the machine, the versions and, for each benchmark, the median, the smallest and the
+largest time of its repetitions in microseconds, with GB/s where bytes were moved.
 """
 
 import argparse
