@@ -499,8 +499,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--scheme",
         choices=("gridtools", "cosmo"),
         default="gridtools",
-        help="sign of the Laplacian: gridtools takes 4u - neighbours, cosmo the other, which smooths "
-        "(default: %(default)s)",
+        help="sign of the Laplacian: gridtools has 4u - neighbours, cosmo the other, which "
+        "smooths (default: %(default)s)",
     )
     add(
         "--check",
