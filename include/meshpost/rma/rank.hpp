@@ -258,10 +258,13 @@ struct Max {
 
 }  // namespace meshpost
 
-#include "meshpost/rma/detail/barrier.hpp"
-#include "meshpost/rma/detail/collectives.hpp"
+// Its members, those that others use first.
+// clang-format off
+#include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/locate.hpp"
 #include "meshpost/rma/detail/put.hpp"
-#include "meshpost/rma/detail/telling.hpp"
-#include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/wait.hpp"
+#include "meshpost/rma/detail/barrier.hpp"
+#include "meshpost/rma/detail/collectives.hpp"
+#include "meshpost/rma/detail/telling.hpp"
+// clang-format on
