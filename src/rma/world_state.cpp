@@ -336,6 +336,13 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
                               t.x, t.y, t.z, most),
                   "use fewer threads, at least one in each direction");
   }
+  // A stream of a GPU that waits for the run holds up driver calls which the run needs to begin:
+  // seen to hang.
+  if (!launch.streams.empty() && layout_.devices.front()->kind() == "cuda")
+    throw Error(
+        Kind::bad_environment, fmt::format("launch {}", image.name),
+        "Launch::streams does not work on GPUs yet",
+        "synchronise your streams before the launch, and wait for the run before you go on");
   auto record = std::make_shared<RunRecord>();
   record->image = image;
   record->kernel.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));

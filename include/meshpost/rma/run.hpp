@@ -18,7 +18,7 @@ struct Launch {
   Dim3 threads{0, 1, 1};
   Bytes scratch{};  ///< of each rank (GPU: shared memory)
   std::vector<Stream*>
-      streams{};  ///< the run starts after what they hold and they go on after the run
+      streams{};  ///< the run starts after what they hold and they go on after it; CPU only so far
   std::optional<std::chrono::milliseconds>
       deadline{};              ///< without progress; 0: never. Else the World's
   std::string trace{};         ///< file for the timeline, as Perfetto JSON. Else the World's

@@ -57,9 +57,11 @@ class CpuDevice : public Device {
     return {MemoryKind::device, pointer != nullptr, ~u64{0}};
   }
   void transfer(void* target, void const* source, Bytes size) override {
-    std::memmove(target, source, size);
+    if (size != 0) std::memmove(target, source, size);  // memmove refuses null, even of nothing
   }
-  void fill(void* target, u8 value, Bytes size) override { std::memset(target, value, size); }
+  void fill(void* target, u8 value, Bytes size) override {
+    if (size != 0) std::memset(target, value, size);
+  }
 
  private:
   u32 index_;

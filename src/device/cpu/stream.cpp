@@ -64,10 +64,10 @@ class CpuStream : public Stream {
     if (thread_.joinable()) thread_.join();
   }
   void copy(void* target, void const* source, Bytes size) override {
-    call([=] { std::memmove(target, source, size); });
+    if (size != 0) call([=] { std::memmove(target, source, size); });
   }
   void fill(void* target, u8 value, Bytes size) override {
-    call([=] { std::memset(target, value, size); });
+    if (size != 0) call([=] { std::memset(target, value, size); });
   }
   void call(std::function<void()> work) override {
     std::scoped_lock const lock(mutex_);
