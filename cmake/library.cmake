@@ -23,10 +23,14 @@ add_library(meshpost
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
   src/device/registry.cpp
+  src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
+  src/rma/diagnosis.cpp
   src/rma/failure.cpp
   src/rma/run.cpp
+  src/rma/run_timeline.cpp
   src/rma/watch.cpp
+  src/rma/window.cpp
   src/rma/world.cpp
   src/rma/world_state.cpp
   src/trace/log.cpp

@@ -29,7 +29,7 @@ CPP = HEADERS | {".cpp", ".cu"}
 SOURCES = CPP | {".py", ".sh"}
 # What may stand between two includes: preprocessor lines, line comments, nothing.
 NO_CODE = re.compile(r"([ \t]*(#.*|//.*)?(\n|$))*")
-WARN_LINES, MAX_LINES = 300, 650
+WARN_LINES, MAX_LINES = 300, 400
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 # Text that may hold `#include` without including: block comments and raw strings (kernel sources).

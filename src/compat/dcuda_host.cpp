@@ -94,16 +94,16 @@ class Context {
     std::scoped_lock const lock(mutex_);
     timings_.clear();
     if (size > data_.size()) data_ = device_.allocate(Bytes{size}, MemoryKind::device);
-    if (size != 0) device_.transfer(data_.data(), data, Bytes{size});
+    if (size != 0) device_.write(data_.data(), data, Bytes{size});
     DcudaTables const tables{size != 0 ? data_.data() : nullptr, parts_.info().offset};
-    device_.transfer(tables_.data(), &tables, Bytes{sizeof tables});
+    device_.write(tables_.data(), &tables, Bytes{sizeof tables});
     Launch launch;
     launch.threads = {threads_, 1, 1};
     launch.thread_a_rank = true;
     launch.user = tables_.data();
     auto run = world_.start(image_of(kernel_), &kernel_.entry, sizeof kernel_.entry, launch);
     RunResult const& result = run.wait();
-    if (size != 0) device_.transfer(data, data_.data(), Bytes{size});
+    if (size != 0) device_.read(data, data_.data(), Bytes{size});
     for (double const seconds : result.timings.front()) timings_.push_back(seconds * 1e3);
     return result.seconds * 1e3;
   }

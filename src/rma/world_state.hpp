@@ -22,19 +22,25 @@ struct RunRecord {
 
   std::mutex mutex;
   std::condition_variable changed;
-  bool done = false;
+  bool launched = false;                     // or failed to be
+  std::vector<std::shared_ptr<Event>> ends;  // of its kernels, if Backend::queues_launches
+  bool ended = false;  // the kernels have: streams go on, while the host still reads what they left
   std::vector<std::function<void()>> at_end;  // what streams that wait for the run have left
-  bool observed = false;                      // somebody has waited
+  bool done = false;
+  bool observed = false;  // somebody has waited
   RunResult result;
   std::optional<Error>
       error;  // a value: an exception that threads share would be counted by them all
+
+  void launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels);
+  void end();  // idempotent
 };
 
 /// One device's memory for runs, used by one run after the other.
 struct DeviceRunMemory {
   Allocation reports, control, log_records, log_tail, log_head, timers;
   Allocation trace_events, trace_used;  // only if a timeline is recorded
-  Allocation state;                     // only for kernels that take its address
+  Allocation state;                     // for kernels that take its address
 };
 
 struct WindowRecord {
@@ -66,18 +72,33 @@ class WorldState {
   u64 part_count(WindowInfo const& window, RankId rank);
 
   /// Names for messages: "window 'inbox'", "the world".
-  std::string window_name(u32 number);
+  std::string window_name(u32 number) const;
   std::string communicator_name(u32 number) const;
+  /// "window 'inbox' of rank 3 at element 7", or the bare address.
+  std::string describe(void const* address) const;
   Layout const& layout() const { return layout_; }
   WorldOptions const& options() const { return options_; }
   u32 number() const { return number_; }
 
+  // For the run in progress: nobody else touches these meanwhile.
+  Heap& heap() { return heap_; }
+  Heap const& heap() const { return heap_; }
+  std::map<u32, WindowRecord> const& windows() const { return windows_; }
+  WindowInfo const& tags() const { return tags_; }
+  DeviceRunMemory& run_memory(u32 device) { return run_memory_[device]; }
+  std::string trace_file(Launch const& launch) const {
+    return launch.trace.empty() ? options_.trace : launch.trace;
+  }
+  /// Whether two ranks are of one group of a communicator.
+  bool same_group(u32 one, u32 other, u32 communicator) const;
+
  private:
-  friend class RunSupervisor;
   /// Throws if a host call is not allowed here.
   void guard(std::string_view operation) const;
   void supervise();  // the thread that runs what is queued
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
+  void let_streams_wait(std::vector<Stream*> const& streams,
+                        std::shared_ptr<RunRecord> const& record);
   Communicator make_communicator(Communicator::Shape shape, u32 groups);
   u64 upload(void const* data, u64 bytes);  // to the same offset of every device
   WindowRecord& record_of(WindowInfo const& info, std::string_view operation);

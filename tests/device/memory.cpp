@@ -40,7 +40,7 @@ TEST(Memory, is_located_filled_and_copied) {
   EXPECT_FALSE(device()->locate(nullptr).usable);
   device()->fill(memory.data(), 7, Bytes{64});
   std::vector<u8> out(64);
-  device()->transfer(out.data(), memory.data(), Bytes{64});
+  device()->read(out.data(), memory.data(), Bytes{64});
   EXPECT_EQ(out, std::vector<u8>(64, 7));
 }
 

@@ -134,8 +134,8 @@ TEST_P(Windows, may_be_memory_of_the_user) {
     EXPECT_EQ(values.back(), n == 1 ? 1000 : from);
     std::vector<u32> raw(size);
     u32 const device = r / each;
-    world.devices()[device]->transfer(raw.data(), memory[device].as<u32>() + (r % each) * size,
-                                      Bytes{size * sizeof(u32)});
+    world.devices()[device]->read(raw.data(), memory[device].as<u32>() + (r % each) * size,
+                                  Bytes{size * sizeof(u32)});
     EXPECT_EQ(values, raw);
   }
   world.free(window);

@@ -18,6 +18,9 @@ except ImportError as missing:
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import timeline
+import timeline_picture
+import timeline_shares
+import timeline_trace
 
 
 def span(name: str, start: float, length: float, rank: int = 0, device: int = 0, **more) -> dict:
@@ -64,8 +67,8 @@ class Case(unittest.TestCase):
         path.write_text(json.dumps({"traceEvents": events, "otherData": {}} | more))
         return path
 
-    def read(self, events) -> timeline.Trace:
-        return timeline.read_trace(self.write(events))
+    def read(self, events) -> timeline_trace.Trace:
+        return timeline_trace.read_trace(self.write(events))
 
     def run_tool(self, *arguments) -> tuple[int, str]:
         said = io.StringIO()
@@ -99,12 +102,12 @@ class Reading(Case):
         self.assertEqual(trace.marks.tolist(), [[0, 3]])
 
     def test_shares_are_of_all_ranks_whole_time(self):
-        found = timeline.shares(self.read(stencil(4, 9)))
+        found = timeline_shares.shares(self.read(stencil(4, 9)))
         expected = {"compute": 0.54, "put": 0.09, "wait": 0.27, "barrier": 0.1}
         self.assertEqual(found.keys(), expected.keys())
         for kind, share in expected.items():
             self.assertAlmostEqual(found[kind], share)
-        found = timeline.shares(self.read([span("wait", 0, 4), span("get", 0, 10, rank=1)]))
+        found = timeline_shares.shares(self.read([span("wait", 0, 4), span("get", 0, 10, rank=1)]))
         self.assertAlmostEqual(found["untraced"], 0.3)
 
     def test_time_inside_a_nested_event_counts_once_for_the_inner_one(self):
@@ -114,9 +117,9 @@ class Reading(Case):
             span("compute", 12, 8), span("compute", 0, 20, rank=1),
         ]  # fmt: skip
         trace = self.read(nested)
-        spent = {name: 0.0 for name in timeline.NAMES}
+        spent = {name: 0.0 for name in timeline_trace.NAMES}
         for kind, start, stop in zip(trace.kind, trace.start, trace.stop, strict=True):
-            spent[timeline.NAMES[kind]] += stop - start
+            spent[timeline_trace.NAMES[kind]] += stop - start
         expected = {"barrier": 3, "put": 3, "wait": 4, "compute": 28, "other": 0}
         self.assertEqual(spent, expected)
         here = trace.row == 0
@@ -138,21 +141,21 @@ class Reading(Case):
             "wait": "wait", "wait_until": "wait", "barrier": "barrier", "all_reduce": "barrier",
             "target": "other", "": "other",
         }.items():  # fmt: skip
-            self.assertEqual(timeline.NAMES[timeline.kind_of(name, "rma")], kind)
-        self.assertEqual(timeline.NAMES[timeline.kind_of("halo rows", "wait")], "wait")
+            self.assertEqual(timeline_trace.NAMES[timeline_trace.kind_of(name, "rma")], kind)
+        self.assertEqual(timeline_trace.NAMES[timeline_trace.kind_of("halo rows", "wait")], "wait")
 
     def test_coverage_equals_a_count_by_hand(self):
         trace = self.read([span("put", 0, 2.5), span("put", 6, 4), span("wait", 2.5, 1)])
-        found = timeline.coverage(trace, timeline.NAMES.index("put"), 1, 9, 4)
+        found = timeline_shares.coverage(trace, timeline_trace.NAMES.index("put"), 1, 9, 4)
         np.testing.assert_allclose(found, [[0.75, 0, 0.5, 1]])
 
 
 class Window(Case):
     def test_a_short_run_is_shown_whole_and_a_long_one_in_its_middle(self):
         trace = self.read(stencil(2, 5))
-        self.assertEqual(timeline.choose_window(trace, None, None), (0, trace.length))
+        self.assertEqual(timeline_shares.choose_window(trace, None, None), (0, trace.length))
         trace = self.read(stencil(2, 1000))
-        begin, end = timeline.choose_window(trace, None, None)
+        begin, end = timeline_shares.choose_window(trace, None, None)
         self.assertLess(abs((begin + end) / 2 - 5000), 100)
         seen = ((trace.stop > begin) & (trace.start < end) & (trace.row == 0)).sum()
         self.assertTrue(20 <= seen <= 60, seen)
@@ -160,7 +163,7 @@ class Window(Case):
     def test_a_run_that_is_idle_in_the_middle_shows_events_all_the_same(self):
         late = [span("put", 1e6 + n, 1) for n in range(150)]
         trace = self.read([span("put", n, 1) for n in range(100)] + late)
-        begin, end = timeline.choose_window(trace, None, None)
+        begin, end = timeline_shares.choose_window(trace, None, None)
         self.assertTrue(((trace.start >= begin) & (trace.stop <= end)).any())
 
 
@@ -187,10 +190,10 @@ class Picture(Case):
         from matplotlib.image import imread
 
         events = [span("compute", 0, 50), span("wait", 50, 50)]
-        timeline.draw(self.write(events), self.out)
+        timeline_picture.draw(self.write(events), self.out)
         picture = imread(self.out)[..., :3]
         for kind, left in (("compute", True), ("wait", False)):
-            colour = timeline.COLOURS[timeline.NAMES.index(kind)]
+            colour = timeline_picture.COLOURS[timeline_trace.NAMES.index(kind)]
             here = (np.abs(picture - colour) < 0.01).all(axis=2)
             # The first 85% of the height: the legend shows every colour once more.
             columns = np.flatnonzero(here[: int(0.85 * len(here))].any(axis=0))

@@ -50,6 +50,7 @@ struct GangSpec {
   bool thread_a_rank =
       false;  ///< CPU: a worker thread for each rank, for kernels with thread_local state
   std::vector<Grid> grids;
+  std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
 };
 
 /// Ranks that run. Destroyed only after finished().
@@ -60,6 +61,8 @@ class Gang {
   /// earlier.
   virtual void doze(std::chrono::microseconds patience) = 0;
   virtual bool finished() = 0;
+  /// One event a grid, where launches are queued.
+  virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
   /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it
   /// to the host's question (Control::epoch).
   virtual bool deadlocked() { return false; }
@@ -92,6 +95,9 @@ class Backend {
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
+  /// Launches go into streams of the devices: they wait there for GangSpec::after, and Gang::ends()
+  /// says when they end. Else the host does both.
+  virtual bool queues_launches() const { return false; }
   /// Makes plain pointers of each device usable by the others; done once. \throws
   /// Error(bad_environment)
   virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;

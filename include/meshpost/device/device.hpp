@@ -98,8 +98,10 @@ class Device {
   /// A stream around one of the user's own (cudaStream_t); CPU devices have none.
   virtual std::unique_ptr<Stream> adopt_stream(void* native) = 0;
   virtual PointerInfo locate(void const* pointer) = 0;
-  /// Copies between host memory and this device's, and returns when that is done.
-  virtual void transfer(void* target, void const* source, Bytes size) = 0;
+  /// Copies from this device's memory to the host's, and returns when that is done.
+  virtual void read(void* host, void const* device, Bytes size) = 0;
+  /// Copies from the host's memory to this device's, and returns when that is done.
+  virtual void write(void* device, void const* host, Bytes size) = 0;
   /// Sets this device's memory, and returns when that is done.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
 };

@@ -16,9 +16,8 @@ struct Launch {
   /// Threads of a rank; x = 0: one on CPU devices, 256 on GPUs. If the kernel depends on their
   /// number, say it here: CPU devices then run that many fibers.
   Dim3 threads{0, 1, 1};
-  Bytes scratch{};  ///< of each rank (GPU: shared memory)
-  std::vector<Stream*>
-      streams{};  ///< the run starts after what they hold and they go on after it; CPU only so far
+  Bytes scratch{};                 ///< of each rank (GPU: shared memory)
+  std::vector<Stream*> streams{};  ///< the run starts after what they hold, they go on after it
   std::optional<std::chrono::milliseconds>
       deadline{};              ///< without progress; 0: never. Else the World's
   std::string trace{};         ///< file for the timeline, as Perfetto JSON. Else the World's

@@ -56,14 +56,17 @@ class CpuDevice : public Device {
   PointerInfo locate(void const* pointer) override {
     return {MemoryKind::device, pointer != nullptr, ~u64{0}};
   }
-  void transfer(void* target, void const* source, Bytes size) override {
-    if (size != 0) std::memmove(target, source, size);  // memmove refuses null, even of nothing
-  }
+  void read(void* host, void const* device, Bytes size) override { move(host, device, size); }
+  void write(void* device, void const* host, Bytes size) override { move(device, host, size); }
   void fill(void* target, u8 value, Bytes size) override {
     if (size != 0) std::memset(target, value, size);
   }
 
  private:
+  static void move(void* target, void const* source, Bytes size) {
+    if (size != 0) std::memmove(target, source, size);  // memmove refuses null, even of nothing
+  }
+
   u32 index_;
   DeviceInfo info_;
 };

@@ -81,9 +81,14 @@ class CudaDevice : public Device {
     bool const here = found.type == cudaMemoryTypeManaged || found.device == number();
     return {MemoryKind::device, here, extent};
   }
-  void transfer(void* target, void const* source, Bytes size) override {
+  void read(void* host, void const* device, Bytes size) override {
     std::scoped_lock const lock(mutex_);
-    transfers_->copy(target, source, size);
+    transfers_->copy(host, device, size);
+    transfers_->synchronize();
+  }
+  void write(void* device, void const* host, Bytes size) override {
+    std::scoped_lock const lock(mutex_);
+    transfers_->copy(device, host, size);
     transfers_->synchronize();
   }
   void fill(void* target, u8 value, Bytes size) override {
@@ -125,6 +130,7 @@ class CudaBackend : public Backend {
       std::vector<std::shared_ptr<Device>> const& devices) override {
     return cuda::reserve(devices);
   }
+  bool queues_launches() const override { return true; }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
 
   void connect(std::vector<std::shared_ptr<Device>> const& devices) override {

@@ -34,7 +34,7 @@ void refuse_blocking_launches(std::string const& kernel) {
 
 // Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel) and
 // makes sure that all ranks fit at once.
-void prepare(GangSpec const& spec, Grid const& grid) {
+void fit(GangSpec const& spec, Grid const& grid) {
   auto const what = fmt::format("launch {} on {}", spec.image.name, grid.device->name());
   auto const block = block_of(grid, spec.threads);
   u32 const threads = block.x * block.y * block.z;
@@ -91,8 +91,9 @@ class CudaGang : public Gang {
                   "compile it with meshpost_add_executable where nvcc is found");
     for (auto const& grid : spec.grids) {
       Current const current(static_cast<int>(grid.device->index()));
-      prepare(spec, grid);
+      fit(spec, grid);
       streams_.push_back(make_stream(static_cast<int>(grid.device->index())));
+      for (auto const& event : spec.after) streams_.back()->wait(event);
     }
     for (std::size_t i = 0; i < spec.grids.size(); ++i) {
       auto const& grid = spec.grids[i];
@@ -123,6 +124,11 @@ class CudaGang : public Gang {
       if (clock::now() - start < attentive) std::this_thread::yield();
       else std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
+  }
+  std::vector<std::shared_ptr<Event>> ends() override {
+    std::vector<std::shared_ptr<Event>> events;
+    for (auto const& stream : streams_) events.push_back(stream->record());
+    return events;
   }
   bool finished() override {
     for (std::size_t i = 0; i < streams_.size(); ++i) {

@@ -1,0 +1,28 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "meshpost/rma/run.hpp"
+#include "rma/world_state.hpp"
+
+namespace meshpost::detail {
+
+/// All counters of a world as a run left them.
+class CounterSnapshot {
+ public:
+  explicit CounterSnapshot(WorldState& world);
+  struct Count {
+    u32 count = 0;
+    u32 sender_and_one = 0;  ///< of the last notification; 0: there was none
+  };
+  Count of(WindowInfo const& window, u32 rank, u32 tag) const;
+  std::vector<Leftover> leftovers() const;
+
+ private:
+  u32 word(u32 device, u64 offset) const;
+
+  WorldState& world_;
+  std::vector<std::map<u64, std::vector<u32>>> words_;  // by device: offset of a range -> its words
+};
+
+}  // namespace meshpost::detail

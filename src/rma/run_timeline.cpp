@@ -1,0 +1,45 @@
+#include "rma/run_timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "meshpost/base/events.hpp"
+#include "meshpost/device/backend.hpp"
+#include "meshpost/trace/timeline.hpp"
+
+namespace meshpost::detail {
+
+void write_timeline(std::string const& file, TracedRun const& run) {
+  auto const& layout = run.layout;
+  Timeline timeline{run.kernel, {}, run.begin, run.end, {}};
+  for (u32 d = 0; d < layout.device_count(); ++d) {
+    auto& device = *layout.devices[d];
+    auto const& buffer = run.states[d].trace;
+    i64 const offset = backend(device.kind()).clock_offset(device);
+    std::vector<u32> used(layout.ranks_per_device);
+    device.read(used.data(), buffer.used, Bytes{used.size() * sizeof(u32)});
+    timeline.devices.push_back(device.name());
+    for (u32 r = 0; r < used.size(); ++r) {
+      TimelineRow row{d, d * layout.ranks_per_device + r, {}, 0};
+      row.events.resize(std::min(used[r], buffer.capacity));
+      row.lost = used[r] - row.events.size();
+      device.read(row.events.data(), buffer.events + u64{r} * buffer.capacity,
+                  Bytes{row.events.size() * sizeof(TraceEvent)});
+      for (auto& event : row.events) {
+        event.begin += static_cast<u64>(offset);
+        if (event.end != 0) event.end += static_cast<u64>(offset);
+      }
+      timeline.rows.push_back(std::move(row));
+    }
+  }
+  std::ofstream out(file);
+  out << to_perfetto(timeline);
+  out.close();
+  if (!out)
+    event_sink()->warning(
+        fmt::format("the timeline could not be written to '{}'; check the folder", file));
+}
+
+}  // namespace meshpost::detail

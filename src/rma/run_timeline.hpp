@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "meshpost/rma/run_state.hpp"
+#include "meshpost/world/layout.hpp"
+
+namespace meshpost::detail {
+
+/// A run whose ranks have recorded what they did.
+struct TracedRun {
+  std::string const& kernel;
+  Layout const& layout;
+  std::vector<RunState> const& states;  ///< of each device
+  u64 begin, end;                       ///< host clock
+};
+
+/// Writes its timeline as Perfetto JSON; a file that can't be written is warned of.
+void write_timeline(std::string const& file, TracedRun const& run);
+
+}  // namespace meshpost::detail
