@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <meshpost/meshpost.hpp>
+#include <vector>
 
 namespace diffusion {
 
@@ -19,6 +21,25 @@ struct Shape {
 };
 
 inline constexpr u32 halo = 2;
+
+/// First row of an owner's part, which is its rows and the halo, as far as there are rows.
+inline u32 part_row(Shape const& shape, u32 owner) {
+  u32 const first = shape.first_row(owner);
+  return first > halo ? first - halo : 0;
+}
+
+/// The parts of all ranks. Those of a device share one block and overlap by the halo, so that
+/// neighbours there see each other's rows.
+inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks, u32 ranks_per_device) {
+  u64 const size = shape.row_size();
+  std::vector<meshpost::Extent> all(ranks);
+  for (u32 r = 0; r < shape.owners; ++r) {
+    u32 const block_row = part_row(shape, r / ranks_per_device * ranks_per_device);
+    u32 const last = std::min(shape.first_row(r + 1) + halo, shape.rows);
+    all[r] = {(part_row(shape, r) - block_row) * size, (last - part_row(shape, r)) * size};
+  }
+  return all;
+}
 
 /// Horizontal diffusion of COSMO, as in GridTools (SEEDS of the dCUDA thesis): lap = 4u -
 /// neighbours, fluxes along columns (x) and rows (y) that are set to 0 where they go up the
@@ -47,12 +68,11 @@ struct Diffusion {
     for (u32 step = first_step; step < first_step + steps; ++step) {
       auto const in = fields[step % 2].local(self), out = fields[1 - step % 2].local(self);
       u64 const size = shape.row_size();
-      self.each((end - begin) * size, [&](u64 i) {
-        u32 const row = begin + static_cast<u32>(i / size);
-        u32 const column = static_cast<u32>(i % shape.columns);
-        u64 const at = (row - base) * size + i % size;
-        out[at] = next(in.data() + at, row, column, size);
-      });
+      for (u32 row = begin; row < end; ++row)
+        self.each(size, [&](u64 i) {
+          u64 const at = (row - base) * size + i;
+          out[at] = next(in.data() + at, row, static_cast<u32>(i) % shape.columns, size);
+        });
       tell_neighbours(self, step, begin, end, base);
     }
   }

@@ -49,21 +49,12 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
   for (auto const& device : world.devices())
     outcome.devices.push_back(device->name() + " (" + device->info().model + ")");
 
-  // Ranks of a device share one block: their parts overlap by the halo, so neighbours see each
-  // other's rows.
   u64 const size = shape.row_size();
-  std::vector<Extent> parts(world.size());
   u32 const each = world.ranks_per_device();
-  for (u32 r = 0; r < shape.owners; ++r) {
-    auto const from = [&](u32 owner) {
-      return std::max(shape.first_row(owner), diffusion::halo) - diffusion::halo;
-    };
-    u32 const device_base = from(r / each * each);
-    u32 const last = std::min(shape.first_row(r + 1) + diffusion::halo, shape.rows);
-    parts[r] = {(from(r) - device_base) * size, (last - from(r)) * size};
-    if (r + 1 < shape.owners && r / each != (r + 1) / each)
+  auto const parts = diffusion::parts(shape, world.size(), each);
+  for (u32 r = 0; r + 1 < shape.owners; ++r)
+    if (r / each != (r + 1) / each)
       outcome.exchanged += 2 * diffusion::halo * size * sizeof(Real) * options.iterations;
-  }
   Diffusion<Real> kernel{{world.window<Real>(parts, Tags{4}, "field 0"),
                           world.window<Real>(parts, Tags{4}, "field 1")},
                          shape,
@@ -76,9 +67,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
       for (u32 i = 0; i < field.columns; ++i)
         rows[(u64{j} * field.levels + k) * field.columns + i] =
             static_cast<Real>(field.values[(u64{k} * field.rows + j) * field.columns + i]);
-  auto const base = [&](u32 r) {
-    return (std::max(shape.first_row(r), diffusion::halo) - diffusion::halo) * size;
-  };
+  auto const base = [&](u32 r) { return diffusion::part_row(shape, r) * size; };
   for (u32 r = 0; r < shape.owners; ++r)
     for (auto const& window : kernel.fields)
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));

@@ -1,4 +1,4 @@
-// Barrier and all_reduce by devices and ranks.
+// A ring of all ranks, barrier and all_reduce by devices and ranks.
 #include <benchmark/benchmark.h>
 
 #include "worlds.hpp"
@@ -34,6 +34,24 @@ struct AllReduces {
   }
 };
 
+/// All ranks tell the next one and wait for the one before.
+struct Rings {
+  Window<double> data;
+  Window<u64> elapsed;
+  u32 rounds;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    RankId const next{(self.id() + 1) % self.size()};
+    self.barrier();
+    u64 const begin = self.now();
+    for (u32 i = 0; i < rounds; ++i) {
+      self.notify(data, next, Tag{0});
+      self.wait(data, Tag{0});
+    }
+    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
 /// Axes: devices, ranks of a device (0: the default).
 template <class Make>
 void measure(benchmark::State& state, u64 elements, Make&& make) {
@@ -47,8 +65,9 @@ void measure(benchmark::State& state, u64 elements, Make&& make) {
   auto const elapsed = world->window<u64>(1);
   u32 const rounds = bench::kind() == "cpu" ? 200 : 1000;
   for (auto _ : state) {
-    world->run(make(*world, data, elapsed, rounds), bench::launch());
-    state.SetIterationTime(static_cast<double>(elapsed.read(RankId{0})[0]) * 1e-9 / rounds);
+    auto const kernel = make(*world, data, elapsed, rounds);
+    world->run(kernel, bench::launch());
+    state.SetIterationTime(static_cast<double>(elapsed.read(RankId{0})[0]) * 1e-9 / kernel.rounds);
   }
   state.counters["ranks"] = world->size();
   world->free(elapsed);
@@ -68,6 +87,17 @@ void all_reduce(benchmark::State& state) {
           });
 }
 
+void ring_round(benchmark::State& state) {
+  measure(state, 1, [](World&, Window<double> const& data, Window<u64> const& elapsed, u32) {
+    return Rings{data, elapsed, 1000};
+  });
+}
+
+BENCHMARK(ring_round)
+    ->ArgNames({"devices", "ranks"})
+    ->ArgsProduct({{1, 2, 4, 8}, {0, 104}})
+    ->Iterations(3)
+    ->UseManualTime();
 BENCHMARK(barrier)
     ->ArgNames({"devices", "ranks"})
     ->ArgsProduct({{1, 2, 4, 8}, {1, 16, 0}})

@@ -11,8 +11,8 @@ Hook& current() {
 }
 }  // namespace
 
-std::string_view name(Step step) {
-  static constexpr std::array<std::string_view, static_cast<unsigned>(Step::count)> names = {
+char const* name(Step step) {
+  static constexpr std::array<char const*, static_cast<unsigned>(Step::count)> names = {
       "put_copy",       "notify_raise",    "wait_begin", "wait_consume",
       "barrier_arrive", "barrier_release", "rank_start", "rank_end"};
   return names.at(static_cast<unsigned>(step));

@@ -134,6 +134,7 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
   auto const indices =
       kind.count() == ~0u ? first_indices(spec, list) : chosen_indices(spec, list, kind);
   std::vector<std::shared_ptr<Device>> devices;
+  devices.reserve(indices.size());
   for (u32 const index : indices) devices.push_back(kind.open(index));
   return devices;
 }

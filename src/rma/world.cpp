@@ -48,7 +48,7 @@ class World::Implementation {
 };
 
 namespace {
-WorldOptions const& checked(WorldOptions const& options) {
+WorldOptions checked(WorldOptions options) {
   refuse_after_fork("World");
   if (inside_kernel())
     throw Error(Kind::misuse, "World", "it was created inside a kernel", "create it on the host");

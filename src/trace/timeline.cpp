@@ -26,8 +26,18 @@ json slice(std::string_view name, char const* category, TimelineRow const& row, 
 }
 
 void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
-  u64 done = timeline.begin;
+  u64 done = timeline.begin, rank_end = 0;
+  auto const add_compute = [&](u64 from, u64 to) {
+    if (to > from)
+      events.push_back(
+          slice("compute", "compute", row, to_us(timeline.begin, from), to_us(from, to)));
+  };
   for (auto const& event : row.events) {
+    if (event.operation == Operation::kernel) {
+      done = std::max(done, event.begin);
+      rank_end = event.end;
+      continue;
+    }
     if (event.operation == Operation::mark) {
       events.push_back({{"ph", "i"},
                         {"s", "t"},
@@ -39,9 +49,7 @@ void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
       continue;
     }
     u64 const end = event.end == 0 ? timeline.end : event.end;
-    if (event.begin > done)
-      events.push_back(
-          slice("compute", "compute", row, to_us(timeline.begin, done), to_us(done, event.begin)));
+    add_compute(done, event.begin);
     auto one = slice(to_string(event.operation), "rma", row, to_us(timeline.begin, event.begin),
                      to_us(event.begin, end));
     if (event.peer != Note::no_rank) one["args"]["peer"] = event.peer;
@@ -51,6 +59,7 @@ void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
     events.push_back(std::move(one));
     done = std::max(done, end);
   }
+  if (row.lost == 0) add_compute(done, rank_end);
 }
 
 }  // namespace

@@ -227,7 +227,7 @@ TEST_F(TimelineFile, counts_the_events_that_it_has_no_room_for) {
   wanted.trace_events = 10;
   World world(wanted);
   world.run(Marked{world.window<u32>(2), 50});
-  EXPECT_EQ(read()["otherData"]["lost_events"], 2 * 50 + 2 - 10);
+  EXPECT_EQ(read()["otherData"]["lost_events"], 1 + 2 * 50 + 2 - 10);
 }
 
 TEST(Timeline, that_cannot_be_written_is_warned_of) {

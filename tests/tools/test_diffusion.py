@@ -136,7 +136,12 @@ class Course(Front):
                 command = [sys.executable, str(APP / "diffusion.py"), "--no-plot"]
                 command += ["--input", str(self.input), "--out", str(self.out)]
                 front = subprocess.Popen(
-                    command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                    command,
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    # A shell's background job, as these tests may be, hands on SIGINT ignored.
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                 )
                 deadline = time.monotonic() + 30
                 while not pid_file.exists() and time.monotonic() < deadline:

@@ -77,6 +77,23 @@ TEST(Perfetto, shows_operations_in_us_with_compute_between_them) {
   EXPECT_DOUBLE_EQ(marks[0]["ts"], 4);
 }
 
+TEST(Perfetto, shows_compute_only_while_the_rank_lived) {
+  Timeline timeline{"k", {"cpu:0"}, 1000, 21000, {}};
+  timeline.rows.push_back(
+      {0, 0, {event(4000, 11000, Operation::kernel), event(6000, 7000, Operation::notify)}, 0});
+  std::vector<json> slices;
+  auto const whole = json::parse(to_perfetto(timeline));
+  for (auto const& one : whole["traceEvents"])
+    if (one["ph"] == "X") slices.push_back(one);
+  ASSERT_EQ(slices.size(), 3u);
+  EXPECT_DOUBLE_EQ(slices[0]["ts"], 3);
+  EXPECT_DOUBLE_EQ(slices[0]["dur"], 2);
+  EXPECT_EQ(slices[1]["name"], "notify");
+  EXPECT_EQ(slices[2]["name"], "compute");
+  EXPECT_DOUBLE_EQ(slices[2]["ts"], 6);
+  EXPECT_DOUBLE_EQ(slices[2]["dur"], 4);
+}
+
 TEST(Perfetto, is_valid_whatever_a_mark_is_called) {
   Timeline timeline{"a\"b\\<\n>", {"cpu:0"}, 0, 10, {}};
   timeline.rows.push_back({0, 0, {event(1, 1, Operation::mark, "\"\\\n\xff\xc3")}, 0});

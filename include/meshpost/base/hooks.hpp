@@ -8,7 +8,7 @@
 namespace meshpost::hooks {
 
 /// A step's name as tests and messages spell it: "put_copy", ...
-std::string_view name(Step step);
+char const* name(Step step);
 
 /// Decides for each (step, world rank). Called from worker threads, several at once.
 using Hook = std::function<Action(Step, unsigned rank)>;

@@ -33,7 +33,9 @@ class Rank {
         device_(state.device + zero_),
         heap_(state.heap + zero_),
         stride_(state.stride + zero_),
-        reciprocal_(state.reciprocal + zero_) {}
+        reciprocal_(state.reciprocal + zero_) {
+    trace_life(false);
+  }
 
   // -- who am I: any thread may call these alone
   MESHPOST_FN RankId id() const { return {id_}; }              ///< number in the world
@@ -164,12 +166,16 @@ class Rank {
   /// log() of a line that is put together already. One thread calls it, alone.
   MESHPOST_FN void send(LogRecord const& line);
   /// The kernel's end; the launch calls it.
-  MESHPOST_FN void finish() { block_.finish(); }
+  MESHPOST_FN void finish() {
+    trace_life(true);
+    block_.finish();
+  }
 
  private:
   template <class T>
   friend class Window;
   class Traced;
+  MESHPOST_FN void trace_life(bool ends) const;
 
   /// A rank's part of a window, as this rank reaches it.
   struct Location {

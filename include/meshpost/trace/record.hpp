@@ -6,7 +6,8 @@
 
 namespace meshpost {
 
-/// One operation of one rank on the timeline. `end` 0: it never ended.
+/// One operation of one rank on the timeline. `end` 0: it never ended. Operation::kernel is the
+/// rank itself, from its first to its last instruction.
 struct TraceEvent {
   u64 begin, end;  ///< ns on the device's clock
   Operation operation;

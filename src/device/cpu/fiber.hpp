@@ -56,8 +56,8 @@ class Context {
   unsigned uncaught_exceptions_ = 0;
   void const* stack_low_ = nullptr;
   std::size_t stack_size_ = 0;
-  void* sanitizer_fiber_ = nullptr;
-  bool owns_sanitizer_fiber_ = false;
+  [[maybe_unused]] void* sanitizer_fiber_ = nullptr;
+  [[maybe_unused]] bool owns_sanitizer_fiber_ = false;
   bool started_ = true;
 };
 

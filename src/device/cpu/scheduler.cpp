@@ -127,7 +127,7 @@ bool fiber_step(void* fiber, hooks::Step step) {
       case hooks::Action::drop: return false;
       case hooks::Action::delay: fiber_yield(fiber); break;
       case hooks::Action::fail:
-        fiber_fail(fiber, Operation::kernel, Fault::hook, 0, 0, 0, hooks::name(step).data());
+        fiber_fail(fiber, Operation::kernel, Fault::hook, 0, 0, 0, hooks::name(step));
     }
 }
 

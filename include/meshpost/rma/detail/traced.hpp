@@ -17,6 +17,14 @@ class Rank::Traced {
     if (event_) [[unlikely]]
       end(event_);
   }
+  /// A rank's first event is its own life: before it there was no rank that could compute.
+  MESHPOST_COLD static void life(TraceBuffer buffer, u32 thread, u32 local_rank, bool ends) {
+    if (thread != 0) return;
+    u64 const now = memory::clock_ns();
+    if (ends) buffer.events[static_cast<u64>(local_rank) * buffer.capacity].end = now;
+    else if (auto* const event = buffer.add(local_rank))
+      *event = {now, 0, Operation::kernel, Note::no_rank, 0, 0, 0, {}};
+  }
   Traced(Traced const&) = delete;
   Traced& operator=(Traced const&) = delete;
 
@@ -33,5 +41,10 @@ class Rank::Traced {
 
   TraceEvent* event_ = nullptr;
 };
+
+MESHPOST_FN inline void Rank::trace_life(bool ends) const {
+  if (traced_ != 0) [[unlikely]]
+    Traced::life(state_->trace, thread(), local_id_, ends);
+}
 
 }  // namespace meshpost
