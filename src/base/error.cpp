@@ -9,6 +9,7 @@ std::string_view to_string(Kind kind) {
     case Kind::bad_argument: return "bad argument";
     case Kind::bad_environment: return "bad environment";
     case Kind::out_of_memory: return "out of memory";
+    case Kind::no_route: return "no route";
     case Kind::device_failed: return "device failed";
     case Kind::kernel_failed: return "kernel failed";
     case Kind::deadlock: return "deadlock";

@@ -32,11 +32,6 @@ class World::Implementation {
     worlds().all[state->number()] = state;
   }
   ~Implementation() {
-    if (getpid() !=
-        process) {  // a forked child: the supervisor thread is not here, nothing can be ended
-      new std::shared_ptr<detail::WorldState>(std::move(state));
-      return;
-    }
     std::scoped_lock const lock(worlds().mutex);
     worlds().all.erase(state->number());
   }
@@ -58,7 +53,10 @@ WorldOptions checked(WorldOptions options) {
 
 World::World(WorldOptions const& options)
     : implementation_(std::make_unique<Implementation>(checked(options))) {}
-World::~World() = default;
+World::~World() {
+  // In a forked child the supervisor thread is missing, so nothing can be ended there.
+  if (implementation_ && getpid() != implementation_->process) (void)implementation_.release();
+}
 
 u32 World::size() const { return implementation_->state->layout().ranks(); }
 u32 World::device_count() const { return implementation_->state->layout().device_count(); }

@@ -11,6 +11,7 @@ enum class Kind {
   bad_argument,     ///< a value outside what the operation allows
   bad_environment,  ///< a variable, a device or the machine does not permit it
   out_of_memory,    ///< memory, stacks or resident ranks are used up
+  no_route,         ///< no link or chain of links joins two places
   device_failed,    ///< the device or its driver reported an error
   kernel_failed,    ///< a rank called fail(), threw, or used an operation wrongly
   deadlock,         ///< every rank waits and nobody is left to notify

@@ -1,0 +1,23 @@
+#pragma once
+#include <compare>
+#include <string>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost {
+
+/// A memory in which bytes live: "pageable:0" and "pinned:0" (host memory of NUMA node 0), "cuda:1"
+/// or "cpu:1" (the memory of that device).
+struct Place {
+  std::string kind;  ///< "pageable", "pinned", or a kind of device
+  u32 number = 0;    ///< NUMA node, or the device's number
+
+  std::string name() const { return kind + ":" + std::to_string(number); }
+  bool on_host() const { return kind == "pageable" || kind == "pinned"; }
+  auto operator<=>(Place const&) const = default;
+};
+
+/// The place of that name. \throws Error(bad_argument) that shows the form
+Place parse_place(std::string const& name);
+
+}  // namespace meshpost
