@@ -22,6 +22,15 @@ struct Shape {
 
 inline constexpr u32 halo = 2;
 
+/// Threads of a rank on a GPU: as many as fit, since it takes many loads under way to keep the
+/// memory busy. CPU devices take their default, one.
+inline constexpr int gpu_threads = 1024;
+
+inline meshpost::Launch launch_on(meshpost::World const& world) {
+  bool const gpu = world.devices().front()->kind() == "cuda";
+  return {.threads = {gpu ? static_cast<u32>(gpu_threads) : 0u, 1, 1}};
+}
+
 /// First row of an owner's part, which is its rows and the halo, as far as there are rows.
 inline u32 part_row(Shape const& shape, u32 owner) {
   u32 const first = shape.first_row(owner);
@@ -54,6 +63,8 @@ inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks, u32 ra
 /// parities of tags: it can't be a step ahead and count for this one either.
 template <class Real>
 struct Diffusion {
+  static constexpr int max_threads = gpu_threads;
+
   meshpost::Window<Real>
       fields[2];  // parts are a rank's rows and the halo, as far as there are rows
   Shape shape;

@@ -73,7 +73,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));
 
   u32 chunk = progress ? std::max(1u, options.iterations / 50) : std::max(1u, options.iterations);
-  Launch launch;
+  Launch launch = diffusion::launch_on(world);
   launch.trace = options.trace;
   for (u32 step = 0; step < options.iterations; step += chunk) {
     kernel.first_step = step;

@@ -28,7 +28,7 @@ void diffusion_step(benchmark::State& state) {
       bench::kind() == "cpu" ? 20u : 1000u,
       1.0f};
   for (auto _ : state) {
-    auto const seconds = world->run(kernel, bench::launch()).seconds;
+    auto const seconds = world->run(kernel, diffusion::launch_on(*world)).seconds;
     state.SetIterationTime(seconds / kernel.steps);
   }
   u64 const points = shape.row_size() * rows;
