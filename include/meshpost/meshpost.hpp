@@ -9,6 +9,7 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/device.hpp"
+#include "meshpost/fabric/machine.hpp"
 #include "meshpost/rma/world.hpp"
 #include "meshpost/version.hpp"
 #endif
