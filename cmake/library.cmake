@@ -23,6 +23,7 @@ add_library(meshpost
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
   src/device/registry.cpp
+  src/pipeline/schedule.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
   src/rma/diagnosis.cpp
