@@ -23,7 +23,10 @@ add_library(meshpost
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
   src/device/registry.cpp
+  src/pipeline/lane.cpp
+  src/pipeline/pipeline.cpp
   src/pipeline/schedule.cpp
+  src/pipeline/timeline.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
   src/rma/diagnosis.cpp
