@@ -23,6 +23,8 @@ add_library(meshpost
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
   src/device/registry.cpp
+  src/pipeline/failure.cpp
+  src/pipeline/group.cpp
   src/pipeline/lane.cpp
   src/pipeline/pipeline.cpp
   src/pipeline/schedule.cpp

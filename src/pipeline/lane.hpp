@@ -1,29 +1,12 @@
 #pragma once
 #include <chrono>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <vector>
 
-#include "meshpost/base/error.hpp"
 #include "meshpost/copy/copy.hpp"
 #include "meshpost/pipeline/pipeline.hpp"
+#include "pipeline/failure.hpp"
 
 namespace meshpost {
-
-/// The first thing that went wrong in a run. Thread-safe.
-class Failure {
- public:
-  /// Keeps the exception being handled, with `where` before what it says, if it is the first.
-  void note(std::string const& where) noexcept;
-  bool any() const;
-  void rethrow_if_any() const;
-  void clear();
-
- private:
-  mutable std::mutex mutex_;
-  std::optional<Error> first_;
-};
 
 /// What carries one leg of all chunks, in order: a stream of a device, or a thread of the host.
 class Lane {
