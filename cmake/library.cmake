@@ -14,9 +14,12 @@ add_library(meshpost
   src/base/error.cpp
   src/base/events.cpp
   src/base/hooks.cpp
+  src/compat/coaccel.cpp
+  src/compat/coaccel_pipeline.cpp
   src/compat/cuda_on_cpu.cpp
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
+  src/compat/dscuda.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp

@@ -53,9 +53,10 @@ struct Pipeline::State {
   explicit State(PipelineOptions wanted);
   PipelineResult run(PipelineRun const& how);
 
- private:
   /// Where a chunk is in a buffer; null: the user's memory.
   char* slot(u32 buffer, u64 chunk) const;
+
+ private:
   void issue(u32 leg, u64 chunk);
   void put_work(u32 leg, u64 chunk);
   void put_move(u32 leg, u64 chunk);
@@ -233,5 +234,12 @@ Pipeline::~Pipeline() = default;
 PipelineResult Pipeline::run(PipelineRun const& how) { return state_->run(how); }
 Schedule const& Pipeline::schedule() const { return state_->schedule; }
 Bytes Pipeline::buffer_bytes() const { return state_->buffer_bytes; }
+void* Pipeline::buffer(u32 number) const {
+  if (number >= state_->schedule.buffers.size())
+    throw Error(Kind::bad_argument, "ask for a buffer of a pipeline",
+                fmt::format("buffer {} of {}", number, state_->schedule.buffers.size()),
+                "they are numbered as in schedule().buffers");
+  return state_->slot(number, 0);
+}
 
 }  // namespace meshpost

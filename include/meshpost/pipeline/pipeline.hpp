@@ -103,6 +103,8 @@ class Pipeline {
   Schedule const& schedule() const;
   /// Memory of all its buffers.
   Bytes buffer_bytes() const;
+  /// The first slot of a buffer of the schedule, null where it is yours. \throws Error(bad_argument)
+  void* buffer(u32 number) const;
 
  private:
   struct State;
