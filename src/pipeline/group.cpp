@@ -47,11 +47,12 @@ struct DeviceGroup::State {
       if (self.queue.empty()) break;
       auto const work = std::move(self.queue.front());
       self.queue.pop_front();
-      if (!failure.any()) {
+      if (self.done <= failed) {
         lock.unlock();
         bool const ok = call(*work, self.member);
         lock.lock();
-        started = started || ok;  // the first step is init
+        started = started || ok;  // step 0 is init
+        if (!ok) failed = std::min(failed, self.done);
       }
       ++self.done;
       changed.notify_all();
@@ -70,8 +71,7 @@ struct DeviceGroup::State {
     }
   }
 
-  // Queues a step for all and waits until `members` are through with it, or a failure is known and
-  // they are through with what they were in.
+  // Queues a step for all and waits until `members` are through with it, or have dropped it.
   void step(Work work, std::vector<u32> const& members) {
     auto const shared = std::make_shared<Work const>(std::move(work));
     std::unique_lock lock(mutex);
@@ -111,7 +111,7 @@ struct DeviceGroup::State {
   std::mutex mutex, joining;
   std::condition_variable changed;
   std::deque<Thread> threads;  // never resized while threads run
-  u64 queued = 0;
+  u64 queued = 0, failed = ~u64{0};  // steps queued; the first that failed: later ones are dropped
   bool ending = false, reported = false;
 };
 

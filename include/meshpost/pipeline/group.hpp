@@ -18,9 +18,9 @@ struct Member {
 
 /// One thread a device. All calls but those from inside its functions are thread-safe.
 ///
-/// A function that throws on one thread ends the group: the others finish the function that they are
-/// in, what was queued is dropped, and step_all() or finalize() throws what was thrown with the
-/// device's name before it. For CUDA's own calls a function makes its device current itself.
+/// A function that throws on one thread ends the group: the others do this step to its end, later
+/// ones are dropped, and step_all() or finalize() throws what was thrown with the device's name before
+/// it. For CUDA's own calls a function makes its device current itself.
 class DeviceGroup {
  public:
   using Work = std::function<void(Member const&)>;
