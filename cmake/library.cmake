@@ -24,6 +24,8 @@ add_library(meshpost
   src/base/error.cpp
   src/base/events.cpp
   src/base/hooks.cpp
+  src/compat/coaccel.cpp
+  src/compat/coaccel_pipeline.cpp
   src/compat/cuda_on_cpu.cpp
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
@@ -38,6 +40,7 @@ add_library(meshpost
   src/copy/request.cpp
   src/copy/state.cpp
   src/copy/workers.cpp
+  src/compat/dscuda.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
@@ -56,6 +59,12 @@ add_library(meshpost
   src/fabric/numa.cpp
   src/fabric/nvml.cpp
   src/fabric/place.cpp
+  src/pipeline/failure.cpp
+  src/pipeline/group.cpp
+  src/pipeline/lane.cpp
+  src/pipeline/pipeline.cpp
+  src/pipeline/schedule.cpp
+  src/pipeline/timeline.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
   src/rma/diagnosis.cpp

@@ -1,0 +1,119 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "meshpost/copy/copy.hpp"
+#include "meshpost/device/device.hpp"
+#include "meshpost/pipeline/schedule.hpp"
+
+// Chunks of a large array through a hierarchy of memories, computed on somewhere, and back.
+
+namespace meshpost {
+
+/// A memory that chunks go through. The first and, if chunks stay there, the last are where your data
+/// are; buffers are made at the others.
+struct Level {
+  std::shared_ptr<Device> device;  ///< the one that allocates it
+  MemoryKind memory = MemoryKind::device;
+};
+
+/// One chunk on one leg of its way.
+struct ChunkMove {
+  Stage stage = Stage::load;
+  u32 level = 0;  ///< where it arrives
+  u64 chunk = 0;
+  u64 first = 0, count = 0;   ///< its items
+  void* target = nullptr;     ///< the chunk's buffer, null: your memory
+  void const* source = nullptr;
+  Bytes size{};               ///< of `count` items
+
+  /// All of it in one piece; where an end is your memory, at that address.
+  Segment whole(void* your_target = nullptr, void const* your_source = nullptr) const {
+    return {target ? target : your_target, source ? source : your_source, size};
+  }
+};
+
+/// One chunk to compute on.
+struct ChunkWork {
+  u32 level = 0;
+  u64 chunk = 0;
+  u64 first = 0, count = 0;  ///< its items
+  void* in = nullptr;        ///< may be changed; null: your memory
+  void* out = nullptr;       ///< another buffer; null: your memory
+  Bytes size{};
+};
+
+/// What is computed at a level. Give `on_stream`, or `start` with or without `sync`.
+struct Compute {
+  u32 level = 0;
+  /// Puts the work on a stream of the level's device, on which the data will be there. Called by the
+  /// thread that runs the pipeline, ahead of time. What it puts there must not throw.
+  std::function<void(ChunkWork const&, Stream&)> on_stream{};
+  /// Called when the data are there, on a thread of the library, chunk after chunk. It may start work
+  /// whose end `sync` waits for.
+  std::function<void(ChunkWork const&)> start{}, sync{};
+};
+
+struct PipelineOptions {
+  std::vector<Level> levels{};
+  u64 items = 0;        ///< that pass in all
+  u64 chunk = 0;        ///< items at a time
+  Bytes item{};         ///< bytes of one
+  u32 depth = 2;        ///< chunks that each buffer has room for
+  bool reverse = false; ///< your data are at the last level, not at the first
+  bool back = true;     ///< chunks return; else they stay at the far end
+  /// The pieces of a chunk for one leg. Called by the thread that runs the pipeline, ahead of time, once
+  /// for each leg of each chunk. Pieces of a buffer must lie within `size` bytes of it.
+  std::function<std::vector<Segment>(ChunkMove const&)> segments{};
+  /// Whether `segments` is asked also for legs between two buffers; else they are moved whole.
+  bool segments_between_buffers = false;
+  std::vector<Compute> compute{};
+};
+
+struct PipelineRun {
+  bool timed = false;          ///< note when each leg began and ended; costs GPUs some us each
+  bool one_at_a_time = false;  ///< nothing overlaps: what a pipeline is to be compared with
+};
+
+struct PipelineResult {
+  double seconds = 0;
+  u64 bytes = 0;                     ///< of all legs but computing
+  std::vector<double> busy{};        ///< seconds of each leg, if timed
+  std::vector<StepTime> legs{};      ///< of leg l of chunk c at c * legs + l, if timed; since the start
+};
+
+/// A pipeline with its buffers and streams, to be run any number of times. One thread at a time.
+class Pipeline {
+ public:
+  /// Makes the buffers. \throws Error(bad_argument) for a level without a device, no items in a chunk,
+  /// missing functions, and what make_schedule() refuses; Error(out_of_memory)
+  explicit Pipeline(PipelineOptions options);
+  ~Pipeline();
+  Pipeline(Pipeline const&) = delete;
+  Pipeline& operator=(Pipeline const&) = delete;
+
+  /// Passes all chunks through and returns when the last is through. If anything fails, it starts
+  /// nothing more, waits for what runs, and throws; the pipeline can be run again.
+  /// \throws Error naming stage, level and chunk: of a function's own kind, or kernel_failed for
+  /// exceptions that are no Error; bad_argument for segments outside their buffer; device_failed
+  PipelineResult run(PipelineRun const& how = {});
+
+  Schedule const& schedule() const;
+  /// Memory of all its buffers.
+  Bytes buffer_bytes() const;
+  /// The first slot of a buffer of the schedule, null where it is yours. \throws Error(bad_argument)
+  void* buffer(u32 number) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A timed run as a timeline in the trace event format: a row a leg, in the order of the chunks' way.
+/// tools/timeline.py draws it. \throws Error(bad_argument) if the run was not timed
+std::string to_perfetto(Schedule const& schedule, PipelineResult const& result,
+                        std::string const& name);
+
+}  // namespace meshpost

@@ -1,0 +1,40 @@
+#pragma once
+#include <exception>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "meshpost/base/events.hpp"
+#include "meshpost/copy/copy.hpp"
+#include "meshpost/compat/coaccel.h"
+
+// What all of COACCEL's C functions share.
+
+namespace meshpost::coaccel {
+
+/// Keeps the text for coaccel_last_error().
+void keep(char const* text) noexcept;
+
+[[noreturn]] void refuse(char const* operation, std::string cause, char const* remedy);
+
+/// \throws Error(bad_argument) for a negative count and null lists
+std::vector<Segment> segments_of(char const* operation, int count, coaccel_address const* dst,
+                                 coaccel_address const* src, size_t const* size);
+
+/// What `work` returns. If it throws: keeps the text and returns null or, where there is nothing to
+/// return and the caller would not notice, warns.
+template <class Work>
+auto guarded(char const* operation, Work&& work) noexcept -> decltype(work()) {
+  using Result = decltype(work());
+  try {
+    return work();
+  } catch (std::exception const& error) {
+    keep(error.what());
+    if constexpr (std::is_void_v<Result>)
+      event_sink()->warning(std::string(operation) + ": " + error.what());
+  }
+  if constexpr (!std::is_void_v<Result>) return Result{};
+}
+
+}  // namespace meshpost::coaccel

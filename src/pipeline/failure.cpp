@@ -1,0 +1,39 @@
+#include "pipeline/failure.hpp"
+
+#include <utility>
+
+namespace meshpost {
+
+void Failure::note(std::string const& where) noexcept {
+  auto const keep = [this](Error error) {
+    std::scoped_lock const lock(mutex_);
+    if (!first_) first_ = std::move(error);
+  };
+  try {
+    throw;
+  } catch (Error const& error) {
+    keep({error.kind(), where + ": " + error.operation(), error.cause(), error.remedy()});
+  } catch (std::exception const& error) {
+    keep({Kind::kernel_failed, where, error.what(), "see the function that threw it"});
+  } catch (...) {
+    keep({Kind::kernel_failed, where, "something that is no std::exception was thrown",
+          "throw meshpost::Error or a std::exception"});
+  }
+}
+
+bool Failure::any() const {
+  std::scoped_lock const lock(mutex_);
+  return first_.has_value();
+}
+
+void Failure::rethrow_if_any() const {
+  std::scoped_lock const lock(mutex_);
+  if (first_) throw Error(*first_);
+}
+
+void Failure::clear() {
+  std::scoped_lock const lock(mutex_);
+  first_.reset();
+}
+
+}  // namespace meshpost

@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <meshpost/device/backend.hpp>
+
+#include "pipelines.hpp"
+
+namespace meshpost::test {
+namespace {
+
+PipelineOptions options_of_3_levels() {
+  PipelineOptions options;
+  options.levels = some_levels(3);
+  options.items = 200;
+  options.chunk = 10;
+  options.item = Bytes{16};
+  return options;
+}
+
+// A failing function must leave the pipeline, and all memory, fit for the next run.
+void expect_runs_again(Pipeline& pipeline, ArrayCase& work, std::mt19937_64& random) {
+  work.to.write(random_bytes(random, work.input.size()));
+  pipeline.run();
+  EXPECT_TRUE(work.right(1));
+}
+
+TEST(PipelineFailures, a_function_that_throws_ends_it_with_stage_and_chunk_named) {
+  std::mt19937_64 random(std::random_device{}());
+  ArrayCase work(options_of_3_levels(), random);
+  work.add_compute(2);
+  enum class Where { nowhere, segments, start, sync };
+  std::atomic<Where> where{Where::nowhere};
+  auto const fail = [&](Where here, u64 chunk) {
+    if (where == here && chunk == 7) throw std::runtime_error("planted");
+  };
+  auto const segments = work.options.segments;
+  work.options.segments = [&](ChunkMove const& move) {
+    fail(Where::segments, move.stage == Stage::save ? move.chunk : 0);
+    return segments(move);
+  };
+  auto& compute = work.options.compute[0];
+  compute.start = [&, start = compute.start](ChunkWork const& chunk) {
+    fail(Where::start, chunk.chunk);
+    start(chunk);
+  };
+  compute.sync = [&](ChunkWork const& chunk) { fail(Where::sync, chunk.chunk); };
+  Pipeline pipeline(work.options);
+  for (auto const& [here, stage] : {std::pair{Where::segments, "SAVE^0 of chunk 7"},
+                                    {Where::start, "COMP^2 of chunk 7"},
+                                    {Where::sync, "COMP^2 of chunk 7"}}) {
+    where = here;
+    EXPECT_TRUE(says(error_of([&] { pipeline.run(); }), Kind::kernel_failed, {stage, "planted"}));
+    where = Where::nowhere;
+    expect_runs_again(pipeline, work, random);
+  }
+}
+
+TEST(PipelineFailures, chunks_behind_the_failed_one_leave_the_users_memory_alone) {
+  std::mt19937_64 random(std::random_device{}());
+  ArrayCase work(options_of_3_levels(), random);
+  work.add_compute(2);
+  work.options.compute[0].sync = [](ChunkWork const& chunk) {
+    if (chunk.chunk == 4) throw Error(Kind::bad_argument, "compute", "planted", "no");
+  };
+  auto const before = work.to.read(work.input.size());
+  EXPECT_TRUE(says(error_of([&] { Pipeline(work.options).run(); }), Kind::bad_argument,
+                   {"COMP^2 of chunk 4", "compute", "planted"}));
+  auto const after = work.to.read(work.input.size());
+  EXPECT_TRUE(std::equal(before.begin() + 4 * 160, before.end(), after.begin() + 4 * 160));
+  EXPECT_EQ(work.from.read(work.input.size()), work.input);
+}
+
+TEST(PipelineFailures, segments_outside_their_buffer_are_refused) {
+  std::mt19937_64 random(std::random_device{}());
+  ArrayCase work(options_of_3_levels(), random);
+  auto const segments = work.options.segments;
+  auto const refuses = [&](auto&& change, std::initializer_list<std::string_view> pieces) {
+    work.options.segments = [&](ChunkMove const& move) {
+      auto pieces_of_chunk = segments(move);
+      if (move.chunk == 3) change(move, pieces_of_chunk[0]);
+      return pieces_of_chunk;
+    };
+    return says(error_of([&] { Pipeline(work.options).run(); }), Kind::bad_argument, pieces);
+  };
+  EXPECT_TRUE(refuses([](ChunkMove const&, Segment& one) { one.size.value += 1; },
+                      {"LOAD^1 of chunk 3", "target of segment 0, 161 bytes at offset 0"}));
+  EXPECT_TRUE(refuses(
+      [](ChunkMove const& move, Segment& one) {
+        if (move.stage == Stage::load) one.target = static_cast<char*>(one.target) - 1;
+      },
+      {"LOAD^1 of chunk 3", "at offset -1"}));
+  EXPECT_TRUE(refuses(
+      [](ChunkMove const& move, Segment& one) {
+        if (move.stage == Stage::save) one.source = static_cast<char const*>(one.source) + 1;
+      },
+      {"SAVE^0 of chunk 3", "source of segment 0"}));
+  EXPECT_TRUE(refuses([](ChunkMove const&, Segment& one) { one.source = nullptr; },
+                      {"LOAD^1 of chunk 3", "null source"}));
+}
+
+TEST(PipelineFailures, options_that_make_no_pipeline_are_refused) {
+  auto const refuses = [](auto&& change, std::string_view piece) {
+    auto options = options_of_3_levels();
+    options.segments = [](ChunkMove const&) { return std::vector<Segment>{}; };
+    change(options);
+    return says(error_of([&] { Pipeline{options}; }), Kind::bad_argument, {piece});
+  };
+  EXPECT_TRUE(refuses([](auto& o) { o.levels.clear(); }, "no levels"));
+  EXPECT_TRUE(refuses([](auto& o) { o.levels[1].device = nullptr; }, "level 1 has no device"));
+  EXPECT_TRUE(refuses([](auto& o) { o.chunk = 0; }, "chunks of 0 items"));
+  EXPECT_TRUE(refuses([](auto& o) { o.item = Bytes{0}; }, "items of 0 bytes"));
+  EXPECT_TRUE(refuses([](auto& o) { o.depth = 0; }, "0 chunks"));
+  EXPECT_TRUE(refuses([](auto& o) { o.chunk = ~u64{0} / 2; }, "smaller chunks"));
+  EXPECT_TRUE(refuses([](auto& o) { o.segments = nullptr; }, "no function"));
+  EXPECT_TRUE(refuses([](auto& o) { o.compute.push_back({1}); }, "nothing to compute"));
+  EXPECT_TRUE(refuses(
+      [](auto& o) {
+        o.compute.push_back({1, [](auto&, auto&) {}, [](auto&) {}});
+      },
+      "two functions"));
+  EXPECT_TRUE(refuses(
+      [](auto& o) {
+        o.compute.push_back({3, {}, [](auto&) {}});
+      },
+      "level 3 computes"));
+}
+
+TEST(PipelineFailures, too_large_a_chunk_says_so) {
+  auto options = options_of_3_levels();
+  options.segments = [](ChunkMove const&) { return std::vector<Segment>{}; };
+  options.chunk = u64{1} << 44;
+  EXPECT_TRUE(says(error_of([&] { Pipeline{options}; }), Kind::out_of_memory, {"allocate"}));
+}
+
+// A device like a CPU that is lost after some work: its streams then throw, and so do its events.
+class LostStream : public Stream {
+ public:
+  explicit LostStream(std::shared_ptr<std::atomic<int>> left)
+      : left_(std::move(left)), inner_(backend("cpu").open(0)->make_stream()) {}
+  void copy(void* target, void const* source, Bytes size) override {
+    use();
+    inner_->copy(target, source, size);
+  }
+  void fill(void* target, u8 value, Bytes size) override {
+    use();
+    inner_->fill(target, value, size);
+  }
+  void call(std::function<void()> work) override { inner_->call(std::move(work)); }
+  std::shared_ptr<Event> record() override;
+  void wait(std::shared_ptr<Event> event) override { inner_->wait(std::move(event)); }
+  void synchronize() override {
+    inner_->synchronize();
+    use();
+  }
+  void* native() override { return nullptr; }
+  void use() {
+    if (left_->fetch_sub(1) <= 0)
+      throw Error(Kind::device_failed, "use lossy:0", "it fell off its bus", "restart");
+  }
+
+ private:
+  std::shared_ptr<std::atomic<int>> left_;
+  std::unique_ptr<Stream> inner_;
+};
+class LostEvent : public Event {
+ public:
+  LostEvent(std::shared_ptr<Event> inner, std::shared_ptr<std::atomic<int>> left)
+      : inner_(std::move(inner)), left_(std::move(left)) {}
+  bool done() override { return inner_->done(); }
+  void wait() override {
+    inner_->wait();
+    if (*left_ <= 0)
+      throw Error(Kind::device_failed, "wait for lossy:0", "it fell off its bus", "restart");
+  }
+  void then(std::function<void()> action) override { inner_->then(std::move(action)); }
+
+ private:
+  std::shared_ptr<Event> inner_;
+  std::shared_ptr<std::atomic<int>> left_;
+};
+std::shared_ptr<Event> LostStream::record() {
+  return std::make_shared<LostEvent>(inner_->record(), left_);
+}
+class LostDevice : public Device {
+ public:
+  explicit LostDevice(int lives) : left(std::make_shared<std::atomic<int>>(lives)) {}
+  std::string_view kind() const override { return "lossy"; }
+  u32 index() const override { return 0; }
+  DeviceInfo const& info() const override { return inner_->info(); }
+  Allocation allocate(Bytes size, MemoryKind kind) override { return inner_->allocate(size, kind); }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<LostStream>(left); }
+  std::unique_ptr<Stream> adopt_stream(void* native) override {
+    return inner_->adopt_stream(native);
+  }
+  PointerInfo locate(void const* pointer) override { return inner_->locate(pointer); }
+  void read(void* h, void const* d, Bytes size) override { inner_->read(h, d, size); }
+  void write(void* d, void const* h, Bytes size) override { inner_->write(d, h, size); }
+  void fill(void* target, u8 value, Bytes size) override { inner_->fill(target, value, size); }
+  std::shared_ptr<std::atomic<int>> left;
+
+ private:
+  std::shared_ptr<Device> inner_ = backend("cpu").open(0);
+};
+
+TEST(PipelineFailures, a_device_lost_on_the_way_is_reported_and_nothing_hangs) {
+  std::mt19937_64 random(std::random_device{}());
+  for (int lives = 0; lives < 20; ++lives) {
+    auto options = options_of_3_levels();
+    auto const device = std::make_shared<LostDevice>(lives);
+    options.levels[2] = {device, MemoryKind::device};
+    ArrayCase work(options, random);
+    work.options.compute.push_back({2, [](ChunkWork const& chunk, Stream& stream) {
+                                      stream.copy(chunk.out, chunk.in, chunk.size);
+                                    }});
+    Pipeline pipeline(work.options);
+    ASSERT_TRUE(says(error_of([&] { pipeline.run(); }), Kind::device_failed, {"fell off its bus"}));
+    EXPECT_LE(*device->left, 0);
+    *device->left = 1 << 30;  // it is back
+    pipeline.run();
+    ASSERT_TRUE(work.right(0));
+  }
+}
+
+}  // namespace
+}  // namespace meshpost::test
