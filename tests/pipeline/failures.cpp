@@ -141,6 +141,10 @@ class LostStream : public Stream {
     use();
     inner_->copy(target, source, size);
   }
+  void copy(PitchedCopy const& rows) override {
+    use();
+    inner_->copy(rows);
+  }
   void fill(void* target, u8 value, Bytes size) override {
     use();
     inner_->fill(target, value, size);
