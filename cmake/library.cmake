@@ -27,11 +27,24 @@ add_library(meshpost
   src/compat/cuda_on_cpu.cpp
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
+  src/copy/batch.cpp
+  src/copy/check.cpp
+  src/copy/copy.cpp
+  src/copy/devices.cpp
+  src/copy/lane.cpp
+  src/copy/locate.cpp
+  src/copy/order.cpp
+  src/copy/overlap.cpp
+  src/copy/request.cpp
+  src/copy/state.cpp
+  src/copy/workers.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
+  src/device/cpu/memory.cpp
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
+  src/device/memory_map.cpp
   src/device/registry.cpp
   src/fabric/calibrate.cpp
   src/fabric/discover.cpp
@@ -69,6 +82,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/clock.cpp
     src/device/cuda/device.cpp
     src/device/cuda/gang.cpp
+    src/device/cuda/memory.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)

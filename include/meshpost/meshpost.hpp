@@ -8,6 +8,8 @@
 #if !defined(__CUDACC_RTC__)
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
+#include "meshpost/copy/copy.hpp"
+#include "meshpost/copy/route.hpp"
 #include "meshpost/device/device.hpp"
 #include "meshpost/fabric/machine.hpp"
 #include "meshpost/rma/world.hpp"

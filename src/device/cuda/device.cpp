@@ -15,6 +15,7 @@
 #include "device/cuda/check.hpp"
 #include "device/cuda/clock.hpp"
 #include "device/cuda/gang.hpp"
+#include "device/cuda/memory.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace meshpost {
@@ -53,10 +54,10 @@ class CudaDevice : public Device {
     switch (kind) {
       case MemoryKind::device:
         check(cudaMalloc(&data, size), what);
-        return {data, size, [](void* memory) { cudaFree(memory); }};
+        return known(data, size, kind, [](void* memory) { cudaFree(memory); });
       case MemoryKind::pinned:
         check(cudaHostAlloc(&data, size, cudaHostAllocPortable | cudaHostAllocMapped), what);
-        return {data, size, [](void* memory) { cudaFreeHost(memory); }};
+        return known(data, size, kind, [](void* memory) { cudaFreeHost(memory); });
       case MemoryKind::pageable: break;
     }
     data = ::operator new(size, std::nothrow);
@@ -102,6 +103,13 @@ class CudaDevice : public Device {
   }
 
  private:
+  Allocation known(void* data, Bytes size, MemoryKind kind, void (*release)(void*)) {
+    memory_map().add({static_cast<char*>(data), size, kind, this, true, 0});
+    return {data, size, [release](void* memory) {
+              memory_map().retire(memory);
+              release(memory);
+            }};
+  }
   int number() const { return static_cast<int>(index_); }
   std::string bus() const {
     std::array<char, 32> text{};
@@ -159,6 +167,12 @@ class CudaBackend : public Backend {
         connected_.insert({from->index(), to->index()});
       }
   }
+  std::optional<MemoryRange> identify(void const* pointer) override {
+    auto found = cuda::identify(pointer);
+    if (found) found->range.device = open(found->device).get();
+    return found ? std::optional(found->range) : std::nullopt;
+  }
+  u64 memory_id(void const* pointer) override { return cuda::memory_id(pointer); }
   i64 clock_offset(Device& device) override {
     return cuda::clock_offset(static_cast<int>(device.index()));
   }
