@@ -32,10 +32,13 @@ add_library(meshpost
   src/copy/copy.cpp
   src/copy/devices.cpp
   src/copy/lane.cpp
+  src/copy/explain.cpp
   src/copy/locate.cpp
   src/copy/order.cpp
   src/copy/overlap.cpp
   src/copy/request.cpp
+  src/copy/route.cpp
+  src/copy/search.cpp
   src/copy/state.cpp
   src/copy/workers.cpp
   src/device/cpu/address_space.cpp
