@@ -177,7 +177,7 @@ double shortest_of_all(Machine const& machine, u32 from, u32 to, u64 size) {
             }
             best = std::min(best, sum + (double(size) / double(piece) - 1) * longest);
           }
-      } else if (machine.places[one.to].place.kind != "pageable") {
+      } else if (from != to && machine.places[one.to].place.kind != "pageable") {
         seen[one.to] = 1;
         self(self, one.to);
         seen[one.to] = 0;
