@@ -18,8 +18,8 @@ namespace {
 struct Chosen {
   std::mutex mutex;
   std::vector<std::shared_ptr<Device>> devices;
-  std::atomic<std::vector<Backend*> const*> drivers{
-      nullptr};  // null: not chosen; old ones are kept
+  std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // null: not chosen; old ones are kept
+  std::atomic<Machine const*> machine{nullptr};  // null: not asked for since the choice
   std::map<std::pair<Device*, Device*>, bool> joined;
 };
 
@@ -36,6 +36,7 @@ void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
       kinds->push_back(kind);
   }
   chosen().devices = std::move(devices);
+  chosen().machine = nullptr;
   chosen().drivers.store(kinds, std::memory_order_release);
 }
 
@@ -56,6 +57,15 @@ std::vector<Backend*> const& drivers() {
   return *found;
 }
 
+Machine const& known_machine() {
+  if (auto const* const known = chosen().machine.load(std::memory_order_acquire)) return *known;
+  auto const devices = known_devices();
+  auto const& machine = this_machine(devices);  // may take long: without the mutex
+  std::scoped_lock const lock(chosen().mutex);
+  if (chosen().devices == devices) chosen().machine.store(&machine, std::memory_order_release);
+  return machine;
+}
+
 bool in_host_memory(Device const& device) {
   return device.kind() == "cpu" || backend(device.kind()).in_host_memory();
 }
@@ -69,10 +79,10 @@ bool join(Device& from, Device& to) {
       kind.connect({kind.open(from.index()), kind.open(to.index())});
       return at->second = true;
     } catch (Error const& error) {
-      event_sink()->warning(fmt::format(
-          "copies from {} to {} go through host memory, at a tenth of the speed or less: "
-          "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
-          from.name(), to.name(), error.cause()));
+      event_sink()->warning(
+          fmt::format("copies from {} to {} go through host memory, at a tenth of the speed or less: "
+                      "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
+                      from.name(), to.name(), error.cause()));
     }
   return false;
 }
