@@ -7,6 +7,16 @@ find_package(nlohmann_json REQUIRED)
 find_path(MESHPOST_BOOST_INCLUDE boost/context/detail/fcontext.hpp REQUIRED)
 find_library(MESHPOST_BOOST_CONTEXT NAMES boost_context libboost_context.a HINTS ${MESHPOST_DEPS}/lib REQUIRED)
 
+# NUMA nodes and what hangs on them; without it the host counts as one node.
+find_path(MESHPOST_HWLOC_INCLUDE hwloc.h)
+find_library(MESHPOST_HWLOC hwloc)
+if(MESHPOST_HWLOC AND MESHPOST_HWLOC_INCLUDE)
+  set(MESHPOST_HAS_HWLOC ON)
+else()
+  set(MESHPOST_HAS_HWLOC OFF)
+  message(STATUS "hwloc not found: NUMA nodes will not be told apart")
+endif()
+
 configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 
 add_library(meshpost
@@ -36,7 +46,16 @@ add_library(meshpost
   src/device/cpu/stream.cpp
   src/device/memory_map.cpp
   src/device/registry.cpp
+  src/fabric/calibrate.cpp
+  src/fabric/discover.cpp
   src/fabric/host_copy.cpp
+  src/fabric/machine.cpp
+  src/fabric/machine_cache.cpp
+  src/fabric/machine_json.cpp
+  src/fabric/measure.cpp
+  src/fabric/numa.cpp
+  src/fabric/nvml.cpp
+  src/fabric/place.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
   src/rma/diagnosis.cpp
@@ -71,6 +90,14 @@ else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)
 endif()
 
+if(MESHPOST_HAS_HWLOC)
+  target_sources(meshpost PRIVATE src/fabric/hwloc.cpp)
+  target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_HWLOC_INCLUDE})
+  target_link_libraries(meshpost PRIVATE ${MESHPOST_HWLOC})
+else()
+  target_sources(meshpost PRIVATE src/fabric/no_hwloc.cpp)
+endif()
+
 target_compile_options(meshpost INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")  # see settings.cmake
 target_include_directories(meshpost
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
@@ -79,7 +106,7 @@ target_include_directories(meshpost
 target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_BOOST_INCLUDE})
 target_link_libraries(meshpost
   PUBLIC Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT}
+  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 # What a program written for the dCUDA thesis's API links: its include names, dcuda_host.h and dcuda_device.cu.h.

@@ -20,8 +20,8 @@ class ThreadTeam {
   ThreadTeam& operator=(ThreadTeam const&) = delete;
 
   u32 threads() const;
-  /// Calls work(0) to work(pieces - 1) in any order on any of the threads, and returns when all have
-  /// returned: what they wrote is visible to the caller. `work` must not throw.
+  /// Calls work(0) to work(pieces - 1) in any order on any of the threads, and returns when all
+  /// have returned: what they wrote is visible to the caller. `work` must not throw.
   void each(u64 pieces, std::function<void(u64)> const& work);
   /// memcpy, in slices; small ones by the caller alone. The two must not overlap.
   void copy(void* target, void const* source, Bytes size);

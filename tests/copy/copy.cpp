@@ -1,4 +1,5 @@
 // Copies between all kinds of memory: every byte arrives, none beside them changes.
+#include <algorithm>
 #include <thread>
 
 #include "copy/places.hpp"
@@ -35,8 +36,8 @@ TEST(Copy, between_all_pairs_of_places_moves_every_byte_and_no_other) {
   std::mt19937_64 random(test::new_seed());
   for (auto const& from : all_places())
     for (auto const& to : all_places())
-      for (u64 const size : {u64{0}, u64{1}, u64{8}, u64{4095}, u64{65536}, u64{65537}, random() % 300'000,
-                             (u64{1} << 20) + 1})
+      for (u64 const size : std::vector<u64>{0, 1, 8, 4095, 65536, 65537, random() % 300'000,
+                                             (u64{1} << 20) + 1})
         check_copy(from, to, size, random);
 }
 

@@ -37,7 +37,8 @@ struct CopyOptions {
 enum class Overlap { order, refuse };
 
 struct BatchOptions {
-  Overlap overlap = Overlap::order;  ///< as if one came after the other, or an error that names both
+  Overlap overlap =
+      Overlap::order;  ///< as if one came after the other, or an error that names both
   std::vector<Stream*> streams{};
 };
 
@@ -66,12 +67,12 @@ class Copy {
 /// Copies `size` bytes between any two places: pageable, pinned, or a device's memory, of any
 /// devices. Where the two pointers point is found out. Returns when all bytes have arrived. 0 bytes
 /// are legal, with any pointers. Thread-safe.
-/// \throws Error(bad_argument) for null or freed memory, for more bytes than an allocation holds and
-/// for source and target that overlap; Error(no_route); Error(device_failed)
+/// \throws Error(bad_argument) for null or freed memory, for more bytes than an allocation holds
+/// and for source and target that overlap; Error(no_route); Error(device_failed)
 void copy(void* target, void const* source, Bytes size);
 
-/// The same, but returns at once; both must stay as they are until the copy is done. Checks are made
-/// before it returns.
+/// The same, but returns at once; both must stay as they are until the copy is done. Checks are
+/// made before it returns.
 Copy copy_async(void* target, void const* source, Bytes size, CopyOptions const& options = {});
 
 /// Copies a block of rows; each side has a pitch of its own. \throws also Error(bad_argument) if a

@@ -100,6 +100,7 @@ struct DeviceInfo {
   u32 default_ranks = 0;
   u32 default_threads = 0;  ///< threads of a rank if the program does not say
   u32 max_threads = 0;      ///< largest number of threads of a rank
+  std::string bus{};        ///< PCI address, "0000:1b:00.0"; empty for what hangs on no bus
 };
 
 /// Where a pointer points.

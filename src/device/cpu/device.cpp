@@ -30,7 +30,7 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(u32 index) : index_(index) {
     u32 const cores = cpu::usable_cores();
-    info_ = {processor_model(), cpu::total_memory(), cores, ranks_a_core * cores, 1, 1024};
+    info_ = {processor_model(), cpu::total_memory(), cores, ranks_a_core * cores, 1, 1024, {}};
   }
   std::string_view kind() const override { return "cpu"; }
   u32 index() const override { return index_; }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <new>
@@ -37,7 +40,8 @@ class CudaDevice : public Device {
              static_cast<u32>(properties.multiProcessorCount),
              static_cast<u32>(properties.multiProcessorCount),
              256,
-             static_cast<u32>(properties.maxThreadsPerBlock)};
+             static_cast<u32>(properties.maxThreadsPerBlock),
+             bus()};
   }
   std::string_view kind() const override { return "cuda"; }
   u32 index() const override { return index_; }
@@ -107,6 +111,15 @@ class CudaDevice : public Device {
             }};
   }
   int number() const { return static_cast<int>(index_); }
+  std::string bus() const {
+    std::array<char, 32> text{};
+    check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), number()),
+          fmt::format("ask where {} is", name()));
+    std::string address = text.data();
+    std::ranges::transform(address, address.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return address;
+  }
   u32 index_;
   DeviceInfo info_;
   std::mutex mutex_;
@@ -145,12 +158,13 @@ class CudaBackend : public Backend {
     std::scoped_lock const lock(mutex_);
     for (auto const& from : devices)
       for (auto const& to : devices) {
-        if (from == to || !connected_.insert({from->index(), to->index()}).second) continue;
+        if (from == to || connected_.contains({from->index(), to->index()})) continue;
         Current const current(static_cast<int>(from->index()));
         auto const status = cudaDeviceEnablePeerAccess(static_cast<int>(to->index()), 0);
         cudaGetLastError();
         if (status != cudaErrorPeerAccessAlreadyEnabled)
           check(status, fmt::format("open {}'s memory to {}", to->name(), from->name()));
+        connected_.insert({from->index(), to->index()});
       }
   }
   std::optional<MemoryRange> identify(void const* pointer) override {

@@ -76,11 +76,10 @@ cudaError_t copy_rows(PitchedCopy const& rows, cudaStream_t stream) {
                      rows.source_slice % rows.source_row == 0;
   if (whole) {
     cudaMemcpy3DParms all{};
-    all.srcPtr = make_cudaPitchedPtr(const_cast<void*>(rows.source), rows.source_row, rows.width,
-                                     rows.source_slice / rows.source_row);
-    all.dstPtr = make_cudaPitchedPtr(rows.target, rows.target_row, rows.width,
-                                     rows.target_slice / rows.target_row);
-    all.extent = make_cudaExtent(rows.width, rows.rows, rows.slices);
+    all.srcPtr = {const_cast<void*>(rows.source), rows.source_row, rows.width,
+                  rows.source_slice / rows.source_row};
+    all.dstPtr = {rows.target, rows.target_row, rows.width, rows.target_slice / rows.target_row};
+    all.extent = {rows.width, rows.rows, rows.slices};
     all.kind = cudaMemcpyDefault;
     return cudaMemcpy3DAsync(&all, stream);
   }
