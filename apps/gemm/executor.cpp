@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "transfer.hpp"
+#include "meshpost/copy/copy.hpp"
+#include "without_peer.hpp"
 
 namespace meshpost::gemm {
 
@@ -20,11 +21,12 @@ struct Executor::Lane {
   u64 a_width = 0, b_width = 0;  // columns and rows of k that a buffer holds
   std::vector<Allocation> a, b;  // buffers
   std::vector<std::shared_ptr<Event>> step_ended;
+  std::vector<Copy> copies;
 };
 
 Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed const& b,
-                   Distributed& c, u32 threads)
-    : plan_(std::move(plan)), devices_(std::move(devices)), a_(a), b_(b), c_(c) {
+                   Distributed& c, u32 threads, bool peer)
+    : plan_(std::move(plan)), devices_(std::move(devices)), a_(a), b_(b), c_(c), peer_(peer) {
   u64 const size = blas::size_of(c.type());
   for (u32 d = 0; d < plan_.devices.size(); ++d) {
     auto const& own = plan_.devices[d];
@@ -77,7 +79,13 @@ double Executor::run(Work work) {
     for (u32 d = 0; d < lanes_.size(); ++d)
       if (step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
   synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double const seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (auto const& lane : lanes_) {
+    for (auto& copy : lane->copies) copy.wait();  // all are done: throws if one failed
+    lane->copies.clear();
+  }
+  return seconds;
 }
 
 // Every wait is for an event of this same device that is recorded already: a fetch waits for an
@@ -101,11 +109,14 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
     auto const owned = b_.rows_of(owner);
     return blas::ConstMatrix{address(b_.block(owner), k.first - owned.first), owned.count};
   };
-  auto const fetch = [&](Stream& stream, Fetch const& from, blas::ConstMatrix source, void* target,
-                         Piece const& piece) {
+  auto const fetch = [&](Stream& stream, Fetch const& from, PitchedCopy const& piece) {
     if (work == Work::products) return;
     if (from.after != 0) stream.wait(lane.step_ended[from.after - 1]);
-    transfer(stream, *devices_[device], target, *devices_[from.owner], source.data, piece);
+    if (peer_)
+      lane.copies.push_back(copy_async(piece.target, {Bytes{piece.target_row}, {}}, piece.source,
+                                       {Bytes{piece.source_row}, {}},
+                                       {Bytes{piece.width}, piece.rows}, {{&stream}}));
+    else copy_without_peer(stream, *devices_[device], *devices_[from.owner], piece);
     if (work == Work::all) lane.products->wait(stream.record());
   };
   blas::ConstMatrix a_now, b_now;
@@ -114,17 +125,26 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
   } else {
     auto const& from = plan.a[a];
     a_now = {lane.a[from.slot].data(), rows};
-    fetch(*lane.fetch_a, from, part_of_a(from.owner), lane.a[from.slot].data(),
-          {rows * k.count * size, 1, 0, 0});
+    PitchedCopy piece;
+    piece.target = lane.a[from.slot].data();
+    piece.source = part_of_a(from.owner).data;
+    piece.width = rows * k.count * size;
+    fetch(*lane.fetch_a, from, piece);
   }
   if (b == Step::in_place) {
     b_now = part_of_b(device);
   } else {
     auto const& from = plan.b[b];
-    auto const source = part_of_b(from.owner);
     b_now = {lane.b[from.slot].data(), lane.b_width};
-    fetch(*lane.fetch_b, from, source, lane.b[from.slot].data(),
-          {k.count * size, columns, lane.b_width * size, source.stride * size});
+    auto const source = part_of_b(from.owner);
+    PitchedCopy piece;
+    piece.target = lane.b[from.slot].data();
+    piece.target_row = lane.b_width * size;
+    piece.source = source.data;
+    piece.source_row = source.stride * size;
+    piece.width = k.count * size;
+    piece.rows = columns;
+    fetch(*lane.fetch_b, from, piece);
   }
   if (work != Work::fetches)
     lane.blas.gemm(c_.type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,

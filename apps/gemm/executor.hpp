@@ -14,10 +14,11 @@ enum class Work { all, products, fetches };
 /// and of B; events order them. The host only enqueues: no device ever waits for it.
 class Executor {
  public:
-  /// The matrices are on the plan's grid and outlive this. `threads`: of each CPU device.
+  /// The matrices are on the plan's grid and outlive this. `threads`: of each CPU device. `peer`:
+  /// GPUs may read each other's memory.
   /// \throws Error(out_of_memory) for the buffers
   Executor(Plan plan, Devices devices, Distributed const& a, Distributed const& b, Distributed& c,
-           u32 threads);
+           u32 threads, bool peer);
   ~Executor();
   Executor(Executor const&) = delete;
   Executor& operator=(Executor const&) = delete;
@@ -39,6 +40,7 @@ class Executor {
   Distributed const& a_;
   Distributed const& b_;
   Distributed& c_;
+  bool peer_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "measure.hpp"
 #include "meshpost/base/error.hpp"
+#include "meshpost/copy/copy.hpp"
 #include "meshpost/device/backend.hpp"
 
 namespace {
@@ -99,6 +100,7 @@ int run(Options const& options) {
                 text("--grid %ux%u has %u places for %u devices", grid.rows, grid.columns,
                      grid.devices(), count),
                 "choose a grid with as many places, or other --devices");
+  use_devices_for_copies(devices);
   if (options.peer && count > 1) backend(kind).connect(devices);
 
   nlohmann::json names;

@@ -57,7 +57,7 @@ Alone measure_alone(Problem whole, Setting const& setting) {
     a.fill(a_seed, team);
     b.fill(b_seed, team);
     // One call at a time: OpenBLAS shares the work among threads as well as it can.
-    Executor executor(make_plan(whole, {}), devices, a, b, *alone.c, 1);
+    Executor executor(make_plan(whole, {}), devices, a, b, *alone.c, 1, true);
     if (setting.cpu()) {
       u32 const all = threads * static_cast<u32>(devices.size());
       blas::use_openblas_threads(std::min(all, devices.front()->info().processors));
@@ -113,7 +113,8 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   // Several CPU devices compute at once: OpenBLAS would let their calls take turns.
   bool const several = setting.cpu() && devices.size() > 1;
   if (several) blas::use_openblas_threads(1);
-  Executor executor(plan, devices, a, b, c, several ? setting.threads : 1);
+  Executor executor(plan, devices, a, b, c, several ? setting.threads : 1,
+                    options.peer || setting.cpu());
   figures.buffers = executor.buffers();
   note("all devices");
   figures.seconds = timed(executor, options.repeat, Work::all, &c);

@@ -69,6 +69,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app{"C = A B with matrices spread over the devices, which fetch each other's parts"};
   std::string size = "4096", sweep, grid, type = "float", peer = "on";
   try {
+    app.option_defaults()->take_last();
     app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
     auto* const one =
         app.add_option("--size", size, "N, or M,N,K: A is MxK, B is KxN")->capture_default_str();

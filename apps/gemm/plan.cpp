@@ -100,7 +100,8 @@ Grid default_grid(u32 devices) {
 Grid parse_grid(std::string const& text) {
   Grid grid;
   char rest = 0;
-  if (std::sscanf(text.c_str(), "%5ux%5u%c", &grid.rows, &grid.columns, &rest) != 2 ||
+  bool const digits = text.find_first_not_of("0123456789x") == std::string::npos;
+  if (!digits || std::sscanf(text.c_str(), "%5ux%5u%c", &grid.rows, &grid.columns, &rest) != 2 ||
       grid.rows == 0 || grid.columns == 0)
     throw Error(Kind::bad_argument, "read the grid of devices", "it is '" + text + "'",
                 "write it as ROWSxCOLUMNS, such as 2x3");
