@@ -7,6 +7,16 @@ find_package(nlohmann_json REQUIRED)
 find_path(MESHPOST_BOOST_INCLUDE boost/context/detail/fcontext.hpp REQUIRED)
 find_library(MESHPOST_BOOST_CONTEXT NAMES boost_context libboost_context.a HINTS ${MESHPOST_DEPS}/lib REQUIRED)
 
+# NUMA nodes and what hangs on them; without it the host counts as one node.
+find_path(MESHPOST_HWLOC_INCLUDE hwloc.h)
+find_library(MESHPOST_HWLOC hwloc)
+if(MESHPOST_HWLOC AND MESHPOST_HWLOC_INCLUDE)
+  set(MESHPOST_HAS_HWLOC ON)
+else()
+  set(MESHPOST_HAS_HWLOC OFF)
+  message(STATUS "hwloc not found: NUMA nodes will not be told apart")
+endif()
+
 configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 
 add_library(meshpost
@@ -20,12 +30,35 @@ add_library(meshpost
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
   src/compat/dscuda.cpp
+  src/copy/batch.cpp
+  src/copy/check.cpp
+  src/copy/copy.cpp
+  src/copy/devices.cpp
+  src/copy/lane.cpp
+  src/copy/locate.cpp
+  src/copy/order.cpp
+  src/copy/overlap.cpp
+  src/copy/request.cpp
+  src/copy/state.cpp
+  src/copy/workers.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
+  src/device/cpu/memory.cpp
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
+  src/device/memory_map.cpp
   src/device/registry.cpp
+  src/fabric/calibrate.cpp
+  src/fabric/discover.cpp
+  src/fabric/host_copy.cpp
+  src/fabric/machine.cpp
+  src/fabric/machine_cache.cpp
+  src/fabric/machine_json.cpp
+  src/fabric/measure.cpp
+  src/fabric/numa.cpp
+  src/fabric/nvml.cpp
+  src/fabric/place.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
   src/pipeline/lane.cpp
@@ -58,11 +91,20 @@ if(MESHPOST_CUDA)
     src/device/cuda/clock.cpp
     src/device/cuda/device.cpp
     src/device/cuda/gang.cpp
+    src/device/cuda/memory.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
 else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)
+endif()
+
+if(MESHPOST_HAS_HWLOC)
+  target_sources(meshpost PRIVATE src/fabric/hwloc.cpp)
+  target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_HWLOC_INCLUDE})
+  target_link_libraries(meshpost PRIVATE ${MESHPOST_HWLOC})
+else()
+  target_sources(meshpost PRIVATE src/fabric/no_hwloc.cpp)
 endif()
 
 target_compile_options(meshpost INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")  # see settings.cmake
@@ -73,7 +115,7 @@ target_include_directories(meshpost
 target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_BOOST_INCLUDE})
 target_link_libraries(meshpost
   PUBLIC Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT}
+  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 # What a program written for the dCUDA thesis's API links: its include names, dcuda_host.h and dcuda_device.cu.h.

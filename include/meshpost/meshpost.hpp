@@ -8,7 +8,10 @@
 #if !defined(__CUDACC_RTC__)
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
+#include "meshpost/copy/copy.hpp"
+#include "meshpost/copy/route.hpp"
 #include "meshpost/device/device.hpp"
+#include "meshpost/fabric/machine.hpp"
 #include "meshpost/rma/world.hpp"
 #include "meshpost/version.hpp"
 #endif

@@ -50,6 +50,8 @@ std::vector<Variable> const& variables() {
        ""},
       {"MESHPOST_TRACE", "file that each run's timeline is written to, as Perfetto JSON", ""},
       {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
+      {"MESHPOST_MACHINE", "file with this host's measured links; empty: one in the user's cache",
+       ""},
   };
   return all;
 }
@@ -65,6 +67,7 @@ Config Config::from_environment() {
   config.check_delivery = check == "delivery";
   config.trace = value_of("MESHPOST_TRACE", "");
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
+  config.machine = value_of("MESHPOST_MACHINE", "");
   return config;
 }
 

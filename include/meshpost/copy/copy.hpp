@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "meshpost/base/error.hpp"
 #include "meshpost/device/device.hpp"
 
 namespace meshpost {
@@ -27,14 +28,17 @@ struct Pitch {
 
 /// When a copy begins.
 struct CopyOptions {
-  std::vector<Stream*> streams{};  ///< after what these hold; they go on after the copy
+  /// After what these hold; they go on after the copy. Among them streams of GPUs: then copies from or
+  /// to pageable memory return when they are done, for such a stream may not wait for the host.
+  std::vector<Stream*> streams{};
 };
 
 /// What becomes of copies of a batch that touch the same bytes.
 enum class Overlap { order, refuse };
 
 struct BatchOptions {
-  Overlap overlap = Overlap::order;  ///< as if one came after the other, or an error that names both
+  Overlap overlap =
+      Overlap::order;  ///< as if one came after the other, or an error that names both
   std::vector<Stream*> streams{};
 };
 
@@ -46,7 +50,7 @@ class Copy {
   explicit Copy(std::shared_ptr<State> state);
   ~Copy();
   Copy(Copy&&) noexcept = default;
-  Copy& operator=(Copy&&) = delete;
+  Copy& operator=(Copy&&) = delete;  // what would become of the one under way?
   Copy(Copy const&) = delete;
   Copy& operator=(Copy const&) = delete;
 
@@ -63,12 +67,12 @@ class Copy {
 /// Copies `size` bytes between any two places: pageable, pinned, or a device's memory, of any
 /// devices. Where the two pointers point is found out. Returns when all bytes have arrived. 0 bytes
 /// are legal, with any pointers. Thread-safe.
-/// \throws Error(bad_argument) for null or freed memory, for more bytes than an allocation holds and
-/// for source and target that overlap; Error(no_route); Error(device_failed)
+/// \throws Error(bad_argument) for null or freed memory, for more bytes than an allocation holds
+/// and for source and target that overlap; Error(no_route); Error(device_failed)
 void copy(void* target, void const* source, Bytes size);
 
-/// The same, but returns at once; both must stay as they are until the copy is done. Checks are made
-/// before it returns.
+/// The same, but returns at once; both must stay as they are until the copy is done. Checks are
+/// made before it returns.
 Copy copy_async(void* target, void const* source, Bytes size, CopyOptions const& options = {});
 
 /// Copies a block of rows; each side has a pitch of its own. \throws also Error(bad_argument) if a
@@ -80,8 +84,17 @@ Copy copy_async(void* target, Pitch target_pitch, void const* source, Pitch sour
 /// overlap, if they are refused
 Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options = {});
 
+/// The same of elements. \throws also Error(bad_argument) if the spans differ in length
 template <class T>
-void copy(std::span<T> target, std::type_identity_t<std::span<T const>> source);
+void copy(std::span<T> target, std::type_identity_t<std::span<T const>> source) {
+  static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");
+  if (target.size() != source.size())
+    throw Error(Kind::bad_argument, "copy of spans",
+                "the target has " + std::to_string(target.size()) + " elements, the source " +
+                    std::to_string(source.size()),
+                "give spans of one length");
+  copy(target.data(), source.data(), Bytes{target.size_bytes()});
+}
 
 /// Chooses the devices whose places copies know, before the first copy; else those that
 /// MESHPOST_DEVICES names. Calibrates the machine if it was never seen. Thread-safe.

@@ -6,8 +6,8 @@
 
 namespace meshpost {
 
-/// A way of links, one after the other, that a share of the bytes takes in chunks: while one chunk is
-/// on a link, the next is on the link before it.
+/// A way of links, one after the other, that a share of the bytes takes in chunks: while one chunk
+/// is on a link, the next is on the link before it.
 struct Chain {
   std::vector<u32> links;  ///< positions in Machine::links
   Bytes share{};           ///< bytes that go this way
@@ -21,9 +21,10 @@ struct Route {
 };
 
 /// The route that takes `size` bytes there soonest by the rates measured in `machine`: the cheapest
-/// chain (Dijkstra over the links' pipelined cost) or, for large copies, several disjoint ones whose
-/// shares end together, within what the two ends can send and take in all.
-/// \throws Error(bad_argument) if a place is not in `machine`, Error(no_route) if no chain joins them
+/// chain (Dijkstra over the links' pipelined cost) or, for large copies, several disjoint ones
+/// whose shares end together, within what the two ends can send and take in all.
+/// \throws Error(bad_argument) if a place is not in `machine`, Error(no_route) if no chain joins
+/// them
 Route plan_route(Machine const& machine, Place const& source, Place const& target, Bytes size);
 
 /// A route that was thought of, and what became of it.

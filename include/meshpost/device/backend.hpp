@@ -5,6 +5,7 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
+#include "meshpost/device/memory_map.hpp"
 
 // What a kind of device provides to the parts above. To add a kind, implement these and register
 // it.
@@ -101,6 +102,13 @@ class Backend {
   /// Makes plain pointers of each device usable by the others; done once. \throws
   /// Error(bad_environment)
   virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;
+  /// The devices' memory is the host's own: its threads read and write it in place.
+  virtual bool in_host_memory() const { return false; }
+  /// Memory that this kind's driver knows, whoever allocated it. Nothing for plain host memory.
+  virtual std::optional<MemoryRange> identify(void const* /*pointer*/) { return std::nullopt; }
+  /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much faster
+  /// than identify.
+  virtual u64 memory_id(void const* /*pointer*/) { return 0; }
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }
 };

@@ -37,6 +37,27 @@ class Allocation {
   Bytes size_{};
 };
 
+/// Rows of bytes from one pitched place to another: `rows` rows of `width` bytes in each of `slices`
+/// slices; a pitch is the distance from one beginning to the next.
+struct PitchedCopy {
+  void* target = nullptr;
+  u64 target_row = 0, target_slice = 0;  ///< pitches, bytes
+  void const* source = nullptr;
+  u64 source_row = 0, source_slice = 0;
+  u64 width = 0, rows = 1, slices = 1;
+};
+
+/// Calls `work(target, source, width)` for each row.
+template <class Work>
+void for_each_row(PitchedCopy const& copy, Work&& work) {
+  for (u64 slice = 0; slice < copy.slices; ++slice)
+    for (u64 row = 0; row < copy.rows; ++row)
+      work(static_cast<char*>(copy.target) + slice * copy.target_slice + row * copy.target_row,
+           static_cast<char const*>(copy.source) + slice * copy.source_slice +
+               row * copy.source_row,
+           copy.width);
+}
+
 /// A point in a stream's order. Thread-safe.
 class Event {
  public:
@@ -54,6 +75,8 @@ class Stream {
   /// Copies `size` bytes between any two places that this device reaches. \throws
   /// Error(device_failed)
   virtual void copy(void* target, void const* source, Bytes size) = 0;
+  /// The same of rows that don't overlap.
+  virtual void copy(PitchedCopy const& rows) = 0;
   /// Sets `size` bytes to `value`.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
   /// Calls `work` on a thread of the library, which must not call into this device.
@@ -65,6 +88,8 @@ class Stream {
   virtual void synchronize() = 0;
   /// The cudaStream_t, null on CPU devices.
   virtual void* native() = 0;
+  /// A thread of the host does this stream's work.
+  virtual bool on_host() const { return false; }
 };
 
 /// What a device is, for tables and for choosing the number of ranks.
@@ -75,6 +100,7 @@ struct DeviceInfo {
   u32 default_ranks = 0;
   u32 default_threads = 0;  ///< threads of a rank if the program does not say
   u32 max_threads = 0;      ///< largest number of threads of a rank
+  std::string bus{};        ///< PCI address, "0000:1b:00.0"; empty for what hangs on no bus
 };
 
 /// Where a pointer points.

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "meshpost/device/device.hpp"
@@ -13,28 +14,33 @@ namespace meshpost {
 enum class Mover : u8 {
   host_threads,  ///< threads of the host, by loads and stores
   copy_engine,   ///< a device's copy engine, over a path of the hardware
-  through_host   ///< the driver, by way of buffers in host memory: there is no peer access
+  through_host   ///< the driver, by way of buffers of its own in host memory: between devices
+                 ///< without peer access, and between pageable memory and a device
 };
 
 /// One way from a place to another that one engine can take. Rates are 0 until measured.
 struct Link {
-  u32 from = 0, to = 0;        ///< positions in Machine::places
+  u32 from = 0, to = 0;  ///< positions in Machine::places; equal: within one place
   Mover mover = Mover::copy_engine;
-  std::string medium;          ///< "memory", "PCIe 5.0 x16", "NVLink 18", ...
-  double latency = 0;          ///< seconds that a copy takes besides its bytes
-  double rate = 0;             ///< bytes/s of large copies
-  double rate_both_ways = 0;   ///< the same, while the opposite link is as busy
+  std::string medium;         ///< "memory", "PCIe 5.0 x16", "NVLink 18", ...
+  double latency = 0;         ///< seconds that a copy takes besides its bytes
+  double rate = 0;            ///< bytes/s of large copies
+  double rate_both_ways = 0;  ///< the same, while the opposite link is as busy
+
+  bool operator==(Link const&) const = default;
 };
 
 /// A place and what is known of it.
 struct PlaceInfo {
   Place place;
-  std::string model;      ///< "NVIDIA H200", "Intel(R) Xeon(R) ..."
-  u32 numa_node = 0;      ///< the node that its bus hangs on
-  std::string bus;        ///< PCI address, empty for host memory
+  std::string model;  ///< "NVIDIA H200", "Intel(R) Xeon(R) ..."
+  u32 numa_node = 0;  ///< the node that its bus hangs on
+  std::string bus;    ///< PCI address, empty for host memory
   Bytes size{};
-  double rate_out = 0;    ///< bytes/s over all links that leave it at once; 0: not measured
-  double rate_in = 0;     ///< the same, of those that arrive
+  double rate_out = 0;  ///< bytes/s over all links that leave it at once; 0: not measured
+  double rate_in = 0;   ///< the same, of those that arrive
+
+  bool operator==(PlaceInfo const&) const = default;
 };
 
 /// Places and the links between them: plain data, which can be printed, compared, stored and
@@ -42,7 +48,7 @@ struct PlaceInfo {
 struct Machine {
   static constexpr u32 current_version = 1;
   u32 version = current_version;
-  std::string host;         ///< its name, and what tells it from others: see fingerprint()
+  std::string host;  ///< its name, and what tells it from others: see fingerprint()
   std::string fingerprint;
   std::vector<PlaceInfo> places;
   std::vector<Link> links;
@@ -51,13 +57,17 @@ struct Machine {
   std::optional<u32> find(Place const& place) const;
   /// The fastest link from one place to another, null if there is none.
   Link const* link(u32 from, u32 to) const;
+  bool operator==(Machine const&) const = default;
 };
+
+/// "host_threads", "copy_engine" or "through_host".
+std::string_view to_string(Mover mover);
 
 /// What tells this host, with these devices, from others: names, models, bus addresses, driver.
 std::string fingerprint(std::vector<std::shared_ptr<Device>> const& devices);
 
-/// Places and links of this host, not measured: NUMA nodes and buses by hwloc, NVLink by NVML, as far
-/// as the library was built with them and they are there. Thread-safe.
+/// Places and links of this host, not measured: NUMA nodes and buses by hwloc, NVLink by NVML, as
+/// far as the library was built with them and they are there. Thread-safe.
 Machine discover(std::vector<std::shared_ptr<Device>> const& devices);
 
 /// How long calibration may take and what it copies.
@@ -66,8 +76,9 @@ struct CalibrationOptions {
   u32 repetitions = 3;         ///< of each measurement; medians are kept
 };
 
-/// Measures every link of `machine` alone, each pair both ways, and all links of each place at once.
-/// Nothing else should run meanwhile. \throws Error(bad_environment) if it describes another host
+/// Measures every link of `machine` alone, each pair both ways, and all links of each place at
+/// once. Nothing else should run meanwhile. \throws Error(bad_environment) if it describes another
+/// host
 void calibrate(Machine& machine, std::vector<std::shared_ptr<Device>> const& devices,
                CalibrationOptions const& options = {});
 
@@ -77,9 +88,9 @@ std::string to_json(Machine const& machine);
 Machine machine_from_json(std::string const& text);
 
 /// The machine with these devices: from the cache (MESHPOST_MACHINE, else a file of this host under
-/// XDG_CACHE_HOME or ~/.cache/meshpost) if it is of this host and version, else discovered, calibrated
-/// and stored. Kept for the process. Thread-safe. \throws Error(bad_environment) if MESHPOST_MACHINE
-/// names a file of another host
+/// XDG_CACHE_HOME or ~/.cache/meshpost) if it is of this host and version, else discovered,
+/// calibrated and stored. Kept for the process. Thread-safe. \throws Error(bad_environment) if
+/// MESHPOST_MACHINE names a file of another host
 Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices);
 
 }  // namespace meshpost

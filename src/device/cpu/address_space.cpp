@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "meshpost/device/memory_map.hpp"
+
 namespace meshpost::cpu {
 namespace {
 
@@ -31,8 +33,9 @@ Error no_memory(std::string cause) {
 
 class MemoryFiles : public AddressSpace {
  public:
-  explicit MemoryFiles(u32 devices)
-      : stride_(std::bit_ceil(total_memory().value)), files_(devices, -1) {
+  explicit MemoryFiles(std::vector<std::shared_ptr<Device>> const& owners)
+      : stride_(std::bit_ceil(total_memory().value)), owners_(owners), files_(owners.size(), -1) {
+    u64 const devices = owners.size();
     void* const range = mmap(nullptr, stride_ * devices, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
@@ -45,6 +48,7 @@ class MemoryFiles : public AddressSpace {
     }
   }
   ~MemoryFiles() override {
+    memory_map().forget(base_, stride_ * files_.size());
     munmap(base_, stride_ * files_.size());
     for (int const file : files_) close(file);
   }
@@ -71,12 +75,15 @@ class MemoryFiles : public AddressSpace {
       if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files_[device],
                static_cast<off_t>(offset.value)) == MAP_FAILED)
         throw no_memory(fmt::format("mapping {} bytes: {}", size.value, std::strerror(errno)));
+      memory_map().add({static_cast<char*>(at), size, MemoryKind::device, owners_[device].get()},
+                       MemoryMap::Neighbours::join);
     }
   }
 
  private:
   u64 stride_;
   char* base_ = nullptr;
+  std::vector<std::shared_ptr<Device>> owners_;
   std::vector<int> files_;
 };
 
@@ -85,7 +92,7 @@ class MemoryFiles : public AddressSpace {
 Bytes available_memory() { return meminfo("MemAvailable:"); }
 Bytes total_memory() { return meminfo("MemTotal:"); }
 
-std::unique_ptr<AddressSpace> reserve(u32 devices) {
+std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) {
   return std::make_unique<MemoryFiles>(devices);
 }
 

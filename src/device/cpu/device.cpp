@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -11,6 +10,7 @@
 #include "device/backends.hpp"
 #include "device/cpu/address_space.hpp"
 #include "device/cpu/cores.hpp"
+#include "device/cpu/memory.hpp"
 #include "device/cpu/scheduler.hpp"
 #include "device/cpu/stream.hpp"
 
@@ -30,23 +30,14 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(u32 index) : index_(index) {
     u32 const cores = cpu::usable_cores();
-    info_ = {processor_model(), cpu::total_memory(), cores, ranks_a_core * cores, 1, 1024};
+    info_ = {processor_model(), cpu::total_memory(), cores, ranks_a_core * cores, 1, 1024, {}};
   }
   std::string_view kind() const override { return "cpu"; }
   u32 index() const override { return index_; }
   DeviceInfo const& info() const override { return info_; }
 
-  Allocation allocate(Bytes size, MemoryKind /*kind*/) override {
-    constexpr std::size_t alignment = 256;
-    u64 const rounded = (size + alignment - 1) / alignment * alignment;
-    u64 const available = cpu::available_memory();
-    void* const data =
-        size <= available ? std::aligned_alloc(alignment, rounded ? rounded : alignment) : nullptr;
-    if (!data)
-      throw Error(Kind::out_of_memory, fmt::format("allocate on {}", name()),
-                  fmt::format("{} bytes were asked for, {} are free", size.value, available),
-                  "use less");
-    return {data, size, [](void* memory) { std::free(memory); }};
+  Allocation allocate(Bytes size, MemoryKind kind) override {
+    return cpu::allocate(*this, size, kind);
   }
   std::unique_ptr<Stream> make_stream() override { return cpu::make_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* /*native*/) override {
@@ -83,7 +74,7 @@ class CpuBackend : public Backend {
   }
   std::unique_ptr<AddressSpace> reserve(
       std::vector<std::shared_ptr<Device>> const& devices) override {
-    return cpu::reserve(static_cast<u32>(devices.size()));
+    return cpu::reserve(devices);
   }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override {
     if (!spec.image.cpu)
@@ -92,6 +83,7 @@ class CpuBackend : public Backend {
     return std::make_unique<cpu::CpuGang>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}
+  bool in_host_memory() const override { return true; }
 
  private:
   std::mutex mutex_;

@@ -8,46 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "device/cpu/event.hpp"
+
 namespace meshpost::cpu {
 namespace {
-
-class CpuEvent : public Event {
- public:
-  bool done() override {
-    std::scoped_lock const lock(mutex_);
-    return done_;
-  }
-  void wait() override {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_; });
-  }
-  void then(std::function<void()> action) override {
-    {
-      std::scoped_lock const lock(mutex_);
-      if (!done_) {
-        actions_.push_back(std::move(action));
-        return;
-      }
-    }
-    action();
-  }
-  void signal() {
-    std::vector<std::function<void()>> actions;
-    {
-      std::scoped_lock const lock(mutex_);
-      done_ = true;
-      actions.swap(actions_);
-      changed_.notify_all();
-    }
-    for (auto const& action : actions) action();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> actions_;
-  bool done_ = false;
-};
 
 // A thread that works off a queue; started with the first piece of work.
 class CpuStream : public Stream {
@@ -66,6 +30,9 @@ class CpuStream : public Stream {
   void copy(void* target, void const* source, Bytes size) override {
     if (size != 0) call([=] { std::memmove(target, source, size); });
   }
+  void copy(PitchedCopy const& rows) override {
+    call([rows] { for_each_row(rows, [](void* to, void const* from, u64 n) { std::memcpy(to, from, n); }); });
+  }
   void fill(void* target, u8 value, Bytes size) override {
     if (size != 0) call([=] { std::memset(target, value, size); });
   }
@@ -76,7 +43,7 @@ class CpuStream : public Stream {
     changed_.notify_all();
   }
   std::shared_ptr<Event> record() override {
-    auto event = std::make_shared<CpuEvent>();
+    auto event = std::make_shared<HostEvent>();
     call([event] { event->signal(); });
     return event;
   }
@@ -85,6 +52,7 @@ class CpuStream : public Stream {
   }
   void synchronize() override { record()->wait(); }
   void* native() override { return nullptr; }
+  bool on_host() const override { return true; }
 
  private:
   void run() {

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "device/cuda/check.hpp"
+#include "meshpost/device/memory_map.hpp"
 
 namespace meshpost::cuda {
 namespace {
@@ -39,6 +40,7 @@ class MappedMemory : public AddressSpace {
           "reserve addresses");
   }
   ~MappedMemory() override {
+    memory_map().forget(base(), stride_ * devices_.size());
     for (auto const& piece : pieces_) {
       driver().unmap(piece.address, piece.size);
       driver().release(piece.handle);
@@ -87,6 +89,9 @@ class MappedMemory : public AddressSpace {
       }
       throw;
     }
+    for (u64 d = 0; d < devices_.size(); ++d)
+      memory_map().add({base() + d * stride_ + offset, size, MemoryKind::device, devices_[d].get()},
+                       MemoryMap::Neighbours::join);
   }
 
  private:

@@ -71,6 +71,8 @@ Driver const& driver() {
     find(functions.set_access, "cuMemSetAccess");
     find(functions.granularity, "cuMemGetAllocationGranularity");
     find(functions.address_range, "cuMemGetAddressRange");
+    find(functions.pointer_attribute, "cuPointerGetAttribute");
+    find(functions.pointer_attributes, "cuPointerGetAttributes");
     find(functions.stream_wait_value, "cuStreamWaitValue32");
     find(functions.error_string, "cuGetErrorString");
     return functions;
@@ -80,8 +82,13 @@ Driver const& driver() {
 
 Current::Current(int device) {
   cudaGetDevice(&before_);
-  check(cudaSetDevice(device), fmt::format("choose cuda:{}", device));
+  changed_ = before_ != device;
+  if (!changed_) return;
+  if (auto const status = cudaSetDevice(device); status != cudaSuccess)
+    check(status, fmt::format("choose cuda:{}", device));
 }
-Current::~Current() { cudaSetDevice(before_); }
+Current::~Current() {
+  if (changed_) cudaSetDevice(before_);
+}
 
 }  // namespace meshpost::cuda

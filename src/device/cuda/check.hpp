@@ -26,6 +26,8 @@ struct Driver {
   CUresult (*set_access)(CUdeviceptr, size_t, CUmemAccessDesc const*, size_t);
   CUresult (*granularity)(size_t*, CUmemAllocationProp const*, CUmemAllocationGranularity_flags);
   CUresult (*address_range)(CUdeviceptr*, size_t*, CUdeviceptr);
+  CUresult (*pointer_attribute)(void*, CUpointer_attribute, CUdeviceptr);
+  CUresult (*pointer_attributes)(unsigned int, CUpointer_attribute*, void**, CUdeviceptr);
   CUresult (*stream_wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
   CUresult (*error_string)(CUresult, char const**);
 };
@@ -41,6 +43,7 @@ class Current {
 
  private:
   int before_ = 0;
+  bool changed_ = false;
 };
 
 }  // namespace meshpost::cuda

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <map>
 #include <mutex>
 #include <new>
@@ -12,6 +15,7 @@
 #include "device/cuda/check.hpp"
 #include "device/cuda/clock.hpp"
 #include "device/cuda/gang.hpp"
+#include "device/cuda/memory.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace meshpost {
@@ -36,7 +40,8 @@ class CudaDevice : public Device {
              static_cast<u32>(properties.multiProcessorCount),
              static_cast<u32>(properties.multiProcessorCount),
              256,
-             static_cast<u32>(properties.maxThreadsPerBlock)};
+             static_cast<u32>(properties.maxThreadsPerBlock),
+             bus()};
   }
   std::string_view kind() const override { return "cuda"; }
   u32 index() const override { return index_; }
@@ -49,10 +54,10 @@ class CudaDevice : public Device {
     switch (kind) {
       case MemoryKind::device:
         check(cudaMalloc(&data, size), what);
-        return {data, size, [](void* memory) { cudaFree(memory); }};
+        return known(data, size, kind, [](void* memory) { cudaFree(memory); });
       case MemoryKind::pinned:
         check(cudaHostAlloc(&data, size, cudaHostAllocPortable | cudaHostAllocMapped), what);
-        return {data, size, [](void* memory) { cudaFreeHost(memory); }};
+        return known(data, size, kind, [](void* memory) { cudaFreeHost(memory); });
       case MemoryKind::pageable: break;
     }
     data = ::operator new(size, std::nothrow);
@@ -98,7 +103,23 @@ class CudaDevice : public Device {
   }
 
  private:
+  Allocation known(void* data, Bytes size, MemoryKind kind, void (*release)(void*)) {
+    memory_map().add({static_cast<char*>(data), size, kind, this, true, 0});
+    return {data, size, [release](void* memory) {
+              memory_map().retire(memory);
+              release(memory);
+            }};
+  }
   int number() const { return static_cast<int>(index_); }
+  std::string bus() const {
+    std::array<char, 32> text{};
+    check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), number()),
+          fmt::format("ask where {} is", name()));
+    std::string address = text.data();
+    std::ranges::transform(address, address.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return address;
+  }
   u32 index_;
   DeviceInfo info_;
   std::mutex mutex_;
@@ -137,14 +158,21 @@ class CudaBackend : public Backend {
     std::scoped_lock const lock(mutex_);
     for (auto const& from : devices)
       for (auto const& to : devices) {
-        if (from == to || !connected_.insert({from->index(), to->index()}).second) continue;
+        if (from == to || connected_.contains({from->index(), to->index()})) continue;
         Current const current(static_cast<int>(from->index()));
         auto const status = cudaDeviceEnablePeerAccess(static_cast<int>(to->index()), 0);
         cudaGetLastError();
         if (status != cudaErrorPeerAccessAlreadyEnabled)
           check(status, fmt::format("open {}'s memory to {}", to->name(), from->name()));
+        connected_.insert({from->index(), to->index()});
       }
   }
+  std::optional<MemoryRange> identify(void const* pointer) override {
+    auto found = cuda::identify(pointer);
+    if (found) found->range.device = open(found->device).get();
+    return found ? std::optional(found->range) : std::nullopt;
+  }
+  u64 memory_id(void const* pointer) override { return cuda::memory_id(pointer); }
   i64 clock_offset(Device& device) override {
     return cuda::clock_offset(static_cast<int>(device.index()));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -57,6 +58,39 @@ u32* new_flag() {
   return block + used++;
 }
 
+// CUDA's calls for rows know pitches up to this.
+constexpr u64 largest_pitch = (u64{1} << 31) - 1;
+
+cudaError_t copy_rows(PitchedCopy const& rows, cudaStream_t stream) {
+  auto status = cudaSuccess;
+  u64 const pitches[] = {rows.target_row, rows.source_row, rows.width};
+  if (std::ranges::max(pitches) > largest_pitch) {
+    for_each_row(rows, [&](void* target, void const* source, u64 width) {
+      if (status == cudaSuccess)
+        status = cudaMemcpyAsync(target, source, width, cudaMemcpyDefault, stream);
+    });
+    return status;
+  }
+  // A slice is whole rows to CUDA. Others go one by one.
+  bool const whole = rows.slices > 1 && rows.target_slice % rows.target_row == 0 &&
+                     rows.source_slice % rows.source_row == 0;
+  if (whole) {
+    cudaMemcpy3DParms all{};
+    all.srcPtr = {const_cast<void*>(rows.source), rows.source_row, rows.width,
+                  rows.source_slice / rows.source_row};
+    all.dstPtr = {rows.target, rows.target_row, rows.width, rows.target_slice / rows.target_row};
+    all.extent = {rows.width, rows.rows, rows.slices};
+    all.kind = cudaMemcpyDefault;
+    return cudaMemcpy3DAsync(&all, stream);
+  }
+  for (u64 slice = 0; slice < rows.slices && status == cudaSuccess; ++slice)
+    status = cudaMemcpy2DAsync(static_cast<char*>(rows.target) + slice * rows.target_slice,
+                               rows.target_row,
+                               static_cast<char const*>(rows.source) + slice * rows.source_slice,
+                               rows.source_row, rows.width, rows.rows, cudaMemcpyDefault, stream);
+  return status;
+}
+
 class CudaStream : public Stream {
  public:
   explicit CudaStream(int device) : device_(device), owned_(true) {
@@ -72,8 +106,16 @@ class CudaStream : public Stream {
 
   void copy(void* target, void const* source, Bytes size) override {
     Current const current(device_);
-    check(cudaMemcpyAsync(target, source, size, cudaMemcpyDefault, stream_),
-          fmt::format("copy {} bytes on cuda:{}", size.value, device_));
+    auto const status = cudaMemcpyAsync(target, source, size, cudaMemcpyDefault, stream_);
+    // The text only if it is needed: it takes as long as the call.
+    if (status != cudaSuccess)
+      check(status, fmt::format("copy {} bytes on cuda:{}", size.value, device_));
+  }
+  void copy(PitchedCopy const& rows) override {
+    Current const current(device_);
+    check(copy_rows(rows, stream_),
+          fmt::format("copy {} rows of {} bytes on cuda:{}", rows.rows * rows.slices, rows.width,
+                      device_));
   }
   void fill(void* target, u8 value, Bytes size) override {
     Current const current(device_);

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "copy/order.hpp"
+#include "copy/overlap.hpp"
+#include "copy/request.hpp"
+#include "copy/workers.hpp"
+
+namespace meshpost {
+namespace {
+
+using copying::Request;
+using copying::StatePtr;
+
+// Copies under way together. Its event, seldom asked for, is a conductor's who waits for them.
+class Together : public Copy::State {
+ public:
+  explicit Together(std::vector<StatePtr> parts) : parts_(std::move(parts)) {}
+  void wait() override { wait_for(parts_); }
+  bool done() override {
+    return std::ranges::all_of(parts_, [](auto const& part) { return part->done(); });
+  }
+  std::shared_ptr<Event> event() override {
+    std::scoped_lock const lock(mutex_);
+    if (!waiter_) {
+      waiter_ = std::make_shared<copying::HostState>();
+      copying::conductors().run([waiter = waiter_, parts = parts_] {
+        waiter->run([&] { wait_for(parts); });
+      });
+    }
+    return waiter_->event();
+  }
+  // Waits for all, even if one fails; then throws the first error.
+  static void wait_for(std::vector<StatePtr> const& parts) {
+    std::optional<Error> first;
+    for (auto const& part : parts) try {
+        part->wait();
+      } catch (Error const& error) {
+        if (!first) first = error;
+      }
+    if (first) throw Error(*first);
+  }
+
+ private:
+  std::vector<StatePtr> parts_;
+  std::mutex mutex_;
+  std::shared_ptr<copying::HostState> waiter_;
+};
+
+struct Batch {
+  std::vector<Request> requests;
+  std::vector<std::vector<u32>> after;
+
+  bool independent() const {
+    return std::ranges::all_of(after, [](auto const& list) { return list.empty(); });
+  }
+  std::vector<StatePtr> start() const {
+    std::vector<StatePtr> states;
+    for (auto const& request : requests) states.push_back(copying::start(request));
+    return states;
+  }
+  // Independent entries first; the others in the list's order, each when those before it are done.
+  void make() const {
+    std::vector<StatePtr> states(requests.size());
+    for (u64 i = 0; i < requests.size(); ++i)
+      if (after[i].empty()) states[i] = copying::start(requests[i]);
+    for (u64 i = 0; i < requests.size(); ++i) {
+      if (states[i]) continue;
+      try {
+        for (u32 const before : after[i]) states[before]->wait();
+        states[i] = copying::start(requests[i]);
+      } catch (Error const&) {
+        std::erase(states, nullptr);
+        Together::wait_for(states);  // nothing may be under way when this is over; throws the first
+        throw;
+      }
+    }
+    Together::wait_for(states);
+  }
+};
+
+Batch check(std::span<Segment const> segments, Overlap overlap) {
+  Batch batch;
+  std::vector<Segment> kept;
+  std::vector<u64> numbers;  // in the caller's list
+  for (u64 i = 0; i < segments.size(); ++i) {
+    auto const& segment = segments[i];
+    if (segment.size == 0) continue;
+    PitchedCopy rows;
+    rows.target = segment.target, rows.source = segment.source, rows.width = segment.size;
+    try {
+      batch.requests.push_back(copying::check_request(rows));
+    } catch (Error const& error) {
+      throw Error(error.kind(), fmt::format("copy_batch, entry {}: {}", i, error.operation()),
+                  error.cause(), error.remedy());
+    }
+    kept.push_back(segment);
+    numbers.push_back(i);
+  }
+  batch.after = copying::dependences(kept);
+  if (overlap == Overlap::refuse)
+    for (u64 i = 0; i < kept.size(); ++i)
+      if (!batch.after[i].empty()) {
+        auto const& early = kept[batch.after[i].front()];
+        auto const& late = kept[i];
+        throw Error(Kind::bad_argument, "copy_batch",
+                    fmt::format("entries {} ({} bytes from {} to {}) and {} ({} bytes from {} to "
+                                "{}) overlap",
+                                numbers[batch.after[i].front()], early.size.value, early.source,
+                                early.target, numbers[i], late.size.value, late.source, late.target),
+                    "let them go one after the other (Overlap::order), or make two batches");
+      }
+  return batch;
+}
+
+}  // namespace
+
+Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options) {
+  auto batch = std::make_shared<Batch const>(check(segments, options.overlap));
+  if (!options.streams.empty()) {
+    copying::Work work{[batch] { batch->make(); }, nullptr};
+    // A stream takes them in order, which is right whatever overlaps.
+    if (std::ranges::all_of(batch->requests, [](auto const& one) { return one.by_engine(); }))
+      work.queue = [batch](Stream& stream) {
+        for (auto const& request : batch->requests) copying::queue(request, stream);
+      };
+    return Copy(copying::between(options.streams, std::move(work)));
+  }
+  if (batch->requests.empty()) return Copy(copying::finished());
+  if (batch->independent()) return Copy(std::make_shared<Together>(batch->start()));
+  auto state = std::make_shared<copying::HostState>();
+  copying::conductors().run([state, batch] { state->run([&] { batch->make(); }); });
+  return Copy(state);
+}
+
+}  // namespace meshpost

@@ -1,0 +1,93 @@
+#include "copy/devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "meshpost/base/config.hpp"
+#include "meshpost/base/events.hpp"
+#include "meshpost/copy/copy.hpp"
+
+namespace meshpost {
+namespace copying {
+namespace {
+
+struct Chosen {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Device>> devices;
+  std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // null: not chosen; old ones are kept
+  std::map<std::pair<Device*, Device*>, bool> joined;
+};
+
+Chosen& chosen() {
+  static auto* const one = new Chosen;  // copies may be made after main
+  return *one;
+}
+
+void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
+  auto* const kinds = new std::vector<Backend*>;
+  for (auto const& device : devices) {
+    auto* const kind = &backend(device->kind());
+    if (!kind->in_host_memory() && std::ranges::find(*kinds, kind) == kinds->end())
+      kinds->push_back(kind);
+  }
+  chosen().devices = std::move(devices);
+  chosen().drivers.store(kinds, std::memory_order_release);
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Device>> known_devices() {
+  std::scoped_lock const lock(chosen().mutex);
+  if (chosen().devices.empty()) choose(open_devices(Config::from_environment().devices));
+  return chosen().devices;
+}
+
+std::vector<Backend*> const& drivers() {
+  auto const* found = chosen().drivers.load(std::memory_order_acquire);
+  if (!found) {
+    known_devices();
+    found = chosen().drivers.load(std::memory_order_acquire);
+  }
+  return *found;
+}
+
+bool in_host_memory(Device const& device) {
+  return device.kind() == "cpu" || backend(device.kind()).in_host_memory();
+}
+
+bool join(Device& from, Device& to) {
+  std::scoped_lock const lock(chosen().mutex);
+  auto const [at, first] = chosen().joined.try_emplace({&from, &to}, false);
+  if (!first) return at->second;
+  if (from.kind() == to.kind()) try {
+      auto& kind = backend(from.kind());
+      kind.connect({kind.open(from.index()), kind.open(to.index())});
+      return at->second = true;
+    } catch (Error const& error) {
+      event_sink()->warning(
+          fmt::format("copies from {} to {} go through host memory, at a tenth of the speed or less: "
+                      "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
+                      from.name(), to.name(), error.cause()));
+    }
+  return false;
+}
+
+}  // namespace copying
+
+void use_devices_for_copies(std::vector<std::shared_ptr<Device>> const& devices) {
+  if (devices.empty())
+    throw Error(Kind::bad_argument, "use_devices_for_copies", "no device was given",
+                "give those of open_devices or of a World");
+  for (auto const& device : devices)
+    if (!device)
+      throw Error(Kind::bad_argument, "use_devices_for_copies", "one device is null",
+                  "give those of open_devices or of a World");
+  std::scoped_lock const lock(copying::chosen().mutex);
+  copying::choose(devices);
+}
+
+}  // namespace meshpost

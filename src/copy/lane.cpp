@@ -1,0 +1,73 @@
+#include "copy/lane.hpp"
+
+#include <map>
+#include <shared_mutex>
+#include <tuple>
+
+namespace meshpost::copying {
+
+// Recorded once, under the lane's mutex, when it is asked for. `event_` is written once, before
+// `recorded_`; whoever has read that (acquire) may read it.
+class Lane::Shared : public Copy::State, public std::enable_shared_from_this<Lane::Shared> {
+ public:
+  explicit Shared(Lane& lane) : lane_(lane) {}
+  void wait() override {
+    if (over_.load(std::memory_order_acquire)) return;
+    event()->wait();
+    over_.store(true, std::memory_order_release);
+  }
+  bool done() override {
+    if (!over_.load(std::memory_order_acquire) && event()->done())
+      over_.store(true, std::memory_order_release);
+    return over_.load(std::memory_order_acquire);
+  }
+  std::shared_ptr<Event> event() override {
+    if (!recorded_.load(std::memory_order_acquire)) {
+      std::scoped_lock const lock(lane_.mutex_);
+      record();
+    }
+    return event_;
+  }
+  void record() {  // under the lane's mutex
+    if (recorded_.load(std::memory_order_relaxed)) return;
+    event_ = lane_.stream_->record();
+    recorded_.store(true, std::memory_order_release);
+    if (lane_.open_.get() == this) lane_.open_.reset();
+  }
+
+ private:
+  Lane& lane_;
+  std::shared_ptr<Event> event_;
+  std::atomic<bool> recorded_{false}, over_{false};
+};
+
+StatePtr Lane::copy(void* target, void const* source, u64 size) {
+  std::scoped_lock const lock(mutex_);
+  stream_->copy(target, source, Bytes{size});
+  if (size >= large) return std::make_shared<StreamState>(stream_->record());
+  if (!open_) open_ = std::make_shared<Shared>(*this);
+  return open_;
+}
+
+StatePtr Lane::copy(PitchedCopy const& rows) {
+  std::scoped_lock const lock(mutex_);
+  stream_->copy(rows);
+  return std::make_shared<StreamState>(stream_->record());
+}
+
+Lane& lane(Device& device, Device const* other, bool outward, bool small) {
+  using Key = std::tuple<Device const*, Device const*, bool, bool>;
+  static std::shared_mutex mutex;
+  static auto* const lanes = new std::map<Key, std::unique_ptr<Lane>>;
+  Key const key{&device, other, outward, small};
+  {
+    std::shared_lock const lock(mutex);
+    if (auto const found = lanes->find(key); found != lanes->end()) return *found->second;
+  }
+  std::unique_lock const lock(mutex);
+  auto& made = (*lanes)[key];
+  if (!made) made = std::make_unique<Lane>(device);
+  return *made;
+}
+
+}  // namespace meshpost::copying

@@ -1,0 +1,83 @@
+#include "copy/request.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "copy/devices.hpp"
+#include "copy/lane.hpp"
+#include "copy/workers.hpp"
+#include "fabric/host_copy.hpp"
+
+namespace meshpost::copying {
+namespace {
+
+// Waking a thread takes as long as copying this much.
+constexpr u64 at_once = u64{64} << 10;
+
+char const* address(void const* pointer) { return static_cast<char const*>(pointer); }
+
+void move_on_host(PitchedCopy const& rows) {
+  auto& team = fabric::ThreadTeam::shared();
+  if (rows.rows == 1 && rows.slices == 1) {
+    team.copy(rows.target, rows.source, Bytes{rows.width});
+    return;
+  }
+  // Pieces of about as many bytes as a thread should take at a time; rows that long are split anew.
+  u64 const total = rows.rows * rows.slices;
+  if (rows.width >= (u64{1} << 20)) {
+    for_each_row(rows, [&](void* target, void const* source, u64 width) {
+      team.copy(target, source, Bytes{width});
+    });
+    return;
+  }
+  u64 const together = std::max<u64>(1, (u64{256} << 10) / rows.width);
+  team.each((total + together - 1) / together, [&](u64 piece) {
+    u64 const end = std::min(total, (piece + 1) * together);
+    for (u64 i = piece * together; i < end; ++i) {
+      u64 const slice = i / rows.rows, row = i % rows.rows;
+      std::memcpy(static_cast<char*>(rows.target) + slice * rows.target_slice + row * rows.target_row,
+                  address(rows.source) + slice * rows.source_slice + row * rows.source_row,
+                  rows.width);
+    }
+  });
+}
+
+Lane& lane_of(Request const& request) {
+  bool const small = request.plain() && request.rows.width < Lane::large;
+  if (request.to.on_host) return lane(*request.from.device, nullptr, true, small);
+  if (request.from.on_host) return lane(*request.to.device, nullptr, false, small);
+  return lane(*request.from.device, request.to.device, true, small);
+}
+
+StatePtr in_lane(Request const& request) {
+  auto& chosen = lane_of(request);
+  return request.plain() ? chosen.copy(request.rows.target, request.rows.source, request.rows.width)
+                         : chosen.copy(request.rows);
+}
+
+}  // namespace
+
+StatePtr start(Request const& request) {
+  if (request.by_engine()) return in_lane(request);
+  if (request.bytes() <= at_once) {
+    if (!request.by_host()) return in_lane(request);  // the driver takes the bytes at once
+    move_on_host(request.rows);
+    return finished();
+  }
+  auto state = std::make_shared<HostState>();
+  movers().run([state, request] { state->run([&] { make(request); }); });
+  return state;
+}
+
+void make(Request const& request) {
+  if (request.by_host()) move_on_host(request.rows);
+  else in_lane(request)->wait();
+}
+
+void queue(Request const& request, Stream& stream) {
+  if (request.plain()) stream.copy(request.rows.target, request.rows.source, Bytes{request.rows.width});
+  else stream.copy(request.rows);
+}
+
+}  // namespace meshpost::copying

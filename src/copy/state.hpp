@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <optional>
+
+#include "device/cpu/event.hpp"
+#include "meshpost/base/error.hpp"
+#include "meshpost/copy/copy.hpp"
+
+namespace meshpost {
+
+/// What a copy under way consists of. Thread-safe.
+struct Copy::State {
+  virtual ~State() = default;
+  /// \throws Error(device_failed), each time
+  virtual void wait() = 0;
+  virtual bool done() = 0;
+  virtual std::shared_ptr<Event> event() = 0;
+};
+
+namespace copying {
+
+using StatePtr = std::shared_ptr<Copy::State>;
+
+/// A copy that a thread of the host makes, or leads.
+class HostState : public Copy::State {
+ public:
+  /// Does the work on this thread; what it throws is kept.
+  void run(std::function<void()> const& work);
+  void wait() override;
+  bool done() override { return event_->done(); }
+  std::shared_ptr<Event> event() override { return event_; }
+
+ private:
+  std::shared_ptr<cpu::HostEvent> event_ = std::make_shared<cpu::HostEvent>();
+  std::optional<Error> error_;  // written before the event, read after it
+};
+
+/// A copy that a device's stream makes, done at `event`.
+class StreamState : public Copy::State {
+ public:
+  explicit StreamState(std::shared_ptr<Event> event) : event_(std::move(event)) {}
+  void wait() override { event_->wait(); }
+  bool done() override { return event_->done(); }
+  std::shared_ptr<Event> event() override { return event_; }
+
+ private:
+  std::shared_ptr<Event> event_;
+};
+
+/// A copy that is over.
+StatePtr finished();
+
+}  // namespace copying
+}  // namespace meshpost

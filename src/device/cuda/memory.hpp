@@ -1,0 +1,18 @@
+#pragma once
+#include <optional>
+
+#include "meshpost/device/memory_map.hpp"
+
+namespace meshpost::cuda {
+
+struct Found {
+  MemoryRange range;  ///< but for its device
+  u32 device = 0;
+};
+/// What the driver knows of the memory there, nothing for memory that is not CUDA's.
+std::optional<Found> identify(void const* pointer);
+
+/// The driver's number of the allocation there, 0 if there is none.
+u64 memory_id(void const* pointer);
+
+}  // namespace meshpost::cuda

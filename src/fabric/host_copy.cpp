@@ -1,0 +1,109 @@
+#include "fabric/host_copy.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device/cpu/cores.hpp"
+
+namespace meshpost::fabric {
+namespace {
+
+constexpr u64 alone = u64{256} << 10;  // waking a thread takes as long as copying this
+constexpr u64 page = 4096;
+
+// Work of one caller. Pieces are claimed under the team's mutex, which they are large enough for;
+// that also makes what they wrote visible to the caller, who sees `done` under it.
+struct Job {
+  std::function<void(u64)> const& work;
+  u64 pieces, next = 0, done = 0;
+};
+
+}  // namespace
+
+struct ThreadTeam::Impl {
+  std::mutex mutex;
+  std::condition_variable wake, finished;
+  std::list<Job*> jobs;  // with pieces that nobody has claimed
+  bool closing = false;
+  std::vector<std::thread> threads;
+
+  // Claims a piece of `job`, does it without the lock, and counts it.
+  void do_piece(Job& job, std::unique_lock<std::mutex>& lock) {
+    u64 const piece = job.next++;
+    if (job.next == job.pieces) jobs.remove(&job);
+    lock.unlock();
+    job.work(piece);
+    lock.lock();
+    // The last look at the job: its owner may return, and end it, as soon as the lock is free.
+    if (++job.done == job.pieces) finished.notify_all();
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return closing || !jobs.empty(); });
+      if (jobs.empty()) return;
+      do_piece(*jobs.front(), lock);
+      // Threads spread over the jobs that there are.
+      if (jobs.size() > 1) jobs.splice(jobs.end(), jobs, jobs.begin());
+    }
+  }
+};
+
+ThreadTeam::ThreadTeam(u32 threads) : impl_(std::make_unique<Impl>()) {
+  for (u32 i = 1; i < threads; ++i) impl_->threads.emplace_back([this] { impl_->serve(); });
+}
+
+ThreadTeam::~ThreadTeam() {
+  {
+    std::scoped_lock const lock(impl_->mutex);
+    impl_->closing = true;
+  }
+  impl_->wake.notify_all();
+  for (auto& thread : impl_->threads) thread.join();
+}
+
+u32 ThreadTeam::threads() const { return static_cast<u32>(impl_->threads.size()) + 1; }
+
+void ThreadTeam::each(u64 pieces, std::function<void(u64)> const& work) {
+  if (pieces == 0) return;
+  if (pieces == 1 || threads() == 1) {
+    for (u64 i = 0; i < pieces; ++i) work(i);
+    return;
+  }
+  Job job{work, pieces};
+  std::unique_lock lock(impl_->mutex);
+  impl_->jobs.push_back(&job);
+  impl_->wake.notify_all();
+  while (job.next < job.pieces) impl_->do_piece(job, lock);
+  impl_->finished.wait(lock, [&] { return job.done == job.pieces; });
+}
+
+void ThreadTeam::copy(void* target, void const* source, Bytes size) {
+  if (size == 0) return;
+  if (size <= alone || threads() == 1) {
+    std::memcpy(target, source, size);
+    return;
+  }
+  // Slices of whole pages, several for each thread, for some will be late.
+  u64 const wanted = std::clamp(size / (u64{4} * threads()), alone / 2, u64{4} << 20);
+  u64 const slice = (wanted + page - 1) / page * page;
+  each((size + slice - 1) / slice, [&](u64 piece) {
+    u64 const from = piece * slice;
+    std::memcpy(static_cast<char*>(target) + from, static_cast<char const*>(source) + from,
+                std::min(slice, size - from));
+  });
+}
+
+ThreadTeam& ThreadTeam::shared() {
+  static auto* const one = new ThreadTeam(std::min(cpu::usable_cores(), 16u));  // outlives main
+  return *one;
+}
+
+}  // namespace meshpost::fabric

@@ -1,0 +1,37 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost::fabric {
+
+/// Threads that work through the pieces of something together. What the library copies on the host,
+/// and what calibration measures, goes through one of these.
+///
+/// Called by: any thread, several at once: they share the threads. A caller takes pieces itself, so
+/// that it never waits for a thread that is busy elsewhere.
+class ThreadTeam {
+ public:
+  /// `threads` with the caller: 1 has no threads of its own.
+  explicit ThreadTeam(u32 threads);
+  ~ThreadTeam();
+  ThreadTeam(ThreadTeam const&) = delete;
+  ThreadTeam& operator=(ThreadTeam const&) = delete;
+
+  u32 threads() const;
+  /// Calls work(0) to work(pieces - 1) in any order on any of the threads, and returns when all
+  /// have returned: what they wrote is visible to the caller. `work` must not throw.
+  void each(u64 pieces, std::function<void(u64)> const& work);
+  /// memcpy, in slices; small ones by the caller alone. The two must not overlap.
+  void copy(void* target, void const* source, Bytes size);
+
+  /// The library's own: one thread a usable core, 16 at most, for more don't make memory faster.
+  static ThreadTeam& shared();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace meshpost::fabric

@@ -1,0 +1,27 @@
+#include "meshpost/fabric/machine.hpp"
+
+namespace meshpost {
+
+std::optional<u32> Machine::find(Place const& place) const {
+  for (u32 i = 0; i < places.size(); ++i)
+    if (places[i].place == place) return i;
+  return std::nullopt;
+}
+
+Link const* Machine::link(u32 from, u32 to) const {
+  Link const* best = nullptr;
+  for (auto const& one : links)
+    if (one.from == from && one.to == to && (!best || one.rate > best->rate)) best = &one;
+  return best;
+}
+
+std::string_view to_string(Mover mover) {
+  switch (mover) {
+    case Mover::host_threads: return "host_threads";
+    case Mover::copy_engine: return "copy_engine";
+    case Mover::through_host: break;
+  }
+  return "through_host";
+}
+
+}  // namespace meshpost

@@ -1,0 +1,160 @@
+#include "fabric/machine_cache.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <system_error>
+
+#include "fabric/fingerprint.hpp"
+#include "meshpost/base/config.hpp"
+#include "meshpost/base/error.hpp"
+#include "meshpost/base/events.hpp"
+
+namespace meshpost {
+namespace fabric {
+namespace {
+
+// FNV-1a: names differ where fingerprints do, on every build.
+u64 hash(std::string_view text) {
+  u64 sum = 0xcbf29ce484222325ull;
+  for (unsigned char const c : text) sum = (sum ^ c) * 0x100000001b3ull;
+  return sum;
+}
+
+std::optional<std::string> read_file(std::filesystem::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Machine measured(std::vector<std::shared_ptr<Device>> const& devices) {
+  auto machine = discover(devices);
+  calibrate(machine, devices);
+  return machine;
+}
+
+// What the file holds of these devices; nothing if it is to be measured anew.
+std::optional<Machine> load(CacheFile const& file,
+                            std::vector<std::shared_ptr<Device>> const& devices) {
+  auto const text = read_file(file.path);
+  if (!text) return std::nullopt;
+  Machine machine;
+  try {
+    machine = machine_from_json(*text);
+  } catch (Error const& error) {
+    event_sink()->warning(fmt::format("the machine file {} can't be used: {}; measuring anew",
+                                      file.path.string(), error.what()));
+    return std::nullopt;
+  }
+  auto part = part_of(machine, devices);
+  if (!part && file.chosen)
+    throw Error(
+        Kind::bad_environment, "MESHPOST_MACHINE=" + file.path.string(),
+        fmt::format("it describes '{}', this is '{}'", machine.fingerprint, fingerprint(devices)),
+        "name a file of this host with these devices, or one that is not there yet, or "
+        "unset MESHPOST_MACHINE");
+  return part;
+}
+
+}  // namespace
+
+CacheFile cache_file(std::string const& fingerprint) {
+  if (auto const chosen = Config::from_environment().machine; !chosen.empty())
+    return {chosen, true};
+  std::filesystem::path folder;
+  if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
+    folder = cache;  // its specification has relative ones ignored
+  else if (char const* const home = std::getenv("HOME"); home && *home != '\0')
+    folder = std::filesystem::path(home) / ".cache";
+  if (folder.empty()) return {};
+  return {folder / "meshpost" / fmt::format("machine-{:016x}.json", hash(fingerprint)), false};
+}
+
+std::optional<Machine> part_of(Machine const& machine,
+                               std::vector<std::shared_ptr<Device>> const& devices) {
+  auto const wanted = fingerprint(devices);
+  if (!(machine.fingerprint + "; ").starts_with(host_part() + "; ")) return std::nullopt;
+  Machine part = machine;
+  part.fingerprint = wanted;
+  part.places.clear();
+  part.links.clear();
+  std::map<u32, u32> position;  // there: here
+  u32 found = 0;
+  for (u32 i = 0; i < machine.places.size(); ++i) {
+    auto const& info = machine.places[i];
+    bool const here = std::ranges::any_of(devices, [&](auto const& device) {
+      return device->name() == info.place.name() && device->info().model == info.model &&
+             device->info().bus == info.bus;
+    });
+    if (!here && !info.place.on_host()) continue;
+    found += here;
+    position[i] = static_cast<u32>(part.places.size());
+    part.places.push_back(info);
+  }
+  if (found != devices.size()) return std::nullopt;
+  for (auto link : machine.links) {
+    if (!position.contains(link.from) || !position.contains(link.to)) continue;
+    link.from = position[link.from];
+    link.to = position[link.to];
+    part.links.push_back(std::move(link));
+  }
+  return part;
+}
+
+void store(Machine const& machine, std::filesystem::path const& file) {
+  static std::atomic<u32> number{0};
+  auto beside = file;
+  beside += fmt::format(".{}.{}", getpid(), number.fetch_add(1));
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  bool written = false;
+  {
+    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+    out << to_json(machine);
+    out.close();
+    written = out.good();
+  }
+  error.clear();
+  if (written) std::filesystem::rename(beside, file, error);
+  if (written && !error) return;
+  std::error_code unused;
+  std::filesystem::remove(beside, unused);
+  event_sink()->warning(fmt::format(
+      "what was measured of this machine can't be kept in {}{}; each process measures anew until "
+      "MESHPOST_MACHINE names a file that can be written",
+      file.string(), error ? ": " + error.message() : ""));
+}
+
+Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+  auto const file = cache_file(fingerprint(devices));
+  if (file.path.empty()) return measured(devices);
+  if (auto known = load(file, devices)) return *std::move(known);
+  auto machine = measured(devices);
+  store(machine, file.path);
+  return machine;
+}
+
+}  // namespace fabric
+
+Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+  refuse_after_fork("this_machine");
+  // Held while one is measured: two measurements at once would measure each other.
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::string, std::unique_ptr<Machine const>>;
+  std::scoped_lock const lock(mutex);
+  auto& machine = (*known)[fingerprint(devices)];
+  if (!machine) machine = std::make_unique<Machine const>(fabric::cached_machine(devices));
+  return *machine;
+}
+
+}  // namespace meshpost

@@ -1,0 +1,27 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+
+#include "meshpost/fabric/machine.hpp"
+
+namespace meshpost::fabric {
+
+/// Where this_machine() keeps what it measured, and whether the user chose that.
+struct CacheFile {
+  std::filesystem::path path;  ///< empty: nowhere, for neither variable that says so is set
+  bool chosen = false;         ///< by MESHPOST_MACHINE
+};
+CacheFile cache_file(std::string const& fingerprint);
+
+/// `machine` without the devices that are not among `devices`, if it is of this host and has all of
+/// those; nothing else.
+std::optional<Machine> part_of(Machine const& machine,
+                               std::vector<std::shared_ptr<Device>> const& devices);
+
+/// Writes through a file beside it, so that a reader sees all or nothing. Warns if it can't.
+void store(Machine const& machine, std::filesystem::path const& file);
+
+/// As this_machine(), without keeping it in the process.
+Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices);
+
+}  // namespace meshpost::fabric

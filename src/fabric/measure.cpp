@@ -1,0 +1,156 @@
+#include "fabric/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "fabric/host_copy.hpp"
+#include "fabric/numa.hpp"
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::fabric {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+bool is_cpu(Place const& place) { return place.kind == "cpu"; }
+
+}  // namespace
+
+TestGround::TestGround(Machine const& machine, Devices devices, Bytes size)
+    : machine_(machine), devices_(std::move(devices)), size_(size) {
+  for (auto const& info : machine.places)
+    if (!info.place.on_host() && !device_at(info.place))
+      throw Error(Kind::bad_argument, "calibrate",
+                  fmt::format("{} is not among the devices given", info.place.name()),
+                  "give the devices that the machine was discovered with");
+}
+
+Device* TestGround::device_at(Place const& place) const {
+  for (auto const& device : devices_)
+    if (device->kind() == place.kind && device->index() == place.number) return device.get();
+  return nullptr;
+}
+
+std::string TestGround::memory_of(u32 at) const {
+  auto const& info = machine_.places.at(at);
+  bool const pins = std::ranges::any_of(devices_, [](auto const& d) { return d->kind() != "cpu"; });
+  if (is_cpu(info.place) || (info.place.on_host() && !(pins && info.place.kind == "pinned")))
+    return fmt::format("host:{}", info.numa_node);
+  return info.place.name();
+}
+
+TestGround::Areas& TestGround::areas(u32 at) {
+  auto [found, fresh] = areas_.try_emplace(memory_of(at));
+  if (!fresh) return found->second;
+  auto const& info = machine_.places.at(at);
+  Device* device = device_at(info.place);
+  auto kind = MemoryKind::device;
+  if (info.place.on_host()) {
+    kind = info.place.kind == "pinned" ? MemoryKind::pinned : MemoryKind::pageable;
+    auto const pins = std::ranges::find_if(devices_, [](auto& d) { return d->kind() != "cpu"; });
+    device = (pins != devices_.end() ? *pins : devices_.front()).get();
+  }
+  std::unique_ptr<OnNode> const node(info.place.on_host() ? std::make_unique<OnNode>(info.numa_node)
+                                                          : nullptr);
+  for (auto* const area : {&found->second.source, &found->second.target}) {
+    *area = device->allocate(size_, kind);
+    if (kind == MemoryKind::device) device->fill(area->data(), 0x5a, size_);
+    else std::memset(area->data(), 0x5a, size_);  // by this thread, which puts it on the node
+  }
+  return found->second;
+}
+
+// The source's where both ends are devices: it writes to a peer as fast as the peer would read.
+Device& TestGround::engine_of(Link const& link) const {
+  auto* const source = device_at(machine_.places[link.from].place);
+  auto* const target = device_at(machine_.places[link.to].place);
+  if (source && source->kind() != "cpu") return *source;
+  return target && target->kind() != "cpu" ? *target : *devices_.front();
+}
+
+Stream& TestGround::stream(Link const& link, u32 lane) {
+  auto& device = engine_of(link);
+  auto& stream = streams_[{device.name(), lane}];
+  if (!stream) stream = device.make_stream();
+  return *stream;
+}
+
+void TestGround::prepare(std::vector<Trip> const& trips) {
+  for (u32 lane = 0; lane < trips.size(); ++lane) {
+    areas(trips[lane].link->from);
+    areas(trips[lane].link->to);
+    if (trips[lane].link->mover != Mover::host_threads) stream(*trips[lane].link, lane);
+    take(trips[lane], lane, 1);  // the first is slower: page tables, the driver's own buffers
+  }
+}
+
+void TestGround::take(Trip const& trip, u32 lane, u32 times) {
+  auto const* const source =
+      areas_.at(memory_of(trip.link->from)).source.as<char>() + trip.offset.value;
+  auto* const target = areas_.at(memory_of(trip.link->to)).target.as<char>() + trip.offset.value;
+  if (trip.link->mover == Mover::host_threads) {
+    for (u32 i = 0; i < times; ++i) ThreadTeam::shared().copy(target, source, trip.bytes);
+    return;
+  }
+  auto& queue = *streams_.at({engine_of(*trip.link).name(), lane});
+  for (u32 i = 0; i < times; ++i) queue.copy(target, source, trip.bytes);
+  queue.synchronize();
+}
+
+double time_alone(TestGround& ground, Link const& link, Bytes bytes, u32 repetitions) {
+  TestGround::Trip const trip{&link, bytes, {}};
+  ground.prepare({trip});
+  std::vector<double> times;
+  for (u32 i = 0; i < repetitions; ++i) {
+    auto const begin = Clock::now();
+    ground.take(trip, 0, 1);
+    times.push_back(seconds(Clock::now() - begin));
+  }
+  return median(std::move(times));
+}
+
+double time_together(TestGround& ground, std::vector<TestGround::Trip> const& trips,
+                     u32 repetitions) {
+  constexpr u32 rounds = 2;  // in a row, so that a late start weighs less
+  ground.prepare(trips);
+  std::vector<double> times;
+  for (u32 i = 0; i < repetitions; ++i) {
+    std::atomic<u32> ready{0};
+    std::vector<Clock::time_point> begin(trips.size()), end(trips.size());
+    std::vector<std::exception_ptr> failure(trips.size());
+    std::vector<std::thread> threads;
+    for (u32 lane = 0; lane < trips.size(); ++lane)
+      threads.emplace_back([&, lane] {
+        ++ready;
+        while (ready < trips.size()) std::this_thread::yield();
+        begin[lane] = Clock::now();
+        try {
+          ground.take(trips[lane], lane, rounds);
+        } catch (...) {
+          failure[lane] = std::current_exception();
+        }
+        end[lane] = Clock::now();
+      });
+    for (auto& thread : threads) thread.join();
+    for (auto const& one : failure)
+      if (one) std::rethrow_exception(one);
+    times.push_back(seconds(*std::ranges::max_element(end) - *std::ranges::min_element(begin)) /
+                    rounds);
+  }
+  return median(std::move(times));
+}
+
+}  // namespace meshpost::fabric
