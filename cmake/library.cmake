@@ -29,6 +29,7 @@ add_library(meshpost
   src/compat/cuda_on_cpu.cpp
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
+  src/compat/dscuda.cpp
   src/copy/batch.cpp
   src/copy/chain.cpp
   src/copy/check.cpp
@@ -46,7 +47,6 @@ add_library(meshpost
   src/copy/staging.cpp
   src/copy/state.cpp
   src/copy/workers.cpp
-  src/compat/dscuda.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp

@@ -36,7 +36,7 @@ def draw_overview(axis, trace: Trace, begin: float, end: float) -> None:
     axis.set(xlim=(0, trace.length / scale), ylim=(0, 1), xlabel=f"time since the start ({name})")
     axis.set_facecolor(BARE)
     axis.set_yticks([0, 0.5, 1], ["0", "50", "100"])
-    axis.set_ylabel("% of ranks")
+    axis.set_ylabel("% of rows")
     if (begin, end) != (0.0, trace.length):
         axis.axvspan(begin / scale, end / scale, fc="none", ec="black", lw=1.4, clip_on=False)
 
@@ -148,10 +148,13 @@ def draw(
         axis.spines[["top", "right", "left"]].set_visible(False)
 
     spent = shares(trace)
+    what = "rank" if trace.ranks[0][1].startswith("rank") else "stage"
+    nothing = "untraced" if what == "rank" else "idle"
+    spent = {nothing if kind == "untraced" else kind: share for kind, share in spent.items()}
     devices = len({rank[0] for rank in trace.ranks})
     scale, name = unit(trace.length)
     summary = (
-        f"{len(trace.ranks)} rank{'s' * (len(trace.ranks) != 1)} on {devices} "
+        f"{len(trace.ranks)} {what}{'s' * (len(trace.ranks) != 1)} on {devices} "
         f"device{'s' * (devices != 1)}, {trace.length / scale:.4g} {name}: "
         + ", ".join(f"{kind} {percent(share)}" for kind, share in spent.items())
     )
@@ -161,8 +164,8 @@ def draw(
         for i, kind in enumerate(NAMES)
         if kind in spent
     ]
-    if "untraced" in spent:
-        handles.append(Patch(color=BARE * 0.97, label="untraced"))
+    if nothing in spent:
+        handles.append(Patch(color=BARE * 0.97, label=nothing))
     if len(trace.marks):
         handles.append(Patch(color="black", label="mark"))
     below_axis = (0.5, -0.52 / height)  # half an inch: clear of the axis' label

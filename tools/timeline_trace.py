@@ -1,4 +1,4 @@
-"""Reads a trace of ranks: who did what when."""
+"""Reads a trace of ranks, or of a pipeline's stages: who did what when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 # A kind is what a rank spends time on. An event's category decides, or how its name begins.
 KINDS = {
-    "compute": (r"compute|kernel|each", "#7fb685"),
+    "compute": (r"compute|kernel|each|COMP", "#7fb685"),
+    "load": (r"LOAD", "#4a90c2"),  # of a pipeline's chunks
+    "save": (r"SAVE", "#8a63b0"),
     "put": (r"put|notify|publish|send|get|copy|read|write", "#2f6db3"),
     "wait": (r"wait|receive|flush|test", "#f0a830"),
     "barrier": (r"barrier|reduce|broadcast|gather|scatter|scan|all_", "#b5443c"),

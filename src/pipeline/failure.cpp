@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace meshpost {
+namespace meshpost::pipelining {
 
 void Failure::note(std::string const& where) noexcept {
   auto const keep = [this](Error error) {
@@ -36,4 +36,4 @@ void Failure::clear() {
   first_.reset();
 }
 
-}  // namespace meshpost
+}  // namespace meshpost::pipelining

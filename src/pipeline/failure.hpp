@@ -5,7 +5,7 @@
 
 #include "meshpost/base/error.hpp"
 
-namespace meshpost {
+namespace meshpost::pipelining {
 
 /// The first thing that went wrong in a run. Thread-safe.
 class Failure {
@@ -21,4 +21,4 @@ class Failure {
   std::optional<Error> first_;
 };
 
-}  // namespace meshpost
+}  // namespace meshpost::pipelining

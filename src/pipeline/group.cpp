@@ -107,7 +107,7 @@ struct DeviceGroup::State {
   }
 
   Work deinit;
-  Failure failure;
+  pipelining::Failure failure;
   std::mutex mutex, joining;
   std::condition_variable changed;
   std::deque<Thread> threads;  // never resized while threads run

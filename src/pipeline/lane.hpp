@@ -1,44 +1,55 @@
 #pragma once
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "meshpost/copy/copy.hpp"
 #include "meshpost/pipeline/pipeline.hpp"
-#include "pipeline/failure.hpp"
 
-namespace meshpost {
+namespace meshpost::pipelining {
 
-/// What carries one leg of all chunks, in order: a stream of a device, or a thread of the host.
-class Lane {
- public:
-  /// A stream of `device` that the lane's work is put on; null: a thread of the host, which does it.
-  Lane(std::shared_ptr<Device> const& device, Failure& failure);
+/// The end of one leg of one chunk: empty if it has been waited for already.
+struct Ticket {
+  std::shared_ptr<Event> event{};
+  std::shared_ptr<Copy> copy{};  // kept so that its errors are heard
 
-  bool on_host() const { return host_; }
-  Stream& stream() { return *stream_; }
-
-  /// Later work of the lane waits for `event`. A lost device is noted, not thrown on another thread.
-  void hold(std::shared_ptr<Event> event, std::string const& where);
-  /// Does `work` on the host's thread, unless the run has failed by then.
-  void on_thread(std::string where, std::function<void()> work);
-  /// Writes the time of the moment when the lane gets here.
-  void stamp(double* where, std::chrono::steady_clock::time_point start);
-  /// Copies, in the lane's order.
-  void copy(std::vector<Segment> segments, std::string const& where);
-  /// The end of what was put here since the last mark.
-  std::shared_ptr<Event> mark();
-  /// Waits for everything; reports nothing.
-  void drain() noexcept;
-
- private:
-  bool host_;
-  Failure* failure_;
-  std::unique_ptr<Stream> stream_;
+  /// \throws Error(device_failed)
+  void wait() const {
+    if (copy) copy->wait();
+    if (event) event->wait();
+  }
 };
 
-/// The device on whose stream chunks move between these levels; null: the host's threads move them.
-std::shared_ptr<Device> mover_between(Level const& from, Level const& to);
-/// Whether work on this device's memory goes through streams of its own, not the host's threads.
-bool has_own_streams(Device& device);
+/// What carries one leg of all chunks, in order. A lane of a GPU is a stream, on which work is put
+/// ahead of time and waits for other lanes' streams; a lane of the host is the thread that calls it,
+/// which waits by itself. No stream is ever made to wait for the host: streams share hardware queues,
+/// and what the host needs could lie behind the wait.
+class Lane {
+ public:
+  /// `device`: whose stream it is; null: it needs none, for the host's threads do the work.
+  explicit Lane(std::shared_ptr<Device> const& device)
+      : stream_(device ? device->make_stream() : nullptr),
+        ahead_(stream_ && !stream_->on_host()) {}
 
-}  // namespace meshpost
+  bool ahead() const { return ahead_; }
+  Stream& stream() { return *stream_; }
+
+  /// What comes next starts after this end, of a lane of the other or of the same sort.
+  void after(Ticket const& end) {
+    ahead_ && end.event ? stream_->wait(end.event) : end.wait();
+  }
+  Ticket copy(std::vector<Segment> const& segments);
+  /// The end of what was put on the stream; on the host, waits for it.
+  Ticket end();
+  /// Writes the seconds since `start` when the lane gets here.
+  void stamp(double* where, std::chrono::steady_clock::time_point start);
+
+ private:
+  std::unique_ptr<Stream> stream_;
+  bool ahead_;
+};
+
+/// The device on whose stream chunks move between these levels; null: the host's threads see to it.
+std::shared_ptr<Device> mover_between(Level const& from, Level const& to);
+
+}  // namespace meshpost::pipelining

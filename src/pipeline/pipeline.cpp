@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "meshpost/device/backend.hpp"
-#include "pipeline/lane.hpp"
+#include "pipeline/board.hpp"
 
 namespace meshpost {
 namespace {
+
+using pipelining::Board;
+using pipelining::Lane;
+using pipelining::Ticket;
+using pipelining::mover_between;
 
 using Clock = std::chrono::steady_clock;
 
@@ -52,23 +59,32 @@ ScheduleShape shape_of(PipelineOptions const& options) {
 struct Pipeline::State {
   explicit State(PipelineOptions wanted);
   PipelineResult run(PipelineRun const& how);
-
   /// Where a chunk is in a buffer; null: the user's memory.
   char* slot(u32 buffer, u64 chunk) const;
 
  private:
-  void issue(u32 leg, u64 chunk);
-  void put_work(u32 leg, u64 chunk);
-  void put_move(u32 leg, u64 chunk);
+  // One run's: what its threads share.
+  struct Run {
+    PipelineRun how;
+    Clock::time_point start;
+    Board board;
+    std::mutex asking;             // held while the user's function gives segments
+    std::atomic<u64> bytes{0};
+    std::vector<StepTime> legs{};  // each written by one thread, read when all have ended
+  };
+
+  bool step(Run& run, u32 leg, u64 chunk);
+  void pass_all(Run& run, u32 leg);
+  Ticket put_work(u32 leg, u64 chunk);
+  Ticket put_move(Run& run, u32 leg, u64 chunk);
   void check_segments(std::vector<Segment> const& segments, ChunkMove const& move) const;
+  Compute const& compute_at(u32 level) const {
+    return *std::find_if(options.compute.begin(), options.compute.end(),
+                         [&](Compute const& one) { return one.level == level; });
+  }
   std::string name(u32 leg, u64 chunk) const {
     return fmt::format("{} of chunk {}", to_string(schedule.legs[leg]), chunk);
   }
-  /// The end of a leg of a chunk that is not older than `kept` chunks.
-  std::shared_ptr<Event>& end_of(u32 leg, u64 chunk) {
-    return ends_[(chunk % kept_) * schedule.legs.size() + leg];
-  }
-  void wait_for(u32 leg, u64 chunk);
 
  public:
   PipelineOptions options;
@@ -76,14 +92,8 @@ struct Pipeline::State {
   Bytes buffer_bytes{};
 
  private:
-  Failure failure_;                   // outlives the lanes, whose threads use it
   std::vector<Allocation> memories_;  // one a buffer
   std::vector<Lane> lanes_;           // one a leg
-  u64 kept_;                          // chunks under way at most
-  std::vector<std::shared_ptr<Event>> ends_;
-  PipelineRun how_;
-  Clock::time_point start_;
-  PipelineResult result_;
 };
 
 Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
@@ -99,18 +109,11 @@ Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
   for (u32 leg = 0; leg < schedule.legs.size(); ++leg) {
     auto const& from = options.levels[schedule.buffers[leg].level];
     auto const& to = options.levels[schedule.buffers[leg + 1].level];
-    auto mover = mover_between(from, to);
-    if (schedule.legs[leg].stage == Stage::comp) {
-      auto const& compute = *std::find_if(
-          options.compute.begin(), options.compute.end(),
-          [&](Compute const& one) { return one.level == schedule.legs[leg].level; });
-      mover = compute.on_stream ? to.device : nullptr;
-    }
-    lanes_.emplace_back(mover, failure_);
+    if (schedule.legs[leg].stage != Stage::comp)
+      lanes_.emplace_back(mover_between(from, to));
+    else
+      lanes_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
   }
-  // Enough to keep every slot of every buffer full, and no more: what fails is found out soon.
-  kept_ = u64{options.depth} * schedule.buffers.size() + 1;
-  ends_.resize(kept_ * schedule.legs.size());
 }
 
 char* Pipeline::State::slot(u32 buffer, u64 chunk) const {
@@ -145,88 +148,116 @@ void Pipeline::State::check_segments(std::vector<Segment> const& segments,
   }
 }
 
-void Pipeline::State::put_move(u32 leg, u64 chunk) {
+Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
   u64 const first = chunk * options.chunk, count = std::min(options.chunk, options.items - first);
   ChunkMove const move{schedule.legs[leg].stage, schedule.legs[leg].level, chunk,
                        first,                    count,                    slot(leg + 1, chunk),
                        slot(leg, chunk),         Bytes{count * options.item}};
-  bool const between_buffers = move.target && move.source;
-  auto segments = between_buffers && !options.segments_between_buffers
-                      ? std::vector<Segment>{move.whole()}
-                      : options.segments(move);
+  std::vector<Segment> segments;
+  if (move.target && move.source && !options.segments_between_buffers) {
+    segments = {move.whole()};
+  } else {
+    std::scoped_lock const lock(run.asking);
+    segments = options.segments(move);
+  }
   check_segments(segments, move);
-  for (auto const& one : segments) result_.bytes += one.size;
-  lanes_[leg].copy(std::move(segments), name(leg, chunk));
+  for (auto const& one : segments) run.bytes += one.size;
+  return lanes_[leg].copy(segments);
 }
 
-void Pipeline::State::put_work(u32 leg, u64 chunk) {
+Ticket Pipeline::State::put_work(u32 leg, u64 chunk) {
   u64 const first = chunk * options.chunk, count = std::min(options.chunk, options.items - first);
   u32 const level = schedule.legs[leg].level;
   ChunkWork const work{level, chunk, first, count, slot(leg, chunk), slot(leg + 1, chunk),
                        Bytes{count * options.item}};
-  auto const& compute = *std::find_if(options.compute.begin(), options.compute.end(),
-                                      [&](Compute const& one) { return one.level == level; });
+  auto const& compute = compute_at(level);
   if (compute.on_stream) {
     compute.on_stream(work, lanes_[leg].stream());
-    return;
-  }
-  lanes_[leg].on_thread(name(leg, chunk), [work, &compute] {
+  } else {
     compute.start(work);
     if (compute.sync) compute.sync(work);
-  });
+  }
+  return lanes_[leg].end();
 }
 
-// The schedule's dependencies become events: data there, buffer free; a lane is in order by itself.
-void Pipeline::State::issue(u32 leg, u64 chunk) {
+// Does one leg of one chunk, or puts it on its stream, after what the schedule says it waits for.
+// False if the run has failed.
+bool Pipeline::State::step(Run& run, u32 leg, u64 chunk) {
   auto& lane = lanes_[leg];
-  for (u64 const before : schedule.step(schedule.number(chunk, leg, false)).after) {
-    auto const one = schedule.step(before);
-    if (one.stage == Stage::sync) lane.hold(end_of(one.leg, one.chunk), name(one.leg, one.chunk));
+  try {
+    // The lane itself is in order. So that no stream holds more than a few chunks' work, and a lost
+    // device is found out soon, a lane that works ahead waits for its own end of some chunks ago.
+    if (lane.ahead() && chunk >= run.board.kept()) {
+      auto const old = run.board.get(leg, chunk - run.board.kept());
+      if (!old) return false;
+      old->wait();
+    }
+    for (u64 const before : schedule.step(schedule.number(chunk, leg, false)).after) {
+      auto const one = schedule.step(before);
+      if (one.stage != Stage::sync) continue;
+      auto const end = run.board.get(one.leg, one.chunk);
+      if (!end) return false;
+      lane.after(*end);
+    }
+    auto* const times = run.how.timed ? &run.legs[chunk * schedule.legs.size() + leg] : nullptr;
+    if (times) lane.stamp(&times->begin, run.start);
+    auto end = schedule.legs[leg].stage == Stage::comp ? put_work(leg, chunk)
+                                                       : put_move(run, leg, chunk);
+    if (times) {
+      lane.stamp(&times->end, run.start);
+      if (lane.ahead()) end.event = lane.end().event;
+    }
+    if (run.how.one_at_a_time) end.wait();
+    run.board.post(leg, chunk, std::move(end));
+    return true;
+  } catch (...) {
+    run.board.fail(name(leg, chunk));
+    return false;
   }
-  auto* const times = how_.timed ? &result_.legs[chunk * schedule.legs.size() + leg] : nullptr;
-  if (times) lane.stamp(&times->begin, start_);
-  schedule.legs[leg].stage == Stage::comp ? put_work(leg, chunk) : put_move(leg, chunk);
-  if (times) lane.stamp(&times->end, start_);
-  end_of(leg, chunk) = lane.mark();
 }
 
-void Pipeline::State::wait_for(u32 leg, u64 chunk) {
-  try {
-    end_of(leg, chunk)->wait();
-  } catch (...) {
-    failure_.note(name(leg, chunk));
-  }
+void Pipeline::State::pass_all(Run& run, u32 leg) {
+  for (u64 chunk = 0; chunk < schedule.shape.chunks; ++chunk)
+    if (!step(run, leg, chunk)) return;
 }
 
 PipelineResult Pipeline::State::run(PipelineRun const& how) {
   if (inside_kernel())
     throw Error(Kind::misuse, "run a pipeline", "a kernel called it", "call it from the host");
   auto const legs = static_cast<u32>(schedule.legs.size());
-  failure_.clear();
-  how_ = how;
-  result_ = {};
-  if (how.timed) result_.legs.resize(schedule.shape.chunks * legs);
-  start_ = Clock::now();
-  for (u64 chunk = 0; chunk < schedule.shape.chunks && !failure_.any(); ++chunk) {
-    if (chunk >= kept_) wait_for(legs - 1, chunk - kept_);
-    for (u32 leg = 0; leg < legs && !failure_.any(); ++leg) {
-      try {
-        issue(leg, chunk);
-        if (how.one_at_a_time) wait_for(leg, chunk);
-      } catch (...) {
-        failure_.note(name(leg, chunk));
-      }
+  Run run{how, Clock::now(), {legs, options.depth}, {}};
+  if (how.timed) run.legs.resize(schedule.shape.chunks * legs);
+  if (how.one_at_a_time) {
+    bool going = true;
+    for (u64 chunk = 0; chunk < schedule.shape.chunks; ++chunk)
+      for (u32 leg = 0; leg < legs && going; ++leg) going = step(run, leg, chunk);
+  } else if (schedule.shape.chunks > 0) {
+    std::vector<std::jthread> threads;
+    try {
+      for (u32 leg = 0; leg < legs; ++leg)
+        threads.emplace_back([this, &run, leg] { pass_all(run, leg); });
+    } catch (...) {
+      run.board.fail("start the threads of a pipeline");  // those there are don't wait for the rest
     }
-  }
+  }  // all threads have ended
   // Also after a failure: nothing may touch the buffers, or the caller's memory, once this returns.
-  for (auto& lane : lanes_) lane.drain();
-  result_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  std::fill(ends_.begin(), ends_.end(), nullptr);
-  failure_.rethrow_if_any();
-  if (how.timed) result_.busy.assign(legs, 0);
-  for (u64 i = 0; i < result_.legs.size(); ++i)
-    result_.busy[i % legs] += result_.legs[i].end - result_.legs[i].begin;
-  return std::move(result_);
+  for (auto const& end : run.board.take()) try {
+      end.wait();
+    } catch (...) {
+      run.board.fail("end a pipeline");
+    }
+  for (auto& lane : lanes_) try {
+      if (lane.ahead()) lane.stream().synchronize();
+    } catch (...) {
+      run.board.fail("end a pipeline");
+    }
+  double const seconds = std::chrono::duration<double>(Clock::now() - run.start).count();
+  run.board.rethrow_if_failed();
+  PipelineResult result{seconds, run.bytes, {}, std::move(run.legs)};
+  if (how.timed) result.busy.assign(legs, 0);
+  for (u64 i = 0; i < result.legs.size(); ++i)
+    result.busy[i % legs] += result.legs[i].end - result.legs[i].begin;
+  return result;
 }
 
 Pipeline::Pipeline(PipelineOptions options) : state_(std::make_unique<State>(std::move(options))) {}

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "lossy.hpp"
 #include "pipelines.hpp"
 
 namespace meshpost::test {
@@ -58,6 +59,31 @@ TEST(Pipeline, computes_on_a_stream) {
   Pipeline(work.options).run();
   for (u64 i = 0; i < 8; ++i) work.input[123 * 8 + i] = 7;
   EXPECT_TRUE(work.right(0));
+}
+
+TEST(Pipeline, puts_work_on_streams_ahead_of_time_in_an_order_that_is_right) {
+  auto const seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (int repeat = 0; repeat < 60; ++repeat) {
+    auto options = array_options(3, random() % 2000, 1 + random() % 50,
+                                 static_cast<u32>(1 + random() % 3));
+    auto const device = std::make_shared<LostDevice>(1 << 30);
+    options.levels[1 + random() % 2] = {device, MemoryKind::device};
+    options.levels[0].memory = random() % 2 == 0 ? MemoryKind::pinned : MemoryKind::pageable;
+    options.reverse = random() % 4 == 0;
+    SCOPED_TRACE("seed " + std::to_string(seed) + " repeat " + std::to_string(repeat));
+    ArrayCase work(options, random);
+    work.add_compute(1);
+    work.options.compute.push_back({2, [&work](ChunkWork const& chunk, Stream& stream) {
+                                      u64 const offset = chunk.first * 8;
+                                      stream.copy(chunk.out ? chunk.out : work.to.data() + offset,
+                                                  chunk.in ? chunk.in : work.from.data() + offset,
+                                                  chunk.size);
+                                    }});
+    Pipeline pipeline(work.options);
+    pipeline.run({.timed = repeat % 2 == 0});
+    ASSERT_TRUE(work.right(1));
+  }
 }
 
 TEST(Pipeline, takes_the_pieces_of_a_chunk_from_where_the_function_says) {

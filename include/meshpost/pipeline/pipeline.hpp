@@ -48,8 +48,8 @@ struct ChunkWork {
 /// What is computed at a level. Give `on_stream`, or `start` with or without `sync`.
 struct Compute {
   u32 level = 0;
-  /// Puts the work on a stream of the level's device, on which the data will be there. Called by the
-  /// thread that runs the pipeline, ahead of time. What it puts there must not throw.
+  /// Puts the work on a stream of the level's device, on which the data will be there: always the same
+  /// stream, in the order of the chunks, on a thread of the library. What it puts there must not throw.
   std::function<void(ChunkWork const&, Stream&)> on_stream{};
   /// Called when the data are there, on a thread of the library, chunk after chunk. It may start work
   /// whose end `sync` waits for.
@@ -64,8 +64,9 @@ struct PipelineOptions {
   u32 depth = 2;        ///< chunks that each buffer has room for
   bool reverse = false; ///< your data are at the last level, not at the first
   bool back = true;     ///< chunks return; else they stay at the far end
-  /// The pieces of a chunk for one leg. Called by the thread that runs the pipeline, ahead of time, once
-  /// for each leg of each chunk. Pieces of a buffer must lie within `size` bytes of it.
+  /// The pieces of a chunk for one leg. Called once for each leg of each chunk, perhaps ahead of time,
+  /// on threads of the library, one call at a time. Pieces of a buffer must lie within `size` bytes of
+  /// it; no two may be written to the same bytes.
   std::function<std::vector<Segment>(ChunkMove const&)> segments{};
   /// Whether `segments` is asked also for legs between two buffers; else they are moved whole.
   bool segments_between_buffers = false;

@@ -1,0 +1,66 @@
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/failure.hpp"
+#include "pipeline/lane.hpp"
+
+namespace meshpost::pipelining {
+
+/// Where the threads of a pipeline's legs tell each other how far they are. Thread-safe.
+///
+/// A leg's end of chunk c is posted when it is over or, for lanes that work ahead, when it is on its
+/// stream. The last `kept` ends of each leg are kept; the schedule's dependencies keep the legs so near
+/// to each other that nobody asks for an older one: a leg is at most `depth` chunks ahead of the next.
+class Board {
+ public:
+  Board(std::size_t legs, u64 depth)
+      : kept_(2 * depth + 4), posted_(legs, 0), ends_(legs * kept_) {}
+
+  u64 kept() const { return kept_; }
+
+  void post(u32 leg, u64 chunk, Ticket end) {
+    {
+      std::scoped_lock const lock(mutex_);
+      ends_[place(leg, chunk)] = std::move(end);
+      posted_[leg] = chunk + 1;
+    }
+    changed_.notify_all();
+  }
+  /// Waits until it is posted. Nothing if the run fails before.
+  std::optional<Ticket> get(u32 leg, u64 chunk) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failed_ || posted_[leg] > chunk; });
+    if (failed_) return std::nullopt;
+    return ends_[place(leg, chunk)];
+  }
+  /// Keeps the exception that is being handled; everyone who waits goes on.
+  void fail(std::string const& where) noexcept {
+    failure_.note(where);
+    {
+      std::scoped_lock const lock(mutex_);
+      failed_ = true;
+    }
+    changed_.notify_all();
+  }
+  /// Takes all ends that are kept, in the order of legs; for when all threads are gone.
+  std::vector<Ticket> take() { return std::exchange(ends_, {}); }
+  void rethrow_if_failed() const { failure_.rethrow_if_any(); }
+
+ private:
+  u64 place(u32 leg, u64 chunk) const { return leg * kept_ + chunk % kept_; }
+
+  u64 kept_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<u64> posted_;  // chunks of each leg
+  std::vector<Ticket> ends_;
+  bool failed_ = false;
+  Failure failure_;
+};
+
+}  // namespace meshpost::pipelining

@@ -1,0 +1,5 @@
+/* The C interfaces are C. */
+#include <meshpost/compat/coaccel.h>
+#include <meshpost/compat/dscuda.h>
+
+int uses_c_headers(void) { return coaccel_last_error() == 0 && dscudaLastError()[0] == 0; }
