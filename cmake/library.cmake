@@ -52,6 +52,7 @@ add_library(meshpost
   src/device/cpu/stream.cpp
   src/device/memory_map.cpp
   src/device/registry.cpp
+  src/fabric/allocate.cpp
   src/fabric/calibrate.cpp
   src/fabric/discover.cpp
   src/fabric/host_copy.cpp

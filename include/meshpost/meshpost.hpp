@@ -11,6 +11,7 @@
 #include "meshpost/copy/copy.hpp"
 #include "meshpost/copy/route.hpp"
 #include "meshpost/device/device.hpp"
+#include "meshpost/fabric/allocate.hpp"
 #include "meshpost/fabric/machine.hpp"
 #include "meshpost/rma/world.hpp"
 #include "meshpost/version.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "fabric/host_copy.hpp"
-#include "fabric/numa.hpp"
 #include "meshpost/base/error.hpp"
+#include "meshpost/fabric/allocate.hpp"
 
 namespace meshpost::fabric {
 namespace {
@@ -56,19 +56,11 @@ TestGround::Areas& TestGround::areas(u32 at) {
   auto [found, fresh] = areas_.try_emplace(memory_of(at));
   if (!fresh) return found->second;
   auto const& info = machine_.places.at(at);
-  Device* device = device_at(info.place);
-  auto kind = MemoryKind::device;
-  if (info.place.on_host()) {
-    kind = info.place.kind == "pinned" ? MemoryKind::pinned : MemoryKind::pageable;
-    auto const pins = std::ranges::find_if(devices_, [](auto& d) { return d->kind() != "cpu"; });
-    device = (pins != devices_.end() ? *pins : devices_.front()).get();
-  }
-  std::unique_ptr<OnNode> const node(info.place.on_host() ? std::make_unique<OnNode>(info.numa_node)
-                                                          : nullptr);
   for (auto* const area : {&found->second.source, &found->second.target}) {
-    *area = device->allocate(size_, kind);
-    if (kind == MemoryKind::device) device->fill(area->data(), 0x5a, size_);
-    else std::memset(area->data(), 0x5a, size_);  // by this thread, which puts it on the node
+    *area = allocate_at(info.place, devices_, size_);
+    // Other bytes than zeros, of which some devices make less.
+    if (auto* const device = device_at(info.place)) device->fill(area->data(), 0x5a, size_);
+    else std::memset(area->data(), 0x5a, size_);
   }
   return found->second;
 }

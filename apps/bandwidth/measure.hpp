@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "variants.hpp"
+
+namespace bandwidth {
+
+struct Plan {
+  std::vector<std::shared_ptr<meshpost::Device>> devices;
+  std::vector<meshpost::Place> places;
+  std::vector<Variant> variants;
+  std::vector<meshpost::Bytes> sizes;
+  unsigned repetitions = 5;
+  bool check = true;
+  std::uint64_t seed = 0;  ///< of what is copied
+};
+
+/// What was found of one variant, pair of places and size.
+struct Result {
+  meshpost::Place from, to;
+  std::string variant;
+  meshpost::Bytes size{};
+  double seconds = 0;  ///< median
+  double least = 0;    ///< seconds of the fastest
+  bool checked = false;
+  std::string problem;  ///< empty if all went well
+
+  double rate() const {
+    return seconds > 0 ? static_cast<double>(size.value) / seconds : 0;  // bytes/s
+  }
+};
+
+/// Memory of one place: `source` holds random bytes of its own, `target` what was copied.
+class Areas {
+ public:
+  Areas(Plan const& plan, meshpost::Place const& place, meshpost::Bytes size);
+  void const* source() const { return source_.data(); }
+  /// Behind a border that no copy may touch; another one follows the bytes.
+  void* target() const { return target_.as<char>() + border; }
+  /// Fills target and borders with a byte that changes from call to call.
+  void poison(meshpost::Bytes size);
+  /// What is wrong with the target after `size` bytes of `from`'s source came; empty if nothing.
+  std::string compare(Areas const& from, meshpost::Bytes size);
+
+ private:
+  static constexpr std::uint64_t border = 4096;
+  void fill(void* memory, unsigned char value, meshpost::Bytes size);
+  std::vector<unsigned char> read(void const* memory, meshpost::Bytes size);
+
+  meshpost::Device* device_ = nullptr;  // null: host memory
+  meshpost::Allocation source_, target_;
+  std::vector<unsigned char> expected_;  // what the source holds, kept on the host
+  unsigned char poison_ = 0x11;
+};
+
+/// Measures all, telling `progress` after each how many are done of how many.
+std::vector<Result> measure(Plan const& plan,
+                            std::function<void(unsigned, unsigned)> const& progress);
+
+}  // namespace bandwidth

@@ -1,0 +1,87 @@
+"""Draws what was measured: a heat map for each variant and size, from row to column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+MOST_SIZES = 3  # rows of the picture: the largest sizes
+SMALL = 1 << 20  # below, a copy's time says more than its rate
+
+
+def size_name(count: int) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024 or count % 1024:
+            return f"{count} {unit}"
+        count //= 1024
+    return f"{count} GiB"
+
+
+def matrix(report: dict, variant: str, size: int) -> np.ndarray:
+    """GB/s, or microseconds of small copies, by source and target; NaN where there is nothing."""
+    places = report["places"]
+    values = np.full((len(places), len(places)), np.nan)
+    for one in report["results"]:
+        if (one["variant"], one["bytes"]) != (variant, size) or one["problem"]:
+            continue
+        value = one["seconds"] * 1e6 if size < SMALL else one["rate"] / 1e9
+        if value > 0:
+            values[places.index(one["from"]), places.index(one["to"])] = value
+    return values
+
+
+def number(value: float) -> str:
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+
+
+def draw_map(axis, values: np.ndarray, norm, colours: str, places: list[str]):
+    image = axis.imshow(values, cmap=colours, norm=norm)
+    size = max(5, min(9, 80 / len(places)))
+    for row, column in zip(*np.nonzero(np.isfinite(values)), strict=True):
+        shade = norm(values[row, column])
+        bright = shade > 0.6 if colours == "viridis" else shade < 0.4
+        axis.text(
+            column,
+            row,
+            number(values[row, column]),
+            ha="center",
+            va="center",
+            color="black" if bright else "white",
+            fontsize=size,
+        )
+    axis.set_xticks(range(len(places)), places, rotation=45, ha="right", fontsize=size)
+    axis.set_yticks(range(len(places)), places, fontsize=size)
+    return image
+
+
+def draw(report: dict, file: Path) -> None:
+    """Draws `report`, as the program's --json writes it, into `file`."""
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
+
+    sizes = sorted({one["bytes"] for one in report["results"]}, reverse=True)[:MOST_SIZES]
+    variants, places = report["variants"], report["places"]
+    side = max(3.6, 0.5 * len(places) + 1.2)
+    figure = Figure(
+        figsize=(side * len(variants) + 1.5, side * max(1, len(sizes)) + 0.8),
+        dpi=130,
+        layout="constrained",
+    )
+    figure.suptitle("Copies from the row's memory to the column's")
+    axes = figure.subplots(max(1, len(sizes)), len(variants), squeeze=False)
+    for row, size in zip(axes, sizes, strict=False):
+        maps = {variant: matrix(report, variant, size) for variant in variants}
+        known = np.concatenate([values[np.isfinite(values)] for values in maps.values()])
+        low, high = (known.min(), known.max()) if known.size else (1.0, 1.0)
+        norm = LogNorm(low * 0.8, high * 1.25)
+        unit, colours = ("us", "viridis_r") if size < SMALL else ("GB/s", "viridis")
+        for axis, (variant, values) in zip(row, maps.items(), strict=True):
+            image = draw_map(axis, values, norm, colours, places)
+            axis.set_title(f"{variant}, {size_name(size)}\n{variants[variant]}", fontsize=9)
+        bar = figure.colorbar(image, ax=list(row), label=unit, shrink=0.8)
+        bar.set_ticks(np.geomspace(low, high, 5 if high > 1.2 * low else 1))
+        bar.ax.yaxis.set_major_formatter(lambda value, _: number(value))
+        bar.ax.yaxis.set_minor_locator(NullLocator())
+    figure.savefig(file)

@@ -1,0 +1,173 @@
+"""Tries the fronts of apps/topo and apps/bandwidth: options, messages, statuses and pictures."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from machines import server
+
+APPS = Path(__file__).resolve().parents[2] / "apps"
+
+# Stands in for either program: writes what FAKE_JSON names to --json, and notes its arguments.
+FAKE = f"""#!{sys.executable}
+import json, os, sys
+given = sys.argv[1:]
+open(os.environ["FAKE_SAID"], "w").write(json.dumps(given))
+if os.environ["FAKE_JSON"]:
+    open(given[given.index("--json") + 1], "w").write(open(os.environ["FAKE_JSON"]).read())
+sys.exit(int(os.environ["FAKE_STATUS"]))
+"""
+
+
+def load(app: str, name: str):
+    """The module `name` of an app: several apps have a picture.py."""
+    sys.path.insert(0, str(APPS / app))
+    sys.modules.pop("picture", None)
+    spec = importlib.util.spec_from_file_location(f"{app}_{name}", APPS / app / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def measured(places=("pageable:0", "pinned:0", "cuda:0"), sizes=(8, 1 << 26)) -> dict:
+    results = [
+        {"from": a, "to": b, "variant": v, "bytes": size, "seconds": 1e-6 * (i + 1)}
+        | {"least_seconds": 1e-6, "rate": size / (1e-6 * (i + 1)), "checked": True, "problem": ""}
+        for size in sizes
+        for v in ("copy", "driver")
+        for a in places
+        for i, b in enumerate(places)
+    ]
+    variants = {"copy": "meshpost::copy", "driver": "CUDA's"}
+    return {"places": list(places), "variants": variants, "results": results}
+
+
+class Fronts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.binary = self.folder / "program"
+        self.binary.write_text(FAKE)
+        self.binary.chmod(0o755)
+        self.said = self.folder / "said.json"
+        self.addCleanup(setattr, sys, "path", sys.path[:])
+
+    def run_front(self, app: str, *given: str, report: dict | None = None, status: int = 0, **more):
+        """Runs a front on the fake program. Returns its exit status and what it said."""
+        source = ""
+        if report is not None:
+            source = str(self.folder / "report.json")
+            Path(source).write_text(json.dumps(report))
+        variables = {"MESHPOST_APP_BINARY": str(self.binary), "FAKE_JSON": source, **more}
+        variables |= {"FAKE_SAID": str(self.said), "FAKE_STATUS": str(status)}
+        heard = io.StringIO()
+        with (
+            mock.patch.dict(os.environ, variables),
+            contextlib.redirect_stdout(heard),
+            contextlib.redirect_stderr(heard),
+        ):
+            try:
+                found = load(app, app).main(list(given))
+            except SystemExit as error:  # argparse's way
+                found = error.code
+        return found, heard.getvalue()
+
+    def arguments(self) -> list[str]:
+        return json.loads(self.said.read_text())
+
+    def test_topo_draws_the_machine_that_the_program_wrote(self):
+        picture, kept = self.folder / "new" / "topo.png", self.folder / "machine.json"
+        given = ("--out", str(picture), "--json", str(kept), "--devices", "cuda:0,1")
+        status, said = self.run_front("topo", *given, "--measure", "again", report=server())
+        self.assertEqual(status, 0, said)
+        self.assertGreater(picture.stat().st_size, 30_000)
+        self.assertEqual(json.loads(kept.read_text()), server())
+        expected = ["--json", str(kept), "--measure", "again", "--devices", "cuda:0,1"]
+        self.assertEqual(self.arguments(), expected)
+
+    def test_topo_draws_machines_of_all_shapes(self):
+        unmeasured = server(gpus=2)
+        for link in unmeasured["links"]:
+            link["rate"] = 0
+        lone = server(gpus=0, nodes=1)
+        for machine in (unmeasured, lone, server(gpus=1, nodes=1), lone | {"links": []}):
+            picture = self.folder / "topo.png"
+            picture.unlink(missing_ok=True)
+            status, said = self.run_front("topo", "--out", str(picture), report=machine)
+            self.assertEqual(status, 0, said)
+            self.assertTrue(picture.exists())
+
+    def test_bandwidth_draws_what_was_measured_even_if_some_failed(self):
+        report = measured()
+        report["results"][3]["problem"] = "byte 7 is wrong"
+        given = ("--out", str(self.folder / "b"), "--places", "pinned:0", "--no-check")
+        status, said = self.run_front("bandwidth", *given, report=report, status=1)
+        self.assertEqual(status, 1, said)
+        self.assertGreater((self.folder / "b" / "bandwidth.png").stat().st_size, 30_000)
+        self.assertIn("--no-check", self.arguments())
+        self.assertEqual(self.arguments()[-2:], ["--places", "pinned:0"])
+
+    def test_bandwidth_leaves_out_of_the_map_what_failed_or_is_not_there(self):
+        report = measured()
+        report["results"][0]["problem"] = "it failed"
+        del report["results"][1]
+        values = load("bandwidth", "picture").matrix(report, "copy", 8)
+        self.assertEqual(sum(value != value for value in values.flat), 2)
+        self.assertAlmostEqual(values[0, 2], 3.0)  # microseconds
+        large = load("bandwidth", "picture").matrix(report, "copy", 1 << 26)
+        self.assertAlmostEqual(large[1, 0], (1 << 26) / 1e-6 / 1e9)
+
+    def test_bandwidth_forgets_the_figures_of_a_run_before(self):
+        self.run_front("bandwidth", "--out", str(self.folder), report=measured())
+        status, _ = self.run_front("bandwidth", "--out", str(self.folder), status=1)
+        self.assertEqual(status, 1)
+        self.assertFalse((self.folder / "bandwidth.json").exists())
+
+    def test_both_pass_the_programs_status_on(self):
+        for app, status, expected in (
+            ("topo", 1, 1),
+            ("topo", 2, 2),
+            ("bandwidth", 2, 2),
+            ("bandwidth", 77, 1),
+        ):
+            found, _ = self.run_front(app, "--out", str(self.folder / "x"), status=status)
+            self.assertEqual(found, expected, app)
+
+    def test_both_name_what_is_wrong(self):
+        plain = self.folder / "plain"
+        plain.write_text("")
+        for app in ("topo", "bandwidth"):
+            status, said = self.run_front(app, MESHPOST_APP_BINARY=str(plain))
+            self.assertEqual(status, 2)
+            self.assertIn(f"{plain}, which is no program: build it with ./run app {app}", said)
+            inside = str(plain / "deep" / "x.png")
+            status, said = self.run_front(app, "--json", inside, report=server())
+            self.assertEqual(status, 2)
+            self.assertIn("can't be written", said)
+            status, said = self.run_front(app, "--surplus")
+            self.assertEqual(status, 2)
+
+    def test_the_newest_program_built_is_found(self):
+        front = load("common", "front")
+        with mock.patch.dict(os.environ, clear=True):
+            with self.assertRaisesRegex(front.Misuse, "no program build/.*./run app topo"):
+                front.find_binary("topo", self.folder)
+            for age, preset in enumerate(("cuda", "cpu")):
+                path = self.folder / "build" / preset / "apps" / "topo" / "topo"
+                path.parent.mkdir(parents=True)
+                path.write_text("")
+                os.utime(path, (1000 - age, 1000 - age))
+            self.assertIn("cuda", str(front.find_binary("topo", self.folder)))
+
+
+if __name__ == "__main__":
+    unittest.main()
