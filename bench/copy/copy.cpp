@@ -88,8 +88,11 @@ void all_to_all(benchmark::State& state) {
 }
 
 int const registered = [] {
-  for (auto const& [from, to] :
-       {std::pair{"0", "1"}, {"pinned", "0"}, {"0", "pinned"}, {"pageable", "0"}, {"0", "pageable"}})
+  for (auto const& [from, to] : {std::pair{"0", "1"},
+                                 {"pinned", "0"},
+                                 {"0", "pinned"},
+                                 {"pageable", "0"},
+                                 {"0", "pageable"}})
     for (bool const floor : {false, true}) {
       auto const name = std::string(floor ? "copy_floor" : "copy") + "/" + from + "_to_" + to;
       auto* const one = benchmark::RegisterBenchmark(
@@ -103,7 +106,11 @@ int const registered = [] {
   return 0;
 }();
 
-BENCHMARK(all_to_all)->ArgName("bytes")->Arg(4 * MiB)->Arg(64 * MiB)->UseManualTime()->Unit(
-    benchmark::kMicrosecond);
+BENCHMARK(all_to_all)
+    ->ArgName("bytes")
+    ->Arg(4 * MiB)
+    ->Arg(64 * MiB)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -23,8 +23,7 @@ using meshpost::u64;
 constexpr u64 KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
 inline std::vector<std::shared_ptr<meshpost::Device>> const& devices() {
-  static auto const all =
-      meshpost::open_devices(meshpost::Config::from_environment().devices);
+  static auto const all = meshpost::open_devices(meshpost::Config::from_environment().devices);
   return all;
 }
 inline bool on_gpus() { return devices().front()->kind() == "cuda"; }
