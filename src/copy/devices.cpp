@@ -18,7 +18,8 @@ namespace {
 struct Chosen {
   std::mutex mutex;
   std::vector<std::shared_ptr<Device>> devices;
-  std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // null: not chosen; old ones are kept
+  std::atomic<std::vector<Backend*> const*> drivers{
+      nullptr};                                  // null: not chosen; old ones are kept
   std::atomic<Machine const*> machine{nullptr};  // null: not asked for since the choice
   std::map<std::pair<Device*, Device*>, bool> joined;
 };

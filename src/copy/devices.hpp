@@ -11,7 +11,8 @@ namespace meshpost::copying {
 /// Thread-safe.
 std::vector<std::shared_ptr<Device>> known_devices();
 
-/// The machine with these devices, measured if it never was. Thread-safe, fast but for the first time.
+/// The machine with these devices, measured if it never was. Thread-safe, fast but for the first
+/// time.
 Machine const& known_machine();
 
 /// Their kinds whose drivers know memory that the library did not allocate. Thread-safe, fast.
