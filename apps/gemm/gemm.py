@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Multiplies matrices that are spread over devices, and draws rate and speed-up against their size.
 
-Started by `./run app gemm`. Runs the C++ program `gemm`, which takes all options but these, measures
+Started by `./run app gemm`. Runs the C++ program `gemm`, which takes all other options, measures
 and checks, and draws what it found.
 
 Exit status: 0 done, 1 the program or a check failed, 2 a wrong argument, 130 interrupted.

@@ -9,7 +9,7 @@
 namespace meshpost::gemm {
 namespace {
 
-constexpr u64 largest_compared = u64{1} << 28;  // elements; beyond that Freivalds alone
+constexpr u64 largest_compared = u64{1} << 31;  // elements; beyond that Freivalds alone
 constexpr u32 rounds = 2;
 
 double median(std::vector<double> values) {

@@ -13,7 +13,12 @@ import matplotlib.pyplot as plt
 def lines(report: dict) -> dict[str, list[tuple[int, float]]]:
     """What is drawn: names to points (n, value), ordered by n. Rates are in GFlop/s."""
     results = sorted(report["results"], key=lambda result: result["n"])
-    found: dict[str, list[tuple[int, float]]] = {"all": [], "one": [], "openblas": [], "speedup": []}
+    found: dict[str, list[tuple[int, float]]] = {
+        "all": [],
+        "one": [],
+        "openblas": [],
+        "speedup": [],
+    }
     for result in results:
         n = result["n"]
         operations = 2e-9 * result["m"] * n * result["k"]
@@ -29,7 +34,7 @@ def lines(report: dict) -> dict[str, list[tuple[int, float]]]:
 def draw(report: dict, file: Path) -> None:
     """Writes the picture. `report` is the program's."""
     count = len(report["devices"])
-    model = report["devices"][0]
+    model = report["devices"][0].partition(" (")[2].removesuffix(")")
     rows, columns = report["grid"]
     peer = {True: ", peer access", False: ", no peer access", None: ""}[report["peer"]]
     found = lines(report)
@@ -39,11 +44,11 @@ def draw(report: dict, file: Path) -> None:
     styles = {"all": "o-", "one": "s-", "openblas": "^:"}
     for key, name in names.items():
         if found[key] and not (key == "one" and count == 1):
-            rate.plot(*zip(*found[key]), styles[key], markersize=4, label=name)
+            rate.plot(*zip(*found[key], strict=True), styles[key], markersize=4, label=name)
     rate.set(xlabel="N", ylabel="GFlop/s", ylim=(0, None))
     rate.legend()
     if found["speedup"]:
-        speedup.plot(*zip(*found["speedup"]), "o-", markersize=4)
+        speedup.plot(*zip(*found["speedup"], strict=True), "o-", markersize=4)
     speedup.axhline(count, color="gray", linestyle="--", label=f"ideal: {count}")
     speedup.set(xlabel="N", ylabel="speed-up against one device", ylim=(0, None))
     speedup.legend()

@@ -11,17 +11,21 @@ namespace meshpost::gemm {
 #ifdef MESHPOST_APP_CUDA
 void copy_without_peer(Stream& stream, Device const& to, Device const& from,
                        PitchedCopy const& rows) {
-  // The one call that takes pitches and two GPUs by number.
-  cudaMemcpy3DPeerParms copy{};
-  copy.dstDevice = static_cast<int>(to.index());
-  copy.srcDevice = static_cast<int>(from.index());
-  u64 const target_row = rows.rows > 1 ? rows.target_row : rows.width;
-  u64 const source_row = rows.rows > 1 ? rows.source_row : rows.width;
-  copy.dstPtr = make_cudaPitchedPtr(rows.target, target_row, rows.width, rows.rows);
-  copy.srcPtr =
-      make_cudaPitchedPtr(const_cast<void*>(rows.source), source_row, rows.width, rows.rows);
-  copy.extent = make_cudaExtent(rows.width, rows.rows, 1);
-  auto const status = cudaMemcpy3DPeerAsync(&copy, static_cast<cudaStream_t>(stream.native()));
+  int const target = static_cast<int>(to.index()), source = static_cast<int>(from.index());
+  auto const native = static_cast<cudaStream_t>(stream.native());
+  cudaError_t status = cudaSuccess;
+  if (rows.rows == 1) {
+    status = cudaMemcpyPeerAsync(rows.target, target, rows.source, source, rows.width, native);
+  } else {  // the one call that takes pitches and two GPUs by number
+    cudaMemcpy3DPeerParms copy{};
+    copy.dstDevice = target;
+    copy.srcDevice = source;
+    copy.dstPtr = make_cudaPitchedPtr(rows.target, rows.target_row, rows.width, rows.rows);
+    copy.srcPtr =
+        make_cudaPitchedPtr(const_cast<void*>(rows.source), rows.source_row, rows.width, rows.rows);
+    copy.extent = make_cudaExtent(rows.width, rows.rows, 1);
+    status = cudaMemcpy3DPeerAsync(&copy, native);
+  }
   if (status != cudaSuccess)
     throw Error(Kind::device_failed,
                 "copy " + std::to_string(rows.rows) + " rows of " + std::to_string(rows.width) +

@@ -1,0 +1,123 @@
+"""Tries the front of apps/gemm: what it passes on, what it writes, how it ends."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+try:
+    import matplotlib  # noqa: F401
+except ImportError as missing:
+    raise unittest.SkipTest(f"needs Matplotlib: {missing}") from missing
+
+APP = Path(__file__).resolve().parents[2] / "apps" / "gemm"
+
+RESULT = {
+    "m": 10,
+    "n": 20,
+    "k": 30,
+    "seconds": 1e-6,
+    "gflops": 12.0,
+    "one_device_seconds": 2e-6,
+    "one_device_gflops": 6.0,
+    "speedup": 2.0,
+    "openblas_seconds": None,
+}
+REPORT = {
+    "devices": ["cpu:0 (A model)", "cpu:1 (A model)"],
+    "grid": [2, 1],
+    "type": "float",
+    "peer": None,
+    "results": [RESULT, {**RESULT, "n": 5, "one_device_seconds": None, "openblas_seconds": 1e-6}],
+}
+
+# Stands for the C++ program: says its arguments, writes the report, ends as it is told.
+FAKE = f"""#!{sys.executable}
+import json, os, sys
+print(" ".join(sys.argv[1:]))
+status = int(os.environ["FAKE_STATUS"])
+if status != 2:
+    open(sys.argv[-1], "w").write({json.dumps(REPORT)!r})
+sys.exit(status)
+"""
+
+
+def load(name):
+    """A module of the app, under a name that no other app's has."""
+    spec = importlib.util.spec_from_file_location(f"gemm_{name}", APP / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+front = load("gemm")
+picture = load("picture")
+
+
+class Front(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.out = self.folder / "deep" / "out"
+        binary = self.folder / "gemm"
+        binary.write_text(FAKE)
+        binary.chmod(0o755)
+        self.environment = {"MESHPOST_APP_BINARY": str(binary)}
+
+    def run_front(self, *arguments, status=0):
+        environment = self.environment | {"FAKE_STATUS": str(status)}
+        said = io.StringIO()
+        with (
+            mock.patch.dict(os.environ, environment),
+            mock.patch.dict(sys.modules, {"picture": picture}),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+        ):
+            return front.main(["--out", str(self.out), *arguments]), said.getvalue()
+
+    def test_writes_figures_and_a_picture(self):
+        status, said = self.run_front("--devices", "cpu:2", "--size", "12")
+        self.assertEqual(status, 0, said)
+        self.assertEqual(json.loads((self.out / "result.json").read_text()), REPORT)
+        self.assertEqual((self.out / "gemm.png").read_bytes()[:4], b"\x89PNG")
+
+    def test_draws_nothing_if_told_so(self):
+        status, said = self.run_front("--no-plot", "--json", str(self.folder / "figures.json"))
+        self.assertEqual(status, 0, said)
+        self.assertTrue((self.folder / "figures.json").exists())
+        self.assertFalse((self.out / "gemm.png").exists())
+
+    def test_a_failed_check_is_a_failure_that_can_be_looked_at(self):
+        status, said = self.run_front(status=1)
+        self.assertEqual(status, 1, said)
+        self.assertTrue((self.out / "gemm.png").exists())
+
+    def test_a_wrong_argument_leaves_no_earlier_result_behind(self):
+        self.run_front()
+        status, _ = self.run_front("--type", "half", status=2)
+        self.assertEqual(status, 2)
+        self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_says_how_to_get_a_program_that_is_missing(self):
+        self.environment = {"MESHPOST_APP_BINARY": str(self.folder / "nothing")}
+        status, said = self.run_front()
+        self.assertEqual(status, 2)
+        self.assertIn("./run app gemm", said)
+
+    def test_lines_are_ordered_by_size_and_leave_out_what_was_not_measured(self):
+        found = picture.lines(REPORT)
+        self.assertEqual(found["all"], [(5, 12.0), (20, 12.0)])
+        self.assertEqual(found["speedup"], [(20, 2.0)])
+        self.assertEqual(found["one"], [(20, 6.0)])
+        self.assertAlmostEqual(found["openblas"][0][1], 2e-9 * 10 * 5 * 30 / 1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
