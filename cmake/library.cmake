@@ -31,14 +31,20 @@ add_library(meshpost
   src/compat/dcuda_options.cpp
   src/compat/dscuda.cpp
   src/copy/batch.cpp
+  src/copy/chain.cpp
   src/copy/check.cpp
   src/copy/copy.cpp
   src/copy/devices.cpp
   src/copy/lane.cpp
+  src/copy/execute.cpp
+  src/copy/explain.cpp
   src/copy/locate.cpp
   src/copy/order.cpp
   src/copy/overlap.cpp
   src/copy/request.cpp
+  src/copy/route.cpp
+  src/copy/search.cpp
+  src/copy/staging.cpp
   src/copy/state.cpp
   src/copy/workers.cpp
   src/device/cpu/address_space.cpp

@@ -11,7 +11,7 @@ using copying::StatePtr;
 
 StatePtr begin(Request const& request, CopyOptions const& options) {
   if (options.streams.empty()) return copying::start(request);
-  copying::Work work{[request] { copying::make(request); }, nullptr};
+  copying::Work work{[request] { copying::start(request)->wait(); }, nullptr};
   bool const locked = request.to.for_engines() && request.from.for_engines();
   if (request.by_engine() || locked)
     work.queue = [request](Stream& stream) { copying::queue(request, stream); };

@@ -19,6 +19,7 @@ struct Chosen {
   std::mutex mutex;
   std::vector<std::shared_ptr<Device>> devices;
   std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // null: not chosen; old ones are kept
+  std::atomic<Machine const*> machine{nullptr};  // null: not asked for since the choice
   std::map<std::pair<Device*, Device*>, bool> joined;
 };
 
@@ -35,6 +36,7 @@ void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
       kinds->push_back(kind);
   }
   chosen().devices = std::move(devices);
+  chosen().machine = nullptr;
   chosen().drivers.store(kinds, std::memory_order_release);
 }
 
@@ -53,6 +55,15 @@ std::vector<Backend*> const& drivers() {
     found = chosen().drivers.load(std::memory_order_acquire);
   }
   return *found;
+}
+
+Machine const& known_machine() {
+  if (auto const* const known = chosen().machine.load(std::memory_order_acquire)) return *known;
+  auto const devices = known_devices();
+  auto const& machine = this_machine(devices);  // may take long: without the mutex
+  std::scoped_lock const lock(chosen().mutex);
+  if (chosen().devices == devices) chosen().machine.store(&machine, std::memory_order_release);
+  return machine;
 }
 
 bool in_host_memory(Device const& device) {

@@ -16,10 +16,10 @@ StatePtr between_host_streams(std::vector<Stream*> const& streams, std::function
     before.push_back(stream->record());
     stream->wait(state->event());
   }
-  // A mover begins only when the streams are there, so none is ever held up by what is the user's.
+  // Begun only when the streams are there: no thread is ever held up by what is the user's.
   for (auto const& event : before)
     event->then([left, state, make] {
-      if (left->fetch_sub(1) == 1) movers().run([state, make] { state->run(make); });
+      if (left->fetch_sub(1) == 1) conductors().run([state, make] { state->run(make); });
     });
   return state;
 }

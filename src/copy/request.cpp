@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "copy/devices.hpp"
+#include "copy/execute.hpp"
 #include "copy/lane.hpp"
 #include "copy/workers.hpp"
 #include "fabric/host_copy.hpp"
@@ -59,6 +59,7 @@ StatePtr in_lane(Request const& request) {
 }  // namespace
 
 StatePtr start(Request const& request) {
+  if (auto plan = plan_for(request)) return execute(std::move(plan), request);
   if (request.by_engine()) return in_lane(request);
   if (request.bytes() <= at_once) {
     if (!request.by_host()) return in_lane(request);  // the driver takes the bytes at once
@@ -66,13 +67,13 @@ StatePtr start(Request const& request) {
     return finished();
   }
   auto state = std::make_shared<HostState>();
-  movers().run([state, request] { state->run([&] { make(request); }); });
+  movers().run([state, request] {
+    state->run([&] {
+      if (request.by_host()) move_on_host(request.rows);
+      else in_lane(request)->wait();
+    });
+  });
   return state;
-}
-
-void make(Request const& request) {
-  if (request.by_host()) move_on_host(request.rows);
-  else in_lane(request)->wait();
 }
 
 void queue(Request const& request, Stream& stream) {

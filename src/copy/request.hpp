@@ -25,8 +25,6 @@ PitchedCopy merge_rows(PitchedCopy rows);
 
 /// Begins a copy.
 StatePtr start(Request const& request);
-/// Makes a copy on this thread, which must not be held up by it: see movers().
-void make(Request const& request);
 /// Adds a copy of by_engine() to a stream of a device, or, of by_host(), if both its ends are locked.
 void queue(Request const& request, Stream& stream);
 

@@ -27,6 +27,8 @@ class HostState : public Copy::State {
   /// Does the work on this thread; what it throws is kept.
   void run(std::function<void()> const& work);
   void wait() override;
+  /// What the work threw; to be asked when it is done.
+  std::optional<Error> const& error() const { return error_; }
   bool done() override { return event_->done(); }
   std::shared_ptr<Event> event() override { return event_; }
 

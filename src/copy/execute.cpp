@@ -1,0 +1,105 @@
+#include "copy/execute.hpp"
+
+#include <bit>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "copy/chain.hpp"
+#include "copy/devices.hpp"
+#include "copy/measured.hpp"
+#include "copy/workers.hpp"
+#include "fabric/numa.hpp"
+
+namespace meshpost::copying {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Below this, a chunk of the smallest size would be most of the copy.
+constexpr u64 straight = u64{1} << 20;
+
+std::optional<u32> place_of(Machine const& machine, Location const& where, void const* pointer) {
+  if (where.device && !where.on_host)
+    return machine.find({std::string(where.device->kind()), where.device->index()});
+  char const* const kind = where.page_locked ? "pinned" : "pageable";
+  if (auto const node = fabric::node_of_memory(pointer))
+    if (auto const found = machine.find({kind, *node})) return found;
+  for (u32 i = 0; i < machine.places.size(); ++i)
+    if (machine.places[i].place.kind == kind) return i;
+  return std::nullopt;
+}
+
+// Sizes that differ by less than a quarter are planned alike; chains claim what there is.
+u64 size_class(u64 size) {
+  int const shift = std::max(0, static_cast<int>(std::bit_width(size)) - 3);
+  return size >> shift << shift;
+}
+
+struct Running {
+  std::shared_ptr<Plan const> plan;
+  Request request;
+  Share share;
+  std::atomic<u64> left;
+  Clock::time_point begin = Clock::now();
+  std::shared_ptr<HostState> state = std::make_shared<HostState>();
+  std::mutex mutex{};
+  std::optional<Error> error{};
+
+  void lead(Chain const& chain) {
+    HostState attempt;  // keeps what is thrown
+    attempt.run([&] { run_chain(*plan->machine, chain, request, share); });
+    if (auto const& failed = attempt.error()) {
+      std::scoped_lock const lock(mutex);
+      if (!error) error = failed;
+    }
+    // The last one: all bytes have arrived. Its acquire sees what the others wrote before they left.
+    if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    auto const seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    state->run([&] {
+      if (error) throw Error(*error);
+      remember(plan->name, request.bytes(), seconds);
+    });
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Plan const> plan_for(Request const& request) {
+  if (request.bytes() < straight || !request.plain() || request.by_host()) return nullptr;
+  auto const& machine = known_machine();
+  auto const from = place_of(machine, request.from, request.rows.source);
+  auto const to = place_of(machine, request.to, request.rows.target);
+  if (!from || !to) return nullptr;  // a device that copies were not told of: its own engine
+  u64 const size = size_class(request.bytes());
+  static std::mutex mutex;
+  static auto* const plans =
+      new std::map<std::tuple<Machine const*, u32, u32, u64>, std::shared_ptr<Plan const>>;
+  std::scoped_lock const lock(mutex);
+  auto const [at, first] = plans->try_emplace({&machine, *from, *to, size}, nullptr);
+  if (!first) return at->second;
+  try {
+    Plan plan{&machine,
+              plan_route(machine, machine.places[*from].place, machine.places[*to].place,
+                         Bytes{size}),
+              {}};
+    plan.name = describe(machine, plan.route);
+    bool const direct = plan.route.chains.size() == 1 && plan.route.chains[0].links.size() == 1;
+    if (!direct) at->second = std::make_shared<Plan const>(std::move(plan));
+  } catch (Error const&) {
+    plans->erase(at);
+    throw;
+  }
+  return at->second;
+}
+
+StatePtr execute(std::shared_ptr<Plan const> plan, Request const& request) {
+  auto const& chains = plan->route.chains;
+  auto running = std::shared_ptr<Running>(
+      new Running{plan, request, Share(request.bytes()), {chains.size()}});
+  for (auto const& chain : chains) movers().run([running, &chain] { running->lead(chain); });
+  return running->state;
+}
+
+}  // namespace meshpost::copying

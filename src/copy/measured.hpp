@@ -1,0 +1,18 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "meshpost/copy/route.hpp"
+
+namespace meshpost::copying {
+
+/// A route's places in words, "pinned:0 > cuda:1 > cuda:0 | pinned:0 > cuda:0": the same in every
+/// machine that has these places.
+std::string describe(Machine const& machine, Route const& route);
+
+/// Notes how fast a copy by this route was. Thread-safe.
+void remember(std::string const& route, u64 bytes, double seconds);
+/// Bytes/s of the last copy of about that size (within a factor of two). Thread-safe.
+std::optional<double> remembered(std::string const& route, u64 bytes);
+
+}  // namespace meshpost::copying
