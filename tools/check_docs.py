@@ -25,7 +25,7 @@ FROM = re.compile(
 )
 MARK = re.compile(r"^<!-- from: .*$", re.MULTILINE)
 VARIABLES = re.compile(r"(?<=<!-- variables -->\n).*?(?=<!-- /variables -->)", re.DOTALL)
-VARIABLE = re.compile(r'^\s*\{"(MESHPOST_\w+)", "([^"]*)", "([^"]*)"\},$', re.MULTILINE)
+VARIABLE = re.compile(r'^\s*\{"(MESHPOST_\w+)", "([^"]*)",\s*"([^"]*)"\},$', re.MULTILINE)
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 CONFIG = "src/base/config.cpp"
 

@@ -1,8 +1,13 @@
 #include "fabric/host_copy.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -16,6 +21,31 @@ namespace {
 
 constexpr u64 alone = u64{256} << 10;  // waking a thread takes as long as copying this
 constexpr u64 page = 4096;
+// From here on a copy goes past the caches, which it would only empty. Measured on a Xeon, two
+// threads: at 64 MiB 13.3 GB/s against 12.2, at 512 MiB 13.0 against 7.1; below it gains nothing.
+constexpr u64 past_caches = u64{64} << 20;
+
+// memcpy whose stores don't read what they overwrite. A memcpy of the whole would do so by itself;
+// one of a slice can't know.
+void stream_copy(char* target, char const* source, u64 size) {
+#if defined(__SSE2__)
+  constexpr u64 line = 64, word = sizeof(__m128i);
+  u64 const head = std::min(size, (line - reinterpret_cast<std::uintptr_t>(target) % line) % line);
+  std::memcpy(target, source, head);
+  u64 at = head;
+  for (; at + line <= size; at += line) {
+    auto const* const from = reinterpret_cast<__m128i const*>(source + at);
+    auto* const to = reinterpret_cast<__m128i*>(target + at);
+    __m128i const parts[line / word] = {_mm_loadu_si128(from), _mm_loadu_si128(from + 1),
+                                        _mm_loadu_si128(from + 2), _mm_loadu_si128(from + 3)};
+    for (u64 i = 0; i < line / word; ++i) _mm_stream_si128(to + i, parts[i]);
+  }
+  std::memcpy(target + at, source + at, size - at);
+  _mm_sfence();  // such stores keep no order by themselves: before the lock that tells of the piece
+#else
+  std::memcpy(target, source, size);
+#endif
+}
 
 // Work of one caller. Pieces are claimed under the team's mutex, which they are large enough for;
 // that also makes what they wrote visible to the caller, who sees `done` under it.
@@ -88,16 +118,18 @@ void ThreadTeam::each(u64 pieces, std::function<void(u64)> const& work) {
 void ThreadTeam::copy(void* target, void const* source, Bytes size) {
   if (size == 0) return;
   if (size <= alone || threads() == 1) {
-    std::memcpy(target, source, size);
+    std::memcpy(target, source, size);  // glibc's own goes past the caches where that helps
     return;
   }
   // Slices of whole pages, several for each thread, for some will be late.
   u64 const wanted = std::clamp(size / (u64{4} * threads()), alone / 2, u64{4} << 20);
   u64 const slice = (wanted + page - 1) / page * page;
   each((size + slice - 1) / slice, [&](u64 piece) {
-    u64 const from = piece * slice;
-    std::memcpy(static_cast<char*>(target) + from, static_cast<char const*>(source) + from,
-                std::min(slice, size - from));
+    u64 const from = piece * slice, bytes = std::min(slice, size - from);
+    auto* const to = static_cast<char*>(target) + from;
+    auto const* const what = static_cast<char const*>(source) + from;
+    if (size >= past_caches) stream_copy(to, what, bytes);
+    else std::memcpy(to, what, bytes);
   });
 }
 

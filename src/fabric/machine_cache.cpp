@@ -37,15 +37,9 @@ std::optional<std::string> read_file(std::filesystem::path const& path) {
   return text.str();
 }
 
-Machine measured(std::vector<std::shared_ptr<Device>> const& devices) {
-  auto machine = discover(devices);
-  calibrate(machine, devices);
-  return machine;
-}
-
 // What the file holds of these devices; nothing if it is to be measured anew.
-std::optional<Machine> load(CacheFile const& file,
-                            std::vector<std::shared_ptr<Device>> const& devices) {
+std::optional<Machine> known(CacheFile const& file,
+                             std::vector<std::shared_ptr<Device>> const& devices) {
   auto const text = read_file(file.path);
   if (!text) return std::nullopt;
   Machine machine;
@@ -135,16 +129,27 @@ void store(Machine const& machine, std::filesystem::path const& file) {
       file.string(), error ? ": " + error.message() : ""));
 }
 
-Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices) {
-  auto const file = cache_file(fingerprint(devices));
-  if (file.path.empty()) return measured(devices);
-  if (auto known = load(file, devices)) return *std::move(known);
-  auto machine = measured(devices);
-  store(machine, file.path);
+Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>> const& devices) {
+  auto machine = discover(devices);
+  calibrate(machine, devices);
+  if (!file.path.empty()) store(machine, file.path);
   return machine;
 }
 
+Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+  auto const file = cache_file(fingerprint(devices));
+  if (auto machine = known(file, devices)) return *std::move(machine);
+  return measure_into(file, devices);
+}
+
 }  // namespace fabric
+
+Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+  refuse_after_fork("measure_machine");
+  auto const file = fabric::cache_file(fingerprint(devices));
+  if (file.chosen) fabric::known(file, devices);  // only to throw, if it is another host's
+  return fabric::measure_into(file, devices);
+}
 
 Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices) {
   refuse_after_fork("this_machine");

@@ -21,6 +21,9 @@ std::optional<Machine> part_of(Machine const& machine,
 /// Writes through a file beside it, so that a reader sees all or nothing. Warns if it can't.
 void store(Machine const& machine, std::filesystem::path const& file);
 
+/// Discovers, calibrates and stores.
+Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>> const& devices);
+
 /// As this_machine(), without keeping it in the process.
 Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices);
 

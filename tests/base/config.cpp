@@ -29,6 +29,7 @@ TEST_F(Environment, that_says_nothing_gives_the_documented_values) {
   EXPECT_FALSE(config.check_delivery);
   EXPECT_EQ(config.trace, "");
   EXPECT_EQ(config.trace_events, 4096u);
+  EXPECT_EQ(config.machine, "");
 }
 
 TEST_F(Environment, is_read) {
@@ -39,6 +40,7 @@ TEST_F(Environment, is_read) {
   set("MESHPOST_CHECK", "delivery");
   set("MESHPOST_TRACE", "t.json");
   set("MESHPOST_TRACE_EVENTS", "11");
+  set("MESHPOST_MACHINE", "here.json");
   auto const config = Config::from_environment();
   EXPECT_EQ(config.devices, "cpu:5");
   EXPECT_EQ(config.ranks, 7u);
@@ -47,6 +49,7 @@ TEST_F(Environment, is_read) {
   EXPECT_TRUE(config.check_delivery);
   EXPECT_EQ(config.trace, "t.json");
   EXPECT_EQ(config.trace_events, 11u);
+  EXPECT_EQ(config.machine, "here.json");
 }
 
 TEST_F(Environment, that_is_wrong_is_refused_with_variable_value_and_what_it_may_be) {
@@ -100,7 +103,7 @@ TEST(Variables, have_names_meanings_and_are_documented_once) {
     EXPECT_TRUE(variable.name.starts_with("MESHPOST_"));
     EXPECT_FALSE(variable.meaning.empty());
   }
-  EXPECT_EQ(variables().size(), 7u);
+  EXPECT_EQ(variables().size(), 8u);
 }
 
 TEST(Debugger, is_not_attached_to_a_test) { EXPECT_FALSE(debugger_attached()); }

@@ -1,0 +1,155 @@
+#include "executor.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "meshpost/copy/copy.hpp"
+#include "without_peer.hpp"
+
+namespace meshpost::gemm {
+
+// What a device needs to carry out its part.
+struct Executor::Lane {
+  Lane(std::shared_ptr<Device> const& device, u32 threads)
+      : products(device->make_stream()),
+        fetch_a(device->make_stream()),
+        fetch_b(device->make_stream()),
+        blas(device, *products, threads) {}
+
+  std::unique_ptr<Stream> products, fetch_a, fetch_b;
+  blas::Blas blas;
+  u64 a_width = 0, b_width = 0;  // columns and rows of k that a buffer holds
+  std::vector<Allocation> a, b;  // buffers
+  std::vector<std::shared_ptr<Event>> step_ended;
+  std::vector<Copy> copies;
+};
+
+Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed const& b,
+                   Distributed& c, u32 threads, bool peer)
+    : plan_(std::move(plan)), devices_(std::move(devices)), a_(a), b_(b), c_(c), peer_(peer) {
+  u64 const size = blas::size_of(c.type());
+  for (u32 d = 0; d < plan_.devices.size(); ++d) {
+    auto const& own = plan_.devices[d];
+    auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(devices_[d], threads));
+    auto const allocate = [&](std::vector<Allocation>& buffers, u64 fetches, u64 numbers) {
+      for (u32 s = 0; s < std::min<u64>(plan_.options.slots, fetches); ++s) {
+        buffers.push_back(devices_[d]->allocate(Bytes{numbers * size}, MemoryKind::device));
+        devices_[d]->fill(buffers.back().data(), 0xff, buffers.back().size());
+      }
+    };
+    lane.a_width = slot_width(own.a);
+    lane.b_width = slot_width(own.b);
+    allocate(lane.a, own.a.size(), lane.a_width * c_.rows_of(d).count);
+    allocate(lane.b, own.b.size(), lane.b_width * c_.columns_of(d).count);
+  }
+}
+
+Executor::~Executor() {
+  try {
+    synchronize();  // what was enqueued before an error still uses the buffers
+  } catch (std::exception const&) {
+  }
+}
+
+Bytes Executor::buffers() const {
+  u64 sum = 0;
+  for (auto const& lane : lanes_) {
+    for (auto const& buffer : lane->a) sum += buffer.size();
+    for (auto const& buffer : lane->b) sum += buffer.size();
+  }
+  return Bytes{sum};
+}
+
+void Executor::synchronize() {
+  for (auto const& lane : lanes_)
+    for (auto* stream : {lane->products.get(), lane->fetch_a.get(), lane->fetch_b.get()})
+      stream->synchronize();
+}
+
+double Executor::run(Work work) {
+  u64 steps = 0;
+  for (u32 d = 0; d < lanes_.size(); ++d) {
+    lanes_[d]->step_ended.clear();
+    steps = std::max<u64>(steps, plan_.devices[d].steps.size());
+  }
+  synchronize();
+  auto const begin = std::chrono::steady_clock::now();
+  // In turn, so that no device waits for the host to have enqueued all of another's steps.
+  for (u32 step = 0; step < steps; ++step)
+    for (u32 d = 0; d < lanes_.size(); ++d)
+      if (step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
+  synchronize();
+  double const seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (auto const& lane : lanes_) {
+    for (auto& copy : lane->copies) copy.wait();  // all are done: throws if one failed
+    lane->copies.clear();
+  }
+  return seconds;
+}
+
+// Every wait is for an event of this same device that is recorded already: a fetch waits for an
+// earlier step (Fetch::after), a product for its own fetches. The blocks that are fetched don't
+// change. So no order in which the devices get on can block or disturb another.
+void Executor::enqueue_step(u32 device, u32 step, Work work) {
+  auto& lane = *lanes_[device];
+  auto const& plan = plan_.devices[device];
+  auto const& [k, a, b] = plan.steps[step];
+  u64 const size = blas::size_of(c_.type());
+  u64 const rows = c_.rows_of(device).count, columns = c_.columns_of(device).count;
+  auto const address = [&](void* data, u64 elements) {
+    return static_cast<char*>(data) + elements * size;
+  };
+  // Blocks of A are `rows` high, as the device's own; blocks of B as high as their rows of k.
+  auto const part_of_a = [&](u32 owner) {
+    return blas::ConstMatrix{
+        address(a_.block(owner), (k.first - a_.columns_of(owner).first) * rows), rows};
+  };
+  auto const part_of_b = [&](u32 owner) {
+    auto const owned = b_.rows_of(owner);
+    return blas::ConstMatrix{address(b_.block(owner), k.first - owned.first), owned.count};
+  };
+  auto const fetch = [&](Stream& stream, Fetch const& from, PitchedCopy const& piece) {
+    if (work == Work::products) return;
+    if (from.after != 0) stream.wait(lane.step_ended[from.after - 1]);
+    if (peer_)
+      lane.copies.push_back(copy_async(piece.target, {Bytes{piece.target_row}, {}}, piece.source,
+                                       {Bytes{piece.source_row}, {}},
+                                       {Bytes{piece.width}, piece.rows}, {{&stream}}));
+    else copy_without_peer(stream, *devices_[device], *devices_[from.owner], piece);
+    if (work == Work::all) lane.products->wait(stream.record());
+  };
+  blas::ConstMatrix a_now, b_now;
+  if (a == Step::in_place) {
+    a_now = part_of_a(device);
+  } else {
+    auto const& from = plan.a[a];
+    a_now = {lane.a[from.slot].data(), rows};
+    PitchedCopy piece;
+    piece.target = lane.a[from.slot].data();
+    piece.source = part_of_a(from.owner).data;
+    piece.width = rows * k.count * size;
+    fetch(*lane.fetch_a, from, piece);
+  }
+  if (b == Step::in_place) {
+    b_now = part_of_b(device);
+  } else {
+    auto const& from = plan.b[b];
+    b_now = {lane.b[from.slot].data(), lane.b_width};
+    auto const source = part_of_b(from.owner);
+    PitchedCopy piece;
+    piece.target = lane.b[from.slot].data();
+    piece.target_row = lane.b_width * size;
+    piece.source = source.data;
+    piece.source_row = source.stride * size;
+    piece.width = k.count * size;
+    piece.rows = columns;
+    fetch(*lane.fetch_b, from, piece);
+  }
+  if (work != Work::fetches)
+    lane.blas.gemm(c_.type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,
+                   {c_.block(device), rows});
+  lane.step_ended.push_back(lane.products->record());
+}
+
+}  // namespace meshpost::gemm

@@ -1,0 +1,53 @@
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "common/blas.hpp"
+#include "common/team.hpp"
+#include "plan.hpp"
+
+namespace meshpost::gemm {
+
+using Devices = std::vector<std::shared_ptr<Device>>;
+
+/// A matrix cut into one block a device, each stored column by column without gaps.
+class Distributed {
+ public:
+  /// Not set. \throws Error(out_of_memory)
+  Distributed(Devices devices, Grid grid, u64 rows, u64 columns, blas::Type type);
+
+  u64 rows() const { return rows_; }
+  u64 columns() const { return columns_; }
+  Grid grid() const { return grid_; }
+  blas::Type type() const { return type_; }
+  /// Which rows and columns of the whole a device's block has.
+  Range rows_of(u32 device) const { return part(rows_, grid_.rows, device / grid_.columns); }
+  Range columns_of(u32 device) const {
+    return part(columns_, grid_.columns, device % grid_.columns);
+  }
+  void* block(u32 device) const { return blocks_[device].data(); }
+
+  /// Numbers between -1 and 1 that depend on seed, row and column alone, so that they are the same
+  /// on every grid. `team` makes them.
+  void fill(u64 seed, blas::Team& team);
+  /// Sets every byte to 0xff: NaN in every type.
+  void poison();
+  /// Columns of the whole matrix, brought to the host: element (i, j) is at i + (j - first) *
+  /// rows().
+  std::vector<double> read(Range columns, blas::Team& team) const;
+
+ private:
+  Devices devices_;
+  Grid grid_;
+  u64 rows_, columns_;
+  blas::Type type_;
+  std::vector<Allocation> blocks_;
+};
+
+/// The number that fill() makes for an element, before it is rounded to the matrix's type.
+double element(u64 seed, u64 row, u64 column);
+
+/// How many columns of so many rows make a piece of work of some megabytes.
+u64 columns_at_once(u64 rows);
+
+}  // namespace meshpost::gemm

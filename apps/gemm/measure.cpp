@@ -1,0 +1,134 @@
+#include "measure.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::gemm {
+namespace {
+
+constexpr u64 largest_compared = u64{1} << 28;  // elements; beyond that Freivalds alone
+constexpr u32 rounds = 2;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  auto const middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// The first run starts libraries and clocks, and doesn't count.
+double timed(Executor& executor, u32 repeat, Work work, Distributed* result) {
+  std::vector<double> seconds;
+  for (u32 r = 0; r <= repeat; ++r) {
+    if (result) result->poison();  // so that the check sees the last run alone
+    double const now = executor.run(work);
+    if (r != 0) seconds.push_back(now);
+  }
+  return median(seconds);
+}
+
+// The product on the first device alone: its time and its result.
+struct Alone {
+  std::optional<double> seconds, openblas;
+  std::optional<Distributed> c;
+};
+
+struct Setting {
+  Options const& options;
+  Devices const& devices;
+  u32 threads;  // of each CPU device
+  u64 a_seed, b_seed;
+  blas::Team& team;
+
+  bool cpu() const { return devices.front()->kind() == "cpu"; }
+};
+
+Alone measure_alone(Problem whole, Setting const& setting) {
+  auto const& [options, devices, threads, a_seed, b_seed, team] = setting;
+  auto const type = options.type;
+  whole.grid = {1, 1};
+  Alone alone;
+  try {
+    Distributed a(devices, whole.grid, whole.m, whole.k, type);
+    Distributed b(devices, whole.grid, whole.k, whole.n, type);
+    alone.c.emplace(devices, whole.grid, whole.m, whole.n, type);
+    a.fill(a_seed, team);
+    b.fill(b_seed, team);
+    // One call at a time: OpenBLAS shares the work among threads as well as it can.
+    Executor executor(make_plan(whole, {}), devices, a, b, *alone.c, 1, true);
+    if (setting.cpu()) {
+      u32 const all = threads * static_cast<u32>(devices.size());
+      blas::use_openblas_threads(std::min(all, devices.front()->info().processors));
+      alone.openblas = timed(executor, options.repeat, Work::all, nullptr);
+      blas::use_openblas_threads(threads);
+    }
+    alone.seconds = timed(executor, options.repeat, Work::all, &*alone.c);
+    return alone;
+  } catch (Error const& error) {
+    if (error.kind() != Kind::out_of_memory) throw;
+    return {};
+  }
+}
+
+}  // namespace
+
+double Figures::operations() const {
+  return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k);
+}
+
+u32 threads_each(Options const& options, Devices const& devices) {
+  if (options.threads != 0) return options.threads;
+  return std::max(1u, devices.front()->info().processors / static_cast<u32>(devices.size()));
+}
+
+Figures measure(Problem const& problem, Options const& options, Devices const& devices,
+                std::function<void(std::string const&)> const& note) {
+  auto const type = options.type;
+  blas::Team team(std::clamp(std::thread::hardware_concurrency(), 1u, 32u));
+  Setting const setting{
+      options, devices, threads_each(options, devices), 2 * options.seed, 2 * options.seed + 1,
+      team};
+  Figures figures;
+  figures.problem = problem;
+  figures.panel = options.panel != 0 ? options.panel : default_panel(problem.k);
+  auto const plan = make_plan(problem, {figures.panel, options.slots});
+  figures.exchanged = exchanged(plan) * blas::size_of(type);
+  u64 steps = 0;
+  for (auto const& device : plan.devices) steps = std::max<u64>(steps, device.steps.size());
+
+  note("one device");
+  auto alone = measure_alone(problem, setting);
+  figures.alone = alone.seconds;
+  figures.openblas = alone.openblas;
+
+  note("filling");
+  Distributed a(devices, problem.grid, problem.m, problem.k, type);
+  Distributed b(devices, problem.grid, problem.k, problem.n, type);
+  Distributed c(devices, problem.grid, problem.m, problem.n, type);
+  a.fill(setting.a_seed, team);
+  b.fill(setting.b_seed, team);
+  // Several CPU devices compute at once: OpenBLAS would let their calls take turns.
+  bool const several = setting.cpu() && devices.size() > 1;
+  if (several) blas::use_openblas_threads(1);
+  Executor executor(plan, devices, a, b, c, several ? setting.threads : 1,
+                    options.peer || setting.cpu());
+  figures.buffers = executor.buffers();
+  note("all devices");
+  figures.seconds = timed(executor, options.repeat, Work::all, &c);
+  if (options.check) {
+    note("checking");
+    if (alone.c && devices.size() > 1 && problem.m * problem.n <= largest_compared)
+      figures.equal = compare(c, *alone.c, problem.k, steps, team);
+    figures.freivalds =
+        freivalds(c, problem.k, setting.a_seed, setting.b_seed, steps, rounds, team);
+  }
+  note("halves");  // last: C is wrong afterwards
+  figures.products = timed(executor, options.repeat, Work::products, nullptr);
+  figures.fetches = timed(executor, options.repeat, Work::fetches, nullptr);
+  return figures;
+}
+
+}  // namespace meshpost::gemm

@@ -1,0 +1,117 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <random>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::gemm {
+namespace {
+
+constexpr u64 largest = u64{1} << 24;
+
+u64 number(std::string const& text, std::string const& where) {
+  u64 value = 0;
+  auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || value == 0 || value > largest)
+    throw Error(Kind::bad_argument, where, "'" + text + "' is no size",
+                "use whole numbers from 1 to " + std::to_string(largest));
+  return value;
+}
+
+std::vector<std::string> split(std::string const& text, char by) {
+  std::vector<std::string> parts(1);
+  for (char const letter : text)
+    if (letter == by) parts.emplace_back();
+    else parts.back() += letter;
+  return parts;
+}
+
+}  // namespace
+
+std::vector<u64> parse_sweep(std::string const& text) {
+  if (text == "seed") return parse_sweep("500,1000:20000:1000");
+  std::vector<u64> sizes;
+  for (auto const& item : split(text, ',')) {
+    auto const bounds = split(item, ':');
+    if (bounds.size() == 1) {
+      sizes.push_back(number(item, "read --sweep"));
+      continue;
+    }
+    if (bounds.size() != 3)
+      throw Error(Kind::bad_argument, "read --sweep", "'" + item + "' is no size and no range",
+                  "write sizes as 500 and ranges as FIRST:LAST:STEP");
+    u64 const last = number(bounds[1], "read --sweep"), step = number(bounds[2], "read --sweep");
+    for (u64 size = number(bounds[0], "read --sweep"); size <= last; size += step)
+      sizes.push_back(size);
+  }
+  if (sizes.empty())
+    throw Error(Kind::bad_argument, "read --sweep", "'" + text + "' names no size",
+                "let ranges end at or after their beginning");
+  return sizes;
+}
+
+Problem parse_size(std::string const& text) {
+  auto const sides = split(text, ',');
+  if (sides.size() != 1 && sides.size() != 3)
+    throw Error(Kind::bad_argument, "read --size", "'" + text + "' is neither N nor M,N,K",
+                "give one number, or three with commas between them");
+  Problem problem;
+  problem.m = number(sides.front(), "read --size");
+  problem.n = number(sides[sides.size() / 2], "read --size");
+  problem.k = number(sides.back(), "read --size");
+  return problem;
+}
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app{"C = A B with matrices spread over the devices, which fetch each other's parts"};
+  std::string size = "4096", sweep, grid, type = "float", peer = "on";
+  try {
+    app.option_defaults()->take_last();
+    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    auto* const one =
+        app.add_option("--size", size, "N, or M,N,K: A is MxK, B is KxN")->capture_default_str();
+    app.add_option("--sweep", sweep,
+                   "several N: 500,1000:20000:1000 (FIRST:LAST:STEP); seed: just these")
+        ->excludes(one);
+    app.add_option("--type", type, "numbers: double, float, tf32 or bf16")->capture_default_str();
+    app.add_option("--grid", grid, "ROWSxCOLUMNS of devices; default: near to a square");
+    app.add_option("--peer", peer, "on: GPUs read each other's memory; off: through the host")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"on", "off"}));
+    app.add_option("--repeat", options.repeat, "measurements of each time; the median counts")
+        ->capture_default_str()
+        ->check(CLI::Range(1u, 10000u));
+    app.add_option("--panel", options.panel, "columns of A, rows of B in a fetch; default by N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--slots", options.slots, "buffers for fetches of A, and of B")
+        ->capture_default_str()
+        ->check(CLI::Range(1u, 64u));
+    app.add_option("--threads", options.threads, "of each CPU device; default: its share of cores")
+        ->check(CLI::Range(1u, 4096u));
+    app.add_option("--seed", options.seed, "of the random matrices; default: a new one");
+    app.add_flag("--check,!--no-check", options.check,
+                 "compare with one device's product, and Freivalds' check (default)");
+    app.add_option("--json", options.json, "file for the figures");
+    app.add_option("--progress", options.progress, "auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    app.parse(argc, argv);
+    options.type = blas::parse_type(type);
+    options.peer = peer == "on";
+    if (!grid.empty()) options.grid = parse_grid(grid);
+    if (options.seed == 0) options.seed = std::random_device{}();
+    if (sweep.empty()) options.problems.push_back(parse_size(size));
+    else
+      for (u64 const n : parse_sweep(sweep)) options.problems.push_back({n, n, n, {}});
+    return std::nullopt;
+  } catch (CLI::ParseError const& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (Error const& error) {
+    std::fprintf(stderr, "gemm: %s\n", error.what());
+    return 2;
+  }
+}
+
+}  // namespace meshpost::gemm

@@ -1,0 +1,91 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "meshpost/base/types.hpp"
+
+// What each device multiplies when, and which blocks of others it fetches for that: plain values.
+
+namespace meshpost::gemm {
+
+/// Numbers [first, first + count).
+struct Range {
+  u64 first = 0, count = 0;
+  u64 end() const { return first + count; }
+  bool operator==(Range const&) const = default;
+};
+
+/// Part `index` of `count` numbers cut into `parts` of sizes that differ by 1 at most.
+Range part(u64 count, u32 parts, u32 index);
+
+/// Devices in rows and columns, numbered along rows: device d is in row d / columns.
+struct Grid {
+  u32 rows = 1, columns = 1;
+  u32 devices() const { return rows * columns; }
+  bool operator==(Grid const&) const = default;
+};
+
+/// As near to a square as `devices` allow, with no more columns than rows: 2x1, 2x2, 3x2, 4x2.
+Grid default_grid(u32 devices);
+/// Reads "2x3". \throws Error(bad_argument)
+Grid parse_grid(std::string const& text);
+
+/// C = A B, where A has m rows and k columns, B k rows and n columns. Every matrix is cut into one
+/// block a device, alike for operands and result: its rows into grid.rows parts, its columns into
+/// grid.columns.
+struct Problem {
+  u64 m = 0, n = 0, k = 0;
+  Grid grid;
+};
+
+/// A remote part of A (columns `k` of its owner's block, in the device's own row) or of B (rows `k`
+/// of its owner's block, in the device's own column), which goes into a buffer of the device.
+struct Fetch {
+  u32 owner = 0;
+  Range k;        ///< of the whole matrix
+  u32 slot = 0;   ///< which buffer
+  u32 after = 0;  ///< begins when so many steps of the device have ended: the buffer is free then
+};
+
+/// One product, added to the device's block of C: columns `k` of A with rows `k` of B.
+struct Step {
+  Range k;
+  i32 a = in_place, b = in_place;  ///< positions in DevicePlan::a and b of what must have arrived
+
+  static constexpr i32 in_place = -1;  ///< the device's own block serves
+};
+
+/// What one device does: its steps in order, its fetches of A in order, those of B in order; the
+/// three go on at once but for what Step and Fetch say.
+struct DevicePlan {
+  std::vector<Fetch> a, b;
+  std::vector<Step> steps;
+};
+
+struct PlanOptions {
+  u64 panel = 4096;  ///< most columns of A, or rows of B, in a fetch
+  u32 slots = 2;     ///< buffers for each of A and B
+};
+
+struct Plan {
+  Problem problem;
+  PlanOptions options;
+  std::vector<DevicePlan> devices;
+};
+
+/// The order is the thesis's: what is there is multiplied first and hides the first fetches; then
+/// what comes from near devices, then what comes from far ones (near: numbers that differ little,
+/// as those of devices on one bus do). A device that has nothing to begin with fetches small panels
+/// first. \throws Error(bad_argument) for a matrix with fewer rows or columns than the grid, for
+/// panels or slots of 0
+Plan make_plan(Problem const& problem, PlanOptions const& options);
+
+/// A panel that keeps buffers small and products large: an eighth of k, between 512 and 4096.
+u64 default_panel(u64 k);
+
+/// Numbers that are fetched in all.
+u64 exchanged(Plan const& plan);
+/// The most columns of A (`&DevicePlan::a`) or rows of B that a buffer of the device holds.
+u64 slot_width(std::vector<Fetch> const& fetches);
+
+}  // namespace meshpost::gemm

@@ -1,0 +1,232 @@
+#include "plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::gemm {
+namespace {
+
+// Carries out one device's part in one possible order of events, with buffers that remember what
+// they hold: A's fetches, B's fetches and products each go on in order, at any speed, and begin and
+// end at different moments.
+class Simulation {
+ public:
+  Simulation(Plan const& plan, u32 device, std::mt19937_64& generator)
+      : plan_(plan), device_(device), own_(plan.devices[device]), generator_(generator) {}
+
+  // What went wrong; empty: nothing.
+  std::string run() {
+    while (problem_.empty() && (steps_.ended < own_.steps.size() || a_.ended < own_.a.size() ||
+                                b_.ended < own_.b.size())) {
+      std::vector<void (Simulation::*)()> can;
+      if (a_.begun > a_.ended) can.push_back(&Simulation::end_a);
+      else if (may_begin(own_.a, a_)) can.push_back(&Simulation::begin_a);
+      if (b_.begun > b_.ended) can.push_back(&Simulation::end_b);
+      else if (may_begin(own_.b, b_)) can.push_back(&Simulation::begin_b);
+      if (steps_.begun > steps_.ended) can.push_back(&Simulation::end_step);
+      else if (step_may_begin()) can.push_back(&Simulation::begin_step);
+      if (can.empty()) return "nothing can go on";
+      (this->*can[generator_() % can.size()])();
+    }
+    return problem_;
+  }
+
+ private:
+  struct Lane {
+    u64 begun = 0, ended = 0;
+    std::map<u32, Range> slots;  // whole panels only: one that is being written is not in it
+    std::map<u32, u32> owners;
+  };
+
+  bool may_begin(std::vector<Fetch> const& fetches, Lane const& lane) const {
+    return lane.begun < fetches.size() && fetches[lane.begun].after <= steps_.ended;
+  }
+  bool step_may_begin() const {
+    if (steps_.begun == own_.steps.size()) return false;
+    auto const& step = own_.steps[steps_.begun];
+    return static_cast<i64>(a_.ended) > step.a && static_cast<i64>(b_.ended) > step.b;
+  }
+  void begin(std::vector<Fetch> const& fetches, Lane& lane) {
+    auto const& fetch = fetches[lane.begun++];
+    if (fetch.slot >= plan_.options.slots) problem_ = "no such slot";
+    lane.slots.erase(fetch.slot);
+  }
+  void end(std::vector<Fetch> const& fetches, Lane& lane) {
+    auto const& fetch = fetches[lane.ended++];
+    lane.slots[fetch.slot] = fetch.k;
+    lane.owners[fetch.slot] = fetch.owner;
+  }
+  void begin_a() { begin(own_.a, a_); }
+  void end_a() { end(own_.a, a_); }
+  void begin_b() { begin(own_.b, b_); }
+  void end_b() { end(own_.b, b_); }
+  void begin_step() {
+    ++steps_.begun;
+    look();
+  }
+  void end_step() {
+    look();  // nothing may have changed while it ran
+    ++steps_.ended;
+  }
+
+  // Whether the operands of the step that runs are there and are the right ones.
+  void look() {
+    auto const& [problem, options, devices] = plan_;
+    auto const& step = own_.steps[steps_.begun - 1];
+    u32 const row = device_ / problem.grid.columns, column = device_ % problem.grid.columns;
+    auto const owner = [&](i32 position, std::vector<Fetch> const& fetches, Lane const& lane) {
+      if (position == Step::in_place) return device_;
+      u32 const slot = fetches.at(position).slot;
+      auto const held = lane.slots.find(slot);
+      if (held == lane.slots.end() || held->second != step.k)
+        problem_ = "a buffer holds something else";
+      return held == lane.slots.end() ? device_ : lane.owners.at(slot);
+    };
+    auto const inside = [&](Range const& whole) {
+      if (step.k.first < whole.first || step.k.end() > whole.end()) problem_ = "not the owner's";
+    };
+    u32 const a = owner(step.a, own_.a, a_), b = owner(step.b, own_.b, b_);
+    if (a / problem.grid.columns != row) problem_ = "A of another row";
+    if (b % problem.grid.columns != column) problem_ = "B of another column";
+    inside(part(problem.k, problem.grid.columns, a % problem.grid.columns));
+    inside(part(problem.k, problem.grid.rows, b / problem.grid.columns));
+  }
+
+  Plan const& plan_;
+  u32 device_;
+  DevicePlan const& own_;
+  std::mt19937_64& generator_;
+  Lane a_, b_, steps_;
+  std::string problem_;
+};
+
+void check(Plan const& plan, std::mt19937_64& generator) {
+  for (u32 d = 0; d < plan.devices.size(); ++d) {
+    auto const& own = plan.devices[d];
+    std::vector<int> times(plan.problem.k);
+    for (auto const& step : own.steps)
+      for (u64 k = step.k.first; k < step.k.end(); ++k) ++times.at(k);
+    ASSERT_EQ(times, std::vector<int>(plan.problem.k, 1)) << "every product once";
+    for (auto const* list : {&own.a, &own.b})
+      for (auto const& fetch : *list) {
+        EXPECT_NE(fetch.owner, d);
+        EXPECT_LE(fetch.k.count, plan.options.panel);
+        EXPECT_GT(fetch.k.count, 0u);
+      }
+    for (int order = 0; order < 5; ++order)
+      ASSERT_EQ(Simulation(plan, d, generator).run(), "") << "device " << d;
+  }
+}
+
+TEST(GemmPlan, is_right_in_every_order_of_events_for_any_grid_and_size) {
+  auto const seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 generator(seed);
+  auto const up_to = [&](u32 most) { return static_cast<u32>(generator() % most) + 1; };
+  for (int round = 0; round < 300; ++round) {
+    Problem problem{0, 0, 0, {up_to(5), up_to(5)}};
+    u32 const least = std::max(problem.grid.rows, problem.grid.columns);
+    problem.m = least + generator() % 50;
+    problem.n = least + generator() % 50;
+    problem.k = least + generator() % 200;
+    check(make_plan(problem, {up_to(40), up_to(4)}), generator);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(GemmPlan, the_simulation_finds_a_buffer_that_is_overwritten) {
+  std::mt19937_64 generator(1);
+  auto plan = make_plan({64, 64, 64, {2, 1}}, {4, 2});
+  for (auto& fetch : plan.devices[0].b) fetch.after = 0;
+  bool found = false;
+  for (int order = 0; order < 50; ++order)
+    found = found || !Simulation(plan, 0, generator).run().empty();
+  EXPECT_TRUE(found);
+}
+
+TEST(GemmPlan, one_device_multiplies_everything_at_once) {
+  auto const plan = make_plan({7, 8, 9, {1, 1}}, {});
+  ASSERT_EQ(plan.devices[0].steps.size(), 1u);
+  EXPECT_EQ(plan.devices[0].steps[0].k, (Range{0, 9}));
+  EXPECT_EQ(exchanged(plan), 0u);
+}
+
+TEST(GemmPlan, two_devices_begin_with_their_own_parts_and_exchange_half_of_b) {
+  auto const plan = make_plan({100, 100, 100, {2, 1}}, {1000, 2});
+  for (u32 d = 0; d < 2; ++d) {
+    auto const& own = plan.devices[d];
+    ASSERT_EQ(own.steps.size(), 2u);
+    EXPECT_EQ(own.steps[0].b, Step::in_place);
+    EXPECT_EQ(own.steps[0].k, (Range{50 * d, 50}));
+    EXPECT_TRUE(own.a.empty());
+    ASSERT_EQ(own.b.size(), 1u);
+    EXPECT_EQ(own.b[0].owner, 1 - d);
+  }
+  EXPECT_EQ(exchanged(plan), u64{2 * 50 * 100});
+}
+
+TEST(GemmPlan, four_devices_take_the_near_neighbours_parts_before_the_far_ones) {
+  auto const plan = make_plan({100, 100, 100, {2, 2}}, {1000, 2});
+  auto const first_owners = [&](u32 d) {  // of A and B in the order of steps
+    std::vector<std::pair<u32, u32>> owners;
+    for (auto const& step : plan.devices[d].steps) {
+      auto const& [a, b, steps] = plan.devices[d];
+      std::pair<u32, u32> const now{step.a < 0 ? d : a[step.a].owner,
+                                    step.b < 0 ? d : b[step.b].owner};
+      if (owners.empty() || owners.back() != now) owners.push_back(now);
+    }
+    return owners;
+  };
+  using Owners = std::vector<std::pair<u32, u32>>;
+  EXPECT_EQ(first_owners(0), (Owners{{0, 0}, {1, 2}}));  // c0 = a0 b0 + a1 b2
+  EXPECT_EQ(first_owners(1), (Owners{{0, 1}, {1, 3}}));  // c1 = a0 b1 + a1 b3
+  EXPECT_EQ(first_owners(2), (Owners{{3, 2}, {2, 0}}));  // c2 = a3 b2 + a2 b0
+  EXPECT_EQ(first_owners(3), (Owners{{3, 3}, {2, 1}}));  // c3 = a3 b3 + a2 b1
+}
+
+TEST(GemmPlan, who_has_nothing_to_begin_with_fetches_a_small_panel_first) {
+  auto const plan = make_plan({4096, 4096, 4096, {2, 2}}, {1024, 2});
+  EXPECT_EQ(plan.devices[1].a[0].k.count, 128u);
+  EXPECT_EQ(plan.devices[1].a[1].k.count, 256u);
+  EXPECT_EQ(plan.devices[0].a[0].k.count, 1024u);
+}
+
+TEST(GemmPlan, parts_cover_and_differ_by_one_at_most) {
+  for (u64 const count : {u64{1}, u64{7}, u64{12}, u64{100}})
+    for (u32 parts = 1; parts <= 7; ++parts) {
+      u64 next = 0;
+      for (u32 i = 0; i < parts; ++i) {
+        auto const range = part(count, parts, i);
+        EXPECT_EQ(range.first, next);
+        EXPECT_LE(range.count - count / parts, 1u);
+        next = range.end();
+      }
+      EXPECT_EQ(next, count);
+    }
+}
+
+TEST(GemmPlan, grids_are_read_and_chosen) {
+  EXPECT_EQ(parse_grid("2x3"), (Grid{2, 3}));
+  for (auto const* wrong : {"", "2", "2x", "0x2", "2x3x4", "-1x2", "axb"})
+    EXPECT_THROW(parse_grid(wrong), Error) << wrong;
+  EXPECT_EQ(default_grid(1), (Grid{1, 1}));
+  EXPECT_EQ(default_grid(2), (Grid{2, 1}));
+  EXPECT_EQ(default_grid(4), (Grid{2, 2}));
+  EXPECT_EQ(default_grid(6), (Grid{3, 2}));
+  EXPECT_EQ(default_grid(7), (Grid{7, 1}));
+  EXPECT_EQ(default_grid(8), (Grid{4, 2}));
+}
+
+TEST(GemmPlan, refuses_what_can_not_be_spread) {
+  EXPECT_THROW(make_plan({2, 8, 8, {3, 1}}, {}), Error);
+  EXPECT_THROW(make_plan({8, 8, 0, {1, 1}}, {}), Error);
+  EXPECT_THROW(make_plan({8, 8, 8, {2, 1}}, {0, 2}), Error);
+  EXPECT_THROW(make_plan({8, 8, 8, {2, 1}}, {4, 0}), Error);
+}
+
+}  // namespace
+}  // namespace meshpost::gemm

@@ -1,0 +1,132 @@
+// Prints the memories of this machine and the links between them, measured.
+#include <meshpost/meshpost.hpp>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using namespace meshpost;
+
+struct Options {
+  std::string devices = Config::from_environment().devices, json, measure = "once";
+};
+
+Machine get_machine(Options const& options) {
+  auto const devices = open_devices(options.devices);
+  if (options.measure == "never") return discover(devices);
+  return options.measure == "again" ? measure_machine(devices) : this_machine(devices);
+}
+
+std::string gigabytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", bytes < 9.95e9 ? 1 : 0, bytes * 1e-9);
+  return bytes > 0 ? text : "-";
+}
+
+void print_places(Machine const& machine) {
+  int width = 5;
+  for (auto const& info : machine.places)
+    width = std::max(width, static_cast<int>(info.place.name().size()));
+  std::printf("\n%-*s  node %10s  %8s %8s  %s\n", width, "place", "memory GB", "out GB/s",
+              "in GB/s", "model");
+  for (auto const& info : machine.places)
+    std::printf("%-*s  %4u %10s  %8s %8s  %s%s\n", width, info.place.name().c_str(), info.numa_node,
+                gigabytes(static_cast<double>(info.size)).c_str(), gigabytes(info.rate_out).c_str(),
+                gigabytes(info.rate_in).c_str(), info.model.c_str(),
+                (info.bus.empty() ? "" : " at " + info.bus).c_str());
+}
+
+void print_matrix(Machine const& machine, char const* title,
+                  std::function<std::string(Link const&)> const& text) {
+  int width = 6;
+  for (auto const& info : machine.places)
+    width = std::max(width, static_cast<int>(info.place.name().size()));
+  std::printf("\n%s, from the row's place to the column's\n%*s", title, width, "");
+  for (auto const& info : machine.places) std::printf(" %*s", width, info.place.name().c_str());
+  std::printf("\n");
+  for (u32 from = 0; from < machine.places.size(); ++from) {
+    std::printf("%-*s", width, machine.places[from].place.name().c_str());
+    for (u32 to = 0; to < machine.places.size(); ++to) {
+      auto const* const link = machine.link(from, to);
+      std::printf(" %*s", width, link ? text(*link).c_str() : "-");
+    }
+    std::printf("\n");
+  }
+}
+
+// Each kind of link once, with the range of its rates.
+void print_kinds(Machine const& machine) {
+  std::set<std::tuple<std::string, Mover>> kinds;
+  for (auto const& link : machine.links) kinds.insert({link.medium, link.mover});
+  std::printf("\n%-14s  %-12s  links   GB/s\n", "medium", "moved by");
+  for (auto const& [medium, mover] : kinds) {
+    double least = 0, most = 0;
+    int count = 0;
+    for (auto const& link : machine.links) {
+      if (link.medium != medium || link.mover != mover) continue;
+      least = count == 0 ? link.rate : std::min(least, link.rate);
+      most = std::max(most, link.rate);
+      ++count;
+    }
+    std::printf("%-14s  %-12s  %5d   %s to %s\n", medium.c_str(),
+                std::string(to_string(mover)).c_str(), count, gigabytes(least).c_str(),
+                gigabytes(most).c_str());
+  }
+}
+
+void print(Machine const& machine) {
+  std::printf("host         %s\nfingerprint  %s\n", machine.host.c_str(),
+              machine.fingerprint.c_str());
+  print_places(machine);
+  print_kinds(machine);
+  print_matrix(machine, "GB/s", [](Link const& link) { return gigabytes(link.rate); });
+  print_matrix(machine, "GB/s while the opposite link is as busy",
+               [](Link const& link) { return gigabytes(link.rate_both_ways); });
+  print_matrix(machine, "us that a copy takes besides its bytes", [](Link const& link) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f", link.latency * 1e6);
+    return std::string(link.latency > 0 ? text : "-");
+  });
+}
+
+int run(Options const& options) {
+  auto const machine = get_machine(options);
+  print(machine);
+  if (options.json.empty()) return 0;
+  std::ofstream file(options.json);
+  file << to_json(machine);
+  file.close();
+  if (file.good()) return 0;
+  std::fprintf(stderr, "topo: %s can't be written\n", options.json.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"The memories of this machine and how fast bytes get from each to each"};
+  try {
+    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--measure", options.measure,
+                   "once: what is known from before, else measured; again; never: without rates")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"once", "again", "never"}));
+    app.add_option("--json", options.json, "file for the machine, as MESHPOST_MACHINE takes it");
+    app.parse(argc, argv);
+    return run(options);
+  } catch (CLI::ParseError const& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "topo: %s\n", error.what());
+    return 1;
+  }
+}
