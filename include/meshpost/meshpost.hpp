@@ -12,6 +12,8 @@
 #include "meshpost/copy/route.hpp"
 #include "meshpost/device/device.hpp"
 #include "meshpost/fabric/machine.hpp"
+#include "meshpost/pipeline/group.hpp"
+#include "meshpost/pipeline/pipeline.hpp"
 #include "meshpost/rma/world.hpp"
 #include "meshpost/version.hpp"
 #endif
