@@ -13,12 +13,7 @@ import matplotlib.pyplot as plt
 def lines(report: dict) -> dict[str, list[tuple[int, float]]]:
     """What is drawn: names to points (n, value), ordered by n. Rates are in GFlop/s."""
     results = sorted(report["results"], key=lambda result: result["n"])
-    found: dict[str, list[tuple[int, float]]] = {
-        "all": [],
-        "one": [],
-        "openblas": [],
-        "speedup": [],
-    }
+    found: dict[str, list[tuple[int, float]]] = {"all": [], "one": [], "openblas": [], "speedup": []}
     for result in results:
         n = result["n"]
         operations = 2e-9 * result["m"] * n * result["k"]

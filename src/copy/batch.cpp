@@ -25,8 +25,9 @@ class Together : public Copy::State {
     std::scoped_lock const lock(mutex_);
     if (!waiter_) {
       waiter_ = std::make_shared<copying::HostState>();
-      copying::conductors().run(
-          [waiter = waiter_, parts = parts_] { waiter->run([&] { wait_for(parts); }); });
+      copying::conductors().run([waiter = waiter_, parts = parts_] {
+        waiter->run([&] { wait_for(parts); });
+      });
     }
     return waiter_->event();
   }
@@ -103,13 +104,12 @@ Batch check(std::span<Segment const> segments, Overlap overlap) {
       if (!batch.after[i].empty()) {
         auto const& early = kept[batch.after[i].front()];
         auto const& late = kept[i];
-        throw Error(
-            Kind::bad_argument, "copy_batch",
-            fmt::format("entries {} ({} bytes from {} to {}) and {} ({} bytes from {} to "
-                        "{}) overlap",
-                        numbers[batch.after[i].front()], early.size.value, early.source,
-                        early.target, numbers[i], late.size.value, late.source, late.target),
-            "let them go one after the other (Overlap::order), or make two batches");
+        throw Error(Kind::bad_argument, "copy_batch",
+                    fmt::format("entries {} ({} bytes from {} to {}) and {} ({} bytes from {} to "
+                                "{}) overlap",
+                                numbers[batch.after[i].front()], early.size.value, early.source,
+                                early.target, numbers[i], late.size.value, late.source, late.target),
+                    "let them go one after the other (Overlap::order), or make two batches");
       }
   return batch;
 }

@@ -33,8 +33,7 @@ Device& engine_of(Machine const& machine, Link const& link) {
   auto* const to = device_of(machine.places[link.to].place);
   auto* const engine = from && !(to && in_host_memory(*from)) ? from : to;
   if (!engine)
-    throw Error(Kind::bad_argument, "copy by a route",
-                "an engine is said to join two host memories",
+    throw Error(Kind::bad_argument, "copy by a route", "an engine is said to join two host memories",
                 "measure the machine again (meshpost-topo)");
   return *engine;
 }

@@ -31,8 +31,8 @@ class Share {
 
 /// Takes chunks of a copy along a chain until none is left. A few are under way at once, each in
 /// buffers of its own: while one is on a link, the next is on the link before it. Returns when all
-/// that it claimed have arrived. \throws Error(device_failed), Error(out_of_memory); then nothing
-/// of it is under way any more.
+/// that it claimed have arrived. \throws Error(device_failed), Error(out_of_memory); then nothing of
+/// it is under way any more.
 void run_chain(Machine const& machine, Chain const& chain, Request const& request, Share& share);
 
 }  // namespace meshpost::copying

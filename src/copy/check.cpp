@@ -44,10 +44,9 @@ void check_pitches(Side const& side, PitchedCopy const& rows, char const* role) 
     refuse(fmt::format("the {}'s row pitch of {} bytes is less than a row of {}", role, side.row,
                        side.width),
            "give the distance from one row's beginning to the next");
-  auto const too_large = [&](u64 count, u64 pitch) {
-    return count > 1 && pitch > most / (count - 1);
-  };
-  if (too_large(side.rows, side.row) || too_large(side.slices, side.slice) || side.width > most)
+  auto const too_large = [&](u64 count, u64 pitch) { return count > 1 && pitch > most / (count - 1); };
+  if (too_large(side.rows, side.row) || too_large(side.slices, side.slice) ||
+      side.width > most)
     refuse(fmt::format("the {} would be larger than any memory", role), "check counts and pitches");
   u64 const slice = (side.rows - 1) * side.row + side.width;
   if (side.slices > 1 && side.slice < slice)
@@ -71,18 +70,10 @@ PitchedCopy merge_rows(PitchedCopy rows) {
 }
 
 Request check_request(PitchedCopy const& asked) {
-  Side const target{static_cast<char*>(asked.target),
-                    asked.target_row,
-                    asked.target_slice,
-                    asked.rows,
-                    asked.slices,
-                    asked.width};
-  Side const source{static_cast<char const*>(asked.source),
-                    asked.source_row,
-                    asked.source_slice,
-                    asked.rows,
-                    asked.slices,
-                    asked.width};
+  Side const target{static_cast<char*>(asked.target), asked.target_row, asked.target_slice,
+                    asked.rows, asked.slices, asked.width};
+  Side const source{static_cast<char const*>(asked.source), asked.source_row, asked.source_slice,
+                    asked.rows, asked.slices, asked.width};
   bool const plain = asked.rows == 1 && asked.slices == 1;
   if (!plain) {
     check_pitches(target, asked, "target");

@@ -35,9 +35,9 @@ Copy copy_async(void* target, void const* source, Bytes size, CopyOptions const&
 Copy copy_async(void* target, Pitch target_pitch, void const* source, Pitch source_pitch,
                 BlockShape shape, CopyOptions const& options) {
   if (shape.width == 0 || shape.rows == 0 || shape.slices == 0) return Copy(nothing(options));
-  PitchedCopy const rows{target,      target_pitch.row, target_pitch.slice,
-                         source,      source_pitch.row, source_pitch.slice,
-                         shape.width, shape.rows,       shape.slices};
+  PitchedCopy const rows{target,           target_pitch.row, target_pitch.slice,
+                         source,           source_pitch.row, source_pitch.slice,
+                         shape.width,      shape.rows,       shape.slices};
   return Copy(begin(copying::check_request(rows), options));
 }
 

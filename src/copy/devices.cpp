@@ -18,8 +18,7 @@ namespace {
 struct Chosen {
   std::mutex mutex;
   std::vector<std::shared_ptr<Device>> devices;
-  std::atomic<std::vector<Backend*> const*> drivers{
-      nullptr};                                  // null: not chosen; old ones are kept
+  std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // null: not chosen; old ones are kept
   std::atomic<Machine const*> machine{nullptr};  // null: not asked for since the choice
   std::map<std::pair<Device*, Device*>, bool> joined;
 };
@@ -80,10 +79,10 @@ bool join(Device& from, Device& to) {
       kind.connect({kind.open(from.index()), kind.open(to.index())});
       return at->second = true;
     } catch (Error const& error) {
-      event_sink()->warning(fmt::format(
-          "copies from {} to {} go through host memory, at a tenth of the speed or less: "
-          "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
-          from.name(), to.name(), error.cause()));
+      event_sink()->warning(
+          fmt::format("copies from {} to {} go through host memory, at a tenth of the speed or less: "
+                      "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
+                      from.name(), to.name(), error.cause()));
     }
   return false;
 }

@@ -7,12 +7,10 @@
 
 namespace meshpost::copying {
 
-/// The devices that copies know: those chosen, else opened now as MESHPOST_DEVICES says.
-/// Thread-safe.
+/// The devices that copies know: those chosen, else opened now as MESHPOST_DEVICES says. Thread-safe.
 std::vector<std::shared_ptr<Device>> known_devices();
 
-/// The machine with these devices, measured if it never was. Thread-safe, fast but for the first
-/// time.
+/// The machine with these devices, measured if it never was. Thread-safe, fast but for the first time.
 Machine const& known_machine();
 
 /// Their kinds whose drivers know memory that the library did not allocate. Thread-safe, fast.
@@ -21,8 +19,8 @@ std::vector<Backend*> const& drivers();
 /// A device whose memory is the host's.
 bool in_host_memory(Device const& device);
 
-/// Makes `to`'s memory usable by `from`, both of one kind, the first time that a copy joins the
-/// two. Warns once if there is no such way. Thread-safe. \returns whether there is
+/// Makes `to`'s memory usable by `from`, both of one kind, the first time that a copy joins the two.
+/// Warns once if there is no such way. Thread-safe. \returns whether there is
 bool join(Device& from, Device& to);
 
 }  // namespace meshpost::copying

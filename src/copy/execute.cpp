@@ -54,8 +54,7 @@ struct Running {
       std::scoped_lock const lock(mutex);
       if (!error) error = failed;
     }
-    // The last one: all bytes have arrived. Its acquire sees what the others wrote before they
-    // left.
+    // The last one: all bytes have arrived. Its acquire sees what the others wrote before they left.
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     auto const seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     state->run([&] {
@@ -81,10 +80,10 @@ std::shared_ptr<Plan const> plan_for(Request const& request) {
   auto const [at, first] = plans->try_emplace({&machine, *from, *to, size}, nullptr);
   if (!first) return at->second;
   try {
-    Plan plan{
-        &machine,
-        plan_route(machine, machine.places[*from].place, machine.places[*to].place, Bytes{size}),
-        {}};
+    Plan plan{&machine,
+              plan_route(machine, machine.places[*from].place, machine.places[*to].place,
+                         Bytes{size}),
+              {}};
     plan.name = describe(machine, plan.route);
     bool const direct = plan.route.chains.size() == 1 && plan.route.chains[0].links.size() == 1;
     if (!direct) at->second = std::make_shared<Plan const>(std::move(plan));
@@ -97,8 +96,8 @@ std::shared_ptr<Plan const> plan_for(Request const& request) {
 
 StatePtr execute(std::shared_ptr<Plan const> plan, Request const& request) {
   auto const& chains = plan->route.chains;
-  auto running =
-      std::shared_ptr<Running>(new Running{plan, request, Share(request.bytes()), {chains.size()}});
+  auto running = std::shared_ptr<Running>(
+      new Running{plan, request, Share(request.bytes()), {chains.size()}});
   for (auto const& chain : chains) movers().run([running, &chain] { running->lead(chain); });
   return running->state;
 }

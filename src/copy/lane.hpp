@@ -15,8 +15,8 @@ class Lane {
 
   explicit Lane(Device& device) : stream_(device.make_stream()) {}
 
-  /// An event costs more than a small copy, so small ones share one: it is recorded when the first
-  /// of them is asked about. It may then be done a few small copies later than the one asked about.
+  /// An event costs more than a small copy, so small ones share one: it is recorded when the first of
+  /// them is asked about. It may then be done a few small copies later than the one asked about.
   StatePtr copy(void* target, void const* source, u64 size);
   StatePtr copy(PitchedCopy const& rows);
 

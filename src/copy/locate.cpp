@@ -53,8 +53,7 @@ struct Asked {
 };
 
 Location inside(MemoryRange const& range, Asked const& asked) {
-  u64 const left =
-      range.size - static_cast<u64>(static_cast<char const*>(asked.pointer) - range.begin);
+  u64 const left = range.size - static_cast<u64>(static_cast<char const*>(asked.pointer) - range.begin);
   if (asked.size > left)
     asked.refuse(fmt::format("{} bytes are named, its allocation on {} ends after {}", asked.size,
                              range.device->name(), left),

@@ -18,10 +18,9 @@ struct Location {
   bool page_locked = false;
 };
 
-/// Where [pointer, pointer + size) lives. What the library allocated and what was registered is
-/// found in the memory map. Memory that only a driver knows is asked for once; a kept answer is
-/// valid while the driver gives the allocation the same number, which it never gives twice.
-/// Thread-safe.
+/// Where [pointer, pointer + size) lives. What the library allocated and what was registered is found
+/// in the memory map. Memory that only a driver knows is asked for once; a kept answer is valid while
+/// the driver gives the allocation the same number, which it never gives twice. Thread-safe.
 /// \throws Error(bad_argument) for null or freed memory, for host pages that are not mapped, and if
 /// the allocation ends earlier. `operation` and `role` ("source", "target") are for its text.
 Location locate(void const* pointer, u64 size, std::string_view operation, std::string_view role);

@@ -51,8 +51,7 @@ class Touched {
     for (u64 at = begin; at < end;) {
       auto const next = cells_.lower_bound(at);
       u64 const gap_end = next == cells_.end() ? end : std::min(next->first, end);
-      auto const cell =
-          gap_end > at ? cells_.emplace_hint(next, at, Cell{gap_end, nobody, {}}) : next;
+      auto const cell = gap_end > at ? cells_.emplace_hint(next, at, Cell{gap_end, nobody, {}}) : next;
       visit(cell->second);
       at = cell->second.end;
     }

@@ -36,9 +36,9 @@ void move_on_host(PitchedCopy const& rows) {
     u64 const end = std::min(total, (piece + 1) * together);
     for (u64 i = piece * together; i < end; ++i) {
       u64 const slice = i / rows.rows, row = i % rows.rows;
-      std::memcpy(
-          static_cast<char*>(rows.target) + slice * rows.target_slice + row * rows.target_row,
-          address(rows.source) + slice * rows.source_slice + row * rows.source_row, rows.width);
+      std::memcpy(static_cast<char*>(rows.target) + slice * rows.target_slice + row * rows.target_row,
+                  address(rows.source) + slice * rows.source_slice + row * rows.source_row,
+                  rows.width);
     }
   });
 }
@@ -77,8 +77,7 @@ StatePtr start(Request const& request) {
 }
 
 void queue(Request const& request, Stream& stream) {
-  if (request.plain())
-    stream.copy(request.rows.target, request.rows.source, Bytes{request.rows.width});
+  if (request.plain()) stream.copy(request.rows.target, request.rows.source, Bytes{request.rows.width});
   else stream.copy(request.rows);
 }
 

@@ -25,8 +25,7 @@ PitchedCopy merge_rows(PitchedCopy rows);
 
 /// Begins a copy.
 StatePtr start(Request const& request);
-/// Adds a copy of by_engine() to a stream of a device, or, of by_host(), if both its ends are
-/// locked.
+/// Adds a copy of by_engine() to a stream of a device, or, of by_host(), if both its ends are locked.
 void queue(Request const& request, Stream& stream);
 
 }  // namespace meshpost::copying

@@ -22,8 +22,8 @@ u32 position(Machine const& machine, Place const& place) {
               fmt::format("it has {}", names.empty() ? "none" : names));
 }
 
-// Chains with shares that end together: fixed_i + share_i / rate_i is the same for all. What the
-// two ends can send and take in all slows all of them alike.
+// Chains with shares that end together: fixed_i + share_i / rate_i is the same for all. What the two
+// ends can send and take in all slows all of them alike.
 Route balance(Machine const& machine, u32 from, u32 to, std::vector<Found> chains, u64 size) {
   double limit = std::numeric_limits<double>::infinity();
   if (auto const rate = machine.places[from].rate_out; rate > 0) limit = rate;
@@ -82,8 +82,8 @@ std::vector<Route> growing(Machine const& machine, u32 from, u32 to, u64 size) {
   return routes;
 }
 
-// The shortest; of routes that take about as long the one with most chains: where the ends limit
-// the sum, links share something that the machine doesn't show, and nobody knows which.
+// The shortest; of routes that take about as long the one with most chains: where the ends limit the
+// sum, links share something that the machine doesn't show, and nobody knows which.
 u64 choose(std::vector<Route> const& routes) {
   u64 best = 0;
   for (u64 i = 1; i < routes.size(); ++i)
@@ -120,9 +120,7 @@ std::vector<Candidate> candidates(Machine const& machine, Place const& source, P
   // Each way by itself too: single links, and the chain that is best without them.
   u32 const from = position(machine, source), to = position(machine, target);
   auto const known = [&](std::vector<u32> const& links) {
-    auto const same = [&](Route const& r) {
-      return r.chains.size() == 1 && r.chains[0].links == links;
-    };
+    auto const same = [&](Route const& r) { return r.chains.size() == 1 && r.chains[0].links == links; };
     return same(chosen) || std::ranges::any_of(routes, same);
   };
   copying::Used used;

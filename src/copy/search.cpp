@@ -13,9 +13,8 @@ constexpr u64 smallest_chunk = u64{256} << 10, largest_chunk = u64{8} << 20;
 bool in_host(Place const& place) { return place.on_host() || place.kind == "cpu"; }
 
 // Dijkstra over links that take at most `limit` for a chunk.
-std::vector<u32> least_sum(Machine const& machine, u32 from, u32 to,
-                           std::vector<double> const& times, double limit,
-                           std::vector<char> const& usable) {
+std::vector<u32> least_sum(Machine const& machine, u32 from, u32 to, std::vector<double> const& times,
+                           double limit, std::vector<char> const& usable) {
   u64 const count = machine.places.size();
   std::vector<double> sum(count, infinite);
   std::vector<i64> arrived_by(count, -1);
@@ -68,7 +67,7 @@ std::vector<u64> Used::shared(Machine const& machine, Link const& link) {
   bool const to_host = in_host(machine.places[link.to].place);
   std::vector<u64> ways;
   bool const by_host = link.mover == Mover::through_host;
-  if (from_host || by_host) ways.push_back(1 + 2 * u64{link.to});  // into that device
+  if (from_host || by_host) ways.push_back(1 + 2 * u64{link.to});      // into that device
   if (to_host || by_host) ways.push_back(2 + 2 * u64{link.from});  // out of that device
   return ways;
 }

@@ -7,8 +7,8 @@
 
 namespace meshpost::copying {
 
-/// What a chain of links costs: `fill` seconds until the first chunk has arrived at the end, and
-/// from then on a chunk every `step` seconds.
+/// What a chain of links costs: `fill` seconds until the first chunk has arrived at the end, and from
+/// then on a chunk every `step` seconds.
 struct ChainCost {
   double fill = 0, step = 0;
   double seconds(u64 share, u64 chunk) const {
@@ -43,13 +43,13 @@ struct Found {
   ChainCost cost;
 };
 
-/// The chain that takes `size` bytes from one place to another soonest, of those that don't meet
-/// what is used, in chunks of the best size. Exact.
+/// The chain that takes `size` bytes from one place to another soonest, of those that don't meet what
+/// is used, in chunks of the best size. Exact.
 ///
-/// The time of a chain is the sum of its links' times for a chunk, and as often as there are
-/// further chunks the longest of these, which is no sum. So for each link time as the limit,
-/// Dijkstra finds the least sum over links within it; the best of these is the best of all, for its
-/// longest link was one of the limits.
+/// The time of a chain is the sum of its links' times for a chunk, and as often as there are further
+/// chunks the longest of these, which is no sum. So for each link time as the limit, Dijkstra finds
+/// the least sum over links within it; the best of these is the best of all, for its longest link was
+/// one of the limits.
 std::optional<Found> cheapest_chain(Machine const& machine, u32 from, u32 to, u64 size,
                                     Used const& used);
 

@@ -28,8 +28,7 @@ Pool& pool(Place const& place) {
 }
 
 Allocation allocate(Place const& place, u64 size) {
-  if (auto* const device = device_of(place))
-    return device->allocate(Bytes{size}, MemoryKind::device);
+  if (auto* const device = device_of(place)) return device->allocate(Bytes{size}, MemoryKind::device);
   for (auto const& device : known_devices())
     if (!in_host_memory(*device)) {
       fabric::OnNode const node(place.number);
@@ -59,8 +58,7 @@ Buffers::Buffers(Place place, u64 size, u32 count) : place_(std::move(place)), s
   std::vector<Allocation> surplus;  // freed without the lock
   {
     std::unique_lock lock(all.mutex);
-    all.given_back.wait(lock,
-                        [&] { return all.lent == 0 || all.lent + size * count <= most_bytes; });
+    all.given_back.wait(lock, [&] { return all.lent == 0 || all.lent + size * count <= most_bytes; });
     all.lent += size * count;
     auto& fitting = all.free_ones[size];
     while (!fitting.empty() && memory_.size() < count) {

@@ -7,8 +7,8 @@
 
 namespace meshpost::copying {
 
-/// Buffers of one size at a place between the ends of a chain, lent from a pool that is kept for
-/// the process. They go back when this is destroyed; nothing may use them then.
+/// Buffers of one size at a place between the ends of a chain, lent from a pool that is kept for the
+/// process. They go back when this is destroyed; nothing may use them then.
 class Buffers {
  public:
   static constexpr u64 most_bytes = u64{128} << 20;  ///< lent and kept, at each place

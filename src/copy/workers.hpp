@@ -26,8 +26,8 @@ class Workers {
   std::deque<std::function<void()>> tasks_;
 };
 
-/// For tasks that end by themselves: they wait for devices and for host threads that copy, never
-/// for another task nor for what is the user's.
+/// For tasks that end by themselves: they wait for devices and for host threads that copy, never for
+/// another task nor for what is the user's.
 Workers& movers();
 /// For tasks that wait for movers, never for each other nor for what is the user's.
 Workers& conductors();

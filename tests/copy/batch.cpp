@@ -54,9 +54,9 @@ TEST(Dependences, are_those_of_the_list_in_order) {
     for (u64 late = 0; late < n; ++late) {
       for (u64 early = 0; early < late; ++early) {
         auto const &a = list[early], &b = list[late];
-        wanted[late][early] = meet(a.target, a.size, b.target, b.size) ||
-                              meet(a.target, a.size, b.source, b.size) ||
-                              meet(a.source, a.size, b.target, b.size);
+        wanted[late][early] =
+            meet(a.target, a.size, b.target, b.size) || meet(a.target, a.size, b.source, b.size) ||
+            meet(a.source, a.size, b.target, b.size);
       }
       for (u32 const early : after[late]) {
         ASSERT_LT(early, late);
@@ -84,8 +84,7 @@ TEST(Batch, of_random_overlapping_copies_is_that_of_the_list_in_order) {
         auto under_way = copy_batch(list);
         if (i % 3 == 0) under_way.event()->wait();
         under_way.wait();
-        ASSERT_TRUE(memory.get() == wanted)
-            << where.name() << " " << name_of(list[0], memory.data());
+        ASSERT_TRUE(memory.get() == wanted) << where.name() << " " << name_of(list[0], memory.data());
       }
 }
 
@@ -132,10 +131,8 @@ TEST(Batch, of_many_independent_copies_all_arrive) {
 TEST(Batch, with_overlaps_is_refused_by_name_if_asked_and_changes_nothing) {
   std::vector<u8> memory(100, 1);
   auto* const at = memory.data();
-  std::vector<Segment> const list{{at, at + 50, Bytes{10}},
-                                  {nullptr, nullptr, Bytes{0}},
-                                  {at + 20, at + 60, Bytes{10}},
-                                  {at + 70, at + 25, Bytes{1}}};
+  std::vector<Segment> const list{{at, at + 50, Bytes{10}}, {nullptr, nullptr, Bytes{0}},
+                                  {at + 20, at + 60, Bytes{10}}, {at + 70, at + 25, Bytes{1}}};
   EXPECT_TRUE(says(error_of([&] { copy_batch(list, {Overlap::refuse, {}}); }), Kind::bad_argument,
                    {"copy_batch", "entries 2 (10 bytes", "and 3 (1 bytes", "Overlap::order"}));
   EXPECT_EQ(memory, std::vector<u8>(100, 1));
@@ -147,8 +144,7 @@ TEST(Batch, with_overlaps_is_refused_by_name_if_asked_and_changes_nothing) {
 
 TEST(Batch, with_a_bad_entry_is_refused_by_its_number_before_anything_moves) {
   std::vector<u8> from(10, 1), to(10, 2);
-  std::vector<Segment> const list{{to.data(), from.data(), Bytes{10}},
-                                  {nullptr, from.data(), Bytes{3}}};
+  std::vector<Segment> const list{{to.data(), from.data(), Bytes{10}}, {nullptr, from.data(), Bytes{3}}};
   EXPECT_TRUE(says(error_of([&] { copy_batch(list); }), Kind::bad_argument,
                    {"copy_batch, entry 1", "the target", "null pointer"}));
   EXPECT_EQ(to, std::vector<u8>(10, 2));

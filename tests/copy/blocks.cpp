@@ -29,8 +29,7 @@ void check_block(test::Where from, test::Where to, BlockShape shape, Pitch sourc
   copy_async(target.data() + 3, target_pitch, source.data() + 5, source_pitch, shape).wait();
   ASSERT_TRUE(target.get() == wanted)
       << from.name() << " to " << to.name() << ": " << shape.slices << " x " << shape.rows << " x "
-      << shape.width.value << ", pitches " << source_pitch.row.value << " "
-      << target_pitch.row.value;
+      << shape.width.value << ", pitches " << source_pitch.row.value << " " << target_pitch.row.value;
 }
 
 TEST(Blocks, between_all_pairs_of_places_arrive_row_by_row) {
@@ -58,8 +57,8 @@ TEST(Blocks, large_ones_arrive_too) {
     for (auto const& to : {places[0], places[1]}) {
       check_block(from, to, {Bytes{1500}, 2000, 2}, {Bytes{2000}, Bytes{4'000'000}},
                   {Bytes{1600}, Bytes{3'200'001}}, random);
-      check_block(from, to, {Bytes{1'500'000}, 3, 1}, {Bytes{1'500'001}, {}},
-                  {Bytes{1'600'000}, {}}, random);
+      check_block(from, to, {Bytes{1'500'000}, 3, 1}, {Bytes{1'500'001}, {}}, {Bytes{1'600'000}, {}},
+                  random);
       check_block(from, to, {Bytes{1000}, 2000, 2}, {Bytes{1000}, Bytes{2'000'000}},
                   {Bytes{1000}, Bytes{2'000'000}}, random);
     }
@@ -75,9 +74,10 @@ TEST(Blocks, within_one_matrix_may_interleave_but_not_overlap) {
   copy_async(matrix.data() + 5, row, matrix.data(), row, {Bytes{5}, 10}).wait();
   for (u64 i = 0; i < 100; ++i) bytes[i] = static_cast<u8>(i / 10 * 10 + i % 5);
   EXPECT_EQ(matrix.get(), bytes);
-  EXPECT_TRUE(says(
-      error_of([&] { copy_async(matrix.data() + 4, row, matrix.data(), row, {Bytes{5}, 10}); }),
-      Kind::bad_argument, {"1 x 10 rows of 5 bytes", "overlap"}));
+  EXPECT_TRUE(says(error_of([&] {
+                     copy_async(matrix.data() + 4, row, matrix.data(), row, {Bytes{5}, 10});
+                   }),
+                   Kind::bad_argument, {"1 x 10 rows of 5 bytes", "overlap"}));
 }
 
 TEST(Blocks, with_pitches_that_are_too_small_or_absurd_are_refused) {
@@ -88,11 +88,9 @@ TEST(Blocks, with_pitches_that_are_too_small_or_absurd_are_refused) {
                      Kind::bad_argument, pieces));
   };
   Pitch const fine{Bytes{10}, Bytes{100}};
-  refuses({Bytes{7}, Bytes{100}}, fine, {Bytes{8}, 2, 1},
-          {"the target's row pitch of 7", "row of 8"});
+  refuses({Bytes{7}, Bytes{100}}, fine, {Bytes{8}, 2, 1}, {"the target's row pitch of 7", "row of 8"});
   refuses(fine, {Bytes{7}, Bytes{100}}, {Bytes{8}, 2, 1}, {"the source's row pitch of 7"});
-  refuses(fine, {Bytes{10}, Bytes{17}}, {Bytes{8}, 2, 2},
-          {"the source's slice pitch of 17", "of 18"});
+  refuses(fine, {Bytes{10}, Bytes{17}}, {Bytes{8}, 2, 2}, {"the source's slice pitch of 17", "of 18"});
   refuses({Bytes{u64{1} << 61}, {}}, fine, {Bytes{8}, 9, 1}, {"larger than any memory"});
   refuses(fine, fine, {Bytes{u64{1} << 63}, 1, 1}, {"not all of them are mapped"});
 }

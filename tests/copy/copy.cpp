@@ -36,8 +36,8 @@ TEST(Copy, between_all_pairs_of_places_moves_every_byte_and_no_other) {
   std::mt19937_64 random(test::new_seed());
   for (auto const& from : all_places())
     for (auto const& to : all_places())
-      for (u64 const size :
-           std::vector<u64>{0, 1, 8, 4095, 65536, 65537, random() % 300'000, (u64{1} << 20) + 1})
+      for (u64 const size : std::vector<u64>{0, 1, 8, 4095, 65536, 65537, random() % 300'000,
+                                             (u64{1} << 20) + 1})
         check_copy(from, to, size, random);
 }
 
@@ -81,9 +81,7 @@ TEST(Copy, is_waited_for_when_it_is_dropped) {
   Memory source({0, MemoryKind::device, false}, 20'000'000), target(all_places()[0], 20'000'000);
   auto const bytes = random_bytes(random, source.size());
   source.put(bytes);
-  {
-    auto const dropped = copy_async(target.data(), source.data(), Bytes{source.size()});
-  }
+  { auto const dropped = copy_async(target.data(), source.data(), Bytes{source.size()}); }
   EXPECT_EQ(target.get(), bytes);
 }
 
@@ -126,8 +124,8 @@ TEST(Copy, begins_after_streams_and_they_go_on_after_it) {
       before.put(bytes);
       source.fill(1), target.fill(2), after.fill(3);
       first->copy(source.data(), before.data(), Bytes{size});
-      auto under_way =
-          copy_async(target.data(), source.data(), Bytes{size}, {{first.get(), second.get()}});
+      auto under_way = copy_async(target.data(), source.data(), Bytes{size},
+                                  {{first.get(), second.get()}});
       second->copy(after.data(), target.data(), Bytes{size});
       second->synchronize();
       EXPECT_TRUE(after.get() == bytes) << from.name() << " to " << to.name();

@@ -1,5 +1,5 @@
-// Routes are taken as planned: chains of engines and host threads through buffers, on CPU devices
-// in the roles of any places.
+// Routes are taken as planned: chains of engines and host threads through buffers, on CPU devices in
+// the roles of any places.
 #include "copy/execute.hpp"
 
 #include <algorithm>
@@ -26,9 +26,8 @@ Machine machine() {
   for (u32 from = 0; from < 5; ++from)
     for (u32 to = 0; to < 5; ++to)
       if (from != to)
-        all.links.push_back({from, to,
-                             from < 2 && to < 2 ? Mover::host_threads : Mover::copy_engine, "",
-                             1e-6, 1e9, 1e9});
+        all.links.push_back({from, to, from < 2 && to < 2 ? Mover::host_threads : Mover::copy_engine,
+                             "", 1e-6, 1e9, 1e9});
   return all;
 }
 
@@ -40,8 +39,7 @@ u32 link_of(Machine const& all, u32 from, u32 to) {
 
 // A route of chains through random places, in small chunks.
 std::shared_ptr<copying::Plan const> random_plan(Machine const& all, std::mt19937_64& random) {
-  u32 const from = static_cast<u32>(random() % 5),
-            to = static_cast<u32>((from + 1 + random() % 4) % 5);
+  u32 const from = static_cast<u32>(random() % 5), to = static_cast<u32>((from + 1 + random() % 4) % 5);
   std::vector<u32> others;
   for (u32 p = 0; p < 5; ++p)
     if (p != from && p != to) others.push_back(p);
@@ -115,11 +113,10 @@ TEST(Execute, reports_what_a_chain_meets_with_and_lets_go_of_everything) {
   std::vector<u8> const source(500'000, 5);
   std::vector<u8> target(source.size());
   all.links[link_of(all, 0, 1)].mover = Mover::copy_engine;  // nobody's
-  Route route{{{{link_of(all, 2, 3)}, {}, Bytes{1000}}, {{link_of(all, 0, 1)}, {}, Bytes{1000}}},
-              0};
-  auto const state =
-      copying::execute(std::make_shared<copying::Plan const>(copying::Plan{&all, route, "bad"}),
-                       request_of(target, source));
+  Route route{{{{link_of(all, 2, 3)}, {}, Bytes{1000}}, {{link_of(all, 0, 1)}, {}, Bytes{1000}}}, 0};
+  auto const state = copying::execute(
+      std::make_shared<copying::Plan const>(copying::Plan{&all, route, "bad"}),
+      request_of(target, source));
   for (int i = 0; i < 2; ++i)
     EXPECT_TRUE(says(error_of([&] { state->wait(); }), Kind::bad_argument, {"two host memories"}));
   EXPECT_TRUE(state->done());

@@ -31,8 +31,7 @@ TEST(Misuse, freed_memory_of_devices_is_found) {
       for (u64 const offset : {u64{0}, size / 2}) {
         auto const error = error_of([&] { copy(at + offset, bytes.data(), Bytes{1}); });
         // A driver may have put something else there.
-        EXPECT_TRUE(says(error, Kind::bad_argument,
-                         {"the target", "of " + device->name() + " that was freed"}));
+        EXPECT_TRUE(says(error, Kind::bad_argument, {"the target", "of " + device->name() + " that was freed"}));
       }
       EXPECT_TRUE(says(error_of([&] { copy(bytes.data(), at, Bytes{1}); }), Kind::bad_argument,
                        {"the source", "freed"}));
@@ -69,11 +68,9 @@ TEST(Misuse, host_pages_that_are_not_mapped_are_found) {
       mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   munmap(pages + page, page);
   std::vector<u8> bytes(3 * page, 1);
-  for (auto const& [offset, size] :
-       {std::pair{page, u64{1}}, {u64{0}, page + 1}, {page - 1, 2 * page}})
-    EXPECT_TRUE(
-        says(error_of([&, at = offset, n = size] { copy(pages + at, bytes.data(), Bytes{n}); }),
-             Kind::bad_argument, {"the target", "not all of them are mapped"}));
+  for (auto const& [offset, size] : {std::pair{page, u64{1}}, {u64{0}, page + 1}, {page - 1, 2 * page}})
+    EXPECT_TRUE(says(error_of([&, at = offset, n = size] { copy(pages + at, bytes.data(), Bytes{n}); }),
+                     Kind::bad_argument, {"the target", "not all of them are mapped"}));
   copy(pages, bytes.data(), Bytes{page});
   copy(pages + 2 * page, bytes.data(), Bytes{page});
   EXPECT_TRUE(says(error_of([&] { copy(bytes.data(), pages, Bytes{~u64{0}}); }), Kind::bad_argument,
@@ -87,9 +84,8 @@ TEST(Misuse, overlapping_source_and_target_are_refused) {
     auto* const at = memory.data();
     for (auto const& [to, from, size] :
          {std::array<u64, 3>{0, 0, 1}, {0, 1, 2}, {100, 0, 101}, {5, 150'000, 149'996}})
-      EXPECT_TRUE(
-          says(error_of([&, t = to, f = from, n = size] { copy(at + t, at + f, Bytes{n}); }),
-               Kind::bad_argument, {"overlap", "third place"}))
+      EXPECT_TRUE(says(error_of([&, t = to, f = from, n = size] { copy(at + t, at + f, Bytes{n}); }),
+                       Kind::bad_argument, {"overlap", "third place"}))
           << where.name();
     copy(at + 150'000, at, Bytes{150'000});
   }
@@ -99,10 +95,8 @@ TEST(Misuse, null_streams_and_devices_are_refused) {
   std::vector<u8> a(8), b(8);
   EXPECT_TRUE(says(error_of([&] { copy_async(a.data(), b.data(), Bytes{8}, {{nullptr}}); }),
                    Kind::bad_argument, {"streams is null"}));
-  EXPECT_TRUE(
-      says(error_of([&] { use_devices_for_copies({}); }), Kind::bad_argument, {"no device"}));
-  EXPECT_TRUE(
-      says(error_of([&] { use_devices_for_copies({nullptr}); }), Kind::bad_argument, {"null"}));
+  EXPECT_TRUE(says(error_of([&] { use_devices_for_copies({}); }), Kind::bad_argument, {"no device"}));
+  EXPECT_TRUE(says(error_of([&] { use_devices_for_copies({nullptr}); }), Kind::bad_argument, {"null"}));
 }
 
 }  // namespace

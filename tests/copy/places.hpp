@@ -1,7 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <meshpost/copy/copy.hpp>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <random>
@@ -49,9 +49,7 @@ struct Where {
   std::string name() const {
     if (plain) return "plain";
     auto const number = std::to_string(device);
-    return (kind == MemoryKind::device   ? "device"
-            : kind == MemoryKind::pinned ? "pinned"
-                                         : "pageable") +
+    return (kind == MemoryKind::device ? "device" : kind == MemoryKind::pinned ? "pinned" : "pageable") +
            number;
   }
 };

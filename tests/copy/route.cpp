@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <random>
 
-#include "copy/places.hpp"
 #include "copy/search.hpp"
+#include "copy/places.hpp"
 
 namespace meshpost {
 namespace {
@@ -44,8 +44,7 @@ Machine h200() {
     link(machine, "pageable:0", gpu, Mover::through_host, 12 * us, 9.6 * GB);
     link(machine, gpu, "pageable:0", Mover::through_host, 12 * us, 18 * GB);
     for (u32 p = 0; p < 8; ++p)
-      if (p != g)
-        link(machine, gpu, "cuda:" + std::to_string(p), Mover::copy_engine, 9 * us, 396 * GB);
+      if (p != g) link(machine, gpu, "cuda:" + std::to_string(p), Mover::copy_engine, 9 * us, 396 * GB);
   }
   return machine;
 }
@@ -150,8 +149,8 @@ Machine random_machine(std::mt19937_64& random) {
     for (u32 to = 0; to < places; ++to)
       for (u64 twice = 0; twice < 2; ++twice)
         if (random() % 3 == 0)
-          machine.links.push_back(
-              {from, to, static_cast<Mover>(random() % 3), "", latency(random), rate(random), 0});
+          machine.links.push_back({from, to, static_cast<Mover>(random() % 3), "", latency(random),
+                                   rate(random), 0});
   return machine;
 }
 
@@ -206,8 +205,8 @@ TEST(PlanRoute, finds_the_shortest_of_all_chains_in_random_machines) {
     ++with_route;
     ASSERT_NEAR(found->cost.seconds(size, found->chunk) / wanted, 1, 1e-9)
         << "machine " << i << ", " << size << " bytes";
-    auto const route =
-        plan_route(machine, machine.places[from].place, machine.places[to].place, Bytes{size});
+    auto const route = plan_route(machine, machine.places[from].place, machine.places[to].place,
+                                  Bytes{size});
     ASSERT_LE(route.predicted, wanted * 1.0201);
     ASSERT_EQ(total(route), size);
     with_several += route.chains.size() > 1;

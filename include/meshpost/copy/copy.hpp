@@ -28,8 +28,8 @@ struct Pitch {
 
 /// When a copy begins.
 struct CopyOptions {
-  /// After what these hold; they go on after the copy. Among them streams of GPUs: then copies from
-  /// or to pageable memory return when they are done, for such a stream may not wait for the host.
+  /// After what these hold; they go on after the copy. Among them streams of GPUs: then copies from or
+  /// to pageable memory return when they are done, for such a stream may not wait for the host.
   std::vector<Stream*> streams{};
 };
 

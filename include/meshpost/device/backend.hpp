@@ -106,8 +106,8 @@ class Backend {
   virtual bool in_host_memory() const { return false; }
   /// Memory that this kind's driver knows, whoever allocated it. Nothing for plain host memory.
   virtual std::optional<MemoryRange> identify(void const* /*pointer*/) { return std::nullopt; }
-  /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much
-  /// faster than identify.
+  /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much faster
+  /// than identify.
   virtual u64 memory_id(void const* /*pointer*/) { return 0; }
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }

@@ -37,8 +37,8 @@ class Allocation {
   Bytes size_{};
 };
 
-/// Rows of bytes from one pitched place to another: `rows` rows of `width` bytes in each of
-/// `slices` slices; a pitch is the distance from one beginning to the next.
+/// Rows of bytes from one pitched place to another: `rows` rows of `width` bytes in each of `slices`
+/// slices; a pitch is the distance from one beginning to the next.
 struct PitchedCopy {
   void* target = nullptr;
   u64 target_row = 0, target_slice = 0;  ///< pitches, bytes
@@ -52,10 +52,10 @@ template <class Work>
 void for_each_row(PitchedCopy const& copy, Work&& work) {
   for (u64 slice = 0; slice < copy.slices; ++slice)
     for (u64 row = 0; row < copy.rows; ++row)
-      work(
-          static_cast<char*>(copy.target) + slice * copy.target_slice + row * copy.target_row,
-          static_cast<char const*>(copy.source) + slice * copy.source_slice + row * copy.source_row,
-          copy.width);
+      work(static_cast<char*>(copy.target) + slice * copy.target_slice + row * copy.target_row,
+           static_cast<char const*>(copy.source) + slice * copy.source_slice +
+               row * copy.source_row,
+           copy.width);
 }
 
 /// A point in a stream's order. Thread-safe.

@@ -70,7 +70,8 @@ Quarantine& quarantine() {
 }  // namespace
 
 Allocation allocate(Device& device, Bytes size, MemoryKind kind) {
-  u64 const rounded = size == 0 ? alignment : (size.value + alignment - 1) / alignment * alignment;
+  u64 const rounded =
+      size == 0 ? alignment : (size.value + alignment - 1) / alignment * alignment;
   u64 const available = available_memory();
   void* const data = size <= available ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (!data)

@@ -31,9 +31,7 @@ class CpuStream : public Stream {
     if (size != 0) call([=] { std::memmove(target, source, size); });
   }
   void copy(PitchedCopy const& rows) override {
-    call([rows] {
-      for_each_row(rows, [](void* to, void const* from, u64 n) { std::memcpy(to, from, n); });
-    });
+    call([rows] { for_each_row(rows, [](void* to, void const* from, u64 n) { std::memcpy(to, from, n); }); });
   }
   void fill(void* target, u8 value, Bytes size) override {
     if (size != 0) call([=] { std::memset(target, value, size); });

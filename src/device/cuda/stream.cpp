@@ -113,8 +113,9 @@ class CudaStream : public Stream {
   }
   void copy(PitchedCopy const& rows) override {
     Current const current(device_);
-    check(copy_rows(rows, stream_), fmt::format("copy {} rows of {} bytes on cuda:{}",
-                                                rows.rows * rows.slices, rows.width, device_));
+    check(copy_rows(rows, stream_),
+          fmt::format("copy {} rows of {} bytes on cuda:{}", rows.rows * rows.slices, rows.width,
+                      device_));
   }
   void fill(void* target, u8 value, Bytes size) override {
     Current const current(device_);
