@@ -26,7 +26,9 @@ def draw_speedup(facts: dict, path: Path) -> None:
     axis = figure.subplots()
     iterations = range(1, len(facts["seconds"]) + 1)
     axis.plot(iterations, [plain / one for one in facts["seconds"]], "o-", ms=3, color="#2f6db3")
-    axis.set(xlabel="iteration", ylabel="speed-up over plain BLAS", xlim=(0.5, len(iterations) + 0.5))
+    axis.set(
+        xlabel="iteration", ylabel="speed-up over plain BLAS", xlim=(0.5, len(iterations) + 0.5)
+    )
     axis.set_ylim(bottom=0)
     axis.spines[["top", "right"]].set_visible(False)
     devices = f"{len(facts['devices'])} x {facts['devices'][0]}"

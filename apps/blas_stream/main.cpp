@@ -17,7 +17,8 @@ namespace {
 using namespace meshpost;
 using namespace blas_stream;
 
-constexpr u64 buffer_limit = 64'000'000;  // of one device, L and K with them: COACCEL's "less than 64 MB"
+constexpr u64 buffer_limit =
+    64'000'000;  // of one device, L and K with them: COACCEL's "less than 64 MB"
 
 struct Options {
   StreamOptions stream{};
@@ -33,7 +34,7 @@ struct Report {
   double first_error = 0, last_error = 0;
   bool right = true;
   // Of one more iteration each, at once and one stage at a time; the slowest device's.
-  double total = 0;
+  double total = 0, in_turn = 0;
   std::vector<std::string> legs;
   std::vector<double> alone;
 };
@@ -45,13 +46,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Columns to compute by plain BLAS too: all, or those at the edges of shares and chunks and some more.
+// Columns to compute by plain BLAS too: all, or those at the edges of shares and chunks and some
+// more.
 std::vector<u64> some_columns(Options const& options, Streamed const& streamed) {
   std::vector<u64> columns;
   u64 const n = options.stream.size.n;
   for (auto const& share : streamed.shares())
-    for (u64 place : {u64{0}, options.stream.chunk - 1, options.stream.chunk, share.count / 2,
-                      share.count - 1})
+    for (u64 place :
+         {u64{0}, options.stream.chunk - 1, options.stream.chunk, share.count / 2, share.count - 1})
       if (share.count > 0) columns.push_back(share.first + std::min(place, share.count - 1));
   for (u64 i = 0; i < 16; ++i) columns.push_back(n * i / 16);
   std::sort(columns.begin(), columns.end());
@@ -90,7 +92,7 @@ class Bar {
 
 void measure_stages(Streamed& streamed, Options const& options, Report& report) {
   report.total = streamed.iterate();
-  streamed.iterate({.timed = true, .one_at_a_time = true});
+  report.in_turn = streamed.iterate({.timed = true, .one_at_a_time = true});
   for (auto const& share : streamed.shares()) {
     auto const& legs = share.pipeline->schedule().legs;
     report.alone.resize(legs.size());
@@ -147,8 +149,8 @@ Report run(Options const& options) {
   report.right = report.right && report.last_error <= error_bound(size.m, options.iterations);
   u64 const memory = streamed.buffer_bytes() + streamed.resident_bytes();
   for (auto const& device : report.devices) std::printf("device      %s\n", device.c_str());
-  std::printf("problem     m = %llu, n = %llu, chunks of %llu columns, depth %u, %s memory\n", size.m,
-              size.n, options.stream.chunk, options.stream.depth, options.memory.c_str());
+  std::printf("problem     m = %llu, n = %llu, chunks of %llu columns, depth %u, %s memory\n",
+              size.m, size.n, options.stream.chunk, options.stream.depth, options.memory.c_str());
   std::printf("buffers     %.1f MB a device, with L and K %.1f MB\n",
               static_cast<double>(streamed.buffer_bytes()) * 1e-6,
               static_cast<double>(memory) * 1e-6);
@@ -168,16 +170,15 @@ int print(Options const& options, Report const& report) {
     std::printf("plain BLAS  %.4g s on all cores: speed-up %.3g\n", plain, plain / seconds);
   double const slowest =
       report.alone.empty() ? 0 : *std::max_element(report.alone.begin(), report.alone.end());
-  double const sum = std::accumulate(report.alone.begin(), report.alone.end(), 0.0);
   if (!report.alone.empty()) {
     for (std::size_t i = 0; i < report.legs.size(); ++i)
       std::printf("stage       %-8s %.4g s alone\n", report.legs[i].c_str(), report.alone[i]);
     std::printf("pipeline    %.4g s; slowest stage alone %.4g s (%.3g of it), all in turn %.4g s\n",
-                report.total, slowest, report.total / slowest, sum);
+                report.total, slowest, report.total / slowest, report.in_turn);
   }
   if (options.plain > 0)
-    std::printf("check       all columns, iteration %u: error %.2g of %.2g allowed\n", options.plain,
-                report.first_error, error_bound(size.m, options.plain));
+    std::printf("check       all columns, iteration %u: error %.2g of %.2g allowed\n",
+                options.plain, report.first_error, error_bound(size.m, options.plain));
   std::printf("check       some columns, iteration %u: error %.2g of %.2g allowed: %s\n",
               options.iterations, report.last_error, error_bound(size.m, options.iterations),
               report.right ? "right" : "WRONG");
@@ -194,6 +195,7 @@ int print(Options const& options, Report const& report) {
                                 {"stages", report.legs},
                                 {"stage_seconds_alone", report.alone},
                                 {"pipeline_seconds", report.total},
+                                {"in_turn_seconds", report.in_turn},
                                 {"errors", {report.first_error, report.last_error}},
                                 {"right", report.right}};
     std::ofstream(options.json) << all.dump(1) << '\n';
@@ -206,8 +208,9 @@ int print(Options const& options, Report const& report) {
 int main(int argc, char** argv) {
   Options options;
   auto& stream = options.stream;
-  CLI::App app{"COACCEL's streamed BLAS test: R = (Q-R)/2, Q = (Q+R)/2, R = L R, Q = K Q, R = R+Q, "
-               "Q = R-Q with L, K (m x m) resident and R, Q (m x n) streamed in chunks of columns"};
+  CLI::App app{
+      "COACCEL's streamed BLAS test: R = (Q-R)/2, Q = (Q+R)/2, R = L R, Q = K Q, R = R+Q, "
+      "Q = R-Q with L, K (m x m) resident and R, Q (m x n) streamed in chunks of columns"};
   try {
     auto const number = [&](char const* name, auto& target, char const* what, u64 most) {
       app.add_option(name, target, what)->capture_default_str()->check(CLI::Range(u64{1}, most));
@@ -215,7 +218,8 @@ int main(int argc, char** argv) {
     number("-m,--m", stream.size.m, "rows of R and Q", 1 << 16);
     number("-n,--n", stream.size.n, "columns of R and Q", u64{1} << 40);
     number("--iterations", options.iterations, "times that all columns pass through", 1'000'000);
-    number("--chunk", stream.chunk, "columns at a time; default: what 64 MB of buffers allow", 1 << 20);
+    number("--chunk", stream.chunk, "columns at a time; default: what 64 MB of buffers allow",
+           1 << 20);
     number("--depth", stream.depth, "chunks that each buffer has room for", 64);
     app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
     app.add_option("--memory", options.memory,

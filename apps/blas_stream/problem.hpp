@@ -5,8 +5,8 @@
 #include "common/blas.hpp"
 
 // COACCEL's test (its equation 4): R = (Q - R) / 2, Q = (Q + R) / 2, R = L R, Q = K Q, R = R + Q,
-// Q = R - Q, one after the other, for matrices of doubles stored column by column. L and K are m x m
-// and stay where they are; R and Q are m x n and pass through in chunks of columns, which do not
+// Q = R - Q, one after the other, for matrices of doubles stored column by column. L and K are m x
+// m and stay where they are; R and Q are m x n and pass through in chunks of columns, which do not
 // depend on each other.
 
 namespace blas_stream {

@@ -11,7 +11,8 @@ using namespace meshpost;
 
 namespace {
 
-// The levels that R and Q go through: the host's memory, pinned memory if theirs is not, the device.
+// The levels that R and Q go through: the host's memory, pinned memory if theirs is not, the
+// device.
 std::vector<Level> levels_of(std::shared_ptr<Device> const& device, bool pageable) {
   bool const gpu = device->kind() != "cpu";
   std::vector<Level> levels = {{device, pageable ? MemoryKind::pageable : MemoryKind::pinned}};
@@ -39,8 +40,8 @@ Streamed::Streamed(std::vector<std::shared_ptr<Device>> const& devices,
     shares_[i].first = n * i / shares_.size();
     shares_[i].count = n * (i + 1) / shares_.size() - shares_[i].first;
   }
-  group_ = std::make_unique<DeviceGroup>(
-      devices, [&](Member const& member) { prepare(member, factors); });
+  group_ = std::make_unique<DeviceGroup>(devices,
+                                         [&](Member const& member) { prepare(member, factors); });
 }
 
 void Streamed::prepare(Member const& member, Factors const& factors) {
@@ -77,10 +78,9 @@ void Streamed::prepare(Member const& member, Factors const& factors) {
     };
     return std::vector<Segment>{piece(r_.as<double>(), 0), piece(q_.as<double>(), count)};
   };
-  wanted.compute.push_back({static_cast<u32>(wanted.levels.size()) - 1,
-                            [this, member](ChunkWork const& work, Stream& stream) {
-                              compute(member, work, stream);
-                            }});
+  wanted.compute.push_back(
+      {static_cast<u32>(wanted.levels.size()) - 1,
+       [this, member](ChunkWork const& work, Stream& stream) { compute(member, work, stream); }});
   share.pipeline = std::make_unique<Pipeline>(std::move(wanted));
 }
 

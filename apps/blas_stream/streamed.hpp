@@ -13,7 +13,7 @@ namespace blas_stream {
 
 struct StreamOptions {
   Size size{};
-  u64 chunk = 0;          ///< columns at a time
+  u64 chunk = 0;  ///< columns at a time
   u32 depth = 2;
   bool pageable = false;  ///< R and Q in ordinary memory, and a level of pinned memory before GPUs
   u64 seed = 1;
@@ -31,7 +31,8 @@ struct Share {
 /// R and Q in the host's memory, streamed through all devices at once, a thread a device.
 class Streamed {
  public:
-  using Progress = std::function<void(u64 columns)>;  ///< calls from one thread, of the first device
+  using Progress =
+      std::function<void(u64 columns)>;  ///< calls from one thread, of the first device
 
   Streamed(std::vector<std::shared_ptr<meshpost::Device>> const& devices,
            StreamOptions const& options, Factors const& factors);

@@ -1,5 +1,5 @@
-// A pipeline's time against its slowest stage, with data in the host's pinned memory: down to a device,
-// computed on there, and back. What is computed is some copies within the device's memory.
+// A pipeline's time against its slowest stage, with data in the host's pinned memory: down to a
+// device, computed on there, and back. What is computed is some copies within the device's memory.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct Case {
                               }});
     return wanted;
   }
-  /// Seconds of all chunks of these stages alone, one after the other on a stream for each stage; on
-  /// the host as the library's own copies, which use several threads.
+  /// Seconds of all chunks of these stages alone, one after the other on a stream for each stage;
+  /// on the host as the library's own copies, which use several threads.
   double alone(bool load, bool comp, bool save) const {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int i = 0; i < 3; ++i) streams.push_back(device->make_stream());

@@ -1,7 +1,6 @@
-// A device's data pass through the host in chunks: while one is computed on there, the next is on its
-// way to it and the one before on its way back.
+// A device's data pass through the host in chunks: while one is computed on there, the next is on
+// its way to it and the one before on its way back.
 #include <meshpost/meshpost.hpp>
-#include <meshpost/pipeline/pipeline.hpp>
 
 #include <cstdio>
 #include <vector>
@@ -24,7 +23,8 @@ int main() try {
   options.item = mp::Bytes{sizeof(double)};
   options.chunk = 50'000;
   options.segments = [&](mp::ChunkMove const& move) {
-    auto* const mine = numbers.as<double>() + move.first;  // where this chunk comes from and goes to
+    auto* const mine =
+        numbers.as<double>() + move.first;  // where this chunk comes from and goes to
     return std::vector<mp::Segment>{move.whole(mine, mine)};
   };
   mp::Compute twice{0};  // at level 0, the host

@@ -13,6 +13,8 @@
 #include "meshpost/device/device.hpp"
 #include "meshpost/fabric/allocate.hpp"
 #include "meshpost/fabric/machine.hpp"
+#include "meshpost/pipeline/group.hpp"
+#include "meshpost/pipeline/pipeline.hpp"
 #include "meshpost/rma/world.hpp"
 #include "meshpost/version.hpp"
 #endif

@@ -75,7 +75,8 @@ coaccel_device coaccel_device_open(const char* name) {
     } else {
       // "cpu:1" is a device here; in the library's lists it would be how many.
       auto const colon = wanted.find(':');
-      auto const index = colon == wanted.npos ? std::nullopt : parse_number(wanted.substr(colon + 1));
+      auto const index =
+          colon == wanted.npos ? std::nullopt : parse_number(wanted.substr(colon + 1));
       if (!index || *index > 1u << 16)
         refuse("coaccel_device_open", fmt::format("there is no device '{}'", wanted),
                "use pageable, pinned, cuda:0, cpu:1");
@@ -156,8 +157,7 @@ coaccel_device_group coaccel_group_init(int count, const coaccel_device* devices
       refuse("coaccel_group_init", fmt::format("device {} of {} computes", compute, count),
              "devices count from 0; -1 is none");
     for (int i = 0; i < count; ++i)
-      if (!devices[i])
-        refuse("coaccel_group_init", fmt::format("device {} is null", i), "open it");
+      if (!devices[i]) refuse("coaccel_group_init", fmt::format("device {} is null", i), "open it");
     return new coaccel_device_group_s{{devices, devices + count}, compute};
   });
 }
@@ -199,9 +199,9 @@ coaccel_multi coaccel_multi_init(coaccel_device_group group, int nthreads,
     auto const threads = nthreads == 0 ? group->devices.size() : static_cast<std::size_t>(nthreads);
     for (std::size_t i = 0; i < threads; ++i)
       devices.push_back(group->devices[i % group->devices.size()]->level.device);
-    multi->threads = std::make_unique<DeviceGroup>(
-        std::move(devices), work_of(group, thread_init, &data),
-        work_of(group, thread_deinit, &multi->deinit_data));
+    multi->threads =
+        std::make_unique<DeviceGroup>(std::move(devices), work_of(group, thread_init, &data),
+                                      work_of(group, thread_deinit, &multi->deinit_data));
     return multi.release();
   });
 }

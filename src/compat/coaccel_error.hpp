@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "meshpost/base/events.hpp"
-#include "meshpost/copy/copy.hpp"
 #include "meshpost/compat/coaccel.h"
+#include "meshpost/copy/copy.hpp"
 
 // What all of COACCEL's C functions share.
 

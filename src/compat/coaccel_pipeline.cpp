@@ -29,13 +29,11 @@ std::vector<Segment> pieces(coaccel_pipeline_s const& desc, ChunkMove const& mov
     if (whole_is_known) return {move.whole()};
     refuse(name, "it is null, but chunks come from or go to your memory", "give it");
   }
-  auto const request =
-      function(static_cast<int>(move.level), move.first, move.chunk % depth * desc.chunk,
-               move.count, desc.data);
+  auto const request = function(static_cast<int>(move.level), move.first,
+                                move.chunk % depth * desc.chunk, move.count, desc.data);
   if (request.count != COACCEL_WHOLE)
     return coaccel::segments_of(name, request.count, request.dst, request.src, request.size);
-  if (!whole_is_known)
-    refuse(name, "COACCEL_WHOLE, but one end is your memory", "list the pieces");
+  if (!whole_is_known) refuse(name, "COACCEL_WHOLE, but one end is your memory", "list the pieces");
   return {move.whole()};
 }
 

@@ -54,8 +54,7 @@ u64 checked(char const* operation, char const* what, int value) {
 
 void copy_all(char const* operation, void** targets, void** sources, auto const& size,
               std::size_t count) {
-  if (count != 0 && (!targets || !sources))
-    refuse(operation, "a list is null", "give both lists");
+  if (count != 0 && (!targets || !sources)) refuse(operation, "a list is null", "give both lists");
   std::vector<Segment> segments(count);
   for (std::size_t i = 0; i < count; ++i) segments[i] = {targets[i], sources[i], Bytes{size(i)}};
   copy_batch(segments, {Overlap::refuse, {}}).wait();
@@ -76,10 +75,10 @@ void check_apart(void** targets, void const* source, u64 size, std::size_t count
 }
 
 void broadcast(void** targets, void* source, u64 size, std::size_t count) {
-  if (count != 0 && !targets)
-    refuse("dscudaBroadcast", "the list of targets is null", "give it");
+  if (count != 0 && !targets) refuse("dscudaBroadcast", "the list of targets is null", "give it");
   check_apart(targets, source, size, count);
-  // After each round twice as many have the bytes: holder i is the source, then the targets in order.
+  // After each round twice as many have the bytes: holder i is the source, then the targets in
+  // order.
   auto const holder = [&](std::size_t i) { return i == 0 ? source : targets[i - 1]; };
   for (std::size_t have = 1; have < count + 1; have *= 2) {
     std::vector<Segment> round;

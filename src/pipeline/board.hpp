@@ -13,9 +13,10 @@ namespace meshpost::pipelining {
 
 /// Where the threads of a pipeline's legs tell each other how far they are. Thread-safe.
 ///
-/// A leg's end of chunk c is posted when it is over or, for lanes that work ahead, when it is on its
-/// stream. The last `kept` ends of each leg are kept; the schedule's dependencies keep the legs so near
-/// to each other that nobody asks for an older one: a leg is at most `depth` chunks ahead of the next.
+/// A leg's end of chunk c is posted when it is over or, for lanes that work ahead, when it is on
+/// its stream. The last `kept` ends of each leg are kept; the schedule's dependencies keep the legs
+/// so near to each other that nobody asks for an older one: a leg is at most `depth` chunks ahead
+/// of the next.
 class Board {
  public:
   Board(std::size_t legs, u64 depth)

@@ -110,7 +110,7 @@ struct DeviceGroup::State {
   pipelining::Failure failure;
   std::mutex mutex, joining;
   std::condition_variable changed;
-  std::deque<Thread> threads;  // never resized while threads run
+  std::deque<Thread> threads;        // never resized while threads run
   u64 queued = 0, failed = ~u64{0};  // steps queued; the first that failed: later ones are dropped
   bool ending = false, reported = false;
 };

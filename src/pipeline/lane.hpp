@@ -21,23 +21,20 @@ struct Ticket {
 };
 
 /// What carries one leg of all chunks, in order. A lane of a GPU is a stream, on which work is put
-/// ahead of time and waits for other lanes' streams; a lane of the host is the thread that calls it,
-/// which waits by itself. No stream is ever made to wait for the host: streams share hardware queues,
-/// and what the host needs could lie behind the wait.
+/// ahead of time and waits for other lanes' streams; a lane of the host is the thread that calls
+/// it, which waits by itself. No stream is ever made to wait for the host: streams share hardware
+/// queues, and what the host needs could lie behind the wait.
 class Lane {
  public:
   /// `device`: whose stream it is; null: it needs none, for the host's threads do the work.
   explicit Lane(std::shared_ptr<Device> const& device)
-      : stream_(device ? device->make_stream() : nullptr),
-        ahead_(stream_ && !stream_->on_host()) {}
+      : stream_(device ? device->make_stream() : nullptr), ahead_(stream_ && !stream_->on_host()) {}
 
   bool ahead() const { return ahead_; }
   Stream& stream() { return *stream_; }
 
   /// What comes next starts after this end, of a lane of the other or of the same sort.
-  void after(Ticket const& end) {
-    ahead_ && end.event ? stream_->wait(end.event) : end.wait();
-  }
+  void after(Ticket const& end) { ahead_&& end.event ? stream_->wait(end.event) : end.wait(); }
   Ticket copy(std::vector<Segment> const& segments);
   /// The end of what was put on the stream; on the host, waits for it.
   Ticket end();

@@ -15,8 +15,8 @@ namespace {
 
 using pipelining::Board;
 using pipelining::Lane;
-using pipelining::Ticket;
 using pipelining::mover_between;
+using pipelining::Ticket;
 
 using Clock = std::chrono::steady_clock;
 
@@ -48,8 +48,8 @@ u64 chunks_of(PipelineOptions const& options) {
 }
 
 ScheduleShape shape_of(PipelineOptions const& options) {
-  ScheduleShape shape{static_cast<u32>(options.levels.size()), 0, options.depth, {},
-                      options.reverse, options.back};
+  ScheduleShape shape{
+      static_cast<u32>(options.levels.size()), 0, options.depth, {}, options.reverse, options.back};
   for (auto const& compute : options.compute) shape.compute.push_back(compute.level);
   return shape;
 }
@@ -68,7 +68,7 @@ struct Pipeline::State {
     PipelineRun how;
     Clock::time_point start;
     Board board;
-    std::mutex asking;             // held while the user's function gives segments
+    std::mutex asking;  // held while the user's function gives segments
     std::atomic<u64> bytes{0};
     std::vector<StepTime> legs{};  // each written by one thread, read when all have ended
   };
@@ -109,10 +109,8 @@ Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
   for (u32 leg = 0; leg < schedule.legs.size(); ++leg) {
     auto const& from = options.levels[schedule.buffers[leg].level];
     auto const& to = options.levels[schedule.buffers[leg + 1].level];
-    if (schedule.legs[leg].stage != Stage::comp)
-      lanes_.emplace_back(mover_between(from, to));
-    else
-      lanes_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
+    if (schedule.legs[leg].stage != Stage::comp) lanes_.emplace_back(mover_between(from, to));
+    else lanes_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
   }
 }
 
@@ -150,9 +148,14 @@ void Pipeline::State::check_segments(std::vector<Segment> const& segments,
 
 Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
   u64 const first = chunk * options.chunk, count = std::min(options.chunk, options.items - first);
-  ChunkMove const move{schedule.legs[leg].stage, schedule.legs[leg].level, chunk,
-                       first,                    count,                    slot(leg + 1, chunk),
-                       slot(leg, chunk),         Bytes{count * options.item}};
+  ChunkMove const move{schedule.legs[leg].stage,
+                       schedule.legs[leg].level,
+                       chunk,
+                       first,
+                       count,
+                       slot(leg + 1, chunk),
+                       slot(leg, chunk),
+                       Bytes{count * options.item}};
   std::vector<Segment> segments;
   if (move.target && move.source && !options.segments_between_buffers) {
     segments = {move.whole()};
@@ -168,7 +171,12 @@ Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
 Ticket Pipeline::State::put_work(u32 leg, u64 chunk) {
   u64 const first = chunk * options.chunk, count = std::min(options.chunk, options.items - first);
   u32 const level = schedule.legs[leg].level;
-  ChunkWork const work{level, chunk, first, count, slot(leg, chunk), slot(leg + 1, chunk),
+  ChunkWork const work{level,
+                       chunk,
+                       first,
+                       count,
+                       slot(leg, chunk),
+                       slot(leg + 1, chunk),
                        Bytes{count * options.item}};
   auto const& compute = compute_at(level);
   if (compute.on_stream) {
@@ -201,8 +209,8 @@ bool Pipeline::State::step(Run& run, u32 leg, u64 chunk) {
     }
     auto* const times = run.how.timed ? &run.legs[chunk * schedule.legs.size() + leg] : nullptr;
     if (times) lane.stamp(&times->begin, run.start);
-    auto end = schedule.legs[leg].stage == Stage::comp ? put_work(leg, chunk)
-                                                       : put_move(run, leg, chunk);
+    auto end =
+        schedule.legs[leg].stage == Stage::comp ? put_work(leg, chunk) : put_move(run, leg, chunk);
     if (times) {
       lane.stamp(&times->end, run.start);
       if (lane.ahead()) end.event = lane.end().event;

@@ -28,8 +28,7 @@ void check(ScheduleShape const& shape) {
                   "levels count from 0");
     if (std::count(shape.compute.begin(), shape.compute.end(), level) != 1)
       throw Error(Kind::bad_argument, std::string(operation),
-                  fmt::format("level {} computes twice", level),
-                  "let one computation do both");
+                  fmt::format("level {} computes twice", level), "let one computation do both");
   }
 }
 
@@ -40,7 +39,9 @@ std::string_view to_string(Stage stage) {
   return names.at(static_cast<u32>(stage));
 }
 
-std::string to_string(Leg const& leg) { return fmt::format("{}^{}", to_string(leg.stage), leg.level); }
+std::string to_string(Leg const& leg) {
+  return fmt::format("{}^{}", to_string(leg.stage), leg.level);
+}
 
 Schedule make_schedule(ScheduleShape const& shape) {
   check(shape);

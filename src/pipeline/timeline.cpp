@@ -12,13 +12,16 @@ std::string to_perfetto(Schedule const& schedule, PipelineResult const& result,
   using nlohmann::json;
   auto const legs = schedule.legs.size();
   if (result.legs.size() != schedule.shape.chunks * legs)
-    throw Error(Kind::bad_argument, "draw a pipeline",
-                fmt::format("times of {} legs of {}", result.legs.size(),
-                            schedule.shape.chunks * legs),
-                "run it with PipelineRun::timed");
+    throw Error(
+        Kind::bad_argument, "draw a pipeline",
+        fmt::format("times of {} legs of {}", result.legs.size(), schedule.shape.chunks * legs),
+        "run it with PipelineRun::timed");
   json events = json::array();
   auto const label = [&](char const* what, u64 thread, std::string text) {
-    events.push_back({{"ph", "M"}, {"name", what}, {"pid", 0}, {"tid", thread},
+    events.push_back({{"ph", "M"},
+                      {"name", what},
+                      {"pid", 0},
+                      {"tid", thread},
                       {"args", {{"name", std::move(text)}}}});
   };
   label("process_name", 0, name);
@@ -26,8 +29,13 @@ std::string to_perfetto(Schedule const& schedule, PipelineResult const& result,
   for (u64 i = 0; i < result.legs.size(); ++i) {
     auto const stage = to_string(schedule.legs[i % legs].stage);
     auto const [begin, end] = result.legs[i];
-    events.push_back({{"ph", "X"}, {"name", stage}, {"cat", "pipeline"}, {"pid", 0},
-                      {"tid", i % legs}, {"ts", begin * 1e6}, {"dur", (end - begin) * 1e6},
+    events.push_back({{"ph", "X"},
+                      {"name", stage},
+                      {"cat", "pipeline"},
+                      {"pid", 0},
+                      {"tid", i % legs},
+                      {"ts", begin * 1e6},
+                      {"dur", (end - begin) * 1e6},
                       {"args", {{"chunk", i / legs}}}});
   }
   return json{{"traceEvents", std::move(events)},

@@ -113,16 +113,10 @@ TEST(PipelineFailures, options_that_make_no_pipeline_are_refused) {
   EXPECT_TRUE(refuses([](auto& o) { o.chunk = ~u64{0} / 2; }, "smaller chunks"));
   EXPECT_TRUE(refuses([](auto& o) { o.segments = nullptr; }, "no function"));
   EXPECT_TRUE(refuses([](auto& o) { o.compute.push_back({1}); }, "nothing to compute"));
-  EXPECT_TRUE(refuses(
-      [](auto& o) {
-        o.compute.push_back({1, [](auto&, auto&) {}, [](auto&) {}});
-      },
-      "two functions"));
-  EXPECT_TRUE(refuses(
-      [](auto& o) {
-        o.compute.push_back({3, {}, [](auto&) {}});
-      },
-      "level 3 computes"));
+  EXPECT_TRUE(refuses([](auto& o) { o.compute.push_back({1, [](auto&, auto&) {}, [](auto&) {}}); },
+                      "two functions"));
+  EXPECT_TRUE(
+      refuses([](auto& o) { o.compute.push_back({3, {}, [](auto&) {}}); }, "level 3 computes"));
 }
 
 TEST(PipelineFailures, too_large_a_chunk_says_so) {

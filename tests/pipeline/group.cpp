@@ -22,7 +22,9 @@ TEST(DeviceGroup, runs_every_function_of_a_device_on_a_thread_of_its_own) {
   {
     DeviceGroup group(
         four(),
-        [&](Member const& one) { calls[one.index] += 'i', threads[one.index] = {std::this_thread::get_id()}; },
+        [&](Member const& one) {
+          calls[one.index] += 'i', threads[one.index] = {std::this_thread::get_id()};
+        },
         [&](Member const& one) {
           calls[one.index] += 'd', threads[one.index].push_back(std::this_thread::get_id());
         });
@@ -107,7 +109,8 @@ TEST(DeviceGroup, an_error_keeps_its_kind_and_one_nobody_waited_for_comes_out_at
         throw Error(Kind::out_of_memory, "allocate", "planted", "no");
       },
       {0});
-  EXPECT_TRUE(says(error_of([&] { group.finalize(); }), Kind::out_of_memory, {"cpu:1", "allocate"}));
+  EXPECT_TRUE(
+      says(error_of([&] { group.finalize(); }), Kind::out_of_memory, {"cpu:1", "allocate"}));
   group.finalize();
 }
 
@@ -149,10 +152,11 @@ TEST(DeviceGroup, refuses_what_would_hang_or_means_nothing) {
       EXPECT_TRUE(says(error_of([&] { group.finalize(); }), Kind::misuse, {}));
     }
   });
-  EXPECT_TRUE(says(error_of([&] { group.step_all([](Member const&) {}, {4}); }),
-                   Kind::bad_argument, {"member 4 of 4"}));
+  EXPECT_TRUE(says(error_of([&] { group.step_all([](Member const&) {}, {4}); }), Kind::bad_argument,
+                   {"member 4 of 4"}));
   group.finalize();
-  EXPECT_TRUE(says(error_of([&] { group.step_all([](Member const&) {}); }), Kind::misuse, {"ended"}));
+  EXPECT_TRUE(
+      says(error_of([&] { group.step_all([](Member const&) {}); }), Kind::misuse, {"ended"}));
   EXPECT_TRUE(says(error_of([] { DeviceGroup({}); }), Kind::bad_argument, {"no devices"}));
   EXPECT_TRUE(says(error_of([] { DeviceGroup({nullptr}); }), Kind::bad_argument, {"null"}));
 }

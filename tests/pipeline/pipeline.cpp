@@ -65,8 +65,8 @@ TEST(Pipeline, puts_work_on_streams_ahead_of_time_in_an_order_that_is_right) {
   auto const seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (int repeat = 0; repeat < 60; ++repeat) {
-    auto options = array_options(3, random() % 2000, 1 + random() % 50,
-                                 static_cast<u32>(1 + random() % 3));
+    auto options =
+        array_options(3, random() % 2000, 1 + random() % 50, static_cast<u32>(1 + random() % 3));
     auto const device = std::make_shared<LostDevice>(1 << 30);
     options.levels[1 + random() % 2] = {device, MemoryKind::device};
     options.levels[0].memory = random() % 2 == 0 ? MemoryKind::pinned : MemoryKind::pageable;

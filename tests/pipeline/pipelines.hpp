@@ -25,7 +25,8 @@ inline std::vector<Level> some_levels(u32 count) {
 class Store {
  public:
   Store(Level const& level, u64 size)
-      : level_(level), memory_(level.device->allocate(Bytes{std::max(u64{1}, size)}, level.memory)) {}
+      : level_(level),
+        memory_(level.device->allocate(Bytes{std::max(u64{1}, size)}, level.memory)) {}
   char* data() const { return memory_.as<char>(); }
   void write(std::vector<u8> const& bytes) const {
     level_.device->write(data(), bytes.data(), Bytes{bytes.size()});
@@ -78,13 +79,12 @@ struct ArrayCase {
     return options.back != options.reverse ? options.levels.front() : options.levels.back();
   }
   void add_compute(u32 level) {
-    options.compute.push_back({level, {}, [this, level](ChunkWork const& work) {
-                                 u64 const offset = work.first * options.item;
-                                 add_to_bytes(*options.levels[level].device,
-                                              work.out ? work.out : to.data() + offset,
-                                              work.in ? work.in : from.data() + offset, work.size,
-                                              1);
-                               }});
+    options.compute.push_back(
+        {level, {}, [this, level](ChunkWork const& work) {
+           u64 const offset = work.first * options.item;
+           add_to_bytes(*options.levels[level].device, work.out ? work.out : to.data() + offset,
+                        work.in ? work.in : from.data() + offset, work.size, 1);
+         }});
   }
   bool right(u8 added) const {
     auto expected = input;

@@ -39,8 +39,8 @@ std::string describe(ScheduleShape const& shape) {
          std::to_string(shape.depth);
 }
 
-// A machine on which a schedule runs: slots hold the number of a chunk and the legs behind it. A step
-// begins, reads all the while, writes all the while, and ends; what overlaps wrongly is noted.
+// A machine on which a schedule runs: slots hold the number of a chunk and the legs behind it. A
+// step begins, reads all the while, writes all the while, and ends; what overlaps wrongly is noted.
 class SimulatedRun {
  public:
   explicit SimulatedRun(Schedule const& schedule)
@@ -156,10 +156,10 @@ TEST(Schedule, is_right_in_every_order_for_small_shapes) {
       run.check_results();
     }
   };
-  for (auto const& shape : {ScheduleShape{2, 2, 1, {}}, ScheduleShape{2, 2, 2, {}},
-                            ScheduleShape{2, 2, 1, {1}, false, false},
-                            ScheduleShape{2, 2, 1, {1}},
-                            ScheduleShape{1, 2, 1, {0}}, ScheduleShape{2, 2, 1, {0}, true, false}}) {
+  for (auto const& shape :
+       {ScheduleShape{2, 2, 1, {}}, ScheduleShape{2, 2, 2, {}},
+        ScheduleShape{2, 2, 1, {1}, false, false}, ScheduleShape{2, 2, 1, {1}},
+        ScheduleShape{1, 2, 1, {0}}, ScheduleShape{2, 2, 1, {0}, true, false}}) {
     auto const schedule = make_schedule(shape);
     Search search{schedule};
     std::vector<u64> events;
@@ -222,7 +222,8 @@ TEST(Predict, total_tends_to_the_slowest_leg_not_to_the_sum) {
   std::vector<double> const times = {2, 3, 5, 1, 4};
   for (u32 depth = 2; depth <= 4; ++depth)
     for (u64 chunks : {1, 2, 10, 1000}) {
-      auto const total = predict(make_schedule({3, chunks, depth, {2}}), own_engines(times)).seconds;
+      auto const total =
+          predict(make_schedule({3, chunks, depth, {2}}), own_engines(times)).seconds;
       EXPECT_DOUBLE_EQ(total, 15.0 + 5.0 * static_cast<double>(chunks - 1));
     }
 }
@@ -246,7 +247,8 @@ TEST(Predict, keeps_every_dependency_and_never_uses_an_engine_twice_at_once) {
     SCOPED_TRACE(describe(shape) + " seed " + std::to_string(seed));
     auto const schedule = make_schedule(shape);
     std::vector<LegTime> legs(schedule.legs.size());
-    for (auto& leg : legs) leg = {static_cast<double>(random() % 5), static_cast<u32>(random() % 3)};
+    for (auto& leg : legs)
+      leg = {static_cast<double>(random() % 5), static_cast<u32>(random() % 3)};
     auto const prediction = predict(schedule, legs);
     std::vector<std::vector<StepTime>> busy(3);
     for (u64 i = 0; i < schedule.size(); ++i) {

@@ -2,8 +2,8 @@
 /* COACCEL, the interface of its figures 2 to 4, on top of meshpost; for C and C++.
  *
  * The figures give the functions and no more. What they leave open is settled here: how devices and
- * groups are made, that sizes and offsets are bytes, and how a pipeline's buffers are addressed. The
- * differences from the figures are additions.
+ * groups are made, that sizes and offsets are bytes, and how a pipeline's buffers are addressed.
+ * The differences from the figures are additions.
  *
  * Errors: a function that returns a pointer returns null, one that returns nothing warns on the
  * event sink; coaccel_last_error() has the text of the calling thread's last failure. */
@@ -19,7 +19,8 @@ typedef struct coaccel_multi_s* coaccel_multi;
 typedef struct coaccel_pipeline_s* coaccel_pipeline;
 typedef void* coaccel_address;
 
-/* --- what the figures take for granted --------------------------------------------------------- */
+/* --- what the figures take for granted ---------------------------------------------------------
+ */
 
 /** What went wrong last on this thread; null if nothing did since it was asked. Valid until the
  * thread's next failure. */
@@ -35,12 +36,13 @@ void coaccel_device_free(coaccel_device device, coaccel_address address);
 coaccel_device_group coaccel_group_init(int count, const coaccel_device* devices, int compute);
 void coaccel_group_done(coaccel_device_group group);
 
-/* --- figure 2: devices ------------------------------------------------------------------------- */
+/* --- figure 2: devices -------------------------------------------------------------------------
+ */
 
 enum { COACCEL_ANY_DIRECTION = 0 };
 
-/** Begins to copy `count` pieces from src[i] to dst[i]; `dir` is not needed, for addresses say where
- * they are. Pieces may not overlap. The lists may go once it returns. */
+/** Begins to copy `count` pieces from src[i] to dst[i]; `dir` is not needed, for addresses say
+ * where they are. Pieces may not overlap. The lists may go once it returns. */
 void* coaccel_memcpy_start(coaccel_device device, int count, coaccel_address* dst,
                            coaccel_address* src, size_t* size, int dir);
 /** Returns when all pieces have arrived. `desc` is gone then. */
@@ -52,7 +54,8 @@ void coaccel_device_unlock(coaccel_device device);
 
 coaccel_address coaccel_device_malloc(coaccel_device desc, size_t size);
 
-/* --- figure 3: multi --------------------------------------------------------------------------- */
+/* --- figure 3: multi ---------------------------------------------------------------------------
+ */
 
 /** Returns 0, or not 0 for a failure, which ends the group's steps. */
 typedef int (*coaccel_multi_func_t)(coaccel_device_group group, coaccel_device device, int iddevice,
@@ -67,7 +70,8 @@ void coaccel_multi_step_all(coaccel_multi desc, coaccel_multi_func_t process, vo
 /** Calls thread_deinit with this `data` on all threads, and ends them. `desc` is gone then. */
 void coaccel_multi_finalize(coaccel_multi desc, void* data);
 
-/* --- figure 4: pipeline ------------------------------------------------------------------------ */
+/* --- figure 4: pipeline ------------------------------------------------------------------------
+ */
 
 /** Pieces to copy. They are read when the function returns them, so the lists may be reused.
  * count COACCEL_WHOLE: all of the chunk, from its buffer at one level to its buffer at the next. */
@@ -79,8 +83,9 @@ typedef struct coaccel_memreq_s {
 } coaccel_memreq;
 enum { COACCEL_WHOLE = -1 };
 
-/** The pieces of a chunk on its way to level `istage`: `ihost` is its offset in the whole, `idevice`
- * the offset of its place in the buffers of each level, `szchunk` its size; all in bytes. */
+/** The pieces of a chunk on its way to level `istage`: `ihost` is its offset in the whole,
+ * `idevice` the offset of its place in the buffers of each level, `szchunk` its size; all in bytes.
+ */
 typedef coaccel_memreq (*coaccel_pipeline_transfer_t)(int istage, size_t ihost, size_t idevice,
                                                       size_t szchunk, void* data);
 /** Begins, or ends, the computation on a chunk. Returns 0, or not 0 for a failure. */
@@ -88,15 +93,15 @@ typedef int (*coaccel_pipeline_process_t)(int mode, size_t ihost, size_t idevice
 enum { COACCEL_START = 0, COACCEL_SYNC = 1 }; /* mode */
 enum { COACCEL_IN = 0, COACCEL_OUT = 1 };
 
-/** A pipeline over the group's devices, from the first to the last and back, in reverse from the last
- * to the first and back; `size` bytes, `szchunk` at a time. */
+/** A pipeline over the group's devices, from the first to the last and back, in reverse from the
+ * last to the first and back; `size` bytes, `szchunk` at a time. */
 coaccel_pipeline coaccel_pipeline_init(coaccel_device_group devices, size_t size, size_t szchunk,
                                        int reverse, coaccel_pipeline_transfer_t load_func,
                                        coaccel_pipeline_transfer_t save_func,
                                        coaccel_pipeline_process_t process_start_func,
                                        coaccel_pipeline_process_t process_sync_func, void* ptr);
-/** The buffers of a level: those that chunks are in on their way from home, or (COACCEL_OUT) on their
- * way back. Null at home, and for OUT where chunks turn without being computed on. */
+/** The buffers of a level: those that chunks are in on their way from home, or (COACCEL_OUT) on
+ * their way back. Null at home, and for OUT where chunks turn without being computed on. */
 coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int direction);
 /** Passes everything through. */
 void coaccel_pipeline_process(coaccel_pipeline desc);

@@ -19,15 +19,15 @@ struct Member {
 /// One thread a device. All calls but those from inside its functions are thread-safe.
 ///
 /// A function that throws on one thread ends the group: the others do this step to its end, later
-/// ones are dropped, and step_all() or finalize() throws what was thrown with the device's name before
-/// it. For CUDA's own calls a function makes its device current itself.
+/// ones are dropped, and step_all() or finalize() throws what was thrown with the device's name
+/// before it. For CUDA's own calls a function makes its device current itself.
 class DeviceGroup {
  public:
   using Work = std::function<void(Member const&)>;
 
-  /// Calls `init` on every device's thread and returns when all are done. \throws what it threw, once
-  /// `deinit` was called on the others and all threads have ended; Error(bad_argument) for no devices
-  /// or a null one
+  /// Calls `init` on every device's thread and returns when all are done. \throws what it threw,
+  /// once `deinit` was called on the others and all threads have ended; Error(bad_argument) for no
+  /// devices or a null one
   explicit DeviceGroup(std::vector<std::shared_ptr<Device>> devices, Work init = {},
                        Work deinit = {});
   /// As finalize(), but reports errors as warnings.
@@ -44,8 +44,8 @@ class DeviceGroup {
   /// when they are through with this one. \throws also Error(bad_argument) for no such member
   void step_all(Work process, std::vector<u32> const& members);
 
-  /// Waits for all steps, calls `deinit` on every thread whose `init` was done, and ends the threads.
-  /// Does nothing the second time.
+  /// Waits for all steps, calls `deinit` on every thread whose `init` was done, and ends the
+  /// threads. Does nothing the second time.
   void finalize();
 
  private:

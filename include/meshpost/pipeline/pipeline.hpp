@@ -12,8 +12,8 @@
 
 namespace meshpost {
 
-/// A memory that chunks go through. The first and, if chunks stay there, the last are where your data
-/// are; buffers are made at the others.
+/// A memory that chunks go through. The first and, if chunks stay there, the last are where your
+/// data are; buffers are made at the others.
 struct Level {
   std::shared_ptr<Device> device;  ///< the one that allocates it
   MemoryKind memory = MemoryKind::device;
@@ -24,10 +24,10 @@ struct ChunkMove {
   Stage stage = Stage::load;
   u32 level = 0;  ///< where it arrives
   u64 chunk = 0;
-  u64 first = 0, count = 0;   ///< its items
-  void* target = nullptr;     ///< the chunk's buffer, null: your memory
+  u64 first = 0, count = 0;  ///< its items
+  void* target = nullptr;    ///< the chunk's buffer, null: your memory
   void const* source = nullptr;
-  Bytes size{};               ///< of `count` items
+  Bytes size{};  ///< of `count` items
 
   /// All of it in one piece; where an end is your memory, at that address.
   Segment whole(void* your_target = nullptr, void const* your_source = nullptr) const {
@@ -48,25 +48,26 @@ struct ChunkWork {
 /// What is computed at a level. Give `on_stream`, or `start` with or without `sync`.
 struct Compute {
   u32 level = 0;
-  /// Puts the work on a stream of the level's device, on which the data will be there: always the same
-  /// stream, in the order of the chunks, on a thread of the library. What it puts there must not throw.
+  /// Puts the work on a stream of the level's device, on which the data will be there: always the
+  /// same stream, in the order of the chunks, on a thread of the library. What it puts there must
+  /// not throw.
   std::function<void(ChunkWork const&, Stream&)> on_stream{};
-  /// Called when the data are there, on a thread of the library, chunk after chunk. It may start work
-  /// whose end `sync` waits for.
+  /// Called when the data are there, on a thread of the library, chunk after chunk. It may start
+  /// work whose end `sync` waits for.
   std::function<void(ChunkWork const&)> start{}, sync{};
 };
 
 struct PipelineOptions {
   std::vector<Level> levels{};
-  u64 items = 0;        ///< that pass in all
-  u64 chunk = 0;        ///< items at a time
-  Bytes item{};         ///< bytes of one
-  u32 depth = 2;        ///< chunks that each buffer has room for
-  bool reverse = false; ///< your data are at the last level, not at the first
-  bool back = true;     ///< chunks return; else they stay at the far end
-  /// The pieces of a chunk for one leg. Called once for each leg of each chunk, perhaps ahead of time,
-  /// on threads of the library, one call at a time. Pieces of a buffer must lie within `size` bytes of
-  /// it; no two may be written to the same bytes.
+  u64 items = 0;         ///< that pass in all
+  u64 chunk = 0;         ///< items at a time
+  Bytes item{};          ///< bytes of one
+  u32 depth = 2;         ///< chunks that each buffer has room for
+  bool reverse = false;  ///< your data are at the last level, not at the first
+  bool back = true;      ///< chunks return; else they stay at the far end
+  /// The pieces of a chunk for one leg. Called once for each leg of each chunk, perhaps ahead of
+  /// time, on threads of the library, one call at a time. Pieces of a buffer must lie within `size`
+  /// bytes of it; no two may be written to the same bytes.
   std::function<std::vector<Segment>(ChunkMove const&)> segments{};
   /// Whether `segments` is asked also for legs between two buffers; else they are moved whole.
   bool segments_between_buffers = false;
@@ -80,16 +81,16 @@ struct PipelineRun {
 
 struct PipelineResult {
   double seconds = 0;
-  u64 bytes = 0;                     ///< of all legs but computing
-  std::vector<double> busy{};        ///< seconds of each leg, if timed
-  std::vector<StepTime> legs{};      ///< of leg l of chunk c at c * legs + l, if timed; since the start
+  u64 bytes = 0;                 ///< of all legs but computing
+  std::vector<double> busy{};    ///< seconds of each leg, if timed
+  std::vector<StepTime> legs{};  ///< of leg l of chunk c at c * legs + l, if timed; since the start
 };
 
 /// A pipeline with its buffers and streams, to be run any number of times. One thread at a time.
 class Pipeline {
  public:
-  /// Makes the buffers. \throws Error(bad_argument) for a level without a device, no items in a chunk,
-  /// missing functions, and what make_schedule() refuses; Error(out_of_memory)
+  /// Makes the buffers. \throws Error(bad_argument) for a level without a device, no items in a
+  /// chunk, missing functions, and what make_schedule() refuses; Error(out_of_memory)
   explicit Pipeline(PipelineOptions options);
   ~Pipeline();
   Pipeline(Pipeline const&) = delete;
@@ -104,7 +105,8 @@ class Pipeline {
   Schedule const& schedule() const;
   /// Memory of all its buffers.
   Bytes buffer_bytes() const;
-  /// The first slot of a buffer of the schedule, null where it is yours. \throws Error(bad_argument)
+  /// The first slot of a buffer of the schedule, null where it is yours. \throws
+  /// Error(bad_argument)
   void* buffer(u32 number) const;
 
  private:
@@ -112,8 +114,8 @@ class Pipeline {
   std::unique_ptr<State> state_;
 };
 
-/// A timed run as a timeline in the trace event format: a row a leg, in the order of the chunks' way.
-/// tools/timeline.py draws it. \throws Error(bad_argument) if the run was not timed
+/// A timed run as a timeline in the trace event format: a row a leg, in the order of the chunks'
+/// way. tools/timeline.py draws it. \throws Error(bad_argument) if the run was not timed
 std::string to_perfetto(Schedule const& schedule, PipelineResult const& result,
                         std::string const& name);
 

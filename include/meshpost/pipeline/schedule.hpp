@@ -9,8 +9,9 @@
 
 namespace meshpost {
 
-/// The stages that a chunk passes, as in COACCEL: LOAD^i brings it to level i from level i - 1, SAVE^i
-/// to level i from level i + 1, COMP^i computes on it at level i, SYNC^i waits for what came before.
+/// The stages that a chunk passes, as in COACCEL: LOAD^i brings it to level i from level i - 1,
+/// SAVE^i to level i from level i + 1, COMP^i computes on it at level i, SYNC^i waits for what came
+/// before.
 enum class Stage : u8 { load, sync, comp, save };
 std::string_view to_string(Stage stage);
 
@@ -22,7 +23,7 @@ struct ScheduleShape {
   u32 depth = 2;               ///< chunks that each buffer has room for; 1 is COACCEL's
   std::vector<u32> compute{};  ///< levels at which chunks are computed on, on their way from home
   bool reverse = false;        ///< start at the last level: LOAD and SAVE swap
-  bool back = true;            ///< chunks return to where they started; else they stay at the far end
+  bool back = true;  ///< chunks return to where they started; else they stay at the far end
 };
 
 /// One leg of a chunk's way: from buffer `leg` to buffer `leg + 1`.
@@ -34,8 +35,8 @@ struct Leg {
 /// "LOAD^1"
 std::string to_string(Leg const& leg);
 
-/// Where chunks rest between two legs: `depth` slots, chunk c in slot c mod depth. The first and the
-/// last are the user's memory, which has room for all chunks.
+/// Where chunks rest between two legs: `depth` slots, chunk c in slot c mod depth. The first and
+/// the last are the user's memory, which has room for all chunks.
 struct ChunkBuffer {
   u32 level = 0;
   bool users = false;
@@ -53,8 +54,8 @@ struct Step {
 /// All steps of all chunks, numbered so that every step comes after those it waits for.
 ///
 /// A leg of chunk c waits for the SYNC of the leg before it (data there), for the SYNC of the leg
-/// after it of chunk c - depth (nobody reads the buffer any more) and for itself of chunk c - 1 (the
-/// engine takes chunks in order). A SYNC waits for its leg.
+/// after it of chunk c - depth (nobody reads the buffer any more) and for itself of chunk c - 1
+/// (the engine takes chunks in order). A SYNC waits for its leg.
 struct Schedule {
   ScheduleShape shape;
   std::vector<Leg> legs;
@@ -86,8 +87,8 @@ struct Prediction {
   std::vector<StepTime> steps;  ///< by number
 };
 /// When each step runs if each engine takes the step that can start first, and of several the one
-/// that is furthest on its way. With depth 2 or more and an engine for each leg the total tends to the
-/// slowest leg's time for each chunk, with depth 1 to the slowest two neighbouring legs'.
+/// that is furthest on its way. With depth 2 or more and an engine for each leg the total tends to
+/// the slowest leg's time for each chunk, with depth 1 to the slowest two neighbouring legs'.
 /// \throws Error(bad_argument) if there isn't one time for each leg or one is negative
 Prediction predict(Schedule const& schedule, std::span<LegTime const> legs);
 

@@ -17,9 +17,7 @@
 namespace meshpost::test {
 namespace {
 
-std::string name_of_device(int i) {
-  return on_gpus() ? "cuda:0" : "cpu:" + std::to_string(i);
-}
+std::string name_of_device(int i) { return on_gpus() ? "cuda:0" : "cpu:" + std::to_string(i); }
 
 struct Coaccel : testing::Test {
   coaccel_device host = coaccel_device_open("pageable"), pinned = coaccel_device_open("pinned"),
@@ -215,8 +213,9 @@ TEST_F(Coaccel, a_pipeline_brings_chunks_down_computes_and_brings_them_back) {
   expect_error("COMP^2 of chunk 4");
   coaccel_pipeline_done(work.pipeline);
 
-  EXPECT_EQ(coaccel_pipeline_init(group, 100, 0, 0, bring, take_back, start_doubling, nullptr, &work),
-            nullptr);
+  EXPECT_EQ(
+      coaccel_pipeline_init(group, 100, 0, 0, bring, take_back, start_doubling, nullptr, &work),
+      nullptr);
   expect_error("chunks of 0");
   EXPECT_EQ(coaccel_pipeline_init(group, 100, 10, 0, bring, take_back, nullptr, nullptr, &work),
             nullptr);

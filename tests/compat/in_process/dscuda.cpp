@@ -53,9 +53,8 @@ TEST(Dscuda, memcopies_moves_each_source_to_its_destination) {
   ASSERT_EQ(dscudaMemcopies(targets.pointers.data(), source_pointers.data(), counts.data(), n), 0)
       << dscudaLastError();
   std::vector<size_t> const wide(counts.begin(), counts.end());
-  ASSERT_EQ(dscudaMemcopies64(back.pointers.data(), targets.pointers.data(), wide.data(),
-                              wide.size()),
-            0)
+  ASSERT_EQ(
+      dscudaMemcopies64(back.pointers.data(), targets.pointers.data(), wide.data(), wide.size()), 0)
       << dscudaLastError();
   for (u64 i = 0; i < counts.size(); ++i) {
     auto expected = sources[i];
