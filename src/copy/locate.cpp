@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "copy/devices.hpp"
 #include "meshpost/base/error.hpp"
@@ -24,6 +27,17 @@ bool mapped(void const* pointer, u64 size) {
   u64 const begin = reinterpret_cast<u64>(pointer) / page * page;
   u64 const end = reinterpret_cast<u64>(pointer) + size;
   return msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) == 0;
+}
+
+// Drivers keep the addresses of freed memory mapped, but nobody may read there. The kernel reads the
+// first and the last byte and says so instead of ending the process.
+bool readable(void const* pointer, u64 size) {
+  char bytes[2];
+  iovec const here{bytes, sizeof bytes};
+  auto* const first = static_cast<char*>(const_cast<void*>(pointer));
+  iovec const there[2] = {{first, 1}, {first + size - 1, 1}};
+  auto const read = process_vm_readv(getpid(), &here, 1, there, 2, 0);
+  return read == 2 || (read < 0 && errno != EFAULT);  // a sandbox may forbid the question
 }
 
 std::optional<MemoryRange> ask_drivers(void const* pointer) {
@@ -84,7 +98,8 @@ Location locate(void const* pointer, u64 size, std::string_view operation, std::
     if (freed) memory_map().forget(own->begin, own->size);  // used again, by somebody else
     return inside(*found, asked);
   }
-  if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !mapped(pointer, size)) {
+  if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !mapped(pointer, size) ||
+      !readable(pointer, size)) {
     if (freed) refuse_freed();
     asked.refuse(fmt::format("{} bytes are named, not all of them are mapped: it was freed, or "
                              "never allocated, or ends earlier",

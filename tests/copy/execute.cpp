@@ -93,18 +93,18 @@ TEST(Execute, takes_random_routes_to_the_last_byte) {
 }
 
 TEST(Execute, remembers_how_fast_a_route_was_and_explain_tells) {
-  auto const all = machine();
+  auto const all = machine();  // and a size that no other test has measured
   test::copy_devices();
-  auto const route = plan_route(all, {"cpu", 0}, {"cpu", 1}, Bytes{100'000});
+  auto const route = plan_route(all, {"cpu", 0}, {"cpu", 1}, Bytes{9'000'000});
   auto const plan = std::make_shared<copying::Plan const>(
       copying::Plan{&all, route, copying::describe(all, route)});
-  EXPECT_NE(explain(all, {"cpu", 0}, {"cpu", 1}, Bytes{100'000}).find(" -  chosen"),
+  EXPECT_NE(explain(all, {"cpu", 0}, {"cpu", 1}, Bytes{9'000'000}).find(" -  chosen"),
             std::string::npos);
-  std::vector<u8> const source(100'000, 5);
-  std::vector<u8> target(100'000);
+  std::vector<u8> const source(9'000'000, 5);
+  std::vector<u8> target(9'000'000);
   copying::execute(plan, request_of(target, source))->wait();
-  ASSERT_TRUE(copying::remembered(plan->name, 100'000).has_value());
-  EXPECT_EQ(explain(all, {"cpu", 0}, {"cpu", 1}, Bytes{100'000}).find(" -  chosen"),
+  ASSERT_TRUE(copying::remembered(plan->name, 9'000'000).has_value());
+  EXPECT_EQ(explain(all, {"cpu", 0}, {"cpu", 1}, Bytes{9'000'000}).find(" -  chosen"),
             std::string::npos);
 }
 
