@@ -100,6 +100,14 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   if (!spec.memory.empty()) {
     check_memory(spec);
     record.parts = spec.memory;
+    auto& kind = backend(layout_.devices.front()->kind());
+    for (auto const& part : spec.memory) {
+      if (part.count == 0 || memory_map().find(part.data)) continue;
+      auto range = kind.identify(part.data);  // all of the allocation: parts may overlap
+      if (!range) continue;
+      range->id = 0;
+      record.registered.push_back(std::make_unique<Registered>(*range));
+    }
   } else if (!spec.extents.empty()) {
     record.parts = place_extents(spec, record);
   } else {

@@ -43,6 +43,18 @@ struct DeviceRunMemory {
   Allocation state;                     // for kernels that take its address
 };
 
+/// While it lives, the memory map knows memory that the user has registered.
+class Registered {
+ public:
+  explicit Registered(MemoryRange range) : range_(std::move(range)) { memory_map().add(range_); }
+  ~Registered() { memory_map().forget(range_.begin, range_.size); }
+  Registered(Registered const&) = delete;
+  Registered& operator=(Registered const&) = delete;
+
+ private:
+  MemoryRange range_;
+};
+
 struct WindowRecord {
   WindowInfo info;
   std::string name;
@@ -50,6 +62,7 @@ struct WindowRecord {
   std::vector<Part> parts;  // by world rank; empty: uniform
   u64 data_bytes = 0;       // heap bytes to give back, at info.offset
   u64 counter_bytes = 0;
+  std::vector<std::unique_ptr<Registered>> registered;
 };
 
 class WorldState {
