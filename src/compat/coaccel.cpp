@@ -51,11 +51,35 @@ std::vector<Segment> segments_of(char const* operation, int count, coaccel_addre
   if (count < 0) refuse(operation, fmt::format("{} pieces", count), "give 0 or more");
   if (count != 0 && (!dst || !src || !size)) refuse(operation, "a list is null", "give all lists");
   std::vector<Segment> segments;
+  segments.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) segments.push_back({dst[i], src[i], Bytes{size[i]}});
   return segments;
 }
 
 }  // namespace meshpost::coaccel
+
+struct coaccel_multi_s {
+  coaccel_device_group group = nullptr;
+  void* deinit_data = nullptr;  // written before the threads are told to end
+  std::unique_ptr<DeviceGroup> threads{};
+};
+
+namespace {
+
+DeviceGroup::Work work_of(coaccel_device_group group, coaccel_multi_func_t function,
+                          void* const* data) {
+  if (!function) return {};
+  return [group, function, data](Member const& member) {
+    auto const device = member.index % group->devices.size();
+    int const code = function(group, group->devices[device], static_cast<int>(device),
+                              static_cast<int>(member.index), *data);
+    if (code != 0)
+      throw Error(Kind::kernel_failed, fmt::format("thread {}", member.index),
+                  fmt::format("its function returned {}", code), "see the function");
+  };
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -164,29 +188,6 @@ coaccel_device_group coaccel_group_init(int count, const coaccel_device* devices
 
 void coaccel_group_done(coaccel_device_group group) { delete group; }
 
-struct coaccel_multi_s {
-  coaccel_device_group group = nullptr;
-  void* deinit_data = nullptr;  // written before the threads are told to end
-  std::unique_ptr<DeviceGroup> threads{};
-};
-
-namespace {
-
-DeviceGroup::Work work_of(coaccel_device_group group, coaccel_multi_func_t function,
-                          void* const* data) {
-  if (!function) return {};
-  return [group, function, data](Member const& member) {
-    auto const device = member.index % group->devices.size();
-    int const code = function(group, group->devices[device], static_cast<int>(device),
-                              static_cast<int>(member.index), *data);
-    if (code != 0)
-      throw Error(Kind::kernel_failed, fmt::format("thread {}", member.index),
-                  fmt::format("its function returned {}", code), "see the function");
-  };
-}
-
-}  // namespace
-
 coaccel_multi coaccel_multi_init(coaccel_device_group group, int nthreads,
                                  coaccel_multi_func_t thread_init,
                                  coaccel_multi_func_t thread_deinit, void* data) {
@@ -197,6 +198,7 @@ coaccel_multi coaccel_multi_init(coaccel_device_group group, int nthreads,
     auto multi = std::make_unique<coaccel_multi_s>(coaccel_multi_s{group, data});
     std::vector<std::shared_ptr<Device>> devices;
     auto const threads = nthreads == 0 ? group->devices.size() : static_cast<std::size_t>(nthreads);
+    devices.reserve(threads);
     for (std::size_t i = 0; i < threads; ++i)
       devices.push_back(group->devices[i % group->devices.size()]->level.device);
     multi->threads =

@@ -29,7 +29,7 @@ void refuse_inside(void const* group, char const* what) {
 // Locking: `mutex` guards everything below it. Threads run functions without holding it. `changed`
 // is notified after every change that someone may wait for: a step queued, a step done, the end.
 struct DeviceGroup::State {
-  explicit State(Work deinit_) : deinit(std::move(deinit_)) {}
+  explicit State(Work undo) : deinit(std::move(undo)) {}
 
   struct Thread {
     Member member;
