@@ -82,13 +82,16 @@ std::vector<Route> growing(Machine const& machine, u32 from, u32 to, u64 size) {
   return routes;
 }
 
-// The shortest; of routes that take about as long the one with most chains: where the ends limit
-// the sum, links share something that the machine doesn't show, and nobody knows which.
+// One chain if several gain little: they would take the links of other copies' (between four H200s
+// at once, detours halve the sum). Else the shortest; of routes that take about as long the one with
+// most chains: where the ends limit the sum, links share something that the machine doesn't show,
+// and nobody knows which.
 u64 choose(std::vector<Route> const& routes) {
   u64 best = 0;
   for (u64 i = 1; i < routes.size(); ++i)
     if (routes[i].predicted < routes[best].predicted) best = i;
   double const shortest = routes[best].predicted;
+  if (routes.front().predicted <= shortest * 1.1) return 0;
   for (u64 i = best; i < routes.size(); ++i)
     if (routes[i].predicted <= shortest * 1.02) best = i;
   return best;
