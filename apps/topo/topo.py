@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the memories of this machine and the links between them, and draws them.
 
-Started by `./run app topo`. Runs the C++ program `topo` (installed as meshpost-topo), which measures
-and prints, and draws what it found.
+Started by `./run app topo`. Runs the C++ program `topo` (installed as meshpost-topo), which
+measures and prints, and draws what it found.
 
 Exit status: 0 done, 1 the program failed, 2 a wrong argument, 130 interrupted.
 """

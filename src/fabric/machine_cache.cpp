@@ -129,26 +129,29 @@ void store(Machine const& machine, std::filesystem::path const& file) {
       file.string(), error ? ": " + error.message() : ""));
 }
 
-Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>> const& devices) {
+Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>> const& devices,
+                     CalibrationOptions const& options) {
   auto machine = discover(devices);
-  calibrate(machine, devices);
+  calibrate(machine, devices, options);
   if (!file.path.empty()) store(machine, file.path);
   return machine;
 }
 
-Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices,
+                       CalibrationOptions const& options) {
   auto const file = cache_file(fingerprint(devices));
   if (auto machine = known(file, devices)) return *std::move(machine);
-  return measure_into(file, devices);
+  return measure_into(file, devices, options);
 }
 
 }  // namespace fabric
 
-Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices,
+                        CalibrationOptions const& options) {
   refuse_after_fork("measure_machine");
   auto const file = fabric::cache_file(fingerprint(devices));
   if (file.chosen) fabric::known(file, devices);  // only to throw, if it is another host's
-  return fabric::measure_into(file, devices);
+  return fabric::measure_into(file, devices, options);
 }
 
 Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices) {

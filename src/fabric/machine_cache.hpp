@@ -22,9 +22,11 @@ std::optional<Machine> part_of(Machine const& machine,
 void store(Machine const& machine, std::filesystem::path const& file);
 
 /// Discovers, calibrates and stores.
-Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>> const& devices);
+Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>> const& devices,
+                     CalibrationOptions const& options);
 
 /// As this_machine(), without keeping it in the process.
-Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices);
+Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices,
+                       CalibrationOptions const& options = {});
 
 }  // namespace meshpost::fabric

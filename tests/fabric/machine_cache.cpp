@@ -16,11 +16,15 @@
 namespace meshpost {
 namespace {
 
-using fabric::cached_machine;
 using test::error_of;
 using test::Folder;
 using test::says;
 using test::Variable;
+
+constexpr CalibrationOptions quick{Bytes{u64{1} << 20}, 1};
+Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices) {
+  return fabric::cached_machine(devices, quick);
+}
 
 std::string content(std::filesystem::path const& path) {
   std::ifstream file(path);
@@ -83,7 +87,7 @@ TEST_F(Cache, of_another_host_is_an_error_if_the_user_chose_it) {
   write(to_json(other));
   EXPECT_TRUE(says(error_of([&] { cached_machine(devices_); }), Kind::bad_environment,
                    {"MESHPOST_MACHINE=" + file().string(), "elsewhere", "unset MESHPOST_MACHINE"}));
-  EXPECT_EQ(error_of([&] { measure_machine(devices_); }).kind(), Kind::bad_environment);
+  EXPECT_EQ(error_of([&] { measure_machine(devices_, quick); }).kind(), Kind::bad_environment);
   EXPECT_EQ(machine_from_json(content(file())), other) << "the user's file is left alone";
 }
 
@@ -132,7 +136,7 @@ TEST_F(Cache, that_is_corrupt_or_of_another_version_is_measured_anew_with_a_warn
 
 TEST_F(Cache, is_replaced_by_what_is_measured_again) {
   write(to_json(planted()));
-  auto const machine = measure_machine(devices_);
+  auto const machine = measure_machine(devices_, quick);
   EXPECT_NE(machine.links.front().rate, 42);
   EXPECT_EQ(machine_from_json(content(file())), machine);
 }

@@ -95,6 +95,7 @@ Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices)
 
 /// Discovers and calibrates, whatever is in the cache, and stores that there for processes to come.
 /// \throws Error(bad_environment) as this_machine(), leaving the other host's file as it is
-Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices);
+Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices,
+                        CalibrationOptions const& options = {});
 
 }  // namespace meshpost
