@@ -82,7 +82,7 @@ class Runner {
       if (hop.stream) try {
           (*hop.stream)->synchronize();
         } catch (Error const&) {
-          // The first error is the one that is reported.
+          continue;  // the first error is the one that is reported
         }
   }
 

@@ -20,9 +20,9 @@ MemoryMap& foreign() {
   return *one;
 }
 
-// msync(MS_ASYNC), which does nothing else on Linux, finds holes in a range; its time depends on the
-// number of mappings, not of pages. Drivers keep addresses of device memory mapped without access, so
-// where there are any, the kernel also tries to read both ends.
+// msync(MS_ASYNC), which does nothing else on Linux, finds holes in a range; its time depends on
+// the number of mappings, not of pages. Drivers keep addresses of device memory mapped without
+// access, so where there are any, the kernel also tries to read both ends.
 bool readable(void const* pointer, u64 size) {
   static u64 const page = static_cast<u64>(sysconf(_SC_PAGESIZE));
   auto* const first = static_cast<char*>(const_cast<void*>(pointer));

@@ -82,9 +82,9 @@ std::vector<Route> growing(Machine const& machine, u32 from, u32 to, u64 size) {
   return routes;
 }
 
-// The direct way unless others gain a fourth: they take threads and links that others may need. Else
-// the shortest; of routes that take about as long the one with most chains: where the ends limit
-// the sum, links share something that the machine doesn't show, and nobody knows which.
+// The direct way unless others gain a fourth: they take threads and links that others may need.
+// Else the shortest; of routes that take about as long the one with most chains: where the ends
+// limit the sum, links share something that the machine doesn't show, and nobody knows which.
 u64 choose(std::vector<Route> const& routes) {
   u64 best = 0;
   for (u64 i = 1; i < routes.size(); ++i)
@@ -137,7 +137,7 @@ std::vector<Candidate> candidates(Machine const& machine, Place const& source, P
       auto const cost = copying::chain_cost(machine, {l}, size);
       routes.push_back({{{{l}, size, size}}, cost.fill});
     }
-  std::ranges::stable_sort(routes, {}, &Route::predicted);
+  std::ranges::sort(routes, {}, &Route::predicted);
   std::vector<Candidate> all{{chosen, "chosen"}};
   for (auto const& route : routes) {
     double const times = route.predicted / std::max(chosen.predicted, 1e-12);
