@@ -56,6 +56,7 @@ struct Batch {
   }
   std::vector<StatePtr> start() const {
     std::vector<StatePtr> states;
+    states.reserve(requests.size());
     for (auto const& request : requests) states.push_back(copying::start(request));
     return states;
   }

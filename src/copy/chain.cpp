@@ -31,7 +31,7 @@ struct Slot {
 Device& engine_of(Machine const& machine, Link const& link) {
   auto* const from = device_of(machine.places[link.from].place);
   auto* const to = device_of(machine.places[link.to].place);
-  auto* const engine = from && !(to && in_host_memory(*from)) ? from : to;
+  auto* const engine = from && !(to && from->in_host_memory()) ? from : to;
   if (!engine)
     throw Error(Kind::bad_argument, "copy by a route",
                 "an engine is said to join two host memories",
@@ -82,7 +82,7 @@ class Runner {
       if (hop.stream) try {
           (*hop.stream)->synchronize();
         } catch (Error const&) {
-          // The first error is the one that is reported.
+          continue;  // the first error is the one that is reported
         }
   }
 

@@ -33,7 +33,7 @@ void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
   auto* const kinds = new std::vector<Backend*>;
   for (auto const& device : devices) {
     auto* const kind = &backend(device->kind());
-    if (!kind->in_host_memory() && std::ranges::find(*kinds, kind) == kinds->end())
+    if (!device->in_host_memory() && std::ranges::find(*kinds, kind) == kinds->end())
       kinds->push_back(kind);
   }
   chosen().devices = std::move(devices);
@@ -65,10 +65,6 @@ Machine const& known_machine() {
   std::scoped_lock const lock(chosen().mutex);
   if (chosen().devices == devices) chosen().machine.store(&machine, std::memory_order_release);
   return machine;
-}
-
-bool in_host_memory(Device const& device) {
-  return device.kind() == "cpu" || backend(device.kind()).in_host_memory();
 }
 
 bool join(Device& from, Device& to) {

@@ -18,9 +18,6 @@ Machine const& known_machine();
 /// Their kinds whose drivers know memory that the library did not allocate. Thread-safe, fast.
 std::vector<Backend*> const& drivers();
 
-/// A device whose memory is the host's.
-bool in_host_memory(Device const& device);
-
 /// Makes `to`'s memory usable by `from`, both of one kind, the first time that a copy joins the
 /// two. Warns once if there is no such way. Thread-safe. \returns whether there is
 bool join(Device& from, Device& to);

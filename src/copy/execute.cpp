@@ -95,7 +95,7 @@ std::shared_ptr<Plan const> plan_for(Request const& request) {
   return at->second;
 }
 
-StatePtr execute(std::shared_ptr<Plan const> plan, Request const& request) {
+StatePtr execute(std::shared_ptr<Plan const> const& plan, Request const& request) {
   auto const& chains = plan->route.chains;
   auto running =
       std::shared_ptr<Running>(new Running{plan, request, Share(request.bytes()), {chains.size()}});

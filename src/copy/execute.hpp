@@ -17,6 +17,6 @@ struct Plan {
 std::shared_ptr<Plan const> plan_for(Request const& request);
 
 /// Begins a copy by a route: a thread of movers() leads each chain. Thread-safe.
-StatePtr execute(std::shared_ptr<Plan const> plan, Request const& request);
+StatePtr execute(std::shared_ptr<Plan const> const& plan, Request const& request);
 
 }  // namespace meshpost::copying

@@ -55,11 +55,11 @@ StatePtr Lane::copy(PitchedCopy const& rows) {
   return std::make_shared<StreamState>(stream_->record());
 }
 
-Lane& lane(Device& device, Device const* other, bool outward, bool small) {
-  using Key = std::tuple<Device const*, Device const*, bool, bool>;
+Lane& lane(Device& device, Device const* other, bool outward, Traffic traffic) {
+  using Key = std::tuple<Device const*, Device const*, bool, Traffic>;
   static std::shared_mutex mutex;
   static auto* const lanes = new std::map<Key, std::unique_ptr<Lane>>;
-  Key const key{&device, other, outward, small};
+  Key const key{&device, other, outward, traffic};
   {
     std::shared_lock const lock(mutex);
     if (auto const found = lanes->find(key); found != lanes->end()) return *found->second;

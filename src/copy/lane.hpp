@@ -27,8 +27,11 @@ class Lane {
   std::shared_ptr<Shared> open_;  // of the small copies since the last event
 };
 
+/// Copies that don't stand in each other's way: those of pageable memory hold up who starts them.
+enum class Traffic { small, large, pageable };
+
 /// The lane of `device` for copies that move bytes between its memory and `other`'s (null: the
-/// host's). Large ones don't stand in the way of small ones. Thread-safe.
-Lane& lane(Device& device, Device const* other, bool outward, bool small);
+/// host's). Thread-safe.
+Lane& lane(Device& device, Device const* other, bool outward, Traffic traffic);
 
 }  // namespace meshpost::copying

@@ -20,24 +20,21 @@ MemoryMap& foreign() {
   return *one;
 }
 
-// An address range is mapped if msync(MS_ASYNC), which does nothing else on Linux, finds no hole in
-// it. Its time depends on the number of mappings, not of pages.
-bool mapped(void const* pointer, u64 size) {
+// msync(MS_ASYNC), which does nothing else on Linux, finds holes in a range; its time depends on
+// the number of mappings, not of pages. Drivers keep addresses of device memory mapped without
+// access, so where there are any, the kernel also tries to read both ends.
+bool readable(void const* pointer, u64 size) {
   static u64 const page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+  auto* const first = static_cast<char*>(const_cast<void*>(pointer));
   u64 const begin = reinterpret_cast<u64>(pointer) / page * page;
   u64 const end = reinterpret_cast<u64>(pointer) + size;
-  return msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) == 0;
-}
-
-// Drivers keep the addresses of freed memory mapped, but nobody may read there. The kernel reads the
-// first and the last byte and says so instead of ending the process.
-bool readable(void const* pointer, u64 size) {
+  if (msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) != 0) return false;
+  if (drivers().empty()) return true;
   char bytes[2];
   iovec const here{bytes, sizeof bytes};
-  auto* const first = static_cast<char*>(const_cast<void*>(pointer));
-  iovec const there[2] = {{first, 1}, {first + size - 1, 1}};
-  auto const read = process_vm_readv(getpid(), &here, 1, there, 2, 0);
-  return read == 2 || (read < 0 && errno != EFAULT);  // a sandbox may forbid the question
+  iovec const there[] = {{first, 1}, {first + size - 1, 1}};
+  auto const got = process_vm_readv(getpid(), &here, 1, there, 2, 0);
+  return got == 2 || (got < 0 && errno != EFAULT);  // not allowed here: nothing is known
 }
 
 std::optional<MemoryRange> ask_drivers(void const* pointer) {
@@ -74,7 +71,7 @@ Location inside(MemoryRange const& range, Asked const& asked) {
                              range.device->name(), left),
                  "stay inside the allocation");
   Location where{range.kind, range.device, true, false};
-  bool const host_device = in_host_memory(*range.device);
+  bool const host_device = range.device->in_host_memory();
   where.on_host = host_device || range.kind != MemoryKind::device;
   where.page_locked = !host_device && range.kind == MemoryKind::pinned;
   return where;
@@ -93,13 +90,14 @@ Location locate(void const* pointer, u64 size, std::string_view operation, std::
     asked.refuse(fmt::format("it points into memory of {} that was freed", own->device->name()),
                  "keep the Allocation until the copy is done");
   };
-  if (freed && in_host_memory(*own->device)) refuse_freed();  // its addresses are kept out of use
+  if (freed && own->device->in_host_memory()) refuse_freed();  // its addresses are out of use
   if (auto const found = ask_drivers(pointer)) {
     if (freed) memory_map().forget(own->begin, own->size);  // used again, by somebody else
     return inside(*found, asked);
   }
-  if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !mapped(pointer, size) ||
-      !readable(pointer, size)) {
+  // Device memory that was freed is never the host's later.
+  if (freed && own->kind == MemoryKind::device) refuse_freed();
+  if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !readable(pointer, size)) {
     if (freed) refuse_freed();
     asked.refuse(fmt::format("{} bytes are named, not all of them are mapped: it was freed, or "
                              "never allocated, or ends earlier",

@@ -8,7 +8,8 @@
 namespace meshpost::copying {
 namespace {
 
-StatePtr between_host_streams(std::vector<Stream*> const& streams, std::function<void()> make) {
+StatePtr between_host_streams(std::vector<Stream*> const& streams,
+                              std::function<void()> const& make) {
   auto state = std::make_shared<HostState>();
   auto const left = std::make_shared<std::atomic<u64>>(streams.size());
   std::vector<std::shared_ptr<Event>> before;
@@ -41,13 +42,13 @@ StatePtr in_stream(std::vector<Stream*> const& streams, Stream& carrier,
 
 }  // namespace
 
-StatePtr between(std::vector<Stream*> const& streams, Work work) {
+StatePtr between(std::vector<Stream*> const& streams, Work const& work) {
   for (auto* const stream : streams)
     if (!stream)
       throw Error(Kind::bad_argument, "copy after streams", "one of the streams is null",
                   "give streams of Device::make_stream or Device::adopt_stream");
   auto const carrier = std::ranges::find_if(streams, [](auto* one) { return !one->on_host(); });
-  if (carrier == streams.end()) return between_host_streams(streams, std::move(work.make));
+  if (carrier == streams.end()) return between_host_streams(streams, work.make);
   if (work.queue) return in_stream(streams, **carrier, work.queue);
   for (auto* const stream : streams) stream->record()->wait();
   auto state = std::make_shared<HostState>();

@@ -18,6 +18,6 @@ struct Work {
 /// returns when the work is done: a device's stream may wait only for what a device has queued, for
 /// behind the wait could lie what the host's part of the work needs.
 /// \throws Error(bad_argument) if a stream is null
-StatePtr between(std::vector<Stream*> const& streams, Work work);
+StatePtr between(std::vector<Stream*> const& streams, Work const& work);
 
 }  // namespace meshpost::copying

@@ -44,10 +44,12 @@ void move_on_host(PitchedCopy const& rows) {
 }
 
 Lane& lane_of(Request const& request) {
-  bool const small = request.plain() && request.rows.width < Lane::large;
-  if (request.to.on_host) return lane(*request.from.device, nullptr, true, small);
-  if (request.from.on_host) return lane(*request.to.device, nullptr, false, small);
-  return lane(*request.from.device, request.to.device, true, small);
+  auto const traffic = request.bytes() <= at_once ? Traffic::small
+                       : !request.by_engine()     ? Traffic::pageable
+                                                  : Traffic::large;
+  if (request.to.on_host) return lane(*request.from.device, nullptr, true, traffic);
+  if (request.from.on_host) return lane(*request.to.device, nullptr, false, traffic);
+  return lane(*request.from.device, request.to.device, true, traffic);
 }
 
 StatePtr in_lane(Request const& request) {
@@ -59,7 +61,7 @@ StatePtr in_lane(Request const& request) {
 }  // namespace
 
 StatePtr start(Request const& request) {
-  if (auto plan = plan_for(request)) return execute(std::move(plan), request);
+  if (auto const plan = plan_for(request)) return execute(plan, request);
   if (request.by_engine()) return in_lane(request);
   if (request.bytes() <= at_once) {
     if (!request.by_host()) return in_lane(request);  // the driver takes the bytes at once

@@ -82,16 +82,15 @@ std::vector<Route> growing(Machine const& machine, u32 from, u32 to, u64 size) {
   return routes;
 }
 
-// One chain if several gain little: they would take the links of other copies' (between four H200s
-// at once, detours halve the sum). Else the shortest; of routes that take about as long the one with
-// most chains: where the ends limit the sum, links share something that the machine doesn't show,
-// and nobody knows which.
+// The direct way unless others gain a fourth: they take threads and links that others may need.
+// Else the shortest; of routes that take about as long the one with most chains: where the ends
+// limit the sum, links share something that the machine doesn't show, and nobody knows which.
 u64 choose(std::vector<Route> const& routes) {
   u64 best = 0;
   for (u64 i = 1; i < routes.size(); ++i)
     if (routes[i].predicted < routes[best].predicted) best = i;
   double const shortest = routes[best].predicted;
-  if (routes.front().predicted <= shortest * 1.1) return 0;
+  if (routes[0].predicted < 1.25 * shortest) return 0;
   for (u64 i = best; i < routes.size(); ++i)
     if (routes[i].predicted <= shortest * 1.02) best = i;
   return best;
@@ -138,12 +137,14 @@ std::vector<Candidate> candidates(Machine const& machine, Place const& source, P
       auto const cost = copying::chain_cost(machine, {l}, size);
       routes.push_back({{{{l}, size, size}}, cost.fill});
     }
-  std::ranges::stable_sort(routes, {}, &Route::predicted);
+  std::ranges::sort(routes, {}, &Route::predicted);
   std::vector<Candidate> all{{chosen, "chosen"}};
   for (auto const& route : routes) {
     double const times = route.predicted / std::max(chosen.predicted, 1e-12);
-    all.push_back({route, times < 1.02 ? "as long, with fewer ways at once"
-                                       : fmt::format("{:.2f} times as long", times)});
+    bool const more = route.chains.size() > chosen.chains.size();
+    all.push_back({route, times >= 1.02 ? fmt::format("{:.2f} times as long", times)
+                          : more        ? "gains less than a fourth"
+                                        : "as long, with fewer ways"});
   }
   return all;
 }

@@ -31,7 +31,7 @@ Allocation allocate(Place const& place, u64 size) {
   if (auto* const device = device_of(place))
     return device->allocate(Bytes{size}, MemoryKind::device);
   for (auto const& device : known_devices())
-    if (!in_host_memory(*device)) {
+    if (!device->in_host_memory()) {
       fabric::OnNode const node(place.number);
       return device->allocate(Bytes{size}, MemoryKind::pinned);
     }

@@ -63,6 +63,7 @@ std::vector<Link const*> links_at_once(TestGround const& ground, Machine const& 
   collect(true);
   if (chosen.empty()) collect(false);
   std::vector<Link const*> links;
+  links.reserve(chosen.size());
   for (auto const& [memory, link] : chosen) links.push_back(link);
   return links;
 }

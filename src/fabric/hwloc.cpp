@@ -15,15 +15,20 @@ Topology load() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return {nullptr, hwloc_topology_destroy};
   Topology topology(raw, hwloc_topology_destroy);
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
+  // Buses and what is plugged into them. Plugins that look inside devices would start their
+  // drivers.
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  for (char const* const plugin : {"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi"})
+    hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, plugin);
   if (hwloc_topology_load(raw) != 0) topology.reset();
   return topology;
 }
 
-// Read only after it is loaded, which hwloc allows to several threads.
+// Only read once it is loaded, which hwloc allows to several threads. Outlives main.
 hwloc_topology_t host() {
-  static Topology const one = load();
-  return one.get();
+  static auto* const one = new Topology(load());
+  return one->get();
 }
 
 std::vector<NumaNode> find_nodes() {

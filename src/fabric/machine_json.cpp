@@ -20,16 +20,15 @@ using nlohmann::json;
 
 std::string member(std::string const& where, char const* key) { return where + "." + key; }
 
-// An object that has these members and no others.
-json const& object(json const& value, std::string const& where,
-                   std::initializer_list<std::string_view> keys) {
+// Refuses all but an object that has these members and no others.
+void check_object(json const& value, std::string const& where,
+                  std::initializer_list<std::string_view> keys) {
   if (!value.is_object()) refuse(where, fmt::format("it is {}, not an object", value.type_name()));
   for (auto const key : keys)
     if (!value.contains(key)) refuse(where, fmt::format("'{}' is missing", key));
   for (auto const& [key, unused] : value.items())
     if (std::ranges::find(keys, key) == keys.end())
       refuse(where, fmt::format("'{}' is not known", key));
-  return value;
 }
 
 std::string text(json const& owner, char const* key, std::string const& where) {
@@ -83,7 +82,8 @@ json const& list(json const& owner, char const* key) {
 }
 
 PlaceInfo read_place(json const& value, std::string const& where) {
-  object(value, where, {"place", "model", "numa_node", "bus", "bytes", "rate_out", "rate_in"});
+  check_object(value, where,
+               {"place", "model", "numa_node", "bus", "bytes", "rate_out", "rate_in"});
   PlaceInfo info;
   info.place = place(value, "place", where);
   info.model = text(value, "model", where);
@@ -96,7 +96,8 @@ PlaceInfo read_place(json const& value, std::string const& where) {
 }
 
 Link read_link(json const& value, std::string const& where, Machine const& machine) {
-  object(value, where, {"from", "to", "mover", "medium", "latency", "rate", "rate_both_ways"});
+  check_object(value, where,
+               {"from", "to", "mover", "medium", "latency", "rate", "rate_both_ways"});
   auto const position = [&](char const* key) {
     auto const end = place(value, key, where);
     auto const at = machine.find(end);
@@ -158,7 +159,7 @@ Machine machine_from_json(std::string const& source) {
   if (machine.version != Machine::current_version)
     refuse("file.version", fmt::format("it is of version {}; this library reads version {}",
                                        machine.version, Machine::current_version));
-  object(all, "file", {"version", "host", "fingerprint", "places", "links"});
+  check_object(all, "file", {"version", "host", "fingerprint", "places", "links"});
   machine.host = text(all, "host", "file");
   machine.fingerprint = text(all, "fingerprint", "file");
   for (auto const& one : list(all, "places")) {

@@ -124,6 +124,7 @@ double time_together(TestGround& ground, std::vector<TestGround::Trip> const& tr
     std::vector<Clock::time_point> begin(trips.size()), end(trips.size());
     std::vector<std::exception_ptr> failure(trips.size());
     std::vector<std::thread> threads;
+    threads.reserve(trips.size());
     for (u32 lane = 0; lane < trips.size(); ++lane)
       threads.emplace_back([&, lane] {
         ++ready;

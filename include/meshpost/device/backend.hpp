@@ -102,8 +102,6 @@ class Backend {
   /// Makes plain pointers of each device usable by the others; done once. \throws
   /// Error(bad_environment)
   virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;
-  /// The devices' memory is the host's own: its threads read and write it in place.
-  virtual bool in_host_memory() const { return false; }
   /// Memory that this kind's driver knows, whoever allocated it. Nothing for plain host memory.
   virtual std::optional<MemoryRange> identify(void const* /*pointer*/) { return std::nullopt; }
   /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much

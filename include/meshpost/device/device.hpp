@@ -118,6 +118,8 @@ class Device {
   virtual u32 index() const = 0;
   std::string name() const { return std::string(kind()) + ":" + std::to_string(index()); }
   virtual DeviceInfo const& info() const = 0;
+  /// Its memory is the host's: threads of the host read and write it in place.
+  virtual bool in_host_memory() const { return false; }
   /// \throws Error(out_of_memory) naming the device, the size and what is free
   virtual Allocation allocate(Bytes size, MemoryKind kind) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;

@@ -35,6 +35,7 @@ class CpuDevice : public Device {
   std::string_view kind() const override { return "cpu"; }
   u32 index() const override { return index_; }
   DeviceInfo const& info() const override { return info_; }
+  bool in_host_memory() const override { return true; }
 
   Allocation allocate(Bytes size, MemoryKind kind) override {
     return cpu::allocate(*this, size, kind);
@@ -83,7 +84,6 @@ class CpuBackend : public Backend {
     return std::make_unique<cpu::CpuGang>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}
-  bool in_host_memory() const override { return true; }
 
  private:
   std::mutex mutex_;

@@ -14,13 +14,20 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, size) static_cast<void>(0)
-#define ASAN_UNPOISON_MEMORY_REGION(address, size) static_cast<void>(0)
 #endif
 
 namespace meshpost::cpu {
 namespace {
+
+// Tells the address sanitizer, if it is there, whether memory may be touched.
+void may_touch(bool yes, [[maybe_unused]] void* memory, [[maybe_unused]] u64 size) {
+#if defined(__SANITIZE_ADDRESS__)
+  if (yes) ASAN_UNPOISON_MEMORY_REGION(memory, size);
+  else ASAN_POISON_MEMORY_REGION(memory, size);
+#else
+  static_cast<void>(yes);
+#endif
+}
 
 constexpr u64 alignment = 256;
 
@@ -30,7 +37,7 @@ class Quarantine {
   void take(void* memory, u64 size) {
     memory_map().retire(memory);
     give_pages_back(memory, size);
-    ASAN_POISON_MEMORY_REGION(memory, size);
+    may_touch(false, memory, size);
     std::scoped_lock const lock(mutex_);
     freed_.push_back({memory, size});
     bytes_ += size;
@@ -39,7 +46,7 @@ class Quarantine {
       freed_.pop_front();
       bytes_ -= its_size;
       memory_map().forget(oldest, its_size);
-      ASAN_UNPOISON_MEMORY_REGION(oldest, its_size);
+      may_touch(true, oldest, its_size);
       std::free(oldest);
     }
   }
