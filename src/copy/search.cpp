@@ -51,13 +51,9 @@ double link_seconds(Link const& link, u64 bytes) {
   return 20e-6 + double(bytes) / (link.mover == Mover::copy_engine ? 20e9 : 5e9);
 }
 
-// What a chain with the host's threads takes besides, to wake them: 4 MiB from pageable memory to an
-// H200 took 0.49 ms in chunks, where its bytes need 0.08 ms.
-constexpr double waking = 300e-6;
-
 ChainCost chain_cost(Machine const& machine, std::vector<u32> const& links, u64 chunk) {
   ChainCost cost;
-  double wake = waking;  // once
+  double wake = waking_seconds;  // once
   for (u32 const l : links) {
     double const time = link_seconds(machine.links.at(l), chunk);
     cost.fill += time;
@@ -122,6 +118,9 @@ std::optional<Found> cheapest_chain(Machine const& machine, u32 from, u32 to, u6
       usable[l] = link.to == to || can_relay(machine.places[link.to].place);
   }
   if (from == to) return best;
+  auto by_devices = usable;
+  for (u32 l = 0; l < count; ++l)
+    if (machine.links[l].mover == Mover::host_threads) by_devices[l] = 0;
   for (u64 chunk = smallest_chunk; chunk <= largest_chunk; chunk *= 2) {
     if (chunk / 2 >= size && chunk > smallest_chunk) break;  // the whole as one chunk was the last
     u64 const piece = std::min(chunk, std::max<u64>(size, 1));
@@ -133,6 +132,7 @@ std::optional<Found> cheapest_chain(Machine const& machine, u32 from, u32 to, u6
       double const chunks = double(std::max(size, piece)) / double(piece);
       if (limit * chunks > best_time) break;  // the longest link alone takes longer
       offer(least_sum(machine, from, to, times, limit, usable), piece);
+      offer(least_sum(machine, from, to, times, limit, by_devices), piece);  // wakes nobody
     }
   }
   return best;
