@@ -76,10 +76,10 @@ bool join(Device& from, Device& to) {
       kind.connect({kind.open(from.index()), kind.open(to.index())});
       return at->second = true;
     } catch (Error const& error) {
-      event_sink()->warning(
-          fmt::format("copies from {} to {} go through host memory, at a tenth of the speed or less: "
-                      "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
-                      from.name(), to.name(), error.cause()));
+      event_sink()->warning(fmt::format(
+          "copies from {} to {} go through host memory, at a tenth of the speed or less: "
+          "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
+          from.name(), to.name(), error.cause()));
     }
   return false;
 }

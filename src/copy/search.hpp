@@ -19,8 +19,8 @@ struct ChainCost {
 
 /// Seconds that `bytes` take on a link. One that was not measured counts as a slow one of its kind.
 double link_seconds(Link const& link, u64 bytes);
-/// What a chain of several links takes besides to wake the host's threads, if it needs any: 4 MiB from
-/// pageable memory to an H200 took 0.49 ms in chunks, where the bytes need 0.08 ms.
+/// What a chain of several links takes besides to wake the host's threads, if it needs any: 4 MiB
+/// from pageable memory to an H200 took 0.49 ms in chunks, where the bytes need 0.08 ms.
 inline constexpr double waking_seconds = 300e-6;
 ChainCost chain_cost(Machine const& machine, std::vector<u32> const& links, u64 chunk);
 

@@ -172,9 +172,8 @@ double shortest_of_all(Machine const& machine, u32 from, u32 to, u64 size) {
           for (u64 chunk = 256 << 10; chunk <= 8 * MiB; chunk *= 2) {
             u64 const piece = std::min(chunk, size);
             double sum = 0, longest = 0;
-            bool const threads = std::ranges::any_of(links, [&](u32 k) {
-              return machine.links[k].mover == Mover::host_threads;
-            });
+            bool const threads = std::ranges::any_of(
+                links, [&](u32 k) { return machine.links[k].mover == Mover::host_threads; });
             if (threads) sum += copying::waking_seconds;
             for (u32 const k : links) {
               double const time = machine.links[k].latency + double(piece) / machine.links[k].rate;
