@@ -128,10 +128,7 @@ Plan make_plan(Problem const& problem, PlanOptions const& options) {
   return plan;
 }
 
-u64 default_panel(u64 k) {
-  constexpr u64 step = 64;
-  return std::clamp<u64>((k / 8 + step - 1) / step * step, 512, 4096);
-}
+u64 default_panel(u64 k) { return std::clamp<u64>(k / 2, 512, 16384); }
 
 u64 exchanged(Plan const& plan) {
   auto const& [m, n, k, grid] = plan.problem;

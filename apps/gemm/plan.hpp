@@ -80,7 +80,9 @@ struct Plan {
 /// panels or slots of 0
 Plan make_plan(Problem const& problem, PlanOptions const& options);
 
-/// A panel that keeps buffers small and products large: an eighth of k, between 512 and 4096.
+/// Half of k, between 512 and 16384. Narrower panels need less memory, but products of fewer
+/// columns are slower: on four H200s, N = 32768 in float, 0.93 of four times one device in eighths,
+/// 0.97 so.
 u64 default_panel(u64 k);
 
 /// Numbers that are fetched in all.

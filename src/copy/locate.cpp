@@ -95,8 +95,8 @@ Location locate(void const* pointer, u64 size, std::string_view operation, std::
     if (freed) memory_map().forget(own->begin, own->size);  // used again, by somebody else
     return inside(*found, asked);
   }
-  // Device memory that was freed is never the host's later.
-  if (freed && own->kind == MemoryKind::device) refuse_freed();
+  // Freed device memory stays mapped without access until its driver gives the addresses back; then
+  // they may well be the host's.
   if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !readable(pointer, size)) {
     if (freed) refuse_freed();
     asked.refuse(fmt::format("{} bytes are named, not all of them are mapped: it was freed, or "
