@@ -41,6 +41,11 @@ Copy copy_async(void* target, Pitch target_pitch, void const* source, Pitch sour
   return Copy(begin(copying::check_request(rows), options));
 }
 
-void copy(void* target, void const* source, Bytes size) { copy_async(target, source, size).wait(); }
+void copy(void* target, void const* source, Bytes size) {
+  if (size == 0) return;
+  PitchedCopy rows;
+  rows.target = target, rows.source = source, rows.width = size;
+  copying::make(copying::check_request(rows));
+}
 
 }  // namespace meshpost

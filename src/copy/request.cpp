@@ -58,6 +58,11 @@ StatePtr in_lane(Request const& request) {
                          : chosen.copy(request.rows);
 }
 
+void make_here(Request const& request) {
+  if (request.by_host()) move_on_host(request.rows);
+  else in_lane(request)->wait();
+}
+
 }  // namespace
 
 StatePtr start(Request const& request) {
@@ -69,13 +74,13 @@ StatePtr start(Request const& request) {
     return finished();
   }
   auto state = std::make_shared<HostState>();
-  movers().run([state, request] {
-    state->run([&] {
-      if (request.by_host()) move_on_host(request.rows);
-      else in_lane(request)->wait();
-    });
-  });
+  movers().run([state, request] { state->run([&] { make_here(request); }); });
   return state;
+}
+
+void make(Request const& request) {
+  if (auto const plan = plan_for(request)) execute(plan, request)->wait();
+  else make_here(request);
 }
 
 void queue(Request const& request, Stream& stream) {

@@ -25,6 +25,8 @@ PitchedCopy merge_rows(PitchedCopy rows);
 
 /// Begins a copy.
 StatePtr start(Request const& request);
+/// Makes a copy. Where the host does it, this thread does, and no other need be woken first.
+void make(Request const& request);
 /// Adds a copy of by_engine() to a stream of a device, or, of by_host(), if both its ends are
 /// locked.
 void queue(Request const& request, Stream& stream);
