@@ -32,17 +32,22 @@ constexpr u64 past_caches = u64{64} << 20;
 // one of a slice can't know.
 void stream_copy(char* target, char const* source, u64 size) {
 #if defined(MESHPOST_STREAM_STORES)
-  constexpr u64 line = 64, word = sizeof(__m128i);
+  constexpr u64 line = 64, word = sizeof(__m128i), pages = 4;
   u64 const head = std::min(size, (line - reinterpret_cast<std::uintptr_t>(target) % line) % line);
   std::memcpy(target, source, head);
   u64 at = head;
-  for (; at + line <= size; at += line) {
-    auto const* const from = reinterpret_cast<__m128i const*>(source + at);
-    auto* const to = reinterpret_cast<__m128i*>(target + at);
+  auto const move_line = [&](u64 offset) {
+    auto const* const from = reinterpret_cast<__m128i const*>(source + offset);
+    auto* const to = reinterpret_cast<__m128i*>(target + offset);
     __m128i const parts[line / word] = {_mm_loadu_si128(from), _mm_loadu_si128(from + 1),
                                         _mm_loadu_si128(from + 2), _mm_loadu_si128(from + 3)};
     for (u64 i = 0; i < line / word; ++i) _mm_stream_si128(to + i, parts[i]);
-  }
+  };
+  // Several pages side by side keep more of the memory's banks busy.
+  for (; at + pages * page <= size; at += pages * page)
+    for (u64 i = 0; i < page; i += line)
+      for (u64 k = 0; k < pages; ++k) move_line(at + k * page + i);
+  for (; at + line <= size; at += line) move_line(at);
   std::memcpy(target + at, source + at, size - at);
   _mm_sfence();  // such stores keep no order by themselves: before the lock that tells of the piece
 #else
