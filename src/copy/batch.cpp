@@ -126,7 +126,7 @@ Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options) 
       work.queue = [batch](Stream& stream) {
         for (auto const& request : batch->requests) copying::queue(request, stream);
       };
-    return Copy(copying::between(options.streams, std::move(work)));
+    return Copy(copying::between(options.streams, work));
   }
   if (batch->requests.empty()) return Copy(copying::finished());
   if (batch->independent()) return Copy(std::make_shared<Together>(batch->start()));

@@ -15,7 +15,7 @@ StatePtr begin(Request const& request, CopyOptions const& options) {
   bool const locked = request.to.for_engines() && request.from.for_engines();
   if (request.by_engine() || locked)
     work.queue = [request](Stream& stream) { copying::queue(request, stream); };
-  return copying::between(options.streams, std::move(work));
+  return copying::between(options.streams, work);
 }
 
 StatePtr nothing(CopyOptions const& options) {

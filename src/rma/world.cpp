@@ -55,7 +55,9 @@ World::World(WorldOptions const& options)
     : implementation_(std::make_unique<Implementation>(checked(options))) {}
 World::~World() {
   // In a forked child the supervisor thread is missing, so nothing can be ended there.
-  if (implementation_ && getpid() != implementation_->process) (void)implementation_.release();
+  if (implementation_ && getpid() != implementation_->process) {
+    [[maybe_unused]] auto const* const kept = implementation_.release();
+  }
 }
 
 u32 World::size() const { return implementation_->state->layout().ranks(); }

@@ -46,7 +46,7 @@ struct DeviceRunMemory {
 /// While it lives, the memory map knows memory that the user has registered.
 class Registered {
  public:
-  explicit Registered(MemoryRange range) : range_(std::move(range)) { memory_map().add(range_); }
+  explicit Registered(MemoryRange range) : range_(range) { memory_map().add(range_); }
   ~Registered() { memory_map().forget(range_.begin, range_.size); }
   Registered(Registered const&) = delete;
   Registered& operator=(Registered const&) = delete;
