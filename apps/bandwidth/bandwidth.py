@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
-from front import Misuse, find_binary, run_binary, writable
+from front import find_binary, guarded, run_binary, writable
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -80,17 +80,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
-    try:
-        return run(options)
-    except Misuse as error:
-        print(f"bandwidth: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"bandwidth: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    """The program; returns its exit status."""
+    return guarded("bandwidth", lambda: run(parse(arguments)))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +37,7 @@ def run_binary(command: list[str]) -> int:
     Whatever ends this function, the program has ended too.
     """
     sys.stdout.flush()
+    began = time.perf_counter()
     try:
         child = subprocess.Popen(command)
     except OSError as error:
@@ -48,7 +52,29 @@ def run_binary(command: list[str]) -> int:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+        seconds = time.perf_counter() - began
+        print(
+            f"\nstopped {Path(command[0]).name} (process {child.pid}) after {seconds:.1f} s; "
+            "there is no result",
+            file=sys.stderr,
+        )
         raise
+
+
+def guarded(name: str, work: Callable[[], int]) -> int:
+    """Does the work of the front `name`; returns its exit status, whatever becomes of it."""
+    # A job's end arrives as SIGTERM: the C++ program must end with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        return work()
+    except Misuse as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def writable(path: Path) -> Path:

@@ -1,8 +1,12 @@
 """The two ways in which the app ends without a result."""
 
+import sys
+from pathlib import Path
 
-class Misuse(Exception):
-    """An argument or an input that can't be used: names the value, the limit and the remedy."""
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+from front import Misuse
+
+__all__ = ["Failure", "Misuse"]
 
 
 class Failure(Exception):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,49 +14,23 @@ import numpy as np
 from errors import Failure, Misuse
 from field import Field
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
+import front
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_binary() -> Path:
-    """The C++ program: MESHPOST_APP_BINARY, else the newest one built in this checkout."""
-    remedy = "build it with ./run app diffusion, or set MESHPOST_APP_BINARY"
-    if named := os.environ.get("MESHPOST_APP_BINARY"):
-        binary = Path(named)
-        if not (binary.is_file() and os.access(binary, os.X_OK)):
-            raise Misuse(f"MESHPOST_APP_BINARY is {named}, which is no program: {remedy}")
-        return binary.resolve()
-    built = [path for path in ROOT.glob("build/*/apps/diffusion/diffusion") if path.is_file()]
-    if not built:
-        raise Misuse(f"no program build/*/apps/diffusion/diffusion under {ROOT}: {remedy}")
-    return max(built, key=lambda path: path.stat().st_mtime)
+    """The C++ program of this app."""
+    return front.find_binary("diffusion", ROOT)
 
 
 def run_binary(command: list[str]) -> int:
-    """Runs the program on this terminal, so that its progress shows. Returns its exit status.
-
-    Whatever ends this function, the program has ended too.
-    """
-    began = time.perf_counter()
+    """As that of all fronts; what can't be started gives no result, whatever the arguments."""
     try:
-        child = subprocess.Popen(command)
-    except OSError as error:
-        raise Failure(f"{command[0]} can't be started: {error.strerror}; rebuild it") from error
-    try:
-        return child.wait()
-    except BaseException:
-        child.terminate()
-        try:
-            child.wait(5)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        seconds = time.perf_counter() - began
-        print(
-            f"\nstopped {Path(command[0]).name} (process {child.pid}) after {seconds:.1f} s; "
-            "there is no result",
-            file=sys.stderr,
-        )
-        raise
+        return front.run_binary(command)
+    except Misuse as error:
+        raise Failure(str(error)) from error
 
 
 def compute(options: argparse.Namespace, field: Field, trace: Path) -> tuple[np.ndarray, dict, int]:
@@ -78,7 +49,6 @@ def compute(options: argparse.Namespace, field: Field, trace: Path) -> tuple[np.
             command += ["--devices", options.devices]
         if options.ranks is not None:
             command += ["--ranks", str(options.ranks)]
-        sys.stdout.flush()
         status = run_binary(command)
         if status == 2:
             raise Misuse("the program refused its arguments: see its message above")

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
-from front import Misuse, find_binary, run_binary, writable
+from front import find_binary, guarded, run_binary, writable
 
 
 def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
@@ -71,17 +70,7 @@ def run(options: argparse.Namespace, others: list[str]) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """The program; returns its exit status."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        return run(*parse(arguments))
-    except Misuse as error:
-        print(f"gemm: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"gemm: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    return guarded("gemm", lambda: run(*parse(arguments)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
-from front import Misuse, find_binary, run_binary, writable
+from front import find_binary, guarded, run_binary, writable
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -70,17 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
-    try:
-        return run(options)
-    except Misuse as error:
-        print(f"topo: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"topo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    """The program; returns its exit status."""
+    return guarded("topo", lambda: run(parse(arguments)))
 
 
 if __name__ == "__main__":
