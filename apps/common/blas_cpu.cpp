@@ -11,6 +11,12 @@
 #include "meshpost/base/error.hpp"
 #include "team.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+// OpenBLAS is not compiled for the thread sanitizer, which sees its threads call memset, and not
+// what orders them.
+extern "C" char const* __tsan_default_suppressions() { return "race:libopenblas"; }
+#endif
+
 namespace meshpost::blas {
 namespace {
 
