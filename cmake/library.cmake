@@ -3,6 +3,7 @@
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # who may join a job: proofs and random bytes
 # Not find_package(Boost): where only the headers and a carried archive exist it finds neither.
 find_path(MESHPOST_BOOST_INCLUDE boost/context/detail/fcontext.hpp REQUIRED)
 find_library(MESHPOST_BOOST_CONTEXT NAMES boost_context libboost_context.a HINTS ${MESHPOST_DEPS}/lib REQUIRED)
@@ -85,10 +86,19 @@ add_library(meshpost
   src/trace/log.cpp
   src/trace/timeline.cpp
   src/trace/wait_report.cpp
+  src/world/exchanges.cpp
+  src/world/greeting.cpp
   src/world/heap.cpp
+  src/world/job.cpp
+  src/world/join.cpp
   src/world/layout.cpp
+  src/world/line.cpp
   src/world/offsets.cpp
-  src/world/split.cpp)
+  src/world/processes.cpp
+  src/world/rendezvous.cpp
+  src/world/secret.cpp
+  src/world/split.cpp
+  src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
 
 if(MESHPOST_CUDA)
@@ -122,7 +132,7 @@ target_include_directories(meshpost
 target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_BOOST_INCLUDE})
 target_link_libraries(meshpost
   PUBLIC Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
+  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt OpenSSL::Crypto ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 # What a program written for the dCUDA thesis's API links: its include names, dcuda_host.h and dcuda_device.cu.h.

@@ -50,6 +50,12 @@ std::vector<Variable> const& variables() {
        ""},
       {"MESHPOST_TRACE", "file that each run's timeline is written to, as Perfetto JSON", ""},
       {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
+      {"MESHPOST_PROCESSES", "processes of this job; meshpost-run, mpirun and srun say it", "1"},
+      {"MESHPOST_PROCESS", "this process's number among them", "0"},
+      {"MESHPOST_RENDEZVOUS", "host:port where process 0 listens, or file:PATH that tells it", ""},
+      {"MESHPOST_SECRET_FILE", "file of mode 600 with the job's secret: openssl rand -hex 32", ""},
+      {"MESHPOST_START_DEADLINE", "seconds in which all processes of a job must have come", "30"},
+      {"MESHPOST_NODE", "processes with different names act as if they shared no memory", ""},
       {"MESHPOST_MACHINE", "file with this host's measured links; empty: one in the user's cache",
        ""},
   };
@@ -67,6 +73,7 @@ Config Config::from_environment() {
   config.check_delivery = check == "delivery";
   config.trace = value_of("MESHPOST_TRACE", "");
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
+  config.start = seconds("MESHPOST_START_DEADLINE", "30");
   config.machine = value_of("MESHPOST_MACHINE", "");
   return config;
 }

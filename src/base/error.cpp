@@ -14,6 +14,7 @@ std::string_view to_string(Kind kind) {
     case Kind::kernel_failed: return "kernel failed";
     case Kind::deadlock: return "deadlock";
     case Kind::deadline: return "deadline";
+    case Kind::peer_lost: return "peer lost";
     case Kind::misuse: return "misuse";
     case Kind::version_mismatch: return "version mismatch";
   }

@@ -16,6 +16,7 @@ enum class Kind {
   kernel_failed,    ///< a rank called fail(), threw, or used an operation wrongly
   deadlock,         ///< every rank waits and nobody is left to notify
   deadline,         ///< no progress anywhere for the deadline
+  peer_lost,        ///< another process of the job was killed, crashed, or is out of reach
   misuse,           ///< a call that is not allowed here: run inside run, after fork, after close
   version_mismatch  ///< a kernel or library of another ABI version
 };

@@ -1,0 +1,57 @@
+#include "world/exchanges.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace meshpost {
+namespace {
+
+i64 now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+}  // namespace
+
+std::optional<Exchanges::Outcome> Exchanges::bring(Key key, u32 process, std::string operation,
+                                                   std::string part) {
+  auto& one = all_[key];
+  if (one.parts.empty()) {
+    one.parts.resize(processes_);
+    one.operations.resize(processes_);
+    one.begun_ns = now_ns();
+  }
+  if (one.parts[process]) return std::nullopt;  // it brought this already: garbage
+  one.parts[process] = std::move(part);
+  one.operations[process] = std::move(operation);
+  if (++one.count < processes_) return std::nullopt;
+  Outcome outcome;
+  outcome.mismatch = mismatch_in(one);
+  for (auto& each : one.parts)
+    if (outcome.mismatch.empty()) outcome.parts.push_back(std::move(*each));
+  all_.erase(key);
+  return outcome;
+}
+
+std::string Exchanges::mismatch_in(One const& one) const {
+  auto const& first = *one.operations.front();
+  for (u32 process = 1; process < processes_; ++process)
+    if (*one.operations[process] != first)
+      return fmt::format("process {} does '{}' where process 0 does '{}'", process,
+                         *one.operations[process], first);
+  return {};
+}
+
+std::vector<Exchanges::Waiting> Exchanges::waiting_since(i64 since_ns) {
+  std::vector<Waiting> waiting;
+  for (auto& [key, one] : all_) {
+    if (one.told || one.begun_ns > since_ns) continue;
+    one.told = true;
+    waiting.emplace_back();
+    for (u32 process = 0; process < processes_; ++process)
+      if (!one.operations[process]) waiting.back().missing.push_back(process);
+      else waiting.back().operation = *one.operations[process];
+  }
+  return waiting;
+}
+
+}  // namespace meshpost

@@ -1,0 +1,150 @@
+#include "world/job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "meshpost/base/config.hpp"
+#include "meshpost/base/error.hpp"
+#include "world/secret.hpp"
+
+namespace meshpost {
+namespace {
+
+// How each launcher names what we need. All processes are on one host if `here` is `whole` (a
+// variable's name or a number). `identity` differs between jobs of one user on one host.
+struct Launcher {
+  char const *name, *process, *processes, *here, *whole, *identity;
+};
+constexpr Launcher launchers[] = {
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "PMI_SIZE", "PMI_JOBID"},
+    // Not SLURM_NTASKS: a batch script has it too, and is one process.
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES", "1", "SLURM_JOB_ID"},
+};
+constexpr u32 most_processes = 65536;
+
+class Reader {
+ public:
+  explicit Reader(Variables const& variables) : variables_(variables) {}
+
+  std::string text(char const* name) const {
+    char const* const value = variables_(name);
+    return value ? value : "";
+  }
+  bool has(char const* name) const { return variables_(name) != nullptr; }
+  [[noreturn]] void refuse(char const* name, std::string const& cause,
+                           std::string remedy = "use meshpost-run, or set it by hand") const {
+    throw Error(Kind::bad_environment, "join the job",
+                fmt::format("{} is '{}': {}", name, text(name), cause), std::move(remedy));
+  }
+  u32 number(char const* name, u32 least, u32 most) const {
+    auto const value = parse_number(text(name));
+    if (!value || *value < least || *value > most)
+      refuse(name, fmt::format("it may be a whole number from {} to {}", least, most));
+    return static_cast<u32>(*value);
+  }
+
+ private:
+  Variables const& variables_;
+};
+
+void take_numbers(Job& job, Reader const& read, char const* process, char const* processes) {
+  job.processes = read.number(processes, 1, most_processes);
+  job.process = read.number(process, 0, job.processes - 1);
+}
+
+// Launchers that know nothing of us leave no address: process 0 leaves it in a file of this host.
+std::string meeting_file(Reader const& read, Launcher const& launcher) {
+  std::string identity = read.text(launcher.identity) + read.text("SLURM_STEP_ID");
+  for (char& c : identity)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+  auto const folder = read.has("XDG_RUNTIME_DIR") ? read.text("XDG_RUNTIME_DIR") : "/tmp";
+  return fmt::format("file:{}/meshpost-{}-{}", folder, geteuid(),
+                     identity.empty() ? std::to_string(getppid()) : identity);
+}
+
+void take_rendezvous(Job& job, Reader const& read) {
+  job.rendezvous = read.text("MESHPOST_RENDEZVOUS");
+  if (!job.rendezvous.starts_with("file:")) {
+    auto const colon = job.rendezvous.rfind(':');
+    auto const port =
+        colon == std::string::npos ? std::nullopt : parse_number(job.rendezvous.substr(colon + 1));
+    if (colon == 0 || !port || *port > 65535)
+      read.refuse("MESHPOST_RENDEZVOUS",
+                  "it may be host:port, where process 0 listens, or file:PATH",
+                  "use meshpost-run, or an address that process 0 can listen at");
+  }
+  if (job.process == 0 && read.has("MESHPOST_LISTENER"))
+    job.listener = static_cast<int>(read.number("MESHPOST_LISTENER", 3, 1u << 20));
+}
+
+void take_secret(Job& job, Reader const& read) {
+  job.secret = read.text("MESHPOST_SECRET");
+  auto const file = read.text("MESHPOST_SECRET_FILE");
+  if (job.secret.empty() && !file.empty()) {
+    job.secret = read_private_file(file);
+    while (!job.secret.empty() && std::isspace(static_cast<unsigned char>(job.secret.back())))
+      job.secret.pop_back();
+    if (!Secret::from_hex(job.secret))
+      read.refuse("MESHPOST_SECRET_FILE", "the file holds no 64 hexadecimal digits",
+                  "fill it with what `openssl rand -hex 32` prints");
+  }
+  if (job.secret.empty() && !job.rendezvous.starts_with("file:"))
+    throw Error(
+        Kind::bad_environment, "join the job",
+        fmt::format("it has {} processes at {} and no secret", job.processes, job.rendezvous),
+        "set MESHPOST_SECRET_FILE to a file of mode 600 with what `openssl rand -hex 32` "
+        "prints, the same for all processes");
+  if (!job.secret.empty() && !Secret::from_hex(job.secret))  // and don't print it
+    throw Error(Kind::bad_environment, "join the job",
+                fmt::format("MESHPOST_SECRET has {} characters, not 64 hexadecimal digits",
+                            job.secret.size()),
+                "use what `openssl rand -hex 32` prints");
+}
+
+}  // namespace
+
+Job job_from(Variables const& variables) {
+  Reader const read(variables);
+  Job job;
+  job.node = read.text("MESHPOST_NODE");
+  auto const config = Config::from_environment();
+  job.patience = config.start;
+  job.silence = config.deadline;
+  if (read.has("MESHPOST_PROCESSES") || read.has("MESHPOST_PROCESS")) {
+    job.launcher =
+        read.has("MESHPOST_LAUNCHER") ? read.text("MESHPOST_LAUNCHER") : "MESHPOST_PROCESSES";
+    take_numbers(job, read, "MESHPOST_PROCESS", "MESHPOST_PROCESSES");
+    if (job.alone()) return job;
+    take_rendezvous(job, read);
+    take_secret(job, read);
+    return job;
+  }
+  for (auto const& launcher : launchers) {
+    if (!read.has(launcher.process) || !read.has(launcher.processes)) continue;
+    job.launcher = launcher.name;
+    take_numbers(job, read, launcher.process, launcher.processes);
+    if (job.alone()) return job;
+    if (read.has("MESHPOST_RENDEZVOUS")) {
+      take_rendezvous(job, read);
+    } else {
+      auto const whole = read.has(launcher.whole) ? read.text(launcher.whole) : launcher.whole;
+      if (read.has(launcher.here) && read.text(launcher.here) != whole)
+        throw Error(Kind::bad_environment, "join the job",
+                    fmt::format("{} started {} processes on several hosts, and nobody said where "
+                                "they meet",
+                                launcher.name, job.processes),
+                    "set MESHPOST_RENDEZVOUS to host:port, where process 0 can listen, and "
+                    "MESHPOST_SECRET_FILE to a file of mode 600, the same for all processes");
+      job.rendezvous = meeting_file(read, launcher);
+    }
+    take_secret(job, read);
+    return job;
+  }
+  return job;
+}
+
+}  // namespace meshpost

@@ -1,0 +1,33 @@
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost {
+
+/// Which process of which job this is, as its launcher said. A plain value.
+struct Job {
+  u32 process = 0, processes = 1;
+  std::string launcher;  ///< who said so, for messages; empty: nobody, the process is alone
+  /// Where process 0 listens, "host:port"; or "file:PATH", which process 0 writes the address and
+  /// the secret to.
+  std::string rendezvous;
+  int listener = -1;   ///< process 0: a socket that listens there already
+  std::string secret;  ///< 64 hexadecimal digits; empty where the file brings it
+  std::string node;    ///< processes of different names act as if they shared no memory
+  std::chrono::milliseconds patience{};  ///< for all to start
+  std::chrono::milliseconds silence{};   ///< after which a process counts as lost; 0: never
+
+  bool alone() const { return processes == 1; }
+};
+
+/// A variable's value; null: it is not set.
+using Variables = std::function<char const*(char const* name)>;
+
+/// The job of a process with these variables: meshpost-run's, Open MPI's, PMI's (MPICH) or Slurm's.
+/// \throws Error(bad_environment) naming the variable, its value and what it may be
+Job job_from(Variables const& variables);
+
+}  // namespace meshpost

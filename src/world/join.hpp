@@ -1,0 +1,28 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "meshpost/base/error.hpp"
+#include "world/job.hpp"
+#include "world/line.hpp"
+
+// How strangers become processes of a job.
+
+namespace meshpost::join {
+
+/// Why somebody is not let in, as it crosses the connection.
+std::string pack_refusal(Error const& error);
+Error read_refusal(std::string_view bytes);
+
+/// Process 0: lets the others in, giving each greeted line to `welcome`, and returns when all are
+/// there. \throws Error(deadline) naming the missing; Error(bad_environment)
+void admit_all(Job const& job, std::function<void(u32 process, std::unique_ptr<Line>)> welcome);
+
+/// The others: a line to process 0, greeted.
+/// \throws Error(deadline, bad_environment, version_mismatch)
+std::unique_ptr<Line> enter(Job const& job);
+
+/// This host's name, shortened to what a greeting holds.
+std::string host_name();
+
+}  // namespace meshpost::join

@@ -1,0 +1,44 @@
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "world/descriptor.hpp"
+#include "world/wire.hpp"
+
+namespace meshpost {
+
+/// A connection that never blocks: what is sent waits here until the socket takes it.
+/// One thread at a time.
+class Line {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Line(Descriptor socket, u32 limit) : socket_(std::move(socket)), cutter_(limit) {}
+
+  int socket() const { return socket_.get(); }
+  void send(wire::Header const& header, std::string_view bytes = {}) {
+    out_ += wire::pack(header, bytes);
+  }
+  bool has_output() const { return sent_ < out_.size(); }
+  /// Sends what the socket takes. Whether the connection stands.
+  bool flush();
+  /// Takes in what has arrived. Whether the connection stands; frames that came before its end are
+  /// there.
+  bool receive();
+  /// \throws Error(bad_argument) if what arrived is garbage
+  std::optional<wire::Frame> next() { return cutter_.next(); }
+  void allow(u32 limit) { cutter_.allow(limit); }
+  Clock::time_point heard() const { return heard_; }
+  /// Why it stands no more.
+  std::string const& why() const { return why_; }
+
+ private:
+  Descriptor socket_;
+  wire::Cutter cutter_;
+  std::string out_;
+  std::size_t sent_ = 0;
+  Clock::time_point heard_ = Clock::now();
+  std::string why_;
+};
+
+}  // namespace meshpost

@@ -1,0 +1,70 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meshpost/base/error.hpp"
+#include "meshpost/base/types.hpp"
+#include "world/job.hpp"
+
+namespace meshpost {
+
+/// A process that is no more.
+struct Loss {
+  u32 process = 0;
+  bool left = false;  ///< it ended well; false: it was killed, crashed, or its host is out of reach
+  std::string how;    ///< for people
+};
+
+/// The processes of a job, connected: they agree on what they do together, and know who is alive.
+/// All connections go to process 0, which passes on. Nothing here is fast; what ranks send each
+/// other takes other ways.
+///
+/// Thread-safe.
+class Processes {
+ public:
+  /// Those of this process's job, joined at the first call. Null: this process is alone.
+  /// \throws Error(bad_environment, deadline, version_mismatch), at each call again
+  static std::shared_ptr<Processes> of_job();
+
+  /// Returns when all have joined.
+  /// \throws Error(deadline) naming the missing; Error(bad_environment) for a wrong secret, a
+  /// number that is taken; Error(version_mismatch)
+  explicit Processes(Job const& job);
+  /// Leaves; the others go on without.
+  ~Processes();
+  Processes(Processes const&) = delete;
+  Processes& operator=(Processes const&) = delete;
+
+  u32 number() const;
+  u32 count() const;
+  Job const& job() const;
+  std::string name(u32 process) const;  ///< "process 3 (node-b, pid 123)"
+
+  /// Everybody's `mine`, by process. Collective: on each channel all processes make the same
+  /// exchanges in the same order. `operation` is for messages, and must be equal everywhere.
+  /// \throws Error(peer_lost) if one is lost or has left; Error(misuse) where operations differ
+  std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
+
+  struct Post {
+    u32 from;
+    std::string bytes;
+  };
+  static constexpr u32 everyone = ~0u;  ///< but the sender
+  /// Sends to one process or all others, in order. What is sent to a process that is lost is lost.
+  void post(u32 channel, u32 to, std::string bytes);
+  /// What has come since the last call.
+  std::vector<Post> take_posts(u32 channel);
+
+  /// The first process that was lost; one that has left is none.
+  std::optional<Loss> lost() const;
+  /// What an operation throws that can't go on without it.
+  Error lost_error(std::string const& operation, Loss const& loss) const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace meshpost

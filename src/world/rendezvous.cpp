@@ -1,0 +1,149 @@
+#include "world/rendezvous.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto pause_between_calls = std::chrono::milliseconds(20);
+
+[[noreturn]] void refuse(std::string const& address, std::string const& cause, char const* remedy) {
+  throw Error(Kind::bad_environment, fmt::format("meet at {}", address), cause, remedy);
+}
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses resolve(std::string const& address, bool to_listen) {
+  auto const colon = address.rfind(':');
+  auto const host = address.substr(0, colon), port = address.substr(colon + 1);
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (to_listen ? AI_PASSIVE : 0);
+  addrinfo* found = nullptr;
+  int const error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0)
+    refuse(address, fmt::format("the host '{}' can't be resolved: {}", host, gai_strerror(error)),
+           "set MESHPOST_RENDEZVOUS to an address of process 0's host that all others know");
+  return {found, freeaddrinfo};
+}
+
+Descriptor listen_at(std::string const& address) {
+  auto const found = resolve(address, true);
+  int const yes = 1;
+  Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!socket || bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(socket.get(), 128) != 0)
+    refuse(address, fmt::format("process 0 can't listen there: {}", std::strerror(errno)),
+           errno == EADDRINUSE ? "choose a port that is free, or end the job that has this one"
+                               : "name an address of the host that process 0 runs on");
+  return socket;
+}
+
+u32 port_of(Descriptor const& listener) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+}
+
+bool is_file(Job const& job) { return job.rendezvous.starts_with("file:"); }
+std::string file_of(Job const& job) { return job.rendezvous.substr(5); }
+
+// Nothing where it failed; `why` says how.
+Descriptor connect_to(std::string const& address, Clock::time_point deadline, std::string& why) {
+  auto const found = resolve(address, false);
+  for (auto const* one = found.get(); one; one = one->ai_next) {
+    Descriptor socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) continue;
+    int error = connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+      auto const left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      pollfd waiting{socket.get(), POLLOUT, 0};
+      poll(&waiting, 1, static_cast<int>(std::clamp<long>(left, 1, 5000)));
+      socklen_t size = sizeof error;
+      if (waiting.revents == 0) error = ETIMEDOUT;
+      else getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error == 0) return socket;
+    why = std::strerror(error);
+  }
+  return {};
+}
+
+}  // namespace
+
+Meeting open_meeting(Job const& job) {
+  if (!is_file(job)) {
+    auto const secret = Secret::from_hex(job.secret);
+    int const inherited = job.listener;
+    if (int listens = 0; inherited >= 0) {
+      socklen_t size = sizeof listens;
+      if (getsockopt(inherited, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+        refuse(job.rendezvous,
+               fmt::format("MESHPOST_LISTENER names {}, which does not listen", inherited),
+               "leave it to meshpost-run");
+      return {Descriptor(inherited), *secret, {}};
+    }
+    return {listen_at(job.rendezvous), *secret, {}};
+  }
+  auto const path = file_of(job);
+  unlink(path.c_str());  // of a job that ended badly
+  auto const secret = job.secret.empty() ? Secret(random_bytes()) : *Secret::from_hex(job.secret);
+  Meeting meeting{listen_at("127.0.0.1:0"), secret, path};
+  write_private_file(path,
+                     fmt::format("127.0.0.1:{} {}\n", port_of(meeting.listener), secret.hex()));
+  return meeting;
+}
+
+Caller call(Job const& job, Clock::time_point deadline) {
+  std::string why = is_file(job) ? "there is no such file" : "nobody was called";
+  for (;;) {
+    std::string address = job.rendezvous, secret = job.secret;
+    if (is_file(job)) {
+      address.clear();
+      if (access(file_of(job).c_str(), F_OK) == 0) {
+        auto const text = read_private_file(file_of(job));
+        auto const space = text.find(' ');
+        if (space != std::string::npos && text.size() >= space + 65) {
+          address = text.substr(0, space);
+          secret = text.substr(space + 1, 64);
+        }
+      }
+    }
+    auto const known = Secret::from_hex(secret);
+    if (!address.empty() && known) {
+      if (auto socket = connect_to(address, deadline, why)) {
+        int const yes = 1;
+        setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        return {std::move(socket), *known};
+      }
+    }
+    if (Clock::now() >= deadline)
+      throw Error(Kind::deadline, fmt::format("meet at {}", job.rendezvous),
+                  fmt::format("process 0 was not there within {:.3g} s: {}",
+                              static_cast<double>(job.patience.count()) * 1e-3, why),
+                  "see what became of process 0; raise MESHPOST_START_DEADLINE (seconds) if it "
+                  "starts late");
+    std::this_thread::sleep_for(pause_between_calls);
+  }
+}
+
+}  // namespace meshpost

@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+
+#include "world/descriptor.hpp"
+#include "world/job.hpp"
+#include "world/secret.hpp"
+
+// Where the processes of a job meet.
+
+namespace meshpost {
+
+/// Process 0's side: a socket that listens, and what the others must know.
+struct Meeting {
+  Descriptor listener;
+  Secret secret;
+  std::string file;  ///< that says where; removed when all have come
+};
+
+/// \throws Error(bad_environment) naming the address: taken, not this host's, not resolvable
+Meeting open_meeting(Job const& job);
+
+/// The others' side: connects, again and again until `deadline`, to whatever listens there.
+struct Caller {
+  Descriptor socket;
+  Secret secret;
+};
+/// \throws Error(bad_environment) for an address that can't be; Error(deadline) when nobody listens
+Caller call(Job const& job, std::chrono::steady_clock::time_point deadline);
+
+}  // namespace meshpost

@@ -1,0 +1,103 @@
+#include "world/secret.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "meshpost/base/error.hpp"
+#include "world/descriptor.hpp"
+
+namespace meshpost {
+namespace {
+
+int digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+[[noreturn]] void refuse(std::string const& path, std::string const& cause, std::string remedy) {
+  throw Error(Kind::bad_environment, fmt::format("use the file {}", path), cause,
+              std::move(remedy));
+}
+
+}  // namespace
+
+Digest random_bytes() {
+  Digest bytes;
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), sizeof bytes) != 1)
+    throw Error(Kind::bad_environment, "random bytes", "OpenSSL has none",
+                "make /dev/urandom readable");
+  return bytes;
+}
+
+std::optional<Secret> Secret::from_hex(std::string_view text) {
+  Digest bytes;
+  if (text.size() != 2 * bytes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    int const high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes[i] = static_cast<char>(high * 16 + low);
+  }
+  return Secret(bytes);
+}
+
+std::string Secret::hex() const {
+  std::string text;
+  for (char const byte : bytes_) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+Digest Secret::proof(std::string_view text) const {
+  Digest proof;
+  unsigned size = 0;
+  HMAC(EVP_sha256(), bytes_.data(), static_cast<int>(bytes_.size()),
+       reinterpret_cast<unsigned char const*>(text.data()), text.size(),
+       reinterpret_cast<unsigned char*>(proof.data()), &size);
+  return proof;
+}
+
+bool Secret::proves(std::string_view text, Digest const& claimed) const {
+  auto const right = proof(text);
+  return CRYPTO_memcmp(right.data(), claimed.data(), right.size()) == 0;
+}
+
+std::string read_private_file(std::string const& path) {
+  Descriptor const file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status{};
+  if (!file || fstat(file.get(), &status) != 0)
+    refuse(path, std::strerror(errno), "name a file that is there");
+  if (status.st_uid != geteuid())
+    refuse(path, fmt::format("it belongs to user {}, not to {}", status.st_uid, geteuid()),
+           "use one of your own");
+  if ((status.st_mode & 077) != 0)
+    refuse(path, fmt::format("others may use it (mode {:03o})", status.st_mode & 0777),
+           fmt::format("chmod 600 {}, and choose a new secret", path));
+  char text[4096];
+  auto const size = read(file.get(), text, sizeof text);
+  if (size < 0) refuse(path, std::strerror(errno), "make it readable");
+  return {text, static_cast<std::size_t>(size)};
+}
+
+void write_private_file(std::string const& path, std::string_view text) {
+  auto const draft = fmt::format("{}.{}", path, getpid());
+  unlink(draft.c_str());
+  Descriptor const file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  bool const written =
+      file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && rename(draft.c_str(), path.c_str()) == 0) return;
+  int const error = errno;
+  unlink(draft.c_str());
+  refuse(path, fmt::format("it can't be written: {}", std::strerror(error)),
+         "name a file in a folder that you may write to, on a disk with room");
+}
+
+}  // namespace meshpost

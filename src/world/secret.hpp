@@ -1,0 +1,41 @@
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "meshpost/base/types.hpp"
+
+// Who knows the secret of a job may join it, nobody else. It never crosses a connection: both sides
+// prove that they know it (HMAC-SHA-256 of OpenSSL).
+
+namespace meshpost {
+
+using Digest = std::array<char, 32>;
+
+/// Bytes nobody can guess.
+Digest random_bytes();
+
+class Secret {
+ public:
+  explicit Secret(Digest const& bytes) : bytes_(bytes) {}
+  /// Nothing if `text` is not 64 hexadecimal digits.
+  static std::optional<Secret> from_hex(std::string_view text);
+  std::string hex() const;
+  /// What only somebody who knows the secret can say of `text`.
+  Digest proof(std::string_view text) const;
+  /// Takes the same time wherever they differ.
+  bool proves(std::string_view text, Digest const& proof) const;
+
+ private:
+  Digest bytes_;
+};
+
+/// The text of a file that nobody but its owner, this user, may read or write.
+/// \throws Error(bad_environment) naming the file and what to change
+std::string read_private_file(std::string const& path);
+/// Writes a file that nobody else may read, whole or not at all; replaces one that is there.
+/// \throws Error(bad_environment)
+void write_private_file(std::string const& path, std::string_view text);
+
+}  // namespace meshpost

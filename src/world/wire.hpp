@@ -1,0 +1,100 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "meshpost/base/types.hpp"
+
+// What crosses the connections between the processes of a job: frames of a header and bytes. Both
+// ends run the same build (the greeting checks it), so fields travel as they lie in memory. Knows
+// no socket; garbage is found here.
+
+namespace meshpost::wire {
+
+enum class Type : u32 {
+  hello,     ///< a stranger says who it is and proves it
+  welcome,   ///< and is let in, with the same proof the other way
+  refusal,   ///< or not: text
+  bring,     ///< a process's part of an exchange
+  all,       ///< everybody's parts
+  mismatch,  ///< the exchange can't be: text
+  post,      ///< a message for a channel of another process
+  lost,      ///< a process is no more: Loss
+  leave,     ///< the sender ends well
+  beat,      ///< the sender lives
+  count
+};
+
+struct Header {
+  u32 size = 0;  ///< of the bytes that follow
+  Type type = Type::beat;
+  u32 process = 0;  ///< whom it is from, or for, or about
+  u32 channel = 0;
+  u64 sequence = 0;
+};
+
+struct Frame {
+  Header header;
+  std::string bytes;
+};
+
+constexpr u32 most_before_greeting = 512;
+constexpr u32 most = u32{256} << 20;
+
+std::string pack(Header header, std::string_view bytes);
+
+/// Cuts what arrives into frames.
+class Cutter {
+ public:
+  explicit Cutter(u32 limit) : limit_(limit) {}
+  void allow(u32 limit) { limit_ = limit; }
+  void add(char const* bytes, std::size_t size) { buffer_.append(bytes, size); }
+  /// The next whole frame. \throws Error(bad_argument) if what arrived can't be one
+  std::optional<Frame> next();
+
+ private:
+  u32 limit_;
+  std::string buffer_;
+  std::size_t taken_ = 0;
+};
+
+/// Puts plain values and texts one behind the other, and takes them out again.
+class Packer {
+ public:
+  template <class T>
+  Packer& value(T const& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    bytes_.append(reinterpret_cast<char const*>(&value), sizeof value);
+    return *this;
+  }
+  Packer& text(std::string_view text) {
+    value(static_cast<u64>(text.size()));
+    bytes_ += text;
+    return *this;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
+  template <class T>
+  T value() {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    copy(&value, sizeof value);
+    return value;
+  }
+  std::string text();
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  /// \throws Error(bad_argument) if that many are not there
+  void copy(void* target, u64 size);
+  std::string_view bytes_;
+};
+
+}  // namespace meshpost::wire
