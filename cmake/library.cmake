@@ -73,11 +73,14 @@ add_library(meshpost
   src/pipeline/pipeline.cpp
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
+  src/rma/council.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
   src/rma/diagnosis.cpp
+  src/rma/evidence.cpp
   src/rma/failure.cpp
   src/rma/run.cpp
+  src/rma/run_part.cpp
   src/rma/run_timeline.cpp
   src/rma/watch.cpp
   src/rma/window.cpp
@@ -93,7 +96,9 @@ add_library(meshpost
   src/world/join.cpp
   src/world/layout.cpp
   src/world/line.cpp
+  src/world/node.cpp
   src/world/offsets.cpp
+  src/world/peers.cpp
   src/world/processes.cpp
   src/world/rendezvous.cpp
   src/world/secret.cpp

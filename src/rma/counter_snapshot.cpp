@@ -1,15 +1,47 @@
 #include "rma/counter_snapshot.hpp"
 
+#include <cstring>
+
+#include "world/wire.hpp"
+
 namespace meshpost::detail {
 
-CounterSnapshot::CounterSnapshot(WorldState& world) : world_(world) {
-  for (u32 d = 0; d < world.layout().device_count(); ++d) {
-    words_.emplace_back();
+CounterSnapshot::CounterSnapshot(WorldState& world)
+    : world_(world), words_(world.layout().device_count()) {
+  auto const& layout = world.layout();
+  for (u32 own = 0; own < layout.own_count(); ++own) {
+    u32 const d = layout.first_device + own;
     for (auto const& range : world.heap().counter_ranges()) {
       auto& copy = words_[d][range.offset];
       copy.resize(range.size / sizeof(u32));
-      world.layout().devices[d]->read(copy.data(), world.heap().at(d, range.offset),
-                                      Bytes{range.size});
+      layout.own(d).read(copy.data(), world.heap().at(d, range.offset), Bytes{range.size});
+    }
+  }
+}
+
+std::string CounterSnapshot::pack() const {
+  auto const& layout = world_.layout();
+  wire::Packer packer;
+  packer.value(layout.own_count());
+  for (u32 own = 0; own < layout.own_count(); ++own) {
+    u32 const device = layout.first_device + own;
+    packer.value(device).value(static_cast<u32>(words_[device].size()));
+    for (auto const& [offset, words] : words_[device])
+      packer.value(offset).text({reinterpret_cast<char const*>(words.data()), words.size() * 4});
+  }
+  return packer.take();
+}
+
+void CounterSnapshot::add(std::string_view packed) {
+  wire::Unpacker unpacker(packed);
+  for (u32 devices = unpacker.value<u32>(); devices > 0; --devices) {
+    auto& ranges = words_.at(unpacker.value<u32>());
+    for (u32 left = unpacker.value<u32>(); left > 0; --left) {
+      u64 const offset = unpacker.value<u64>();
+      auto const bytes = unpacker.text();
+      auto& words = ranges[offset];
+      words.resize(bytes.size() / sizeof(u32));
+      std::memcpy(words.data(), bytes.data(), words.size() * sizeof(u32));
     }
   }
 }
@@ -32,8 +64,11 @@ CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u
 
 std::vector<Leftover> CounterSnapshot::leftovers() const {
   std::vector<Leftover> left;
+  auto const& layout = world_.layout();
+  u32 const first = layout.first_device * layout.ranks_per_device;
+  u32 const end = first + layout.own_count() * layout.ranks_per_device;
   for (auto const& [number, window] : world_.windows())
-    for (u32 rank = 0; rank < world_.layout().ranks(); ++rank)
+    for (u32 rank = first; rank < end; ++rank)
       for (u32 tag = 0; tag < window.info.tags; ++tag)
         if (auto const [count, sender] = of(window.info, rank, tag); count != 0)
           left.push_back({window.name, RankId{rank}, Tag{tag}, count, RankId{sender - 1}});

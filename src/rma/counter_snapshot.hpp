@@ -1,5 +1,7 @@
 #pragma once
 #include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "meshpost/rma/run.hpp"
@@ -7,7 +9,8 @@
 
 namespace meshpost::detail {
 
-/// All counters of a world as a run left them.
+/// The counters of a world as a run left them: those of this process's devices, and of others as
+/// far as they were added.
 class CounterSnapshot {
  public:
   explicit CounterSnapshot(WorldState& world);
@@ -16,7 +19,10 @@ class CounterSnapshot {
     u32 sender_and_one = 0;  ///< of the last notification; 0: there was none
   };
   Count of(WindowInfo const& window, u32 rank, u32 tag) const;
-  std::vector<Leftover> leftovers() const;
+  std::vector<Leftover> leftovers() const;  ///< at this process's ranks
+
+  std::string pack() const;  ///< of this process's devices
+  void add(std::string_view packed);
 
  private:
   u32 word(u32 device, u64 offset) const;

@@ -1,6 +1,5 @@
 #pragma once
-#include "rma/counter_snapshot.hpp"
-#include "rma/watch.hpp"
+#include "rma/evidence.hpp"
 
 namespace meshpost::detail {
 
@@ -8,12 +7,11 @@ namespace meshpost::detail {
 struct EndedRun {
   WorldState& world;
   RunRecord const& record;
-  std::vector<Grid> const& grids;
-  CounterSnapshot const& counters;
+  Evidence const& evidence;
   std::chrono::milliseconds deadline;
 };
 
 /// Why it ended: the rank that failed, or who waits for whom.
-Error diagnose(EndedRun const& run, Ending const& ending);
+Error diagnose(EndedRun const& run, Reason reason);
 
 }  // namespace meshpost::detail

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "meshpost/base/events.hpp"
 #include "meshpost/trace/log.hpp"
 #include "rma/delivery_ledger.hpp"
 #include "rma/diagnosis.hpp"
+#include "rma/run_part.hpp"
 #include "rma/run_timeline.hpp"
 
 namespace meshpost::detail {
@@ -43,36 +45,21 @@ u64 steady_ns() { return memory::clock_ns(); }
 class RunSupervisor {
  public:
   RunSupervisor(WorldState& world, RunRecord& record)
-      : world_(world), record_(record), layout_(world.layout()) {}
+      : world_(world), record_(record), layout_(world.layout()), peers_(world.peers()) {}
 
   void run() {
-    auto& devices = backend(layout_.devices.front()->kind());
+    auto& devices = backend(layout_.kind);
     if (devices.queues_launches()) spec_.after = record_.before;
     else  // before the locks: what they hold may be a run of another World on these devices
       for (auto const& event : record_.before) event->wait();
+    peers_.exchange(describe_launch());  // from here on everybody's counters are clear
     DeviceLocks const locks(layout_.devices);
-    prepare();
-    u64 const begin = steady_ns();
-    auto gang = devices.launch(spec_);
-    if (!record_.launch.streams.empty()) record_.launch_is_done(gang->ends());
-    Watch watch(*gang, spec_.grids, readers_, deadline());
-    auto const ending = watch.until_end();
-    u64 const end = steady_ns();
-    record_.result.seconds = static_cast<double>(end - begin) * 1e-9;
-    gang.reset();
+    if (!peers_.alone()) council_.emplace(peers_, world_.next_run(), deadline());
+    auto const ending = run_ranks(devices);
     record_.end();
     for (auto& reader : readers_) reader.drain();
     try {
-      if (ending.failure)
-        throw *ending.failure;  // the device itself: nothing more can be asked of it
-      CounterSnapshot const counters(world_);
-      if (auto const file = world_.trace_file(record_.launch); !file.empty())
-        write_timeline(file, {record_.image.name, layout_, states_, begin, end});
-      if (ending.reason != Ending::Reason::finished)
-        throw diagnose({world_, record_, spec_.grids, counters, deadline()}, ending);
-      if (ledger_) ledger_->finish();
-      report_leftovers(counters);
-      collect_timings();
+      settle(ending);
       world_.heap().clear_counters();
     } catch (...) {
       clean_up_after_failure();
@@ -81,6 +68,92 @@ class RunSupervisor {
   }
 
  private:
+  // Of a process without devices, or one that could not launch.
+  class NoGang : public Gang {
+    void doze(std::chrono::microseconds) override {}
+    bool finished() override { return true; }
+  };
+
+  std::string describe_launch() const {
+    auto const& threads = record_.launch.threads;
+    return fmt::format("launch {} with {} x {} x {} threads a rank", record_.image.name, threads.x,
+                       threads.y, threads.z);
+  }
+
+  Ending run_ranks(Backend& devices) {
+    std::unique_ptr<Gang> gang;
+    std::optional<Error> not_launched;
+    begin_ = steady_ns();
+    try {
+      prepare();
+      gang = spec_.grids.empty() ? std::make_unique<NoGang>() : devices.launch(spec_);
+      if (!record_.launch.streams.empty()) record_.launch_is_done(gang->ends());
+    } catch (Error const& error) {
+      if (!council_) throw;
+      not_launched = error;  // the others have launched, or soon will: end them
+      spec_.grids.clear();
+      gang = std::make_unique<NoGang>();
+      council_->poison(Reason::failed);
+    }
+    auto* const council = council_ ? &*council_ : nullptr;
+    auto ending = Watch(*gang, spec_.grids, readers_, deadline(), council).until_end();
+    end_ = steady_ns();
+    record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
+    if (not_launched) ending.reason = Reason::failed, ending.failure = not_launched;
+    return ending;
+  }
+
+  // What becomes of the run, now that all ranks have ended: the same in all processes.
+  void settle(Ending const& ending) {
+    RunPart own{ending.reason, ending.failure};
+    std::optional<Evidence> evidence;
+    if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
+      evidence.emplace(world_, spec_.grids, ending);
+      if (auto const file = trace_file(); !file.empty())
+        write_timeline(file, {record_.image.name, layout_, states_, begin_, end_});
+      own.leftovers = evidence->counters().leftovers();
+      own.timings = collect_timings();
+      if (own.reason == Reason::lost) throw diagnosis(*evidence, own.reason);
+      if (council_ && own.reason != Reason::finished) own.evidence = evidence->pack();
+    }
+    auto const parts = share(own);
+    auto reason = Reason::finished;
+    for (u32 process = 0; process < parts.size(); ++process) {
+      if (parts[process].error) throw peers_.of_process(process, *parts[process].error);
+      reason = std::max(reason, parts[process].reason);
+      auto& result = record_.result;
+      for (auto const& left : parts[process].leftovers) result.leftovers.push_back(left);
+      for (auto const& device : parts[process].timings) result.timings.push_back(device);
+      if (process != peers_.number() && evidence && !parts[process].evidence.empty())
+        evidence->add(parts[process].evidence);
+    }
+    if (reason != Reason::finished) throw diagnosis(*evidence, reason);
+    if (ledger_) ledger_->finish();
+    report_leftovers();
+  }
+
+  std::vector<RunPart> share(RunPart const& own) const {
+    if (!council_) return {own};
+    std::vector<RunPart> parts;
+    for (auto const& bytes : peers_.exchange(fmt::format("end {}", record_.image.name), own.pack()))
+      parts.push_back(RunPart::unpack(bytes));
+    return parts;
+  }
+
+  Error diagnosis(Evidence const& evidence, Reason reason) const {
+    return diagnose({world_, record_, evidence, deadline()}, reason);
+  }
+
+  // Each process writes a file of its own.
+  std::string trace_file() const {
+    auto const file = world_.trace_file(record_.launch);
+    if (file.empty() || peers_.alone()) return file;
+    std::filesystem::path path(file);
+    auto const name =
+        fmt::format("{}-{}{}", path.stem().string(), peers_.number(), path.extension().string());
+    return path.replace_filename(name).string();
+  }
+
   std::chrono::milliseconds deadline() const {
     return debugger_attached() ? std::chrono::milliseconds(0)
                                : record_.launch.deadline.value_or(world_.options().deadline);
@@ -90,14 +163,16 @@ class RunSupervisor {
     if (world_.options().check_delivery)
       ledger_ = make_ledger(layout_.ranks(),
                             [this](void const* address) { return world_.describe(address); });
-    states_.resize(layout_.device_count());
+    states_.resize(layout_.own_count());
     spec_.image = record_.image;
     spec_.kernel = record_.kernel.data();
     spec_.threads = record_.launch.threads;
     spec_.scratch = record_.launch.scratch;
     spec_.workers = world_.options().workers;
     spec_.thread_a_rank = record_.launch.thread_a_rank;
-    for (u32 d = 0; d < layout_.device_count(); ++d) {
+    spec_.shared = !peers_.alone();
+    spec_.neighbours = peers_.count();
+    for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();
       std::memset(static_cast<void*>(reports), 0, memory.reports.size());
@@ -110,7 +185,7 @@ class RunSupervisor {
                     world_.number(),
                     world_.heap().base(),
                     world_.heap().stride(),
-                    d,
+                    layout_.first_device + d,
                     layout_.device_count(),
                     layout_.ranks_per_device,
                     layout_.ranks(),
@@ -128,8 +203,8 @@ class RunSupervisor {
                     record_.launch.user};
       readers_.emplace_back(ring);
       spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device,
-                             d * layout_.ranks_per_device, state_of(d), reports,
-                             memory.control.as<Control>()});
+                             (layout_.first_device + d) * layout_.ranks_per_device, state_of(d),
+                             reports, memory.control.as<Control>()});
     }
   }
 
@@ -158,10 +233,9 @@ class RunSupervisor {
 
   // -- after the end
 
-  void report_leftovers(CounterSnapshot const& counters) {
-    auto& left = record_.result.leftovers;
-    left = counters.leftovers();
-    if (left.empty()) return;
+  void report_leftovers() const {
+    auto const& left = record_.result.leftovers;
+    if (left.empty() || peers_.number() != 0) return;
     std::string text =
         fmt::format("{} ended with notifications that nobody consumed:", record_.image.name);
     for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
@@ -172,9 +246,9 @@ class RunSupervisor {
     event_sink()->warning(text + " wait for them, or don't send them");
   }
 
-  void collect_timings() {
-    for (u32 d = 0; d < layout_.device_count(); ++d) {
-      record_.result.timings.emplace_back();
+  std::vector<std::vector<double>> collect_timings() {
+    std::vector<std::vector<double>> timings(layout_.own_count());
+    for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto const& timers = states_[d].timers;
       for (u32 k = 0; k < TimerBuffer::capacity; ++k) {
         u64 first = ~u64{0}, last = 0;
@@ -184,17 +258,18 @@ class RunSupervisor {
           last = std::max(last, times[1]);
         }
         if (last == 0) break;  // the rest was never stopped
-        record_.result.timings.back().push_back(static_cast<double>(last - first) * 1e-9);
+        timings[d].push_back(static_cast<double>(last - first) * 1e-9);
       }
       std::memset(world_.run_memory(d).timers.data(), 0, world_.run_memory(d).timers.size());
     }
+    return timings;
   }
 
   // A rank that was ended half-way may have left anything behind.
   void clean_up_after_failure() {
     try {
       world_.heap().clear_counters();
-      for (u32 d = 0; d < layout_.device_count(); ++d) {
+      for (u32 d = 0; d < layout_.own_count(); ++d) {
         auto& memory = world_.run_memory(d);
         std::memset(memory.log_records.data(), 0, memory.log_records.size());
         std::memset(memory.log_tail.data(), 0, memory.log_tail.size());
@@ -209,6 +284,9 @@ class RunSupervisor {
   WorldState& world_;
   RunRecord& record_;
   Layout const& layout_;
+  Peers const& peers_;
+  std::optional<Council> council_;  // where other processes take part
+  u64 begin_ = 0, end_ = 0;
   GangSpec spec_;
   std::vector<RunState> states_;
   std::vector<LogReader> readers_;

@@ -11,11 +11,12 @@ namespace meshpost::detail {
 struct TracedRun {
   std::string const& kernel;
   Layout const& layout;
-  std::vector<RunState> const& states;  ///< of each device
+  std::vector<RunState> const& states;  ///< of each of this process's devices
   u64 begin, end;                       ///< host clock
 };
 
-/// Writes its timeline as Perfetto JSON; a file that can't be written is warned of.
+/// Writes the timeline of this process's ranks as Perfetto JSON; a file that can't be written is
+/// warned of.
 void write_timeline(std::string const& file, TracedRun const& run);
 
 }  // namespace meshpost::detail

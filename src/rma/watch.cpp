@@ -1,9 +1,11 @@
 #include "rma/watch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace meshpost::detail {
 namespace {
@@ -23,8 +25,8 @@ constexpr auto grace = std::chrono::seconds(10);
 }  // namespace
 
 Watch::Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
-             std::chrono::milliseconds deadline)
-    : gang_(gang), grids_(grids), logs_(logs), deadline_(deadline) {}
+             std::chrono::milliseconds deadline, Council* council)
+    : gang_(gang), grids_(grids), logs_(logs), deadline_(deadline), council_(council) {}
 
 Watch::Seen Watch::look() const {
   Seen seen;
@@ -72,7 +74,18 @@ bool Watch::question(Seen const& seen) {
   return all && !moved;
 }
 
-void Watch::poison(Ending::Reason reason) {
+// For the council: a number that stays the same while none of the ranks can go on.
+std::optional<u64> Watch::quiet(Seen const& seen) {
+  if (seen.failed != 0) return std::nullopt;
+  if (gang_.finished()) return 0;
+  if (auto const number = gang_.quiet()) return number;
+  if (!question(seen)) return std::nullopt;
+  u64 number = 1;
+  for (u32 const sequence : std::exchange(asked_, {})) number = number * 31 + sequence;
+  return number;
+}
+
+void Watch::poison(Reason reason) {
   // What goes on until the ranks have seen it is not what the report is about.
   each_report(grids_, [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
   for (auto const& grid : grids_)
@@ -82,32 +95,47 @@ void Watch::poison(Ending::Reason reason) {
   ending_.reason = reason;
 }
 
+// Alone: the council decides for several processes.
+std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
+  auto const now = Clock::now();
+  if (life || seen.waiting + seen.asking == 0) last_life_ = now;
+  if (gang_.deadlocked() || question(seen)) return Reason::deadlock;
+  if (deadline_.count() != 0 && now - last_life_ > deadline_) return Reason::deadline;
+  return std::nullopt;
+}
+
 Ending Watch::until_end() {
-  auto last_life = Clock::now();
   u64 signs = 0;
   for (;;) {
-    gang_.doze(look_every);
-    u32 lines = 0;
-    for (auto& log : logs_) lines += log.drain();
-    if (gang_.finished()) break;
+    if (!gang_.finished()) gang_.doze(look_every);
+    else if (council_) council_->wait(look_every);
+    for (auto& log : logs_) lines_ += log.drain();
+    bool const ended = gang_.finished();
+    if (ended && !council_) break;
     auto const seen = look();
-    auto const now = Clock::now();
-    if (lines != 0 || seen.signs_of_life != signs || seen.waiting + seen.asking == 0)
-      last_life = now;
-    signs = seen.signs_of_life;
-    if (poisoned_) {
-      if (now - poisoned_at_ > grace) abandon();
-    } else if (seen.failed != 0 || gang_.failure()) {
-      poison(Ending::Reason::failed);
-    } else if (gang_.deadlocked() || question(seen)) {
-      poison(Ending::Reason::deadlock);
-    } else if (deadline_.count() != 0 && now - last_life > deadline_) {
-      poison(Ending::Reason::deadline);
+    u64 const life = seen.signs_of_life * 31 + lines_;
+    std::optional<Reason> reason;
+    if (seen.failed != 0 || gang_.failure()) {
+      reason = Reason::failed;
+      if (council_ && ending_.reason != Reason::failed) council_->poison(Reason::failed);
     }
+    if (council_) {
+      auto const verdict = council_->sit({ended, quiet(seen), life, seen.waiting + seen.asking});
+      if (!reason && verdict.poison != Reason::finished) reason = verdict.poison;
+      if (verdict.over) {
+        ending_.reason = std::max(ending_.reason, reason.value_or(Reason::finished));
+        break;
+      }
+    } else if (!reason && !poisoned_) {
+      reason = find_reason(seen, life != signs);
+    }
+    signs = life;
+    if (!poisoned_ && reason) poison(*reason);
+    if (reason == Reason::failed) ending_.reason = Reason::failed;
+    if (poisoned_ && !ended && Clock::now() - poisoned_at_ > grace) abandon();
   }
   ending_.failure = gang_.failure();
-  if (look().failed != 0)
-    ending_.reason = Ending::Reason::failed;  // it may have ended before it was seen
+  if (look().failed != 0) ending_.reason = Reason::failed;  // it may have ended before it was seen
   return ending_;
 }
 

@@ -5,22 +5,24 @@
 
 #include "meshpost/device/backend.hpp"
 #include "meshpost/trace/log.hpp"
+#include "rma/council.hpp"
 
 namespace meshpost::detail {
 
 /// How a gang ended.
 struct Ending {
-  enum class Reason { finished, failed, deadlock, deadline } reason = Reason::finished;
+  Reason reason = Reason::finished;
   std::optional<Error> failure;   ///< of the device itself
-  std::vector<RankState> states;  ///< of all ranks when they were poisoned; empty: they were not
+  std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: they were not
 };
 
 /// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and
 /// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
 class Watch {
  public:
+  /// `council`: where other processes take part, else null.
   Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
-        std::chrono::milliseconds deadline);
+        std::chrono::milliseconds deadline, Council* council);
   /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and
   /// ends the process: a kernel can't be taken off a device.
   Ending until_end();
@@ -34,15 +36,20 @@ class Watch {
   };
   Seen look() const;
   bool question(Seen const& seen);
-  void poison(Ending::Reason reason);
+  std::optional<u64> quiet(Seen const& seen);
+  std::optional<Reason> find_reason(Seen const& seen, bool life);
+  void poison(Reason reason);
   [[noreturn]] void abandon() const;
 
   Gang& gang_;
   std::vector<Grid> const& grids_;
   std::vector<LogReader>& logs_;
   std::chrono::milliseconds deadline_;
+  Council* council_;
   Ending ending_;
   bool poisoned_ = false;
+  u64 lines_ = 0;  // of logs, printed so far
+  Clock::time_point last_life_ = Clock::now();
   Clock::time_point poisoned_at_{};
   u32 epoch_ = 0;
   std::vector<u32>

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "rma/world_state.hpp"
 
@@ -10,6 +11,16 @@ namespace meshpost::detail {
 namespace {
 
 u64 padded(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Equal where processes ask for the same.
+std::string wish(World::WindowSpec const& spec) {
+  auto text =
+      fmt::format("make window '{}' of {} elements of {} bytes with {} tags over {}", spec.name,
+                  spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
+  for (auto const& extent : spec.extents)
+    text += fmt::format(" {}+{}", extent.offset, extent.count);
+  return text;
+}
 
 // A rank's counters and, behind them, who raised each last; whole cache lines.
 u32 counter_pitch(u32 tags) { return static_cast<u32>(2 * padded(tags * sizeof(u32), 64)); }
@@ -32,7 +43,7 @@ std::vector<Part> WorldState::place_extents(World::WindowSpec const& spec, Windo
 }
 
 void WorldState::check_memory(World::WindowSpec const& spec) {
-  backend(layout_.devices.front()->kind()).connect(layout_.devices);
+  backend(layout_.kind).connect(layout_.devices);
   for (u32 rank = 0; rank < spec.memory.size(); ++rank) {
     auto const& part = spec.memory[rank];
     if (part.count == 0) continue;
@@ -60,6 +71,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   auto const refuse = [](std::string cause, std::string remedy) {
     throw Error(Kind::bad_argument, "window", std::move(cause), std::move(remedy));
   };
+  peers_.exchange(wish(spec));
   if (spec.communicator.world != number_)
     refuse(fmt::format("the communicator belongs to world {}, not to {}", spec.communicator.world,
                        number_),
@@ -98,9 +110,13 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   record.name = spec.name.empty() ? fmt::format("window {}", info.number)
                                   : fmt::format("window '{}'", spec.name);
   if (!spec.memory.empty()) {
+    if (!peers_.alone())
+      throw Error(Kind::bad_argument, "register_memory",
+                  "memory of the user can't be reached by other processes",
+                  "make a window and copy, or a World of this process (WorldOptions::alone)");
     check_memory(spec);
     record.parts = spec.memory;
-    auto& kind = backend(layout_.devices.front()->kind());
+    auto& kind = backend(layout_.kind);
     for (auto const& part : spec.memory) {
       if (part.count == 0 || memory_map().find(part.data)) continue;
       auto range = kind.identify(part.data);  // all of the allocation: parts may overlap
@@ -116,14 +132,16 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
     record.data_bytes = info.pitch * layout_.ranks_per_device;
     if (record.data_bytes != 0) info.offset = heap_.allocate(record.data_bytes);
   }
-  for (u32 d = 0; d < layout_.device_count() && record.data_bytes != 0; ++d)
-    layout_.devices[d]->fill(heap_.at(d, info.offset), 0, Bytes{record.data_bytes});
+  for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
+    layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
+                               Bytes{record.data_bytes});
   if (!record.parts.empty())
     info.parts = upload(record.parts.data(), record.parts.size() * sizeof(Part));
   record.counter_bytes = u64{info.counter_pitch} * layout_.ranks_per_device;
   if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
   if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
     info.uniform_world = number_;
+  peers_.exchange("fill a window");  // nobody writes into a part before it was zeroed
   ++next_window_;
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }
@@ -141,6 +159,7 @@ void WorldState::free_window(WindowInfo const& info) {
   guard("free");
   std::unique_lock lock(mutex_);
   wait_until_idle(lock);
+  peers_.exchange(fmt::format("free window {}", info.number));
   auto const& record = record_of(info, "free");
   if (record.data_bytes != 0) heap_.release(info.offset, record.data_bytes);
   if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
@@ -175,8 +194,13 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
           : static_cast<char*>(record.parts[rank].data);
   char* const at = part + offset * element_bytes;
   Bytes const size{count * element_bytes};
-  if (target) layout_.devices[device]->read(target, at, size);
-  else layout_.devices[device]->write(at, source, size);
+  if (layout_.devices.empty()) {  // CPU devices of the node: their memory is mapped
+    std::memcpy(target ? target : at, target ? at : source, size);
+    return;
+  }
+  Device& owner = layout_.owns(device) ? layout_.own(device) : *layout_.devices.front();
+  if (target) owner.read(target, at, size);
+  else owner.write(at, source, size);
 }
 
 u64 WorldState::part_count(WindowInfo const& window, RankId rank) {

@@ -60,6 +60,8 @@ World::~World() {
   }
 }
 
+u32 World::process() const { return implementation_->state->peers().number(); }
+u32 World::processes() const { return implementation_->state->peers().count(); }
 u32 World::size() const { return implementation_->state->layout().ranks(); }
 u32 World::device_count() const { return implementation_->state->layout().device_count(); }
 u32 World::ranks_per_device() const { return implementation_->state->layout().ranks_per_device; }

@@ -9,6 +9,22 @@ namespace meshpost::detail {
 namespace {
 
 std::atomic<u32> worlds_made{0};
+std::atomic<u32> shared_worlds_made{0};  // the same in all processes of a job
+
+Peers peers_of(WorldOptions const& options) {
+  auto processes = options.alone ? nullptr : Processes::of_job();
+  if (!processes) return {};
+  if (options.check_delivery)
+    throw Error(Kind::bad_argument, "World", "delivery can be checked within one process only",
+                "run one process with several devices, or leave MESHPOST_CHECK empty");
+  return {std::move(processes), ++shared_worlds_made};
+}
+
+u64 fingerprint(std::vector<i64> const& numbers) {  // FNV-1a, by number
+  u64 hash = 0xcbf29ce484222325;
+  for (i64 const number : numbers) hash = (hash ^ static_cast<u64>(number)) * 0x100000001b3;
+  return hash;
+}
 
 constexpr u64 gather_bytes =
     u64{4} << 20;                  // both halves of a communicator's gathering area, at most about
@@ -64,9 +80,12 @@ void RunRecord::end() {
 WorldState::WorldState(WorldOptions options)
     : options_(std::move(options)),
       number_(++worlds_made),
-      layout_(make_layout(options_.devices, options_.ranks)),
-      heap_(layout_) {
-  if (options_.check_delivery && layout_.devices.front()->kind() != "cpu")
+      peers_(peers_of(options_)),
+      layout_(make_layout(options_.devices, options_.ranks, peers_)),
+      heap_(layout_, [this](AddressSpace& space, Bytes offset, Bytes size) {
+        peers_.extend(space, layout_, offset, size);
+      }) {
+  if (options_.check_delivery && layout_.kind != "cpu")
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
   world_communicator_ = make_communicator(Communicator::Shape::world, 1);
@@ -111,8 +130,8 @@ void WorldState::guard(std::string_view operation) const {
 
 u64 WorldState::upload(void const* data, u64 bytes) {
   u64 const offset = heap_.allocate(bytes);
-  for (u32 d = 0; d < layout_.device_count(); ++d)
-    layout_.devices[d]->write(heap_.at(d, offset), data, Bytes{bytes});
+  for (u32 own = 0; own < layout_.own_count(); ++own)
+    layout_.devices[own]->write(heap_.at(layout_.first_device + own, offset), data, Bytes{bytes});
   return offset;
 }
 
@@ -152,6 +171,8 @@ Communicator WorldState::split(Communicator const& parent,
         member ? numbers.try_emplace({group, own}, static_cast<i64>(numbers.size())).first->second
                : -1;
   }
+  peers_.exchange(fmt::format("split communicator {} into {} groups, {:#x}", parent.number,
+                              numbers.size(), fingerprint(colors)));
   auto const tables = make_groups(colors, layout_.ranks_per_device);
   Communicator made = make_communicator(Communicator::Shape::split, tables.group_count);
   made.groups = upload(tables.groups.data(), tables.groups.size() * sizeof(Group));
@@ -187,7 +208,7 @@ bool WorldState::same_group(u32 one, u32 other, u32 communicator) const {
 void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
                                   std::shared_ptr<RunRecord> const& record) {
   std::vector<std::shared_ptr<Event>> ends;
-  if (backend(layout_.devices.front()->kind()).queues_launches()) {
+  if (backend(layout_.kind).queues_launches()) {
     std::unique_lock lock(record->mutex);
     record->changed.wait(lock, [&] { return record->launched; });
     ends = record->ends;
@@ -206,7 +227,7 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
                 fmt::format("it was compiled for ABI version {}, this library has {}", image.abi,
                             abi_version),
                 "compile the kernel with the headers of the installed library");
-  if (Dim3 const t = launch.threads; t.x != 0) {
+  if (Dim3 const t = launch.threads; t.x != 0 && !layout_.devices.empty()) {
     u32 const most = layout_.devices.front()->info().max_threads;
     auto const fits = [most](u64 threads) { return threads >= 1 && threads <= most; };
     if (!fits(t.x) || !fits(u64{t.x} * t.y) || !fits(u64{t.x} * t.y * t.z))

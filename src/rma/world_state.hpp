@@ -10,6 +10,7 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
+#include "world/peers.hpp"
 
 namespace meshpost::detail {
 
@@ -90,6 +91,7 @@ class WorldState {
   /// "window 'inbox' of rank 3 at element 7", or the bare address.
   std::string describe(void const* address) const;
   Layout const& layout() const { return layout_; }
+  Peers const& peers() const { return peers_; }
   WorldOptions const& options() const { return options_; }
   u32 number() const { return number_; }
 
@@ -98,7 +100,8 @@ class WorldState {
   Heap const& heap() const { return heap_; }
   std::map<u32, WindowRecord> const& windows() const { return windows_; }
   WindowInfo const& tags() const { return tags_; }
-  DeviceRunMemory& run_memory(u32 device) { return run_memory_[device]; }
+  DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
+  u32 next_run() { return ++runs_; }  ///< the same number in all processes
   std::string trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
   }
@@ -120,10 +123,11 @@ class WorldState {
 
   WorldOptions const options_;
   u32 const number_;
+  Peers const peers_;
   Layout layout_;
   Heap heap_;
   std::vector<DeviceRunMemory> run_memory_;
-  u32 next_communicator_ = 0, next_window_ = 1;
+  u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
   Communicator world_communicator_, device_communicator_;
   WindowInfo tags_;  // the default tag space
   std::map<u32, WindowRecord> windows_;

@@ -12,8 +12,11 @@ constexpr u64 counter_alignment = 128;  // no two windows' counters share a cach
 u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
-Heap::Heap(Layout const& layout)
-    : layout_(layout), space_(backend(layout.devices.front()->kind()).reserve(layout.devices)) {
+Heap::Heap(Layout const& layout, Extend extend)
+    : layout_(layout),
+      extend_(std::move(extend)),
+      space_(backend(layout.kind)
+                 .reserve({layout.devices, layout.first_device, layout.device_count()})) {
   grow(smallest_growth);
   data_.take(256, 256);  // offset 0 stays free to mean "none"
 }
@@ -26,7 +29,8 @@ void Heap::grow(u64 size) {
                     std::to_string(stride()),
                 "use smaller windows");
   u64 const more = round_up(std::max(size, smallest_growth), space_->granularity());
-  space_->extend(Bytes{mapped_}, Bytes{more});
+  if (extend_) extend_(*space_, Bytes{mapped_}, Bytes{more});
+  else space_->extend(Bytes{mapped_}, Bytes{more});
   data_.add(mapped_, more);
   mapped_ += more;
 }
@@ -55,8 +59,9 @@ u64 Heap::allocate_counters(u64 size) {
   u64 const region_size = std::max(counter_region, wanted);
   counters_.push_back({allocate(region_size), region_size, 0, {}});
   counters_.back().free.add(counters_.back().offset, region_size);
-  for (u32 d = 0; d < layout_.device_count(); ++d)
-    layout_.devices[d]->fill(at(d, counters_.back().offset), 0, Bytes{region_size});
+  for (u32 d = 0; d < layout_.own_count(); ++d)
+    layout_.devices[d]->fill(at(layout_.first_device + d, counters_.back().offset), 0,
+                             Bytes{region_size});
   return *take(counters_.back());
 }
 
@@ -75,8 +80,8 @@ std::vector<Heap::Range> Heap::counter_ranges() const {
 
 void Heap::clear_counters() {
   for (auto const& range : counter_ranges())
-    for (u32 d = 0; d < layout_.device_count(); ++d)
-      layout_.devices[d]->fill(at(d, range.offset), 0, Bytes{range.size});
+    for (u32 d = 0; d < layout_.own_count(); ++d)
+      layout_.devices[d]->fill(at(layout_.first_device + d, range.offset), 0, Bytes{range.size});
 }
 
 }  // namespace meshpost

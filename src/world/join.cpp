@@ -99,7 +99,7 @@ class Door {
   void greet(Stranger& stranger, std::string const& bytes) {
     auto const hello = greeting::read_hello(bytes, stranger.challenge, meeting_.secret);
     if (auto const refusal = objection(hello)) {
-      stranger.line->send({.type = wire::Type::refusal}, pack_refusal(*refusal));
+      stranger.line->send({.type = wire::Type::refusal}, wire::pack(*refusal));
       stranger.line->flush();
       return;
     }
@@ -169,22 +169,6 @@ std::optional<wire::Frame> await_frame(Line& line, Clock::time_point deadline) {
 
 }  // namespace
 
-std::string pack_refusal(Error const& error) {
-  return wire::Packer()
-      .value(error.kind())
-      .text(error.operation())
-      .text(error.cause())
-      .text(error.remedy())
-      .take();
-}
-
-Error read_refusal(std::string_view bytes) {
-  wire::Unpacker unpacker(bytes);
-  auto const kind = unpacker.value<Kind>();
-  auto const what = unpacker.text(), cause = unpacker.text(), remedy = unpacker.text();
-  return {kind, what, cause, remedy};
-}
-
 std::string host_name() {
   char name[65] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
@@ -215,7 +199,7 @@ std::unique_ptr<Line> enter(Job const& job) {
     bool const refused = answer && answer->header.type == wire::Type::refusal;
     // A file may be left from a job before, and its port have another owner by now.
     bool const again = job.rendezvous.starts_with("file:") && Clock::now() < deadline;
-    if (refused && !again) throw read_refusal(answer->bytes);
+    if (refused && !again) throw wire::unpack_error(answer->bytes);
     if (answer && !refused && !again)
       throw Error(Kind::bad_environment, operation,
                   fmt::format("what listens at {} does not know the secret", job.rendezvous),

@@ -10,10 +10,6 @@
 
 namespace meshpost::join {
 
-/// Why somebody is not let in, as it crosses the connection.
-std::string pack_refusal(Error const& error);
-Error read_refusal(std::string_view bytes);
-
 /// Process 0: lets the others in, giving each greeted line to `welcome`, and returns when all are
 /// there. \throws Error(deadline) naming the missing; Error(bad_environment)
 void admit_all(Job const& job, std::function<void(u32 process, std::unique_ptr<Line>)> welcome);

@@ -38,6 +38,10 @@ class Processes::Implementation {
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
   void post(u32 channel, u32 to, std::string bytes);
   std::vector<Post> take_posts(u32 channel);
+  void wait_for_posts(u32 channel, std::chrono::microseconds patience) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, patience, [&] { return lost_ || !posts_[channel].empty(); });
+  }
   std::optional<Loss> lost() const {
     std::scoped_lock const lock(mutex_);
     return lost_;
@@ -108,7 +112,7 @@ Processes::Implementation::Implementation(Job job)
   } catch (Error const& error) {
     {
       std::scoped_lock const lock(mutex_);
-      if (hub()) send_all({.type = wire::Type::refusal}, join::pack_refusal(error), 0);
+      if (hub()) send_all({.type = wire::Type::refusal}, wire::pack(error), 0);
       closing_ = true;
     }
     wake();
@@ -220,7 +224,7 @@ void Processes::Implementation::on_frame(u32 from, wire::Frame const& frame) {
     }
     case wire::Type::leave: mark_gone({0, true, "it has ended"}); break;
     case wire::Type::refusal:
-      refused_ = join::read_refusal(frame.bytes);
+      refused_ = wire::unpack_error(frame.bytes);
       mark_gone({0, false, refused_->cause()});
       break;
     default: throw Error(Kind::bad_argument, "read a message", "it is not for this process", "");
@@ -390,6 +394,9 @@ void Processes::post(u32 channel, u32 to, std::string bytes) {
 }
 std::vector<Processes::Post> Processes::take_posts(u32 channel) {
   return implementation_->take_posts(channel);
+}
+void Processes::wait_for_posts(u32 channel, std::chrono::microseconds patience) {
+  implementation_->wait_for_posts(channel, patience);
 }
 std::optional<Loss> Processes::lost() const { return implementation_->lost(); }
 Error Processes::lost_error(std::string const& operation, Loss const& loss) const {

@@ -57,6 +57,9 @@ class Processes {
   /// What has come since the last call.
   std::vector<Post> take_posts(u32 channel);
 
+  /// Returns when some have come, a process is gone, or after `patience`.
+  void wait_for_posts(u32 channel, std::chrono::microseconds patience);
+
   /// The first process that was lost; one that has left is none.
   std::optional<Loss> lost() const;
   /// What an operation throws that can't go on without it.

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "meshpost/base/error.hpp"
-
 namespace meshpost::wire {
 namespace {
 
@@ -59,6 +57,22 @@ std::string Unpacker::text() {
   std::string const text(bytes_.substr(0, size));
   bytes_.remove_prefix(size);
   return text;
+}
+
+std::string pack(Error const& error) {
+  return Packer()
+      .value(error.kind())
+      .text(error.operation())
+      .text(error.cause())
+      .text(error.remedy())
+      .take();
+}
+
+Error unpack_error(std::string_view bytes) {
+  Unpacker unpacker(bytes);
+  auto const kind = unpacker.value<Kind>();
+  auto const operation = unpacker.text(), cause = unpacker.text(), remedy = unpacker.text();
+  return {kind, operation, cause, remedy};
 }
 
 }  // namespace meshpost::wire

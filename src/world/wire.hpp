@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
 
 // What crosses the connections between the processes of a job: frames of a header and bytes. Both
@@ -96,5 +97,9 @@ class Unpacker {
   void copy(void* target, u64 size);
   std::string_view bytes_;
 };
+
+std::string pack(Error const& error);
+/// \throws Error(bad_argument) for garbage
+Error unpack_error(std::string_view bytes);
 
 }  // namespace meshpost::wire

@@ -48,8 +48,10 @@ struct GangSpec {
   Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
   Bytes scratch{};        ///< shared memory of each rank
   u32 workers = 0;        ///< CPU worker threads; 0: one a core
+  u32 neighbours = 1;     ///< processes that share the cores; this one counts
   bool thread_a_rank =
-      false;  ///< CPU: a worker thread for each rank, for kernels with thread_local state
+      false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
+  bool shared = false;  ///< other processes take part: they, too, may wake the ranks
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
 };
@@ -67,20 +69,36 @@ class Gang {
   /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it
   /// to the host's question (Control::epoch).
   virtual bool deadlocked() { return false; }
+  /// Whether no unfinished rank could go on when asked, nor did in between two calls that return
+  /// the same. Nothing: some could, or it is not known here.
+  virtual std::optional<u64> quiet() { return std::nullopt; }
   /// A failure of the device itself, such as an illegal address.
   virtual std::optional<Error> failure() { return std::nullopt; }
 };
 
-/// One range of addresses that all devices of a node see alike: device d's memory begins at
-/// base() + d * stride(). Grows by mapping more, never moves.
+/// The devices of a node, of which one process has some.
+struct NodeDevices {
+  std::vector<std::shared_ptr<Device>> own;
+  u32 first = 0;  ///< number of the first own one in the node
+  u32 count = 0;  ///< of all
+};
+
+/// One range of addresses for all devices of a node: device d's memory begins at base() + d *
+/// stride(). Grows by mapping more, never moves. In each process base() may be another.
 class AddressSpace {
  public:
   virtual ~AddressSpace() = default;
   virtual char* base() const = 0;
   virtual Bytes stride() const = 0;
   virtual Bytes granularity() const = 0;
-  /// Maps zeroed memory at [offset, offset + size) of every device. \throws Error(out_of_memory)
+  /// Maps zeroed memory at [offset, offset + size) of every own device. \throws
+  /// Error(out_of_memory)
   virtual void extend(Bytes offset, Bytes size) = 0;
+  /// A file descriptor, the caller's, for what extend() has just mapped there of `device`, an own
+  /// one: for adopt() in another process. \throws Error(bad_environment)
+  virtual int share(u32 device, Bytes offset, Bytes size) = 0;
+  /// Maps what share() gave another process for its `device`. `file` stays the caller's.
+  virtual void adopt(u32 device, Bytes offset, Bytes size, int file) = 0;
 };
 
 /// A kind of device. Thread-safe.
@@ -91,8 +109,7 @@ class Backend {
   virtual u32 count() = 0;  ///< devices there are; ~0u for any number
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
-  virtual std::unique_ptr<AddressSpace> reserve(
-      std::vector<std::shared_ptr<Device>> const& devices) = 0;
+  virtual std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) = 0;
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;

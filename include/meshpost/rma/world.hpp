@@ -21,6 +21,7 @@ struct WorldOptions {
   bool check_delivery = Config::from_environment().check_delivery;  ///< CPU devices only
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;
+  bool alone = false;  ///< of this process's devices only, though its job has more processes
 };
 
 /// Where a rank's part lies in its device's block of a window, in elements. Parts may overlap.
@@ -29,10 +30,16 @@ struct Extent {
   u64 count = 0;
 };
 
-/// All ranks on all devices of this process. Windows, communicators and runs belong to it.
+/// All ranks on all devices of this process or, where a launcher started several (meshpost-run,
+/// mpirun, srun), of all processes of the job. Windows, communicators and runs belong to it.
 ///
 /// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after
 /// fork(). Several Worlds may share devices: their runs take turns.
+///
+/// Collective in a job of several processes: the constructor, window(), register_memory(), free(),
+/// split(), launch() and run(). All processes make these calls in the same order, with the same
+/// arguments; where one differs, all get Error(misuse). If a process is lost, all get
+/// Error(peer_lost), from then on.
 class World {
  public:
   /// \throws Error(bad_argument, bad_environment, out_of_memory)
@@ -42,21 +49,21 @@ class World {
   World(World const&) = delete;
   World& operator=(World const&) = delete;
 
-  u32 size() const;  ///< ranks
-  u32 device_count() const;
+  u32 process() const;       ///< number of this one
+  u32 processes() const;     ///< that the World spans
+  u32 size() const;          ///< ranks
+  u32 device_count() const;  ///< of all processes
   u32 ranks_per_device() const;
-  std::vector<std::shared_ptr<Device>> const& devices() const;
+  std::vector<std::shared_ptr<Device>> const& devices() const;  ///< of this process
 
   Communicator communicator() const;         ///< all ranks
   Communicator device_communicator() const;  ///< for each rank, those on its device
   /// Ranks of `parent` with equal color form a group, in the order of their world ranks; those of
-  /// negative color join none. Collective in later, multi-process worlds.
+  /// negative color join none.
   Communicator split(Communicator const& parent,
                      std::function<i64(RankId world_rank)> const& color);
 
   /// `count` elements at every rank, zeroed, and `tags` counters. `name` is for messages.
-  /// Collective in later, multi-process worlds: every process makes the same windows in the same
-  /// order.
   /// \throws Error(out_of_memory, bad_argument)
   template <class T>
   Window<T> window(u64 count, Tags tags = Tags{16}, std::string name = {}) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -8,17 +9,20 @@
 
 namespace meshpost {
 
-/// The symmetric heap: an offset means the same on every device of the node. Not thread-safe.
+/// The symmetric heap: an offset means the same on every device of the node. Not thread-safe. Where
+/// processes share it, all of them make the same calls in the same order.
 ///
 /// Counters lie apart from data, so that a run can clear and check them in one sweep.
 class Heap {
  public:
-  explicit Heap(Layout const& layout);
+  /// Maps more, on the devices of all processes.
+  using Extend = std::function<void(AddressSpace& space, Bytes offset, Bytes size)>;
+  explicit Heap(Layout const& layout, Extend extend = {});
 
   /// Zeroed when first handed out, whatever was there last otherwise. \throws Error(out_of_memory)
   u64 allocate(u64 size, u64 alignment = 256);
   void release(u64 offset, u64 size);
-  /// Zeroed now and at the end of each run.
+  /// Zeroed now and by clear_counters().
   u64 allocate_counters(u64 size);
   void release_counters(u64 offset, u64 size);
 
@@ -31,7 +35,7 @@ class Heap {
     u64 offset, size;
   };
   std::vector<Range> counter_ranges() const;
-  void clear_counters();
+  void clear_counters();  ///< on this process's devices
 
  private:
   struct Region {
@@ -41,6 +45,7 @@ class Heap {
   void grow(u64 size);
 
   Layout layout_;
+  Extend extend_;
   std::unique_ptr<AddressSpace> space_;
   u64 mapped_ = 0;
   Offsets data_;

@@ -1,5 +1,6 @@
 #include "device/cpu/address_space.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -33,14 +34,15 @@ Error no_memory(std::string cause) {
 
 class MemoryFiles : public AddressSpace {
  public:
-  explicit MemoryFiles(std::vector<std::shared_ptr<Device>> const& owners)
-      : stride_(std::bit_ceil(total_memory().value)), owners_(owners), files_(owners.size(), -1) {
-    u64 const devices = owners.size();
-    void* const range = mmap(nullptr, stride_ * devices, PROT_NONE,
+  explicit MemoryFiles(NodeDevices devices)
+      : stride_(std::bit_ceil(total_memory().value)),
+        devices_(std::move(devices)),
+        files_(devices_.own.size(), -1) {
+    void* const range = mmap(nullptr, stride_ * devices_.count, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
       throw no_memory(fmt::format("{} devices times {} bytes of addresses are not to be had: {}",
-                                  devices, stride_, std::strerror(errno)));
+                                  devices_.count, stride_, std::strerror(errno)));
     base_ = static_cast<char*>(range);
     for (int& file : files_) {
       file = memfd_create("meshpost", MFD_CLOEXEC);
@@ -48,8 +50,8 @@ class MemoryFiles : public AddressSpace {
     }
   }
   ~MemoryFiles() override {
-    memory_map().forget(base_, stride_ * files_.size());
-    munmap(base_, stride_ * files_.size());
+    memory_map().forget(base_, stride_ * devices_.count);
+    munmap(base_, stride_ * devices_.count);
     for (int const file : files_) close(file);
   }
   MemoryFiles(MemoryFiles const&) = delete;
@@ -60,31 +62,46 @@ class MemoryFiles : public AddressSpace {
   Bytes granularity() const override { return Bytes{static_cast<u64>(sysconf(_SC_PAGESIZE))}; }
 
   void extend(Bytes offset, Bytes size) override {
-    u64 const devices = files_.size();
-    // Linux hands out more than it has and kills whoever touches it, so ask first.
+    // Linux hands out more than it has and kills whoever touches it, so ask first. All processes
+    // of the node ask at the same time.
     u64 const available = available_memory();
-    if (size > stride_ || offset > stride_ - size || size > available / devices)
+    if (size > stride_ || offset > stride_ - size || size > available / devices_.count)
       throw no_memory(fmt::format(
           "{} bytes on each of {} devices were asked for, {} bytes are free on this host",
-          size.value, devices, available));
-    for (u64 device = 0; device < devices; ++device) {
-      if (ftruncate(files_[device], static_cast<off_t>(offset + size)) != 0)
+          size.value, devices_.count, available));
+    for (u32 own = 0; own < files_.size(); ++own) {
+      if (ftruncate(files_[own], static_cast<off_t>(offset + size)) != 0)
         throw no_memory(
             fmt::format("growing to {} bytes: {}", offset + size, std::strerror(errno)));
-      void* const at = base_ + device * stride_ + offset;
-      if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files_[device],
-               static_cast<off_t>(offset.value)) == MAP_FAILED)
-        throw no_memory(fmt::format("mapping {} bytes: {}", size.value, std::strerror(errno)));
-      memory_map().add({static_cast<char*>(at), size, MemoryKind::device, owners_[device].get()},
+      auto* const at = map(devices_.first + own, offset, size, files_[own]);
+      memory_map().add({at, size, MemoryKind::device, devices_.own[own].get()},
                        MemoryMap::Neighbours::join);
     }
   }
+  int share(u32 device, Bytes /*offset*/, Bytes /*size*/) override {
+    int const file = fcntl(files_[device - devices_.first], F_DUPFD_CLOEXEC, 0);
+    if (file < 0)
+      throw Error(Kind::bad_environment, "share memory with other processes", std::strerror(errno),
+                  "raise the limit of open files (ulimit -n)");
+    return file;
+  }
+  void adopt(u32 device, Bytes offset, Bytes size, int file) override {
+    map(device, offset, size, file);
+  }
 
  private:
+  char* map(u32 device, Bytes offset, Bytes size, int file) {
+    void* const at = base_ + device * stride_ + offset;
+    if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+             static_cast<off_t>(offset.value)) == MAP_FAILED)
+      throw no_memory(fmt::format("mapping {} bytes: {}", size.value, std::strerror(errno)));
+    return static_cast<char*>(at);
+  }
+
   u64 stride_;
   char* base_ = nullptr;
-  std::vector<std::shared_ptr<Device>> owners_;
-  std::vector<int> files_;
+  NodeDevices devices_;
+  std::vector<int> files_;  // of own devices
 };
 
 }  // namespace
@@ -92,7 +109,7 @@ class MemoryFiles : public AddressSpace {
 Bytes available_memory() { return meminfo("MemAvailable:"); }
 Bytes total_memory() { return meminfo("MemTotal:"); }
 
-std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) {
+std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) {
   return std::make_unique<MemoryFiles>(devices);
 }
 

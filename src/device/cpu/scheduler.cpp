@@ -192,9 +192,10 @@ CpuGang::CpuGang(GangSpec const& spec) : spec_(spec) {
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
-  u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : cores;
+  u32 const share = std::max(1u, cores / spec_.neighbours);  // of what all processes here may use
+  u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
   u32 const workers = std::min(std::max(wanted, 1u), ranks);
-  crowded_ = workers > cores;
+  crowded_ = workers * spec_.neighbours > cores;
   make_fibers(spec_, workers);
   unfinished_.store(workers, std::memory_order_relaxed);
   start_workers();
@@ -324,19 +325,24 @@ void CpuGang::work(Worker& worker) {
 // and in between, before and after the conditions, that all are idle. A worker that awoke after the
 // first look at idle_ and had gone to sleep by the second counted its awakening between the two
 // looks at awakenings_; one that had not gone to sleep is seen. So nothing ran while the conditions
-// were looked at. Only fibers write words while a gang runs (no host, stream or other process can
-// notify yet): what did not hold never will.
-void CpuGang::look_for_deadlock() {
+// were looked at.
+std::optional<u64> CpuGang::quiet() {
   u64 const before = awakenings_.load();
-  if (idle_.load() != workers_.size() || deadlocked_.load(std::memory_order_relaxed)) return;
-  bool alive = false;
-  for (auto const& fiber : fibers_) {
-    if (fiber->done.load(std::memory_order_acquire)) continue;
-    if (ready(*fiber)) return;
-    alive = true;
-  }
-  if (!alive || poisoned()) return;
-  if (idle_.load() != workers_.size() || awakenings_.load() != before) return;
+  if (idle_.load() != workers_.size()) return std::nullopt;
+  for (auto const& fiber : fibers_)
+    if (!fiber->done.load(std::memory_order_acquire) && ready(*fiber)) return std::nullopt;
+  if (idle_.load() != workers_.size() || awakenings_.load() != before) return std::nullopt;
+  return before;
+}
+
+// Only fibers write words while a gang runs (no host or stream can notify yet): if none of them is
+// awake, what does not hold never will. Not so where other processes take part; there the hosts ask
+// each other (src/rma/council.cpp).
+void CpuGang::look_for_deadlock() {
+  if (spec_.shared || deadlocked_.load(std::memory_order_relaxed) || !quiet() || poisoned()) return;
+  bool const alive = std::ranges::any_of(
+      fibers_, [](auto const& fiber) { return !fiber->done.load(std::memory_order_acquire); });
+  if (!alive) return;
   deadlocked_.store(true, std::memory_order_release);
   notify_host();
 }

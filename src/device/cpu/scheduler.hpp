@@ -73,6 +73,7 @@ class CpuGang : public Gang {
   void doze(std::chrono::microseconds patience) override;
   bool finished() override { return unfinished_.load(std::memory_order_acquire) == 0; }
   bool deadlocked() override { return deadlocked_.load(std::memory_order_acquire); }
+  std::optional<u64> quiet() override;
 
   bool poisoned() const;
   /// Ends the calling fiber's rank with this fault; the first fault of a rank stands.
@@ -99,7 +100,7 @@ class CpuGang : public Gang {
   std::atomic<u32> idle_{0};        // workers none of whose fibers is ready
   std::atomic<u64> awakenings_{0};  // times a worker stopped being idle
   std::atomic<bool> deadlocked_{false};
-  bool crowded_;  // more workers than cores: give the core away early
+  bool crowded_;  // more workers than cores: they give theirs away early
   std::mutex mutex_;
   std::condition_variable changed_;
 };

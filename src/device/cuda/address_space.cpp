@@ -22,8 +22,8 @@ CUmemAllocationProp properties(u32 device) {
 
 class MappedMemory : public AddressSpace {
  public:
-  explicit MappedMemory(std::vector<std::shared_ptr<Device>> devices)
-      : devices_(std::move(devices)) {
+  explicit MappedMemory(NodeDevices const& node)
+      : devices_(node.own), first_(node.first), count_(node.count) {
     require_peers();
     u64 largest = 0;
     for (auto const& device : devices_) {
@@ -36,16 +36,16 @@ class MappedMemory : public AddressSpace {
       granularity_ = std::max<u64>(granularity_, unit);
     }
     stride_ = std::bit_ceil(largest);
-    check(driver().address_reserve(&base_, stride_ * devices_.size(), granularity_, 0, 0),
+    check(driver().address_reserve(&base_, stride_ * count_, granularity_, 0, 0),
           "reserve addresses");
   }
   ~MappedMemory() override {
-    memory_map().forget(base(), stride_ * devices_.size());
+    memory_map().forget(base(), stride_ * count_);
     for (auto const& piece : pieces_) {
       driver().unmap(piece.address, piece.size);
       driver().release(piece.handle);
     }
-    driver().address_free(base_, stride_ * devices_.size());
+    driver().address_free(base_, stride_ * count_);
   }
   MappedMemory(MappedMemory const&) = delete;
   MappedMemory& operator=(MappedMemory const&) = delete;
@@ -60,25 +60,15 @@ class MappedMemory : public AddressSpace {
           Kind::out_of_memory, "memory of the GPUs",
           fmt::format("{} bytes on each device were asked for; the devices have less", size.value),
           "use smaller windows");
-    std::vector<CUmemAccessDesc> access;
-    for (auto const& device : devices_)
-      access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device->index())}},
-                        CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
     auto const first_new = pieces_.size();
     try {
       for (u64 d = 0; d < devices_.size(); ++d) {
         auto const what = fmt::format("{} bytes on {}", size.value, devices_[d]->name());
         Current const current(static_cast<int>(devices_[d]->index()));
         auto const wanted = properties(devices_[d]->index());
-        Piece piece{base_ + d * stride_ + offset, size, 0};
+        Piece piece{address(first_ + d, offset), size, 0};
         check(driver().create(&piece.handle, size, &wanted, 0), what);
-        if (auto const status = driver().map(piece.address, size, 0, piece.handle, 0);
-            status != CUDA_SUCCESS) {
-          driver().release(piece.handle);
-          check(status, what);
-        }
-        pieces_.push_back(piece);
-        check(driver().set_access(piece.address, size, access.data(), access.size()), what);
+        map(piece, what);
         check(cudaMemset(reinterpret_cast<void*>(piece.address), 0, size), what);
         check(cudaStreamSynchronize(nullptr), what);
       }
@@ -90,8 +80,28 @@ class MappedMemory : public AddressSpace {
       throw;
     }
     for (u64 d = 0; d < devices_.size(); ++d)
-      memory_map().add({base() + d * stride_ + offset, size, MemoryKind::device, devices_[d].get()},
-                       MemoryMap::Neighbours::join);
+      memory_map().add(
+          {base() + (first_ + d) * stride_ + offset, size, MemoryKind::device, devices_[d].get()},
+          MemoryMap::Neighbours::join);
+  }
+
+  int share(u32 device, Bytes offset, Bytes size) override {
+    auto const piece = std::ranges::find(pieces_, address(device, offset), &Piece::address);
+    int file = -1;
+    check(driver().export_handle(&file, piece->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+          fmt::format("share {} bytes with other processes", size.value));
+    return file;
+  }
+
+  void adopt(u32 device, Bytes offset, Bytes size, int file) override {
+    if (devices_.empty()) return;  // nothing here that could reach it
+    auto const what = fmt::format("map {} bytes of another process's GPU", size.value);
+    Piece piece{address(device, offset), size, 0};
+    // The driver takes the descriptor as a pointer.
+    void* const handle = reinterpret_cast<void*>(static_cast<u64>(file));  // NOLINT
+    check(driver().import_handle(&piece.handle, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+          what);
+    map(piece, what);
   }
 
  private:
@@ -100,6 +110,23 @@ class MappedMemory : public AddressSpace {
     u64 size;
     CUmemGenericAllocationHandle handle;
   };
+
+  CUdeviceptr address(u64 device, u64 offset) const { return base_ + device * stride_ + offset; }
+
+  // Maps it for all own devices, and keeps it.
+  void map(Piece const& piece, std::string const& what) {
+    if (auto const status = driver().map(piece.address, piece.size, 0, piece.handle, 0);
+        status != CUDA_SUCCESS) {
+      driver().release(piece.handle);
+      check(status, what);
+    }
+    pieces_.push_back(piece);
+    std::vector<CUmemAccessDesc> access;
+    for (auto const& device : devices_)
+      access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device->index())}},
+                        CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+    check(driver().set_access(piece.address, piece.size, access.data(), access.size()), what);
+  }
 
   void require_peers() const {
     for (auto const& one : devices_)
@@ -117,7 +144,8 @@ class MappedMemory : public AddressSpace {
       }
   }
 
-  std::vector<std::shared_ptr<Device>> devices_;
+  std::vector<std::shared_ptr<Device>> devices_;  // own ones
+  u32 first_, count_;                             // number of the first; of all in the node
   u64 granularity_ = 0, stride_ = 0;
   CUdeviceptr base_ = 0;
   std::vector<Piece> pieces_;
@@ -125,7 +153,7 @@ class MappedMemory : public AddressSpace {
 
 }  // namespace
 
-std::unique_ptr<AddressSpace> reserve(std::vector<std::shared_ptr<Device>> const& devices) {
+std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) {
   return std::make_unique<MappedMemory>(devices);
 }
 

@@ -70,6 +70,8 @@ Driver const& driver() {
     find(functions.unmap, "cuMemUnmap");
     find(functions.set_access, "cuMemSetAccess");
     find(functions.granularity, "cuMemGetAllocationGranularity");
+    find(functions.export_handle, "cuMemExportToShareableHandle");
+    find(functions.import_handle, "cuMemImportFromShareableHandle");
     find(functions.address_range, "cuMemGetAddressRange");
     find(functions.pointer_attribute, "cuPointerGetAttribute");
     find(functions.pointer_attributes, "cuPointerGetAttributes");

@@ -16,6 +16,9 @@ Error to_error(cudaError_t status, std::string_view operation);
 /// The driver's functions, found at run time: a program with CUDA inside also starts where there is
 /// no driver.
 struct Driver {
+  CUresult (*export_handle)(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
+                            unsigned long long);
+  CUresult (*import_handle)(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType);
   CUresult (*address_reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
   CUresult (*address_free)(CUdeviceptr, size_t);
   CUresult (*create)(CUmemGenericAllocationHandle*, size_t, CUmemAllocationProp const*,

@@ -147,8 +147,7 @@ class CudaBackend : public Backend {
     if (!device) device = std::make_shared<CudaDevice>(index);
     return device;
   }
-  std::unique_ptr<AddressSpace> reserve(
-      std::vector<std::shared_ptr<Device>> const& devices) override {
+  std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) override {
     return cuda::reserve(devices);
   }
   bool queues_launches() const override { return true; }

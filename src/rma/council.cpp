@@ -1,0 +1,121 @@
+#include "rma/council.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace meshpost::detail {
+namespace {
+
+constexpr auto between_rounds = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Council::Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline)
+    : peers_(peers),
+      run_(run),
+      deadline_(deadline),
+      next_round_(Clock::now() + between_rounds),
+      last_life_(Clock::now()),
+      answers_(peers.count()),
+      before_(peers.count()) {}
+
+void Council::send(u32 to, Message message) {
+  message.run = run_;
+  peers_.processes().post(peers_.channel(), to,
+                          {reinterpret_cast<char const*>(&message), sizeof message});
+}
+
+void Council::poison(Reason reason) {
+  send(Processes::everyone, {.type = Type::poison, .reason = reason});
+}
+
+void Council::wait(std::chrono::microseconds patience) {
+  peers_.processes().wait_for_posts(peers_.channel(), patience);
+}
+
+Council::Verdict Council::sit(Own const& own) {
+  if (own.ended && !told_ended_) {
+    told_ended_ = true;
+    if (chair()) ++ended_;
+    else send(0, {.type = Type::ended});
+  }
+  for (auto const& post : peers_.processes().take_posts(peers_.channel())) {
+    Message message;
+    if (post.bytes.size() != sizeof message) continue;  // no version of ours
+    std::memcpy(&message, post.bytes.data(), sizeof message);
+    if (message.run == run_) take(post.from, message, own);  // else of a run that is over
+  }
+  if (peers_.processes().lost()) {
+    verdict_.poison = std::max(verdict_.poison, Reason::lost);
+    verdict_.over |= own.ended;  // nobody can be waited for
+  }
+  if (!chair() || verdict_.over) return verdict_;
+  if (ended_ == peers_.count()) {
+    verdict_.over = true;
+    send(Processes::everyone, {.type = Type::over});
+  } else if (verdict_.poison == Reason::finished) {
+    ask(own);
+  }
+  return verdict_;
+}
+
+void Council::take(u32 from, Message const& message, Own const& own) {
+  switch (message.type) {
+    case Type::poison: verdict_.poison = std::max(verdict_.poison, message.reason); break;
+    case Type::ended: ++ended_; break;
+    case Type::over: verdict_.over = true; break;
+    case Type::question: send(0, answer_to(message.round, own)); break;
+    case Type::answer:
+      if (message.round == round_) note(from, message);
+      break;
+  }
+}
+
+Council::Message Council::answer_to(u32 round, Own const& own) const {
+  return {.type = Type::answer,
+          .round = round,
+          .quiet = own.quiet.has_value(),
+          .waiting = own.waiting,
+          .number = own.quiet.value_or(0),
+          .signs_of_life = own.signs_of_life};
+}
+
+void Council::note(u32 from, Message const& answer) {
+  answers_[from] = {true, answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
+                    answer.signs_of_life, answer.waiting};
+}
+
+void Council::ask(Own const& own) {
+  auto const now = Clock::now();
+  if (!open_ && now >= next_round_) {
+    open_ = true;
+    ++round_;
+    std::ranges::fill(answers_, Answer{});
+    note(0, answer_to(round_, own));
+    send(Processes::everyone, {.type = Type::question, .round = round_});
+  }
+  if (!open_ || !std::ranges::all_of(answers_, &Answer::here)) return;
+  open_ = false;
+  next_round_ = now + between_rounds;
+  if (auto const reason = conclude()) {
+    verdict_.poison = *reason;
+    poison(*reason);
+  }
+}
+
+std::optional<Reason> Council::conclude() {
+  bool quiet = true, life = false;
+  u32 waiting = 0;
+  for (std::size_t i = 0; i < answers_.size(); ++i) {
+    quiet &= answers_[i].quiet.has_value() && before_[i].quiet == answers_[i].quiet;
+    life |= !before_[i].here || before_[i].signs_of_life != answers_[i].signs_of_life;
+    waiting += answers_[i].waiting;
+  }
+  before_ = answers_;
+  if (life || waiting == 0) last_life_ = Clock::now();
+  if (quiet) return Reason::deadlock;
+  if (deadline_.count() != 0 && Clock::now() - last_life_ > deadline_) return Reason::deadline;
+  return std::nullopt;
+}
+
+}  // namespace meshpost::detail

@@ -1,0 +1,83 @@
+#pragma once
+#include <chrono>
+#include <optional>
+
+#include "world/peers.hpp"
+
+namespace meshpost::detail {
+
+/// Why a run was ended before its ranks ended by themselves; the strongest reason last.
+enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
+
+/// What the processes of a World tell each other while a run is under way: that their ranks have
+/// ended, that the run must end, and what is needed to find a deadlock. Process 0 has the chair.
+/// One thread.
+///
+/// A deadlock is found in two rounds of questions. In each, every process says whether all its
+/// ranks wait in vain, and a number that changes whenever one of them goes on. If all say yes
+/// twice, with the same numbers, then each was quiet from its first answer to its second; so there
+/// is a moment, between the rounds, when all were. What a rank had written before that moment was
+/// seen by those who answered after it, and did not help them; and nobody has written since. So
+/// nobody will.
+class Council {
+ public:
+  Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline);
+
+  struct Own {
+    bool ended = false;        ///< all ranks of this process have
+    std::optional<u64> quiet;  ///< they wait in vain, if the number is the same next time
+    u64 signs_of_life = 0;     ///< changes whenever a rank gets on
+    u32 waiting = 0;           ///< ranks
+  };
+  struct Verdict {
+    bool over = false;  ///< the ranks of all processes have ended
+    Reason poison = Reason::finished;
+  };
+  /// Takes what has come, and says what it has to. Every millisecond or so.
+  Verdict sit(Own const& own);
+  /// Tells the others to end the run.
+  void poison(Reason reason);
+  /// Returns when something has come, or after `patience`.
+  void wait(std::chrono::microseconds patience);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Type : u32 { poison, ended, over, question, answer };
+  struct Message {
+    u32 run = 0;
+    Type type{};
+    Reason reason{};
+    u32 round = 0;
+    u32 quiet = 0, waiting = 0;  // quiet: whether `number` means something
+    u64 number = 0, signs_of_life = 0;
+  };
+  struct Answer {
+    bool here = false;
+    std::optional<u64> quiet;
+    u64 signs_of_life = 0;
+    u32 waiting = 0;
+  };
+
+  bool chair() const { return peers_.number() == 0; }
+  void send(u32 to, Message message);
+  void take(u32 from, Message const& message, Own const& own);
+  Message answer_to(u32 round, Own const& own) const;
+  void note(u32 from, Message const& answer);
+  void ask(Own const& own);
+  std::optional<Reason> conclude();
+
+  Peers const& peers_;
+  u32 const run_;
+  std::chrono::milliseconds const deadline_;
+  Verdict verdict_;
+  bool told_ended_ = false;
+  u32 ended_ = 0;  // the chair: processes whose ranks have ended
+
+  // The chair's questions.
+  u32 round_ = 0;
+  bool open_ = false;
+  Clock::time_point next_round_, last_life_;
+  std::vector<Answer> answers_, before_;  // of this round and of the one before
+};
+
+}  // namespace meshpost::detail

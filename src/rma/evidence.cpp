@@ -1,0 +1,44 @@
+#include "rma/evidence.hpp"
+
+#include "world/wire.hpp"
+
+namespace meshpost::detail {
+
+Evidence::Evidence(WorldState& world, std::vector<Grid> const& grids, Ending const& ending)
+    : layout_(world.layout()), reports_(layout_.ranks()), counters_(world) {
+  std::size_t own = 0;
+  for (auto const& grid : grids)
+    for (u32 r = 0; r < grid.ranks; ++r, ++own) {
+      RankReport report = grid.reports[r];
+      auto const state = static_cast<RankState>(report.state);
+      if (!ending.states.empty() && state != RankState::failed)
+        report.state = static_cast<u32>(ending.states[own]);
+      if (report.note.operation == Operation::wait_until &&
+          report.state == static_cast<u32>(RankState::waiting)) {
+        report.observed = 0;
+        grid.device->read(&report.observed, report.condition.word,
+                          Bytes{width(report.condition.type)});
+      }
+      reports_[grid.first_rank + r] = report;
+    }
+}
+
+std::string Evidence::pack() const {
+  wire::Packer packer;
+  u32 const first = layout_.first_device * layout_.ranks_per_device;
+  u32 const count = layout_.own_count() * layout_.ranks_per_device;
+  packer.value(first).value(count);
+  for (u32 r = 0; r < count; ++r) packer.value(reports_[first + r]);
+  packer.text(counters_.pack());
+  return packer.take();
+}
+
+void Evidence::add(std::string_view packed) {
+  wire::Unpacker unpacker(packed);
+  u32 const first = unpacker.value<u32>(), count = unpacker.value<u32>();
+  for (u32 r = first; r < first + count && r < reports_.size(); ++r)
+    reports_[r] = unpacker.value<RankReport>();
+  counters_.add(unpacker.text());
+}
+
+}  // namespace meshpost::detail

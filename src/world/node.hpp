@@ -1,0 +1,41 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "world/descriptor.hpp"
+#include "world/processes.hpp"
+
+namespace meshpost {
+
+/// The processes of a job that share memory with this one, found by test: a Unix socket to each,
+/// over which memory files pass. Not thread-safe.
+class Node {
+ public:
+  /// Collective over all processes, on `channel`.
+  Node(Processes& processes, u32 channel);
+
+  /// Processes of this node, this one among them, ascending.
+  std::vector<u32> const& members() const { return members_; }
+  bool whole() const { return members_.size() == processes_.count(); }
+  /// Why a process is not a member, for people.
+  std::string why_not(u32 process) const;
+
+  /// Passes `mine` to each other member and calls `take(process, number, file)` for each file of
+  /// theirs, which is closed after. Collective over the node.
+  /// \throws Error(peer_lost, deadline)
+  void share(std::vector<Descriptor> const& mine,
+             std::function<void(u32 process, u32 number, int file)> const& take);
+
+ private:
+  void call_lower(std::vector<std::string> const& doors);
+  void answer_higher(Descriptor const& door, std::vector<bool> const& coming);
+  void test_memory(u32 channel);
+
+  Processes& processes_;
+  std::vector<Descriptor> sockets_;  // by process; none to oneself and to those out of reach
+  std::vector<std::string> why_not_;
+  std::vector<u32> members_;
+};
+
+}  // namespace meshpost

@@ -1,0 +1,66 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meshpost/base/error.hpp"
+#include "meshpost/world/layout.hpp"
+#include "world/node.hpp"
+
+namespace meshpost {
+
+class AddressSpace;
+
+/// The processes that a World spans, or this one alone. What is collective here all of them call,
+/// in the same order. Not thread-safe.
+class Peers {
+ public:
+  Peers() = default;  ///< alone
+  /// Collective. `world`: the World's number, the same everywhere.
+  Peers(std::shared_ptr<Processes> processes, u32 world);
+
+  bool alone() const { return !processes_; }
+  u32 number() const { return alone() ? 0 : processes_->number(); }
+  u32 count() const { return alone() ? 1 : processes_->count(); }
+  u32 channel() const { return channel_; }
+  Processes& processes() const { return *processes_; }  ///< not if alone
+  Node& node() const { return *node_; }                 ///< not if alone
+
+  /// Everybody's `mine`. Collective. \throws as Processes::exchange
+  std::vector<std::string> exchange(std::string const& operation, std::string mine = {}) const;
+
+  /// Does `work`, and throws in all processes what it threw in the first one where it did.
+  /// Collective.
+  template <class Work>
+  void together(std::string const& operation, Work&& work) const {
+    if (alone()) return work();
+    std::optional<Error> mine;
+    try {
+      work();
+    } catch (Error const& error) {
+      mine = error;
+    }
+    agree(operation, mine);
+  }
+  /// Throws the first error that a process brings. Collective.
+  void agree(std::string const& operation, std::optional<Error> const& mine) const;
+
+  /// What another process threw, as this one throws it.
+  Error of_process(u32 process, Error const& error) const;
+
+  /// Grows `space` on all devices, and maps what is other processes'. Collective.
+  void extend(AddressSpace& space, Layout const& layout, Bytes offset, Bytes size) const;
+
+ private:
+  std::shared_ptr<Processes> processes_;
+  u32 channel_ = 0;
+  std::unique_ptr<Node> node_;
+};
+
+/// The devices of all processes, those that `spec` names here; as make_layout otherwise.
+/// Collective.
+/// \throws Error(bad_argument) where processes differ in kind or number of ranks
+Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers);
+
+}  // namespace meshpost
