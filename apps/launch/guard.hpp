@@ -17,6 +17,7 @@ class Guard {
 
   /// From now on the group of process `leader` ends with the launcher.
   void watch(pid_t leader);
+  pid_t pid() const { return pid_; }
 
  private:
   Fd news_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -21,12 +22,16 @@ constexpr seconds until_killed{3};  // from SIGTERM on
 }  // namespace
 
 Supervisor::Supervisor(Options const& options)
-    : options_(options), output_(options.processes, options.label) {}
+    : options_(options), output_(options.processes, options.label) {
+  // What the processes started becomes this process's when they end: else nobody here could tell
+  // when it is gone.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
 Supervisor::~Supervisor() {
   signal_all(SIGKILL);
-  for (auto const& member : members_)
-    while (::waitpid(member.pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  for (auto const& member : members_)  // and those of its group, which are this process's by now
+    while (::waitpid(-member.pid, nullptr, 0) > 0 || errno == EINTR) continue;
 }
 
 int Supervisor::run() {
@@ -102,9 +107,11 @@ void Supervisor::on_signals() {
 
 // Several ends may come as one signal, which then tells of the first.
 void Supervisor::collect(pid_t first) {
-  for (auto& member : members_)
-    if (member.pid == first) collect(member);
-  for (auto& member : members_) collect(member);
+  auto const member = std::find_if(members_.begin(), members_.end(),
+                                   [&](auto const& one) { return one.pid == first; });
+  if (member != members_.end()) collect(*member);
+  else if (first != guard_.pid()) ::waitpid(first, nullptr, WNOHANG);  // started by one of them
+  for (auto& one : members_) collect(one);
   if (running_ == 0) announce();
 }
 
