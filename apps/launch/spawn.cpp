@@ -29,6 +29,7 @@ void never_wait(Fd const& fd) {  // an end of a pipe is its reader's or writer's
 
 std::vector<char*> pointers(std::vector<std::string> const& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);
   for (auto const& text : texts) all.push_back(const_cast<char*>(text.c_str()));
   all.push_back(nullptr);
   return all;

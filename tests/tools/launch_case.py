@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 BINARY = os.environ.get("MESHPOST_LAUNCH_BINARY")
+SANITIZERS = os.environ.get("MESHPOST_LAUNCH_SANITIZERS", "")  # that it was built with
 PATIENCE = 60  # seconds for what takes none, on a busy machine
 
 
