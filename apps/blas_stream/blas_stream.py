@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "apps" / "common")]
+from front import launched
 
 
 def draw_speedup(facts: dict, path: Path) -> None:
@@ -69,7 +70,8 @@ def main(arguments: list[str]) -> int:
     for name in ("result.json", "timeline.json", "speedup.png", "timeline.png"):
         (out / name).unlink(missing_ok=True)  # an earlier run's must not pass for this one's
     try:
-        status = subprocess.call([binary, "--json", str(result), "--trace", str(trace), *rest])
+        command = [binary, "--json", str(result), "--trace", str(trace), *rest]
+        status = subprocess.call(launched(command))
     except KeyboardInterrupt:
         return 130
     if not result.exists():

@@ -1,8 +1,9 @@
-"""Finds and runs the C++ program that a front end stands before."""
+"""Finds and runs the C++ program that a front end stands before, in one process or in several."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,11 +32,17 @@ def find_binary(name: str, root: Path = ROOT) -> Path:
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
+def launched(command: list[str]) -> list[str]:
+    """The command behind that of MESHPOST_APP_LAUNCH, which starts it in several processes."""
+    return shlex.split(os.environ.get("MESHPOST_APP_LAUNCH", "")) + command
+
+
 def run_binary(command: list[str]) -> int:
     """Runs the program on this terminal, so that its progress shows. Returns its exit status.
 
     Whatever ends this function, the program has ended too.
     """
+    command = launched(command)
     sys.stdout.flush()
     began = time.perf_counter()
     try:

@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import os
+import shlex
 import sys
 import tempfile
 import unittest
@@ -131,6 +132,21 @@ class Fronts(unittest.TestCase):
         status, _ = self.run_front("bandwidth", "--out", str(self.folder), status=1)
         self.assertEqual(status, 1)
         self.assertFalse((self.folder / "bandwidth.json").exists())
+
+    def test_both_start_the_program_by_a_launcher(self):
+        # Stands in for meshpost-run: notes what it was given, then does as told.
+        launch = self.folder / "a launcher"
+        notes = f"echo given $1 $2 ${{3##*/}} >{self.folder}/launched"
+        launch.write_text(f'#!/bin/sh\n{notes}; shift 2; exec "$@"\n')
+        launch.chmod(0o755)
+        more = {"MESHPOST_APP_LAUNCH": f"{shlex.quote(str(launch))} -n 4 "}
+        for app in ("topo", "bandwidth"):
+            report = server() if app == "topo" else measured()
+            given = ("--out", str(self.folder / f"{app}.out"), "--no-plot")
+            status, said = self.run_front(app, *given, report=report, **more)
+            self.assertEqual(status, 0, said)
+            self.assertEqual((self.folder / "launched").read_text(), "given -n 4 program\n")
+            (self.folder / "launched").unlink()
 
     def test_both_pass_the_programs_status_on(self):
         for app, status, expected in (

@@ -1,0 +1,144 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "environment.hpp"
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::launch {
+namespace {
+
+constexpr double longest_timeout = 1e8;  // three years; what poll() is asked for stays a number
+
+constexpr char const* examples =
+    "Examples:\n"
+    "  meshpost-run -n 4 ./ring                       four processes of this program\n"
+    "  meshpost-run -n 4 --env MESHPOST_DEVICES=cpu:2 ./ring --its-own-option\n"
+    "  meshpost-run -n 8 --nodes 2 ./ring             as if four ran on each of two hosts\n"
+    "  meshpost-run -n 4 --logs out/logs --timeout 60 -- ./ring\n"
+    "\n"
+    "When a process fails the others are ended, and the exit status is that of the first one that\n"
+    "failed (128 and the signal's number where a signal ended it). 2: a wrong argument; 1: the "
+    "job\n"
+    "could not be started; 124: --timeout; 126: the program can't be run; 127: there is none.\n"
+    "SIGINT, SIGTERM and SIGHUP are passed on to all processes; the same signal again kills them.";
+
+// CLI11 does not know of the program behind the options.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_usage(CLI::App const* /*app*/, std::string /*name*/) const override {
+    return "usage: meshpost-run [-n N] [options] [--] program [arguments...]\n";
+  }
+};
+
+u32 whole(std::string const& text, std::string const& option, char const* what) {
+  u32 value = 0;
+  auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || value == 0 ||
+      value > most_processes)
+    throw Error(Kind::bad_argument, "read " + option,
+                fmt::format("'{}' is no number of {}", text, what),
+                fmt::format("give a whole number from 1 to {}", most_processes));
+  return value;
+}
+
+double seconds(std::string const& text) {
+  double value = 0;
+  auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || !(value > 0) ||
+      value > longest_timeout)
+    throw Error(
+        Kind::bad_argument, "read --timeout", fmt::format("'{}' is no time", text),
+        "give seconds, more than 0 and at most 1e8, as 90 or 0.5; leave it out for no limit");
+  return value;
+}
+
+void check_variable(std::string const& text) {
+  auto const name = text.substr(0, text.find('='));
+  if (name.empty() || name.size() == text.size())
+    throw Error(Kind::bad_argument, "read --env", fmt::format("'{}' sets no variable", text),
+                "write it as NAME=VALUE");
+  if (is_of_the_job(name))
+    throw Error(Kind::bad_argument, "read --env", fmt::format("{} is set by meshpost-run", name),
+                "leave it out; -n and --nodes decide such variables");
+}
+
+// Where the program stands in argv: behind the options and their values, or behind "--".
+int program_at(CLI::App const& app, int argc, char** argv) {
+  int at = 1;
+  for (; at < argc; ++at) {
+    std::string const word = argv[at];
+    if (word == "--" || word.size() < 2 || word[0] != '-') break;
+    auto const* const option = app.get_option_no_throw(word);
+    if (option != nullptr && option->get_expected_max() > 0) ++at;  // its value is the next word
+  }
+  return std::min(at, argc);
+}
+
+void check(Options const& options) {
+  for (auto const& variable : options.variables) check_variable(variable);
+  if (options.nodes > options.processes)
+    throw Error(
+        Kind::bad_argument, "read --nodes",
+        fmt::format("{} nodes are more than the {} of -n", options.nodes,
+                    options.processes == 1 ? "one process"
+                                           : fmt::format("{} processes", options.processes)),
+        fmt::format("give at most {} nodes, or more processes", options.processes));
+  if (options.command.empty() || options.command.front().empty())
+    throw Error(Kind::bad_argument, "read the command line", "it names no program",
+                "write it behind the options, as in: meshpost-run -n 4 ./ring; see --help");
+}
+
+}  // namespace
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app{"Starts a program in several processes on this host, which find each other",
+               "meshpost-run"};
+  app.formatter(std::make_shared<Formatter>());
+  app.footer(examples);
+  std::string processes = "1", nodes, timeout;
+  app.add_option("-n", processes, fmt::format("how many processes, 1 to {}", most_processes))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--env", options.variables, "set a variable for every process; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--wdir", options.folder, "folder to start in, as after cd DIR")->type_name("DIR");
+  bool no_label = false;
+  app.add_flag("--no-label", no_label, "print lines without the number of their process");
+  app.add_option("--logs", options.logs, "also write what process k prints to DIR/process-k.log")
+      ->type_name("DIR");
+  app.add_option("--timeout", timeout, "end the job after so long; exit status 124")
+      ->type_name("SECONDS");
+  app.add_option("--nodes", nodes, "spread the processes in blocks over K pretended nodes")
+      ->type_name("K");
+  try {
+    int const end = program_at(app, argc, argv);
+    app.parse(end, argv);
+    options.label = !no_label;
+    options.processes = whole(processes, "-n", "processes");
+    if (!nodes.empty()) options.nodes = whole(nodes, "--nodes", "nodes");
+    if (!timeout.empty()) options.timeout = seconds(timeout);
+    int const first = end < argc && std::string(argv[end]) == "--" ? end + 1 : end;
+    options.command.assign(argv + first, argv + argc);
+    check(options);
+    return std::nullopt;
+  } catch (CLI::Success const& help) {
+    return app.exit(help);
+  } catch (CLI::ParseError const& error) {
+    fmt::print(stderr, "meshpost-run: read the command line: {}; see meshpost-run --help\n",
+               error.what());
+  } catch (Error const& error) {
+    fmt::print(stderr, "meshpost-run: {}\n", error.what());
+  }
+  return 2;
+}
+
+}  // namespace meshpost::launch

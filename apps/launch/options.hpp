@@ -1,0 +1,28 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meshpost/base/fn.hpp"
+
+namespace meshpost::launch {
+
+inline constexpr u32 most_processes = 512;
+
+/// The command line, read and checked.
+struct Options {
+  u32 processes = 1;
+  u32 nodes = 0;  ///< pretended ones; 0: none
+  bool label = true;
+  std::optional<double> timeout;       ///< seconds
+  std::string folder;                  ///< where processes start; empty: here
+  std::string logs;                    ///< folder for a file of each process; empty: none
+  std::vector<std::string> variables;  ///< NAME=VALUE, for every process
+  std::vector<std::string> command;
+};
+
+/// Reads the command line into `options`. Returns the exit status where that was all to do: after
+/// --help, or after saying what is wrong with it.
+std::optional<int> parse(int argc, char** argv, Options& options);
+
+}  // namespace meshpost::launch

@@ -1,0 +1,30 @@
+#include "signals.hpp"
+
+#include <signal.h>
+
+namespace meshpost::launch {
+
+Signals::Signals() {
+  ::signal(SIGCHLD, SIG_DFL);  // else, ignored by inheritance, nobody's end would be told
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  ::sigemptyset(&set);
+  // What was ignored when this process was started, as nohup does, remains so.
+  for (int const number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP})
+    ::sigaddset(&set, number);
+  // Reading a terminal from the background fails then, instead of stopping this process.
+  sigset_t blocked = set;
+  ::sigaddset(&blocked, SIGTTIN);
+  ::sigaddset(&blocked, SIGTTOU);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+  fd_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_) throw system_error("start the job: signalfd", "raise ulimit -n");
+}
+
+std::optional<signalfd_siginfo> Signals::next() {
+  signalfd_siginfo info;
+  if (::read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  return info;
+}
+
+}  // namespace meshpost::launch

@@ -1,0 +1,75 @@
+"""What the tests of apps/launch share: jobs, and the proof that nothing of them remains."""
+
+import dataclasses
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BINARY = os.environ.get("MESHPOST_LAUNCH_BINARY")
+SANITIZERS = os.environ.get("MESHPOST_LAUNCH_SANITIZERS", "")  # that it was built with
+PATIENCE = 60  # seconds for what takes none, on a busy machine
+
+
+@dataclasses.dataclass
+class Ended:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+@unittest.skipUnless(BINARY, "ctest runs these, with the program built")
+class LaunchCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def start(self, *arguments: str, **more) -> subprocess.Popen:
+        """Starts meshpost-run. Every process of the job inherits a pipe, as proof of its life."""
+        self.alive, inherited = os.pipe()
+        self.addCleanup(os.close, self.alive)
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        try:
+            job = subprocess.Popen([BINARY, *arguments], pass_fds=[inherited], **pipes | more)
+        finally:
+            os.close(inherited)
+        for pipe in (job.stdin, job.stdout, job.stderr):
+            if pipe:
+                self.addCleanup(pipe.close)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        return job
+
+    def finish(self, job: subprocess.Popen, given: bytes | None = None) -> Ended:
+        """Waits for the end of the job: it must leave no process behind, whatever its status."""
+        out, err = job.communicate(given, timeout=PATIENCE)
+        ended = Ended(job.returncode, (out or b"").decode(), (err or b"").decode())
+        self.assert_nothing_remains(0)
+        return ended
+
+    def assert_nothing_remains(self, seconds: float = PATIENCE) -> None:
+        ready, _, _ = select.select([self.alive], [], [], seconds)
+        self.assertTrue(ready, "a process of the job is still there")
+
+    def job(self, *arguments: str, given: bytes | None = None, **more) -> Ended:
+        if given is not None:
+            more["stdin"] = subprocess.PIPE
+        return self.finish(self.start(*arguments, **more), given)
+
+    def shell(self, processes: int, script: str, *options: str, **more) -> Ended:
+        return self.job("-n", str(processes), *options, "sh", "-c", script, **more)
+
+    def python(self, processes: int, script: str, *options: str, **more) -> Ended:
+        return self.job("-n", str(processes), *options, sys.executable, "-c", script, **more)
+
+    def read_lines(self, job: subprocess.Popen, count: int) -> list[str]:
+        """The next lines of its output: processes say so when they are where a test wants them."""
+        return sorted(job.stdout.readline().decode().rstrip("\n") for _ in range(count))
