@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -9,6 +10,7 @@
 #include "compat/dcuda_options.hpp"
 #include "meshpost/compat/dcuda/detail/state.hpp"
 #include "meshpost/rma/world.hpp"
+#include "world/job.hpp"
 
 namespace meshpost::compat {
 namespace {
@@ -61,6 +63,11 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
            fmt::format("nvcc compiled the kernel, and there is no GPU here: {}",
                        backend(kind).why_none()),
            "run it where there is one, or compile the program where MESHPOST_CUDA is off");
+  if (auto const job = job_from(std::getenv); !job.alone())
+    refuse(Kind::bad_environment,
+           fmt::format("{} started {} processes; dCUDA programs run in one", job.launcher,
+                       job.processes),
+           "start it alone, with more ranks");
   auto const devices = open_devices(options.devices);
   if (devices.size() != 1)
     refuse(Kind::bad_argument,
