@@ -89,6 +89,7 @@ struct Everything {
     self.sync();
     for (u32 r = 0; r < n; ++r)
       if (from[r] != number(r, self.id())) self.fail("get");
+    self.barrier();  // nobody gets any more
     u32 const next = (self.id() + 1) % n;
     self.put_value(words.at(RankId{next}, 0), self.id() + 1);
     self.wait_until(words.local(self).subspan(0, 1), Compare::equal, (self.id() + n - 1) % n + 1);
