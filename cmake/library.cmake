@@ -79,6 +79,7 @@ add_library(meshpost
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
+  src/rma/proxy.cpp
   src/rma/run.cpp
   src/rma/run_part.cpp
   src/rma/run_timeline.cpp

@@ -77,12 +77,14 @@ Council::Message Council::answer_to(u32 round, Own const& own) const {
           .quiet = own.quiet.has_value(),
           .waiting = own.waiting,
           .number = own.quiet.value_or(0),
-          .signs_of_life = own.signs_of_life};
+          .signs_of_life = own.signs_of_life,
+          .sent = own.sent,
+          .received = own.received};
 }
 
 void Council::note(u32 from, Message const& answer) {
   answers_[from] = {true, answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
-                    answer.signs_of_life, answer.waiting};
+                    answer.signs_of_life, answer.waiting, answer.sent, answer.received};
 }
 
 void Council::ask(Own const& own) {
@@ -106,14 +108,16 @@ void Council::ask(Own const& own) {
 std::optional<Reason> Council::conclude() {
   bool quiet = true, life = false;
   u32 waiting = 0;
+  u64 on_the_way = 0;
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     quiet &= answers_[i].quiet.has_value() && before_[i].quiet == answers_[i].quiet;
     life |= !before_[i].here || before_[i].signs_of_life != answers_[i].signs_of_life;
     waiting += answers_[i].waiting;
+    on_the_way += answers_[i].sent - answers_[i].received;
   }
   before_ = answers_;
   if (life || waiting == 0) last_life_ = Clock::now();
-  if (quiet) return Reason::deadlock;
+  if (quiet && on_the_way == 0) return Reason::deadlock;
   if (deadline_.count() != 0 && Clock::now() - last_life_ > deadline_) return Reason::deadline;
   return std::nullopt;
 }

@@ -18,7 +18,7 @@ enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 /// twice, with the same numbers, then each was quiet from its first answer to its second; so there
 /// is a moment, between the rounds, when all were. What a rank had written before that moment was
 /// seen by those who answered after it, and did not help them; and nobody has written since. So
-/// nobody will.
+/// nobody will. What is still on a network was sent and not received: the numbers tell.
 class Council {
  public:
   Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline);
@@ -28,6 +28,7 @@ class Council {
     std::optional<u64> quiet;  ///< they wait in vain, if the number is the same next time
     u64 signs_of_life = 0;     ///< changes whenever a rank gets on
     u32 waiting = 0;           ///< ranks
+    u64 sent = 0, received = 0;  ///< parcels, to and from all processes
   };
   struct Verdict {
     bool over = false;  ///< the ranks of all processes have ended
@@ -50,12 +51,14 @@ class Council {
     u32 round = 0;
     u32 quiet = 0, waiting = 0;  // quiet: whether `number` means something
     u64 number = 0, signs_of_life = 0;
+    u64 sent = 0, received = 0;
   };
   struct Answer {
     bool here = false;
     std::optional<u64> quiet;
     u64 signs_of_life = 0;
     u32 waiting = 0;
+    u64 sent = 0, received = 0;
   };
 
   bool chair() const { return peers_.number() == 0; }

@@ -56,8 +56,7 @@ class Diagnosis {
       all.push_back(std::move(view));
     }
     for (auto& view : all)
-      if (view.state == RankState::waiting && view.note.operation != Operation::wait &&
-          view.note.operation != Operation::wait_until)
+      if (view.state == RankState::waiting && view.note.operation >= Operation::barrier)
         view.could_wake = not_at_barrier(view, all);
     return all;
   }

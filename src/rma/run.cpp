@@ -45,7 +45,13 @@ u64 steady_ns() { return memory::clock_ns(); }
 class RunSupervisor {
  public:
   RunSupervisor(WorldState& world, RunRecord& record)
-      : world_(world), record_(record), layout_(world.layout()), peers_(world.peers()) {}
+      : world_(world), record_(record), layout_(world.layout()), peers_(world.peers()), proxy_(world.proxy()) {}
+
+  ~RunSupervisor() {
+    if (proxy_) proxy_->stop();
+  }
+  RunSupervisor(RunSupervisor const&) = delete;
+  RunSupervisor& operator=(RunSupervisor const&) = delete;
 
   void run() {
     auto& devices = backend(layout_.kind);
@@ -55,7 +61,9 @@ class RunSupervisor {
     auto const turn = take_turn();
     peers_.exchange(describe_launch());  // from here on everybody's counters are clear
     DeviceLocks const locks(layout_.devices);
-    if (!peers_.alone()) council_.emplace(peers_, world_.next_run(), deadline());
+    u32 const number = world_.next_run();
+    if (!peers_.alone()) council_.emplace(peers_, number, deadline());
+    if (proxy_) proxy_->start(number);
     auto const ending = run_ranks(devices);
     record_.end();
     for (auto& reader : readers_) reader.drain();
@@ -105,7 +113,9 @@ class RunSupervisor {
       council_->poison(Reason::failed);
     }
     auto* const council = council_ ? &*council_ : nullptr;
-    auto ending = Watch(*gang, spec_.grids, readers_, deadline(), council).until_end();
+    auto ending = Watch(*gang, spec_.grids, readers_, deadline(), council, proxy_).until_end();
+    // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
+    if (proxy_ && ending.reason != Reason::finished) proxy_->stop();
     end_ = steady_ns();
     record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
     if (not_launched) ending.reason = Reason::failed, ending.failure = not_launched;
@@ -114,6 +124,8 @@ class RunSupervisor {
 
   // What becomes of the run, now that all ranks have ended: the same in all processes.
   void settle(Ending const& ending) {
+    if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
+    if (proxy_) proxy_->stop();
     RunPart own{ending.reason, ending.failure};
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
@@ -209,7 +221,8 @@ class RunSupervisor {
                     trace_buffer(d),
                     {memory.timers.as<u64>()},
                     ledger_.get(),
-                    record_.launch.user};
+                    record_.launch.user,
+                    proxy_ ? proxy_->ring(d) : PostRing{}};
       readers_.emplace_back(ring);
       spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device,
                              (layout_.first_device + d) * layout_.ranks_per_device, state_of(d),
@@ -294,6 +307,7 @@ class RunSupervisor {
   RunRecord& record_;
   Layout const& layout_;
   Peers const& peers_;
+  Proxy* const proxy_;  // where some processes are out of reach
   std::optional<Council> council_;  // where other processes take part
   u64 begin_ = 0, end_ = 0;
   GangSpec spec_;

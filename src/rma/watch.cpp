@@ -25,8 +25,13 @@ constexpr auto grace = std::chrono::seconds(10);
 }  // namespace
 
 Watch::Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
-             std::chrono::milliseconds deadline, Council* council)
-    : gang_(gang), grids_(grids), logs_(logs), deadline_(deadline), council_(council) {}
+             std::chrono::milliseconds deadline, Council* council, Proxy* proxy)
+    : gang_(gang),
+      grids_(grids),
+      logs_(logs),
+      deadline_(deadline),
+      council_(council),
+      proxy_(proxy) {}
 
 Watch::Seen Watch::look() const {
   Seen seen;
@@ -85,6 +90,21 @@ std::optional<u64> Watch::quiet(Seen const& seen) {
   return number;
 }
 
+Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
+  Council::Own own{ended, std::nullopt, life, seen.waiting + seen.asking};
+  // If the proxy did nothing from before the ranks were looked at until after, it woke none.
+  auto const before = proxy_ ? proxy_->quiet() : std::optional<u64>(0);
+  auto const ranks = before ? quiet(seen) : std::nullopt;
+  if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
+  if (ranks && (!proxy_ || proxy_->quiet() == before)) own.quiet = *ranks * 31 + *before;
+  return own;
+}
+
+std::optional<Error> Watch::failure() {
+  auto failure = gang_.failure();
+  return failure || !proxy_ ? failure : proxy_->failure();
+}
+
 void Watch::poison(Reason reason) {
   // What goes on until the ranks have seen it is not what the report is about.
   each_report(grids_, [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
@@ -115,12 +135,12 @@ Ending Watch::until_end() {
     auto const seen = look();
     u64 const life = seen.signs_of_life * 31 + lines_;
     std::optional<Reason> reason;
-    if (seen.failed != 0 || gang_.failure()) {
+    if (seen.failed != 0 || failure()) {
       reason = Reason::failed;
       if (council_ && ending_.reason != Reason::failed) council_->poison(Reason::failed);
     }
     if (council_) {
-      auto const verdict = council_->sit({ended, quiet(seen), life, seen.waiting + seen.asking});
+      auto const verdict = council_->sit(own(seen, life, ended));
       if (!reason && verdict.poison != Reason::finished) reason = verdict.poison;
       if (verdict.over) {
         ending_.reason = std::max(ending_.reason, reason.value_or(Reason::finished));
@@ -134,7 +154,7 @@ Ending Watch::until_end() {
     if (reason == Reason::failed) ending_.reason = Reason::failed;
     if (poisoned_ && !ended && Clock::now() - poisoned_at_ > grace) abandon();
   }
-  ending_.failure = gang_.failure();
+  ending_.failure = failure();
   if (look().failed != 0) ending_.reason = Reason::failed;  // it may have ended before it was seen
   return ending_;
 }

@@ -6,6 +6,7 @@
 #include "meshpost/device/backend.hpp"
 #include "meshpost/trace/log.hpp"
 #include "rma/council.hpp"
+#include "rma/proxy.hpp"
 
 namespace meshpost::detail {
 
@@ -20,9 +21,9 @@ struct Ending {
 /// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
 class Watch {
  public:
-  /// `council`: where other processes take part, else null.
+  /// `council`: where other processes take part; `proxy`: where some are out of reach; else null.
   Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
-        std::chrono::milliseconds deadline, Council* council);
+        std::chrono::milliseconds deadline, Council* council, Proxy* proxy);
   /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and
   /// ends the process: a kernel can't be taken off a device.
   Ending until_end();
@@ -37,6 +38,8 @@ class Watch {
   Seen look() const;
   bool question(Seen const& seen);
   std::optional<u64> quiet(Seen const& seen);
+  Council::Own own(Seen const& seen, u64 life, bool ended);
+  std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
   void poison(Reason reason);
   [[noreturn]] void abandon() const;
@@ -46,6 +49,7 @@ class Watch {
   std::vector<LogReader>& logs_;
   std::chrono::milliseconds deadline_;
   Council* council_;
+  Proxy* proxy_;
   Ending ending_;
   bool poisoned_ = false;
   u64 lines_ = 0;  // of logs, printed so far

@@ -194,6 +194,10 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
           : static_cast<char*>(record.parts[rank].data);
   char* const at = part + offset * element_bytes;
   Bytes const size{count * element_bytes};
+  if (peers_.far(layout_.processes[device])) {
+    transfer_far(device, static_cast<u64>(at - heap_.at(device, 0)), target, source, size);
+    return;
+  }
   if (layout_.devices.empty()) {  // CPU devices of the node: their memory is mapped
     std::memcpy(target ? target : at, target ? at : source, size);
     return;
@@ -201,6 +205,46 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
   Device& owner = layout_.owns(device) ? layout_.own(device) : *layout_.devices.front();
   if (target) owner.read(target, at, size);
   else owner.write(at, source, size);
+}
+
+// What a process asks another for: to read or write memory of its devices.
+struct Question {
+  u32 writes;
+  u32 device;
+  u64 offset, bytes;
+};
+
+void WorldState::transfer_far(u32 device, u64 offset, void* target, void const* source, u64 bytes) {
+  constexpr u64 most = u64{8} << 20;
+  for (u64 at = 0; at < bytes; at += most) {
+    Question const question{!target, device, offset + at, std::min(most, bytes - at)};
+    std::string text(reinterpret_cast<char const*>(&question), sizeof question);
+    if (!target) text.append(static_cast<char const*>(source) + at, question.bytes);
+    auto const reply =
+        peers_.processes().ask(peers_.channel(), layout_.processes[device], std::move(text));
+    if (reply.size() != 1 + (target ? question.bytes : 0))
+      throw Error(Kind::peer_lost, target ? "read" : "write",
+                  fmt::format("{} has this World no more",
+                              peers_.processes().name(layout_.processes[device])),
+                  "keep the World until all processes have read what they want");
+    if (target) std::memcpy(static_cast<char*>(target) + at, reply.data() + 1, question.bytes);
+  }
+}
+
+// Runs of all processes end together: what the asker has seen end has ended here too.
+std::string WorldState::answer(std::string_view text) const {
+  Question question;
+  if (text.size() < sizeof question) return {};
+  std::memcpy(&question, text.data(), sizeof question);
+  bool const fits = layout_.owns(question.device) && question.offset <= heap_.size() &&
+                    question.bytes <= heap_.size() - question.offset;
+  if (!fits || text.size() != sizeof question + (question.writes ? question.bytes : 0)) return {};
+  Device& owner = layout_.own(question.device);
+  char* const at = heap_.at(question.device, question.offset);
+  std::string reply(1 + (question.writes ? 0 : question.bytes), '\1');
+  if (question.writes) owner.write(at, text.data() + sizeof question, Bytes{question.bytes});
+  else owner.read(reply.data() + 1, at, Bytes{question.bytes});
+  return reply;
 }
 
 u64 WorldState::part_count(WindowInfo const& window, RankId rank) {

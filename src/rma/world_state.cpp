@@ -88,6 +88,12 @@ WorldState::WorldState(WorldOptions options)
   if (options_.check_delivery && layout_.kind != "cpu")
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
+  if (peers_.any_far()) {
+    proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
+    peers_.processes().answer(peers_.channel(), [this](u32, std::string const& question) {
+      return answer(question);
+    });
+  }
   world_communicator_ = make_communicator(Communicator::Shape::world, 1);
   device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count());
   tags_ = make_window({world_communicator_, 1, 0, {}, {}, Tags{default_tags}, "the world's tags"});
@@ -113,6 +119,7 @@ WorldState::WorldState(WorldOptions options)
 }
 
 WorldState::~WorldState() {
+  if (proxy_) peers_.processes().answer(peers_.channel(), nullptr);
   {
     std::scoped_lock const lock(mutex_);
     closing_ = true;

@@ -10,6 +10,7 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
+#include "rma/proxy.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::detail {
@@ -92,6 +93,7 @@ class WorldState {
   std::string describe(void const* address) const;
   Layout const& layout() const { return layout_; }
   Peers const& peers() const { return peers_; }
+  Proxy* proxy() const { return proxy_.get(); }  ///< null: all ranks are in reach
   WorldOptions const& options() const { return options_; }
   u32 number() const { return number_; }
 
@@ -120,12 +122,15 @@ class WorldState {
   WindowRecord& record_of(WindowInfo const& info, std::string_view operation);
   std::vector<Part> place_extents(World::WindowSpec const& spec, WindowRecord& record);
   void check_memory(World::WindowSpec const& spec);
+  std::string answer(std::string_view question) const;  // another process's
+  void transfer_far(u32 device, u64 offset, void* target, void const* source, u64 bytes);
 
   WorldOptions const options_;
   u32 const number_;
   Peers const peers_;
   Layout layout_;
   Heap heap_;
+  std::unique_ptr<Proxy> proxy_;
   std::vector<DeviceRunMemory> run_memory_;
   u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
   Communicator world_communicator_, device_communicator_;

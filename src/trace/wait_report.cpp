@@ -55,6 +55,10 @@ std::string awaited(RankView const& view, NameOf const& window, NameOf const& co
       return fmt::format(
           "waits until its word is {} {}, it is {}", signs[static_cast<u8>(view.condition.compare)],
           number(view.condition, view.condition.value), number(view.condition, view.observed));
+    case Operation::put:
+    case Operation::put_notify:
+    case Operation::get:
+      return fmt::format("waits for the network in {}", to_string(note.operation));
     default:
       return fmt::format("waits in {} of {}", to_string(note.operation), communicator(note.window));
   }

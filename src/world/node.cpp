@@ -218,6 +218,7 @@ void Node::test_memory(u32 channel) {
     if (found != groups.end()) found->push_back(process);
     else groups.push_back({process});
   }
+  only_ = groups.size() == 1;
   members_ = *std::ranges::find_if(
       groups, [&](auto const& group) { return std::ranges::find(group, me) != group.end(); });
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ class Node {
 
   /// Processes of this node, this one among them, ascending.
   std::vector<u32> const& members() const { return members_; }
-  bool whole() const { return members_.size() == processes_.count(); }
+  bool has(u32 process) const { return std::ranges::find(members_, process) != members_.end(); }
+  /// Whether all processes of the job are of one node: the same in all of them.
+  bool only() const { return only_; }
   /// Why a process is not a member, for people.
   std::string why_not(u32 process) const;
 
@@ -36,6 +39,7 @@ class Node {
   std::vector<Descriptor> sockets_;  // by process; none to oneself and to those out of reach
   std::vector<std::string> why_not_;
   std::vector<u32> members_;
+  bool only_ = true;
 };
 
 }  // namespace meshpost

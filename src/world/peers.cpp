@@ -51,17 +51,6 @@ Peers::Peers(std::shared_ptr<Processes> processes, u32 world)
     : processes_(std::move(processes)), channel_(world) {
   if (alone()) return;
   node_ = std::make_unique<Node>(*processes_, channel_);
-  std::string cause;
-  for (u32 process = 0; process < count() && cause.empty(); ++process)
-    if (std::ranges::find(node_->members(), process) == node_->members().end())
-      cause = fmt::format("{} and {} share no memory: {}", processes_->name(number()),
-                          processes_->name(process), node_->why_not(process));
-  std::optional<Error> error;
-  if (!cause.empty())
-    error.emplace(Kind::no_route, "World", cause,
-                  "run all processes on one host, in one container: this version has no network "
-                  "engine");
-  agree("World", error);
 }
 
 std::vector<std::string> Peers::exchange(std::string const& operation, std::string mine) const {

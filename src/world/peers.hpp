@@ -26,6 +26,10 @@ class Peers {
   u32 channel() const { return channel_; }
   Processes& processes() const { return *processes_; }  ///< not if alone
   Node& node() const { return *node_; }                 ///< not if alone
+  /// Out of reach of loads and stores.
+  bool far(u32 process) const { return !alone() && !node_->has(process); }
+  /// Whether any process is, from any: the same in all of them.
+  bool any_far() const { return !alone() && !node_->only(); }
 
   /// Everybody's `mine`. Collective. \throws as Processes::exchange
   std::vector<std::string> exchange(std::string const& operation, std::string mine = {}) const;

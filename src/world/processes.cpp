@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -38,6 +40,13 @@ class Processes::Implementation {
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
   void post(u32 channel, u32 to, std::string bytes);
   std::vector<Post> take_posts(u32 channel);
+  void answer(u32 channel, Answer answer) {
+    std::scoped_lock const lock(mutex_);
+    if (answer) answers_[channel] = std::move(answer);
+    else answers_.erase(channel);
+  }
+  std::string ask(u32 channel, u32 process, std::string const& question);
+  std::string own_address() const;
   void wait_for_posts(u32 channel, std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [&] { return lost_ || !posts_[channel].empty(); });
@@ -67,6 +76,9 @@ class Processes::Implementation {
   void on_frame_at_hub(u32 from, wire::Frame const& frame);
   void bring(u32 process, Exchanges::Key key, std::string operation, std::string part);
   void deliver(u32 from, u32 to, u32 channel, std::string const& bytes);
+  void route_question(u32 from, wire::Header header, std::string const& bytes);
+  void take_question(u32 from, wire::Header header, std::string const& bytes);
+  void route_reply(u32 from, wire::Header const& header, std::string const& bytes);
   void mark_gone(Loss loss);
   void look_after_lines(Clock::time_point now);
   std::vector<std::string> warnings(Clock::time_point now);
@@ -91,6 +103,9 @@ class Processes::Implementation {
   std::map<Exchanges::Key, Exchanges::Outcome> outcomes_;
   std::map<u32, u64> sequences_;
   std::map<u32, std::vector<Post>> posts_;
+  std::map<u32, Answer> answers_;
+  u64 questions_ = 0;
+  std::map<u64, std::string> replies_;
   Clock::time_point beat_at_{};
   bool closing_ = false;
   std::thread thread_;
@@ -244,6 +259,8 @@ void Processes::Implementation::on_frame_at_hub(u32 from, wire::Frame const& fra
       break;
     }
     case wire::Type::post: deliver(from, header.process, header.channel, frame.bytes); break;
+    case wire::Type::ask: route_question(from, header, frame.bytes); break;
+    case wire::Type::reply: route_reply(from, header, frame.bytes); break;
     case wire::Type::leave: mark_gone({from, true, "it has ended"}); break;
     default: throw Error(Kind::bad_argument, "read a message", "it is not for process 0", "");
   }
@@ -269,6 +286,61 @@ void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::stri
     else send(process, {.type = wire::Type::post, .process = from, .channel = channel}, bytes);
   }
   changed_.notify_all();
+}
+
+// -- questions: from the asker to process 0, to the one asked, and back
+
+void Processes::Implementation::route_question(u32 from, wire::Header header,
+                                               std::string const& bytes) {
+  u32 const to = header.process;
+  header.process = from;
+  if (to == 0) take_question(from, header, bytes);
+  else if (to < job_.processes) send(to, header, bytes);
+}
+
+void Processes::Implementation::take_question(u32 from, wire::Header header,
+                                              std::string const& bytes) {
+  auto const found = answers_.find(header.channel);
+  auto const answer = found == answers_.end() ? std::string() : found->second(from, bytes);
+  header.type = wire::Type::reply;
+  header.process = from;
+  if (hub()) route_reply(0, header, answer);
+  else send(0, header, answer);
+}
+
+void Processes::Implementation::route_reply(u32 /*from*/, wire::Header const& header,
+                                            std::string const& bytes) {
+  if (header.process == 0) replies_[header.sequence] = bytes;
+  else if (header.process < job_.processes) send(header.process, header, bytes);
+  changed_.notify_all();
+}
+
+std::string Processes::Implementation::ask(u32 channel, u32 process, std::string const& question) {
+  std::unique_lock lock(mutex_);
+  u64 const number = ++questions_;
+  wire::Header const header{
+      .type = wire::Type::ask, .process = process, .channel = channel, .sequence = number};
+  if (hub()) route_question(0, header, question);
+  else send(0, header, question);
+  changed_.wait(lock, [&] { return replies_.contains(number) || gone_[process] || gone_[0]; });
+  auto reply = replies_.extract(number);
+  if (reply.empty()) throw_gone(fmt::format("ask process {}", process));
+  return std::move(reply.mapped());
+}
+
+std::string Processes::Implementation::own_address() const {
+  std::scoped_lock const lock(mutex_);
+  for (auto const& line : lines_) {
+    if (!line) continue;
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    char host[NI_MAXHOST] = {};
+    if (getsockname(line->socket(), reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+        getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, nullptr, 0,
+                    NI_NUMERICHOST) == 0)
+      return host;
+  }
+  return {};
 }
 
 void Processes::Implementation::mark_gone(Loss loss) {
@@ -393,6 +465,13 @@ std::vector<Processes::Post> Processes::take_posts(u32 channel) {
 void Processes::wait_for_posts(u32 channel, std::chrono::microseconds patience) {
   implementation_->wait_for_posts(channel, patience);
 }
+void Processes::answer(u32 channel, Answer answer) {
+  implementation_->answer(channel, std::move(answer));
+}
+std::string Processes::ask(u32 channel, u32 process, std::string question) {
+  return implementation_->ask(channel, process, question);
+}
+std::string Processes::own_address() const { return implementation_->own_address(); }
 std::optional<Loss> Processes::lost() const { return implementation_->lost(); }
 Error Processes::lost_error(std::string const& operation, Loss const& loss) const {
   return implementation_->lost_error(operation, loss);

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,16 @@ class Processes {
 
   /// Returns when some have come, a process is gone, or after `patience`.
   void wait_for_posts(u32 channel, std::chrono::microseconds patience);
+
+  using Answer = std::function<std::string(u32 from, std::string const& question)>;
+  /// What this process answers to ask() on a channel, from the thread that reads connections: it
+  /// must be quick, and must not call back. Null: nothing any more.
+  void answer(u32 channel, Answer answer);
+  /// Another process's answer, whatever that one does meanwhile. \throws Error(peer_lost)
+  std::string ask(u32 channel, u32 process, std::string question);
+
+  /// This host's address, as others of the job reach it.
+  std::string own_address() const;
 
   /// The first process that was lost; one that has left is none.
   std::optional<Loss> lost() const;

@@ -20,6 +20,8 @@ enum class Type : u32 {
   all,       ///< everybody's parts
   mismatch,  ///< the exchange can't be: text
   post,      ///< a message for a channel of another process
+  ask,       ///< a question for another process
+  reply,     ///< its answer
   lost,      ///< a process is no more: Loss
   leave,     ///< the sender ends well
   beat,      ///< the sender lives

@@ -26,6 +26,7 @@ struct Config {
   bool check_delivery = false;           ///< MESHPOST_CHECK=delivery
   std::string trace;                     ///< MESHPOST_TRACE: file for the timeline, "" for none
   unsigned trace_events = 0;             ///< MESHPOST_TRACE_EVENTS: events kept for each rank
+  std::string net;                       ///< MESHPOST_NET: engine between nodes, "": the best
   std::chrono::milliseconds start{};     ///< MESHPOST_START_DEADLINE: seconds for all processes
   std::string machine;                   ///< MESHPOST_MACHINE: file of links, "": the user's cache
 

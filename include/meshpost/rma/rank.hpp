@@ -186,6 +186,7 @@ class Rank {
     u32 tags = 0;
     u32 counter_pitch = 0;
     bool near = false;  // on this device
+    bool far = false;   // out of reach of loads and stores
   };
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
   MESHPOST_FN Location locate_uniform(WindowInfo const& window, u32 rank) const;
@@ -209,6 +210,14 @@ class Rank {
                                  LocalSpan<T const> source);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
   MESHPOST_FN void raise(Location const& to, Tag tag);
+  MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
+                                  Location const& counters, Tag tag);
+  MESHPOST_FN bool is_far(u32 device) const;
+  MESHPOST_FN static bool waits_for(Post const& request);
+  MESHPOST_FN void post_alone(Post request);
+  MESHPOST_FN void post(Operation operation, Post const& request);
+  MESHPOST_FN void copy_to(u32 device, void* target, void const* source, u64 bytes,
+                           Operation operation);
   MESHPOST_FN void consume(u32* counter, u32 count);
   MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
@@ -233,6 +242,7 @@ class Rank {
   u32 intervals_ = 0;         // timer intervals begun
   u32 world_generation_ = 0;  // barriers passed, world and device: kept here, for they are frequent
   u32 device_generation_ = 0;
+  u32 posted_ = 0;  // requests to the proxy that this rank has waited for
   bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
 };
 
@@ -268,6 +278,7 @@ struct Max {
 // clang-format off
 #include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/locate.hpp"
+#include "meshpost/rma/detail/far.hpp"
 #include "meshpost/rma/detail/put.hpp"
 #include "meshpost/rma/detail/wait.hpp"
 #include "meshpost/rma/detail/barrier.hpp"

@@ -1,5 +1,6 @@
 #pragma once
 #include "meshpost/device/report.hpp"
+#include "meshpost/rma/post.hpp"
 #include "meshpost/rma/window.hpp"
 #include "meshpost/trace/record.hpp"
 
@@ -29,6 +30,7 @@ struct RunState {
   TimerBuffer timers;
   DeliveryLedger* ledger = nullptr;  ///< CPU devices in checked mode
   void* user = nullptr;              ///< Launch::user
+  PostRing posts;
 
   MESHPOST_FN static constexpr u64 reciprocal_of(u32 ranks_per_device) {
     return ((u64{1} << 32) + ranks_per_device - 1) / ranks_per_device;

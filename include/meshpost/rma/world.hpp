@@ -21,6 +21,7 @@ struct WorldOptions {
   bool check_delivery = Config::from_environment().check_delivery;  ///< CPU devices only
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;
+  std::string net = Config::from_environment().net;  ///< engine between nodes
   bool alone = false;  ///< of this process's devices only, though its job has more processes
 };
 

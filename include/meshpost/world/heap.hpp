@@ -28,6 +28,7 @@ class Heap {
 
   char* base() const { return space_->base(); }
   u64 stride() const { return space_->stride(); }
+  u64 size() const { return mapped_; }  ///< bytes of each device
   char* at(u32 device, u64 offset) const { return base() + device * stride() + offset; }
 
   /// Ranges that hold counters, as far as they were ever used.

@@ -83,6 +83,9 @@ MESHPOST_FN inline bool Block::step(hooks::Step step) {
 // kernel runs.
 namespace memory {
 
+/// Ranks may ask the host's proxy (rma/post.hpp).
+inline constexpr bool has_proxy = true;
+
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
   return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_acquire);
 }

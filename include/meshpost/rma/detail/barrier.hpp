@@ -36,8 +36,10 @@ MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const
       memory::fence(Order::system);
       for (u32 i = 0; i < group.devices; ++i) {
         u32 const device = place_of(communicator, group, i);
-        memory::add(&reinterpret_cast<BarrierWords*>(on_device(device, offset))->released, 1,
-                    Order::none);
+        u32* const released =
+            &reinterpret_cast<BarrierWords*>(on_device(device, offset))->released;
+        if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 1});
+        else memory::add(released, 1, Order::none);
       }
     }
   }

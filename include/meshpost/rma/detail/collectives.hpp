@@ -37,9 +37,11 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
     u64 const count = detail::smaller(step, mine.size() - done);
     u32 const half = generation(communicator) % 2;
     block_.sync();
-    for (u32 i = 0; i < group.devices; ++i)
-      memory::copy(slot(communicator, group, place_of(communicator, group, i), half, group.index),
-                   mine.data() + done, count * sizeof(T), thread(), threads());
+    for (u32 i = 0; i < group.devices; ++i) {
+      u32 const device = place_of(communicator, group, i);
+      copy_to(device, slot(communicator, group, device, half, group.index), mine.data() + done,
+              count * sizeof(T), operation);
+    }
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
     meet(communicator, group, operation);
@@ -67,9 +69,11 @@ MESHPOST_FN void Rank::broadcast(Communicator const& communicator, LocalSpan<T> 
     u64 const count = detail::smaller(step, data.size() - done);
     u32 const half = generation(communicator) % 2;
     block_.sync();
-    for (u32 i = 0; sender && i < group.devices; ++i)
-      memory::copy(slot(communicator, group, place_of(communicator, group, i), half, 0),
-                   data.data() + done, count * sizeof(T), thread(), threads());
+    for (u32 i = 0; sender && i < group.devices; ++i) {
+      u32 const device = place_of(communicator, group, i);
+      copy_to(device, slot(communicator, group, device, half, 0), data.data() + done,
+              count * sizeof(T), operation);
+    }
     block_.sync();
     if (thread() == 0 && sender && group.devices > 1) memory::fence(Order::system);
     meet(communicator, group, operation);
@@ -97,8 +101,8 @@ MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communic
     for (u32 i = 0; i < group.devices; ++i) {
       u32 const device = place_of(communicator, group, i);
       if (everywhere || device == state_->device_of(root_rank))
-        memory::copy(slot(communicator, group, device, half, group.index), data.data() + done,
-                     count * sizeof(T), thread(), threads());
+        copy_to(device, slot(communicator, group, device, half, group.index), data.data() + done,
+                count * sizeof(T), operation);
     }
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);

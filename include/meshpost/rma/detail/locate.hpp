@@ -79,6 +79,7 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
   Location location;
   location.rank = rank;
   location.near = device == device_;
+  location.far = is_far(device);
   location.tags = window.tags + zero_;
   location.counter_pitch = window.counter_pitch + zero_;
   location.counters = reinterpret_cast<u32*>(base + (window.counters + zero_) +

@@ -36,6 +36,10 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
     if (thread() == 0) delivery::put(state_->ledger, block_, id_, to.rank, target, source, bytes);
     return;
   }
+  if (to.far) {
+    post(Operation::put, {.target = target, .source = source, .bytes = bytes});
+    return;
+  }
   memory::copy(target, source, bytes, thread(), threads());
   unfenced_ |= !to.near;
 }
@@ -43,8 +47,13 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
 MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
+  u32* const counter = to.counters + tag.value;
+  if (to.far) {
+    post(Operation::notify, {.counter = counter,
+                             .sender = counter + to.counter_pitch / (2 * sizeof(u32))});
+    return;
+  }
   if (thread() == 0) {
-    u32* const counter = to.counters + tag.value;
     if (delivery::checked(state_->ledger))
       delivery::notify(state_->ledger, block_, id_, to.rank, counter);
     memory::add(counter, 1, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
@@ -53,6 +62,22 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
     memory::store_relaxed(counter + to.counter_pitch / (2 * sizeof(u32)), id_ + 1);
   }
   if (!to.near) unfenced_ = false;
+}
+
+// `counters`: of the same rank, maybe in another window.
+MESHPOST_FN inline void Rank::move_and_raise(Location const& to, void* target, void const* source,
+                                             u64 bytes, Location const& counters, Tag tag) {
+  if (to.far && block_.step(hooks::Step::put_copy) && block_.step(hooks::Step::notify_raise)) {
+    u32* const counter = counters.counters + tag.value;  // one message
+    post(Operation::put_notify, {.target = target,
+                                 .source = source,
+                                 .bytes = bytes,
+                                 .counter = counter,
+                                 .sender = counter + counters.counter_pitch / (2 * sizeof(u32))});
+    return;
+  }
+  move(to, target, source, bytes);
+  raise(counters, tag);
 }
 
 template <class T>
@@ -82,8 +107,8 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
   check_tag(Operation::put_notify, to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value,
                       source.bytes());
-  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
-  raise(to, tag);
+  move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(),
+                 source.bytes(), to, tag);
 }
 
 template <class T, class U>
@@ -96,8 +121,8 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
   check_tag(Operation::put_notify, info.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value,
                       source.bytes());
-  move(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes());
-  raise(locate_uniform(info, to.rank), tag);
+  move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(),
+                 source.bytes(), locate_uniform(info, to.rank), tag);
 }
 
 template <class T>
@@ -122,7 +147,13 @@ MESHPOST_FN void Rank::get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const&
   block_.sync();
   if (delivery::checked(state_->ledger) && thread() == 0)
     delivery::use(state_->ledger, block_, Operation::get, id_, data, target.bytes());
-  if (data != target.data()) memory::copy(target.data(), data, target.bytes(), thread(), threads());
+  if (from.far)
+    post(Operation::get, {.kind = Post::Kind::get,
+                          .target = target.data(),
+                          .source = data,
+                          .bytes = target.bytes()});
+  else if (data != target.data())
+    memory::copy(target.data(), data, target.bytes(), thread(), threads());
   block_.sync();
 }
 
@@ -154,6 +185,13 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
     fail(Operation::put_value, Fault::alignment, reinterpret_cast<u64>(word), sizeof(T));
   Traced const traced(*this, Operation::put_value, to.rank, target.window().number, 0, sizeof(T));
   block_.sync();
+  if (to.far) {
+    u64 bits = 0;
+    memory::copy(&bits, &value, sizeof(T), 0, 1);
+    post(Operation::put_value,
+         {.kind = Post::Kind::store, .target = word, .bytes = sizeof(T), .value = bits});
+    return;
+  }
   if (thread() == 0)
     memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
   if (!to.near) unfenced_ = true;  // the word itself is a store beyond the device

@@ -1,0 +1,61 @@
+#pragma once
+#include "meshpost/rma/rank.hpp"
+
+// Ranks out of reach of loads and stores: thread 0 writes a request into a ring, the host's proxy
+// (src/rma/proxy.cpp) sees to it.
+//
+// Order: the slot is taken and published in program order of thread 0, the proxy empties slots in
+// their order, and requests to one process arrive in the order in which they were taken: first in,
+// first out for each pair of ranks. Publishing releases what this rank did before, so the proxy
+// sees the source's bytes, and a rank that gets them sees what was stored before publish().
+//
+// A source may change when the operation returns, as in the direct protocol: a short one is copied
+// into the request, for a longer one the rank waits until the proxy has read it.
+
+namespace meshpost {
+
+MESHPOST_FN inline bool Rank::is_far(u32 device) const {
+  if constexpr (!memory::has_proxy) return false;
+  else return state_->posts.records != nullptr && state_->posts.far[device] != 0;
+}
+
+MESHPOST_FN inline bool Rank::waits_for(Post const& request) {
+  return request.kind == Post::Kind::get ||
+         (request.kind == Post::Kind::put && request.bytes > Post::most_inline);
+}
+
+/// By one thread.
+MESHPOST_FN inline void Rank::post_alone(Post request) {
+  PostRing const& ring = state_->posts;
+  request.rank = id_;
+  request.local_rank = local_id_;
+  request.waits = waits_for(request);
+  u32 const mine = memory::fetch_add_device(ring.head, 1);
+  while (mine - memory::load_acquire(ring.tail) >= PostRing::capacity)
+    block_.yield();  // the proxy reads on
+  PostRecord& record = ring.records[mine % PostRing::capacity];
+  record.post = request;
+  if (request.kind == Post::Kind::put && !request.waits && request.bytes != 0)
+    memory::copy(record.data, request.source, request.bytes, 0, 1);
+  memory::store(&record.ready, mine + 1, Order::system);
+}
+
+/// By all threads.
+MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
+  PostRing const& ring = state_->posts;
+  block_.sync();  // what the other threads did is complete
+  if (thread() == 0) post_alone(request);
+  if (!waits_for(request)) return;
+  ++posted_;
+  block_.await({&ring.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
+               {operation, 0, 0, 0});
+}
+
+/// A copy to memory of a device, wherever it is; by all threads.
+MESHPOST_FN inline void Rank::copy_to(u32 device, void* target, void const* source, u64 bytes,
+                                      Operation operation) {
+  if (is_far(device)) post(operation, {.target = target, .source = source, .bytes = bytes});
+  else memory::copy(target, source, bytes, thread(), threads());
+}
+
+}  // namespace meshpost

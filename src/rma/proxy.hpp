@@ -1,0 +1,117 @@
+#pragma once
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "meshpost/device/device.hpp"
+#include "meshpost/rma/post.hpp"
+#include "meshpost/world/heap.hpp"
+#include "net/engine.hpp"
+#include "rma/parcel.hpp"
+#include "world/peers.hpp"
+
+namespace meshpost::detail {
+
+/// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
+/// sends parcels to the proxies of other processes, and carries out theirs. Its thread runs while a
+/// run does.
+class Proxy : net::Events {
+ public:
+  /// Collective. \throws Error(bad_environment) where there is no engine
+  Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine);
+  ~Proxy() override;
+  Proxy(Proxy const&) = delete;
+  Proxy& operator=(Proxy const&) = delete;
+
+  /// What the ranks of an own device need.
+  PostRing ring(u32 own_device) const;
+
+  /// Starts the thread. What is still under way of an earlier run will be dropped.
+  void start(u32 run);
+  /// Ends it, if it runs: from then on no memory of ranks is touched.
+  void stop();
+  /// After the ranks of all processes have ended: returns when all they sent has arrived.
+  /// Collective. \throws Error(peer_lost)
+  void settle(std::string const& operation);
+
+  /// Whether nothing is to be done, and nothing was between two calls that return the same.
+  std::optional<u64> quiet() const;
+  u64 sent() const { return sent_in_all_.load(std::memory_order_acquire); }  ///< parcels
+  u64 received() const { return received_in_all_.load(std::memory_order_acquire); }
+  /// What has gone wrong with the network.
+  std::optional<Error> failure() const;
+
+ private:
+  struct Ring {
+    Allocation records, head, tail, done;
+    u32 taken = 0;
+  };
+  // A get whose answer is awaited.
+  struct Get {
+    u32* done = nullptr;  // to raise at its end
+    char* target = nullptr;
+    u64 size = 0, left = 0;  // bytes in all, and still to come
+  };
+  // Bytes are copied out of the ranks' memory: a rank may be ended before the network has read it.
+  struct Outgoing {
+    std::string header;   // the parcel, and short bytes along with it
+    std::string payload;  // longer ones
+  };
+  struct Peer {
+    std::deque<Outgoing> queue;
+    std::atomic<u64> sent{0}, received{0};
+    u32 next_out = 0, next_in = 0;
+    std::map<u32, std::string> early;  // parcels that came before their turn
+    bool lost = false;
+  };
+  struct Place {
+    u32 device;
+    u64 offset;
+  };
+
+  void work();
+  void begin_work();
+  bool empty_ring(u32 own);
+  void take(Ring& ring, PostRecord const& record);
+  void queue(u32 process, Parcel parcel, std::string_view payload = {});
+  void queue_in_pieces(u32 process, Parcel parcel, char const* source, u64 bytes);
+  bool send_queued();
+  void apply(u32 from, std::string_view bytes);
+  void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
+  void answer_get(u32 from, Parcel const& parcel);
+  void take_answer(Parcel const& parcel, std::string_view payload);
+  Place place_of(void const* address) const;
+  char* own_memory(Parcel const& parcel, u64 bytes) const;
+
+  void on_message(u32 peer, std::span<char const> bytes) override;
+  void on_data(u32 peer, u32 data) override;
+  void on_done(u64 cookie) override;
+  void on_lost(u32 peer, std::string const& why) override;
+
+  Peers const& peers_;
+  Layout const& layout_;
+  Heap const& heap_;
+  std::unique_ptr<net::Engine> engine_;
+  std::vector<u8> far_;  // by device of the world
+  std::vector<Ring> rings_;
+  std::vector<Peer> peers_of_net_;  // by process
+  std::map<u64, std::string> in_flight_;  // by cookie: what the engine is reading
+  u64 held_ = 0;                          // bytes that wait to be sent, or are being
+  std::map<u64, Get> gets_;
+  u64 next_get_ = 0, next_cookie_ = 0;
+
+  std::thread thread_;
+  u32 run_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> idle_{true};
+  std::atomic<u64> activity_{0};
+  std::atomic<u64> sent_in_all_{0}, received_in_all_{0};
+  mutable std::mutex mutex_;  // of failure_
+  std::optional<Error> failure_;
+};
+
+}  // namespace meshpost::detail
