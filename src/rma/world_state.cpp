@@ -119,13 +119,19 @@ WorldState::WorldState(WorldOptions options)
 }
 
 WorldState::~WorldState() {
-  if (proxy_) peers_.processes().answer(peers_.channel(), nullptr);
   {
     std::scoped_lock const lock(mutex_);
     closing_ = true;
   }
   changed_.notify_all();
   supervisor_.join();
+  if (!proxy_) return;
+  try {
+    peers_.exchange("end the World");  // until then others may read what is here
+  } catch (Error const&) {
+    // They are gone, or do something else: they know, for this process will be gone too.
+  }
+  peers_.processes().answer(peers_.channel(), nullptr);
 }
 
 void WorldState::guard(std::string_view operation) const {

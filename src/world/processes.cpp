@@ -233,6 +233,8 @@ void Processes::Implementation::on_frame(u32 from, wire::Frame const& frame) {
       outcomes_[{header.channel, header.sequence}].mismatch = frame.bytes;
       break;
     case wire::Type::post: posts_[header.channel].push_back({header.process, frame.bytes}); break;
+    case wire::Type::ask: take_question(header.process, header, frame.bytes); break;
+    case wire::Type::reply: replies_[header.sequence] = frame.bytes; break;
     case wire::Type::lost: {
       bool const left = unpacker.value<bool>();
       mark_gone({header.process % job_.processes, left, unpacker.text()});

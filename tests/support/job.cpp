@@ -95,6 +95,9 @@ Job::Job(std::string const& role, u32 processes, Variables const& all,
         fcntl(socket, F_SETFD, 0);
         setenv("MESHPOST_LISTENER", std::to_string(socket).c_str(), 1);
       }
+      // The whole file once more, with processes that act as if they shared no memory.
+      if (char const* const nodes = std::getenv("MESHPOST_TEST_NODES"))
+        setenv("MESHPOST_NODE", std::to_string(process % std::stoul(nodes)).c_str(), 0);
       if (own)
         for (auto const& [name, value] : own(process)) setenv(name.c_str(), value.c_str(), 1);
       char program[] = "/proc/self/exe";
