@@ -18,6 +18,15 @@ else()
   message(STATUS "hwloc not found: NUMA nodes will not be told apart")
 endif()
 
+# Processes on other hosts. The headers are enough: the library is loaded when it is used.
+find_path(MESHPOST_OFI_INCLUDE rdma/fi_rma.h HINTS ${MESHPOST_DEPS}/include)
+if(MESHPOST_OFI_INCLUDE)
+  set(MESHPOST_HAS_OFI ON)
+else()
+  set(MESHPOST_HAS_OFI OFF)
+  message(STATUS "libfabric's headers not found: processes cannot be joined over a network")
+endif()
+
 configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 
 add_library(meshpost
@@ -67,6 +76,8 @@ add_library(meshpost
   src/fabric/numa.cpp
   src/fabric/nvml.cpp
   src/fabric/place.cpp
+  src/net/engine.cpp
+  src/net/shuffled.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
   src/pipeline/lane.cpp
@@ -127,6 +138,21 @@ if(MESHPOST_HAS_HWLOC)
   target_link_libraries(meshpost PRIVATE ${MESHPOST_HWLOC})
 else()
   target_sources(meshpost PRIVATE src/fabric/no_hwloc.cpp)
+endif()
+
+if(MESHPOST_HAS_OFI)
+  target_sources(meshpost PRIVATE
+    src/net/ofi/library.cpp
+    src/net/ofi/make.cpp
+    src/net/ofi/memory.cpp
+    src/net/ofi/ofi.cpp
+    src/net/ofi/progress.cpp
+    src/net/ofi/provider.cpp
+    src/net/ofi/receives.cpp
+    src/net/ofi/texts.cpp)
+  target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_OFI_INCLUDE})
+else()
+  target_sources(meshpost PRIVATE src/net/no_ofi.cpp)
 endif()
 
 target_compile_options(meshpost INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")  # see settings.cmake
