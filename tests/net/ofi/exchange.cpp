@@ -1,6 +1,5 @@
 // Messages and writes between engines of one process, by every variant.
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "net/ofi/group.hpp"
@@ -87,17 +86,12 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
       if (from != to) memory[from][to] = four.engines[from]->import(to, exposed);
   }
   struct Sent {
-    std::vector<std::string> slots = std::vector<std::string>(slots);  // of writes under way
+    std::vector<std::string> writes = std::vector<std::string>(slots);  // by slot: what is under way
     std::set<std::string> messages;
-    std::vector<u32> free;
   };
   std::vector<std::vector<Sent>> sent(count, std::vector<Sent>(count));
-  for (auto& row : sent)
-    for (auto& pair : row)
-      for (u32 s = 0; s < slots; ++s) pair.free.push_back(s);
   std::mt19937_64 random(3);
-  std::vector<u64> started(count), next(count);
-  std::map<std::pair<u32, u64>, std::pair<u32, u32>> writes;  // a cookie's peer and slot
+  std::vector<u64> ended(count), next(count);
   u64 received = 0;
   auto const check = [&] {
     four.poll();
@@ -109,16 +103,16 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
       for (auto const& [from, s] : four.seen[at].data) {
         ASSERT_LT(s, slots);
         auto& pending = sent[from][at];
-        ASSERT_FALSE(pending.slots[s].empty());
-        ASSERT_EQ(windows[at].compare((from * slots + s) * slot, pending.slots[s].size(),
-                                      pending.slots[s]),
+        ASSERT_FALSE(pending.writes[s].empty());
+        ASSERT_EQ(windows[at].compare((from * slots + s) * slot, pending.writes[s].size(),
+                                      pending.writes[s]),
                   0);
         ++received;
-        pending.slots[s].clear();
+        pending.writes[s].clear();
       }
       for (auto const cookie : four.seen[at].done) {
         ASSERT_LT(cookie, next[at]);
-        started[at]++;
+        ++ended[at];
       }
       ASSERT_TRUE(four.seen[at].lost.empty()) << four.seen[at].lost[0].second;
       four.seen[at] = {};
@@ -138,12 +132,12 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
       if (began) pair.messages.insert(bytes);
     } else {
       u32 const s = static_cast<u32>(random() % slots);
-      if (pair.slots[s].empty()) {
+      if (pair.writes[s].empty()) {
         sources.push_back(std::to_string(i) + " " + std::string(random() % 480, 'w'));
         began = four.engines[from]->write(to, sources.back(), memory[from][to],
                                           (from * slots + s) * slot, s, next[from]);
         if (began)
-          pair.slots[s] = sources.back();
+          pair.writes[s] = sources.back();
         else
           sources.pop_back();
       }
@@ -154,7 +148,7 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
   auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   auto const all = [&] {
     u64 done = 0;
-    for (u32 i = 0; i < count; ++i) done += started[i];
+    for (u32 i = 0; i < count; ++i) done += ended[i];
     return received == count * operations && done == count * operations;
   };
   while (!all() && !HasFatalFailure() && std::chrono::steady_clock::now() < end) check();
