@@ -1,0 +1,12 @@
+#pragma once
+#include "net/engine.hpp"
+
+// The engines of this build.
+
+namespace meshpost::net {
+
+/// On libfabric. `provider`: empty for the best.
+/// \throws Error(bad_environment) also where the library was built without it
+std::unique_ptr<Engine> make_ofi(std::string const& provider, std::string const& bind);
+
+}  // namespace meshpost::net

@@ -1,0 +1,234 @@
+#include "net/ofi/ofi.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace meshpost::net::ofi {
+namespace {
+
+constexpr u64 operations_at_once = 256;
+
+template <class F>
+Handle<F> handle(int result, F* const& opened, std::string const& what) {
+  check(result, what);
+  return Handle<F>(opened);
+}
+
+[[noreturn]] void refuse(std::string const& what, std::string const& cause) {
+  throw Error(Kind::bad_environment, "ofi: " + what, cause,
+              "give it what the same engine of that process has made");
+}
+
+}  // namespace
+
+Ofi::Ofi(std::string const& provider, std::string const& bind, Quirks const& quirks)
+    : provider_(choose_provider(provider, bind, quirks)), number_(std::random_device()()) {
+  fi_info* const info = provider_.info.get();
+  fid_fabric* fabric = nullptr;
+  fabric_ = handle(library().fabric(info->fabric_attr, &fabric, nullptr), fabric, "fi_fabric");
+  fid_domain* domain = nullptr;
+  domain_ = handle(fi_domain(fabric, info, &domain, nullptr), domain, "fi_domain");
+
+  fi_av_attr table{};
+  table.type = info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info->domain_attr->av_type;
+  fid_av* addresses = nullptr;
+  addresses_ = handle(fi_av_open(domain, &table, &addresses, nullptr), addresses, "fi_av_open");
+
+  fi_cq_attr entries{};
+  entries.format = FI_CQ_FORMAT_DATA;
+  entries.size = 4096;
+  fid_cq* queue = nullptr;
+  queue_ = handle(fi_cq_open(domain, &entries, &queue, nullptr), queue, "fi_cq_open");
+
+  auto const at = bind.empty() ? std::string() : " at " + bind;
+  fid_ep* endpoint = nullptr;
+  endpoint_ = handle(fi_endpoint(domain, info, &endpoint, nullptr), endpoint, "fi_endpoint" + at);
+  check(fi_ep_bind(endpoint, &addresses->fid, 0), "fi_ep_bind");
+  check(fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+  check(fi_enable(endpoint), "fi_enable");
+
+  memory_.emplace(domain, endpoint, provider_);
+  operations_.emplace(*memory_, std::min<u64>(operations_at_once, info->tx_attr->size));
+  receives_.emplace(endpoint, *memory_, provider_.multi_receive, buffer_size);
+}
+
+Ofi::~Ofi() {
+  // A registration that is bound to an endpoint goes before it, others after it: it may be in use.
+  if (provider_.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+    for (auto& operation : operations_->all()) operation.registration = {};
+    memory_->close();
+  }
+  endpoint_.reset();
+}
+
+std::string Ofi::address() const {
+  std::string native(64, '\0');
+  size_t size = native.size();
+  int result = fi_getname(&endpoint_->fid, native.data(), &size);
+  native.resize(size);
+  if (result == -FI_ETOOSMALL) result = fi_getname(&endpoint_->fid, native.data(), &size);
+  check(result, "fi_getname");
+  return to_text({provider_.name(), number_, native});
+}
+
+void Ofi::connect(std::vector<std::string> const& addresses) {
+  if (!peers_.empty())
+    throw Error(Kind::misuse, "ofi: connect", "it was called before", "call it once for each engine");
+  std::vector<Peer> peers(addresses.size());
+  for (u32 peer = 0; peer < peers.size(); ++peer) {
+    if (addresses[peer].empty()) continue;
+    auto const attempted = "connect to peer " + std::to_string(peer);
+    auto const address = address_from(addresses[peer]);
+    if (!address) refuse(attempted, "'" + addresses[peer] + "' is no address of this engine");
+    if (address->provider != provider_.name())
+      refuse(attempted, "it uses " + address->provider + ", this process " + provider_.name());
+    // Same provider, so the same kind of address: another size would be read beyond its end.
+    if (address->native.size() != address_from(this->address())->native.size())
+      refuse(attempted, "'" + addresses[peer] + "' has another kind of address");
+    if (address->number == number_ || !by_number_.emplace(address->number, peer).second)
+      refuse(attempted, "two engines have drawn one number; start again");
+    auto& known = peers[peer];
+    if (fi_av_insert(addresses_.get(), address->native.data(), 1, &known.address, 0, nullptr) != 1)
+      refuse(attempted, "libfabric does not take the address '" + addresses[peer] + "'");
+    known.talked_to = true;
+    by_address_[known.address] = peer;
+  }
+  peers_ = std::move(peers);
+}
+
+Ofi::Peer& Ofi::talked_to(u32 peer, char const* operation) {
+  if (peer < peers_.size() && peers_[peer].talked_to) return peers_[peer];
+  throw Error(Kind::bad_argument, std::string("ofi: ") + operation,
+              "peer " + std::to_string(peer) + " was given no address",
+              "name it when the engine is connected");
+}
+
+bool Ofi::send(u32 peer, std::span<char const> header, std::span<char const> payload, u64 cookie) {
+  auto const& target = talked_to(peer, "send");
+  if (header.size() + payload.size() > most_bytes)
+    throw Error(Kind::bad_argument, "ofi: send",
+                std::to_string(header.size() + payload.size()) + " bytes are more than " +
+                    std::to_string(most_bytes),
+                "send smaller messages, or write()");
+  if (target.lost) return ended_.push_back(cookie), true;
+  if (operations_->none_free()) return false;
+  u32 const index = operations_->take(Operation::Step::message, peer, cookie);
+  prepare(index, Preamble::Form::message, header, payload);
+  if (start(index) != Outcome::no_room) return true;
+  operations_->release(index);
+  return false;
+}
+
+std::string Ofi::expose(void* memory, Bytes size) {
+  if (!memory || size == 0)
+    throw Error(Kind::bad_argument, "ofi: expose", "there is no memory of 0 bytes", "give it some");
+  return to_text(memory_->expose(memory, size));
+}
+
+RemoteMemory Ofi::import(u32 peer, std::string const& exposed) {
+  talked_to(peer, "import");
+  auto const memory = memory_from(exposed);
+  if (!memory)
+    refuse("import of peer " + std::to_string(peer), "'" + exposed + "' is no exposed memory");
+  return *memory;
+}
+
+bool Ofi::write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
+                u32 data, u64 cookie) {
+  if (talked_to(peer, "write").lost) return ended_.push_back(cookie), true;
+  if (operations_->none_free()) return false;
+  u32 const index = operations_->take(Operation::Step::write, peer, cookie);
+  auto& operation = (*operations_)[index];
+  operation.target = target, operation.offset = offset, operation.data = data;
+  operation.source = source;
+  if (provider_.register_sources && source.size() <= buffer_size) {
+    std::ranges::copy(source, operations_->buffer(index));
+    operation.source = {operations_->buffer(index), source.size()};
+    operation.registration.descriptor = operations_->descriptor();
+  } else {
+    operation.registration = memory_->source(source);
+  }
+  if (start(index) != Outcome::no_room) return true;
+  if (operation.registration.registered) {
+    waiting_.push_back(index);  // rather than register it once more
+    return true;
+  }
+  operations_->release(index);
+  return false;
+}
+
+void Ofi::prepare(u32 index, Preamble::Form form, std::span<char const> header,
+                  std::span<char const> payload) {
+  auto& operation = (*operations_)[index];
+  Preamble const preamble{form, number_, operation.data, 0};
+  char* at = operations_->buffer(index);
+  for (std::span<char const> part :
+       {std::span(reinterpret_cast<char const*>(&preamble), sizeof preamble), header, payload}) {
+    if (!part.empty()) std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  operation.sent = static_cast<u64>(at - operations_->buffer(index));
+}
+
+Ofi::Outcome Ofi::start(u32 index) {
+  auto& operation = (*operations_)[index];
+  auto const result = operation.step == Operation::Step::write
+                          ? start_piece(operation, operations_->context(index))
+                          : start_message(index);
+  if (result == 0) return Outcome::started;
+  if (result == -FI_EAGAIN) return Outcome::no_room;
+  lose(operation.peer, library().strerror(static_cast<int>(-result)));
+  end(index);
+  return Outcome::failed;
+}
+
+long Ofi::start_message(u32 index) {
+  auto const& operation = (*operations_)[index];
+  return fi_send(endpoint_.get(), operations_->buffer(index), operation.sent,
+                 operations_->descriptor(), peers_[operation.peer].address,
+                 operations_->context(index));
+}
+
+long Ofi::start_piece(Operation& operation, void* context) {
+  auto const piece = operation.source.first(std::min<u64>(operation.source.size(), provider_.piece));
+  bool const last = piece.size() == operation.source.size();
+  auto const address = peers_[operation.peer].address;
+  u64 const at = operation.target.base + operation.offset;
+  iovec const local{const_cast<char*>(piece.data()), piece.size()};
+  fi_rma_iov const remote{at, piece.size(), operation.target.key};
+  void* descriptor = operation.registration.descriptor;
+
+  if (last && provider_.telling != Telling::message) {
+    u64 const data = provider_.telling == Telling::number_in_data
+                         ? u64{number_} << 32 | operation.data
+                         : operation.data;
+    long const result = fi_writedata(endpoint_.get(), piece.data(), piece.size(), descriptor, data,
+                                     address, at, operation.target.key, context);
+    // Some know data in their queues but not with writes (Slingshot).
+    if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP) {
+      if (result == 0) operation.source = {};
+      return result;
+    }
+    provider_.telling = Telling::message;
+  }
+  fi_msg_rma message{};
+  message.msg_iov = &local;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = address;
+  message.rma_iov = &remote;
+  message.rma_iov_count = 1;
+  message.context = context;
+  // What comes behind it must not be told before it is there.
+  bool const in_order = provider_.ordered && provider_.telling != Telling::message;
+  long const result = fi_writemsg(endpoint_.get(), &message,
+                                  FI_COMPLETION | (in_order ? 0 : FI_DELIVERY_COMPLETE));
+  if (result != 0) return result;
+  operation.source = operation.source.subspan(piece.size());
+  operation.offset += piece.size();
+  if (last) operation.step = Operation::Step::unannounced;
+  return 0;
+}
+
+}  // namespace meshpost::net::ofi

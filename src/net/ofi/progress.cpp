@@ -1,0 +1,174 @@
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "net/ofi/ofi.hpp"
+
+namespace meshpost::net::ofi {
+namespace {
+
+// An endpoint that only waits hears nothing of a peer's end; one that sends does.
+constexpr auto between_greetings = std::chrono::milliseconds(300);
+
+template <class Key>
+bool find(std::unordered_map<Key, u32> const& all, Key key, u32& peer) {
+  auto const found = all.find(key);
+  if (found != all.end()) peer = found->second;
+  return found != all.end();
+}
+
+}  // namespace
+
+bool Ofi::poll(Events& events) {
+  if (peers_.empty()) return false;  // arrivals could not be attributed
+  bool happened = tell_ended(events);
+  happened |= read_queue(events);
+  receives_->retry();
+  for (auto const index : std::exchange(waiting_, {})) {
+    if (peers_[(*operations_)[index].peer].lost)
+      end(index);
+    else if (start(index) == Outcome::no_room)
+      waiting_.push_back(index);
+  }
+  greet();
+  happened |= tell_ended(events);
+  return tell_losses(events) || happened;
+}
+
+bool Ofi::read_queue(Events& events) {
+  constexpr size_t at_once = 32;
+  std::array<fi_cq_data_entry, at_once> entries;
+  std::array<fi_addr_t, at_once> sources{};
+  bool happened = false;
+  for (int round = 0; round < 8; ++round) {
+    auto const count = provider_.telling == Telling::source
+                           ? fi_cq_readfrom(queue_.get(), entries.data(), at_once, sources.data())
+                           : fi_cq_read(queue_.get(), entries.data(), at_once);
+    if (count == -FI_EAGAIN || count == 0) break;
+    happened = true;
+    if (count == -FI_EAVAIL) {
+      if (!read_error()) break;
+      continue;
+    }
+    check(count, "fi_cq_read");
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) arrived(events, entries[i], sources[i]);
+  }
+  return happened;
+}
+
+bool Ofi::read_error() {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return false;
+  if (receives_->owns(error.op_context)) {
+    if (error.err != FI_ECANCELED) receives_->post(error.op_context);
+    return true;
+  }
+  if (!operations_->owns(error.op_context)) return true;
+  u32 const index = operations_->index(error.op_context);
+  std::array<char, 256> text{};
+  std::string why = library().strerror(error.err);
+  if (auto const* const more = fi_cq_strerror(queue_.get(), error.prov_errno, error.err_data,
+                                              text.data(), text.size());
+      more && *more && why != more)
+    why += std::string(" (") + more + ")";
+  lose((*operations_)[index].peer, why);
+  end(index);
+  return true;
+}
+
+void Ofi::arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t source) {
+  if (operations_->owns(entry.op_context)) {
+    written(operations_->index(entry.op_context));
+  } else if (entry.flags & FI_RECV) {
+    if (entry.len > 0)
+      received(events, {receives_->bytes(entry.op_context, entry.buf), entry.len});
+    if (!provider_.multi_receive || entry.flags & FI_MULTI_RECV) receives_->post(entry.op_context);
+  } else if (entry.flags & FI_MULTI_RECV) {
+    receives_->post(entry.op_context);
+  } else if (entry.flags & FI_REMOTE_CQ_DATA) {
+    u32 peer = 0;
+    bool const known = provider_.telling == Telling::source
+                           ? find(by_address_, source, peer)
+                           : find(by_number_, static_cast<u32>(entry.data >> 32), peer);
+    if (known && !peers_[peer].over) events.on_data(peer, static_cast<u32>(entry.data));
+  }
+}
+
+void Ofi::received(Events& events, std::span<char const> bytes) {
+  Preamble preamble;
+  if (bytes.size() < sizeof preamble) return;
+  std::memcpy(&preamble, bytes.data(), sizeof preamble);
+  u32 peer = 0;
+  if (!find(by_number_, preamble.number, peer) || peers_[peer].over) return;
+  if (preamble.form == Preamble::Form::message)
+    events.on_message(peer, bytes.subspan(sizeof preamble));
+  else if (preamble.form == Preamble::Form::data)
+    events.on_data(peer, preamble.data);
+}
+
+// An operation has ended well: it goes on, or is over.
+void Ofi::written(u32 index) {
+  auto& operation = (*operations_)[index];
+  bool const more = operation.step == Operation::Step::write && !operation.source.empty();
+  bool const announce = operation.step == Operation::Step::unannounced;
+  if ((!more && !announce) || peers_[operation.peer].lost) return end(index);
+  if (announce) {
+    operation.step = Operation::Step::announcement;
+    prepare(index, Preamble::Form::data, {}, {});
+  }
+  if (start(index) == Outcome::no_room) waiting_.push_back(index);
+}
+
+void Ofi::end(u32 index) {
+  auto const& operation = (*operations_)[index];
+  if (operation.step == Operation::Step::greeting)
+    peers_[operation.peer].greeting = false;
+  else if (!operation.told)
+    ended_.push_back(operation.cookie);
+  operations_->release(index);
+}
+
+void Ofi::lose(u32 peer, std::string const& why) {
+  if (std::exchange(peers_[peer].lost, true)) return;
+  losses_.push_back({peer, why});
+}
+
+bool Ofi::tell_ended(Events& events) {
+  auto const ended = std::exchange(ended_, {});
+  for (auto const cookie : ended) events.on_done(cookie);
+  return !ended.empty();
+}
+
+// After what had arrived from the lost peers.
+bool Ofi::tell_losses(Events& events) {
+  auto const losses = std::exchange(losses_, {});
+  for (auto const& [peer, why] : losses) {
+    peers_[peer].over = true;
+    // What the provider still holds keeps its place until it lets go of it.
+    for (auto& operation : operations_->all()) {
+      if (operation.peer != peer || operation.told || operation.step == Operation::Step::free ||
+          operation.step == Operation::Step::greeting)
+        continue;
+      operation.told = true;
+      ended_.push_back(operation.cookie);
+    }
+    events.on_lost(peer, why);
+  }
+  return !losses.empty();
+}
+
+void Ofi::greet() {
+  auto const now = Clock::now();
+  if (now < next_greetings_) return;
+  next_greetings_ = now + between_greetings;
+  for (u32 peer = 0; peer < peers_.size(); ++peer) {
+    auto& known = peers_[peer];
+    if (!known.talked_to || known.lost || known.greeting || operations_->none_free()) continue;
+    u32 const index = operations_->take(Operation::Step::greeting, peer, 0);
+    known.greeting = true;
+    prepare(index, Preamble::Form::greeting, {}, {});
+    if (start(index) == Outcome::no_room) waiting_.push_back(index);
+  }
+}
+
+}  // namespace meshpost::net::ofi

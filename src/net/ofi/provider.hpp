@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+
+#include "meshpost/base/types.hpp"
+#include "net/ofi/handles.hpp"
+
+// Which of libfabric's providers is used, and what it can do.
+
+namespace meshpost::net::ofi {
+
+/// How the one that is written to learns who has written. Providers differ in what comes with a write.
+enum class Telling {
+  number_in_data,  ///< 8 bytes: the writer's number and the caller's data
+  source,          ///< 4 bytes, and the address of the writer
+  message          ///< nothing: a message follows once the bytes are known to be there
+};
+
+/// What a test wants to be otherwise than the provider has it.
+struct Quirks {
+  u64 piece = ~u64{0};   ///< writes are cut into pieces of this size
+  bool unordered = false;  ///< pieces may overtake each other
+  bool announce = false;   ///< Telling::message
+  bool by_source = false;  ///< Telling::source
+  bool register_sources = false;  ///< FI_MR_LOCAL
+  bool ring = false;              ///< a receive buffer for each message
+};
+
+struct Provider {
+  Info info;
+  Telling telling = Telling::message;
+  bool multi_receive = false;  ///< one buffer takes many messages
+  bool ordered = false;        ///< a write is not seen before an earlier one
+  bool register_sources = false;
+  u64 piece = 0;  ///< largest write
+
+  std::string name() const { return info->fabric_attr->prov_name; }
+};
+
+/// The best for `bind` (empty: loopback), or the one named ("tcp" is also "tcp;ofi_rxm").
+/// \throws Error(bad_environment) naming those that there are
+Provider choose_provider(std::string const& named, std::string const& bind, Quirks const& quirks);
+
+}  // namespace meshpost::net::ofi

@@ -1,0 +1,23 @@
+#include <gtest/gtest.h>
+
+#include "net/engine.hpp"
+#include "support/errors.hpp"
+
+namespace meshpost::net {
+namespace {
+
+using meshpost::test::error_of;
+using meshpost::test::says;
+
+TEST(MakeEngine, says_which_engines_there_are) {
+  auto const error = error_of([] { make_engine("ucx", ""); });
+  EXPECT_TRUE(says(error, Kind::bad_environment, {"'ucx'", "ofi"}));
+}
+
+TEST(MakeEngine, wants_a_seed_to_shuffle) {
+  for (auto const* name : {"shuffled", "shuffled:ofi", "shuffled:7ofi"})
+    EXPECT_TRUE(says(error_of([&] { make_engine(name, ""); }), Kind::bad_environment, {"a seed"}));
+}
+
+}  // namespace
+}  // namespace meshpost::net

@@ -1,0 +1,106 @@
+#pragma once
+// Several engines of one process that know each other.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/ofi/ofi.hpp"
+#include "net/shuffled.hpp"
+
+namespace meshpost::net::test {
+
+struct Recorder : Events {
+  std::vector<std::pair<u32, std::string>> messages;
+  std::vector<std::pair<u32, u32>> data;
+  std::vector<u64> done;
+  std::vector<std::pair<u32, std::string>> lost;
+
+  void on_message(u32 peer, std::span<char const> bytes) override {
+    messages.emplace_back(peer, std::string(bytes.begin(), bytes.end()));
+  }
+  void on_data(u32 peer, u32 value) override { data.emplace_back(peer, value); }
+  void on_done(u64 cookie) override { done.push_back(cookie); }
+  void on_lost(u32 peer, std::string const& why) override { lost.emplace_back(peer, why); }
+};
+
+/// An engine and how it is called in a test's name.
+struct Variant {
+  char const* name;
+  char const* provider;
+  ofi::Quirks quirks = {};
+  u64 shuffle = 0;
+
+  std::unique_ptr<Engine> make() const {
+    std::unique_ptr<Engine> engine = std::make_unique<ofi::Ofi>(provider, "", quirks);
+    if (shuffle) engine = std::make_unique<Shuffled>(std::move(engine), shuffle);
+    return engine;
+  }
+};
+inline void PrintTo(Variant const& variant, std::ostream* out) { *out << variant.name; }
+
+/// What the provider is, and what others may be like.
+inline std::vector<Variant> variants() {
+  return {{"tcp", "tcp"},
+          {"tcp_ring", "tcp", {.ring = true}},
+          {"tcp_pieces", "tcp", {.piece = 100'000}},
+          {"tcp_unordered_pieces", "tcp", {.piece = 100'000, .unordered = true}},
+          {"tcp_announced", "tcp", {.announce = true}},
+          {"tcp_announced_pieces", "tcp", {.piece = 100'000, .announce = true}},
+          {"tcp_registered", "tcp", {.register_sources = true}},
+          {"tcp_shuffled", "tcp", {}, 7},
+          {"sockets", "sockets"},
+          {"sockets_by_source", "sockets", {.by_source = true}},
+          {"shm", "shm"}};
+}
+inline auto name_of(testing::TestParamInfo<Variant> const& info) {
+  return std::string(info.param.name);
+}
+
+struct Group {
+  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<Recorder> seen;
+
+  Group(u32 count, Variant const& variant) : seen(count) {
+    for (u32 i = 0; i < count; ++i) engines.push_back(variant.make());
+    for (u32 i = 0; i < count; ++i) {
+      std::vector<std::string> addresses;
+      for (u32 j = 0; j < count; ++j) addresses.push_back(i == j ? "" : engines[j]->address());
+      engines[i]->connect(addresses);
+    }
+  }
+  void poll() {
+    for (u32 i = 0; i < engines.size(); ++i) engines[i]->poll(seen[i]);
+  }
+  /// Polls until it holds; whether it did within 30 s.
+  template <class Holds>
+  bool until(Holds const& holds) {
+    auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      poll();
+    }
+    return true;
+  }
+  template <class Start>
+  bool retry(Start const& start) {
+    return until([&] { return start(); });
+  }
+};
+
+inline std::string random_bytes(std::mt19937_64& random, u64 size) {
+  std::string bytes(size, '\0');
+  for (u64 i = 0; i + 8 <= size; i += 8) {
+    u64 const word = random();
+    std::memcpy(bytes.data() + i, &word, 8);
+  }
+  for (u64 i = size & ~u64{7}; i < size; ++i) bytes[i] = static_cast<char>(random());
+  return bytes;
+}
+
+}  // namespace meshpost::net::test

@@ -1,0 +1,59 @@
+#include "net/ofi/group.hpp"
+#include "support/errors.hpp"
+
+namespace meshpost::net::test {
+namespace {
+
+using meshpost::test::error_of;
+using meshpost::test::says;
+
+TEST(OfiRefuses, a_provider_that_does_not_exist_and_names_those_that_do) {
+  auto const error = error_of([] { make_engine("ofi:carrier_pigeon", ""); });
+  EXPECT_TRUE(says(error, Kind::bad_environment, {"carrier_pigeon", "there are", "tcp"}));
+}
+
+TEST(OfiRefuses, an_address_that_this_host_does_not_have) {
+  auto const error = error_of([] { make_engine("ofi:tcp", "203.0.113.77"); });
+  EXPECT_TRUE(says(error, Kind::bad_environment, {"203.0.113.77"}));
+}
+
+TEST(OfiRefuses, texts_that_are_no_addresses) {
+  auto const one = make_engine("ofi:tcp", ""), two = make_engine("ofi:tcp", "");
+  auto const good = two->address();
+  for (std::string const& bad :
+       {std::string("nonsense"), std::string("ofi1///"), std::string("ofi1/tcp;ofi_rxm/12/zz"),
+        std::string("ofi1/tcp;ofi_rxm/12/00"), good + "0", good + "00", good.substr(0, good.size() - 2),
+        "x" + good, good.substr(0, good.rfind('/') + 1) + std::string(32, 'f')}) {
+    auto const error = error_of([&] { make_engine("ofi:tcp", "")->connect({"", bad}); });
+    EXPECT_TRUE(says(error, Kind::bad_environment, {"connect to peer 1"})) << bad;
+  }
+  auto const mine = error_of([&] { one->connect({one->address()}); });
+  EXPECT_TRUE(says(mine, Kind::bad_environment, {"one number"}));
+  auto const other = error_of([&] { make_engine("ofi:sockets", "")->connect({good}); });
+  EXPECT_TRUE(says(other, Kind::bad_environment, {"it uses tcp;ofi_rxm", "sockets"}));
+}
+
+TEST(OfiRefuses, texts_that_are_no_memory) {
+  Group two(2, variants()[0]);
+  char memory[8];
+  auto const good = two.engines[1]->expose(memory, Bytes{8});
+  for (std::string const& bad : {std::string(), std::string("ofimem1//"), good + "/", "x" + good,
+                                 good + "z", std::string("ofimem1/123456789abcdef01/1")}) {
+    auto const error = error_of([&] { two.engines[0]->import(1, bad); });
+    EXPECT_TRUE(says(error, Kind::bad_environment, {"import of peer 1"})) << bad;
+  }
+}
+
+TEST(OfiRefuses, what_is_not_allowed) {
+  Group two(2, variants()[0]);
+  auto& engine = *two.engines[0];
+  EXPECT_TRUE(says(error_of([&] { engine.send(0, std::string("to myself"), {}, 0); }), Kind::bad_argument, {"peer 0"}));
+  EXPECT_TRUE(says(error_of([&] { engine.send(2, std::string("to nobody"), {}, 0); }), Kind::bad_argument, {"peer 2"}));
+  std::string const much(engine.most() + 1, 'm');
+  EXPECT_TRUE(says(error_of([&] { engine.send(1, much, {}, 0); }), Kind::bad_argument, {"16369"}));
+  EXPECT_TRUE(says(error_of([&] { engine.connect({}); }), Kind::misuse, {"before"}));
+  EXPECT_TRUE(says(error_of([&] { engine.expose(nullptr, Bytes{0}); }), Kind::bad_argument, {"0 bytes"}));
+}
+
+}  // namespace
+}  // namespace meshpost::net::test
