@@ -52,6 +52,7 @@ class RunSupervisor {
     if (devices.queues_launches()) spec_.after = record_.before;
     else  // before the locks: what they hold may be a run of another World on these devices
       for (auto const& event : record_.before) event->wait();
+    auto const turn = take_turn();
     peers_.exchange(describe_launch());  // from here on everybody's counters are clear
     DeviceLocks const locks(layout_.devices);
     if (!peers_.alone()) council_.emplace(peers_, world_.next_run(), deadline());
@@ -73,6 +74,14 @@ class RunSupervisor {
     void doze(std::chrono::microseconds) override {}
     bool finished() override { return true; }
   };
+
+  // Runs of Worlds that span processes follow each other in the order that process 0 sees to: else
+  // two processes could begin with different ones, and each wait for the other's devices.
+  std::unique_lock<std::mutex> take_turn() const {
+    static auto* const turn = new std::mutex;
+    if (peers_.alone() || peers_.number() != 0) return {};
+    return std::unique_lock(*turn);
+  }
 
   std::string describe_launch() const {
     auto const& threads = record_.launch.threads;

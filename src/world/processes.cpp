@@ -82,7 +82,8 @@ class Processes::Implementation {
   mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
-  std::vector<std::optional<Loss>> gone_;
+  std::vector<bool> gone_;
+  std::vector<Loss> gone_in_order_;
   std::optional<Loss> lost_;
   std::optional<Error> refused_;
   std::vector<std::string> names_;
@@ -271,9 +272,9 @@ void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::stri
 }
 
 void Processes::Implementation::mark_gone(Loss loss) {
-  auto& gone = gone_[loss.process];
-  if (gone) return;
-  gone = loss;
+  if (gone_[loss.process]) return;
+  gone_[loss.process] = true;
+  gone_in_order_.push_back(loss);
   if (!loss.left && !lost_) lost_ = loss;
   if (hub() || loss.process == 0) lines_[hub() ? loss.process : 0].reset();
   if (hub())
@@ -319,11 +320,7 @@ std::vector<std::string> Processes::Implementation::exchange(u32 channel,
     send(0, {.type = wire::Type::bring, .channel = channel, .sequence = key.second},
          wire::Packer().text(operation).text(mine).take());
   }
-  bool gone = false;
-  changed_.wait(lock, [&] {
-    gone = std::ranges::any_of(gone_, [](auto const& one) { return one.has_value(); });
-    return gone || outcomes_.contains(key);
-  });
+  changed_.wait(lock, [&] { return !gone_in_order_.empty() || outcomes_.contains(key); });
   auto found = outcomes_.extract(key);
   if (found.empty()) throw_gone(operation);
   if (!found.mapped().mismatch.empty())
@@ -341,13 +338,11 @@ Error Processes::Implementation::gone_error(std::string const& operation, Loss c
                     : "see its own messages, and start the job again"};
 }
 
-// One that was lost rather than one that has left: it may have left because of the other.
+// One that was lost rather than one that has left, and the first: others have left because of it.
 void Processes::Implementation::throw_gone(std::string const& operation) const {
   if (refused_) throw Error(*refused_);
   if (lost_) throw gone_error(operation, *lost_);
-  for (auto const& loss : gone_)
-    if (loss) throw gone_error(operation, *loss);
-  std::abort();  // called only if one is gone
+  throw gone_error(operation, gone_in_order_.front());
 }
 
 void Processes::Implementation::post(u32 channel, u32 to, std::string bytes) {

@@ -1,0 +1,267 @@
+// What goes wrong in a job goes wrong in all its processes, with one explanation.
+#include <meshpost/meshpost.hpp>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::print_error;
+using test::require;
+using test::Role;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Nothing {
+  MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
+};
+
+// Rank 0 waits for what never comes, after a few rounds with everybody.
+struct Stuck {
+  Window<int> inbox;
+  enum class How : u32 { waits, fails, spins } how;
+  MESHPOST_FN void operator()(Rank& self) const {
+    for (int i = 0; i < 10; ++i) self.barrier();
+    bool const last = self.id() + 1 == self.size();
+    if (last && how == How::fails) self.fail("I will not");
+    if (last && how == How::spins)
+      while (!self.test(inbox, Tag{2})) {
+      }
+    if (last) self.wait(inbox, Tag{1}, 1, RankId{0});
+    else self.wait(inbox, Tag{3}, 1, RankId{self.size() - 1});
+  }
+};
+
+void stuck(Stuck::How how) {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{4}, "inbox");
+  print_error([&] { world.run(Stuck{inbox, how}); });
+  world.run(Nothing{});  // the World is usable again
+  std::printf("went on\n");
+}
+Role const deadlock("deadlock", [] { stuck(Stuck::How::waits); });
+Role const failure("failure", [] { stuck(Stuck::How::fails); });
+Role const standstill("standstill", [] { stuck(Stuck::How::spins); });
+
+std::vector<test::Ended> errors_of(char const* role, u32 processes,
+                                   test::Variables const& all = {}) {
+  test::Variables variables{{"MESHPOST_RANKS", "2"}};
+  variables.insert(all.begin(), all.end());
+  test::Job job(role, processes, variables);
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("went on"));
+  return ended;
+}
+
+TEST(JobFailure, a_deadlock_across_processes_is_found_at_once_and_told_to_all) {
+  for (auto const& one : errors_of("deadlock", 3)) {
+    EXPECT_THAT(one.out, AllOf(HasSubstr("[deadlock]"), HasSubstr("rank 5 waits for tag 1"),
+                               HasSubstr("rank 0, which is expected to send it, waits itself")));
+    EXPECT_LT(one.seconds, 20) << "not the deadline's 30 s";
+  }
+}
+
+TEST(JobFailure, a_rank_that_fails_is_named_in_all_processes) {
+  for (auto const& one : errors_of("failure", 3))
+    EXPECT_THAT(one.out,
+                AllOf(HasSubstr("[kernel failed]"), HasSubstr("rank 5 (process 2's cpu:0)"),
+                      HasSubstr("I will not"), HasSubstr("rank 0 waits ")));
+}
+
+TEST(JobFailure, a_standstill_is_ended_after_the_deadline) {
+  for (auto const& one : errors_of("standstill", 2, {{"MESHPOST_DEADLINE", "1"}}))
+    EXPECT_THAT(one.out, AllOf(HasSubstr("[deadline]"), HasSubstr("no rank got on for 1 s")));
+}
+
+// -- processes that don't do the same
+
+void differ(std::function<void(World&, bool odd)> const& work) {
+  World world;
+  print_error([&] { work(world, world.process() == 1); });
+}
+Role const other_window("other_window", [] {
+  differ([](World& world, bool odd) { world.window<int>(odd ? 5 : 7, Tags{1}, "table"); });
+});
+struct Other {
+  MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
+};
+Role const other_kernel("other_kernel", [] {
+  differ([](World& world, bool odd) {
+    if (odd) world.run(Other{});
+    else world.run(Nothing{});
+  });
+});
+Role const other_threads("other_threads", [] {
+  differ([](World& world, bool odd) { world.run(Nothing{}, {.threads = {odd ? 2u : 1u, 1, 1}}); });
+});
+Role const other_call("other_call", [] {
+  differ([](World& world, bool odd) {
+    if (odd) world.run(Nothing{});
+    else world.window<int>(1, Tags{1}, "late");
+  });
+});
+Role const other_split("other_split", [] {
+  differ([](World& world, bool odd) {
+    world.split(world.communicator(), [odd](RankId r) { return i64{r % (odd ? 2 : 3)}; });
+  });
+});
+Role const leaves("leaves", [] {
+  World world;
+  world.run(Nothing{});
+  if (world.process() == 1) return;
+  print_error([&] { world.run(Nothing{}); });
+});
+Role const too_large("too_large", [] {
+  World world;
+  print_error([&] { world.window<char>(u64{1} << 50, Tags{1}, "huge"); });
+  world.run(Nothing{});
+});
+Role const no_memory_of_users("no_memory_of_users", [] {
+  World world;
+  std::vector<int> numbers(10);
+  std::vector<std::span<int>> parts(world.size(), std::span(numbers));
+  print_error([&] { world.register_memory(parts); });
+});
+Role const world_fails("world_fails", [] { print_error([] { World const world; }); });
+
+struct Case {
+  char const* role;
+  std::vector<std::string> pieces;
+};
+
+TEST(JobMisuse, names_who_differs) {
+  for (auto const& [role, pieces] : {
+           Case{"other_window", {"'table' of 5 elements", "'table' of 7 elements", "[misuse]"}},
+           Case{"other_kernel", {"launch meshpost::Other", "launch meshpost::Nothing", "[misuse]"}},
+           Case{"other_threads", {"2 x 1 x 1 threads", "1 x 1 x 1 threads", "[misuse]"}},
+           Case{"other_call", {"launch meshpost::Nothing", "make window 'late'", "[misuse]"}},
+           Case{"other_split", {"into 2 groups", "into 3 groups", "[misuse]"}},
+           Case{"too_large", {"out of memory"}},
+           Case{"no_memory_of_users", {"register_memory", "other processes"}},
+       }) {
+    test::Job job(role, 2, {{"MESHPOST_RANKS", "3"}});
+    auto const ended = job.wait();
+    test::expect_well(ended);
+    for (auto const& one : ended)
+      for (auto const& piece : pieces) EXPECT_THAT(one.out, HasSubstr(piece)) << role;
+  }
+}
+
+TEST(JobMisuse, a_process_that_leaves_while_others_call_is_named) {
+  test::Job job("leaves", 3, {{"MESHPOST_RANKS", "1"}});
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  for (u32 const process : {0, 2})
+    EXPECT_THAT(ended[process].out,
+                AllOf(HasSubstr("process 1"), HasSubstr("it has ended"), HasSubstr("[peer lost]")));
+}
+
+TEST(JobMisuse, worlds_that_differ_are_refused) {
+  struct Wrong {
+    char const *variable, *one, *other;
+    std::vector<std::string> pieces;
+  };
+  for (auto const& [variable, one, other, pieces] : {
+           Wrong{"MESHPOST_RANKS", "2", "3", {"asks for 2 ranks", "for 3", "[bad argument]"}},
+           Wrong{"MESHPOST_DEVICES", "none", "none", {"no process has devices"}},
+           Wrong{"MESHPOST_DEVICES", "cpu:1", "tape:1", {"no kind of device called 'tape'"}},
+           Wrong{"MESHPOST_NODE", "a", "b", {"share no memory", "MESHPOST_NODE is", "[no route]"}},
+           Wrong{"MESHPOST_CHECK", "delivery", "delivery", {"within one process only"}},
+       }) {
+    test::Job job("world_fails", 2, {}, [&](u32 process) -> test::Variables {
+      return {{variable, process == 0 ? one : other}};
+    });
+    auto const ended = job.wait();
+    test::expect_well(ended);
+    for (auto const& each : ended)
+      for (auto const& piece : pieces) EXPECT_THAT(each.out, HasSubstr(piece)) << variable;
+  }
+}
+
+// -- processes that are lost
+
+// Runs without end: until somebody is killed.
+struct Rounds {
+  Window<int> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const next = RankId{(self.id() + 1) % self.size()};
+    for (;;) {
+      self.notify(inbox, next, Tag{0});
+      self.wait(inbox, Tag{0});
+    }
+  }
+};
+Role const rounds("rounds", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{1}, "inbox");
+  std::printf("begins\n");
+  std::fflush(stdout);
+  print_error([&] { world.run(Rounds{inbox}); });
+  print_error([&] { world.window<int>(1); });
+});
+// Host calls without end.
+Role const calls("calls", [] {
+  World world;
+  std::printf("begins\n");
+  std::fflush(stdout);
+  print_error([&] {
+    for (;;) {
+      auto const window = world.window<u64>(3000);
+      world.run(Nothing{});
+      world.free(window);
+    }
+  });
+});
+
+void kill_one(char const* role, u32 processes, u32 victim, std::chrono::microseconds after) {
+  SCOPED_TRACE(testing::Message() << role << ", process " << victim << " of " << processes
+                                  << " killed after " << after.count() << " us");
+  test::Job job(role, processes, {{"MESHPOST_RANKS", "2"}});
+  for (u32 process = 0; process < processes; ++process) job.wait_for(process, "begins");
+  std::this_thread::sleep_for(after);
+  job.kill(victim);
+  auto const ended = job.wait();
+  for (u32 process = 0; process < processes; ++process) {
+    if (process == victim) continue;
+    EXPECT_TRUE(ended[process].well()) << ended[process].out;
+    EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"),
+                                          HasSubstr("process " + std::to_string(victim) + " (")));
+    EXPECT_LT(ended[process].seconds, 2);
+  }
+}
+
+TEST(JobLoss, of_a_process_in_a_run_is_named_by_all_others_within_two_seconds) {
+  for (u32 const victim : {0, 1, 2}) kill_one("rounds", 3, victim, std::chrono::milliseconds(20));
+}
+
+TEST(JobLoss, at_any_moment_ends_all_others) {
+  std::random_device seed;
+  std::mt19937 random(seed());
+  for (int i = 0; i < 12; ++i) {
+    u32 const processes = 2 + static_cast<u32>(random() % 4);
+    kill_one(i % 2 == 0 ? "calls" : "rounds", processes, static_cast<u32>(random() % processes),
+             std::chrono::microseconds(random() % 30'000));
+  }
+}
+
+TEST(JobLoss, of_a_process_that_is_stopped_is_named_after_the_deadline) {
+  test::Job job("rounds", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_DEADLINE", "2"}});
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  job.kill(1, SIGSTOP);
+  job.wait_for(0, "error: ");
+  job.wait_for(2, "error: ");
+  job.kill(1, SIGKILL);
+  auto const ended = job.wait();
+  // The run may be ended by its own deadline, which is as long, before the silence is noticed.
+  for (u32 const process : {0, 2})
+    EXPECT_THAT(ended[process].out, testing::AnyOf(HasSubstr("no sign of life for 2 s"),
+                                                   HasSubstr("no rank got on for 2 s")));
+}
+
+}  // namespace
+}  // namespace meshpost

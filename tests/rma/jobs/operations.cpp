@@ -1,0 +1,241 @@
+// What one process can do, several can: each role runs in all processes of a job.
+#include <meshpost/meshpost.hpp>
+
+#include <random>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::require;
+using test::Role;
+
+struct Ring {
+  Window<u64> inbox;
+  u32 rounds;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const next = RankId{(self.id() + 1) % self.size()};
+    auto const mine = inbox.local(self);
+    for (u32 round = 0; round < rounds; ++round) {
+      if (self.thread() == 0) mine[1] = u64{self.id()} * 1000 + round;
+      self.put_notify(inbox.at(next, 0), mine.subspan(1, 1), Tag{1});
+      self.wait(inbox, Tag{1});
+      u64 const before = (self.id() + self.size() - 1) % self.size();
+      if (mine[0] != before * 1000 + round) self.fail("the wrong number came");
+      self.barrier();
+    }
+  }
+};
+
+Role const ring("ring", [] {
+  World world;
+  auto const inbox = world.window<u64>(2, Tags{4}, "inbox");
+  for (int run = 0; run < 3; ++run) world.run(Ring{inbox, 50});
+  for (u32 r = 0; r < world.size(); ++r)
+    require(inbox.read(RankId{r})[0] == u64{(r + world.size() - 1) % world.size()} * 1000 + 49,
+            "what a rank received");
+});
+
+TEST(Job, of_1_to_8_processes_passes_numbers_in_a_ring) {
+  for (u32 const processes : {1, 2, 3, 8}) {
+    test::Job job("ring", processes, {{"MESHPOST_RANKS", "3"}});
+    test::expect_well(job.wait());
+  }
+}
+
+TEST(Job, may_have_several_devices_a_process_and_processes_without) {
+  test::Job job("ring", 4, {{"MESHPOST_RANKS", "2"}}, [](u32 process) -> test::Variables {
+    char const* const devices[] = {"none", "cpu:3", "none", "cpu:1"};
+    return {{"MESHPOST_DEVICES", devices[process]}};
+  });
+  test::expect_well(job.wait());
+}
+
+TEST(Job, may_meet_by_a_file) {
+  auto const path = testing::TempDir() + "meeting-" + std::to_string(getpid());
+  test::Job job(
+      "ring", 3,
+      {{"MESHPOST_RANKS", "2"}, {"MESHPOST_RENDEZVOUS", "file:" + path}, {"MESHPOST_SECRET", ""}});
+  test::expect_well(job.wait());
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "it is removed";
+}
+
+struct Add {
+  MESHPOST_FN u32 operator()(u32 a, u32 b) const { return a + b; }
+};
+
+// Everybody tells everybody a number, by every operation there is.
+struct Everything {
+  Window<u32> put, got, words;
+  u32 seed;
+  MESHPOST_FN u32 number(u32 from, u32 to) const { return (from * 7919 + to) * 31 + seed; }
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const n = self.size();
+    auto const mine = got.local(self), from = put.local(self);
+    for (u32 to = 0; to < n; ++to)
+      if (self.thread() == 0) mine[to] = number(self.id(), to);
+    self.sync();
+    self.publish();
+    self.barrier();
+    for (u32 to = 0; to < n; ++to)
+      self.put_notify(put.at(RankId{to}, self.id()), mine.subspan(to, 1), Tag{0});
+    self.wait(put, Tag{0}, n);
+    for (u32 r = 0; r < n; ++r)
+      if (from[r] != number(r, self.id())) self.fail("put_notify");
+    self.barrier();
+    for (u32 r = 0; r < n; ++r) self.get(from.subspan(r, 1), got.at(RankId{r}, self.id()));
+    self.flush(got);
+    self.sync();
+    for (u32 r = 0; r < n; ++r)
+      if (from[r] != number(r, self.id())) self.fail("get");
+    self.barrier();  // nobody gets any more
+    u32 const next = (self.id() + 1) % n;
+    self.put_value(words.at(RankId{next}, 0), self.id() + 1);
+    self.wait_until(words.local(self).subspan(0, 1), Compare::equal, (self.id() + n - 1) % n + 1);
+    self.notify(words, RankId{next}, Tag{1});
+    self.wait(words, Tag{1});
+    self.sync();
+    if (self.thread() == 0) mine[0] = number(self.id(), 0);
+    self.sync();
+    self.all_reduce(put.info().communicator, mine.subspan(0, 1), Add{});
+    u32 sum = 0;
+    for (u32 r = 0; r < n; ++r) sum += number(r, 0);
+    if (mine[0] != sum) self.fail("all_reduce");
+    self.all_gather(put.info().communicator, from, mine.subspan(0, 1));
+    for (u32 r = 0; r < n; ++r)
+      if (from[r] != sum) self.fail("all_gather");
+  }
+};
+
+Role const everything("everything", [] {
+  World world;
+  u32 const n = world.size();
+  auto const put = world.window<u32>(n, Tags{2}, "put"), got = world.window<u32>(n, Tags{2}, "got"),
+             words = world.window<u32>(1, Tags{2}, "words");
+  for (u32 seed = 0; seed < 5; ++seed) world.run(Everything{put, got, words, seed});
+});
+
+TEST(Job, has_every_operation_between_all_ranks) {
+  test::Job job("everything", 4, {{"MESHPOST_RANKS", "4"}});
+  test::expect_well(job.wait());
+}
+
+struct Sum {
+  Communicator pairs;
+  Window<u32> out;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const mine = out.local(self);
+    if (self.thread() == 0) mine[0] = self.id();
+    self.sync();
+    self.all_reduce(pairs, mine.subspan(0, 1), Add{});
+  }
+};
+
+Role const groups("groups", [] {
+  World world;
+  u32 const half = world.size() / 2;
+  auto const pairs = world.split(world.communicator(), [=](RankId r) { return i64{r % half}; });
+  std::vector<Extent> parts;  // of different sizes
+  for (u32 r = 0; r < world.size(); ++r)
+    parts.push_back({r % world.ranks_per_device() * 10, 1 + r});
+  auto const out = world.window<u32>(parts, Tags{1}, "out");
+  world.run(Sum{pairs, out});
+  for (u32 r = 0; r < world.size(); ++r) {
+    auto const part = out.read(RankId{r});
+    require(part.size() == 1 + r, "a part's size");
+    require(part[0] == r % half * 2 + half, "a pair's sum");
+  }
+});
+
+TEST(Job, has_groups_and_parts_of_different_sizes) {
+  test::Job job("groups", 3, {{"MESHPOST_RANKS", "4"}});
+  test::expect_well(job.wait());
+}
+
+// Windows come and go, and the heap grows, while the host reads and writes everybody's parts.
+Role const memory("memory", [] {
+  World world;
+  std::mt19937 random(7);  // the same everywhere
+  std::vector<std::pair<Window<u64>, u64>> windows;
+  for (int step = 0; step < 60; ++step) {
+    if (!windows.empty() && random() % 3 == 0) {
+      auto const one = random() % windows.size();
+      world.free(windows[one].first);
+      windows.erase(windows.begin() + static_cast<long>(one));
+      continue;
+    }
+    u64 const count = 1 + random() % (step % 10 == 0 ? 500'000 : 2000);
+    windows.emplace_back(world.window<u64>(count, Tags{1}), count);
+    auto const [window, size] = windows.back();
+    // Rank r's last element is written by the process after its own.
+    for (u32 r = 0; r < world.size(); ++r)
+      if ((r / world.ranks_per_device() + 1) % world.processes() == world.process()) {
+        u64 const value = u64{r} << 32 | size;
+        require(window.read(RankId{r})[size - 1] == 0, "zeroed");
+        window.write(RankId{r}, size - 1, std::span<u64 const>(&value, 1));
+      }
+    world.run(Ring{world.window<u64>(2, Tags{4}), 1});
+    for (auto const& [one, count_of_one] : windows)
+      for (u32 r = 0; r < world.size(); ++r)
+        require(one.read(RankId{r})[count_of_one - 1] == (u64{r} << 32 | count_of_one), "kept");
+  }
+});
+
+TEST(Job, grows_its_heap_in_all_processes) {
+  test::Job job("memory", 3, {{"MESHPOST_RANKS", "1"}});
+  test::expect_well(job.wait());
+}
+
+struct Extra {
+  Window<int> window;
+  MESHPOST_FN void operator()(Rank& self) const {
+    self.start_timer();
+    self.notify(window, RankId{self.size() - 1}, Tag{0});
+    self.stop_timer();
+  }
+};
+
+Role const leftovers("leftovers", [] {
+  World world;
+  auto const window = world.window<int>(1, Tags{1}, "heap");
+  auto const result = world.run(Extra{window});
+  require(result.leftovers.size() == 1, "one leftover");
+  require(result.leftovers[0].rank == world.size() - 1 && result.leftovers[0].count == world.size(),
+          "all at the last rank");
+  require(result.timings.size() == world.device_count(), "timings of all devices");
+  for (auto const& device : result.timings) require(device.size() == 1, "an interval a device");
+  world.run(Ring{world.window<u64>(2, Tags{4}), 2});  // counters are clear again
+});
+
+TEST(Job, tells_all_processes_what_a_run_left_and_warns_once) {
+  test::Job job("leftovers", 3, {{"MESHPOST_RANKS", "2"}});
+  auto const all = job.wait();
+  test::expect_well(all);
+  std::string text;
+  for (auto const& one : all) text += one.out;
+  auto const first = text.find("nobody consumed");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find("nobody consumed", first + 1), std::string::npos);
+}
+
+Role const alone("alone", [] {
+  World own({.alone = true});
+  require(own.processes() == 1 && own.process() == 0, "alone");
+  World shared;
+  require(shared.processes() == 3, "together");
+  own.run(Ring{own.window<u64>(2, Tags{4}), 2 + shared.process()});
+  World other;  // several at a time
+  auto one = shared.launch(Ring{shared.window<u64>(2, Tags{4}), 20});
+  auto two = other.launch(Ring{other.window<u64>(2, Tags{4}), 20});
+  two.wait();
+  one.wait();
+});
+
+TEST(Job, has_worlds_of_one_process_and_several_of_all) {
+  test::Job job("alone", 3, {{"MESHPOST_RANKS", "2"}});
+  test::expect_well(job.wait());
+}
+
+}  // namespace
+}  // namespace meshpost

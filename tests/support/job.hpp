@@ -1,0 +1,76 @@
+#pragma once
+// Jobs of several processes for tests: this program, started again with a role.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <chrono>
+
+#include <csignal>
+#include <functional>
+#include <map>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost::test {
+
+/// What a process of a test's job does; its exit status says whether it went well. Defined at
+/// namespace scope: `Role const ring("ring", [] { ...; });`
+class Role {
+ public:
+  Role(std::string name, std::function<void()> body);
+};
+
+/// For roles: ends the process with status 1, and says where and why.
+void require(bool holds, std::string const& what,
+             std::source_location where = std::source_location::current());
+/// For roles: what `body` throws, printed as "error: ..." on standard output; fails if it does not.
+void print_error(std::function<void()> const& body);
+
+struct Ended {
+  int status = 0;  ///< of waitpid
+  std::string out;
+  double seconds = 0;  ///< from the start of the job, or the last kill(), to its end
+
+  bool well() const { return status == 0; }
+  bool killed() const { return WIFSIGNALED(status); }
+};
+
+using Variables = std::map<std::string, std::string>;
+
+class Job {
+ public:
+  /// Starts `processes` processes in `role`; `own` gives each variables of its own.
+  Job(std::string const& role, u32 processes, Variables const& all = {},
+      std::function<Variables(u32 process)> const& own = {});
+  ~Job();  ///< kills what is left
+  Job(Job const&) = delete;
+  Job& operator=(Job const&) = delete;
+
+  /// Returns once the output of `process` holds `text`. Fails the test after 30 s.
+  void wait_for(u32 process, std::string const& text);
+  void kill(u32 process, int signal = SIGKILL);
+  /// Returns when all have ended. After `limit` it kills what is left, and fails the test.
+  std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(60));
+
+ private:
+  struct Child {
+    pid_t pid = -1;
+    int pipe = -1;
+    bool over = false;
+    Ended ended;
+  };
+  void read(int milliseconds);
+  void reap(Child& child);
+
+  std::vector<Child> children_;
+  std::chrono::steady_clock::time_point since_;
+};
+
+/// All ended with status 0; else the test fails with their output.
+void expect_well(std::vector<Ended> const& all);
+
+}  // namespace meshpost::test
