@@ -372,9 +372,7 @@ std::shared_ptr<Processes> Processes::of_job() {
 Processes::Processes(Job const& job) : implementation_(std::make_unique<Implementation>(job)) {}
 Processes::~Processes() {
   // In a forked child the thread is missing, and the connections are the parent's.
-  if (getpid() != implementation_->owner()) {
-    [[maybe_unused]] auto const* const kept = implementation_.release();
-  }
+  if (getpid() != implementation_->owner()) static_cast<void>(implementation_.release());
 }
 u32 Processes::number() const { return job().process; }
 u32 Processes::count() const { return job().processes; }
