@@ -68,8 +68,8 @@ class DiffusionJobs(LaunchCase):
         self.result("t", "-n", "2", devices="cpu:1", more=["--trace", f"{self.folder}/t.trace"])
         for process in range(2):
             events = json.loads((self.folder / f"t-{process}.trace").read_text())["traceEvents"]
-            ranks = {event["tid"] for event in events if event["ph"] == "X"}
-            self.assertEqual(ranks, set(range(5 * process, 5 * process + 5)))
+            rows = {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"}
+            self.assertEqual(rows, {(process, 5 * process + rank) for rank in range(5)})
 
     def test_bad_input_ends_the_job(self):
         for wrong, text in (
