@@ -1,8 +1,12 @@
 // Benchmarks of what kernels do. Figures of a run come from the ranks' own clocks: one iteration is
-// one launch.
+// one launch. In a job of several processes all run what is measured between them, and nothing
+// else.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <cstdio>
+#include <string_view>
+#include <vector>
 
 #include "worlds.hpp"
 
@@ -14,7 +18,22 @@ std::vector<std::shared_ptr<meshpost::Device>> const& devices() {
   return all;
 }
 
+// The first World of a process joins the job.
+struct Joined {
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  meshpost::World world{{.devices = "cpu:1", .ranks = 1}};
+  std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+};
+
+Joined const& joined() {
+  static Joined const one;
+  return one;
+}
+
 }  // namespace
+
+meshpost::u32 process() { return joined().world.process(); }
+meshpost::u32 processes() { return joined().world.processes(); }
 
 meshpost::u32 device_count() { return static_cast<meshpost::u32>(devices().size()); }
 std::string kind() { return std::string(devices().front()->kind()); }
@@ -43,10 +62,40 @@ std::shared_ptr<meshpost::World> world(meshpost::u32 count, meshpost::u32 ranks)
 
 }  // namespace bench
 
+namespace {
+
+/// Reports nothing: process 0 does.
+class Silent : public benchmark::BenchmarkReporter {
+  bool ReportContext(Context const&) override { return true; }
+  void ReportRuns(std::vector<Run> const&) override {}
+};
+
+int run_one_of_many(std::vector<char*> arguments) {
+  if (bench::process() != 0)
+    std::erase_if(arguments, [](char const* one) {
+      return std::string_view(one).starts_with("--benchmark_out");
+    });
+  int count = static_cast<int>(arguments.size());
+  benchmark::ClearRegisteredBenchmarks();
+  bench::add_between_processes();
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  Silent silent;
+  if (bench::process() == 0) benchmark::RunSpecifiedBenchmarks();
+  else benchmark::RunSpecifiedBenchmarks(&silent);
+  return 0;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) try {
+  benchmark::AddCustomContext("meshpost", meshpost::version);
+  benchmark::AddCustomContext("processes", std::to_string(bench::processes()));
+  benchmark::AddCustomContext("first_world_us", std::to_string(bench::joined().took.count()));
+  if (bench::processes() > 1) return run_one_of_many({argv, argv + argc});
   for (auto const& device : meshpost::open_devices(meshpost::Config::from_environment().devices))
     benchmark::AddCustomContext(device->name(), device->info().model);
-  benchmark::AddCustomContext("meshpost", meshpost::version);
+  bench::add_between_processes();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -20,4 +20,11 @@ meshpost::Launch const& launch();
 /// "cuda" or "cpu"
 std::string kind();
 
+/// This process of a job, and how many there are.
+meshpost::u32 process();
+meshpost::u32 processes();
+
+/// Registers what is measured between the processes of a job.
+void add_between_processes();
+
 }  // namespace bench

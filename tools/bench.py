@@ -2,7 +2,8 @@
 """Runs the benchmarks, prints a table of medians and spread, and writes them as JSON.
 
 The JSON holds the machine, the versions and, for each benchmark, the median, the smallest and the
-largest time of its repetitions in microseconds, with GB/s where bytes were moved.
+largest time of its repetitions in microseconds, with GB/s where bytes were moved. The program runs
+three times: alone, and in jobs of two and four processes for what is measured between them.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -19,12 +21,15 @@ from pathlib import Path
 TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 
-def run_benchmarks(program: Path, pattern: str, repetitions: int) -> dict:
-    """Returns Google Benchmark's JSON; its progress goes to standard error."""
+JOBS = (2, 4)  # processes
+
+
+def run_benchmarks(command: list[str], pattern: str, repetitions: int) -> dict:
+    """Returns Google Benchmark's JSON, without results where none has such a name."""
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder) / "raw.json"
         command = [
-            str(program),
+            *command,
             f"--benchmark_filter={pattern}",
             f"--benchmark_repetitions={repetitions}",
             "--benchmark_enable_random_interleaving=false",
@@ -32,9 +37,21 @@ def run_benchmarks(program: Path, pattern: str, repetitions: int) -> dict:
             "--benchmark_out_format=json",
         ]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-        if done.returncode != 0 or not raw.exists():
+        text = raw.read_text() if raw.exists() else ""
+        if done.returncode != 0:
+            program = " ".join(command[:-5])
             sys.exit(f"bench: {program} ended with status {done.returncode}; see its message above")
-        return json.loads(raw.read_text())
+        return json.loads(text) if text else {"context": {}, "benchmarks": []}
+
+
+def joining(raw: dict, pattern: str) -> list[dict]:
+    """What the first World took, whose constructor joins the job: once, so no spread."""
+    name = f"first_world_of_job/processes:{raw['context'].get('processes')}"
+    took = raw["context"].get("first_world_us")
+    if took is None or not re.search(pattern, name):
+        return []
+    took = float(took)
+    return [{"name": name, "median_us": took, "min_us": took, "max_us": took, "repetitions": 1}]
 
 
 def summarise(raw: dict) -> list[dict]:
@@ -96,15 +113,23 @@ def main() -> int:
     if arguments.repetitions < 1:
         parser.error(f"--repetitions {arguments.repetitions}: it must be at least 1")
 
-    raw = run_benchmarks(program, arguments.filter, arguments.repetitions)
-    rows = summarise(raw)
+    launcher = arguments.build / "apps" / "launch" / "launch"
+    if not launcher.exists():
+        parser.error(f"there is no {launcher}; build it first (./run bench does)")
+
+    raw, rows = {}, []
+    for processes in (1, *JOBS):
+        job = [] if processes == 1 else [str(launcher), "--no-label", "-n", str(processes)]
+        one = run_benchmarks([*job, str(program)], arguments.filter, arguments.repetitions)
+        rows += summarise(one) + joining(one, arguments.filter)
+        raw = raw or one
     if not rows:
         sys.exit(f"bench: no benchmark matches '{arguments.filter}'")
     print_table(rows)
     context = {
         key: value
         for key, value in raw["context"].items()
-        if key not in ("executable", "caches", "host_name")
+        if key not in ("executable", "caches", "host_name", "processes", "first_world_us")
     }
     result = {
         "date": datetime.date.today().isoformat(),

@@ -22,7 +22,7 @@ import numpy as np
 from check import Check, check_result
 from errors import Failure, Misuse
 from field import SAMPLE, read_field
-from picture import draw_all
+from picture import draw_all, timelines
 from program import compute, find_binary
 from reference import TYPES
 
@@ -125,14 +125,19 @@ def prepare_folders(options: argparse.Namespace) -> None:
             ) from error
 
 
+def outputs(folder: Path) -> list[Path]:
+    """What lies there of the files that the app writes."""
+    names = ["diffusion.png", "result.npy", "timeline.png"]
+    return [*(folder / n for n in names if (folder / n).exists()), *timelines(folder)]
+
+
 def work(options: argparse.Namespace) -> int:
     """Does everything. Returns the exit status."""
     field = read_field(options.input, options.array, options.precision)
     find_binary()  # before the folders are made: a missing program leaves nothing behind
     prepare_folders(options)
-    outputs = ["diffusion.png", "result.npy", "timeline.json", "timeline.png"]
-    for name in outputs:  # what an earlier run left must not pass for this one's
-        (options.out / name).unlink(missing_ok=True)
+    for file in outputs(options.out):  # what an earlier run left must not pass for this one's
+        file.unlink()
     options.json.unlink(missing_ok=True)
     levels, rows, columns = field.values.shape
     print(f"{field.name}: {levels} x {rows} x {columns} (levels, rows, columns)")
@@ -150,7 +155,7 @@ def work(options: argparse.Namespace) -> int:
     drawable = after.shape == field.values.shape and np.isfinite(after).all()
     if not options.no_plot and drawable:
         draw_all(options, field, after, facts)
-    files = {name: str(options.out / name) for name in outputs if (options.out / name).exists()}
+    files = {file.name: str(file) for file in outputs(options.out)}
     facts |= {"input": str(options.input or SAMPLE), "array": options.array}
     facts |= {"numpy_check": dataclasses.asdict(check), "files": files}
     options.json.write_text(json.dumps(facts, indent=2) + "\n")

@@ -27,7 +27,8 @@ inline constexpr u32 halo = 2;
 inline constexpr int gpu_threads = 1024;
 
 inline meshpost::Launch launch_on(meshpost::World const& world) {
-  bool const gpu = world.devices().front()->kind() == "cuda";
+  auto const& devices = world.devices();  // of this process: none where others have them all
+  bool const gpu = !devices.empty() && devices.front()->kind() == "cuda";
   return {.threads = {gpu ? static_cast<u32>(gpu_threads) : 0u, 1, 1}};
 }
 

@@ -1,5 +1,5 @@
 // COSMO horizontal diffusion over all ranks of all devices, each in touch with its two neighbours
-// alone.
+// alone. Where several processes are started, process 0 brings the field and has the result.
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -26,9 +26,10 @@ struct Options {
 };
 
 struct Outcome {
-  Field result;
-  std::vector<std::string> devices;
-  u32 ranks = 0, owners = 0;
+  Field result;                      // in process 0
+  std::vector<std::string> devices;  // of this process
+  std::string reference;             // the device to compare with
+  u32 process = 0, processes = 1, device_count = 0, ranks = 0, owners = 0;
   double seconds = 0;
   u64 exchanged = 0;  // bytes that crossed between devices
 };
@@ -39,15 +40,26 @@ void show_progress(u32 done, u32 all) {
   if (done == all) std::fprintf(stderr, "\n");
 }
 
+// All processes must launch equally often, but not each has its own terminal: "auto" is for one.
+bool shows_progress(Options const& options, World const& world) {
+  return options.iterations > 0 &&
+         (options.progress == "always" ||
+          (options.progress == "auto" && world.processes() == 1 && isatty(STDERR_FILENO) == 1));
+}
+
 template <class Real>
-Outcome compute(Field const& field, Options const& options, WorldOptions const& where,
-                bool progress) {
+Outcome compute(Field const& field, Options const& options, WorldOptions const& where) {
   World world(where);
+  bool const first = world.process() == 0, progress = shows_progress(options, world);
   Shape const shape{field.levels, field.rows, field.columns,
                     std::max(1u, std::min(world.size(), field.rows / diffusion::halo))};
-  Outcome outcome{field, {}, world.size(), shape.owners, 0, 0};
+  Outcome outcome{
+      field,        {},          "cpu:1", world.process(), world.processes(), world.device_count(),
+      world.size(), shape.owners};
   for (auto const& device : world.devices())
     outcome.devices.push_back(device->name() + " (" + device->info().model + ")");
+  if (!world.devices().empty() && world.devices().front()->kind() != "cpu")
+    outcome.reference = world.devices().front()->name();
 
   u64 const size = shape.row_size();
   u32 const each = world.ranks_per_device();
@@ -68,7 +80,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
         rows[(u64{j} * field.levels + k) * field.columns + i] =
             static_cast<Real>(field.values[(u64{k} * field.rows + j) * field.columns + i]);
   auto const base = [&](u32 r) { return diffusion::part_row(shape, r) * size; };
-  for (u32 r = 0; r < shape.owners; ++r)
+  for (u32 r = 0; r < shape.owners && first; ++r)
     for (auto const& window : kernel.fields)
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));
 
@@ -80,12 +92,12 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
     kernel.steps = std::min(chunk, options.iterations - step);
     outcome.seconds += world.run(kernel, launch).seconds;
     launch.trace.clear();
-    if (progress) show_progress(step + kernel.steps, options.iterations);
+    if (progress && first) show_progress(step + kernel.steps, options.iterations);
   }
-  for (u32 r = 0; r < shape.owners; ++r) {
-    u64 const first = shape.first_row(r) * size, count = shape.first_row(r + 1) * size - first;
-    kernel.fields[options.iterations % 2].read(RankId{r}, first - base(r),
-                                               std::span<Real>(rows).subspan(first, count));
+  for (u32 r = 0; r < shape.owners && first; ++r) {
+    u64 const begin = shape.first_row(r) * size, count = shape.first_row(r + 1) * size - begin;
+    kernel.fields[options.iterations % 2].read(RankId{r}, begin - base(r),
+                                               std::span<Real>(rows).subspan(begin, count));
   }
   for (u32 k = 0; k < field.levels; ++k)
     for (u32 j = 0; j < field.rows; ++j)
@@ -105,29 +117,28 @@ int run(Options const& options) {
   WorldOptions where;
   where.devices = options.devices;
   where.ranks = options.ranks;
-  bool const progress =
-      options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
-  auto const outcome = compute<Real>(field, options, where, progress && options.iterations > 0);
+  auto const outcome = compute<Real>(field, options, where);
+  if (outcome.process != 0) return 0;
   double const points = static_cast<double>(field.values.size()) * options.iterations;
   double const rate = outcome.seconds > 0 ? points / outcome.seconds : 0;
 
   nlohmann::json identical;  // null: not checked
   if (options.check) {
     WorldOptions alone = where;
-    auto const kind =
-        std::string(outcome.devices.front().substr(0, outcome.devices.front().find(':')));
-    alone.devices = kind == "cpu"
-                        ? "cpu:1"
-                        : outcome.devices.front().substr(0, outcome.devices.front().find(' '));
+    alone.devices = outcome.reference;
+    alone.alone = true;
     alone.ranks = 1;
     alone.deadline = std::chrono::milliseconds(0);
     Options quiet = options;
     quiet.trace.clear();
-    identical = compute<Real>(field, quiet, alone, false).result.values == outcome.result.values;
+    quiet.progress = "never";
+    identical = compute<Real>(field, quiet, alone).result.values == outcome.result.values;
   }
   if (!options.output.empty()) diffusion::write_npy(options.output, outcome.result);
 
   for (auto const& device : outcome.devices) std::printf("device      %s\n", device.c_str());
+  if (outcome.processes > 1)
+    std::printf("processes   %u, with %u devices\n", outcome.processes, outcome.device_count);
   std::printf("ranks       %u, of which %u own rows\n", outcome.ranks, outcome.owners);
   std::printf("field       %u x %u x %u in %s, scheme %s\n", field.levels, field.rows,
               field.columns, options.precision.c_str(), options.scheme.c_str());
@@ -139,6 +150,7 @@ int run(Options const& options) {
                                                       : "DIFFERENT");
   if (!options.json.empty()) {
     nlohmann::json const all = {
+        {"processes", outcome.processes},   {"device_count", outcome.device_count},
         {"devices", outcome.devices},       {"ranks", outcome.ranks},
         {"owners", outcome.owners},         {"seconds", outcome.seconds},
         {"points_per_second", rate},        {"exchanged_bytes", outcome.exchanged},

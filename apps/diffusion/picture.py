@@ -18,6 +18,8 @@ def describe_run(facts: dict, options: argparse.Namespace) -> str:
     """One line for a title: iterations, devices, ranks, precision."""
     devices = [d if isinstance(d, str) else d.get("name", "?") for d in facts.get("devices", [])]
     where = " + ".join(devices) if len(devices) <= 4 else f"{len(devices)} devices"
+    if (processes := facts.get("processes", 1)) > 1:
+        where = f"{facts['device_count']} devices of {processes} processes"
     ranks = facts.get("ranks", "?")
     plural = "" if ranks == 1 else "s"
     return (
@@ -82,6 +84,11 @@ def draw_fields(field: Field, after: np.ndarray, run: str, file: Path) -> None:
     figure.savefig(file, bbox_inches="tight", pad_inches=0.15)
 
 
+def timelines(folder: Path) -> list[Path]:
+    """timeline.json or, of several processes, timeline-0.json and so on."""
+    return sorted(folder.glob("timeline*.json"), key=lambda file: (len(file.name), file.name))
+
+
 def draw_timeline(trace: Path, file: Path, title: str) -> None:
     """Draws the ranks' timeline with tools/timeline_picture.py."""
     sys.path.insert(0, str(TOOLS))
@@ -99,7 +106,7 @@ def draw_all(options: argparse.Namespace, field: Field, after: np.ndarray, facts
         print(f"no pictures: {error}; install matplotlib, or say --no-plot", file=sys.stderr)
         return
     try:
-        trace = options.out / "timeline.json"
+        trace = timelines(options.out)[0]  # that of process 0: each records its own
         draw_timeline(trace, options.out / "timeline.png", f"Horizontal diffusion, {run}")
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, IndexError) as error:
         print(f"no timeline: {error}", file=sys.stderr)

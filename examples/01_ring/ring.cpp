@@ -31,8 +31,9 @@ int main() try {
       return 1;
     }
   }
-  std::printf("%u ranks on %u devices passed their numbers on\n", world.size(),
-              world.device_count());
+  if (world.process() == 0)  // of all that were started; each has checked
+    std::printf("%u ranks on %u devices passed their numbers on\n", world.size(),
+                world.device_count());
 } catch (mp::Error const& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

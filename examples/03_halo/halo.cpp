@@ -81,7 +81,8 @@ int main() try {
         return 1;
       }
   }
-  std::printf("%u ranks smoothed %zu cells %u times\n", world.size(), field.size(), steps);
+  if (world.process() == 0)
+    std::printf("%u ranks smoothed %zu cells %u times\n", world.size(), field.size(), steps);
 } catch (mp::Error const& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -49,7 +49,8 @@ int main() try {
       return 1;
     }
   }
-  std::printf("%u rows and %u columns of ranks multiplied\n", world.size() / columns, columns);
+  if (world.process() == 0)
+    std::printf("%u rows and %u columns of ranks multiplied\n", world.size() / columns, columns);
 } catch (mp::Error const& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -13,16 +13,16 @@ namespace meshpost::detail {
 
 void write_timeline(std::string const& file, TracedRun const& run) {
   auto const& layout = run.layout;
-  Timeline timeline{run.kernel, {}, run.begin, run.end, {}};
+  Timeline timeline{run.kernel, layout.names, run.begin, run.end, {}};
   for (u32 d = 0; d < layout.own_count(); ++d) {
     auto& device = *layout.devices[d];
     auto const& buffer = run.states[d].trace;
     i64 const offset = backend(device.kind()).clock_offset(device);
     std::vector<u32> used(layout.ranks_per_device);
     device.read(used.data(), buffer.used, Bytes{used.size() * sizeof(u32)});
-    timeline.devices.push_back(device.name());
     for (u32 r = 0; r < used.size(); ++r) {
-      TimelineRow row{d, (layout.first_device + d) * layout.ranks_per_device + r, {}, 0};
+      u32 const number = layout.first_device + d;  // among those of all processes
+      TimelineRow row{number, number * layout.ranks_per_device + r, {}, 0};
       row.events.resize(std::min(used[r], buffer.capacity));
       row.lost = used[r] - row.events.size();
       device.read(row.events.data(), buffer.events + u64{r} * buffer.capacity,

@@ -38,7 +38,7 @@ class Processes::Implementation {
   Implementation& operator=(Implementation const&) = delete;
 
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
-  void post(u32 channel, u32 to, std::string bytes);
+  void post(u32 channel, u32 to, std::string const& bytes);
   std::vector<Post> take_posts(u32 channel);
   void answer(u32 channel, Answer answer) {
     std::scoped_lock const lock(mutex_);
@@ -79,7 +79,7 @@ class Processes::Implementation {
   void route_question(u32 from, wire::Header header, std::string const& bytes);
   void take_question(u32 from, wire::Header header, std::string const& bytes);
   void route_reply(u32 from, wire::Header const& header, std::string const& bytes);
-  void mark_gone(Loss loss);
+  void mark_gone(Loss const& loss);
   void look_after_lines(Clock::time_point now);
   std::vector<std::string> warnings(Clock::time_point now);
   void send(u32 line, wire::Header const& header, std::string_view bytes = {});
@@ -345,7 +345,7 @@ std::string Processes::Implementation::own_address() const {
   return {};
 }
 
-void Processes::Implementation::mark_gone(Loss loss) {
+void Processes::Implementation::mark_gone(Loss const& loss) {
   if (gone_[loss.process]) return;
   gone_[loss.process] = true;
   gone_in_order_.push_back(loss);
@@ -419,7 +419,7 @@ void Processes::Implementation::throw_gone(std::string const& operation) const {
   throw gone_error(operation, gone_in_order_.front());
 }
 
-void Processes::Implementation::post(u32 channel, u32 to, std::string bytes) {
+void Processes::Implementation::post(u32 channel, u32 to, std::string const& bytes) {
   std::scoped_lock const lock(mutex_);
   if (hub()) deliver(0, to, channel, bytes);
   else send(0, {.type = wire::Type::post, .process = to, .channel = channel}, bytes);
@@ -446,9 +446,8 @@ std::shared_ptr<Processes> Processes::of_job() {
 Processes::Processes(Job const& job) : implementation_(std::make_unique<Implementation>(job)) {}
 Processes::~Processes() {
   // In a forked child the thread is missing, and the connections are the parent's.
-  if (getpid() != implementation_->owner()) {
-    [[maybe_unused]] auto const* const kept = implementation_.release();
-  }
+  if (getpid() == implementation_->owner()) return;
+  [[maybe_unused]] auto const* const kept = implementation_.release();
 }
 u32 Processes::number() const { return job().process; }
 u32 Processes::count() const { return job().processes; }
@@ -458,8 +457,8 @@ std::vector<std::string> Processes::exchange(u32 channel, std::string const& ope
                                              std::string mine) {
   return implementation_->exchange(channel, operation, std::move(mine));
 }
-void Processes::post(u32 channel, u32 to, std::string bytes) {
-  implementation_->post(channel, to, std::move(bytes));
+void Processes::post(u32 channel, u32 to, std::string const& bytes) {
+  implementation_->post(channel, to, bytes);
 }
 std::vector<Processes::Post> Processes::take_posts(u32 channel) {
   return implementation_->take_posts(channel);

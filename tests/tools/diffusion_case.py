@@ -48,8 +48,12 @@ if mode != "silent":
     np.save(given["--output"], v)
 ranks = range(int(given.get("--ranks", 4)))
 spans = [dict(ph="X", name="compute", ts=9.0 * r, dur=8, pid=0, tid=r) for r in ranks]
-json.dump(dict(traceEvents=spans), open(given["--trace"], "w"))
+processes = 12 if mode == "processes" else 1
+for p in range(processes):
+    name = given["--trace"].replace(".json", f"-{{p}}.json" if processes > 1 else ".json")
+    json.dump(dict(traceEvents=spans), open(name, "w"))
 report = dict(devices=[given.get("--devices", "cpu:0")], ranks=len(ranks), bit_identical=True)
+report |= dict(processes=processes, device_count=processes)
 json.dump(report, open(given["--json"], "w"))
 sys.exit(1 if mode == "differs" else 0)
 """

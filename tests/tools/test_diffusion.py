@@ -64,6 +64,21 @@ class Course(Front):
             self.assertEqual(status, 0, said)
             self.assertIn("diffusion.png", said)
 
+    def test_keeps_the_timelines_of_all_processes_and_draws_the_first(self):
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            self.skipTest("needs Matplotlib")
+        status, said = self.run_front("--iterations", "3", mode="processes")
+        self.assertEqual(status, 0, said)
+        files = list(json.loads((self.out / "result.json").read_text())["files"])
+        self.assertIn("timeline.png", files)
+        self.assertEqual(files[3:], [f"timeline-{p}.json" for p in range(12)])
+        status, said = self.run_front("--iterations", "3")
+        self.assertEqual(status, 0, said)
+        left = {file.name for file in self.out.glob("timeline*.json")}
+        self.assertEqual(left, {"timeline.json"}, "of one process; those of twelve are gone")
+
     def test_passes_its_options_on(self):
         status, said = self.run_front(
             "--no-plot", "--no-check", "--precision", "double", "--devices", "cpu:5", "--json",

@@ -195,7 +195,6 @@ CpuGang::CpuGang(GangSpec const& spec) : spec_(spec) {
   u32 const share = std::max(1u, cores / spec_.neighbours);  // of what all processes here may use
   u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
   u32 const workers = std::min(std::max(wanted, 1u), ranks);
-  crowded_ = workers * spec_.neighbours > cores;
   make_fibers(spec_, workers);
   unfinished_.store(workers, std::memory_order_relaxed);
   start_workers();
@@ -295,7 +294,9 @@ bool CpuGang::run_ready(Worker& worker) {
 
 void CpuGang::work(Worker& worker) {
   worker.context.adopt_thread();
-  u32 const spins = crowded_ ? 20 : 2000;
+  // About as long as giving the core away and getting it back takes: even where there are cores
+  // enough, the kernel may have put two workers that wait for each other on one.
+  u32 const spins = 20;
   for (u32 rests = 0; !worker.fibers.empty();) {
     if (run_ready(worker)) {
       rests = 0;

@@ -100,7 +100,6 @@ class CpuGang : public Gang {
   std::atomic<u32> idle_{0};        // workers none of whose fibers is ready
   std::atomic<u64> awakenings_{0};  // times a worker stopped being idle
   std::atomic<bool> deadlocked_{false};
-  bool crowded_;  // more workers than cores: they give theirs away early
   std::mutex mutex_;
   std::condition_variable changed_;
 };

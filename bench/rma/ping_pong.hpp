@@ -1,0 +1,103 @@
+#pragma once
+// Kernels in which ranks send each other notifications and puts, there and back or in one
+// direction.
+#include <algorithm>
+
+#include <meshpost/meshpost.hpp>
+
+namespace bench {
+
+using namespace meshpost;
+
+/// Rank i of the first half of the ranks plays with rank i of the second half; the halves are two
+/// devices, or those of one. `active` pairs play. Each round goes there and back.
+struct PingPong {
+  Window<char> data;
+  Window<u64> elapsed;  // ns of all timed rounds, at the pair's first rank
+  u64 bytes;
+  u32 active, warm_up, rounds;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const half = self.size() / 2;
+    u32 const pair = self.id() % half;
+    if (pair >= active || self.id() >= 2 * half) return;
+    bool const first = self.id() < half;
+    RankId const partner{first ? pair + half : pair};
+    auto const source = data.local(self).subspan(bytes, bytes);
+    u64 begin = 0;
+    for (u32 i = 0; i < warm_up + rounds; ++i) {
+      if (i == warm_up) begin = self.now();
+      if (!first) self.wait(data, Tag{0});
+      if (bytes == 0) self.notify(data, partner, Tag{0});
+      else self.put_notify(data.at(partner), source, Tag{0});
+      if (first) self.wait(data, Tag{0});
+    }
+    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
+/// The floor under PingPong: two threads that raise and poll each other's word, nothing else, in
+/// the same memory.
+struct Flags {
+  Window<u32> words;
+  Window<u64> elapsed;
+  u32 rounds;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const half = self.size() / 2;
+    bool const first = self.id() < half;
+    if (self.id() % half != 0 || self.id() >= 2 * half || self.thread() != 0) return;
+    u32* const mine = words.local(self).data();
+    auto const& state = self.state();
+    RankId const partner{first ? half : 0};
+    u32* const theirs = reinterpret_cast<u32*>(
+        state.heap + state.device_of(partner) * state.stride + words.info().offset +
+        partner % self.local_size() * words.info().pitch);
+    u64 const begin = self.now();
+    for (u32 i = 1; i <= rounds; ++i) {
+      if (first) memory::add(theirs, 1, Order::none);
+      for (u32 polls = 0; memory::load_acquire(mine) < i && polls < 1u << 24; ++polls) {
+      }
+      if (!first) memory::add(theirs, 1, Order::none);
+    }
+    elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
+/// The first half sends `puts` puts of `bytes` each, then waits until its partner has consumed them
+/// all.
+struct Stream {
+  Window<char> data;
+  Window<u64> elapsed;
+  u64 bytes;
+  u32 active, puts;
+  bool both_ways;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const half = self.size() / 2;
+    u32 const pair = self.id() % half;
+    self.barrier();
+    if (pair >= active || self.id() >= 2 * half) return;
+    bool const first = self.id() < half;
+    RankId const partner{first ? pair + half : pair};
+    auto const source = data.local(self).subspan(bytes, bytes);
+    u64 const begin = self.now();
+    if (first || both_ways)
+      for (u32 i = 0; i < puts; ++i) self.put_notify(data.at(partner), source, Tag{0});
+    if (!first || both_ways) {
+      self.wait(data, Tag{0}, puts);
+      self.notify(data, partner, Tag{1});
+    }
+    if (first || both_ways) self.wait(data, Tag{1});
+    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+  }
+};
+
+/// Of the first ranks of all pairs.
+inline u64 slowest(Window<u64> const& elapsed, u32 active) {
+  u64 longest = 0;
+  for (u32 r = 0; r < active; ++r) longest = std::max(longest, elapsed.read(RankId{r})[0]);
+  return longest;
+}
+
+}  // namespace bench

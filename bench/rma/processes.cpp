@@ -1,0 +1,129 @@
+// What it costs that two ranks are of two processes. Started by meshpost-run (tools/bench.py does),
+// all processes run these benchmarks alone, side by side; process 0 reports. Those of one process,
+// to compare with, run in process 0, while the others wait in the next World's constructor.
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "rma/ping_pong.hpp"
+#include "worlds.hpp"
+
+namespace {
+
+using namespace meshpost;
+using bench::Flags, bench::PingPong, bench::Stream;
+
+enum class Apart { one_worker, two_workers, two_processes };
+
+/// Two ranks, of a CPU device each. Null: other processes' business.
+std::unique_ptr<World> two_ranks(Apart apart) {
+  bool const alone = apart != Apart::two_processes;
+  if (alone && bench::process() != 0) return nullptr;
+  WorldOptions options;
+  options.devices = alone ? "cpu:2" : "cpu:1";
+  options.ranks = 1;
+  options.workers = apart == Apart::two_workers ? 2 : 1;
+  options.alone = alone;
+  return std::make_unique<World>(options);
+}
+
+template <class Once>
+void measure(benchmark::State& state, Apart apart, u64 bytes, Once&& once) {
+  auto const world = two_ranks(apart);
+  if (!world) {
+    state.SkipWithError("runs in process 0");
+    return;
+  }
+  auto const data = world->window<char>(std::max<u64>(2 * bytes, 16));
+  auto const elapsed = world->window<u64>(1);
+  for (auto _ : state) state.SetIterationTime(once(*world, data, elapsed) * 1e-9);
+  if (bytes > 0) state.SetBytesProcessed(static_cast<i64>(bytes) * state.iterations());
+}
+
+double nanoseconds(Window<u64> const& elapsed) {
+  return static_cast<double>(elapsed.read(RankId{0})[0]);
+}
+
+/// The floor: words that are raised and polled, without scheduler and counters.
+void flag(benchmark::State& state, Apart apart) {
+  u32 const rounds = 1000;
+  measure(state, apart, 0, [&](World& world, auto&, auto& elapsed) {
+    auto const words = world.window<u32>(1);
+    world.run(Flags{words, elapsed, rounds});
+    world.free(words);
+    return nanoseconds(elapsed) / rounds / 2;
+  });
+}
+
+void one_way(benchmark::State& state, Apart apart, u64 bytes) {
+  auto const rounds =
+      static_cast<u32>(std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes, 1), 10, 1000));
+  measure(state, apart, bytes, [&](World& world, auto& data, auto& elapsed) {
+    world.run(PingPong{data, elapsed, bytes, 1, rounds / 10 + 1, rounds});
+    return nanoseconds(elapsed) / rounds / 2;
+  });
+}
+
+void stream(benchmark::State& state, Apart apart, u64 bytes) {
+  u32 const puts = 16;
+  measure(state, apart, bytes, [&](World& world, auto& data, auto& elapsed) {
+    world.run(Stream{data, elapsed, bytes, 1, 1, false});  // each page's first touch by a process
+    world.run(Stream{data, elapsed, bytes, 1, puts, false});
+    return nanoseconds(elapsed) / puts;
+  });
+}
+
+struct Nothing {
+  MESHPOST_FN void operator()(Rank&) const {}
+};
+
+WorldOptions one_device() {
+  WorldOptions options;
+  options.devices = "cpu:1";
+  return options;
+}
+
+/// All processes have joined already, as bench::process() wants to know.
+void start(benchmark::State& state) {
+  std::unique_ptr<World> world;
+  for (auto _ : state) {
+    world = std::make_unique<World>(one_device());
+    state.PauseTiming();
+    world->run(Nothing{});
+    world.reset();
+    state.ResumeTiming();
+  }
+}
+
+void run_nothing(benchmark::State& state) {
+  World world(one_device());
+  for (auto _ : state) world.run(Nothing{});
+}
+
+template <class Measure, class... More>
+void add(std::string const& name, Measure&& measure, More... more) {
+  benchmark::RegisterBenchmark(name.c_str(), measure, more...)->Iterations(1)->UseManualTime();
+}
+
+}  // namespace
+
+void bench::add_between_processes() {
+  if (processes() == 2) {
+    for (auto const& [apart, name] :
+         {std::pair{Apart::one_worker, std::string("one_worker")},
+          std::pair{Apart::two_workers, std::string("two_workers")},
+          std::pair{Apart::two_processes, std::string("two_processes")}}) {
+      if (apart != Apart::one_worker) add("flag_between/" + name, flag, apart);
+      add("notify_between/" + name, one_way, apart, u64{0});
+      for (u64 const bytes : {8, 64, 1 << 10, 64 << 10, 1 << 20})
+        add("put_notify_between/" + name + "/bytes:" + std::to_string(bytes), one_way, apart,
+            bytes);
+      for (u64 const bytes : {64 << 10, 1 << 20, 16 << 20})
+        add("put_stream_between/" + name + "/bytes:" + std::to_string(bytes), stream, apart, bytes);
+    }
+  }
+  auto const of = "/processes:" + std::to_string(processes());
+  for (auto const& [name, measure] : {std::pair{"world_start_in_job" + of, &start},
+                                      std::pair{"run_nothing_in_job" + of, &run_nothing}})
+    benchmark::RegisterBenchmark(name.c_str(), measure)->Iterations(20)->UseRealTime();
+}
