@@ -83,8 +83,12 @@ Council::Message Council::answer_to(u32 round, Own const& own) const {
 }
 
 void Council::note(u32 from, Message const& answer) {
-  answers_[from] = {true, answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
-                    answer.signs_of_life, answer.waiting, answer.sent, answer.received};
+  answers_[from] = {true,
+                    answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
+                    answer.signs_of_life,
+                    answer.waiting,
+                    answer.sent,
+                    answer.received};
 }
 
 void Council::ask(Own const& own) {

@@ -24,10 +24,10 @@ class Council {
   Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline);
 
   struct Own {
-    bool ended = false;        ///< all ranks of this process have
-    std::optional<u64> quiet;  ///< they wait in vain, if the number is the same next time
-    u64 signs_of_life = 0;     ///< changes whenever a rank gets on
-    u32 waiting = 0;           ///< ranks
+    bool ended = false;          ///< all ranks of this process have
+    std::optional<u64> quiet;    ///< they wait in vain, if the number is the same next time
+    u64 signs_of_life = 0;       ///< changes whenever a rank gets on
+    u32 waiting = 0;             ///< ranks
     u64 sent = 0, received = 0;  ///< parcels, to and from all processes
   };
   struct Verdict {

@@ -61,8 +61,7 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
         device->allocate(Bytes{PostRing::capacity * sizeof(PostRecord)}, MemoryKind::pinned);
     ring.head = device->allocate(Bytes{256}, MemoryKind::device);
     ring.tail = device->allocate(Bytes{256}, MemoryKind::pinned);
-    ring.done =
-        device->allocate(Bytes{layout.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
+    ring.done = device->allocate(Bytes{layout.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
     rings_.push_back(std::move(ring));
   }
 }
@@ -331,8 +330,7 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) 
       if (parcel.counter == 0) return;
       Parcel word = parcel;
       word.offset = parcel.sender_word;
-      memory::store_relaxed(reinterpret_cast<u32*>(own_memory(word, sizeof(u32))),
-                            parcel.sender);
+      memory::store_relaxed(reinterpret_cast<u32*>(own_memory(word, sizeof(u32))), parcel.sender);
       word.offset = parcel.counter;
       // Releases the bytes above to whoever acquires the count.
       memory::add(reinterpret_cast<u32*>(own_memory(word, sizeof(u32))), 1, Order::system);

@@ -98,7 +98,7 @@ class Proxy : net::Events {
   std::unique_ptr<net::Engine> engine_;
   std::vector<u8> far_;  // by device of the world
   std::vector<Ring> rings_;
-  std::vector<Peer> peers_of_net_;  // by process
+  std::vector<Peer> peers_of_net_;        // by process
   std::map<u64, std::string> in_flight_;  // by cookie: what the engine is reading
   u64 held_ = 0;                          // bytes that wait to be sent, or are being
   std::map<u64, Get> gets_;

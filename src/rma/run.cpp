@@ -45,7 +45,11 @@ u64 steady_ns() { return memory::clock_ns(); }
 class RunSupervisor {
  public:
   RunSupervisor(WorldState& world, RunRecord& record)
-      : world_(world), record_(record), layout_(world.layout()), peers_(world.peers()), proxy_(world.proxy()) {}
+      : world_(world),
+        record_(record),
+        layout_(world.layout()),
+        peers_(world.peers()),
+        proxy_(world.proxy()) {}
 
   ~RunSupervisor() {
     if (proxy_) proxy_->stop();
@@ -307,7 +311,7 @@ class RunSupervisor {
   RunRecord& record_;
   Layout const& layout_;
   Peers const& peers_;
-  Proxy* const proxy_;  // where some processes are out of reach
+  Proxy* const proxy_;              // where some processes are out of reach
   std::optional<Council> council_;  // where other processes take part
   u64 begin_ = 0, end_ = 0;
   GangSpec spec_;

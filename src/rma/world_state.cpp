@@ -90,9 +90,8 @@ WorldState::WorldState(WorldOptions options)
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
   if (peers_.any_far()) {
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
-    peers_.processes().answer(peers_.channel(), [this](u32, std::string const& question) {
-      return answer(question);
-    });
+    peers_.processes().answer(
+        peers_.channel(), [this](u32, std::string const& question) { return answer(question); });
   }
   world_communicator_ = make_communicator(Communicator::Shape::world, 1);
   device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count());

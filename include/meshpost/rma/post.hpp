@@ -38,9 +38,9 @@ struct PostRecord {
 /// `records` null: all ranks are in reach.
 struct PostRing {
   PostRecord* records = nullptr;
-  u32* head = nullptr;  ///< next slot, in the device's memory
-  u32* tail = nullptr;  ///< slots that the proxy has emptied, in memory of both
-  u32* done = nullptr;  ///< by local rank: requests with `waits` that are done
+  u32* head = nullptr;      ///< next slot, in the device's memory
+  u32* tail = nullptr;      ///< slots that the proxy has emptied, in memory of both
+  u32* done = nullptr;      ///< by local rank: requests with `waits` that are done
   u8 const* far = nullptr;  ///< by device of the world: whether it is out of reach
   static constexpr u32 capacity = 1024;
 };

@@ -242,7 +242,7 @@ class Rank {
   u32 intervals_ = 0;         // timer intervals begun
   u32 world_generation_ = 0;  // barriers passed, world and device: kept here, for they are frequent
   u32 device_generation_ = 0;
-  u32 posted_ = 0;  // requests to the proxy that this rank has waited for
+  u32 posted_ = 0;         // requests to the proxy that this rank has waited for
   bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
 };
 

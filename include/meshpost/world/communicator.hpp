@@ -16,8 +16,9 @@ struct Group {
 
 /// What the ranks of a group on one device share for barriers; cleared before every run.
 struct alignas(128) BarrierWords {
-  u32 arrived;   ///< ranks of this device at the barrier that is forming
-  u32 released;  ///< devices that were complete, summed over all barriers of the run (wraps)
+  u32 arrived;      ///< ranks of this device at the barrier that is forming
+  u32 released[2];  ///< twice the devices that were complete, summed over every other barrier of
+                    ///< the run, by its parity (wraps)
 };
 
 /// An ordered group of ranks, or a partition of the world into several: each rank means its own

@@ -10,7 +10,6 @@ namespace memory {
 /// No proxy serves ranks of GPUs yet.
 inline constexpr bool has_proxy = false;
 
-
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
   u32 value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");

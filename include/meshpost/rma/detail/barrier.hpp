@@ -37,13 +37,14 @@ MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const
       for (u32 i = 0; i < group.devices; ++i) {
         u32 const device = place_of(communicator, group, i);
         u32* const released =
-            &reinterpret_cast<BarrierWords*>(on_device(device, offset))->released;
-        if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 1});
-        else memory::add(released, 1, Order::none);
+            &reinterpret_cast<BarrierWords*>(on_device(device, offset))->released[next % 2];
+        if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
+        else memory::add(released, 2, Order::none);
       }
     }
   }
-  block_.await({&words->released, next * group.devices, WordType::counter, Compare::greater_equal},
+  block_.await({&words->released[next % 2], (next + next % 2) * group.devices, WordType::counter,
+                Compare::greater_equal},
                {operation, communicator.number, 0, next});
   switch (communicator.shape) {
     case Communicator::Shape::world: world_generation_ = next; break;

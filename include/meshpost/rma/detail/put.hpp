@@ -49,8 +49,8 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   if (!block_.step(hooks::Step::notify_raise)) return;
   u32* const counter = to.counters + tag.value;
   if (to.far) {
-    post(Operation::notify, {.counter = counter,
-                             .sender = counter + to.counter_pitch / (2 * sizeof(u32))});
+    post(Operation::notify,
+         {.counter = counter, .sender = counter + to.counter_pitch / (2 * sizeof(u32))});
     return;
   }
   if (thread() == 0) {
@@ -107,8 +107,8 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
   check_tag(Operation::put_notify, to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value,
                       source.bytes());
-  move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(),
-                 source.bytes(), to, tag);
+  move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes(),
+                 to, tag);
 }
 
 template <class T, class U>
@@ -121,8 +121,8 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
   check_tag(Operation::put_notify, info.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value,
                       source.bytes());
-  move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(),
-                 source.bytes(), locate_uniform(info, to.rank), tag);
+  move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes(),
+                 locate_uniform(info, to.rank), tag);
 }
 
 template <class T>
