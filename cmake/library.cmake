@@ -95,6 +95,7 @@ add_library(meshpost
   src/world/line.cpp
   src/world/offsets.cpp
   src/world/processes.cpp
+  src/world/processes_thread.cpp
   src/world/rendezvous.cpp
   src/world/secret.cpp
   src/world/split.cpp

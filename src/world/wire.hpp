@@ -2,6 +2,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "meshpost/base/types.hpp"
 
@@ -83,7 +85,7 @@ class Unpacker {
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
   template <class T>
   T value() {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>);  // not all bytes
     T value;
     copy(&value, sizeof value);
     return value;
