@@ -99,8 +99,8 @@ std::string read_private_file(std::string const& path) {
 void write_private_file(std::string const& path, std::string_view text) {
   auto const draft = fmt::format("{}.{}", path, getpid());
   unlink(draft.c_str());
-  Descriptor const file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   errno = ENOSPC;  // should less be written than was asked for
+  Descriptor const file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   bool const written =
       file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (written && rename(draft.c_str(), path.c_str()) == 0) return;
