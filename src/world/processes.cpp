@@ -104,11 +104,7 @@ std::vector<std::string> Processes::Implementation::exchange(u32 channel,
     send(0, {.type = wire::Type::bring, .channel = channel, .sequence = key.second},
          wire::Packer().text(operation).text(mine).take());
   }
-  bool gone = false;
-  changed_.wait(lock, [&] {
-    gone = std::ranges::any_of(gone_, [](auto const& one) { return one.has_value(); });
-    return gone || outcomes_.contains(key);
-  });
+  changed_.wait(lock, [&] { return first_gone_ || outcomes_.contains(key); });
   auto found = outcomes_.extract(key);
   if (found.empty()) throw_gone(operation);
   if (!found.mapped().mismatch.empty())
@@ -133,9 +129,7 @@ Error Processes::Implementation::gone_error(std::string const& operation, Loss c
 void Processes::Implementation::throw_gone(std::string const& operation) const {
   if (refused_) throw Error(*refused_);
   if (lost_) throw gone_error(operation, *lost_);
-  for (auto const& loss : gone_)
-    if (loss) throw gone_error(operation, *loss);
-  std::abort();  // called only if one is gone
+  throw gone_error(operation, first_gone_.value());
 }
 
 void Processes::Implementation::post(u32 channel, u32 to, std::string bytes) {

@@ -72,7 +72,8 @@ class Processes::Implementation {
   mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
-  std::vector<std::optional<Loss>> gone_;
+  std::vector<bool> gone_;                    // by process: lost, or left
+  std::optional<Loss> first_gone_;            // the others may have left because of it
   std::optional<Loss> lost_;
   std::optional<Error> refused_;
   std::vector<std::string> names_;

@@ -3,7 +3,8 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "meshpost/base/events.hpp"
 #include "world/join.hpp"
@@ -154,9 +155,9 @@ void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::stri
 }
 
 void Processes::Implementation::mark_gone(Loss loss) {
-  auto& gone = gone_[loss.process];
-  if (gone) return;
-  gone = loss;
+  if (gone_[loss.process]) return;
+  gone_[loss.process] = true;
+  if (!first_gone_) first_gone_ = loss;
   if (!loss.left && !lost_) lost_ = loss;
   auto const said = wire::Packer().value(u8{loss.left}).text(loss.how).take();
   // It may live, and should know why nobody talks to it any more.
@@ -185,7 +186,7 @@ std::vector<std::string> Processes::Implementation::warnings(Clock::time_point n
   std::vector<std::string> texts;
   if (job_.silence.count() == 0) return texts;
   // With one gone, those who wait have been told.
-  if (std::ranges::any_of(gone_, [](auto const& one) { return one.has_value(); })) return texts;
+  if (first_gone_) return texts;
   for (auto const& one : exchanges_.waiting_since((now - job_.silence).time_since_epoch().count()))
     texts.push_back(fmt::format("{} has waited {:.3g} s for process {}: all processes must call it",
                                 one.operation, static_cast<double>(job_.silence.count()) * 1e-3,
