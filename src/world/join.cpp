@@ -96,7 +96,8 @@ class Door {
       if (!frame) return !stands || Clock::now() >= stranger.until;
       if (frame->header.type != wire::Type::hello) return true;
       greet(stranger, frame->bytes);
-    } catch (Error const&) {  // garbage: nothing to say to it
+    } catch (Error const&) {
+      return true;  // garbage: nothing to say to it
     }
     return true;
   }

@@ -132,7 +132,7 @@ void Processes::Implementation::throw_gone(std::string const& operation) const {
   throw gone_error(operation, first_gone_.value());
 }
 
-void Processes::Implementation::post(u32 channel, u32 to, std::string bytes) {
+void Processes::Implementation::post(u32 channel, u32 to, std::string const& bytes) {
   std::scoped_lock const lock(mutex_);
   if (hub()) deliver(0, to, channel, bytes);
   else send(0, {.type = wire::Type::post, .process = to, .channel = channel}, bytes);
@@ -171,8 +171,8 @@ std::vector<std::string> Processes::exchange(u32 channel, std::string const& ope
                                              std::string mine) {
   return implementation_->exchange(channel, operation, std::move(mine));
 }
-void Processes::post(u32 channel, u32 to, std::string bytes) {
-  implementation_->post(channel, to, std::move(bytes));
+void Processes::post(u32 channel, u32 to, std::string const& bytes) {
+  implementation_->post(channel, to, bytes);
 }
 std::vector<Processes::Post> Processes::take_posts(u32 channel) {
   return implementation_->take_posts(channel);

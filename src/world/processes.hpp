@@ -53,7 +53,7 @@ class Processes {
   };
   static constexpr u32 everyone = ~0u;  ///< but the sender
   /// Sends to one process or all others, in order. What is sent to a process that is lost is lost.
-  void post(u32 channel, u32 to, std::string bytes);
+  void post(u32 channel, u32 to, std::string const& bytes);
   /// What has come since the last call.
   std::vector<Post> take_posts(u32 channel);
 

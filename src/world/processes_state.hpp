@@ -27,7 +27,7 @@ class Processes::Implementation {
   Implementation& operator=(Implementation const&) = delete;
 
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
-  void post(u32 channel, u32 to, std::string bytes);
+  void post(u32 channel, u32 to, std::string const& bytes);
   std::vector<Post> take_posts(u32 channel);
   std::optional<Loss> lost() const {
     std::scoped_lock const lock(mutex_);
@@ -56,7 +56,7 @@ class Processes::Implementation {
   void on_frame_at_hub(u32 from, wire::Frame const& frame);
   void bring(u32 process, Exchanges::Key key, std::string operation, std::string part);
   void deliver(u32 from, u32 to, u32 channel, std::string const& bytes);
-  void mark_gone(Loss loss);
+  void mark_gone(Loss const& loss);
   void look_after_lines(Clock::time_point now);
   std::vector<std::string> warnings(Clock::time_point now);
   void send(u32 line, wire::Header const& header, std::string_view bytes = {});

@@ -154,7 +154,7 @@ void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::stri
   changed_.notify_all();
 }
 
-void Processes::Implementation::mark_gone(Loss loss) {
+void Processes::Implementation::mark_gone(Loss const& loss) {
   if (gone_[loss.process]) return;
   gone_[loss.process] = true;
   if (!first_gone_) first_gone_ = loss;

@@ -2,11 +2,7 @@
 #include "world/join.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
-#include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <future>
 
 #include "world/players.hpp"
@@ -15,13 +11,6 @@ namespace meshpost {
 namespace {
 
 using namespace test;
-
-std::future<std::optional<Error>> joining(Job const& job) {
-  return std::async(std::launch::async, [job] { return play({job}, [](Processes&) {}).front(); });
-}
-Error error_of_joining(Job const& job) {
-  return error_of([&] { Processes const processes(job); });
-}
 
 // -- numbers, secrets, versions
 
@@ -173,37 +162,6 @@ TEST(Joining, with_a_listener_or_a_secret_that_is_none_says_so) {
   close(listener);
 }
 
-// Says the same to everyone who calls, until the end.
-class Stranger {
- public:
-  explicit Stranger(std::string words) : words_(std::move(words)) {}
-  ~Stranger() {
-    shutdown(port_.socket, SHUT_RDWR);
-    thread_.join();
-    close(port_.socket);
-  }
-  Stranger(Stranger const&) = delete;
-  Stranger& operator=(Stranger const&) = delete;
-  std::string address() const { return port_.address(); }
-  u32 calls() const { return calls_; }
-
- private:
-  void answer() {
-    std::vector<Descriptor> all;
-    for (;;) {
-      Descriptor call(accept4(port_.socket, nullptr, nullptr, SOCK_CLOEXEC));
-      if (!call) return;
-      EXPECT_GE(send(call.get(), words_.data(), words_.size(), MSG_NOSIGNAL), 0);
-      all.push_back(std::move(call));
-      ++calls_;
-    }
-  }
-  std::string const words_;
-  std::atomic<u32> calls_ = 0;
-  Port port_;
-  std::thread thread_{[this] { answer(); }};
-};
-
 TEST(Joining, at_something_else_that_listens_there_says_so) {
   auto const impostor = wire::pack({.type = wire::Type::hello}, greeting::challenge({})) +
                         wire::pack({.type = wire::Type::welcome}, std::string(32, 'x'));
@@ -255,103 +213,6 @@ INSTANTIATE_TEST_SUITE_P(That, Strangers,
                          testing::Values("silent", "garbage", "truncated", "oversized", "endless",
                                          "unproven", "flooding"),
                          [](auto const& one) { return std::string(one.param); });
-
-// -- the file that says where
-
-class MeetingFile : public testing::Test {
- protected:
-  MeetingFile() {
-    std::string name = testing::TempDir() + "meshpost-XXXXXX";
-    folder_ = mkdtemp(name.data());
-    path_ = folder_ / "meeting";
-    jobs_ = make_jobs(3);
-    close(jobs_[0].listener);
-    for (auto& job : jobs_) {
-      job.listener = -1;
-      job.secret.clear();
-      job.rendezvous = "file:" + path_.string();
-    }
-  }
-  ~MeetingFile() override { std::filesystem::remove_all(folder_); }
-  void write(std::string const& text, mode_t mode = 0600) {
-    std::ofstream(path_) << text;
-    chmod(path_.c_str(), mode);
-  }
-  std::filesystem::path folder_, path_;
-  std::vector<Job> jobs_;
-};
-
-TEST_F(MeetingFile, brings_processes_together_is_private_and_goes) {
-  auto second = joining(jobs_[1]), first = joining(jobs_[0]);
-  struct stat status{};
-  EXPECT_TRUE(comes_true([&] { return stat(path_.c_str(), &status) == 0; }));
-  EXPECT_EQ(status.st_mode & 0777, 0600u);
-  auto third = joining(jobs_[2]);
-  expect_none({first.get(), second.get(), third.get()});
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
-}
-
-TEST_F(MeetingFile, goes_too_when_nobody_comes) {
-  jobs_[0].patience = 50ms;
-  EXPECT_TRUE(says(error_of_joining(jobs_[0]), Kind::deadline, {"missing: 1, 2"}));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
-}
-
-TEST_F(MeetingFile, of_an_earlier_job_does_no_harm) {
-  Port const nobody(false);
-  for (auto const& text : {nobody.address() + " " + Secret(random_bytes()).hex() + "\n",
-                           std::string(), std::string("127.0.0.1:1"), std::string("no address ")}) {
-    write(text);
-    auto second = joining(jobs_[1]), third = joining(jobs_[2]);
-    EXPECT_NE(second.wait_for(50ms), std::future_status::ready);
-    auto first = joining(jobs_[0]);
-    expect_none({first.get(), second.get(), third.get()});
-  }
-  close(nobody.socket);
-}
-
-// The port of the earlier job has another owner: garbage, another job, or nothing at all is said.
-TEST_F(MeetingFile, whose_port_has_another_owner_by_now_does_no_harm) {
-  auto const refusal =
-      wire::pack({.type = wire::Type::hello}, greeting::challenge({})) +
-      wire::pack({.type = wire::Type::refusal},
-                 join::pack_refusal({Kind::bad_environment, "join the job",
-                                     "the secret is another one than process 0's", ""}));
-  for (auto const& words : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), refusal}) {
-    Stranger const stranger(words);
-    write(stranger.address() + " " + Secret(random_bytes()).hex() + "\n");
-    auto second = joining(jobs_[1]), third = joining(jobs_[2]);
-    EXPECT_TRUE(comes_true([&] { return stranger.calls() > 3; }));
-    auto first = joining(jobs_[0]);
-    expect_none({first.get(), second.get(), third.get()});
-  }
-}
-
-TEST_F(MeetingFile, that_others_may_read_is_refused) {
-  write("127.0.0.1:4711 " + Secret(random_bytes()).hex() + "\n", 0644);
-  EXPECT_TRUE(says(error_of_joining(jobs_[1]), Kind::bad_environment,
-                   {path_.string(), "others may use it (mode 644)", "chmod 600"}));
-}
-
-TEST_F(MeetingFile, in_a_folder_that_is_not_there_is_refused) {
-  jobs_[0].rendezvous = "file:" + (folder_ / "none" / "meeting").string();
-  EXPECT_TRUE(says(error_of_joining(jobs_[0]), Kind::bad_environment,
-                   {"none/meeting", "can't be written: No such file"}));
-}
-
-TEST_F(MeetingFile, tells_numbers_taken_at_once) {
-  for (auto& job : jobs_) job.patience = std::chrono::hours(1);
-  auto first = joining(jobs_[0]), one = joining(jobs_[1]), other = joining(jobs_[1]);
-  EXPECT_TRUE(comes_true([&] {
-    return one.wait_for(0s) == std::future_status::ready ||
-           other.wait_for(0s) == std::future_status::ready;
-  }));
-  auto third = joining(jobs_[2]);
-  auto const a = one.get(), b = other.get();
-  ASSERT_NE(a.has_value(), b.has_value());
-  EXPECT_TRUE(says(a ? *a : *b, Kind::bad_environment, {"number 1 is taken"}));
-  expect_none({first.get(), third.get()});
-}
 
 }  // namespace
 }  // namespace meshpost

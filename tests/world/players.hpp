@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "support/errors.hpp"
@@ -130,5 +132,44 @@ inline std::unique_ptr<Line> join_by_hand(Job const& job) {
   EXPECT_TRUE(await(*line, wire::Type::all));
   return line;
 }
+
+/// What joining as this process, and leaving, will have thrown.
+inline std::future<std::optional<Error>> joining(Job const& job) {
+  return std::async(std::launch::async, [job] { return play({job}, [](Processes&) {}).front(); });
+}
+inline Error error_of_joining(Job const& job) {
+  return error_of([&] { Processes const processes(job); });
+}
+
+/// Says the same to everyone who calls, until the end.
+class Stranger {
+ public:
+  explicit Stranger(std::string words) : words_(std::move(words)) {}
+  ~Stranger() {
+    shutdown(port_.socket, SHUT_RDWR);
+    thread_.join();
+    close(port_.socket);
+  }
+  Stranger(Stranger const&) = delete;
+  Stranger& operator=(Stranger const&) = delete;
+  std::string address() const { return port_.address(); }
+  u32 calls() const { return calls_; }
+
+ private:
+  void answer() {
+    std::vector<Descriptor> all;
+    for (;;) {
+      Descriptor call(accept4(port_.socket, nullptr, nullptr, SOCK_CLOEXEC));
+      if (!call) return;
+      EXPECT_GE(send(call.get(), words_.data(), words_.size(), MSG_NOSIGNAL), 0);
+      all.push_back(std::move(call));
+      ++calls_;
+    }
+  }
+  std::string const words_;
+  std::atomic<u32> calls_ = 0;
+  Port port_;
+  std::thread thread_{[this] { answer(); }};
+};
 
 }  // namespace meshpost::test
