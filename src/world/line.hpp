@@ -18,7 +18,7 @@ class Line {
 
   int socket() const { return socket_.get(); }
   void send(wire::Header const& header, std::string_view bytes = {}) {
-    out_ += wire::pack(header, bytes);
+    wire::pack_onto(out_, header, bytes);
   }
   std::size_t output() const { return out_.size() - sent_; }  ///< bytes that wait
   bool has_output() const { return output() > 0; }

@@ -13,7 +13,7 @@
 namespace meshpost {
 namespace {
 
-constexpr auto farewell_patience = std::chrono::seconds(1);  // without anything being taken
+constexpr auto farewell_patience = std::chrono::seconds(5);  // without anything being taken
 
 }  // namespace
 
@@ -136,7 +136,7 @@ void Processes::Implementation::bring(u32 process, Exchanges::Key key, std::stri
     *outcome = {{},
                 fmt::format("the parts of all processes have {} bytes together; there may be {}",
                             size, wire::most)};
-  wire::Packer packer;
+  wire::Packer packer(size);
   for (auto const& each : outcome->parts) packer.text(each);
   auto const type = outcome->mismatch.empty() ? wire::Type::all : wire::Type::mismatch;
   send_all({.type = type, .channel = key.first, .sequence = key.second},

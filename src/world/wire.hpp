@@ -44,6 +44,8 @@ constexpr u32 most_before_greeting = 512;
 constexpr u32 most = u32{256} << 20;
 
 std::string pack(Header header, std::string_view bytes);
+/// The same, behind what is in `stream`.
+void pack_onto(std::string& stream, Header header, std::string_view bytes);
 
 /// Cuts what arrives into frames.
 class Cutter {
@@ -63,6 +65,7 @@ class Cutter {
 /// Puts plain values and texts one behind the other, and takes them out again.
 class Packer {
  public:
+  explicit Packer(std::size_t expected = 0) { bytes_.reserve(expected); }
   template <class T>
   Packer& value(T const& value) {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -105,8 +105,7 @@ TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {
 
 TEST(Joining, gives_up_where_nobody_listens_and_says_where) {
   Port const port(false);
-  Job job = make_jobs(2)[1];
-  job.rendezvous = port.address();
+  auto job = make_caller(port.address());
   job.patience = 100ms;
   EXPECT_TRUE(says(error_of_joining(job), Kind::deadline,
                    {port.address(), "process 0 was not there within 0.1 s", "refused"}));
@@ -133,8 +132,8 @@ TEST(Joining, at_a_port_that_is_taken_says_so) {
 
 TEST(Joining, at_a_host_that_is_not_known_says_so) {
   for (u32 const process : {0u, 1u}) {
-    auto job = make_jobs(2)[process];
-    if (process == 0) close(std::exchange(job.listener, -1));
+    auto job = make_caller("");
+    job.process = process;
     job.rendezvous = "nowhere.invalid:4711";
     EXPECT_TRUE(says(error_of_joining(job), Kind::bad_environment,
                      {"'nowhere.invalid' can't be resolved", "MESHPOST_RENDEZVOUS"}));
@@ -170,9 +169,7 @@ TEST(Joining, at_something_else_that_listens_there_says_so) {
         wire::pack({.type = wire::Type::hello}, "postmesh"),
         wire::pack({.type = wire::Type::hello}, std::string(5000, 'x')), impostor}) {
     Stranger const stranger(words);
-    auto job = make_jobs(2)[1];
-    job.rendezvous = stranger.address();
-    EXPECT_TRUE(says(error_of_joining(job), Kind::bad_environment,
+    EXPECT_TRUE(says(error_of_joining(make_caller(stranger.address())), Kind::bad_environment,
                      {"what listens at " + stranger.address(), "check MESHPOST_RENDEZVOUS"}));
   }
 }

@@ -69,6 +69,14 @@ inline std::vector<Job> make_jobs(u32 processes) {
   return jobs;
 }
 
+/// Process 1 of two, without the other.
+inline Job make_caller(std::string const& rendezvous) {
+  auto jobs = make_jobs(2);
+  close(jobs[0].listener);
+  jobs[1].rendezvous = rendezvous;
+  return jobs[1];
+}
+
 /// Joins and works as each of these at once. What they threw, by index.
 inline std::vector<std::optional<Error>> play(std::vector<Job> const& jobs,
                                               std::function<void(Processes&)> const& work) {

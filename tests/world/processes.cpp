@@ -49,15 +49,56 @@ TEST(Processes, exchange_on_several_channels_from_several_threads) {
   }));
 }
 
+#if defined(__SANITIZE_THREAD__)
+constexpr std::size_t large = std::size_t{4} << 20;  // 20 MiB take it half a minute
+#else
+constexpr std::size_t large = std::size_t{20} << 20;
+#endif
+
 // They leave at once: what is on its way must still arrive.
 TEST(Processes, exchange_large_parts) {
   expect_none(play(make_jobs(3), [](Processes& processes) {
     auto const mine = [](u32 process) {
-      return std::string((std::size_t{20} << 20) + process, static_cast<char>('a' + process));
+      return std::string(large + process, static_cast<char>('a' + process));
     };
     auto const parts = processes.exchange(1, "load", mine(processes.number()));
     for (u32 process = 0; process < 3; ++process) EXPECT_EQ(parts[process], mine(process));
   }));
+}
+
+// Who closes while something is unread takes back what it has sent: so process 0 must read on.
+TEST(Processes, that_leave_wait_for_one_that_reads_slowly_and_talks) {
+  auto jobs = make_jobs(2);
+  std::string const part(100'000, 'x');
+  auto slow = std::async(std::launch::async, [&] { return join_by_hand(jobs[1]); });
+  std::thread reading;
+  expect_none(play({jobs[0]}, [&](Processes& processes) {
+    reading = std::thread([&part, line = slow.get()] {
+      int const least = 4096;
+      setsockopt(line->socket(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
+      send_now(*line, {.type = wire::Type::bring, .channel = 1, .sequence = 1},
+               wire::Packer().text("load").text("").take());
+      wire::Cutter cutter(wire::most);
+      bool left = false, whole = false;
+      for (char bytes[1000]; !left;) {
+        send_now(*line, {.type = wire::Type::beat});
+        pollfd polled{line->socket(), POLLIN, 0};
+        poll(&polled, 1, 30'000);
+        auto const size = recv(line->socket(), bytes, sizeof bytes, 0);
+        if (size <= 0) break;
+        cutter.add(bytes, static_cast<std::size_t>(size));
+        while (auto const frame = cutter.next()) {
+          whole |=
+              frame->header.type == wire::Type::all && frame->bytes.find(part) != std::string::npos;
+          left = frame->header.type == wire::Type::leave;
+        }
+      }
+      EXPECT_TRUE(whole);
+      EXPECT_TRUE(left);
+    });
+    processes.exchange(1, "load", part);
+  }));
+  reading.join();
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
