@@ -112,6 +112,8 @@ add_library(meshpost
   src/world/offsets.cpp
   src/world/peers.cpp
   src/world/processes.cpp
+  src/world/processes_questions.cpp
+  src/world/processes_thread.cpp
   src/world/rendezvous.cpp
   src/world/secret.cpp
   src/world/split.cpp

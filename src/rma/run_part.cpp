@@ -6,7 +6,7 @@ namespace meshpost::detail {
 
 std::string RunPart::pack() const {
   wire::Packer packer;
-  packer.value(reason).value(error.has_value());
+  packer.value(reason).value(static_cast<u8>(error.has_value()));
   if (error) packer.text(wire::pack(*error));
   packer.value(static_cast<u32>(leftovers.size()));
   for (auto const& left : leftovers)
@@ -24,7 +24,7 @@ RunPart RunPart::unpack(std::string_view bytes) {
   wire::Unpacker unpacker(bytes);
   RunPart part;
   part.reason = unpacker.value<Reason>();
-  if (unpacker.value<bool>()) part.error = wire::unpack_error(unpacker.text());
+  if (unpacker.value<u8>() != 0) part.error = wire::unpack_error(unpacker.text());
   part.leftovers.resize(unpacker.value<u32>());
   for (auto& left : part.leftovers) {
     left.window = unpacker.text();

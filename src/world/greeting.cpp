@@ -29,9 +29,9 @@ u32 version() { return wire_version << 16 | abi_version; }
 std::string challenge(Digest const& challenge) { return std::string(magic) + as_text(challenge); }
 
 Digest read_challenge(std::string_view bytes) {
-  if (!bytes.starts_with(magic))
-    throw Error(Kind::bad_argument, "join the job", "what listens there is no process of meshpost",
-                "check MESHPOST_RENDEZVOUS");
+  if (bytes.size() != magic.size() + sizeof(Digest) || !bytes.starts_with(magic))
+    throw Error(Kind::bad_argument, "read a message", "it is no challenge",
+                "find out who sends it: it is no process of meshpost");
   wire::Unpacker unpacker(bytes.substr(magic.size()));
   return unpacker.value<Digest>();
 }
@@ -52,6 +52,7 @@ std::optional<Hello> read_hello(std::string_view bytes, Digest const& mine, Secr
   hello.process = inner.value<u32>();
   hello.processes = inner.value<u32>();
   hello.version = inner.value<u32>();
+  if (hello.version != version()) return hello;  // what follows may lie elsewhere
   hello.pid = inner.value<i64>();
   hello.host = inner.text();
   hello.challenge = inner.value<Digest>();

@@ -17,8 +17,8 @@
 namespace meshpost::greeting {
 
 struct Hello {
-  u32 process = 0, processes = 0;
-  u32 version = 0;  ///< of what crosses connections and of memory that is shared
+  u32 process = 0, processes = 0;  // the first three lie here in every version
+  u32 version = 0;                 ///< of what crosses connections and of memory that is shared
   i64 pid = 0;
   std::string host;
   Digest challenge{};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <optional>
 
 #include "meshpost/base/config.hpp"
@@ -58,21 +59,30 @@ void take_numbers(Job& job, Reader const& read, char const* process, char const*
 
 // Launchers that know nothing of us leave no address: process 0 leaves it in a file of this host.
 std::string meeting_file(Reader const& read, Launcher const& launcher) {
-  std::string identity = read.text(launcher.identity) + read.text("SLURM_STEP_ID");
+  std::string identity = read.text(launcher.identity);
+  if (read.has("SLURM_STEP_ID")) identity += '-' + read.text("SLURM_STEP_ID");
   for (char& c : identity)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
-  auto const folder = read.has("XDG_RUNTIME_DIR") ? read.text("XDG_RUNTIME_DIR") : "/tmp";
-  return fmt::format("file:{}/meshpost-{}-{}", folder, geteuid(),
+  auto const folder = read.text("XDG_RUNTIME_DIR");
+  return fmt::format("file:{}/meshpost-{}-{}", folder.empty() ? "/tmp" : folder, geteuid(),
                      identity.empty() ? std::to_string(getppid()) : identity);
+}
+
+// Some (Slurm's PMI) say nothing of hosts; Slurm itself does, where it started the processes.
+bool on_several_hosts(Reader const& read, Launcher const& launcher) {
+  if (!read.has(launcher.here))
+    return read.has("SLURM_STEP_NUM_NODES") && read.text("SLURM_STEP_NUM_NODES") != "1";
+  return read.text(launcher.here) !=
+         (read.has(launcher.whole) ? read.text(launcher.whole) : launcher.whole);
 }
 
 void take_rendezvous(Job& job, Reader const& read) {
   job.rendezvous = read.text("MESHPOST_RENDEZVOUS");
-  if (!job.rendezvous.starts_with("file:")) {
+  if (job.rendezvous == "file:" || !job.rendezvous.starts_with("file:")) {
     auto const colon = job.rendezvous.rfind(':');
     auto const port =
         colon == std::string::npos ? std::nullopt : parse_number(job.rendezvous.substr(colon + 1));
-    if (colon == 0 || !port || *port > 65535)
+    if (colon == 0 || !port || *port == 0 || *port > 65535)
       read.refuse("MESHPOST_RENDEZVOUS",
                   "it may be host:port, where process 0 listens, or file:PATH",
                   "use meshpost-run, or an address that process 0 can listen at");
@@ -131,8 +141,7 @@ Job job_from(Variables const& variables) {
     if (read.has("MESHPOST_RENDEZVOUS")) {
       take_rendezvous(job, read);
     } else {
-      auto const whole = read.has(launcher.whole) ? read.text(launcher.whole) : launcher.whole;
-      if (read.has(launcher.here) && read.text(launcher.here) != whole)
+      if (on_several_hosts(read, launcher))
         throw Error(Kind::bad_environment, "join the job",
                     fmt::format("{} started {} processes on several hosts, and nobody said where "
                                 "they meet",

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <list>
+#include <thread>
 #include <vector>
 
 #include "world/greeting.hpp"
@@ -20,7 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto greeting_patience = std::chrono::seconds(5);  // with one stranger
 constexpr std::size_t most_strangers = 64;                   // at a time
+constexpr auto check_every = std::chrono::milliseconds(100);
+constexpr auto pause_between_tries = std::chrono::milliseconds(20);
 constexpr char const* operation = "join the job";
+constexpr char const* other_secret = "the secret is another one than process 0's";
 
 int milliseconds_until(Clock::time_point when) {
   auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(when - Clock::now());
@@ -38,7 +42,7 @@ struct Stranger {
 
 class Door {
  public:
-  Door(Job const& job, std::function<void(u32, std::unique_ptr<Line>)> welcome)
+  Door(Job const& job, Welcome welcome)
       : job_(job),
         welcome_(std::move(welcome)),
         meeting_(open_meeting(job)),
@@ -52,11 +56,12 @@ class Door {
   Door(Door const&) = delete;
   Door& operator=(Door const&) = delete;
 
-  void admit_all() {
-    auto const deadline = Clock::now() + job_.patience;
+  void admit_all(std::function<void()> const& check) {
+    auto const deadline = start_deadline(job_);
     while (missing_ > 0) {
+      check();
       if (Clock::now() >= deadline) give_up();
-      auto wake = deadline;
+      auto wake = std::min(deadline, Clock::now() + check_every);
       std::vector<pollfd> polled{{meeting_.listener.get(), POLLIN, 0}};
       for (auto const& stranger : strangers_) {
         polled.push_back({stranger.line->socket(), POLLIN, 0});
@@ -91,7 +96,8 @@ class Door {
       if (!frame) return !stands || Clock::now() >= stranger.until;
       if (frame->header.type != wire::Type::hello) return true;
       greet(stranger, frame->bytes);
-    } catch (Error const&) {  // garbage: nothing to say to it
+    } catch (Error const&) {
+      return true;  // garbage: nothing to say to it
     }
     return true;
   }
@@ -114,7 +120,7 @@ class Door {
 
   std::optional<Error> objection(std::optional<greeting::Hello> const& hello) const {
     if (!hello)
-      return Error(Kind::bad_environment, operation, "the secret is another one than process 0's",
+      return Error(Kind::bad_environment, operation, other_secret,
                    "give all processes the same MESHPOST_SECRET or MESHPOST_SECRET_FILE");
     if (hello->version != greeting::version())
       return Error(Kind::version_mismatch, operation,
@@ -147,7 +153,7 @@ class Door {
   }
 
   Job const& job_;
-  std::function<void(u32, std::unique_ptr<Line>)> welcome_;
+  Welcome welcome_;
   Meeting meeting_;
   std::list<Stranger> strangers_;
   std::vector<std::string> here_;  // who has which number; empty: nobody yet
@@ -156,15 +162,50 @@ class Door {
 
 // The next frame, waited for; nothing if the connection ends before.
 std::optional<wire::Frame> await_frame(Line& line, Clock::time_point deadline) {
-  for (;;) {
+  for (bool stands = true;;) {
     if (auto frame = line.next()) return frame;
+    if (!stands) return std::nullopt;
     if (Clock::now() >= deadline)
       throw Error(Kind::deadline, operation, "process 0 does not greet",
                   "see what became of process 0");
     pollfd polled{line.socket(), POLLIN, 0};
     poll(&polled, 1, milliseconds_until(deadline));
-    if (!line.receive()) return line.next();
+    stands = line.receive();
   }
+}
+
+// Whether we were let in; not, if the connection ends before.
+bool is_let_in(Line& line, Job const& job, Secret const& secret, Clock::time_point deadline) {
+  try {
+    auto const first = await_frame(line, deadline);
+    if (!first) return false;
+    auto const theirs = greeting::read_challenge(first->bytes);
+    greeting::Hello const mine{job.process, job.processes, greeting::version(),
+                               getpid(),    host_name(),   random_bytes()};
+    line.send({.type = wire::Type::hello}, greeting::hello(mine, theirs, secret));
+    line.flush();
+    auto const answer = await_frame(line, deadline);
+    if (!answer) return false;
+    if (answer->header.type == wire::Type::refusal) throw wire::unpack_error(answer->bytes);
+    if (answer->header.type == wire::Type::welcome &&
+        greeting::read_welcome(answer->bytes, mine.challenge, theirs, secret))
+      return true;
+  } catch (Error const& error) {
+    if (error.kind() != Kind::bad_argument) throw;
+    throw Error(Kind::bad_environment, operation,
+                fmt::format("what listens at {} is no process of meshpost: {}", job.rendezvous,
+                            error.cause()),
+                "check MESHPOST_RENDEZVOUS");
+  }
+  throw Error(Kind::bad_environment, operation,
+              fmt::format("what listens at {} does not know the secret", job.rendezvous),
+              "check MESHPOST_RENDEZVOUS");
+}
+
+// Whether it may be a stranger who said this: process 0 says these only to who knows the secret.
+bool may_be_strangers(Error const& error) {
+  return error.kind() == Kind::deadline || error.cause() == other_secret ||
+         error.cause().starts_with("what listens at");
 }
 
 }  // namespace
@@ -174,36 +215,27 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
 }
 
-void admit_all(Job const& job, std::function<void(u32, std::unique_ptr<Line>)> welcome) {
-  Door(job, std::move(welcome)).admit_all();
+void admit_all(Job const& job, Welcome welcome, std::function<void()> const& check) {
+  Door(job, std::move(welcome)).admit_all(check);
 }
 
 std::unique_ptr<Line> enter(Job const& job) {
-  auto const deadline = Clock::now() + job.patience;
+  auto const deadline = start_deadline(job);
+  // A file may be left from a job before, and its port have another owner by now.
+  bool const may_change = job.rendezvous.starts_with("file:");
   for (;;) {
     auto [socket, secret] = call(job, deadline);
     auto line = std::make_unique<Line>(std::move(socket), wire::most_before_greeting);
-    auto const first = await_frame(*line, deadline);
-    if (!first) continue;  // it listened, and ended
-    auto const theirs = greeting::read_challenge(first->bytes);
-    greeting::Hello const mine{job.process, job.processes, greeting::version(),
-                               getpid(),    host_name(),   random_bytes()};
-    line->send({.type = wire::Type::hello}, greeting::hello(mine, theirs, secret));
-    line->flush();
-    auto const answer = await_frame(*line, deadline);
-    if (answer && answer->header.type == wire::Type::welcome &&
-        greeting::read_welcome(answer->bytes, mine.challenge, theirs, secret)) {
-      line->allow(wire::most);
-      return line;
+    auto const until = may_change ? std::min(deadline, Clock::now() + greeting_patience) : deadline;
+    try {
+      if (is_let_in(*line, job, secret, until)) {
+        line->allow(wire::most);
+        return line;
+      }
+    } catch (Error const& error) {
+      if (!may_change || Clock::now() >= deadline || !may_be_strangers(error)) throw;
     }
-    bool const refused = answer && answer->header.type == wire::Type::refusal;
-    // A file may be left from a job before, and its port have another owner by now.
-    bool const again = job.rendezvous.starts_with("file:") && Clock::now() < deadline;
-    if (refused && !again) throw wire::unpack_error(answer->bytes);
-    if (answer && !refused && !again)
-      throw Error(Kind::bad_environment, operation,
-                  fmt::format("what listens at {} does not know the secret", job.rendezvous),
-                  "check MESHPOST_RENDEZVOUS");
+    std::this_thread::sleep_for(pause_between_tries);
   }
 }
 

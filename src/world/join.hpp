@@ -10,9 +10,12 @@
 
 namespace meshpost::join {
 
+using Welcome = std::function<void(u32 process, std::unique_ptr<Line>)>;
+
 /// Process 0: lets the others in, giving each greeted line to `welcome`, and returns when all are
-/// there. \throws Error(deadline) naming the missing; Error(bad_environment)
-void admit_all(Job const& job, std::function<void(u32 process, std::unique_ptr<Line>)> welcome);
+/// there. Calls `check` several times a second; what it throws ends the waiting.
+/// \throws Error(deadline) naming the missing; Error(bad_environment)
+void admit_all(Job const& job, Welcome welcome, std::function<void()> const& check);
 
 /// The others: a line to process 0, greeted.
 /// \throws Error(deadline, bad_environment, version_mismatch)

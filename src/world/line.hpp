@@ -12,24 +12,29 @@ namespace meshpost {
 class Line {
  public:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t most_at_once = std::size_t{1} << 20;
 
   Line(Descriptor socket, u32 limit) : socket_(std::move(socket)), cutter_(limit) {}
 
   int socket() const { return socket_.get(); }
   void send(wire::Header const& header, std::string_view bytes = {}) {
-    out_ += wire::pack(header, bytes);
+    wire::pack_onto(out_, header, bytes);
   }
-  bool has_output() const { return sent_ < out_.size(); }
-  /// Sends what the socket takes. Whether the connection stands.
+  std::size_t output() const { return out_.size() - sent_; }  ///< bytes that wait
+  bool has_output() const { return output() > 0; }
+  /// Sends what the socket takes; nothing is kept for a connection that is broken. Whether it
+  /// stands. What came before it broke may still be received.
   bool flush();
-  /// Takes in what has arrived. Whether the connection stands; frames that came before its end are
-  /// there.
+  /// Nothing more will be sent; what the other end sends still arrives.
+  void finish();
+  /// Takes in what has arrived, up to `most_at_once`: what a flood sends must be looked at before
+  /// more is taken. Whether the connection stands; frames that came before its end are there.
   bool receive();
   /// \throws Error(bad_argument) if what arrived is garbage
   std::optional<wire::Frame> next() { return cutter_.next(); }
   void allow(u32 limit) { cutter_.allow(limit); }
   Clock::time_point heard() const { return heard_; }
-  /// Why it stands no more.
+  /// Why it stands no more; empty: the other end closed it.
   std::string const& why() const { return why_; }
 
  private:

@@ -66,7 +66,7 @@ class Processes {
   /// must be quick, and must not call back. Null: nothing any more.
   void answer(u32 channel, Answer answer);
   /// Another process's answer, whatever that one does meanwhile. \throws Error(peer_lost)
-  std::string ask(u32 channel, u32 process, std::string question);
+  std::string ask(u32 channel, u32 process, std::string const& question);
 
   /// This host's address, as others of the job reach it.
   std::string own_address() const;

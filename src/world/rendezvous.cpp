@@ -1,5 +1,6 @@
 #include "world/rendezvous.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -29,7 +30,8 @@ using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
 Addresses resolve(std::string const& address, bool to_listen) {
   auto const colon = address.rfind(':');
-  auto const host = address.substr(0, colon), port = address.substr(colon + 1);
+  auto host = address.substr(0, colon), port = address.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -45,14 +47,15 @@ Addresses resolve(std::string const& address, bool to_listen) {
 Descriptor listen_at(std::string const& address) {
   auto const found = resolve(address, true);
   int const yes = 1;
-  Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (!socket || bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
-      listen(socket.get(), 128) != 0)
-    refuse(address, fmt::format("process 0 can't listen there: {}", std::strerror(errno)),
-           errno == EADDRINUSE ? "choose a port that is free, or end the job that has this one"
-                               : "name an address of the host that process 0 runs on");
-  return socket;
+  Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (socket && bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      listen(socket.get(), 128) == 0)
+    return socket;
+  int const error = errno;
+  refuse(address, fmt::format("process 0 can't listen there: {}", std::strerror(error)),
+         error == EADDRINUSE ? "choose a port that is free, or end the job that has this one"
+                             : "name an address of the host that process 0 runs on");
 }
 
 u32 port_of(Descriptor const& listener) {
@@ -65,6 +68,22 @@ u32 port_of(Descriptor const& listener) {
 
 bool is_file(Job const& job) { return job.rendezvous.starts_with("file:"); }
 std::string file_of(Job const& job) { return job.rendezvous.substr(5); }
+
+// On one host a call to a port where nobody listens may be given that port itself, and reach
+// itself.
+bool is_own_echo(Descriptor const& socket) {
+  sockaddr_storage here{}, there{};
+  socklen_t size = sizeof here, other_size = sizeof there;
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size);
+  getpeername(socket.get(), reinterpret_cast<sockaddr*>(&there), &other_size);
+  return size == other_size && std::memcmp(&here, &there, size) == 0;
+}
+
+Secret secret_of(Job const& job) {
+  if (auto const secret = Secret::from_hex(job.secret)) return *secret;
+  refuse(job.rendezvous, "the job's secret is not 64 hexadecimal digits",
+         "set MESHPOST_SECRET_FILE to a file with what `openssl rand -hex 32` prints");
+}
 
 // Nothing where it failed; `why` says how.
 Descriptor connect_to(std::string const& address, Clock::time_point deadline, std::string& why) {
@@ -82,6 +101,7 @@ Descriptor connect_to(std::string const& address, Clock::time_point deadline, st
       if (waiting.revents == 0) error = ETIMEDOUT;
       else getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
+    if (error == 0 && is_own_echo(socket)) error = ECONNREFUSED;
     if (error == 0) return socket;
     why = std::strerror(error);
   }
@@ -92,7 +112,7 @@ Descriptor connect_to(std::string const& address, Clock::time_point deadline, st
 
 Meeting open_meeting(Job const& job) {
   if (!is_file(job)) {
-    auto const secret = Secret::from_hex(job.secret);
+    auto const secret = secret_of(job);
     int const inherited = job.listener;
     if (int listens = 0; inherited >= 0) {
       socklen_t size = sizeof listens;
@@ -100,40 +120,45 @@ Meeting open_meeting(Job const& job) {
         refuse(job.rendezvous,
                fmt::format("MESHPOST_LISTENER names {}, which does not listen", inherited),
                "leave it to meshpost-run");
-      return {Descriptor(inherited), *secret, {}};
+      fcntl(inherited, F_SETFD, FD_CLOEXEC);
+      fcntl(inherited, F_SETFL, O_NONBLOCK);  // who called may hang up before we answer
+      return {Descriptor(inherited), secret, {}};
     }
-    return {listen_at(job.rendezvous), *secret, {}};
+    return {listen_at(job.rendezvous), secret, {}};
   }
   auto const path = file_of(job);
   unlink(path.c_str());  // of a job that ended badly
-  auto const secret = job.secret.empty() ? Secret(random_bytes()) : *Secret::from_hex(job.secret);
+  auto const secret = job.secret.empty() ? Secret(random_bytes()) : secret_of(job);
   Meeting meeting{listen_at("127.0.0.1:0"), secret, path};
   write_private_file(path,
                      fmt::format("127.0.0.1:{} {}\n", port_of(meeting.listener), secret.hex()));
   return meeting;
 }
 
+Clock::time_point start_deadline(Job const& job) {
+  return job.patience.count() == 0 ? Clock::time_point::max() : Clock::now() + job.patience;
+}
+
 Caller call(Job const& job, Clock::time_point deadline) {
-  std::string why = is_file(job) ? "there is no such file" : "nobody was called";
+  std::string why = "nobody was called";
   for (;;) {
-    std::string address = job.rendezvous, secret = job.secret;
+    std::string address = job.rendezvous;
+    auto secret = is_file(job) ? std::nullopt : std::optional(secret_of(job));
     if (is_file(job)) {
       address.clear();
-      if (access(file_of(job).c_str(), F_OK) == 0) {
-        auto const text = read_private_file(file_of(job));
-        auto const space = text.find(' ');
-        if (space != std::string::npos && text.size() >= space + 65) {
-          address = text.substr(0, space);
-          secret = text.substr(space + 1, 64);
-        }
+      why = "there is no such file";
+      if (auto const text = find_private_file(file_of(job))) {
+        auto const space = std::min(text->find(' '), text->size());
+        address = text->substr(0, space);
+        secret = Secret::from_hex(text->substr(std::min(space + 1, text->size()), 64));
+        why = "the file holds no address and secret";
       }
     }
-    auto const known = Secret::from_hex(secret);
-    if (!address.empty() && known) {
+    if (secret && address.find(':') != std::string::npos) {
       if (auto socket = connect_to(address, deadline, why)) {
         int const yes = 1;
         setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-        return {std::move(socket), *known};
+        return {std::move(socket), *secret};
       }
     }
     if (Clock::now() >= deadline)

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <string>
 
 #include "world/descriptor.hpp"
@@ -18,6 +19,9 @@ struct Meeting {
 
 /// \throws Error(bad_environment) naming the address: taken, not this host's, not resolvable
 Meeting open_meeting(Job const& job);
+
+/// When to stop waiting for others, from now on.
+std::chrono::steady_clock::time_point start_deadline(Job const& job);
 
 /// The others' side: connects, again and again until `deadline`, to whatever listens there.
 struct Caller {

@@ -70,11 +70,15 @@ bool Secret::proves(std::string_view text, Digest const& claimed) const {
   return CRYPTO_memcmp(right.data(), claimed.data(), right.size()) == 0;
 }
 
-std::string read_private_file(std::string const& path) {
-  Descriptor const file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+std::optional<std::string> find_private_file(std::string const& path) {
+  // Not blocking: it may be a pipe that nobody writes to.
+  Descriptor const file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file && errno == ENOENT) return std::nullopt;
+  if (!file && errno == ELOOP) refuse(path, "it is a symbolic link", "name the file itself");
   struct stat status{};
   if (!file || fstat(file.get(), &status) != 0)
-    refuse(path, std::strerror(errno), "name a file that is there");
+    refuse(path, std::strerror(errno), "name a file that you may read");
+  if (!S_ISREG(status.st_mode)) refuse(path, "it is no plain file", "name one");
   if (status.st_uid != geteuid())
     refuse(path, fmt::format("it belongs to user {}, not to {}", status.st_uid, geteuid()),
            "use one of your own");
@@ -84,12 +88,18 @@ std::string read_private_file(std::string const& path) {
   char text[4096];
   auto const size = read(file.get(), text, sizeof text);
   if (size < 0) refuse(path, std::strerror(errno), "make it readable");
-  return {text, static_cast<std::size_t>(size)};
+  return std::string(text, static_cast<std::size_t>(size));
+}
+
+std::string read_private_file(std::string const& path) {
+  if (auto text = find_private_file(path)) return *std::move(text);
+  refuse(path, "it is not there", "name a file that is");
 }
 
 void write_private_file(std::string const& path, std::string_view text) {
   auto const draft = fmt::format("{}.{}", path, getpid());
   unlink(draft.c_str());
+  errno = ENOSPC;  // should less be written than was asked for
   Descriptor const file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   bool const written =
       file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());

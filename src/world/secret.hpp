@@ -34,6 +34,8 @@ class Secret {
 /// The text of a file that nobody but its owner, this user, may read or write.
 /// \throws Error(bad_environment) naming the file and what to change
 std::string read_private_file(std::string const& path);
+/// The same; nothing if there is no such file.
+std::optional<std::string> find_private_file(std::string const& path);
 /// Writes a file that nobody else may read, whole or not at all; replaces one that is there.
 /// \throws Error(bad_environment)
 void write_private_file(std::string const& path, std::string_view text);

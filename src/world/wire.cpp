@@ -15,14 +15,20 @@ namespace {
 
 }  // namespace
 
-std::string pack(Header header, std::string_view bytes) {
+void pack_onto(std::string& stream, Header header, std::string_view bytes) {
   if (bytes.size() > most)
     throw Error(Kind::bad_argument, "send a message",
                 fmt::format("it has {} bytes; there may be {}", bytes.size(), most),
                 "send less at a time");
   header.size = static_cast<u32>(bytes.size());
-  std::string packed(reinterpret_cast<char const*>(&header), sizeof header);
-  return packed += bytes;
+  stream.append(reinterpret_cast<char const*>(&header), sizeof header);
+  stream += bytes;
+}
+
+std::string pack(Header header, std::string_view bytes) {
+  std::string packed;
+  pack_onto(packed, header, bytes);
+  return packed;
 }
 
 std::optional<Frame> Cutter::next() {

@@ -2,6 +2,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
@@ -45,6 +47,8 @@ constexpr u32 most_before_greeting = 512;
 constexpr u32 most = u32{256} << 20;
 
 std::string pack(Header header, std::string_view bytes);
+/// The same, behind what is in `stream`.
+void pack_onto(std::string& stream, Header header, std::string_view bytes);
 
 /// Cuts what arrives into frames.
 class Cutter {
@@ -64,6 +68,7 @@ class Cutter {
 /// Puts plain values and texts one behind the other, and takes them out again.
 class Packer {
  public:
+  explicit Packer(std::size_t expected = 0) { bytes_.reserve(expected); }
   template <class T>
   Packer& value(T const& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -86,7 +91,7 @@ class Unpacker {
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
   template <class T>
   T value() {
-    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>);  // not all bytes
     T value;
     copy(&value, sizeof value);
     return value;

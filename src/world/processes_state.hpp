@@ -1,0 +1,112 @@
+#pragma once
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "world/descriptor.hpp"
+#include "world/exchanges.hpp"
+#include "world/line.hpp"
+#include "world/processes.hpp"
+
+// What is behind Processes: callers and one thread share it. The thread (processes_thread.cpp)
+// reads, and alone closes connections.
+
+namespace meshpost {
+
+class Processes::Implementation {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Implementation(Job job);
+  ~Implementation();
+  Implementation(Implementation const&) = delete;
+  Implementation& operator=(Implementation const&) = delete;
+
+  std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
+  void post(u32 channel, u32 to, std::string const& bytes);
+  std::vector<Post> take_posts(u32 channel);
+  void wait_for_posts(u32 channel, std::chrono::microseconds patience) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, patience, [&] { return lost_ || !posts_[channel].empty(); });
+  }
+  void answer(u32 channel, Answer answer) {
+    std::scoped_lock const lock(mutex_);
+    if (answer) answers_[channel] = std::move(answer);
+    else answers_.erase(channel);
+  }
+  std::string ask(u32 channel, u32 process, std::string const& question);
+  std::string own_address() const;
+  std::optional<Loss> lost() const {
+    std::scoped_lock const lock(mutex_);
+    return lost_;
+  }
+  Error lost_error(std::string const& operation, Loss const& loss) const {
+    std::scoped_lock const lock(mutex_);
+    return gone_error(operation, loss);
+  }
+  Job const& job() const { return job_; }
+  pid_t owner() const { return owner_; }
+  std::string name(u32 process) const {
+    std::scoped_lock const lock(mutex_);
+    return name_of(process);
+  }
+
+ private:
+  bool hub() const { return job_.process == 0; }
+  void admit(u32 process, std::unique_ptr<Line> line);
+  void throw_lost(std::string const& operation) const;  // if one is
+  void close();                                         // ends the thread
+  void work();                                          // the thread
+  bool is_done(Clock::time_point now);                  // whether it is
+  void serve(u32 process);                              // one line of it
+  void on_frame(u32 from, wire::Frame const& frame);
+  void on_frame_at_hub(u32 from, wire::Frame const& frame);
+  void bring(u32 process, Exchanges::Key key, std::string operation, std::string part);
+  void deliver(u32 from, u32 to, u32 channel, std::string const& bytes);
+  void route_question(u32 from, wire::Header header, std::string const& bytes);
+  void take_question(u32 from, wire::Header header, std::string const& bytes);
+  void route_reply(wire::Header const& header, std::string const& bytes);
+  void mark_gone(Loss const& loss);
+  void look_after_lines(Clock::time_point now);
+  std::vector<std::string> warnings(Clock::time_point now);
+  void send(u32 line, wire::Header const& header, std::string_view bytes = {});
+  void send_all(wire::Header const& header, std::string_view bytes, u32 but);
+  void wake() { eventfd_write(wake_.get(), 1); }
+  std::string name_of(u32 process) const;  // under the lock, as all that is private
+  Error gone_error(std::string const& operation, Loss const& loss) const;
+  [[noreturn]] void throw_gone(std::string const& operation) const;
+
+  Job const job_;
+  pid_t const owner_ = getpid();
+  Descriptor const wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  mutable std::mutex mutex_;  // of everything below
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
+  std::vector<bool> gone_;                    // by process: lost, or left
+  std::optional<Loss> first_gone_;            // the others may have left because of it
+  std::optional<Loss> lost_;
+  std::optional<Error> refused_;
+  std::vector<std::string> names_;
+  Exchanges exchanges_;
+  std::map<Exchanges::Key, Exchanges::Outcome> outcomes_;
+  std::map<u32, u64> sequences_;
+  std::map<u32, std::vector<Post>> posts_;
+  std::map<u32, Answer> answers_;
+  u64 questions_ = 0;
+  std::map<u64, std::string> replies_;
+  Clock::time_point beat_at_{};
+  Clock::duration beat_every_{};
+  bool closing_ = false;
+  struct Farewell {  // of the thread: what is left to send, and when to leave it
+    std::size_t output = ~std::size_t{0};
+    bool finished = false;
+    Clock::time_point until{};
+  } farewell_;
+  std::thread thread_;
+};
+
+}  // namespace meshpost

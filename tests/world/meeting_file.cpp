@@ -1,0 +1,109 @@
+// The file by which the processes of one host meet: private, and harmless when it is old.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "world/players.hpp"
+
+namespace meshpost {
+namespace {
+
+using namespace test;
+
+class MeetingFile : public testing::Test {
+ protected:
+  MeetingFile() {
+    std::string name = testing::TempDir() + "meshpost-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    path_ = folder_ / "meeting";
+    jobs_ = make_jobs(3);
+    close(jobs_[0].listener);
+    for (auto& job : jobs_) {
+      job.listener = -1;
+      job.secret.clear();
+      job.rendezvous = "file:" + path_.string();
+    }
+  }
+  ~MeetingFile() override { std::filesystem::remove_all(folder_); }
+  void write(std::string const& text, mode_t mode = 0600) {
+    std::ofstream(path_) << text;
+    chmod(path_.c_str(), mode);
+  }
+  std::filesystem::path folder_, path_;
+  std::vector<Job> jobs_;
+};
+
+TEST_F(MeetingFile, brings_processes_together_is_private_and_goes) {
+  auto second = joining(jobs_[1]), first = joining(jobs_[0]);
+  struct stat status{};
+  EXPECT_TRUE(comes_true([&] { return stat(path_.c_str(), &status) == 0; }));
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  auto third = joining(jobs_[2]);
+  expect_none({first.get(), second.get(), third.get()});
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(MeetingFile, goes_too_when_nobody_comes) {
+  jobs_[0].patience = 50ms;
+  EXPECT_TRUE(says(error_of_joining(jobs_[0]), Kind::deadline, {"missing: 1, 2"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(MeetingFile, of_an_earlier_job_does_no_harm) {
+  Port const nobody(false);
+  for (auto const& text : {nobody.address() + " " + Secret(random_bytes()).hex() + "\n",
+                           std::string(), std::string("127.0.0.1:1"), std::string("no address ")}) {
+    write(text);
+    auto second = joining(jobs_[1]), third = joining(jobs_[2]);
+    EXPECT_NE(second.wait_for(50ms), std::future_status::ready);
+    auto first = joining(jobs_[0]);
+    expect_none({first.get(), second.get(), third.get()});
+  }
+  close(nobody.socket);
+}
+
+// The port of the earlier job has another owner: garbage, another job, or nothing at all is said.
+TEST_F(MeetingFile, whose_port_has_another_owner_by_now_does_no_harm) {
+  auto const refusal = wire::pack({.type = wire::Type::hello}, greeting::challenge({})) +
+                       wire::pack({.type = wire::Type::refusal},
+                                  wire::pack({Kind::bad_environment, "join the job",
+                                              "the secret is another one than process 0's", ""}));
+  for (auto const& words : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), refusal}) {
+    Stranger const stranger(words);
+    write(stranger.address() + " " + Secret(random_bytes()).hex() + "\n");
+    auto second = joining(jobs_[1]), third = joining(jobs_[2]);
+    EXPECT_TRUE(comes_true([&] { return stranger.calls() > 3; }));
+    auto first = joining(jobs_[0]);
+    expect_none({first.get(), second.get(), third.get()});
+  }
+}
+
+TEST_F(MeetingFile, that_others_may_read_is_refused) {
+  write("127.0.0.1:4711 " + Secret(random_bytes()).hex() + "\n", 0644);
+  EXPECT_TRUE(says(error_of_joining(jobs_[1]), Kind::bad_environment,
+                   {path_.string(), "others may use it (mode 644)", "chmod 600"}));
+}
+
+TEST_F(MeetingFile, in_a_folder_that_is_not_there_is_refused) {
+  jobs_[0].rendezvous = "file:" + (folder_ / "none" / "meeting").string();
+  EXPECT_TRUE(says(error_of_joining(jobs_[0]), Kind::bad_environment,
+                   {"none/meeting", "can't be written: No such file"}));
+}
+
+TEST_F(MeetingFile, tells_numbers_taken_at_once) {
+  for (auto& job : jobs_) job.patience = std::chrono::hours(1);
+  auto first = joining(jobs_[0]), one = joining(jobs_[1]), other = joining(jobs_[1]);
+  EXPECT_TRUE(comes_true([&] {
+    return one.wait_for(0s) == std::future_status::ready ||
+           other.wait_for(0s) == std::future_status::ready;
+  }));
+  auto third = joining(jobs_[2]);
+  auto const a = one.get(), b = other.get();
+  ASSERT_NE(a.has_value(), b.has_value());
+  EXPECT_TRUE(says(a ? *a : *b, Kind::bad_environment, {"number 1 is taken"}));
+  expect_none({first.get(), third.get()});
+}
+
+}  // namespace
+}  // namespace meshpost
