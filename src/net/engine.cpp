@@ -17,8 +17,8 @@ std::unique_ptr<Engine> make_shuffled(std::string const& text, std::string const
   if (error != std::errc{} || (rest != end && *rest != ':'))
     throw Error(Kind::bad_environment, "network engine shuffled:" + text, "it wants a seed",
                 "as in shuffled:7:ofi");
-  return std::make_unique<Shuffled>(make_engine(rest == end ? "" : std::string(rest + 1, end), bind),
-                                    seed);
+  return std::make_unique<Shuffled>(
+      make_engine(rest == end ? "" : std::string(rest + 1, end), bind), seed);
 }
 
 }  // namespace

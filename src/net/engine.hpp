@@ -33,7 +33,8 @@ class Events {
   virtual void on_lost(u32 peer, std::string const& why) = 0;
 };
 
-/// One endpoint of this process, connected to those of others. Nothing blocks. One thread at a time.
+/// One endpoint of this process, connected to those of others. Nothing blocks. One thread at a
+/// time.
 ///
 /// Arrivals are not ordered: neither messages among themselves, nor writes, nor one with the other.
 class Engine {
@@ -49,8 +50,8 @@ class Engine {
 
   /// Largest message; at least 4 KiB.
   virtual Bytes most() const = 0;
-  /// Starts to send header and payload as one message. The header is copied. False: there is no room
-  /// now; poll, then try again.
+  /// Starts to send header and payload as one message. The header is copied. False: there is no
+  /// room now; poll, then try again.
   virtual bool send(u32 peer, std::span<char const> header, std::span<char const> payload,
                     u64 cookie) = 0;
 
@@ -58,8 +59,8 @@ class Engine {
   /// \throws Error(bad_environment)
   virtual std::string expose(void* memory, Bytes size) = 0;
   virtual RemoteMemory import(u32 peer, std::string const& exposed) = 0;
-  /// Starts to write `source` at `offset` of a peer's memory; the peer is told `data` when all bytes
-  /// are there. Any size. False as send().
+  /// Starts to write `source` at `offset` of a peer's memory; the peer is told `data` when all
+  /// bytes are there. Any size. False as send().
   virtual bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
                      u32 data, u64 cookie) = 0;
 

@@ -53,7 +53,8 @@ Library load() {
   find(loaded, "fi_fabric", all.fabric);
   find(loaded, "fi_strerror", all.strerror);
   fi_info* found = nullptr;  // loads the providers
-  if (all.getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, nullptr, &found) == 0) all.freeinfo(found);
+  if (all.getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, nullptr, &found) == 0)
+    all.freeinfo(found);
   return all;
 }
 

@@ -31,7 +31,8 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Quirks const& qui
   domain_ = handle(fi_domain(fabric, info, &domain, nullptr), domain, "fi_domain");
 
   fi_av_attr table{};
-  table.type = info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info->domain_attr->av_type;
+  table.type =
+      info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info->domain_attr->av_type;
   fid_av* addresses = nullptr;
   addresses_ = handle(fi_av_open(domain, &table, &addresses, nullptr), addresses, "fi_av_open");
 
@@ -74,7 +75,8 @@ std::string Ofi::address() const {
 
 void Ofi::connect(std::vector<std::string> const& addresses) {
   if (!peers_.empty())
-    throw Error(Kind::misuse, "ofi: connect", "it was called before", "call it once for each engine");
+    throw Error(Kind::misuse, "ofi: connect", "it was called before",
+                "call it once for each engine");
   std::vector<Peer> peers(addresses.size());
   for (u32 peer = 0; peer < peers.size(); ++peer) {
     if (addresses[peer].empty()) continue;
@@ -192,7 +194,8 @@ long Ofi::start_message(u32 index) {
 }
 
 long Ofi::start_piece(Operation& operation, void* context) {
-  auto const piece = operation.source.first(std::min<u64>(operation.source.size(), provider_.piece));
+  auto const piece =
+      operation.source.first(std::min<u64>(operation.source.size(), provider_.piece));
   bool const last = piece.size() == operation.source.size();
   auto const address = peers_[operation.peer].address;
   u64 const at = operation.target.base + operation.offset;
@@ -223,8 +226,8 @@ long Ofi::start_piece(Operation& operation, void* context) {
   message.context = context;
   // What comes behind it must not be told before it is there.
   bool const in_order = provider_.ordered && provider_.telling != Telling::message;
-  long const result = fi_writemsg(endpoint_.get(), &message,
-                                  FI_COMPLETION | (in_order ? 0 : FI_DELIVERY_COMPLETE));
+  long const result =
+      fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | (in_order ? 0 : FI_DELIVERY_COMPLETE));
   if (result != 0) return result;
   operation.source = operation.source.subspan(piece.size());
   operation.offset += piece.size();

@@ -38,9 +38,9 @@ class Ofi final : public Engine {
   struct Peer {
     fi_addr_t address = FI_ADDR_UNSPEC;
     bool talked_to = false;
-    bool lost = false;      ///< nothing is started any more
-    bool over = false;      ///< told so
-    bool greeting = false;  ///< one is under way,
+    bool lost = false;       ///< nothing is started any more
+    bool over = false;       ///< told so
+    bool greeting = false;   ///< one is under way,
     bool unstarted = false;  ///< or waits for room
     std::string native;
     Probe probe;

@@ -27,10 +27,8 @@ bool Ofi::poll(Events& events) {
   happened |= read_queue(events);
   receives_->retry();
   for (auto const index : std::exchange(waiting_, {})) {
-    if (peers_[(*operations_)[index].peer].lost)
-      end(index);
-    else
-      go_on(index);
+    if (peers_[(*operations_)[index].peer].lost) end(index);
+    else go_on(index);
   }
   greet();
   happened |= tell_ended(events);
@@ -69,8 +67,8 @@ bool Ofi::read_error() {
   u32 const index = operations_->index(error.op_context);
   std::array<char, 256> text{};
   std::string why = library().strerror(error.err);
-  if (auto const* const more = fi_cq_strerror(queue_.get(), error.prov_errno, error.err_data,
-                                              text.data(), text.size());
+  if (auto const* const more =
+          fi_cq_strerror(queue_.get(), error.prov_errno, error.err_data, text.data(), text.size());
       more && *more && why != more)
     why += std::string(" (") + more + ")";
   lose((*operations_)[index].peer, why);
@@ -82,8 +80,7 @@ void Ofi::arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t sourc
   if (operations_->owns(entry.op_context)) {
     written(operations_->index(entry.op_context));
   } else if (entry.flags & FI_RECV) {
-    if (entry.len > 0)
-      received(events, {receives_->bytes(entry.op_context, entry.buf), entry.len});
+    if (entry.len > 0) received(events, {receives_->bytes(entry.op_context, entry.buf), entry.len});
     if (!provider_.multi_receive || entry.flags & FI_MULTI_RECV) receives_->post(entry.op_context);
   } else if (entry.flags & FI_MULTI_RECV) {
     receives_->post(entry.op_context);
@@ -104,8 +101,7 @@ void Ofi::received(Events& events, std::span<char const> bytes) {
   if (!find(by_number_, preamble.number, peer) || peers_[peer].over) return;
   if (preamble.form == Preamble::Form::message)
     events.on_message(peer, bytes.subspan(sizeof preamble));
-  else if (preamble.form == Preamble::Form::data)
-    events.on_data(peer, preamble.data);
+  else if (preamble.form == Preamble::Form::data) events.on_data(peer, preamble.data);
 }
 
 // An operation has ended well: it goes on, or is over.
@@ -132,10 +128,8 @@ void Ofi::go_on(u32 index) {
 
 void Ofi::end(u32 index) {
   auto const& operation = (*operations_)[index];
-  if (operation.step == Operation::Step::greeting)
-    peers_[operation.peer].greeting = false;
-  else if (!operation.told)
-    ended_.push_back(operation.cookie);
+  if (operation.step == Operation::Step::greeting) peers_[operation.peer].greeting = false;
+  else if (!operation.told) ended_.push_back(operation.cookie);
   operations_->release(index);
 }
 

@@ -24,8 +24,8 @@ Info ask(u64 capabilities, char const* node, std::string const& provider = {}) {
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   fi_info* found = nullptr;
-  int const result =
-      library().getinfo(FI_VERSION(1, 14), node, nullptr, node ? FI_SOURCE : 0, hints.get(), &found);
+  int const result = library().getinfo(FI_VERSION(1, 14), node, nullptr, node ? FI_SOURCE : 0,
+                                       hints.get(), &found);
   return Info(result == 0 ? found : nullptr);
 }
 
@@ -109,12 +109,9 @@ Provider choose_provider(std::string const& named, std::string const& bind, Quir
   if (chosen.multi_receive) extra |= FI_MULTI_RECV;
 
   auto const data_size = chosen.info->domain_attr->cq_data_size;
-  if (quirks.announce)
-    chosen.telling = Telling::message;
-  else if (data_size >= 8 && !quirks.by_source)
-    chosen.telling = Telling::number_in_data;
-  else if (data_size >= 4 && add(FI_SOURCE, extra))
-    chosen.telling = Telling::source;
+  if (quirks.announce) chosen.telling = Telling::message;
+  else if (data_size >= 8 && !quirks.by_source) chosen.telling = Telling::number_in_data;
+  else if (data_size >= 4 && add(FI_SOURCE, extra)) chosen.telling = Telling::source;
 
   auto const& info = *chosen.info;
   chosen.piece = std::min<u64>(info.ep_attr->max_msg_size, quirks.piece);

@@ -8,7 +8,8 @@
 
 namespace meshpost::net::ofi {
 
-/// How the one that is written to learns who has written. Providers differ in what comes with a write.
+/// How the one that is written to learns who has written. Providers differ in what comes with a
+/// write.
 enum class Telling {
   number_in_data,  ///< 8 bytes: the writer's number and the caller's data
   source,          ///< 4 bytes, and the address of the writer
@@ -17,10 +18,10 @@ enum class Telling {
 
 /// What a test wants to be otherwise than the provider has it.
 struct Quirks {
-  u64 piece = ~u64{0};   ///< writes are cut into pieces of this size
-  bool unordered = false;  ///< pieces may overtake each other
-  bool announce = false;   ///< Telling::message
-  bool by_source = false;  ///< Telling::source
+  u64 piece = ~u64{0};            ///< writes are cut into pieces of this size
+  bool unordered = false;         ///< pieces may overtake each other
+  bool announce = false;          ///< Telling::message
+  bool by_source = false;         ///< Telling::source
   bool register_sources = false;  ///< FI_MR_LOCAL
   bool ring = false;              ///< a receive buffer for each message
 };

@@ -34,8 +34,7 @@ char const* Receives::bytes(void const* context, void const* reported) const {
 }
 
 void Receives::post(void const* context) {
-  auto const buffer =
-      static_cast<u64>(static_cast<fi_context2 const*>(context) - contexts_.data());
+  auto const buffer = static_cast<u64>(static_cast<fi_context2 const*>(context) - contexts_.data());
   if (!try_post(buffer)) waiting_.push_back(buffer);
 }
 

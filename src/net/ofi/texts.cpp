@@ -24,8 +24,7 @@ template <class T>
 std::optional<T> number(std::string_view text) {
   T value{};
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
-    return std::nullopt;
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 

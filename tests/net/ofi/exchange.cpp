@@ -23,8 +23,8 @@ TEST_P(Exchange, messages_of_every_size_arrive_whole) {
     auto const bytes = random_bytes(random, size);
     u64 const header = random() % (std::min<u64>(size, 64) + 1);
     ASSERT_TRUE(two.retry([&] {
-      return two.engines[0]->send(1, {bytes.data(), header},
-                                  {bytes.data() + header, size - header}, size);
+      return two.engines[0]->send(1, {bytes.data(), header}, {bytes.data() + header, size - header},
+                                  size);
     })) << size;
     ASSERT_TRUE(two.until([&] { return !two.seen[1].messages.empty(); })) << size;
     ASSERT_EQ(two.seen[1].messages.size(), 1u);
@@ -60,8 +60,8 @@ TEST_P(Exchange, writes_are_there_when_their_data_is_told) {
     auto const source = random_bytes(random, size);
     u64 const offset = random() % (window - size);
     u32 const data = 0xffff'0000u + ++number;
-    ASSERT_TRUE(two.retry(
-        [&] { return two.engines[0]->write(1, source, memory, offset, data, number); }));
+    ASSERT_TRUE(
+        two.retry([&] { return two.engines[0]->write(1, source, memory, offset, data, number); }));
     ASSERT_TRUE(two.until([&] { return !two.seen[1].data.empty(); })) << size;
     ASSERT_EQ(two.seen[1].data, (std::vector{std::pair{u32{0}, data}}));
     ASSERT_EQ(target.compare(offset, size, source), 0) << size;
@@ -71,11 +71,12 @@ TEST_P(Exchange, writes_are_there_when_their_data_is_told) {
   }
 }
 
-// Each of four engines sends to and writes at the others, in an order by seed: as much as the queues
-// take. Every operation is checked where it arrives.
+// Each of four engines sends to and writes at the others, in an order by seed: as much as the
+// queues take. Every operation is checked where it arrives.
 TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
   constexpr u32 count = 4;
-  u64 const operations = GetParam().shuffle || GetParam().provider == std::string("tcp") ? 25'000 : 5'000;
+  u64 const operations =
+      GetParam().shuffle || GetParam().provider == std::string("tcp") ? 25'000 : 5'000;
   Group four(count, GetParam());
   constexpr u64 slot = 512, slots = 64;  // of each pair
   std::vector<std::string> windows(count, std::string(count * slots * slot, '\0'));
@@ -86,7 +87,8 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
       if (from != to) memory[from][to] = four.engines[from]->import(to, exposed);
   }
   struct Sent {
-    std::vector<std::string> writes = std::vector<std::string>(slots);  // by slot: what is under way
+    std::vector<std::string> writes =
+        std::vector<std::string>(slots);  // by slot: what is under way
     std::set<std::string> messages;
   };
   std::vector<std::vector<Sent>> sent(count, std::vector<Sent>(count));
@@ -128,7 +130,8 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
     bool began = false;
     if (random() % 2) {
       auto bytes = std::to_string(100000 + i) + " " + std::string(random() % 300, 'm');
-      began = four.engines[from]->send(to, {bytes.data(), 4}, std::span(bytes).subspan(4), next[from]);
+      began =
+          four.engines[from]->send(to, {bytes.data(), 4}, std::span(bytes).subspan(4), next[from]);
       if (began) pair.messages.insert(bytes);
     } else {
       u32 const s = static_cast<u32>(random() % slots);
@@ -136,10 +139,8 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
         sources.push_back(std::to_string(i) + " " + std::string(random() % 480, 'w'));
         began = four.engines[from]->write(to, sources.back(), memory[from][to],
                                           (from * slots + s) * slot, s, next[from]);
-        if (began)
-          pair.writes[s] = sources.back();
-        else
-          sources.pop_back();
+        if (began) pair.writes[s] = sources.back();
+        else sources.pop_back();
       }
     }
     if (began) ++i, ++next[from];
@@ -166,9 +167,8 @@ TEST_P(Exchange, full_queues_refuse_and_go_on_after_polls) {
   EXPECT_LT(sent, 100'000u) << "never refused";
   ASSERT_TRUE(two.retry([&] { return two.engines[0]->send(1, {}, payload, sent); }));
   ++sent;
-  ASSERT_TRUE(two.until([&] {
-    return two.seen[1].messages.size() >= sent && two.seen[0].done.size() >= sent;
-  }));
+  ASSERT_TRUE(two.until(
+      [&] { return two.seen[1].messages.size() >= sent && two.seen[0].done.size() >= sent; }));
   EXPECT_EQ(two.seen[1].messages.size(), sent);
 }
 

@@ -95,7 +95,8 @@ meshpost::test::Role const role("net_lost", [] {
   self.engine = make_engine(variable("MESHPOST_TEST_ENGINE"), "");
   self.other = process == 0 ? 2 : 0;
   publish("address" + std::to_string(process), self.engine->address());
-  if (process == 1) publish("memory", self.engine->expose(self.memory.data(), Bytes{self.memory.size()}));
+  if (process == 1)
+    publish("memory", self.engine->expose(self.memory.data(), Bytes{self.memory.size()}));
   std::vector<std::string> addresses;
   for (u32 i = 0; i < 3; ++i)
     addresses.push_back(i == process ? "" : read("address" + std::to_string(i)));
@@ -153,12 +154,11 @@ TEST(Ended, an_engine_that_was_closed_is_lost_to_the_others) {
   ASSERT_TRUE(three.until([&] { return !three.seen[2].messages.empty(); }));
   u64 started = 1;
   while (started < 20)
-    if (three.engines[0]->write(2, memory, target, 0, 0, started))
-      ++started;
-    else
-      three.engines[0]->poll(three.seen[0]);
+    if (three.engines[0]->write(2, memory, target, 0, 0, started)) ++started;
+    else three.engines[0]->poll(three.seen[0]);
   three.engines.pop_back();
-  ASSERT_TRUE(three.until([&] { return three.seen[0].lost.size() + three.seen[1].lost.size() == 2; }));
+  ASSERT_TRUE(
+      three.until([&] { return three.seen[0].lost.size() + three.seen[1].lost.size() == 2; }));
   ASSERT_TRUE(three.until([&] { return three.seen[0].done.size() == started; }));
   EXPECT_EQ(three.seen[0].lost[0].first, 2u);
   EXPECT_EQ(three.seen[1].lost[0].first, 2u);

@@ -22,8 +22,9 @@ TEST(OfiRefuses, texts_that_are_no_addresses) {
   auto const good = two->address();
   for (std::string const& bad :
        {std::string("nonsense"), std::string("ofi1///"), std::string("ofi1/tcp;ofi_rxm/12/zz"),
-        std::string("ofi1/tcp;ofi_rxm/12/00"), good + "0", good + "00", good.substr(0, good.size() - 2),
-        "x" + good, good.substr(0, good.rfind('/') + 1) + std::string(32, 'f')}) {
+        std::string("ofi1/tcp;ofi_rxm/12/00"), good + "0", good + "00",
+        good.substr(0, good.size() - 2), "x" + good,
+        good.substr(0, good.rfind('/') + 1) + std::string(32, 'f')}) {
     auto const error = error_of([&] { make_engine("ofi:tcp", "")->connect({"", bad}); });
     EXPECT_TRUE(says(error, Kind::bad_environment, {"connect to peer 1"})) << bad;
   }
@@ -47,12 +48,15 @@ TEST(OfiRefuses, texts_that_are_no_memory) {
 TEST(OfiRefuses, what_is_not_allowed) {
   Group two(2, variants()[0]);
   auto& engine = *two.engines[0];
-  EXPECT_TRUE(says(error_of([&] { engine.send(0, std::string("to myself"), {}, 0); }), Kind::bad_argument, {"peer 0"}));
-  EXPECT_TRUE(says(error_of([&] { engine.send(2, std::string("to nobody"), {}, 0); }), Kind::bad_argument, {"peer 2"}));
+  EXPECT_TRUE(says(error_of([&] { engine.send(0, std::string("to myself"), {}, 0); }),
+                   Kind::bad_argument, {"peer 0"}));
+  EXPECT_TRUE(says(error_of([&] { engine.send(2, std::string("to nobody"), {}, 0); }),
+                   Kind::bad_argument, {"peer 2"}));
   std::string const much(engine.most() + 1, 'm');
   EXPECT_TRUE(says(error_of([&] { engine.send(1, much, {}, 0); }), Kind::bad_argument, {"16369"}));
   EXPECT_TRUE(says(error_of([&] { engine.connect({}); }), Kind::misuse, {"before"}));
-  EXPECT_TRUE(says(error_of([&] { engine.expose(nullptr, Bytes{0}); }), Kind::bad_argument, {"0 bytes"}));
+  EXPECT_TRUE(
+      says(error_of([&] { engine.expose(nullptr, Bytes{0}); }), Kind::bad_argument, {"0 bytes"}));
 }
 
 }  // namespace
