@@ -149,6 +149,7 @@ if(MESHPOST_HAS_OFI)
     src/net/ofi/make.cpp
     src/net/ofi/memory.cpp
     src/net/ofi/ofi.cpp
+    src/net/ofi/probe.cpp
     src/net/ofi/progress.cpp
     src/net/ofi/provider.cpp
     src/net/ofi/receives.cpp

@@ -148,7 +148,7 @@ def why_forbidden(include: Include) -> str | None:
     if target.folder == "src":
         if source.folder == "include":
             return f"public header includes private {include.target}; forward-declare, or move it"
-        if source.folder == "src" or (source.folder == "tests" and source.part):
+        if source.folder == "src" or (source.folder in ("tests", "bench") and source.part):
             return why_out_of_order(source, target, "reach into")
     if target.folder != source.folder or target.folder == "src":
         return f"{source.folder}/ includes private {include.target}; use public headers only"

@@ -85,11 +85,13 @@ class Order(unittest.TestCase):
             "include/meshpost/rma/window.hpp:2: error: public header includes private src/rma/lane",
         )
 
-    def test_tests_may_reach_into_their_own_part_and_earlier_ones(self):
+    def test_tests_and_benchmarks_may_reach_into_their_own_part_and_earlier_ones(self):
         private = {"src/device/fiber.hpp": ONCE, "src/rma/lane.hpp": ONCE}
         both = '#include "device/fiber.hpp"\n#include "../../src/rma/lane.hpp"\n'
         self.assert_clean(private | {"tests/rma/lane_test.cpp": both})
         self.assert_one(private | {"tests/device/fiber_test.cpp": both}, "fiber_test.cpp:2")
+        self.assert_clean(private | {"bench/rma/lane.cpp": both})
+        self.assert_one(private | {"bench/device/fiber.cpp": both}, "fiber.cpp:2")
         self.assert_one(
             {"src/rma/lane.hpp": ONCE, "tests/system/all_test.cpp": '#include "rma/lane.hpp"\n'},
             "tests/ includes private src/rma/lane.hpp; use public headers only",
@@ -100,7 +102,7 @@ class Order(unittest.TestCase):
         main = '#include "solve.hpp"\n#include <meshpost/rma/window.hpp>\n'
         app = {"apps/heat/solve.hpp": ONCE, "apps/heat/heat.cpp": main}
         self.assert_clean(public | app)
-        for folder in ("apps", "bench/rma", "examples/01_ring"):
+        for folder in ("apps", "bench", "examples/01_ring"):
             path = f"{folder}/main.cpp"
             self.assert_one(
                 public | {path: "#include <rma/lane.hpp>\n"}, f"{path}:1", "private src/rma/lane"

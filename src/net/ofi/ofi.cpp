@@ -94,6 +94,7 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     if (fi_av_insert(addresses_.get(), address->native.data(), 1, &known.address, 0, nullptr) != 1)
       refuse(attempted, "libfabric does not take the address '" + addresses[peer] + "'");
     known.talked_to = true;
+    known.native = address->native;
     by_address_[known.address] = peer;
   }
   peers_ = std::move(peers);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "net/ofi/operations.hpp"
+#include "net/ofi/probe.hpp"
 #include "net/ofi/receives.hpp"
 #include "net/ofi/texts.hpp"
 
@@ -37,9 +38,12 @@ class Ofi final : public Engine {
   struct Peer {
     fi_addr_t address = FI_ADDR_UNSPEC;
     bool talked_to = false;
-    bool lost = false;      ///< nothing is started any more
-    bool over = false;      ///< told so
-    bool greeting = false;  ///< one is under way
+    bool lost = false;       ///< nothing is started any more
+    bool over = false;       ///< told so
+    bool greeting = false;   ///< one is under way,
+    bool unstarted = false;  ///< or waits for room
+    std::string native;
+    Probe probe;
   };
   struct Loss {
     u32 peer;
@@ -61,11 +65,13 @@ class Ofi final : public Engine {
   void arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t source);
   void received(Events& events, std::span<char const> bytes);
   void written(u32 index);
+  void go_on(u32 index);
   void end(u32 index);
   void lose(u32 peer, std::string const& why);
   bool tell_ended(Events& events);
   bool tell_losses(Events& events);
   void greet();
+  void greet(u32 peer);
 
   Provider provider_;
   u32 number_;
@@ -85,6 +91,7 @@ class Ofi final : public Engine {
   std::vector<u64> ended_;    // cookies to tell
   std::vector<Loss> losses_;
   Clock::time_point next_greetings_;
+  u32 next_greeted_ = 0;
 };
 
 }  // namespace meshpost::net::ofi

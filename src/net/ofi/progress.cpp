@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -8,7 +9,8 @@ namespace meshpost::net::ofi {
 namespace {
 
 // An endpoint that only waits hears nothing of a peer's end; one that sends does.
-constexpr auto between_greetings = std::chrono::milliseconds(300);
+constexpr auto between_greetings = std::chrono::milliseconds(200);
+constexpr u32 greetings_at_once = 32;  // so that they never take all operations
 
 template <class Key>
 bool find(std::unordered_map<Key, u32> const& all, Key key, u32& peer) {
@@ -26,7 +28,7 @@ bool Ofi::poll(Events& events) {
   receives_->retry();
   for (auto const index : std::exchange(waiting_, {})) {
     if (peers_[(*operations_)[index].peer].lost) end(index);
-    else if (start(index) == Outcome::no_room) waiting_.push_back(index);
+    else go_on(index);
   }
   greet();
   happened |= tell_ended(events);
@@ -112,7 +114,16 @@ void Ofi::written(u32 index) {
     operation.step = Operation::Step::announcement;
     prepare(index, Preamble::Form::data, {}, {});
   }
-  if (start(index) == Outcome::no_room) waiting_.push_back(index);
+  go_on(index);
+}
+
+void Ofi::go_on(u32 index) {
+  auto const& operation = (*operations_)[index];
+  auto& peer = peers_[operation.peer];
+  bool const greeting = operation.step == Operation::Step::greeting;
+  bool const no_room = start(index) == Outcome::no_room;
+  if (no_room) waiting_.push_back(index);
+  if (greeting) peer.unstarted = no_room;
 }
 
 void Ofi::end(u32 index) {
@@ -155,13 +166,23 @@ void Ofi::greet() {
   auto const now = Clock::now();
   if (now < next_greetings_) return;
   next_greetings_ = now + between_greetings;
-  for (u32 peer = 0; peer < peers_.size(); ++peer) {
-    auto& known = peers_[peer];
-    if (!known.talked_to || known.lost || known.greeting || operations_->none_free()) continue;
+  auto const count = static_cast<u32>(peers_.size());
+  for (u32 i = 0; i < std::min(count, greetings_at_once); ++i)
+    greet(next_greeted_ = (next_greeted_ + 1) % count);
+}
+
+void Ofi::greet(u32 peer) {
+  auto& known = peers_[peer];
+  if (!known.talked_to || known.lost) return;
+  if (!known.greeting && !operations_->none_free()) {
     u32 const index = operations_->take(Operation::Step::greeting, peer, 0);
     known.greeting = true;
     prepare(index, Preamble::Form::greeting, {}, {});
-    if (start(index) == Outcome::no_room) waiting_.push_back(index);
+    known.unstarted = start(index) == Outcome::no_room;
+    if (known.unstarted) waiting_.push_back(index);
+  } else if (known.unstarted && provider_.listens_on_tcp()) {
+    // Where nobody listens any more, ofi_rxm tries to connect anew without end, and says nothing.
+    if (auto const why = known.probe.ask(known.native); !why.empty()) lose(peer, why);
   }
 }
 

@@ -34,6 +34,8 @@ struct Provider {
   bool register_sources = false;
   u64 piece = 0;  ///< largest write
 
+  /// Its addresses are those of TCP sockets that listen.
+  bool listens_on_tcp() const { return name().starts_with("tcp") || name().starts_with("net"); }
   std::string name() const { return info->fabric_attr->prov_name; }
 };
 
