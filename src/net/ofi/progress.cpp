@@ -26,7 +26,8 @@ bool Ofi::poll(Events& events) {
   bool happened = tell_ended(events);
   happened |= read_queue(events);
   receives_->retry();
-  for (auto const index : std::exchange(waiting_, {})) {
+  auto const waiting = waiting_.empty() ? std::vector<u32>() : std::exchange(waiting_, {});
+  for (auto const index : waiting) {
     if (peers_[(*operations_)[index].peer].lost) end(index);
     else go_on(index);
   }
@@ -52,6 +53,7 @@ bool Ofi::read_queue(Events& events) {
     }
     check(count, "fi_cq_read");
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) arrived(events, entries[i], sources[i]);
+    if (static_cast<size_t>(count) < at_once) break;  // asking again costs a look at each socket
   }
   return happened;
 }
@@ -139,13 +141,15 @@ void Ofi::lose(u32 peer, std::string const& why) {
 }
 
 bool Ofi::tell_ended(Events& events) {
+  if (ended_.empty()) return false;
   auto const ended = std::exchange(ended_, {});
   for (auto const cookie : ended) events.on_done(cookie);
-  return !ended.empty();
+  return true;
 }
 
 // After what had arrived from the lost peers.
 bool Ofi::tell_losses(Events& events) {
+  if (losses_.empty()) return false;
   auto const losses = std::exchange(losses_, {});
   for (auto const& [peer, why] : losses) {
     peers_[peer].over = true;
@@ -159,7 +163,7 @@ bool Ofi::tell_losses(Events& events) {
     }
     events.on_lost(peer, why);
   }
-  return !losses.empty();
+  return true;
 }
 
 void Ofi::greet() {

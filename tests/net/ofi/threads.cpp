@@ -6,14 +6,6 @@
 
 #include "net/ofi/group.hpp"
 
-#if defined(__SANITIZE_THREAD__)
-// libfabric is not compiled for the thread sanitizer, which sees what its threads and those that
-// call it touch, and not what orders that.
-extern "C" char const* __tsan_default_suppressions() {
-  return "race:libfabric\ncalled_from_lib:libfabric.so.1\nmutex:libfabric\ndeadlock:libfabric\n";
-}
-#endif
-
 namespace meshpost::net::test {
 namespace {
 
