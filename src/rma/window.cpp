@@ -76,6 +76,10 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
     refuse(fmt::format("the communicator belongs to world {}, not to {}", spec.communicator.world,
                        number_),
            "use a communicator of the same World");
+  if (!spec.memory.empty() && !peers_.alone())
+    throw Error(Kind::bad_argument, "register_memory",
+                "memory of the user can't be reached by other processes",
+                "make a window and copy, or a World of this process (WorldOptions::alone)");
   constexpr u32 most_tags = 1u << 16;
   if (spec.tags.value > most_tags)
     refuse(
@@ -110,10 +114,6 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   record.name = spec.name.empty() ? fmt::format("window {}", info.number)
                                   : fmt::format("window '{}'", spec.name);
   if (!spec.memory.empty()) {
-    if (!peers_.alone())
-      throw Error(Kind::bad_argument, "register_memory",
-                  "memory of the user can't be reached by other processes",
-                  "make a window and copy, or a World of this process (WorldOptions::alone)");
     check_memory(spec);
     record.parts = spec.memory;
     auto& kind = backend(layout_.kind);
