@@ -171,7 +171,7 @@ class RunSupervisor {
 
   // Each process writes a file of its own.
   std::string trace_file() const {
-    auto const file = world_.trace_file(record_.launch);
+    auto file = world_.trace_file(record_.launch);
     if (file.empty() || peers_.alone()) return file;
     std::filesystem::path path(file);
     auto const name =

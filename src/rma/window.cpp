@@ -220,8 +220,7 @@ void WorldState::transfer_far(u32 device, u64 offset, void* target, void const* 
     Question const question{!target, device, offset + at, std::min(most, bytes - at)};
     std::string text(reinterpret_cast<char const*>(&question), sizeof question);
     if (!target) text.append(static_cast<char const*>(source) + at, question.bytes);
-    auto const reply =
-        peers_.processes().ask(peers_.channel(), layout_.processes[device], std::move(text));
+    auto const reply = peers_.processes().ask(peers_.channel(), layout_.processes[device], text);
     if (reply.size() != 1 + (target ? question.bytes : 0))
       throw Error(Kind::peer_lost, target ? "read" : "write",
                   fmt::format("{} has this World no more",

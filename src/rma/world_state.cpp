@@ -90,8 +90,8 @@ WorldState::WorldState(WorldOptions options)
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
   if (peers_.any_far()) {
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
-    peers_.processes().answer(
-        peers_.channel(), [this](u32, std::string const& question) { return answer(question); });
+    answering_.emplace(peers_,
+                       [this](u32, std::string const& question) { return answer(question); });
   }
   world_communicator_ = make_communicator(Communicator::Shape::world, 1);
   device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count());
@@ -128,9 +128,8 @@ WorldState::~WorldState() {
   try {
     peers_.exchange("end the World");  // until then others may read what is here
   } catch (Error const&) {
-    // They are gone, or do something else: they know, for this process will be gone too.
+    return;  // they are gone, or do something else: they know, for this process will be gone too
   }
-  peers_.processes().answer(peers_.channel(), nullptr);
 }
 
 void WorldState::guard(std::string_view operation) const {

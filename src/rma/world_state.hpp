@@ -67,6 +67,20 @@ struct WindowRecord {
   std::vector<std::unique_ptr<Registered>> registered;
 };
 
+/// While it lives, other processes' questions are answered.
+class Answering {
+ public:
+  Answering(Peers const& peers, Processes::Answer answer) : peers_(peers) {
+    peers_.processes().answer(peers_.channel(), std::move(answer));
+  }
+  ~Answering() { peers_.processes().answer(peers_.channel(), nullptr); }
+  Answering(Answering const&) = delete;
+  Answering& operator=(Answering const&) = delete;
+
+ private:
+  Peers const& peers_;
+};
+
 class WorldState {
  public:
   explicit WorldState(WorldOptions options);
@@ -131,6 +145,7 @@ class WorldState {
   Layout layout_;
   Heap heap_;
   std::unique_ptr<Proxy> proxy_;
+  std::optional<Answering> answering_;
   std::vector<DeviceRunMemory> run_memory_;
   u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
   Communicator world_communicator_, device_communicator_;

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -28,7 +29,7 @@ class Heap {
 
   char* base() const { return space_->base(); }
   u64 stride() const { return space_->stride(); }
-  u64 size() const { return mapped_; }  ///< bytes of each device
+  u64 size() const { return mapped_; }  ///< bytes of each device; any thread may ask
   char* at(u32 device, u64 offset) const { return base() + device * stride() + offset; }
 
   /// Ranges that hold counters, as far as they were ever used.
@@ -48,7 +49,7 @@ class Heap {
   Layout layout_;
   Extend extend_;
   std::unique_ptr<AddressSpace> space_;
-  u64 mapped_ = 0;
+  std::atomic<u64> mapped_ = 0;
   Offsets data_;
   std::vector<Region> counters_;
 };
