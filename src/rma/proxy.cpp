@@ -153,8 +153,7 @@ void Proxy::work() {
     }
     if (nothing_left) idle_.store(true);
     ++rests;
-    if (rests < 200) continue;
-    if (rests < 2000) {
+    if (rests < 4000) {  // at once: the ranks may share this core
       sched_yield();
     } else {
       timespec const nap{0, 50'000};
