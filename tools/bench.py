@@ -3,7 +3,8 @@
 
 The JSON holds the machine, the versions and, for each benchmark, the median, the smallest and the
 largest time of its repetitions in microseconds, with GB/s where bytes were moved. The program runs
-three times: alone, and in jobs of two and four processes for what is measured between them.
+four times: alone, and in jobs of two and four processes, and of two that act as two nodes, for what
+is measured between them.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from pathlib import Path
 TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 
-JOBS = (2, 4)  # processes
+JOBS = ((2, 1), (4, 1), (2, 2))  # processes, and nodes that they act as
 
 
 def run_benchmarks(command: list[str], pattern: str, repetitions: int) -> dict:
@@ -81,6 +82,13 @@ def summarise(raw: dict) -> list[dict]:
     return rows
 
 
+def between_nodes(rows: list[dict], nodes: int) -> list[dict]:
+    """Of a job over several nodes, what the network takes part in."""
+    parts = ("two_processes", "_job")
+    chosen = [row for row in rows if any(part in row["name"] for part in parts)]
+    return [{**row, "name": f"{row['name']}/nodes:{nodes}"} for row in chosen]
+
+
 def print_table(rows: list[dict]) -> None:
     width = max(len(row["name"]) for row in rows)
     print(f"{'benchmark':{width}}  {'median us':>11} {'min':>10} {'max':>10} {'GB/s':>8}")
@@ -118,10 +126,12 @@ def main() -> int:
         parser.error(f"there is no {launcher}; build it first (./run bench does)")
 
     raw, rows = {}, []
-    for processes in (1, *JOBS):
+    for processes, nodes in ((1, 1), *JOBS):
         job = [] if processes == 1 else [str(launcher), "--no-label", "-n", str(processes)]
+        job += [] if nodes == 1 else ["--nodes", str(nodes)]
         one = run_benchmarks([*job, str(program)], arguments.filter, arguments.repetitions)
-        rows += summarise(one) + joining(one, arguments.filter)
+        more = summarise(one) + joining(one, arguments.filter)
+        rows += more if nodes == 1 else between_nodes(more, nodes)
         raw = raw or one
     if not rows:
         sys.exit(f"bench: no benchmark matches '{arguments.filter}'")
