@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "world/descriptor.hpp"
+#include "meshpost/base/descriptor.hpp"
 #include "world/processes.hpp"
 
 namespace meshpost {

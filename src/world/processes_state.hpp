@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "world/descriptor.hpp"
+#include "meshpost/base/descriptor.hpp"
 #include "world/exchanges.hpp"
 #include "world/line.hpp"
 #include "world/processes.hpp"

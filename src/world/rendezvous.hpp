@@ -2,7 +2,7 @@
 #include <chrono>
 #include <string>
 
-#include "world/descriptor.hpp"
+#include "meshpost/base/descriptor.hpp"
 #include "world/job.hpp"
 #include "world/secret.hpp"
 

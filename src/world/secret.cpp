@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/error.hpp"
-#include "world/descriptor.hpp"
 
 namespace meshpost {
 namespace {
