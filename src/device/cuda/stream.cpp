@@ -137,6 +137,12 @@ class CudaStream : public Stream {
     };
     check(cudaLaunchHostFunc(stream_, invoke, kept), "call a host function in a stream");
   }
+  void store(u32* word, u32 value) override {
+    Current const current(device_);
+    check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(word), value,
+                                      CU_STREAM_WRITE_VALUE_DEFAULT),
+          "store a word in the order of a stream");
+  }
   std::shared_ptr<Event> record() override { return std::make_shared<CudaEvent>(device_, stream_); }
   void wait(std::shared_ptr<Event> event) override {
     Current const current(device_);
