@@ -133,3 +133,5 @@ MESHPOST_FN inline u64 clock_ns() {
 
 }  // namespace memory
 }  // namespace meshpost
+
+#include "meshpost/device/detail/letters.hpp"
