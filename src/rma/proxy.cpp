@@ -44,6 +44,7 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
     own.far = device->allocate(Bytes{far_.size()}, MemoryKind::device);
     device->write(own.far.data(), far_.data(), Bytes{far_.size()});
     own.access = make_access(*device);
+    shares_cores_ |= device->in_host_memory();
     own_.push_back(std::move(own));
   }
 }
@@ -169,7 +170,8 @@ void Proxy::work() {
     }
     if (nothing_left()) idle_.store(true);
     ++rests;
-    if (rests < 4000) {  // at once: the ranks may share this core
+    if (rests < 100'000 && !shares_cores_) continue;  // ranks on GPUs: a core is this thread's own
+    if (rests < 4000) {                               // at once: the ranks may share this core
       sched_yield();
     } else {
       timespec const nap{0, 50'000};

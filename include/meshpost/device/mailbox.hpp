@@ -8,11 +8,12 @@
 // Delivery is at consumption, so it is early enough when somebody waits. What nobody has carried
 // out at the end of a run the host does, for then nobody else touches the memory.
 //
-// Order: letters are carried out one after the other, by whoever has the lock. The host's store of
-// `ready` releases the letter, and what its copy engines wrote before (MailboxAccess); the holder
-// acquires it, stores the bytes, fences at device scope and raises the counter, all on one device:
-// the rest of the way is that of any notification (rma/detail/put.hpp). The lock passes on what one
-// holder has done to the next, so a later letter's counter also covers earlier letters' bytes.
+// Order: letters are carried out one after the other, each by the rank that claims it. The host's
+// store of `ready` releases the letter, and what its copy engines wrote before (MailboxAccess);
+// that rank acquires it, stores the bytes, fences at device scope and raises the counter, all on
+// one device: the rest of the way is that of any notification (rma/detail/put.hpp). Behind the same
+// fence it counts the letter as taken; who takes the next one has acquired that count, so a later
+// letter's counter also covers earlier letters' bytes.
 
 namespace meshpost {
 
@@ -37,7 +38,9 @@ struct Mailbox {
   Letter* letters = nullptr;  ///< a ring of `capacity`, in memory of both
   u32* applied = nullptr;     ///< carried out, as far as the host is told; in memory of both
   struct Words {
-    u32 lock, taken, told;  ///< taken: carried out; told: value of *applied
+    u32 taken;    ///< carried out
+    u32 claimed;  ///< the same, plus one while somebody carries out the next
+    u32 told;     ///< value of *applied
   };
   Words* words = nullptr;  ///< in the device's memory
   static constexpr u32 capacity = 512;

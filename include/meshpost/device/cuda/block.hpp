@@ -41,13 +41,13 @@ MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
                : "memory");
   return old;
 }
-MESHPOST_FN inline u32 exchange_device(u32* word, u32 value) {
+MESHPOST_FN inline bool replace_device(u32* word, u32 expected, u32 value) {
   u32 old;
-  asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;"
+  asm volatile("atom.acq_rel.gpu.global.cas.b32 %0, [%1], %2, %3;"
                : "=r"(old)
-               : "l"(word), "r"(value)
+               : "l"(word), "r"(expected), "r"(value)
                : "memory");
-  return old;
+  return old == expected;
 }
 MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
   u32 value;

@@ -10,20 +10,28 @@ template <class T>
 MESHPOST_FN void store_whole(Letter const& letter) {
   T value;
   memory::copy(&value, letter.data, sizeof(T), 0, 1);
-  memory::store(static_cast<T*>(letter.target), value, Order::device);
+  memory::store(static_cast<T*>(letter.target), value, Order::none);
+}
+
+MESHPOST_FN inline void store_word(Letter const& letter) {
+  switch (letter.word) {
+    case 1: return store_whole<u8>(letter);
+    case 2: return store_whole<unsigned short>(letter);
+    case 4: return store_whole<u32>(letter);
+    default: return store_whole<u64>(letter);
+  }
 }
 
 MESHPOST_FN inline void carry_out(Letter const& letter) {
-  switch (letter.word) {
-    case 1: store_whole<u8>(letter); break;
-    case 2: store_whole<unsigned short>(letter); break;
-    case 4: store_whole<u32>(letter); break;
-    case 8: store_whole<u64>(letter); break;
-    default: memory::copy(letter.target, letter.data, letter.bytes, 0, 1);
+  if (letter.word == 0) memory::copy(letter.target, letter.data, letter.bytes, 0, 1);
+  memory::fence(Order::device);
+  if (letter.word != 0) {
+    store_word(letter);
+    memory::fence(Order::device);  // it is what later letters' counters cover
   }
   if (!letter.counter) return;
+  memory::add(letter.counter, letter.value, Order::none);
   if (letter.sender_word) memory::store_relaxed(letter.sender_word, letter.sender);
-  memory::add(letter.counter, letter.value, Order::device);
 }
 
 /// All of it at once: one trip over the bus, not one for each field.
@@ -47,28 +55,24 @@ MESHPOST_FN inline Letter read(Letter const& letter) {
 
 }  // namespace detail
 
-/// Carries out what has come; by one thread of a rank that waits.
+/// Carries out the next letter, if it has come; by one thread of a rank that waits. Over the bus
+/// go one look whether it has, and one for what it says.
 MESHPOST_COLD inline void open_letters(Mailbox const& mail) {
   auto& words = *mail.words;
-  auto const at = [&](u32 number) -> Letter& { return mail.letters[number % Mailbox::capacity]; };
-  u32 const seen = memory::load_relaxed(&words.taken);
-  bool const there = memory::load_acquire(&at(seen).ready) == seen + 1;
-  if (!there && memory::load_relaxed(&words.told) == seen) return;
-  if (memory::exchange_device(&words.lock, 1) != 0) return;  // somebody else does
-  u32 taken = memory::load_relaxed(&words.taken);
-  u32 const before = taken;
-  while (memory::load_acquire(&at(taken).ready) == taken + 1) {
-    auto const letter = detail::read(at(taken));
-    detail::carry_out(letter);
-    memory::store_relaxed(&words.taken, ++taken);
-  }
-  // The host may use their places again once it is told. Not at once, for that takes a fence: only
-  // when nothing came meanwhile.
-  if (taken == before && memory::load_relaxed(&words.told) != taken) {
+  u32 const told = memory::load_relaxed(&words.told);
+  u32 const taken = memory::load_acquire(&words.taken);
+  auto& letter = mail.letters[taken % Mailbox::capacity];
+  if (memory::load_acquire(&letter.ready) == taken + 1) {
+    if (!memory::replace_device(&words.claimed, taken, taken + 1)) return;  // somebody else does
+    detail::carry_out(detail::read(letter));
+    memory::store_relaxed(&words.taken, taken + 1);
+  } else if (told != taken && memory::replace_device(&words.claimed, taken, taken + 1)) {
+    // The host may use the places again once it is told. Only now that nothing comes, for it takes
+    // a fence.
     memory::store_relaxed(&words.told, taken);
     memory::store(mail.applied, taken, Order::system);
+    memory::store(&words.claimed, taken, Order::device);
   }
-  memory::exchange_device(&words.lock, 0);
 }
 
 }  // namespace meshpost
