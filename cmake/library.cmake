@@ -115,6 +115,7 @@ add_library(meshpost
   src/world/processes_questions.cpp
   src/world/processes_thread.cpp
   src/world/rendezvous.cpp
+  src/world/seal.cpp
   src/world/secret.cpp
   src/world/split.cpp
   src/world/wire.cpp)
