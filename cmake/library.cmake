@@ -77,6 +77,7 @@ add_library(meshpost
   src/fabric/nvml.cpp
   src/fabric/place.cpp
   src/net/engine.cpp
+  src/net/faulty.cpp
   src/net/shuffled.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
@@ -90,6 +91,7 @@ add_library(meshpost
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
+  src/rma/parcel.cpp
   src/rma/proxy.cpp
   src/rma/run.cpp
   src/rma/run_part.cpp

@@ -1,4 +1,8 @@
 #pragma once
+#include <string>
+#include <string_view>
+#include <type_traits>
+
 #include "meshpost/base/types.hpp"
 
 namespace meshpost::detail {
@@ -7,13 +11,14 @@ namespace meshpost::detail {
 /// in its part of the symmetric heap.
 struct Parcel {
   enum class Kind : u32 { put, add, store, get, answer, count };
+  static constexpr u64 short_payload = 512;  ///< bytes that go along with it, and are checked too
 
   u32 run = 0;
   u32 sequence = 0;  ///< of this sender to this receiver; wraps
   Kind kind = Kind::put;
   u32 device = 0;
   u64 offset = 0;
-  u64 bytes = 0;  ///< of a put, a store, or of what a get wants
+  u64 bytes = 0;  ///< of a put, a store, an answer, or of what a get wants
   u64 value = 0;
   // put: the counter to raise when its last bytes are there; 0: none
   u64 counter = 0, sender_word = 0;
@@ -21,6 +26,26 @@ struct Parcel {
   u32 reserved = 0;
   // get and answer: the asker's number for it, and where in its target the bytes belong
   u64 request = 0, position = 0;
+  u64 check = 0;  ///< check_of() it
 };
+static_assert(std::has_unique_object_representations_v<Parcel>);  // all its bytes are checked
+
+/// A number that another parcel, or other bytes behind it, would not have: of all 8-byte words, any
+/// one may change in any way and it differs; if more do, it is equal once in 2^64.
+///
+/// Bytes beyond `short_payload` are not looked at. Links check each packet (32 bits on Ethernet and
+/// InfiniBand), TCP checks them again from end to end (16 bits); a wrong one makes a wrong number in
+/// some window. A wrong header could write anywhere, or make a rank wait without end.
+u64 check_of(Parcel parcel, std::string_view payload);
+
+/// A parcel as it has come.
+struct Delivery {
+  Parcel parcel;
+  std::string_view payload;  ///< of `message`
+};
+/// What a message holds, if it is a parcel that came as it was sent, and can be carried out where
+/// there is a device with such memory.
+/// \throws Error(peer_lost)
+Delivery read_parcel(std::string_view message);
 
 }  // namespace meshpost::detail

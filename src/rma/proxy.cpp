@@ -4,9 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <tuple>
+#include <utility>
 
 #include "meshpost/device/block.hpp"
 #include "world/wire.hpp"
@@ -15,8 +17,26 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u64 largest_payload = u64{256} << 10;  // others get their turn in between
-constexpr u64 short_payload = 512;               // goes along with the header, which engines copy
 constexpr u64 most_held = u64{32} << 20;         // then ranks wait until something has been sent
+
+// Ends when nothing has changed for long; 0: never.
+class Patience {
+ public:
+  explicit Patience(std::chrono::milliseconds length) : length_(length) {}
+  bool ends(u64 progress) {
+    if (std::exchange(before_, progress) != progress) since_ = Clock::now();
+    return length_.count() != 0 && Clock::now() - since_ > length_;
+  }
+  std::string text() const {
+    return fmt::format("{:.3g} s", static_cast<double>(length_.count()) * 1e-3);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::chrono::milliseconds length_;
+  u64 before_ = 0;
+  Clock::time_point since_ = Clock::now();
+};
 
 std::span<char const> bytes_of(Parcel const& parcel) {
   return {reinterpret_cast<char const*>(&parcel), sizeof parcel};
@@ -97,22 +117,40 @@ void Proxy::stop() {
 
 void Proxy::settle(std::string const& operation) {
   // The thread goes on: what ranks have asked for is on its way, or soon will be.
-  while (!quiet())
+  std::optional<Error> unsent;
+  for (Patience patience(peers_.processes().job().silence); !quiet() && !unsent; sched_yield()) {
     if (failure() || peers_.processes().lost()) break;
-    else sched_yield();
+    if (patience.ends(sent() + received()))
+      unsent.emplace(Kind::peer_lost, operation,
+                     fmt::format("what its ranks have sent is stuck in {} for {}", engine_->name(),
+                                 patience.text()),
+                     "see what became of the network; start the job again");
+  }
   wire::Packer mine;
   for (auto const& peer : peers_of_net_) mine.value(peer.sent.load());
   auto const all = peers_.exchange(operation, mine.take());
+  if (unsent) throw *unsent;
+  if (auto const error = failure()) throw *error;  // what was not sent is not counted
   for (u32 process = 0; process < all.size(); ++process) {
     wire::Unpacker unpacker(all[process]);
     u64 for_me = 0;
     for (u32 i = 0; i <= peers_.number(); ++i) for_me = unpacker.value<u64>();
-    while (peers_of_net_[process].received.load(std::memory_order_acquire) < for_me) {
-      if (auto const error = failure()) throw *error;
-      if (auto const loss = peers_.processes().lost())
-        throw peers_.processes().lost_error(operation, *loss);
-      sched_yield();
-    }
+    await_parcels(process, for_me, operation);
+  }
+}
+
+void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) const {
+  for (Patience patience(peers_.processes().job().silence);; sched_yield()) {
+    u64 const come = peers_of_net_[process].received.load(std::memory_order_acquire);
+    if (come >= sent) return;
+    if (auto const error = failure()) throw *error;
+    if (auto const loss = peers_.processes().lost())
+      throw peers_.processes().lost_error(operation, *loss);
+    if (patience.ends(come))
+      throw Error(Kind::peer_lost, operation,
+                  fmt::format("{} has sent {} parcels, {} have come, and none for {}",
+                              peers_.processes().name(process), sent, come, patience.text()),
+                  "see what became of the network; start the job again");
   }
 }
 
@@ -241,10 +279,11 @@ void Proxy::queue_in_pieces(u32 process, Parcel parcel, char const* source, u64 
 void Proxy::queue(u32 process, Parcel parcel, std::string_view payload) {
   auto& peer = peers_of_net_[process];
   parcel.sequence = peer.next_out++;
+  parcel.check = check_of(parcel, payload);
   Outgoing out;
   auto const header = bytes_of(parcel);
   out.header.assign(header.data(), header.size());
-  (payload.size() <= short_payload ? out.header : out.payload) += payload;
+  (payload.size() <= Parcel::short_payload ? out.header : out.payload) += payload;
   held_ += out.header.size() + out.payload.size();
   peer.queue.push_back(std::move(out));
 }
@@ -279,32 +318,32 @@ bool Proxy::send_queued() {
 void Proxy::on_message(u32 process, std::span<char const> bytes) {
   begin_work();
   auto& peer = peers_of_net_[process];
-  if (bytes.size() < sizeof(Parcel)) return on_lost(process, "it sent less than a parcel");
-  Parcel parcel;
-  std::memcpy(&parcel, bytes.data(), sizeof parcel);
-  if (parcel.sequence != peer.next_in) {  // the network keeps no order: it waits for its turn
-    peer.early.emplace(parcel.sequence, std::string(bytes.data(), bytes.size()));
-    return;
-  }
+  if (peer.lost) return;
   try {
-    apply(process, {bytes.data(), bytes.size()});
+    auto const come = read_parcel({bytes.data(), bytes.size()});
+    // The network keeps no order: it waits for its turn.
+    if (u32 const ahead = come.parcel.sequence - peer.next_in; ahead != 0) {
+      bool const fresh =
+          ahead < ~u32{0} / 2 &&
+          peer.early.emplace(come.parcel.sequence, std::string(bytes.data(), bytes.size())).second;
+      return fresh ? void() : on_lost(process, "a parcel came twice");
+    }
+    apply(process, come);
     for (auto next = peer.early.find(peer.next_in); next != peer.early.end();
          next = peer.early.find(peer.next_in)) {
       auto const kept = std::move(next->second);
       peer.early.erase(next);
-      apply(process, kept);
+      apply(process, read_parcel(kept));
     }
   } catch (Error const& error) {
     on_lost(process, error.cause());
   }
 }
 
-void Proxy::apply(u32 from, std::string_view bytes) {
-  Parcel parcel;
-  std::memcpy(&parcel, bytes.data(), sizeof parcel);
+void Proxy::apply(u32 from, Delivery const& come) {
   auto& peer = peers_of_net_[from];
   ++peer.next_in;
-  if (parcel.run == run_) carry_out(from, parcel, bytes.substr(sizeof parcel));
+  if (come.parcel.run == run_) carry_out(from, come.parcel, come.payload);
   peer.received.fetch_add(1, std::memory_order_release);
   received_in_all_.fetch_add(1, std::memory_order_release);
 }
@@ -342,7 +381,7 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) 
     case Parcel::Kind::store: return store_word(own_memory(parcel, parcel.bytes), parcel);
     case Parcel::Kind::get: return answer_get(from, parcel);
     case Parcel::Kind::answer: return take_answer(parcel, payload);
-    case Parcel::Kind::count: return;
+    case Parcel::Kind::count: return;  // read_parcel() has refused it
   }
 }
 
@@ -376,6 +415,7 @@ void Proxy::on_data(u32 /*peer*/, u32 /*data*/) {}  // puts go as messages
 void Proxy::on_lost(u32 process, std::string const& why) {
   auto& peer = peers_of_net_[process];
   peer.lost = true;
+  peer.early.clear();
   for (auto const& out : peer.queue) held_ -= out.header.size() + out.payload.size();
   peer.queue.clear();
   std::scoped_lock const lock(mutex_);

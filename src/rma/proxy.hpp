@@ -35,7 +35,7 @@ class Proxy : net::Events {
   /// Ends it, if it runs: from then on no memory of ranks is touched.
   void stop();
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
-  /// Collective. \throws Error(peer_lost)
+  /// Collective. \throws Error(peer_lost) also where none comes for the job's deadline
   void settle(std::string const& operation);
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
@@ -73,6 +73,7 @@ class Proxy : net::Events {
     u64 offset;
   };
 
+  void await_parcels(u32 process, u64 sent, std::string const& operation) const;
   void work();
   void begin_work();
   bool empty_ring(u32 own);
@@ -80,7 +81,7 @@ class Proxy : net::Events {
   void queue(u32 process, Parcel parcel, std::string_view payload = {});
   void queue_in_pieces(u32 process, Parcel parcel, char const* source, u64 bytes);
   bool send_queued();
-  void apply(u32 from, std::string_view bytes);
+  void apply(u32 from, Delivery const& come);
   void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
   void answer_get(u32 from, Parcel const& parcel);
   void take_answer(Parcel const& parcel, std::string_view payload);

@@ -128,9 +128,13 @@ class RunSupervisor {
 
   // What becomes of the run, now that all ranks have ended: the same in all processes.
   void settle(Ending const& ending) {
-    if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
-    if (proxy_) proxy_->stop();
     RunPart own{ending.reason, ending.failure};
+    try {
+      if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
+    } catch (Error const& error) {
+      own.error = error;  // here only, perhaps: the others are told
+    }
+    if (proxy_) proxy_->stop();
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
       evidence.emplace(world_, spec_.grids, ending);
