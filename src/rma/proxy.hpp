@@ -40,6 +40,14 @@ class Proxy : net::Events {
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
+  /// Parcels to and from one process, of all runs.
+  struct Traffic {
+    u64 sent = 0, received = 0;
+  };
+  Traffic traffic(u32 process) const {
+    auto const& peer = peers_of_net_[process];
+    return {peer.sent.load(), peer.received.load(std::memory_order_acquire)};
+  }
   u64 sent() const { return sent_in_all_.load(std::memory_order_acquire); }  ///< parcels
   u64 received() const { return received_in_all_.load(std::memory_order_acquire); }
   /// What has gone wrong with the network.
