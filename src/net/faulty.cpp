@@ -1,6 +1,5 @@
 #include "net/faulty.hpp"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -35,7 +34,7 @@ class Faulty::Filter final : public Events {
     std::string copy(bytes.begin(), bytes.end());
     switch (self_.fault_) {
       case Fault::flip: {
-        u64 const bit = self_.random_() % (std::min<u64>(copy.size(), most_flipped) * 8);
+        u64 const bit = self_.random_() % (copy.size() * 8);
         copy[bit / 8] = static_cast<char>(copy[bit / 8] ^ 1 << bit % 8);
         return events_.on_message(peer, copy);
       }

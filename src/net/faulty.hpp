@@ -10,14 +10,13 @@ namespace meshpost::net {
 class Faulty final : public Wrapper {
  public:
   enum class Fault : u32 {
-    flip,       ///< a bit is changed, among the first `most_flipped` bytes
+    flip,       ///< a bit is changed
     truncate,   ///< its end is missing
     duplicate,  ///< it comes twice
     drop,       ///< it does not come
     lose        ///< it and all that would come from that peer do not; the peer is told as lost
   };
   static constexpr u32 most_before = 300;
-  static constexpr u64 most_flipped = 96;
 
   Faulty(std::unique_ptr<Engine> engine, Fault fault, u64 seed);
 

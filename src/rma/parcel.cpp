@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "meshpost/base/error.hpp"
@@ -17,12 +17,23 @@ u64 with(u64 sum, u64 word) {
   return sum ^ sum >> 32;
 }
 
+u64 word_at(char const* bytes) {
+  u64 word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
 u64 with(u64 sum, char const* bytes, u64 size) {
-  for (; size >= sizeof(u64); bytes += sizeof(u64), size -= sizeof(u64)) {
-    u64 word;
-    std::memcpy(&word, bytes, sizeof word);
-    sum = with(sum, word);
+  constexpr u64 lanes = 4;  // words that follow each other need not wait for each other
+  if (size >= lanes * sizeof(u64)) {
+    std::array<u64, lanes> sums{1, 2, 3, 4};
+    for (; size >= sizeof sums; bytes += sizeof sums, size -= sizeof sums)
+      for (u64 lane = 0; lane < lanes; ++lane)
+        sums[lane] = with(sums[lane], word_at(bytes + lane * sizeof(u64)));
+    for (u64 const one : sums) sum = with(sum, one);
   }
+  for (; size >= sizeof(u64); bytes += sizeof(u64), size -= sizeof(u64))
+    sum = with(sum, word_at(bytes));
   u64 last = 0;
   std::memcpy(&last, bytes, size);
   return size == 0 ? sum : with(sum, last);
@@ -40,7 +51,7 @@ bool is_word(u64 bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes
 u64 check_of(Parcel parcel, std::string_view payload) {
   parcel.check = 0;
   u64 const sum = with(payload.size(), reinterpret_cast<char const*>(&parcel), sizeof parcel);
-  return payload.size() > Parcel::short_payload ? sum : with(sum, payload.data(), payload.size());
+  return with(sum, payload.data(), payload.size());
 }
 
 Delivery read_parcel(std::string_view message) {

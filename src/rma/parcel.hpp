@@ -11,8 +11,6 @@ namespace meshpost::detail {
 /// in its part of the symmetric heap.
 struct Parcel {
   enum class Kind : u32 { put, add, store, get, answer, count };
-  static constexpr u64 short_payload = 512;  ///< bytes that go along with it, and are checked too
-
   u32 run = 0;
   u32 sequence = 0;  ///< of this sender to this receiver; wraps
   Kind kind = Kind::put;
@@ -33,9 +31,8 @@ static_assert(std::has_unique_object_representations_v<Parcel>);  // all its byt
 /// A number that another parcel, or other bytes behind it, would not have: of all 8-byte words, any
 /// one may change in any way and it differs; if more do, it is equal once in 2^64.
 ///
-/// Bytes beyond `short_payload` are not looked at. Links check each packet (32 bits on Ethernet and
-/// InfiniBand), TCP checks them again from end to end (16 bits); a wrong one makes a wrong number in
-/// some window. A wrong header could write anywhere, or make a rank wait without end.
+/// Networks check too, but not all of them from one process's memory to the other's: TCP from end to
+/// end with 16 bits, Ethernet and InfiniBand with 32, from one switch to the next or in all.
 u64 check_of(Parcel parcel, std::string_view payload);
 
 /// A parcel as it has come.

@@ -17,6 +17,7 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u64 largest_payload = u64{256} << 10;  // others get their turn in between
+constexpr u64 short_payload = 512;               // goes along with the header, which engines copy
 constexpr u64 most_held = u64{32} << 20;         // then ranks wait until something has been sent
 
 // Ends when nothing has changed for long; 0: never.
@@ -283,7 +284,7 @@ void Proxy::queue(u32 process, Parcel parcel, std::string_view payload) {
   Outgoing out;
   auto const header = bytes_of(parcel);
   out.header.assign(header.data(), header.size());
-  (payload.size() <= Parcel::short_payload ? out.header : out.payload) += payload;
+  (payload.size() <= short_payload ? out.header : out.payload) += payload;
   held_ += out.header.size() + out.payload.size();
   peer.queue.push_back(std::move(out));
 }

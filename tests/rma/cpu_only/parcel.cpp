@@ -51,12 +51,11 @@ TEST_F(Parcels, are_read_as_they_were_sent) {
   }
 }
 
-TEST_F(Parcels, with_any_bit_changed_that_is_checked_are_refused) {
+TEST_F(Parcels, with_any_bit_changed_are_refused) {
   for (int round = 0; round < 30; ++round) {
     std::string payload;
     auto const right = message(any(payload), payload);
-    auto const checked = payload.size() > Parcel::short_payload ? sizeof(Parcel) : right.size();
-    for (std::size_t bit = 0; bit < checked * 8; ++bit) {
+    for (std::size_t bit = 0; bit < right.size() * 8; ++bit) {
       auto changed = right;
       changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ 1 << bit % 8);
       ASSERT_TRUE(says(error_of([&] { read_parcel(changed); }), Kind::peer_lost,

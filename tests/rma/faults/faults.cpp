@@ -133,7 +133,7 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
   u32 faults = 0, errors = 0;
   for (u32 round = 0; round < rounds; ++round) {
     Trouble trouble{.fault = fault};
-    trouble.at = random() % (engine ? 1'000'000 : 30'000);
+    trouble.at = random() % (engine ? 300'000 : 30'000);
     trouble.forth = random() % 2 != 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
     // Process 0's address is called first.
@@ -156,16 +156,17 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
     for (auto const& one : ended)
       EXPECT_LT(one.seconds, seconds_of(*troubles.fault() - begin) + deadline + 3) << one.out;
   }
-  EXPECT_GT(faults, rounds / 4);
+  EXPECT_GT(faults, 0u);
   EXPECT_GT(errors, faults);
 }
 INSTANTIATE_TEST_SUITE_P(
     And, Connections,
-    testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 12},
+    testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 8},
+                    Broken{"engine_flip", Trouble::Fault::flip, true, 6},
                     Broken{"engine_stall", Trouble::Fault::stall, true, 3},
-                    Broken{"bootstrap_reset", Trouble::Fault::reset, false, 12},
-                    Broken{"bootstrap_flip", Trouble::Fault::flip, false, 12},
-                    Broken{"bootstrap_stall", Trouble::Fault::stall, false, 3}),
+                    Broken{"bootstrap_reset", Trouble::Fault::reset, false, 8},
+                    Broken{"bootstrap_flip", Trouble::Fault::flip, false, 8},
+                    Broken{"bootstrap_stall", Trouble::Fault::stall, false, 2}),
     [](auto const& one) { return std::string(one.param.name); });
 
 // -- messages
@@ -175,7 +176,7 @@ class Messages : public testing::TestWithParam<char const*> {};
 TEST_P(Messages, that_go_wrong_end_all_processes_in_time) {
   u64 const seed = std::random_device{}() % 1'000'000;
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (u64 round = 0; round < 6; ++round) {
+  for (u64 round = 0; round < 4; ++round) {
     auto const engine =
         std::string("faulty:") + GetParam() + ":" + std::to_string(seed + round) + ":ofi:tcp";
     SCOPED_TRACE(engine);
