@@ -85,14 +85,17 @@ add_library(meshpost
   src/pipeline/pipeline.cpp
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
+  src/rma/access.cpp
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
+  src/rma/mailbox.cpp
   src/rma/parcel.cpp
   src/rma/proxy.cpp
+  src/rma/proxy_parcels.cpp
   src/rma/run.cpp
   src/rma/run_part.cpp
   src/rma/run_timeline.cpp

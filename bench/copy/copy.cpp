@@ -87,6 +87,43 @@ void all_to_all(benchmark::State& state) {
   time_each(state, size * list.size(), [&] { meshpost::copy_batch(list).wait(); });
 }
 
+#if defined(__CUDACC__)
+// The same by the driver: a stream for each device, which begins with its next neighbour.
+void all_to_all_floor(benchmark::State& state) {
+  auto const size = static_cast<u64>(state.range(0));
+  auto const count = static_cast<u32>(devices().size());
+  if (!on_gpus() || count < 2) return state.SkipWithError("there are no two GPUs");
+  auto const number = [](u32 device) { return static_cast<int>(devices()[device]->index()); };
+  std::vector<Allocation> sources, targets;
+  std::vector<cudaStream_t> streams(count);
+  for (u32 i = 0; i < count; ++i) {
+    sources.push_back(memory(i, size * count, MemoryKind::device));
+    targets.push_back(memory(i, size * count, MemoryKind::device));
+    cudaSetDevice(number(i));
+    cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+  }
+  for (u32 i = 0; i < count; ++i)  // opens peer access
+    for (u32 j = 0; j < count; ++j)
+      if (i != j) meshpost::copy(targets[j].data(), sources[i].data(), Bytes{8});
+  time_each(state, size * count * (count - 1), [&] {
+    for (u32 round = 1; round < count; ++round)
+      for (u32 i = 0; i < count; ++i) {
+        u32 const to = (i + round) % count;
+        cudaMemcpyPeerAsync(targets[to].as<char>() + i * size, number(to),
+                            sources[i].as<char>() + to * size, number(i), size, streams[i]);
+      }
+    for (auto const stream : streams) cudaStreamSynchronize(stream);
+  });
+  for (auto const stream : streams) cudaStreamDestroy(stream);
+}
+BENCHMARK(all_to_all_floor)
+    ->ArgName("bytes")
+    ->Arg(4 * MiB)
+    ->Arg(64 * MiB)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
+#endif
+
 int const registered = [] {
   for (auto const& [from, to] : {std::pair{"0", "1"},
                                  {"pinned", "0"},
@@ -99,7 +136,7 @@ int const registered = [] {
           name.c_str(), [=, f = std::string(from), t = std::string(to)](benchmark::State& state) {
             floor ? driver_between(state, f, t) : copy_between(state, f, t);
           });
-      for (u64 const size : {64 * KiB, 4 * MiB, 256 * MiB, GiB})
+      for (u64 const size : {64 * KiB, 4 * MiB, 16 * MiB, 256 * MiB, GiB})
         one->Arg(static_cast<meshpost::i64>(size));
       one->ArgName("bytes")->UseManualTime()->Unit(benchmark::kMicrosecond);
     }

@@ -7,6 +7,7 @@ namespace {
 using namespace bench;
 
 constexpr u64 many = 512;
+constexpr int rounds = 50;  // what waits between them is far longer than what is timed
 
 // The two ends of `many` copies of 8 bytes, from the first device to the second, if there is one.
 struct Ends {
@@ -52,14 +53,14 @@ void start_8_bytes_known(benchmark::State& state) {
   auto const target = memory(second(), 64 * many, MemoryKind::device);
   start_copies(state, ends_in(source.data(), target.data()));
 }
-BENCHMARK(start_8_bytes_known)->UseManualTime();
+BENCHMARK(start_8_bytes_known)->UseManualTime()->Iterations(rounds);
 
 void start_8_bytes_pageable(benchmark::State& state) {
   std::vector<char> source(64 * many, 1);
   auto const target = memory(0, 64 * many, MemoryKind::device);
   start_copies(state, ends_in(source.data(), target.data()));
 }
-BENCHMARK(start_8_bytes_pageable)->UseManualTime();
+BENCHMARK(start_8_bytes_pageable)->UseManualTime()->Iterations(rounds);
 
 #if defined(__CUDACC__)
 int number(u32 device) { return static_cast<int>(devices()[device]->index()); }
@@ -78,7 +79,7 @@ void start_8_bytes_foreign(benchmark::State& state) {
   start_copies(state, ends_in(source, target));
   cudaFree(source), cudaFree(target);
 }
-BENCHMARK(start_8_bytes_foreign)->UseManualTime();
+BENCHMARK(start_8_bytes_foreign)->UseManualTime()->Iterations(rounds);
 
 // Each from an allocation to another that were never seen.
 void start_8_bytes_never_seen(benchmark::State& state) {
@@ -100,7 +101,7 @@ void start_8_bytes_never_seen(benchmark::State& state) {
     for (auto* const one : ends.targets) cudaFree(one);
   }
 }
-BENCHMARK(start_8_bytes_never_seen)->UseManualTime()->Iterations(20);
+BENCHMARK(start_8_bytes_never_seen)->UseManualTime()->Iterations(rounds);
 
 void start_8_bytes_floor(benchmark::State& state) {
   if (!on_gpus()) return state.SkipWithError("the floor on CPU devices is a memcpy");
@@ -118,7 +119,7 @@ void start_8_bytes_floor(benchmark::State& state) {
       [&] { cudaStreamSynchronize(stream); });
   cudaStreamDestroy(stream);
 }
-BENCHMARK(start_8_bytes_floor)->UseManualTime();
+BENCHMARK(start_8_bytes_floor)->UseManualTime()->Iterations(rounds);
 #endif
 
 }  // namespace

@@ -54,17 +54,15 @@ struct Batch {
   bool independent() const {
     return std::ranges::all_of(after, [](auto const& list) { return list.empty(); });
   }
-  std::vector<StatePtr> start() const {
-    std::vector<StatePtr> states;
-    states.reserve(requests.size());
-    for (auto const& request : requests) states.push_back(copying::start(request));
-    return states;
-  }
   // Independent entries first; the others in the list's order, each when those before it are done.
   void make() const {
     std::vector<StatePtr> states(requests.size());
+    std::vector<Request> first;
+    std::vector<u64> numbers;
     for (u64 i = 0; i < requests.size(); ++i)
-      if (after[i].empty()) states[i] = copying::start(requests[i]);
+      if (after[i].empty()) first.push_back(requests[i]), numbers.push_back(i);
+    auto started = copying::start_all(first);
+    for (u64 i = 0; i < first.size(); ++i) states[numbers[i]] = std::move(started[i]);
     for (u64 i = 0; i < requests.size(); ++i) {
       if (states[i]) continue;
       try {
@@ -129,7 +127,8 @@ Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options) 
     return Copy(copying::between(options.streams, work));
   }
   if (batch->requests.empty()) return Copy(copying::finished());
-  if (batch->independent()) return Copy(std::make_shared<Together>(batch->start()));
+  if (batch->independent())
+    return Copy(std::make_shared<Together>(copying::start_all(batch->requests)));
   auto state = std::make_shared<copying::HostState>();
   copying::conductors().run([state, batch] { state->run([&] { batch->make(); }); });
   return Copy(state);

@@ -27,8 +27,9 @@ class Lane {
   std::shared_ptr<Shared> open_;  // of the small copies since the last event
 };
 
-/// Copies that don't stand in each other's way: those of pageable memory hold up who starts them.
-enum class Traffic { small, large, pageable };
+/// Copies that don't stand in each other's way: those of pageable memory hold up who starts them,
+/// and those of a batch to several devices go one after the other (start_all).
+enum class Traffic { small, large, pageable, rounds };
 
 /// The lane of `device` for copies that move bytes between its memory and `other`'s (null: the
 /// host's). Thread-safe.

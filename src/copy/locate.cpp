@@ -69,7 +69,7 @@ Location inside(MemoryRange const& range, Asked const& asked) {
   if (asked.size > left)
     asked.refuse(fmt::format("{} bytes are named, its allocation on {} ends after {}", asked.size,
                              range.device->name(), left),
-                 "stay inside the allocation");
+                 "stay inside the allocation; of the host's own memory, register all or nothing");
   Location where{range.kind, range.device, true, false};
   bool const host_device = range.device->in_host_memory();
   where.on_host = host_device || range.kind != MemoryKind::device;

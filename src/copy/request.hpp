@@ -1,4 +1,7 @@
 #pragma once
+#include <span>
+#include <vector>
+
 #include "copy/locate.hpp"
 #include "copy/state.hpp"
 
@@ -25,6 +28,8 @@ PitchedCopy merge_rows(PitchedCopy rows);
 
 /// Begins a copy.
 StatePtr start(Request const& request);
+/// Begins copies that don't touch each other's bytes; their states in the same order.
+std::vector<StatePtr> start_all(std::span<Request const> requests);
 /// Makes a copy. Where the host does it, this thread does, and no other need be woken first.
 void make(Request const& request);
 /// Adds a copy of by_engine() to a stream of a device, or, of by_host(), if both its ends are

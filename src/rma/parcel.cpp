@@ -54,8 +54,8 @@ u64 check_of(Parcel parcel, std::string_view payload) {
   return with(sum, payload.data(), payload.size());
 }
 
-Delivery read_parcel(std::string_view message) {
-  Delivery come;
+Arrival read_parcel(std::string_view message) {
+  Arrival come;
   auto& parcel = come.parcel;
   if (message.size() < sizeof parcel)
     refuse(fmt::format("it sent {} bytes; a parcel has {}", message.size(), sizeof parcel));

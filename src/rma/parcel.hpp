@@ -11,6 +11,7 @@ namespace meshpost::detail {
 /// in its part of the symmetric heap.
 struct Parcel {
   enum class Kind : u32 { put, add, store, get, answer, count };
+
   u32 run = 0;
   u32 sequence = 0;  ///< of this sender to this receiver; wraps
   Kind kind = Kind::put;
@@ -36,13 +37,13 @@ static_assert(std::has_unique_object_representations_v<Parcel>);  // all its byt
 u64 check_of(Parcel parcel, std::string_view payload);
 
 /// A parcel as it has come.
-struct Delivery {
+struct Arrival {
   Parcel parcel;
   std::string_view payload;  ///< of `message`
 };
 /// What a message holds, if it is a parcel that came as it was sent, and can be carried out where
 /// there is a device with such memory.
 /// \throws Error(peer_lost)
-Delivery read_parcel(std::string_view message);
+Arrival read_parcel(std::string_view message);
 
 }  // namespace meshpost::detail

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "meshpost/rma/post.hpp"
 #include "meshpost/world/heap.hpp"
 #include "net/engine.hpp"
+#include "rma/access.hpp"
 #include "rma/parcel.hpp"
 #include "world/peers.hpp"
 
@@ -29,6 +31,7 @@ class Proxy : net::Events {
 
   /// What the ranks of an own device need.
   PostRing ring(u32 own_device) const;
+  Mailbox mailbox(u32 own_device) const { return own_[own_device].access->mailbox(); }
 
   /// Starts the thread. What is still under way of an earlier run will be dropped.
   void start(u32 run);
@@ -54,23 +57,35 @@ class Proxy : net::Events {
   std::optional<Error> failure() const;
 
  private:
-  struct Ring {
-    Allocation records, head, tail, done;
+  // An own device's requests, and the way to its memory.
+  struct Own {
+    Allocation records, words, tail, done, far;
+    std::unique_ptr<Access> access;
     u32 taken = 0;
+    u32* head() const { return words.as<u32>(); }
+    u32* seen() const { return words.as<u32>() + 32; }  // in another cache line
   };
   // A get whose answer is awaited.
   struct Get {
+    u32 own = 0;          // device that asks
     u32* done = nullptr;  // to raise at its end
     char* target = nullptr;
     u64 size = 0, left = 0;  // bytes in all, and still to come
   };
-  // Bytes are copied out of the ranks' memory: a rank may be ended before the network has read it.
+  // What is to be sent, in as many parcels as it takes. Bytes are copied out of the ranks' memory:
+  // a rank may be ended before the network has read it.
   struct Outgoing {
-    std::string header;   // the parcel, and short bytes along with it
-    std::string payload;  // longer ones
+    Parcel parcel;
+    std::string bytes{};
+    bool ready = true;  // its bytes are here
+    u64 size = 0;       // of them, then
+    u64 sent = 0;
+    u64& held;
+    ~Outgoing() { held -= size; }
   };
+  using OutgoingPtr = std::shared_ptr<Outgoing>;
   struct Peer {
-    std::deque<Outgoing> queue;
+    std::deque<OutgoingPtr> queue;
     std::atomic<u64> sent{0}, received{0};
     u32 next_out = 0, next_in = 0;
     std::map<u32, std::string> early;  // parcels that came before their turn
@@ -83,18 +98,24 @@ class Proxy : net::Events {
 
   void await_parcels(u32 process, u64 sent, std::string const& operation) const;
   void work();
+  bool get_on();  // a round of its thread; whether anything happened
   void begin_work();
+  bool nothing_left() const;
+  bool is_empty() const;
   bool empty_ring(u32 own);
-  void take(Ring& ring, PostRecord const& record);
-  void queue(u32 process, Parcel parcel, std::string_view payload = {});
-  void queue_in_pieces(u32 process, Parcel parcel, char const* source, u64 bytes);
+  void take(u32 own, PostRecord const& record);
+  OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes = 0);
+  void queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
   bool send_queued();
-  void apply(u32 from, Delivery const& come);
+  bool send_next(u32 process, OutgoingPtr const& out);
+  void fail(Error error);
+  void apply(u32 from, Arrival const& come);
   void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
   void answer_get(u32 from, Parcel const& parcel);
   void take_answer(Parcel const& parcel, std::string_view payload);
   Place place_of(void const* address) const;
-  char* own_memory(Parcel const& parcel, u64 bytes) const;
+  char* own_memory(u32 device, u64 offset, u64 bytes) const;
+  Access& access_of(u32 device) { return *own_[device - layout_.first_device].access; }
 
   void on_message(u32 peer, std::span<char const> bytes) override;
   void on_data(u32 peer, u32 data) override;
@@ -106,15 +127,16 @@ class Proxy : net::Events {
   Heap const& heap_;
   std::unique_ptr<net::Engine> engine_;
   std::vector<u8> far_;  // by device of the world
-  std::vector<Ring> rings_;
+  u64 held_ = 0;         // bytes that wait to be sent, or are being; outlives them
+  std::vector<Own> own_;
   std::vector<Peer> peers_of_net_;        // by process
-  std::map<u64, std::string> in_flight_;  // by cookie: what the engine is reading
-  u64 held_ = 0;                          // bytes that wait to be sent, or are being
+  std::map<u64, OutgoingPtr> in_flight_;  // by cookie: what the engine is reading
   std::map<u64, Get> gets_;
   u64 next_get_ = 0, next_cookie_ = 0;
 
   std::thread thread_;
   u32 run_ = 0;
+  bool settled_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> idle_{true};
   std::atomic<u64> activity_{0};

@@ -230,7 +230,8 @@ class RunSupervisor {
                     {memory.timers.as<u64>()},
                     ledger_.get(),
                     record_.launch.user,
-                    proxy_ ? proxy_->ring(d) : PostRing{}};
+                    proxy_ ? proxy_->ring(d) : PostRing{},
+                    proxy_ ? proxy_->mailbox(d) : Mailbox{}};
       readers_.emplace_back(ring);
       spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device,
                              (layout_.first_device + d) * layout_.ranks_per_device, state_of(d),

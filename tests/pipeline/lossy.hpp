@@ -24,6 +24,7 @@ class LostStream : public Stream {
     use();
     inner_->fill(target, value, size);
   }
+  void store(u32* word, u32 value) override { inner_->store(word, value); }
   void call(std::function<void()> work) override { inner_->call(std::move(work)); }
   std::shared_ptr<Event> record() override;
   void wait(std::shared_ptr<Event> event) override {

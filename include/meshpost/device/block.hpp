@@ -5,6 +5,8 @@
 
 namespace meshpost {
 
+struct Mailbox;
+
 /// How far the stores before a raised counter must have got.
 enum class Order : u32 {
   none,    ///< nothing has to be seen with it
@@ -19,8 +21,9 @@ enum class Order : u32 {
 /// Unless said otherwise all threads of the rank call each function, with equal arguments.
 class Block {
  public:
-  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control)
-      : fiber_(fiber), report_(report), control_(control) {}
+  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control,
+                    Mailbox const* mail = nullptr)
+      : fiber_(fiber), report_(report), control_(control), mail_(mail) {}
 
   /// This thread's number in the rank, x fastest. Any thread may call it alone.
   MESHPOST_FN u32 thread() const;
@@ -70,6 +73,7 @@ class Block {
   void* fiber_;  // the CPU scheduler's fiber; null on a GPU
   RankReport* report_;
   Control const* control_;
+  Mailbox const* mail_;  // GPUs: never null
   // Equal in all threads but for beat_.
   u32 ticks_ = 0;
   u32 idle_ticks_ = 0;  // of those, without progress

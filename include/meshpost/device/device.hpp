@@ -81,6 +81,9 @@ class Stream {
   virtual void fill(void* target, u8 value, Bytes size) = 0;
   /// Calls `work` on a thread of the library, which must not call into this device.
   virtual void call(std::function<void()> work) = 0;
+  /// Stores a word of the host's pinned memory; whoever sees it sees what came before in the
+  /// stream.
+  virtual void store(u32* word, u32 value) = 0;
   virtual std::shared_ptr<Event> record() = 0;
   /// Later work of this stream starts after `event`, which may be another device's or kind's.
   virtual void wait(std::shared_ptr<Event> event) = 0;

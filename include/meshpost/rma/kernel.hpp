@@ -19,8 +19,8 @@ void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_ra
 template <class Kernel>
 __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
-  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control), blockIdx.x,
-            meshpost_scratch);
+  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control, &state.mail),
+            blockIdx.x, meshpost_scratch);
   kernel(self);
   self.finish();
 }

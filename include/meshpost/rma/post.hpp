@@ -40,8 +40,9 @@ struct PostRing {
   PostRecord* records = nullptr;
   u32* head = nullptr;      ///< next slot, in the device's memory
   u32* tail = nullptr;      ///< slots that the proxy has emptied, in memory of both
+  u32* seen = nullptr;      ///< a value of *tail, in the device's memory
   u32* done = nullptr;      ///< by local rank: requests with `waits` that are done
-  u8 const* far = nullptr;  ///< by device of the world: whether it is out of reach
+  u8 const* far = nullptr;  ///< by device of the world: whether it is out of reach; likewise
   static constexpr u32 capacity = 1024;
 };
 

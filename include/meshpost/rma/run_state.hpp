@@ -1,4 +1,5 @@
 #pragma once
+#include "meshpost/device/mailbox.hpp"
 #include "meshpost/device/report.hpp"
 #include "meshpost/rma/post.hpp"
 #include "meshpost/rma/window.hpp"
@@ -31,6 +32,7 @@ struct RunState {
   DeliveryLedger* ledger = nullptr;  ///< CPU devices in checked mode
   void* user = nullptr;              ///< Launch::user
   PostRing posts;
+  Mailbox mail;
 
   MESHPOST_FN static constexpr u64 reciprocal_of(u32 ranks_per_device) {
     return ((u64{1} << 32) + ranks_per_device - 1) / ranks_per_device;

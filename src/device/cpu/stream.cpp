@@ -44,6 +44,9 @@ class CpuStream : public Stream {
     queue_.push_back(std::move(work));
     changed_.notify_all();
   }
+  void store(u32* word, u32 value) override {
+    call([=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
+  }
   std::shared_ptr<Event> record() override {
     auto event = std::make_shared<HostEvent>();
     call([event] { event->signal(); });

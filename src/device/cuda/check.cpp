@@ -76,6 +76,7 @@ Driver const& driver() {
     find(functions.pointer_attribute, "cuPointerGetAttribute");
     find(functions.pointer_attributes, "cuPointerGetAttributes");
     find(functions.stream_wait_value, "cuStreamWaitValue32");
+    find(functions.stream_write_value, "cuStreamWriteValue32");
     find(functions.error_string, "cuGetErrorString");
     return functions;
   }();

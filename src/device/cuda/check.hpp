@@ -32,6 +32,7 @@ struct Driver {
   CUresult (*pointer_attribute)(void*, CUpointer_attribute, CUdeviceptr);
   CUresult (*pointer_attributes)(unsigned int, CUpointer_attribute*, void**, CUdeviceptr);
   CUresult (*stream_wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+  CUresult (*stream_write_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
   CUresult (*error_string)(CUresult, char const**);
 };
 Driver const& driver();

@@ -14,7 +14,7 @@ namespace {
 
 class CudaEvent : public Event {
  public:
-  CudaEvent(int device, cudaStream_t stream) {
+  CudaEvent(int device, cudaStream_t stream) : device_(device) {
     Current const current(device);
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "create an event");
     check(cudaEventRecord(event_, stream), "record an event");
@@ -26,10 +26,12 @@ class CudaEvent : public Event {
   bool done() override {
     auto const status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;
-    check(status, "ask whether a stream has got to an event");
+    if (status != cudaSuccess) fail(status);
     return true;
   }
-  void wait() override { check(cudaEventSynchronize(event_), "wait for an event"); }
+  void wait() override {
+    if (auto const status = cudaEventSynchronize(event_); status != cudaSuccess) fail(status);
+  }
   void then(std::function<void()> action) override {
     wait();
     action();
@@ -37,6 +39,10 @@ class CudaEvent : public Event {
   cudaEvent_t native() const { return event_; }
 
  private:
+  void fail(cudaError_t status) const {
+    check(status, fmt::format("wait for what cuda:{} has to do", device_));
+  }
+  int device_;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -130,6 +136,12 @@ class CudaStream : public Stream {
       (*function)();
     };
     check(cudaLaunchHostFunc(stream_, invoke, kept), "call a host function in a stream");
+  }
+  void store(u32* word, u32 value) override {
+    Current const current(device_);
+    check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(word), value,
+                                      CU_STREAM_WRITE_VALUE_DEFAULT),
+          "store a word in the order of a stream");
   }
   std::shared_ptr<Event> record() override { return std::make_shared<CudaEvent>(device_, stream_); }
   void wait(std::shared_ptr<Event> event) override {

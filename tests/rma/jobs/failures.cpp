@@ -69,7 +69,7 @@ TEST(JobFailure, a_deadlock_across_processes_is_found_at_once_and_told_to_all) {
 TEST(JobFailure, a_rank_that_fails_is_named_in_all_processes) {
   for (auto const& one : errors_of("failure", 3))
     EXPECT_THAT(one.out,
-                AllOf(HasSubstr("[kernel failed]"), HasSubstr("rank 5 (process 2's cpu:0)"),
+                AllOf(HasSubstr("[kernel failed]"), HasSubstr("rank 5 (process 2's "),
                       HasSubstr("I will not"), HasSubstr("rank 0 waits ")));
 }
 

@@ -83,9 +83,6 @@ MESHPOST_FN inline bool Block::step(hooks::Step step) {
 // kernel runs.
 namespace memory {
 
-/// Ranks may ask the host's proxy (rma/post.hpp).
-inline constexpr bool has_proxy = true;
-
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
   return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_acquire);
 }
@@ -103,6 +100,12 @@ MESHPOST_FN inline void add(u32* word, u32 value, Order /*order*/) {
 /// Adds and returns the old value; acquires and releases among the ranks of a device.
 MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
   return std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
+}
+MESHPOST_FN inline u32 exchange_device(u32* word, u32 value) {
+  return std::atomic_ref(*word).exchange(value, std::memory_order_acq_rel);
+}
+MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
+  return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed);
 }
 MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
   std::atomic_ref(*word).store(value, std::memory_order_relaxed);

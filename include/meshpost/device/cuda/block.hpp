@@ -7,9 +7,6 @@ namespace meshpost {
 // The memory operations of the protocols (PTX memory model, names as in the ISA).
 namespace memory {
 
-/// No proxy serves ranks of GPUs yet.
-inline constexpr bool has_proxy = false;
-
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
   u32 value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
@@ -43,6 +40,19 @@ MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
                : "l"(word), "r"(value)
                : "memory");
   return old;
+}
+MESHPOST_FN inline u32 exchange_device(u32* word, u32 value) {
+  u32 old;
+  asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(word), "r"(value)
+               : "memory");
+  return old;
+}
+MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
+  u32 value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
 }
 MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
@@ -133,6 +143,12 @@ MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 th
 
 }  // namespace memory
 
+}  // namespace meshpost
+
+#include "meshpost/device/mailbox.hpp"
+
+namespace meshpost {
+
 MESHPOST_FN inline Dim3 Block::thread_index() const {
   return {threadIdx.x, threadIdx.y, threadIdx.z};
 }
@@ -186,8 +202,8 @@ MESHPOST_FN inline void publish(RankReport volatile* out, Note const& note) {
 /// anything the rank does next. So while the host sees a publication, the rank has done nothing
 /// since; and an answer to question e is a value of the word read after e was asked. If all ranks
 /// answer the same question and no condition holds, no rank can be the first to go on.
-MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Condition condition,
-                                    Note note) {
+MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Mailbox const* mail,
+                                    Condition condition, Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
   u32 const bytes = width(condition.type);
   __threadfence_system();
@@ -211,6 +227,7 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
         __threadfence_system();
         return false;
       }
+      if (mail->letters) open_letters(*mail);
       if (polls == 0 && asked) {
         out->observed = bits;
         __threadfence_system();
@@ -267,11 +284,13 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
     // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a
     // microsecond.
 #pragma unroll 1
-    while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)))
+    while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
+      if (mail_->letters) open_letters(*mail_);
       if (++polls == cuda::polls_a_look) {
-        poisoned = cuda::wait_long(report_, control_, condition, note);
+        poisoned = cuda::wait_long(report_, control_, mail_, condition, note);
         break;
       }
+    }
   }
   if (any(poisoned)) leave();  // also hands what thread 0 acquired to the other threads
 }
@@ -295,6 +314,7 @@ MESHPOST_FN inline void Block::look_around(bool progress) {
 }
 
 MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
+  if (mail_->letters && thread() == 0) open_letters(*mail_);
   if (ticks_ != last_vain_ + 1) vain_ = 0;
   last_vain_ = ticks_;
   if (++vain_ < many_tests) return;

@@ -15,8 +15,7 @@
 namespace meshpost {
 
 MESHPOST_FN inline bool Rank::is_far(u32 device) const {
-  if constexpr (!memory::has_proxy) return false;
-  else return state_->posts.records != nullptr && state_->posts.far[device] != 0;
+  return state_->posts.records != nullptr && state_->posts.far[device] != 0;
 }
 
 MESHPOST_FN inline bool Rank::waits_for(Post const& request) {
@@ -31,8 +30,12 @@ MESHPOST_FN inline void Rank::post_alone(Post request) {
   request.local_rank = local_id_;
   request.waits = waits_for(request);
   u32 const mine = memory::fetch_add_device(ring.head, 1);
-  while (mine - memory::load_acquire(ring.tail) >= PostRing::capacity)
+  // Whether there is room a GPU asks over the bus, so not each time.
+  for (u32 tail = memory::load_acquire(ring.seen); mine - tail >= PostRing::capacity;) {
     block_.yield();  // the proxy reads on
+    tail = memory::load_acquire(ring.tail);
+    memory::store(ring.seen, tail, Order::device);
+  }
   PostRecord& record = ring.records[mine % PostRing::capacity];
   record.post = request;
   if (request.kind == Post::Kind::put && !request.waits && request.bytes != 0)

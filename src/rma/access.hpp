@@ -1,0 +1,58 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "meshpost/device/device.hpp"
+#include "meshpost/device/mailbox.hpp"
+
+namespace meshpost::detail {
+
+/// What the proxy brings to a device: bytes, then a counter to raise; or a word to store whole.
+struct Delivery {
+  char* target = nullptr;
+  std::string_view bytes{};
+  bool word = false;       ///< `bytes` are one word, of 1, 2, 4 or 8
+  u32* counter = nullptr;  ///< null: none
+  u32* sender_word = nullptr;
+  u32 value = 0;   ///< to add to the counter
+  u32 sender = 0;  ///< for sender_word
+};
+
+/// How the proxy reads and writes the memory of a device while ranks run there. Its thread calls
+/// this, unless said otherwise. What is begun is done in poll().
+class Access {
+ public:
+  static constexpr u64 largest = u64{256} << 10;  ///< bytes of a read or write
+  using Take = std::function<void(std::string_view bytes)>;
+
+  virtual ~Access() = default;
+  /// Before a run: nothing is under way.
+  virtual void begin() {}
+  /// After it, when its ranks have ended: carries out what they have not.
+  virtual void end() {}
+  /// Likewise, where the run came to nothing: forgets it, and lets nothing come later.
+  virtual void drop() {}
+  /// What this device's ranks look into.
+  virtual Mailbox mailbox() const { return {}; }
+
+  /// In the order of the calls. The bytes are copied.
+  virtual void deliver(Delivery const& delivery) = 0;
+  /// Calls `take` with the bytes when they are here; reads end in the order of the calls.
+  virtual void read(void const* source, u64 bytes, Take take) = 0;
+  /// Calls `then` when the bytes, which are copied, are there.
+  virtual void write(void* target, std::string_view bytes, std::function<void()> then) = 0;
+  /// Gets on. Whether anything has happened.
+  virtual bool poll() { return false; }
+
+  /// Whether something that was begun is not done. Any thread.
+  virtual bool busy() const { return false; }
+  /// Whether ranks have something in their mailbox. Any thread.
+  virtual bool unopened() const { return false; }
+};
+
+/// For memory of the host by loads and stores, for others by a mailbox. \throws
+/// Error(out_of_memory)
+std::unique_ptr<Access> make_access(Device& device);
+
+}  // namespace meshpost::detail

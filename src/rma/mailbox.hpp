@@ -1,0 +1,92 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rma/access.hpp"
+
+namespace meshpost::detail {
+
+/// The host's side of a device's mailbox (meshpost/device/mailbox.hpp), and its copy engines
+/// beside.
+///
+/// Short bytes go in letters. Longer ones are copied to the device, and what comes after them in
+/// order is a letter whose `ready` the same stream stores behind the copy. So a later letter never
+/// overtakes earlier bytes: ranks open letters in order, and one that must wait for a copy is not
+/// ready before. Pieces that lie behind each other are copied as one.
+class MailboxAccess : public Access {
+ public:
+  explicit MailboxAccess(Device& device);
+  ~MailboxAccess() override;
+  MailboxAccess(MailboxAccess const&) = delete;
+  MailboxAccess& operator=(MailboxAccess const&) = delete;
+
+  void begin() override;
+  void end() override;
+  void drop() override;
+  Mailbox mailbox() const override;
+  void deliver(Delivery const& delivery) override;
+  void read(void const* source, u64 bytes, Take take) override;
+  void write(void* target, std::string_view bytes, std::function<void()> then) override;
+  bool poll() override;
+  bool busy() const override { return under_way_.load(std::memory_order_acquire) != 0; }
+  bool unopened() const override;
+
+ private:
+  static constexpr u32 chunks = 16;
+  // Pinned memory that copies pass through, a chunk each.
+  struct Staging {
+    Allocation memory;
+    std::array<std::shared_ptr<Event>, chunks> copies{};  // that use a chunk, or did
+    std::array<bool, chunks> held{};
+    u32 next = 0;
+
+    char* at(u32 chunk) const { return memory.as<char>() + chunk * largest; }
+    std::optional<u32> take();  // a free one
+  };
+  struct Open {  // a chunk that gets filled
+    u32 chunk = 0;
+    char* target = nullptr;
+    u64 filled = 0;
+  };
+  struct Kept {  // until there is room
+    Delivery delivery;
+    std::string bytes;
+  };
+  struct Transfer {  // a read, or a write whose end somebody wants to know
+    void const* source = nullptr;
+    void* target = nullptr;
+    std::string bytes{};  // to write
+    u64 size = 0;
+    Take take{};
+    std::function<void()> then{};
+    std::optional<u32> chunk{};  // once it has begun
+  };
+
+  bool try_deliver(Delivery const& delivery);
+  bool append(Delivery const& delivery);
+  void flush();
+  void write_letter(Delivery const& delivery, std::string_view bytes);
+  void begin_transfers(std::deque<Transfer>& transfers, bool out);
+  bool end_transfers(std::deque<Transfer>& transfers, bool out);
+  void count_what_is_under_way();
+  void carry_out(Letter const& letter);
+  void reset();
+
+  Device& device_;
+  Allocation letters_, applied_, words_;
+  std::unique_ptr<Stream> into_, out_of_;
+  Staging into_staging_, out_staging_;
+  u32 written_ = 0;  // letters
+  std::atomic<u32> written_to_all_{0};
+  std::optional<Open> open_;
+  std::shared_ptr<Event> last_copy_;  // into the device, of what letters must not overtake
+  std::deque<Kept> backlog_;
+  std::deque<Transfer> reads_, writes_;
+  std::atomic<u64> under_way_{0};
+};
+
+}  // namespace meshpost::detail

@@ -1,0 +1,261 @@
+// What the proxy makes of requests, and of parcels that come.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "rma/proxy.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
+constexpr u64 short_payload = 512;              // goes along with the header, which engines copy
+
+// Whether the parcel's bytes lie behind it; else they say how many a get wants.
+bool carries_bytes(Parcel const& parcel) {
+  return parcel.kind == Parcel::Kind::put || parcel.kind == Parcel::Kind::answer;
+}
+
+}  // namespace
+
+void Proxy::take(u32 own, PostRecord const& record) {
+  auto const& post = record.post;
+  auto& asker = own_[own];
+  Parcel parcel;
+  parcel.run = run_;
+  parcel.sender = post.rank + 1;
+  parcel.bytes = post.bytes;
+  parcel.value = post.value;
+  u32* const done = post.waits ? asker.done.as<u32>() + post.local_rank : nullptr;
+  // A notification alone has no target, only a counter.
+  auto const place = place_of(post.kind == Post::Kind::get ? post.source
+                              : post.target                ? post.target
+                                                           : post.counter);
+  u32 const process = layout_.processes[place.device];
+  parcel.device = place.device;
+  parcel.offset = place.offset;
+  switch (post.kind) {
+    case Post::Kind::add: parcel.kind = Parcel::Kind::add; break;
+    case Post::Kind::store: parcel.kind = Parcel::Kind::store; break;
+    case Post::Kind::get:
+      parcel.kind = Parcel::Kind::get;
+      parcel.request = ++next_get_;
+      if (post.bytes == 0) {
+        memory::add(done, 1, Order::system);
+        return;
+      }
+      gets_[parcel.request] = {own, done, static_cast<char*>(post.target), post.bytes, post.bytes};
+      break;
+    case Post::Kind::put:
+      if (post.counter) {
+        parcel.counter = place_of(post.counter).offset;
+        parcel.sender_word = place_of(post.sender).offset;
+      }
+      if (post.waits)
+        return queue_long(own, process, parcel, static_cast<char const*>(post.source), done);
+      queue(process, parcel, post.bytes)->bytes.assign(record.data, post.bytes);
+      return;
+  }
+  queue(process, parcel);
+}
+
+Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
+  auto out = OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .held = held_});
+  held_ += bytes;
+  if (!peers_of_net_[process].lost) peers_of_net_[process].queue.push_back(out);
+  return out;
+}
+
+// Queued now, for the order; sent when the bytes have been read. The counter is raised with the
+// last. `done`, if any, is raised when all have been read.
+void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
+  u64 const size = parcel.bytes;
+  u64 const counter = parcel.counter;
+  for (u64 at = 0; at < size; at += Access::largest) {
+    u64 const piece = std::min(Access::largest, size - at);
+    bool const last = at + piece == size;
+    parcel.bytes = piece;
+    parcel.counter = last ? counter : 0;
+    auto const out = queue(process, parcel, piece);
+    out->ready = false;
+    own_[own].access->read(source + at, piece, [out, done, last](std::string_view bytes) {
+      out->bytes = bytes;
+      out->ready = true;
+      if (last && done) memory::add(done, 1, Order::system);
+    });
+    parcel.offset += piece;
+    parcel.position += piece;
+  }
+}
+
+bool Proxy::send_queued() {
+  bool any = false;
+  for (u32 process = 0; process < peers_of_net_.size(); ++process) {
+    auto& peer = peers_of_net_[process];
+    while (!peer.queue.empty() && !peer.lost) {
+      auto const out = peer.queue.front();
+      if (!out->ready || !send_next(process, out)) break;
+      any = true;
+      if (out->sent == out->size) peer.queue.pop_front();
+    }
+  }
+  return any;
+}
+
+// A parcel, with the next of its bytes. False: the engine has no room now.
+bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
+  auto& peer = peers_of_net_[process];
+  u64 const most = std::min(largest_parcel, engine_->most() - sizeof(Parcel));
+  u64 const size = std::min(most, out->size - out->sent);
+  auto parcel = out->parcel;
+  parcel.sequence = peer.next_out;
+  if (carries_bytes(parcel)) {
+    parcel.bytes = size;
+    parcel.offset += out->sent;
+    parcel.position += out->sent;
+    if (out->sent + size != out->size) parcel.counter = 0;
+  }
+  std::string_view payload(out->bytes.data() + out->sent, size);
+  parcel.check = check_of(parcel, payload);
+  std::string header(reinterpret_cast<char const*>(&parcel), sizeof parcel);
+  bool const is_short = size <= short_payload;
+  if (is_short) header += std::exchange(payload, {});
+  u64 const cookie = is_short ? 0 : ++next_cookie_;
+  // Counted before: whoever sees that it has arrived must not find that it was never sent.
+  peer.sent.fetch_add(1);
+  sent_in_all_.fetch_add(1);
+  if (!engine_->send(process, header, payload, cookie)) {
+    peer.sent.fetch_sub(1);
+    sent_in_all_.fetch_sub(1);
+    return false;
+  }
+  ++peer.next_out;
+  out->sent += size;
+  if (!is_short) in_flight_[cookie] = out;
+  return true;
+}
+
+// -- what comes
+
+void Proxy::on_message(u32 process, std::span<char const> bytes) {
+  begin_work();
+  auto& peer = peers_of_net_[process];
+  if (peer.lost) return;
+  try {
+    auto const come = read_parcel({bytes.data(), bytes.size()});
+    // The network keeps no order: it waits for its turn.
+    if (u32 const ahead = come.parcel.sequence - peer.next_in; ahead != 0) {
+      bool const fresh =
+          ahead < ~u32{0} / 2 &&
+          peer.early.emplace(come.parcel.sequence, std::string(bytes.data(), bytes.size())).second;
+      return fresh ? void() : on_lost(process, "a parcel came twice");
+    }
+    apply(process, come);
+    for (auto next = peer.early.find(peer.next_in); next != peer.early.end();
+         next = peer.early.find(peer.next_in)) {
+      auto const kept = std::move(next->second);
+      peer.early.erase(next);
+      apply(process, read_parcel(kept));
+    }
+  } catch (Error const& error) {
+    on_lost(process, error.cause());
+  }
+}
+
+void Proxy::apply(u32 from, Arrival const& come) {
+  auto& peer = peers_of_net_[from];
+  ++peer.next_in;
+  if (come.parcel.run == run_) carry_out(from, come.parcel, come.payload);
+  peer.received.fetch_add(1, std::memory_order_release);
+  received_in_all_.fetch_add(1, std::memory_order_release);
+}
+
+// Nothing is written to where this process has no heap.
+char* Proxy::own_memory(u32 device, u64 offset, u64 bytes) const {
+  bool const inside =
+      layout_.owns(device) && offset <= heap_.size() && bytes <= heap_.size() - offset;
+  if (!inside)
+    throw Error(Kind::peer_lost, "receive a parcel",
+                fmt::format("it sent {} bytes for offset {} of device {}, where nothing is", bytes,
+                            offset, device),
+                "start the job again; if it happens again, report it");
+  return heap_.at(device, offset);
+}
+
+void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) {
+  u32 const device = parcel.device;
+  auto const word = [&](u64 offset) {
+    return reinterpret_cast<u32*>(own_memory(device, offset, sizeof(u32)));
+  };
+  Delivery delivery;
+  switch (parcel.kind) {
+    case Parcel::Kind::put:
+      delivery.bytes = payload;
+      if (!payload.empty()) delivery.target = own_memory(device, parcel.offset, payload.size());
+      if (parcel.counter != 0) {
+        delivery.counter = word(parcel.counter);
+        delivery.sender_word = word(parcel.sender_word);
+        delivery.value = 1;
+        delivery.sender = parcel.sender;
+      }
+      break;
+    case Parcel::Kind::add:
+      delivery.counter = word(parcel.offset);
+      delivery.value = static_cast<u32>(parcel.value);
+      break;
+    case Parcel::Kind::store:
+      delivery.target = own_memory(device, parcel.offset, parcel.bytes);
+      delivery.bytes = {reinterpret_cast<char const*>(&parcel.value),
+                        std::min<u64>(parcel.bytes, sizeof parcel.value)};
+      delivery.word = true;
+      break;
+    case Parcel::Kind::get: return answer_get(from, parcel);
+    case Parcel::Kind::answer: return take_answer(parcel, payload);
+    case Parcel::Kind::count: return;  // read_parcel() has refused it
+  }
+  if (layout_.owns(device)) access_of(device).deliver(delivery);
+}
+
+void Proxy::answer_get(u32 from, Parcel const& parcel) {
+  char const* const source = own_memory(parcel.device, parcel.offset, parcel.bytes);
+  Parcel answer;
+  answer.run = run_;
+  answer.kind = Parcel::Kind::answer;
+  answer.request = parcel.request;
+  answer.bytes = parcel.bytes;
+  queue_long(parcel.device - layout_.first_device, from, answer, source, nullptr);
+}
+
+void Proxy::take_answer(Parcel const& parcel, std::string_view payload) {
+  auto const found = gets_.find(parcel.request);
+  if (found == gets_.end()) return;  // of a rank that was ended
+  auto const& get = found->second;
+  if (parcel.position > get.size || payload.size() > get.size - parcel.position) return;
+  own_[get.own].access->write(get.target + parcel.position, payload,
+                              [this, request = parcel.request, size = payload.size()] {
+                                auto const still = gets_.find(request);
+                                if (still == gets_.end()) return;
+                                still->second.left -= std::min<u64>(still->second.left, size);
+                                if (still->second.left != 0) return;
+                                memory::add(still->second.done, 1, Order::system);
+                                gets_.erase(still);
+                              });
+}
+
+void Proxy::on_done(u64 cookie) { in_flight_.erase(cookie); }
+
+void Proxy::on_data(u32 /*peer*/, u32 /*data*/) {}  // puts go as messages
+
+void Proxy::on_lost(u32 process, std::string const& why) {
+  auto& peer = peers_of_net_[process];
+  peer.lost = true;
+  peer.early.clear();
+  peer.queue.clear();
+  fail({Kind::peer_lost, "send to another process",
+        fmt::format("{} is out of reach of {}: {}", peers_.processes().name(process),
+                    engine_->name(), why),
+        "see its own messages and the network's, and start the job again"});
+}
+
+}  // namespace meshpost::detail
