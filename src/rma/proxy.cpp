@@ -95,7 +95,10 @@ void Proxy::start(u32 run) {
 
 void Proxy::stop() {
   if (!thread_.joinable()) return;
-  stopping_ = true;
+  {
+    std::scoped_lock const alone(driving_);  // a round that somebody is in ends before
+    stopping_ = true;
+  }
   thread_.join();
   gets_.clear();
   for (auto const& own : own_)
@@ -106,7 +109,8 @@ void Proxy::stop() {
 void Proxy::settle(std::string const& operation) {
   // The thread goes on: what ranks have asked for is on its way, or soon will be.
   std::optional<Error> unsent;
-  for (Patience patience(peers_.processes().job().silence); !is_empty() && !unsent; sched_yield()) {
+  for (Patience patience(peers_.processes().job().silence); !is_empty() && !unsent;
+       help() || sched_yield()) {
     if (failure() || peers_.processes().lost()) break;
     if (patience.ends(sent() + received()))
       unsent.emplace(Kind::peer_lost, operation,
@@ -128,8 +132,8 @@ void Proxy::settle(std::string const& operation) {
   settled_ = true;
 }
 
-void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) const {
-  for (Patience patience(peers_.processes().job().silence);; sched_yield()) {
+void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
+  for (Patience patience(peers_.processes().job().silence);; help() || sched_yield()) {
     u64 const come = peers_of_net_[process].received.load(std::memory_order_acquire);
     if (come >= sent) return;
     if (auto const error = failure()) throw *error;
@@ -196,22 +200,34 @@ bool Proxy::get_on() {
   return any;
 }
 
+bool Proxy::drive(bool helping) {
+  std::unique_lock const alone(driving_, std::try_to_lock);
+  if (!alone || stopping_.load()) return false;
+  if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
+  try {
+    if (get_on()) return true;
+  } catch (Error const& error) {  // a device's: the run ends by it
+    fail(error);
+  }
+  if (nothing_left()) idle_.store(true);
+  return false;
+}
+
+bool Proxy::help() { return drive(true); }
+
 void Proxy::work() {
+  timespec const nap{0, 50'000};
+  u64 helps = helps_.load(std::memory_order_relaxed);
   for (u32 rests = 0; !stopping_.load();) {
-    try {
-      if (get_on()) {
-        rests = 0;
-        continue;
-      }
-    } catch (Error const& error) {  // a device's: the run ends by it
-      fail(error);
-    }
-    if (nothing_left()) idle_.store(true);
-    ++rests;
-    if (rests < 4000) {  // at once: the ranks may share this core
+    u64 const before = std::exchange(helps, helps_.load(std::memory_order_relaxed));
+    if (helps != before) {
+      rests = 0;
+      nanosleep(&nap, nullptr);
+    } else if (drive(false)) {
+      rests = 0;
+    } else if (++rests < 4000) {  // at once: the ranks may share this core
       sched_yield();
     } else {
-      timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
     }
   }

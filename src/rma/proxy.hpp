@@ -20,7 +20,8 @@ namespace meshpost::detail {
 
 /// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
 /// sends parcels to the proxies of other processes, and carries out theirs. Its thread runs while a
-/// run does.
+/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks every 50 us
+/// whether they still do.
 class Proxy : net::Events {
  public:
   /// Collective. \throws Error(bad_environment) where there is no engine
@@ -40,6 +41,11 @@ class Proxy : net::Events {
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
   /// Collective. \throws Error(peer_lost) also where none comes for the job's deadline
   void settle(std::string const& operation);
+
+  /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
+  /// wait: so a message passes from worker to worker, and no thread is switched. Whether anything
+  /// came of it. Nothing is done where somebody else is at it.
+  bool help();
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
@@ -96,9 +102,10 @@ class Proxy : net::Events {
     u64 offset;
   };
 
-  void await_parcels(u32 process, u64 sent, std::string const& operation) const;
+  void await_parcels(u32 process, u64 sent, std::string const& operation);
   void work();
-  bool get_on();  // a round of its thread; whether anything happened
+  bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
+  bool get_on();             // what is to be done in it
   void begin_work();
   bool nothing_left() const;
   bool is_empty() const;
@@ -134,6 +141,9 @@ class Proxy : net::Events {
   std::map<u64, Get> gets_;
   u64 next_get_ = 0, next_cookie_ = 0;
 
+  // Whoever holds it does what the thread does: all that is private and no atomic is theirs.
+  std::mutex driving_;
+  std::atomic<u64> helps_{0};  // rounds of others than the thread
   std::thread thread_;
   u32 run_ = 0;
   bool settled_ = false;

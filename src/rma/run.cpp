@@ -199,6 +199,7 @@ class RunSupervisor {
     spec_.scratch = record_.launch.scratch;
     spec_.workers = world_.options().workers;
     spec_.thread_a_rank = record_.launch.thread_a_rank;
+    if (proxy_) spec_.help = [proxy = proxy_] { return proxy->help(); };
     spec_.shared = !peers_.alone();
     spec_.neighbours = peers_.count();
     for (u32 d = 0; d < layout_.own_count(); ++d) {

@@ -161,11 +161,11 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
 }
 INSTANTIATE_TEST_SUITE_P(
     And, Connections,
-    testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 8},
-                    Broken{"engine_flip", Trouble::Fault::flip, true, 6},
-                    Broken{"engine_stall", Trouble::Fault::stall, true, 3},
-                    Broken{"bootstrap_reset", Trouble::Fault::reset, false, 8},
-                    Broken{"bootstrap_flip", Trouble::Fault::flip, false, 8},
+    testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 5},
+                    Broken{"engine_flip", Trouble::Fault::flip, true, 5},
+                    Broken{"engine_stall", Trouble::Fault::stall, true, 2},
+                    Broken{"bootstrap_reset", Trouble::Fault::reset, false, 5},
+                    Broken{"bootstrap_flip", Trouble::Fault::flip, false, 5},
                     Broken{"bootstrap_stall", Trouble::Fault::stall, false, 2}),
     [](auto const& one) { return std::string(one.param.name); });
 
