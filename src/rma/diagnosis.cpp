@@ -99,9 +99,9 @@ class Diagnosis {
     for (u32 from = 0; from < peers.count(); ++from)
       for (u32 to = 0; to < peers.count(); ++to)
         if (auto const [sent, arrived] = run_.evidence.parcels(from, to); sent != arrived)
-          text += fmt::format("\n  {} sent {} parcels to {}, {} arrived: the network lost the others",
-                              peers.processes().name(from), sent, peers.processes().name(to),
-                              arrived);
+          text +=
+              fmt::format("\n  {} sent {} parcels to {}, {} arrived: the network lost the others",
+                          peers.processes().name(from), sent, peers.processes().name(to), arrived);
     return text;
   }
 

@@ -7,7 +7,8 @@
 namespace meshpost::detail {
 
 /// What is known of a run that did not end by itself: its ranks' reports, with their states when it
-/// was ended, their counters, and what was sent between nodes. A process gathers its own; those of others are added.
+/// was ended, their counters, and what was sent between nodes. A process gathers its own; those of
+/// others are added.
 class Evidence {
  public:
   /// `ending.states` and `grids` are of own ranks.

@@ -61,8 +61,7 @@ Arrival read_parcel(std::string_view message) {
     refuse(fmt::format("it sent {} bytes; a parcel has {}", message.size(), sizeof parcel));
   std::memcpy(&parcel, message.data(), sizeof parcel);
   come.payload = message.substr(sizeof parcel);
-  if (parcel.check != check_of(parcel, come.payload))
-    refuse("a parcel was changed on its way");
+  if (parcel.check != check_of(parcel, come.payload)) refuse("a parcel was changed on its way");
   using enum Parcel::Kind;
   bool const carries = parcel.kind == put || parcel.kind == answer;
   if (parcel.kind >= count)
@@ -75,9 +74,10 @@ Arrival read_parcel(std::string_view message) {
       (parcel.kind == add && parcel.offset % sizeof(u32) != 0) ||
       (parcel.kind == store && (!is_word(parcel.bytes) || parcel.offset % parcel.bytes != 0));
   if (odd)
-    refuse(fmt::format("it sent a parcel of kind {} for a word of {} bytes at offset {}, where "
-                       "none can be",
-                       static_cast<u32>(parcel.kind), parcel.bytes, parcel.offset));
+    refuse(
+        fmt::format("it sent a parcel of kind {} for a word of {} bytes at offset {}, where "
+                    "none can be",
+                    static_cast<u32>(parcel.kind), parcel.bytes, parcel.offset));
   return come;
 }
 

@@ -32,8 +32,8 @@ static_assert(std::has_unique_object_representations_v<Parcel>);  // all its byt
 /// A number that another parcel, or other bytes behind it, would not have: of all 8-byte words, any
 /// one may change in any way and it differs; if more do, it is equal once in 2^64.
 ///
-/// Networks check too, but not all of them from one process's memory to the other's: TCP from end to
-/// end with 16 bits, Ethernet and InfiniBand with 32, from one switch to the next or in all.
+/// Networks check too, but not all of them from one process's memory to the other's: TCP from end
+/// to end with 16 bits, Ethernet and InfiniBand with 32, from one switch to the next or in all.
 u64 check_of(Parcel parcel, std::string_view payload);
 
 /// A parcel as it has come.

@@ -20,8 +20,8 @@ namespace meshpost::detail {
 
 /// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
 /// sends parcels to the proxies of other processes, and carries out theirs. Its thread runs while a
-/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks every 50 us
-/// whether they still do.
+/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks every 50
+/// us whether they still do.
 class Proxy : net::Events {
  public:
   /// Collective. \throws Error(bad_environment) where there is no engine

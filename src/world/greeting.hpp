@@ -12,8 +12,8 @@
 //                   <-   hello: who it is, a challenge of its own, a proof over both
 //   welcome (proof) ->                or a refusal (text)
 //
-// The proofs differ by direction, so neither can be sent back as an answer. From the secret and both
-// challenges comes a key for each direction, for the marks of what follows (seal.hpp).
+// The proofs differ by direction, so neither can be sent back as an answer. From the secret and
+// both challenges comes a key for each direction, for the marks of what follows (seal.hpp).
 
 namespace meshpost::greeting {
 

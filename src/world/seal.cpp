@@ -31,8 +31,8 @@ Seal::Seal(Digest const& key) {
   check(hmac != nullptr);
   context_.reset(EVP_MAC_CTX_new(hmac.get()));
   char name[] = "SHA256";
-  OSSL_PARAM const parameters[] = {
-      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0), OSSL_PARAM_construct_end()};
+  OSSL_PARAM const parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0),
+                                   OSSL_PARAM_construct_end()};
   check(context_ && EVP_MAC_init(context_.get(), as_bytes(key.data()), key.size(), parameters));
 }
 
@@ -41,11 +41,11 @@ Seal::Mark Seal::next(std::string_view bytes) {
   Digest whole;
   std::size_t size = 0;
   // Null for the key: the one before.
-  check(EVP_MAC_init(context, nullptr, 0, nullptr) &&
-        EVP_MAC_update(context, as_bytes(&number_), sizeof number_) &&
-        EVP_MAC_update(context, as_bytes(bytes.data()), bytes.size()) &&
-        EVP_MAC_final(context, reinterpret_cast<unsigned char*>(whole.data()), &size,
-                      whole.size()));
+  check(
+      EVP_MAC_init(context, nullptr, 0, nullptr) &&
+      EVP_MAC_update(context, as_bytes(&number_), sizeof number_) &&
+      EVP_MAC_update(context, as_bytes(bytes.data()), bytes.size()) &&
+      EVP_MAC_final(context, reinterpret_cast<unsigned char*>(whole.data()), &size, whole.size()));
   ++number_;
   Mark mark;
   std::copy_n(whole.begin(), mark.size(), mark.begin());

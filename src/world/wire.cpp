@@ -73,7 +73,8 @@ void Cutter::check(std::string_view part) {
   Seal::Mark mark;
   std::ranges::copy(take(mark.size()), mark.begin());
   if (!seal_->proves_next(part, mark))
-    throw Error(Kind::bad_argument, "read a message", "a message was changed on its way, or left out",
+    throw Error(Kind::bad_argument, "read a message",
+                "a message was changed on its way, or left out",
                 "find out what lies between the hosts, then start the job again");
 }
 

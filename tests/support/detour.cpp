@@ -27,9 +27,9 @@ in_port_t way_for(in_port_t port, std::string const& troubles) {
   auto const target = "127.0.0.1:" + std::to_string(ntohs(port));
   auto const address = meshpost::test::way_to(target, troubles);
   asking = false;
-  way = address.empty() ? port
-                        : htons(static_cast<in_port_t>(
-                              std::stoul(address.substr(address.rfind(':') + 1))));
+  way = address.empty()
+            ? port
+            : htons(static_cast<in_port_t>(std::stoul(address.substr(address.rfind(':') + 1))));
   return way;
 }
 

@@ -179,8 +179,7 @@ class Troubles::Thread {
       way.free = std::max(now, way.free) +
                  std::chrono::nanoseconds(bytes.size() * 1'000'000'000 / trouble.bytes_per_second);
     std::chrono::microseconds const delay(
-        trouble.delay.count() == 0 ? 0
-                                   : random_() % static_cast<u64>(trouble.delay.count() + 1));
+        trouble.delay.count() == 0 ? 0 : random_() % static_cast<u64>(trouble.delay.count() + 1));
     way.last_due = std::max({way.last_due, way.free, now + delay});
     if (!bytes.empty()) way.pieces.push_back({way.last_due, std::move(bytes)});
     return true;

@@ -22,9 +22,9 @@ struct Trouble {
     reset,  ///< the connection ends there, both ways, without a farewell (RST)
     stall   ///< nothing comes any more, and nothing is said of it
   };
-  std::chrono::microseconds delay{};      ///< of each piece, at most
-  u64 most_at_once = u64{1} << 16;        ///< bytes of a piece, at most
-  u64 bytes_per_second = 0;               ///< each way; 0: as many as come
+  std::chrono::microseconds delay{};  ///< of each piece, at most
+  u64 most_at_once = u64{1} << 16;    ///< bytes of a piece, at most
+  u64 bytes_per_second = 0;           ///< each way; 0: as many as come
   Fault fault = Fault::none;
   u64 at = 0;         ///< the byte where it happens, of those that go this way:
   bool forth = true;  ///< from who called to who was called

@@ -56,9 +56,8 @@ struct Sealed : testing::Test {
         while (auto const frame = cutter.next()) {
           auto const& right = sent.at(came.frames);
           EXPECT_EQ(std::memcmp(&frame->header, right.data(), sizeof(Header)), 0);
-          EXPECT_EQ(frame->bytes, frame->bytes.empty()
-                                      ? ""
-                                      : right.substr(before_bytes, frame->header.size));
+          EXPECT_EQ(frame->bytes,
+                    frame->bytes.empty() ? "" : right.substr(before_bytes, frame->header.size));
           ++came.frames;
         }
       }
@@ -120,8 +119,7 @@ TEST_F(Sealed, a_size_that_was_changed_is_refused_before_the_bytes_are_there) {
   std::memcpy(changed.data(), &size, sizeof size);
   auto cutter = this->cutter();
   cutter.add(changed.data(), changed.size());
-  EXPECT_TRUE(
-      says(error_of([&] { cutter.next(); }), Kind::bad_argument, {"changed on its way"}));
+  EXPECT_TRUE(says(error_of([&] { cutter.next(); }), Kind::bad_argument, {"changed on its way"}));
 }
 
 TEST_F(Sealed, keys_differ_by_direction_and_challenges_and_both_ends_have_the_same) {

@@ -1,5 +1,5 @@
-// Connections that are slow, scatter what they carry, change it, end or fall silent: the processes of
-// a job exchange what they wanted to, or all end with an error that says why.
+// Connections that are slow, scatter what they carry, change it, end or fall silent: the processes
+// of a job exchange what they wanted to, or all end with an error that says why.
 #include <random>
 
 #include "support/troubles.hpp"
@@ -52,8 +52,7 @@ TEST_P(Slow, connections_carry_all_there_is) {
   EXPECT_FALSE(troubles.fault());
 }
 INSTANTIATE_TEST_SUITE_P(And, Slow,
-                         testing::Values(Trouble{.delay = 5ms},
-                                         Trouble{.most_at_once = 50},
+                         testing::Values(Trouble{.delay = 5ms}, Trouble{.most_at_once = 50},
                                          Trouble{.delay = 500us, .most_at_once = 3000},
                                          Trouble{.bytes_per_second = 300'000}));
 
@@ -76,9 +75,8 @@ TEST_P(Faulty, connections_end_all_processes_in_time_and_nobody_gets_what_is_wro
     trouble.forth = random() % 2 != 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
     u32 const victim = static_cast<u32>(random() % 2);
-    Troubles const troubles(random(), [&](auto const&, u32 number) {
-      return number == victim ? trouble : Trouble{};
-    });
+    Troubles const troubles(
+        random(), [&](auto const&, u32 number) { return number == victim ? trouble : Trouble{}; });
     auto jobs = make_jobs_by(troubles);
     for (auto& job : jobs) job.silence = 1s, job.patience = 2s;
     auto const ended = play(jobs, work);
@@ -100,7 +98,8 @@ TEST_P(Faulty, connections_end_all_processes_in_time_and_nobody_gets_what_is_wro
           << error->what();
       std::string const text = error->what();
       EXPECT_TRUE(text.find("process ") != std::string::npos ||
-                  text.find("missing: ") != std::string::npos || text.find("what listens at") != std::string::npos)
+                  text.find("missing: ") != std::string::npos ||
+                  text.find("what listens at") != std::string::npos)
           << text;
     }
   }

@@ -1,4 +1,5 @@
-// What a message from the network may hold: a parcel as it was sent, or nothing that is carried out.
+// What a message from the network may hold: a parcel as it was sent, or nothing that is carried
+// out.
 #include "rma/parcel.hpp"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Whatever goes wrong between the nodes of a job, its processes end in time and say why, and no rank
-// takes wrong bytes for right ones.
+// Whatever goes wrong between the nodes of a job, its processes end in time and say why, and no
+// rank takes wrong bytes for right ones.
 #include <meshpost/meshpost.hpp>
 
 #include <random>
@@ -159,15 +159,15 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
   EXPECT_GT(faults, 0u);
   EXPECT_GT(errors, faults);
 }
-INSTANTIATE_TEST_SUITE_P(
-    And, Connections,
-    testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 5},
-                    Broken{"engine_flip", Trouble::Fault::flip, true, 5},
-                    Broken{"engine_stall", Trouble::Fault::stall, true, 2},
-                    Broken{"bootstrap_reset", Trouble::Fault::reset, false, 5},
-                    Broken{"bootstrap_flip", Trouble::Fault::flip, false, 5},
-                    Broken{"bootstrap_stall", Trouble::Fault::stall, false, 2}),
-    [](auto const& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(And, Connections,
+                         testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 5},
+                                         Broken{"engine_flip", Trouble::Fault::flip, true, 5},
+                                         Broken{"engine_stall", Trouble::Fault::stall, true, 2},
+                                         Broken{"bootstrap_reset", Trouble::Fault::reset, false, 5},
+                                         Broken{"bootstrap_flip", Trouble::Fault::flip, false, 5},
+                                         Broken{"bootstrap_stall", Trouble::Fault::stall, false,
+                                                2}),
+                         [](auto const& one) { return std::string(one.param.name); });
 
 // -- messages
 
