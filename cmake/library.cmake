@@ -77,6 +77,7 @@ add_library(meshpost
   src/fabric/nvml.cpp
   src/fabric/place.cpp
   src/net/engine.cpp
+  src/net/faulty.cpp
   src/net/shuffled.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
@@ -92,6 +93,7 @@ add_library(meshpost
   src/rma/evidence.cpp
   src/rma/failure.cpp
   src/rma/mailbox.cpp
+  src/rma/parcel.cpp
   src/rma/proxy.cpp
   src/rma/proxy_parcels.cpp
   src/rma/run.cpp
@@ -118,6 +120,7 @@ add_library(meshpost
   src/world/processes_questions.cpp
   src/world/processes_thread.cpp
   src/world/rendezvous.cpp
+  src/world/seal.cpp
   src/world/secret.cpp
   src/world/split.cpp
   src/world/wire.cpp)

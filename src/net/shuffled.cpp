@@ -34,14 +34,14 @@ class Shuffled::Keeper final : public Events {
 };
 
 Shuffled::Shuffled(std::unique_ptr<Engine> engine, u64 seed, u32 most_polls)
-    : engine_(std::move(engine)), random_(seed), most_polls_(most_polls) {}
+    : Wrapper(std::move(engine)), random_(seed), most_polls_(most_polls) {}
 Shuffled::~Shuffled() = default;
 
-std::string Shuffled::name() const { return "shuffled " + engine_->name(); }
+std::string Shuffled::name() const { return "shuffled " + Wrapper::name(); }
 
 bool Shuffled::poll(Events& events) {
   Keeper keeper(*this);
-  bool const happened = engine_->poll(keeper);
+  bool const happened = Wrapper::poll(keeper);
   bool const some = !kept_.empty();
   while (!kept_.empty() && kept_.begin()->first <= polls_)
     kept_.extract(kept_.begin()).mapped()(events);

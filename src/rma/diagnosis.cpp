@@ -35,8 +35,8 @@ class Diagnosis {
           "send what is awaited before waiting, or wait for less");
     return Error(
         Kind::deadline, operation,
-        fmt::format("no rank got on for {:.3g} s while others waited{}",
-                    static_cast<double>(run_.deadline.count()) * 1e-3, behind),
+        fmt::format("no rank got on for {:.3g} s while others waited{}{}",
+                    static_cast<double>(run_.deadline.count()) * 1e-3, behind, on_the_way()),
         "if the kernel computes that long, raise MESHPOST_DEADLINE (seconds) or Launch::deadline");
   }
 
@@ -90,6 +90,19 @@ class Diagnosis {
     auto const name = [this](u32 number) { return run_.world.window_name(number); };
     return wait_report(all, name,
                        [this](u32 number) { return run_.world.communicator_name(number); });
+  }
+
+  // Nothing was done for so long that what has not arrived won't.
+  std::string on_the_way() const {
+    std::string text;
+    auto const& peers = run_.world.peers();
+    for (u32 from = 0; from < peers.count(); ++from)
+      for (u32 to = 0; to < peers.count(); ++to)
+        if (auto const [sent, arrived] = run_.evidence.parcels(from, to); sent != arrived)
+          text +=
+              fmt::format("\n  {} sent {} parcels to {}, {} arrived: the network lost the others",
+                          peers.processes().name(from), sent, peers.processes().name(to), arrived);
+    return text;
   }
 
   EndedRun const& run_;

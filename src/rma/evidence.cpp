@@ -5,7 +5,14 @@
 namespace meshpost::detail {
 
 Evidence::Evidence(WorldState& world, std::vector<Grid> const& grids, Ending const& ending)
-    : layout_(world.layout()), reports_(layout_.ranks()), counters_(world) {
+    : layout_(world.layout()),
+      reports_(layout_.ranks()),
+      counters_(world),
+      process_(world.peers().number()),
+      processes_(world.peers().count()),
+      parcels_(std::size_t{processes_} * processes_) {
+  for (u32 other = 0; world.proxy() && other < processes_; ++other)
+    note(process_, other, world.proxy()->traffic(other));
   std::size_t own = 0;
   for (auto const& grid : grids)
     for (u32 r = 0; r < grid.ranks; ++r, ++own) {
@@ -29,7 +36,9 @@ std::string Evidence::pack() const {
   u32 const count = layout_.own_count() * layout_.ranks_per_device;
   packer.value(first).value(count);
   for (u32 r = 0; r < count; ++r) packer.value(reports_[first + r]);
-  packer.text(counters_.pack());
+  packer.text(counters_.pack()).value(process_);
+  for (u32 other = 0; other < processes_; ++other)
+    packer.value(Proxy::Traffic{parcels(process_, other).sent, parcels(other, process_).arrived});
   return packer.take();
 }
 
@@ -39,6 +48,14 @@ void Evidence::add(std::string_view packed) {
   for (u32 r = first; r < first + count && r < reports_.size(); ++r)
     reports_[r] = unpacker.value<RankReport>();
   counters_.add(unpacker.text());
+  u32 const process = unpacker.value<u32>();
+  for (u32 other = 0; process < processes_ && other < processes_; ++other)
+    note(process, other, unpacker.value<Proxy::Traffic>());
+}
+
+void Evidence::note(u32 process, u32 other, Proxy::Traffic const& traffic) {
+  parcels_[process * processes_ + other].sent = traffic.sent;
+  parcels_[other * processes_ + process].arrived = traffic.received;
 }
 
 }  // namespace meshpost::detail

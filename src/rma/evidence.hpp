@@ -7,7 +7,8 @@
 namespace meshpost::detail {
 
 /// What is known of a run that did not end by itself: its ranks' reports, with their states when it
-/// was ended, and their counters. A process gathers its own; those of others are added.
+/// was ended, their counters, and what was sent between nodes. A process gathers its own; those of
+/// others are added.
 class Evidence {
  public:
   /// `ending.states` and `grids` are of own ranks.
@@ -17,13 +18,23 @@ class Evidence {
   std::vector<RankReport> const& reports() const { return reports_; }
   CounterSnapshot const& counters() const { return counters_; }
 
+  /// Of a process to another: what it sent and what has arrived. Equal where none is out of reach.
+  struct Parcels {
+    u64 sent = 0, arrived = 0;
+  };
+  Parcels parcels(u32 from, u32 to) const { return parcels_[from * processes_ + to]; }
+
   std::string pack() const;  ///< of own ranks
   void add(std::string_view packed);
 
  private:
+  void note(u32 process, u32 other, Proxy::Traffic const& traffic);
+
   Layout const& layout_;
   std::vector<RankReport> reports_;
   CounterSnapshot counters_;
+  u32 const process_, processes_;
+  std::vector<Parcels> parcels_;  // by sender, then receiver
 };
 
 }  // namespace meshpost::detail

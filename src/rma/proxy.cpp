@@ -4,8 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "meshpost/device/block.hpp"
 #include "world/wire.hpp"
@@ -14,6 +16,25 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u64 most_held = u64{32} << 20;  // then ranks wait until something has been sent
+
+// Ends when nothing has changed for long; 0: never.
+class Patience {
+ public:
+  explicit Patience(std::chrono::milliseconds length) : length_(length) {}
+  bool ends(u64 progress) {
+    if (std::exchange(before_, progress) != progress) since_ = Clock::now();
+    return length_.count() != 0 && Clock::now() - since_ > length_;
+  }
+  std::string text() const {
+    return fmt::format("{:.3g} s", static_cast<double>(length_.count()) * 1e-3);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::chrono::milliseconds length_;
+  u64 before_ = 0;
+  Clock::time_point since_ = Clock::now();
+};
 
 }  // namespace
 
@@ -75,7 +96,10 @@ void Proxy::start(u32 run) {
 
 void Proxy::stop() {
   if (!thread_.joinable()) return;
-  stopping_ = true;
+  {
+    std::scoped_lock const alone(driving_);  // a round that somebody is in ends before
+    stopping_ = true;
+  }
   thread_.join();
   gets_.clear();
   for (auto const& own : own_)
@@ -85,24 +109,43 @@ void Proxy::stop() {
 
 void Proxy::settle(std::string const& operation) {
   // The thread goes on: what ranks have asked for is on its way, or soon will be.
-  while (!is_empty())
+  std::optional<Error> unsent;
+  for (Patience patience(peers_.processes().job().silence); !is_empty() && !unsent;
+       help() || sched_yield()) {
     if (failure() || peers_.processes().lost()) break;
-    else sched_yield();
+    if (patience.ends(sent() + received()))
+      unsent.emplace(Kind::peer_lost, operation,
+                     fmt::format("what its ranks have sent is stuck in {} for {}", engine_->name(),
+                                 patience.text()),
+                     "see what became of the network; start the job again");
+  }
   wire::Packer mine;
   for (auto const& peer : peers_of_net_) mine.value(peer.sent.load());
   auto const all = peers_.exchange(operation, mine.take());
+  if (unsent) throw *unsent;
+  if (auto const error = failure()) throw *error;  // what was not sent is not counted
   for (u32 process = 0; process < all.size(); ++process) {
     wire::Unpacker unpacker(all[process]);
     u64 for_me = 0;
     for (u32 i = 0; i <= peers_.number(); ++i) for_me = unpacker.value<u64>();
-    while (peers_of_net_[process].received.load(std::memory_order_acquire) < for_me) {
-      if (auto const error = failure()) throw *error;
-      if (auto const loss = peers_.processes().lost())
-        throw peers_.processes().lost_error(operation, *loss);
-      sched_yield();
-    }
+    await_parcels(process, for_me, operation);
   }
   settled_ = true;
+}
+
+void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
+  for (Patience patience(peers_.processes().job().silence);; help() || sched_yield()) {
+    u64 const come = peers_of_net_[process].received.load(std::memory_order_acquire);
+    if (come >= sent) return;
+    if (auto const error = failure()) throw *error;
+    if (auto const loss = peers_.processes().lost())
+      throw peers_.processes().lost_error(operation, *loss);
+    if (patience.ends(come))
+      throw Error(Kind::peer_lost, operation,
+                  fmt::format("{} has sent {} parcels, {} have come, and none for {}",
+                              peers_.processes().name(process), sent, come, patience.text()),
+                  "see what became of the network; start the job again");
+  }
 }
 
 // A rank that waits has written what it asked for before it said so.
@@ -158,23 +201,36 @@ bool Proxy::get_on() {
   return any;
 }
 
+bool Proxy::drive(bool helping) {
+  std::unique_lock const alone(driving_, std::try_to_lock);
+  if (!alone || stopping_.load()) return false;
+  if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
+  try {
+    if (get_on()) return true;
+  } catch (Error const& error) {  // a device's: the run ends by it
+    fail(error);
+  }
+  if (nothing_left()) idle_.store(true);
+  return false;
+}
+
+bool Proxy::help() { return drive(true); }
+
 void Proxy::work() {
+  timespec const nap{0, 50'000};
+  u64 helps = helps_.load(std::memory_order_relaxed);
   for (u32 rests = 0; !stopping_.load();) {
-    try {
-      if (get_on()) {
-        rests = 0;
-        continue;
-      }
-    } catch (Error const& error) {  // a device's: the run ends by it
-      fail(error);
-    }
-    if (nothing_left()) idle_.store(true);
-    ++rests;
-    if (rests < 100'000 && !shares_cores_) continue;  // ranks on GPUs: a core is this thread's own
-    if (rests < 4000) {                               // at once: the ranks may share this core
+    u64 const before = std::exchange(helps, helps_.load(std::memory_order_relaxed));
+    if (helps != before) {
+      rests = 0;
+      nanosleep(&nap, nullptr);
+    } else if (drive(false)) {
+      rests = 0;
+    } else if (++rests < 100'000 && !shares_cores_) {
+      continue;  // ranks on GPUs: a core is this thread's own
+    } else if (rests < 4000) {  // at once: the ranks may share this core
       sched_yield();
     } else {
-      timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
     }
   }

@@ -20,7 +20,8 @@ namespace meshpost::detail {
 
 /// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
 /// sends parcels to the proxies of other processes, and carries out theirs. Its thread runs while a
-/// run does.
+/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks every 50
+/// us whether they still do.
 class Proxy : net::Events {
  public:
   /// Collective. \throws Error(bad_environment) where there is no engine
@@ -38,11 +39,24 @@ class Proxy : net::Events {
   /// Ends it, if it runs: from then on no memory of ranks is touched.
   void stop();
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
-  /// Collective. \throws Error(peer_lost)
+  /// Collective. \throws Error(peer_lost) also where none comes for the job's deadline
   void settle(std::string const& operation);
+
+  /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
+  /// wait: so a message passes from worker to worker, and no thread is switched. Whether anything
+  /// came of it. Nothing is done where somebody else is at it.
+  bool help();
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
+  /// Parcels to and from one process, of all runs.
+  struct Traffic {
+    u64 sent = 0, received = 0;
+  };
+  Traffic traffic(u32 process) const {
+    auto const& peer = peers_of_net_[process];
+    return {peer.sent.load(), peer.received.load(std::memory_order_acquire)};
+  }
   u64 sent() const { return sent_in_all_.load(std::memory_order_acquire); }  ///< parcels
   u64 received() const { return received_in_all_.load(std::memory_order_acquire); }
   /// What has gone wrong with the network.
@@ -88,8 +102,10 @@ class Proxy : net::Events {
     u64 offset;
   };
 
+  void await_parcels(u32 process, u64 sent, std::string const& operation);
   void work();
-  bool get_on();  // a round of its thread; whether anything happened
+  bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
+  bool get_on();             // what is to be done in it
   void begin_work();
   bool nothing_left() const;
   bool is_empty() const;
@@ -100,7 +116,7 @@ class Proxy : net::Events {
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);
   void fail(Error error);
-  void apply(u32 from, std::string_view bytes);
+  void apply(u32 from, Arrival const& come);
   void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
   void answer_get(u32 from, Parcel const& parcel);
   void take_answer(Parcel const& parcel, std::string_view payload);
@@ -125,6 +141,9 @@ class Proxy : net::Events {
   std::map<u64, Get> gets_;
   u64 next_get_ = 0, next_cookie_ = 0;
 
+  // Whoever holds it does what the thread does: all that is private and no atomic is theirs.
+  std::mutex driving_;
+  std::atomic<u64> helps_{0};  // rounds of others than the thread
   std::thread thread_;
   u32 run_ = 0;
   bool settled_ = false;

@@ -117,6 +117,7 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
     if (out->sent + size != out->size) parcel.counter = 0;
   }
   std::string_view payload(out->bytes.data() + out->sent, size);
+  parcel.check = check_of(parcel, payload);
   std::string header(reinterpret_cast<char const*>(&parcel), sizeof parcel);
   bool const is_short = size <= short_payload;
   if (is_short) header += std::exchange(payload, {});
@@ -140,32 +141,32 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
 void Proxy::on_message(u32 process, std::span<char const> bytes) {
   begin_work();
   auto& peer = peers_of_net_[process];
-  if (bytes.size() < sizeof(Parcel)) return on_lost(process, "it sent less than a parcel");
-  Parcel parcel;
-  std::memcpy(&parcel, bytes.data(), sizeof parcel);
-  if (parcel.sequence != peer.next_in) {  // the network keeps no order: it waits for its turn
-    peer.early.emplace(parcel.sequence, std::string(bytes.data(), bytes.size()));
-    return;
-  }
+  if (peer.lost) return;
   try {
-    apply(process, {bytes.data(), bytes.size()});
+    auto const come = read_parcel({bytes.data(), bytes.size()});
+    // The network keeps no order: it waits for its turn.
+    if (u32 const ahead = come.parcel.sequence - peer.next_in; ahead != 0) {
+      bool const fresh =
+          ahead < ~u32{0} / 2 &&
+          peer.early.emplace(come.parcel.sequence, std::string(bytes.data(), bytes.size())).second;
+      return fresh ? void() : on_lost(process, "a parcel came twice");
+    }
+    apply(process, come);
     for (auto next = peer.early.find(peer.next_in); next != peer.early.end();
          next = peer.early.find(peer.next_in)) {
       auto const kept = std::move(next->second);
       peer.early.erase(next);
-      apply(process, kept);
+      apply(process, read_parcel(kept));
     }
   } catch (Error const& error) {
     on_lost(process, error.cause());
   }
 }
 
-void Proxy::apply(u32 from, std::string_view bytes) {
-  Parcel parcel;
-  std::memcpy(&parcel, bytes.data(), sizeof parcel);
+void Proxy::apply(u32 from, Arrival const& come) {
   auto& peer = peers_of_net_[from];
   ++peer.next_in;
-  if (parcel.run == run_) carry_out(from, parcel, bytes.substr(sizeof parcel));
+  if (come.parcel.run == run_) carry_out(from, come.parcel, come.payload);
   peer.received.fetch_add(1, std::memory_order_release);
   received_in_all_.fetch_add(1, std::memory_order_release);
 }
@@ -211,7 +212,7 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) 
       break;
     case Parcel::Kind::get: return answer_get(from, parcel);
     case Parcel::Kind::answer: return take_answer(parcel, payload);
-    case Parcel::Kind::count: return;
+    case Parcel::Kind::count: return;  // read_parcel() has refused it
   }
   if (layout_.owns(device)) access_of(device).deliver(delivery);
 }
@@ -249,6 +250,7 @@ void Proxy::on_data(u32 /*peer*/, u32 /*data*/) {}  // puts go as messages
 void Proxy::on_lost(u32 process, std::string const& why) {
   auto& peer = peers_of_net_[process];
   peer.lost = true;
+  peer.early.clear();
   peer.queue.clear();
   fail({Kind::peer_lost, "send to another process",
         fmt::format("{} is out of reach of {}: {}", peers_.processes().name(process),

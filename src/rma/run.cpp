@@ -128,9 +128,13 @@ class RunSupervisor {
 
   // What becomes of the run, now that all ranks have ended: the same in all processes.
   void settle(Ending const& ending) {
-    if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
-    if (proxy_) proxy_->stop();
     RunPart own{ending.reason, ending.failure};
+    try {
+      if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
+    } catch (Error const& error) {
+      own.error = error;  // here only, perhaps: the others are told
+    }
+    if (proxy_) proxy_->stop();
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
       evidence.emplace(world_, spec_.grids, ending);
@@ -195,6 +199,7 @@ class RunSupervisor {
     spec_.scratch = record_.launch.scratch;
     spec_.workers = world_.options().workers;
     spec_.thread_a_rank = record_.launch.thread_a_rank;
+    if (proxy_) spec_.help = [proxy = proxy_] { return proxy->help(); };
     spec_.shared = !peers_.alone();
     spec_.neighbours = peers_.count();
     for (u32 d = 0; d < layout_.own_count(); ++d) {

@@ -7,7 +7,7 @@ namespace meshpost::greeting {
 namespace {
 
 constexpr std::string_view magic = "meshpost";
-constexpr u32 wire_version = 1;
+constexpr u32 wire_version = 2;
 
 std::string as_text(Digest const& digest) { return {digest.data(), digest.size()}; }
 
@@ -69,6 +69,16 @@ bool read_welcome(std::string_view bytes, Digest const& mine, Digest const& thei
   if (bytes.size() != proof.size()) return false;
   std::copy(bytes.begin(), bytes.end(), proof.begin());
   return secret.proves("welcome" + as_text(mine) + as_text(theirs), proof);
+}
+
+Keys keys_of_process_0(Digest const& mine, Digest const& theirs, Secret const& secret) {
+  auto const both = as_text(mine) + as_text(theirs);
+  return {secret.proof("from process 0" + both), secret.proof("to process 0" + both)};
+}
+
+Keys keys_of_other(Digest const& mine, Digest const& theirs, Secret const& secret) {
+  auto const [out, in] = keys_of_process_0(theirs, mine, secret);
+  return {in, out};
 }
 
 }  // namespace meshpost::greeting

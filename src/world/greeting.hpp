@@ -12,7 +12,8 @@
 //                   <-   hello: who it is, a challenge of its own, a proof over both
 //   welcome (proof) ->                or a refusal (text)
 //
-// The proofs differ by direction, so neither can be sent back as an answer.
+// The proofs differ by direction, so neither can be sent back as an answer. From the secret and
+// both challenges comes a key for each direction, for the marks of what follows (seal.hpp).
 
 namespace meshpost::greeting {
 
@@ -36,6 +37,13 @@ std::optional<Hello> read_hello(std::string_view bytes, Digest const& mine, Secr
 std::string welcome(Digest const& theirs, Digest const& mine, Secret const& secret);
 bool read_welcome(std::string_view bytes, Digest const& mine, Digest const& theirs,
                   Secret const& secret);
+
+/// What the frames after the greeting are marked with.
+struct Keys {
+  Digest out, in;
+};
+Keys keys_of_process_0(Digest const& mine, Digest const& theirs, Secret const& secret);
+Keys keys_of_other(Digest const& mine, Digest const& theirs, Secret const& secret);
 
 /// This build's Hello::version.
 u32 version();

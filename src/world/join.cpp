@@ -112,7 +112,8 @@ class Door {
     stranger.line->send({.type = wire::Type::welcome},
                         greeting::welcome(hello->challenge, stranger.challenge, meeting_.secret));
     if (!stranger.line->flush()) return;
-    stranger.line->allow(wire::most);
+    stranger.line->trust(
+        greeting::keys_of_process_0(stranger.challenge, hello->challenge, meeting_.secret));
     here_[hello->process] = fmt::format("process {} of {}", hello->pid, hello->host);
     --missing_;
     welcome_(hello->process, std::move(stranger.line));
@@ -188,8 +189,10 @@ bool is_let_in(Line& line, Job const& job, Secret const& secret, Clock::time_poi
     if (!answer) return false;
     if (answer->header.type == wire::Type::refusal) throw wire::unpack_error(answer->bytes);
     if (answer->header.type == wire::Type::welcome &&
-        greeting::read_welcome(answer->bytes, mine.challenge, theirs, secret))
+        greeting::read_welcome(answer->bytes, mine.challenge, theirs, secret)) {
+      line.trust(greeting::keys_of_other(mine.challenge, theirs, secret));
       return true;
+    }
   } catch (Error const& error) {
     if (error.kind() != Kind::bad_argument) throw;
     throw Error(Kind::bad_environment, operation,
@@ -228,10 +231,7 @@ std::unique_ptr<Line> enter(Job const& job) {
     auto line = std::make_unique<Line>(std::move(socket), wire::most_before_greeting);
     auto const until = may_change ? std::min(deadline, Clock::now() + greeting_patience) : deadline;
     try {
-      if (is_let_in(*line, job, secret, until)) {
-        line->allow(wire::most);
-        return line;
-      }
+      if (is_let_in(*line, job, secret, until)) return line;
     } catch (Error const& error) {
       if (!may_change || Clock::now() >= deadline || !may_be_strangers(error)) throw;
     }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "meshpost/base/descriptor.hpp"
-#include "world/wire.hpp"
+#include "world/greeting.hpp"
 
 namespace meshpost {
 
@@ -18,7 +18,7 @@ class Line {
 
   int socket() const { return socket_.get(); }
   void send(wire::Header const& header, std::string_view bytes = {}) {
-    wire::pack_onto(out_, header, bytes);
+    wire::pack_onto(out_, header, bytes, seal_ ? &*seal_ : nullptr);
   }
   std::size_t output() const { return out_.size() - sent_; }  ///< bytes that wait
   bool has_output() const { return output() > 0; }
@@ -30,9 +30,13 @@ class Line {
   /// Takes in what has arrived, up to `most_at_once`: what a flood sends must be looked at before
   /// more is taken. Whether the connection stands; frames that came before its end are there.
   bool receive();
-  /// \throws Error(bad_argument) if what arrived is garbage
+  /// \throws Error(bad_argument) if what arrived is garbage, or was changed on its way
   std::optional<wire::Frame> next() { return cutter_.next(); }
-  void allow(u32 limit) { cutter_.allow(limit); }
+  /// After the greeting: what is sent from here on is marked, what comes must be, and may be large.
+  void trust(greeting::Keys const& keys) {
+    seal_.emplace(keys.out);
+    cutter_.trust(wire::most, Seal(keys.in));
+  }
   Clock::time_point heard() const { return heard_; }
   /// Why it stands no more; empty: the other end closed it.
   std::string const& why() const { return why_; }
@@ -40,6 +44,7 @@ class Line {
  private:
   Descriptor socket_;
   wire::Cutter cutter_;
+  std::optional<Seal> seal_;
   std::string out_;
   std::size_t sent_ = 0;
   Clock::time_point heard_ = Clock::now();

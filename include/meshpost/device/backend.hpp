@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "meshpost/base/error.hpp"
@@ -52,6 +53,9 @@ struct GangSpec {
   bool thread_a_rank =
       false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
   bool shared = false;  ///< other processes take part: they, too, may wake the ranks
+  /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
+  /// by several at once. Empty: nothing.
+  std::function<bool()> help{};
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
 };

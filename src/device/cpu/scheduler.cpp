@@ -307,6 +307,10 @@ void CpuGang::work(Worker& worker) {
       idle_.fetch_add(1);
     }
     look_for_deadlock();
+    if (spec_.help && spec_.help()) {
+      rests = 0;
+      continue;
+    }
     ++rests;
     if (rests < spins) pause_processor();
     else if (rests < spins + 1000) sched_yield();

@@ -1,0 +1,44 @@
+#pragma once
+#include <random>
+
+#include "net/wrapper.hpp"
+
+namespace meshpost::net {
+
+/// Another engine in which one thing goes wrong, once, with a message that arrives: for tests of
+/// what must be found out. The seed decides with which of the first `most_before`, and where in it.
+class Faulty final : public Wrapper {
+ public:
+  enum class Fault : u32 {
+    flip,       ///< a bit is changed
+    truncate,   ///< its end is missing
+    duplicate,  ///< it comes twice
+    drop,       ///< it does not come
+    lose        ///< it and all that would come from that peer do not; the peer is told as lost
+  };
+  static constexpr u32 most_before = 300;
+
+  Faulty(std::unique_ptr<Engine> engine, Fault fault, u64 seed);
+
+  std::string name() const override;
+  void connect(std::vector<std::string> const& all) override;
+  bool send(u32 peer, std::span<char const> header, std::span<char const> payload,
+            u64 cookie) override;
+  bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
+             u32 data, u64 cookie) override;
+  bool poll(Events& events) override;
+
+ private:
+  class Filter;
+
+  Fault fault_;
+  std::mt19937_64 random_;
+  u64 before_;              // messages that still come as they are
+  std::vector<bool> lost_;  // by peer
+  std::vector<u64> done_;   // cookies of what was started to one that is lost
+};
+
+/// By its name, such as "flip". \throws Error(bad_environment)
+Faulty::Fault fault_from(std::string const& name);
+
+}  // namespace meshpost::net

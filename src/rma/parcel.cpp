@@ -1,0 +1,84 @@
+#include "rma/parcel.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+// With all words before it given, a word decides the sum, and each sum comes from one word: xor, a
+// product with an odd number, and xor with itself shifted can all be undone.
+u64 with(u64 sum, u64 word) {
+  sum = (sum ^ word) * 0x9e3779b97f4a7c15;
+  return sum ^ sum >> 32;
+}
+
+u64 word_at(char const* bytes) {
+  u64 word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+u64 with(u64 sum, char const* bytes, u64 size) {
+  constexpr u64 lanes = 4;  // words that follow each other need not wait for each other
+  if (size >= lanes * sizeof(u64)) {
+    std::array<u64, lanes> sums{1, 2, 3, 4};
+    for (; size >= sizeof sums; bytes += sizeof sums, size -= sizeof sums)
+      for (u64 lane = 0; lane < lanes; ++lane)
+        sums[lane] = with(sums[lane], word_at(bytes + lane * sizeof(u64)));
+    for (u64 const one : sums) sum = with(sum, one);
+  }
+  for (; size >= sizeof(u64); bytes += sizeof(u64), size -= sizeof(u64))
+    sum = with(sum, word_at(bytes));
+  u64 last = 0;
+  std::memcpy(&last, bytes, size);
+  return size == 0 ? sum : with(sum, last);
+}
+
+[[noreturn]] void refuse(std::string cause) {
+  throw Error(Kind::peer_lost, "receive a parcel", std::move(cause),
+              "start the job again; if it happens again, report it");
+}
+
+bool is_word(u64 bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
+
+}  // namespace
+
+u64 check_of(Parcel parcel, std::string_view payload) {
+  parcel.check = 0;
+  u64 const sum = with(payload.size(), reinterpret_cast<char const*>(&parcel), sizeof parcel);
+  return with(sum, payload.data(), payload.size());
+}
+
+Arrival read_parcel(std::string_view message) {
+  Arrival come;
+  auto& parcel = come.parcel;
+  if (message.size() < sizeof parcel)
+    refuse(fmt::format("it sent {} bytes; a parcel has {}", message.size(), sizeof parcel));
+  std::memcpy(&parcel, message.data(), sizeof parcel);
+  come.payload = message.substr(sizeof parcel);
+  if (parcel.check != check_of(parcel, come.payload)) refuse("a parcel was changed on its way");
+  using enum Parcel::Kind;
+  bool const carries = parcel.kind == put || parcel.kind == answer;
+  if (parcel.kind >= count)
+    refuse(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
+  if (come.payload.size() != (carries ? parcel.bytes : 0))
+    refuse(fmt::format("it sent {} bytes with a parcel of kind {} for {}", come.payload.size(),
+                       static_cast<u32>(parcel.kind), parcel.bytes));
+  bool const odd =
+      (parcel.kind == put && (parcel.counter | parcel.sender_word) % sizeof(u32) != 0) ||
+      (parcel.kind == add && parcel.offset % sizeof(u32) != 0) ||
+      (parcel.kind == store && (!is_word(parcel.bytes) || parcel.offset % parcel.bytes != 0));
+  if (odd)
+    refuse(
+        fmt::format("it sent a parcel of kind {} for a word of {} bytes at offset {}, where "
+                    "none can be",
+                    static_cast<u32>(parcel.kind), parcel.bytes, parcel.offset));
+  return come;
+}
+
+}  // namespace meshpost::detail

@@ -1,0 +1,199 @@
+// Whatever goes wrong between the nodes of a job, its processes end in time and say why, and no
+// rank takes wrong bytes for right ones.
+#include <meshpost/meshpost.hpp>
+
+#include <random>
+
+#include "support/job.hpp"
+#include "support/troubles.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::Role;
+using test::Trouble;
+using test::Troubles;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr u32 most = 20'000;  // words of a large put: several pieces of a connection's bytes
+
+MESHPOST_FN u32 word(u32 from, u32 round, u32 i) { return (from * 131 + round) * 7919 + i; }
+
+// To the next rank, which is of another node: short and long puts, gets, words.
+struct Traffic {
+  Window<u32> inbox, outbox;
+  u32 run;
+
+  MESHPOST_FN void expect(Rank& self, LocalSpan<u32> got, u32 from, u32 round, u32 count) const {
+    for (u32 i = 0; i < count; ++i)
+      if (got[i] != word(from, round, i)) self.fail("wrong bytes");
+  }
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), to = (self.id() + 1) % n, from = (self.id() + n - 1) % n;
+    auto const mine = outbox.local(self), got = inbox.local(self);
+    for (u32 step = 0; step < 12; ++step) {
+      u32 const round = run * 100 + step;
+      u32 const count = step % 4 == 3 ? most : 1 + round % 60;
+      for (u32 i = 0; i < most; ++i) mine[i] = word(self.id(), round, i);
+      self.put_notify(inbox.at(RankId{to}, 0), mine.subspan(0, count), Tag{0});
+      self.wait(inbox, Tag{0});
+      expect(self, got, from, round, count);
+      self.barrier();
+      self.get(got.subspan(0, count), outbox.at(RankId{to}, 0));
+      self.flush(inbox);
+      expect(self, got, to, round, count);
+      self.barrier();
+    }
+  }
+};
+
+Role const traffic("traffic", [] {
+  try {
+    World world;
+    auto const inbox = world.window<u32>(most, Tags{2}, "inbox");
+    auto const outbox = world.window<u32>(most, Tags{1}, "outbox");
+    for (u32 run = 0; run < 3; ++run) world.run(Traffic{inbox, outbox, run});
+    std::printf("all is well\n");
+  } catch (Error const& error) {
+    std::printf("error: %s\n", error.what());
+  }
+});
+
+constexpr u32 processes = 4, deadline = 3;  // two on each node; seconds
+
+test::Variables variables(std::string const& engine, std::string const& detour = {}) {
+  auto const seconds = std::to_string(deadline);
+  test::Variables all{{"MESHPOST_RANKS", "1"},
+                      {"MESHPOST_DEVICES", "cpu:1"},
+                      {"MESHPOST_NET", engine},
+                      {"MESHPOST_DEADLINE", seconds},
+                      {"MESHPOST_START_DEADLINE", seconds}};
+  if (!detour.empty()) all[test::detour_variable] = detour;
+  return all;
+}
+test::Variables node_of(u32 process) { return {{"MESHPOST_NODE", std::to_string(process % 2)}}; }
+
+// What became of the job: in how many processes there was an error.
+u32 expect_truth_or_error(std::vector<test::Ended> const& ended) {
+  u32 errors = 0;
+  for (auto const& one : ended) {
+    EXPECT_TRUE(one.well()) << one.out;
+    EXPECT_THAT(one.out, AnyOf(HasSubstr("all is well"), HasSubstr("error: ")));
+    EXPECT_THAT(one.out, Not(HasSubstr("wrong bytes")));
+    if (one.out.find("error: ") == std::string::npos) continue;
+    ++errors;
+    EXPECT_THAT(one.out, AnyOf(HasSubstr("[peer lost]"), HasSubstr("[deadline]"),
+                               HasSubstr("[bad environment]")));
+    EXPECT_THAT(one.out, AnyOf(HasSubstr("process "), HasSubstr("what listens at")));
+  }
+  return errors;
+}
+
+// -- the engine's connections, and those between the processes
+
+u64 seconds_of(std::chrono::steady_clock::duration time) {
+  return static_cast<u64>(std::chrono::duration_cast<std::chrono::seconds>(time).count());
+}
+
+class Ways : public testing::TestWithParam<Trouble> {};
+
+TEST_P(Ways, that_are_slow_carry_all_there_is) {
+  u64 const seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::atomic<u32> connections = 0;
+  Troubles const troubles(seed, [&](auto const&, u32) {
+    ++connections;
+    return GetParam();
+  });
+  test::Job job("traffic", processes, variables("ofi:tcp", troubles.address()), node_of);
+  for (auto const& one : job.wait()) EXPECT_THAT(one.out, HasSubstr("all is well"));
+  EXPECT_GE(connections, processes - 1 + 4);  // to process 0, and each pair of the two nodes
+}
+INSTANTIATE_TEST_SUITE_P(
+    And, Ways,
+    testing::Values(Trouble{.delay = std::chrono::milliseconds(2)}, Trouble{.most_at_once = 700},
+                    Trouble{.delay = std::chrono::microseconds(200), .most_at_once = 5000},
+                    Trouble{.bytes_per_second = 3'000'000}));
+
+struct Broken {
+  char const* name;
+  Trouble::Fault fault;
+  bool engine;  // or the connections between the processes
+  u32 rounds;
+};
+class Connections : public testing::TestWithParam<Broken> {};
+
+TEST_P(Connections, that_break_end_all_processes_in_time) {
+  auto const [name, fault, engine, rounds] = GetParam();
+  u64 const seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  u32 faults = 0, errors = 0;
+  for (u32 round = 0; round < rounds; ++round) {
+    Trouble trouble{.fault = fault};
+    trouble.at = random() % (engine ? 300'000 : 30'000);
+    trouble.forth = random() % 2 != 0;
+    SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
+    // Process 0's address is called first.
+    std::string first;
+    u32 left = static_cast<u32>(random() % 3);
+    Troubles const troubles(random(), [&](std::string const& target, u32) {
+      if (first.empty()) first = target;
+      return (target != first) == engine && left-- == 0 ? trouble : Trouble{};
+    });
+    auto const begin = Troubles::Clock::now();
+    test::Job job("traffic", processes, variables("ofi:tcp", troubles.address()), node_of);
+    auto const ended = job.wait();
+    u32 const here = expect_truth_or_error(ended);
+    if (!troubles.fault()) {
+      EXPECT_EQ(here, 0u) << ended[0].out;
+      continue;
+    }
+    ++faults;
+    errors += here;
+    for (auto const& one : ended)
+      EXPECT_LT(one.seconds, seconds_of(*troubles.fault() - begin) + deadline + 3) << one.out;
+  }
+  EXPECT_GT(faults, 0u);
+  EXPECT_GT(errors, faults);
+}
+INSTANTIATE_TEST_SUITE_P(And, Connections,
+                         testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 5},
+                                         Broken{"engine_flip", Trouble::Fault::flip, true, 5},
+                                         Broken{"engine_stall", Trouble::Fault::stall, true, 2},
+                                         Broken{"bootstrap_reset", Trouble::Fault::reset, false, 5},
+                                         Broken{"bootstrap_flip", Trouble::Fault::flip, false, 5},
+                                         Broken{"bootstrap_stall", Trouble::Fault::stall, false,
+                                                2}),
+                         [](auto const& one) { return std::string(one.param.name); });
+
+// -- messages
+
+class Messages : public testing::TestWithParam<char const*> {};
+
+TEST_P(Messages, that_go_wrong_end_all_processes_in_time) {
+  u64 const seed = std::random_device{}() % 1'000'000;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (u64 round = 0; round < 4; ++round) {
+    auto const engine =
+        std::string("faulty:") + GetParam() + ":" + std::to_string(seed + round) + ":ofi:tcp";
+    SCOPED_TRACE(engine);
+    u32 const victim = static_cast<u32>(round % processes);
+    test::Job job("traffic", processes, variables("ofi:tcp"), [&](u32 process) {
+      auto own = node_of(process);
+      if (process == victim) own["MESHPOST_NET"] = engine;
+      return own;
+    });
+    auto const ended = job.wait();
+    EXPECT_EQ(expect_truth_or_error(ended), processes) << ended[0].out;
+    for (auto const& one : ended) EXPECT_LT(one.seconds, 2 + deadline + 2) << one.out;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(And, Messages,
+                         testing::Values("flip", "truncate", "duplicate", "drop", "lose"),
+                         [](auto const& one) { return std::string(one.param); });
+
+}  // namespace
+}  // namespace meshpost

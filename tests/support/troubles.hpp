@@ -1,0 +1,70 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "meshpost/base/types.hpp"
+
+// Connections that go wrong, as the tests want it: TCP on loopback by way of a thread of the test.
+
+namespace meshpost::test {
+
+/// What happens to a connection's bytes on their way.
+struct Trouble {
+  enum class Fault : u32 {
+    none,
+    flip,   ///< a bit of a byte is changed
+    reset,  ///< the connection ends there, both ways, without a farewell (RST)
+    stall   ///< nothing comes any more, and nothing is said of it
+  };
+  std::chrono::microseconds delay{};  ///< of each piece, at most
+  u64 most_at_once = u64{1} << 16;    ///< bytes of a piece, at most
+  u64 bytes_per_second = 0;           ///< each way; 0: as many as come
+  Fault fault = Fault::none;
+  u64 at = 0;         ///< the byte where it happens, of those that go this way:
+  bool forth = true;  ///< from who called to who was called
+};
+
+class Troubles {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Of the `number`th connection to `target`. Called by the thread.
+  using Plan = std::function<Trouble(std::string const& target, u32 number)>;
+
+  /// `seed` decides the size and the delay of each piece, and which bit is changed.
+  Troubles(u64 seed, Plan plan);
+  ~Troubles();  ///< ends all connections
+  Troubles(Troubles const&) = delete;
+  Troubles& operator=(Troubles const&) = delete;
+
+  /// Where way_to() asks; "127.0.0.1:port".
+  std::string const& address() const { return address_; }
+  /// When the first fault happened; nothing: none has.
+  std::optional<Clock::time_point> fault() const {
+    auto const when = fault_.load();
+    return when == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(when)));
+  }
+
+ private:
+  class Thread;
+  std::string address_;
+  std::atomic<bool> over_{false};
+  std::atomic<Clock::rep> fault_{0};
+  std::unique_ptr<Thread> work_;
+  std::thread thread_;
+};
+
+/// The address to call instead of `target` (both "127.0.0.1:port"), to have the troubles that these
+/// Troubles have for it. Empty: they are over.
+std::string way_to(std::string const& target, std::string const& troubles);
+
+/// In a process with this variable, the value of which is address() of some Troubles, each
+/// connection by TCP to loopback goes by way of them, whoever makes it. Programs with detour.cpp.
+inline constexpr char const* detour_variable = "MESHPOST_TEST_DETOUR";
+
+}  // namespace meshpost::test
