@@ -118,10 +118,10 @@ u32 parts_of(std::string const& spec, std::string_view parts) {
     refuse(spec, fmt::format("'{}' is not a number of logical devices", parts),
            fmt::format("write '*' and one number at the end, for all devices: {}", forms));
   if (*number == 0 || *number > most_devices)
-    refuse(spec,
-           fmt::format("it splits each device into {}; there may be 1 to {}", *number,
-                       most_devices),
-           forms);
+    refuse(
+        spec,
+        fmt::format("it splits each device into {}; there may be 1 to {}", *number, most_devices),
+        forms);
   return static_cast<u32>(*number);
 }
 

@@ -117,7 +117,8 @@ class WorldState {
   std::map<u32, WindowRecord> const& windows() const { return windows_; }
   WindowInfo const& tags() const { return tags_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
-  /// Where the states of own devices lie side by side, for those that share a launch; null: none do.
+  /// Where the states of own devices lie side by side, for those that share a launch; null: none
+  /// do.
   RunState* split_states() { return split_states_.as<RunState>(); }
   u32 next_run() { return ++runs_; }  ///< the same number in all processes
   std::string trace_file(Launch const& launch) const {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs; with
-// cpu:1*3 or cuda:0*3 on logical devices.
+// Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs;
+// with cpu:1*3 or cuda:0*3 on logical devices.
 
 namespace meshpost::test {
 

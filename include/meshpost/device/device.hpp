@@ -122,9 +122,7 @@ class Device {
   virtual std::string_view kind() const = 0;  ///< "cpu", "cuda"
   virtual u32 index() const = 0;              ///< of the physical device
   /// "cuda:0"; "cuda:0.2" of a logical device, which counts from 0.
-  virtual std::string name() const {
-    return std::string(kind()) + ":" + std::to_string(index());
-  }
+  virtual std::string name() const { return std::string(kind()) + ":" + std::to_string(index()); }
   /// The physical device that this logical one is a part of; null: it is a physical one itself.
   virtual std::shared_ptr<Device> whole() const { return nullptr; }
   virtual DeviceInfo const& info() const = 0;

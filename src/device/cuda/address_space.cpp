@@ -80,10 +80,9 @@ class MappedMemory : public AddressSpace {
       throw;
     }
     for (u64 d = 0; d < devices_.size(); ++d)
-      memory_map().add(
-          {base() + (first_ + d) * stride_ + offset, size, MemoryKind::device,
-           physical(devices_[d]).get()},
-          MemoryMap::Neighbours::join);
+      memory_map().add({base() + (first_ + d) * stride_ + offset, size, MemoryKind::device,
+                        physical(devices_[d]).get()},
+                       MemoryMap::Neighbours::join);
   }
 
   int share(u32 device, Bytes offset, Bytes size) override {

@@ -117,7 +117,8 @@ class GpuLaunch {
         Kind::out_of_memory, "launch " + name(),
         fmt::format(
             "{} bytes of scratch a rank were asked for; at most {} fit beside {} static ones",
-            spec_.scratch.value, static_cast<u64>(most) - (shared_ - spec_.scratch), kernel.sharedSizeBytes),
+            spec_.scratch.value, static_cast<u64>(most) - (shared_ - spec_.scratch),
+            kernel.sharedSizeBytes),
         "use less scratch");
   }
 
