@@ -198,6 +198,7 @@ class RunSupervisor {
     spec_.thread_a_rank = record_.launch.thread_a_rank;
     spec_.shared = !peers_.alone();
     spec_.neighbours = peers_.count();
+    spec_.sharers = layout_.sharers;
     for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();

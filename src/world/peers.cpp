@@ -159,6 +159,7 @@ Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers) {
   if (first.empty())
     refuse("no process has devices", "give at least one of them devices (MESHPOST_DEVICES)");
   layout.ranks_per_device = asked;
+  layout.sharers = sharers(uses, peers.number());
   choose_ranks(layout, usual);
   if (peers.number() == 0)
     for (auto const& warning : turns_taken(uses)) event_sink()->warning(warning);

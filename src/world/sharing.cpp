@@ -21,7 +21,7 @@ std::set<u32> users(std::vector<DeviceUse> const& uses, std::string const& uuid)
 u32 sharers(std::vector<DeviceUse> const& uses, u32 process) {
   std::size_t most = 1;
   for (auto const& use : uses)
-    if (use.process == process && !use.uuid.empty())
+    if (use.process == process && use.at_once && !use.uuid.empty())
       most = std::max(most, users(uses, use.uuid).size());
   return static_cast<u32>(most);
 }

@@ -16,7 +16,8 @@ struct DeviceUse {
   bool at_once = true;  ///< kernels of several processes run on it at the same time
 };
 
-/// How many processes use the most used one of this process's devices; at least 1.
+/// How many processes run kernels at the same time on the most used one of this process's devices;
+/// at least 1.
 u32 sharers(std::vector<DeviceUse> const& uses, u32 process);
 
 /// For each device on which kernels of several processes can only take turns: a warning that names

@@ -54,6 +54,7 @@ struct GangSpec {
   Bytes scratch{};        ///< shared memory of each rank
   u32 workers = 0;        ///< CPU worker threads; 0: one a core
   u32 neighbours = 1;     ///< processes that share the cores; this one counts
+  u32 sharers = 1;        ///< processes that run such a gang on these devices at the same time
   bool thread_a_rank =
       false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
   bool shared = false;  ///< other processes take part: they, too, may wake the ranks

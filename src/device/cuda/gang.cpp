@@ -73,30 +73,33 @@ class GpuLaunch {
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&a_processor, entry_,
                                                         static_cast<int>(threads), shared_),
           what);
-    u32 const most = static_cast<u32>(a_processor) * info().processors;
+    u32 const most = static_cast<u32>(a_processor) * info().processors / spec_.sharers;
     if (grids_.ranks > most)
       throw Error(
           Kind::out_of_memory, what,
-          fmt::format("{} ranks{} were asked for, but only {} can be resident at once: {} on each "
-                      "of {} multiprocessors, with {} threads, {} registers a thread and {} bytes "
-                      "of shared memory",
-                      grids_.ranks, of_each(), most, a_processor, info().processors, threads,
-                      kernel.numRegs, kernel.sharedSizeBytes + shared_),
+          fmt::format(
+              "{} ranks{} were asked for, but only {} can be resident at once: {} on each "
+              "of {} multiprocessors{}, with {} threads, {} registers a thread and {} bytes "
+              "of shared memory",
+              grids_.ranks, of_each(), most, a_processor, info().processors, by_processes(),
+              threads, kernel.numRegs, kernel.sharedSizeBytes + shared_),
           split_ ? "use fewer ranks, logical devices, threads or scratch"
                  : "use fewer ranks, threads or scratch");
   }
 
   cudaError_t start(cudaStream_t stream) const {
+    void const* const state = grids_.first->state;  // split: the first of several, side by side
     auto* const kernel = const_cast<void*>(spec_.kernel);
-    void const* const state = grids_.first->state;  // split: the first of several
-    bool const by_address = split_ || spec_.image.arguments == Arguments::state_address;
-    void* const state_argument =
-        by_address ? const_cast<void const**>(&state) : const_cast<void*>(state);
-    void* with_kernel[] = {kernel, state_argument};
-    void* alone[] = {state_argument};
-    bool const takes_kernel = split_ || spec_.image.arguments == Arguments::kernel_and_state;
+    auto* const address = const_cast<void const**>(&state);
+    void* with_state[] = {kernel, const_cast<void*>(state)};
+    void* with_address[] = {kernel, address};
+    void* address_alone[] = {address};
+    bool const by_value = spec_.image.arguments == Arguments::kernel_and_state;
     return cudaLaunchCooperativeKernel(entry_, dim3(grids_.first->ranks, grids_.count), block_,
-                                       takes_kernel ? with_kernel : alone, shared_, stream);
+                                       split_     ? with_address
+                                       : by_value ? with_state
+                                                  : address_alone,
+                                       shared_, stream);
   }
 
  private:
@@ -105,6 +108,10 @@ class GpuLaunch {
     return split_ ? fmt::format(", {} on each of {} logical devices,", grids_.first->ranks,
                                 grids_.count)
                   : std::string();
+  }
+  std::string by_processes() const {
+    return spec_.sharers > 1 ? fmt::format(" that {} processes share", spec_.sharers)
+                             : std::string();
   }
   void allow_scratch(cudaFuncAttributes const& kernel) const {
     if (cudaFuncSetAttribute(entry_, cudaFuncAttributeMaxDynamicSharedMemorySize,
