@@ -56,8 +56,11 @@ class Watch {
   Clock::time_point last_life_ = Clock::now();
   Clock::time_point poisoned_at_{};
   u32 epoch_ = 0;
-  std::vector<u32>
-      asked_;  // sequences of the waiting ranks when the question was asked; empty: none open
+  struct Asked {
+    u32 sequence;
+    bool ended;
+  };
+  std::vector<Asked> asked_;  // all ranks when the question was asked; empty: none is open
 };
 
 }  // namespace meshpost::detail
