@@ -64,6 +64,7 @@ add_library(meshpost
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
   src/device/memory_map.cpp
+  src/device/logical.cpp
   src/device/registry.cpp
   src/fabric/allocate.cpp
   src/fabric/calibrate.cpp
@@ -122,6 +123,7 @@ add_library(meshpost
   src/world/rendezvous.cpp
   src/world/seal.cpp
   src/world/secret.cpp
+  src/world/sharing.cpp
   src/world/split.cpp
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
@@ -134,6 +136,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/device.cpp
     src/device/cuda/gang.cpp
     src/device/cuda/memory.cpp
+    src/device/cuda/mps.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)

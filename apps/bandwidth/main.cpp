@@ -52,7 +52,7 @@ std::vector<T> chosen(std::vector<T> const& all, std::vector<std::string> const&
 
 Plan make_plan(Options const& options) {
   Plan plan;
-  plan.devices = open_devices(options.devices);
+  plan.devices = physical_devices(open_devices(options.devices));  // whose memories are the places
   use_devices_for_copies(plan.devices);
   std::vector<Place> places;
   for (auto const& info : discover(plan.devices).places) places.push_back(info.place);
@@ -162,7 +162,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Bandwidth between all memories of this machine, in every variant"};
   try {
-    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--devices", options.devices,
+                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
     app.add_option("--size", options.sizes, "bytes of a copy, such as 64MiB; several with commas")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false))

@@ -41,7 +41,9 @@ std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
 
 std::vector<Variable> const& variables() {
   static std::vector<Variable> const all = {
-      {"MESHPOST_DEVICES", "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all)",
+      {"MESHPOST_DEVICES",
+       "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split "
+       "in 4)",
        ""},
       {"MESHPOST_RANKS", "ranks of a device; 0: one a multiprocessor, or 16 a CPU core", "0"},
       {"MESHPOST_WORKERS", "worker threads that run the ranks of CPU devices; 0: one a core", "0"},

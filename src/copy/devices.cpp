@@ -29,7 +29,8 @@ Chosen& chosen() {
   return *one;
 }
 
-void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
+void choose(std::vector<std::shared_ptr<Device>> const& given) {  // under the mutex
+  auto devices = physical_devices(given);
   auto* const kinds = new std::vector<Backend*>;
   for (auto const& device : devices) {
     auto* const kind = &backend(device->kind());

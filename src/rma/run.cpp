@@ -18,11 +18,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One launch at a time on a device, whichever World it comes from: two kernels that each need all
-// their ranks resident could otherwise wait for each other. Taken in the devices' order.
+// One launch at a time on a physical device, whichever World it comes from: two kernels that each
+// need all their ranks resident could otherwise wait for each other. Taken in the devices' order.
 class DeviceLocks {
  public:
-  explicit DeviceLocks(std::vector<std::shared_ptr<Device>> devices) {
+  explicit DeviceLocks(std::vector<std::shared_ptr<Device>> const& of) {
+    auto devices = physical_devices(of);
     std::ranges::sort(
         devices, {}, [](auto const& device) { return std::pair(device->kind(), device->index()); });
     for (auto const& device : devices) locks_.emplace_back(mutex_of(device->name()));
@@ -202,6 +203,7 @@ class RunSupervisor {
     if (proxy_) spec_.help = [proxy = proxy_] { return proxy->help(); };
     spec_.shared = !peers_.alone();
     spec_.neighbours = peers_.count();
+    spec_.sharers = layout_.sharers;
     for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();
@@ -242,6 +244,8 @@ class RunSupervisor {
 
   /// The state as the device's kernel takes it.
   void const* state_of(u32 device) {
+    if (auto* const side_by_side = world_.split_states())
+      return &(side_by_side[device] = states_[device]);
     if (spec_.image.arguments == Arguments::kernel_and_state) return &states_[device];
     auto& memory = world_.run_memory(device);
     layout_.devices[device]->write(memory.state.data(), &states_[device], memory.state.size());

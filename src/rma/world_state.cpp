@@ -114,6 +114,9 @@ WorldState::WorldState(WorldOptions options)
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
   }
+  if (physical_devices(layout_.devices).size() < layout_.devices.size())
+    split_states_ = layout_.devices.front()->allocate(
+        Bytes{layout_.devices.size() * sizeof(RunState)}, MemoryKind::pinned);
   supervisor_ = std::thread([this] { supervise(); });
 }
 

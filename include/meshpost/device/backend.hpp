@@ -30,9 +30,14 @@ struct KernelImage {
   CpuEntry cpu = nullptr;
   void const* cuda = nullptr;  ///< __global__ function of `arguments`; null without nvcc
   Arguments arguments = Arguments::kernel_and_state;
+  /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
+  /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
+  void const* cuda_split = nullptr;
+  Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 
-/// One device's part of a launch. Everything pointed to outlives the gang.
+/// One device's part of a launch. Everything pointed to outlives the gang. Grids of logical devices
+/// of one physical device follow each other, and so do their states in memory that it reads.
 struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
@@ -50,6 +55,7 @@ struct GangSpec {
   Bytes scratch{};        ///< shared memory of each rank
   u32 workers = 0;        ///< CPU worker threads; 0: one a core
   u32 neighbours = 1;     ///< processes that share the cores; this one counts
+  u32 sharers = 1;        ///< processes that run such a gang on these devices at the same time
   bool thread_a_rank =
       false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
   bool shared = false;  ///< other processes take part: they, too, may wake the ranks
@@ -68,7 +74,7 @@ class Gang {
   /// earlier.
   virtual void doze(std::chrono::microseconds patience) = 0;
   virtual bool finished() = 0;
-  /// One event a grid, where launches are queued.
+  /// One event a physical device, where launches are queued.
   virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
   /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it
   /// to the host's question (Control::epoch).
@@ -130,6 +136,8 @@ class Backend {
   virtual u64 memory_id(void const* /*pointer*/) { return 0; }
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }
+  /// Whether kernels of several processes run on the device at the same time, rather than in turns.
+  virtual bool runs_processes_at_once(Device& /*device*/) { return true; }
 };
 
 /// Adds a kind. \throws Error(bad_argument) if its name is taken.

@@ -52,6 +52,14 @@ TEST(Job, may_have_several_devices_a_process_and_processes_without) {
   test::expect_well(job.wait());
 }
 
+TEST(Job, may_have_logical_devices) {
+  test::Job job("ring", 4, {{"MESHPOST_RANKS", "2"}}, [](u32 process) -> test::Variables {
+    char const* const devices[] = {"cpu:1*3", "none", "cpu:2*2", "cpu:1"};
+    return {{"MESHPOST_DEVICES", devices[process]}};
+  });
+  test::expect_well(job.wait());
+}
+
 TEST(Job, may_meet_by_a_file) {
   auto const path = testing::TempDir() + "meeting-" + std::to_string(getpid());
   test::Job job(
