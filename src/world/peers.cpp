@@ -108,6 +108,22 @@ void Peers::extend(AddressSpace& space, Layout const& layout, Bytes offset, Byte
   agree("map the symmetric heap", failed);
 }
 
+namespace {
+
+// Devices of two kinds can't map each other's memory. Processes without devices can map any, so
+// where there is one kind they are of its node. Returns whether there are several.
+bool keep_devices_of_one_kind(Peers const& peers, std::vector<Own> const& parts) {
+  std::vector<std::string> kinds;
+  for (auto const& part : parts) kinds.push_back(part.kind);
+  auto const some = std::ranges::find_if(kinds, [](auto const& kind) { return !kind.empty(); });
+  bool const one =
+      std::ranges::all_of(kinds, [&](auto const& kind) { return kind.empty() || kind == *some; });
+  if (!one) peers.node().keep_kind(kinds);
+  return !one;
+}
+
+}  // namespace
+
 Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers) {
   if (peers.alone()) return make_layout(spec, ranks);
   Own own;
@@ -141,11 +157,8 @@ Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers) {
     auto const& part = parts[process];
     if (process == peers.number()) layout.first_device = layout.device_count();
     if (part.kind.empty()) continue;
-    if (first.empty()) layout.kind = part.kind, asked = part.ranks, first = std::to_string(process);
-    if (part.kind != layout.kind)
-      refuse(fmt::format("process {} has {} devices, process {} has {}", first, layout.kind,
-                         process, part.kind),
-             "give all processes devices of one kind (MESHPOST_DEVICES)");
+    if (first.empty()) asked = part.ranks, first = std::to_string(process);
+    if (layout.kind.empty() || process == peers.number()) layout.kind = part.kind;
     if (part.ranks != asked)
       refuse(fmt::format("process {} asks for {} ranks a device, process {} for {}", first, asked,
                          process, part.ranks),
@@ -159,6 +172,8 @@ Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers) {
   if (first.empty())
     refuse("no process has devices", "give at least one of them devices (MESHPOST_DEVICES)");
   layout.ranks_per_device = asked;
+  bool const mixed = keep_devices_of_one_kind(peers, parts);
+  if (mixed && asked == 0) layout.ranks_per_device = usual;  // as many for either kind
   layout.sharers = sharers(uses, peers.number());
   choose_ranks(layout, usual);
   if (peers.number() == 0)
