@@ -41,8 +41,8 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   Block const block(nullptr, nullptr, nullptr);
   memory::copy(state, states + blockIdx.y, sizeof(RunState), block.thread(), block.threads());
   block.sync();
-  Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control), blockIdx.x,
-            meshpost_scratch);
+  Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
+            blockIdx.x, meshpost_scratch);
   kernel(self);
   self.finish();
 }
