@@ -45,6 +45,18 @@ add_library(meshpost
   src/copy/check.cpp
   src/copy/copy.cpp
   src/copy/devices.cpp
+  src/copy/job/courier.cpp
+  src/copy/job/desk.cpp
+  src/copy/job/expose.cpp
+  src/copy/job/gate.cpp
+  src/copy/job/imports.cpp
+  src/copy/job/message.cpp
+  src/copy/job/other_memory.cpp
+  src/copy/job/own_files.cpp
+  src/copy/job/part.cpp
+  src/copy/job/remote.cpp
+  src/copy/job/rings.cpp
+  src/copy/job/state.cpp
   src/copy/lane.cpp
   src/copy/execute.cpp
   src/copy/explain.cpp

@@ -1,0 +1,10 @@
+#pragma once
+#include "support/job.hpp"
+
+namespace meshpost::test {
+
+/// A variable that makes a process of a test's job one that the system lets read and write no other
+/// process's memory.
+constexpr char const* without_other_memory = "MESHPOST_TEST_WITHOUT_OTHER_MEMORY";
+
+}  // namespace meshpost::test
