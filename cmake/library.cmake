@@ -140,6 +140,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/device.cpp
     src/device/cuda/gang.cpp
     src/device/cuda/memory.cpp
+    src/device/cuda/share.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)

@@ -147,6 +147,7 @@ TEST(JobCopies, from_many_threads_at_once_all_arrive) {
 }
 
 TEST(JobCopies, take_the_path_that_is_there_and_say_why) {
+  if (!test::network) GTEST_SKIP() << "built without a network engine";
   test::Job job("paths", 3, {}, [](u32 process) -> test::Variables {
     return {{"MESHPOST_NODE", process == 2 ? "far" : "near"}};
   });
@@ -178,6 +179,7 @@ TEST(JobCopies, go_through_a_thread_of_the_owner_where_the_system_refuses) {
 }
 
 TEST(JobCopies, mix_refused_and_permitted_and_far_processes) {
+  if (!test::network) GTEST_SKIP() << "built without a network engine";
   test::Job job("random_copies", 4, {}, [](u32 process) -> test::Variables {
     test::Variables own{{"MESHPOST_NODE", process == 3 ? "far" : "near"}};
     if (process == 1) own[test::without_other_memory] = "1";

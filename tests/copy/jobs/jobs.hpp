@@ -7,4 +7,7 @@ namespace meshpost::test {
 /// process's memory.
 constexpr char const* without_other_memory = "MESHPOST_TEST_WITHOUT_OTHER_MEMORY";
 
+/// Whether processes can act as if they were on other nodes: the library was built with an engine.
+constexpr bool network = MESHPOST_TEST_NETWORK;
+
 }  // namespace meshpost::test
