@@ -90,10 +90,14 @@ add_library(meshpost
   src/fabric/place.cpp
   src/net/engine.cpp
   src/net/shuffled.cpp
+  src/pipeline/crossing.cpp
+  src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
   src/pipeline/lane.cpp
+  src/pipeline/options.cpp
   src/pipeline/pipeline.cpp
+  src/pipeline/relay.cpp
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
   src/rma/council.cpp
