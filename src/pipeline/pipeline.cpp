@@ -267,6 +267,7 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   relay_->start(run.board, ++runs_, how.one_at_a_time);
   if (how.one_at_a_time) pass_one_at_a_time(run);
   else if (schedule.shape.chunks > 0) pass_all_together(run);
+  bool const failed_elsewhere = relay_->stop();  // before the board is cleared
   // All threads have ended. Also after a failure: nothing may touch the buffers, or the caller's
   // memory, once this returns.
   for (auto const& end : run.board.take()) try {
@@ -279,7 +280,7 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
     } catch (...) {
       fail(run, "end a pipeline");
     }
-  agree_on_end(run, relay_->stop());
+  agree_on_end(run, failed_elsewhere);
   double const seconds = std::chrono::duration<double>(Clock::now() - run.start).count();
   PipelineResult result{seconds, run.bytes, {}, std::move(run.legs)};
   if (how.timed) result.busy.assign(legs, 0);
