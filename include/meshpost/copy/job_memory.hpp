@@ -81,6 +81,8 @@ class Exposed {
 
 struct JobMemoryOptions {
   std::string net{};  ///< engine between nodes; empty: MESHPOST_NET, else the best
+  /// No faster path is taken to other processes' memory, to compare: mapped, kernel or staged.
+  CopyPath fastest = CopyPath::mapped;
 };
 
 /// The processes of a job as each other's memory: each exposes memory, all copy from and to it.

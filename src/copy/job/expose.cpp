@@ -132,23 +132,31 @@ void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process,
   if (part.size == 0) return;
   known.why = part.why;
   bool refused = !part.on_host;  // by the system: the user should know
-  if (!part.allocation.kind.empty()) try {
+  if (fastest_ > CopyPath::mapped) {
+    known.why = "JobMemoryOptions::fastest";
+    refused = false;
+  } else if (!part.allocation.kind.empty()) {
+    try {
       exposure.here[process] = imports_.map(process, part, file);
+      known.why.clear();
       return;
     } catch (Error const& error) {
       known.why = error.cause() + "; " + error.remedy();
       refused = true;
     }
-  known.path = CopyPath::kernel;
-  if (part.on_host && other.reaches(process) && other.readable(process, part.address, part.size)) {
-    if (refused) warn_once(process, known.why);
-    return;
   }
-  known.path = CopyPath::staged;
-  if (part.on_host)
-    known.why = other.reaches(process) ? "the system can't read memory of this driver"
-                                       : other.why_not(process);
-  warn_once(process, known.why);
+  known.path = CopyPath::kernel;
+  bool const permitted = part.on_host && fastest_ <= CopyPath::kernel && other.reaches(process) &&
+                         other.readable(process, part.address, part.size);
+  if (!permitted) {
+    known.path = CopyPath::staged;
+    if (part.on_host && fastest_ <= CopyPath::kernel) {
+      known.why = other.reaches(process) ? "the system can't read memory of this driver"
+                                         : other.why_not(process);
+      refused = true;
+    }
+  }
+  if (refused) warn_once(process, known.why);
 }
 
 void JobMemory::State::warn_once(u32 process, std::string const& text) {

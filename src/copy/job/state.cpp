@@ -27,7 +27,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
       files(std::make_shared<copying::OwnFiles>([this](char const* begin, u64 size) {
         release_all_in(begin, size);
       })),
-      courier(peers) {
+      courier(peers),
+      fastest_(options.fastest) {
   if (!peers.any_far()) return;
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
   std::unique_ptr<net::Engine> engine;

@@ -49,6 +49,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   copying::Courier courier;
 
  private:
+  CopyPath const fastest_;
   void write(u32 exposure, u64 offset, std::string_view bytes) override;
   void read(u32 exposure, u64 offset, char* target, u64 size) override;
   struct Own {
