@@ -50,9 +50,8 @@ void keep(std::vector<T>& all, std::vector<std::string> const& wanted, char cons
     if (std::ranges::find(all, one, name) == all.end())
       throw Error(Kind::bad_argument, std::string(option) + " " + one, "there is none of that name",
                   "there are " + there);
-  std::erase_if(all, [&](T const& one) {
-    return std::ranges::find(wanted, name(one)) == wanted.end();
-  });
+  std::erase_if(all,
+                [&](T const& one) { return std::ranges::find(wanted, name(one)) == wanted.end(); });
 }
 
 std::vector<u8> random_bytes(Plan const& plan, Place const& place, Bytes size) {
@@ -91,16 +90,16 @@ struct Area {
 // What one process copies, between its own area and another's, in one variant.
 class Pair {
  public:
-  Pair(Area const& from, Area const& to, Place const& source,
-       Place const& target, bool puts, Bytes size)
+  Pair(Area const& from, Area const& to, Place const& source, Place const& target, bool puts,
+       Bytes size)
       : puts_(puts),
         own_source_(from.source_memory.as<char>()),
         own_target_(to.target_memory.as<char>()),
         from_(from.source.at(process_of(source), 0, size)),
         to_(to.target.at(process_of(target), border, size)),
         room_(to.target.at(process_of(target), 0, Bytes{size + 2 * border})) {
-    auto const& there = puts ? to.target.part(process_of(target))
-                             : from.source.part(process_of(source));
+    auto const& there =
+        puts ? to.target.part(process_of(target)) : from.source.part(process_of(source));
     path_ = to_string(there.path);
   }
   void make() const {
@@ -161,12 +160,12 @@ void measure_one(Result& result, Pair const& pair, Plan const& plan) {
 }
 
 nlohmann::json pack(Result const& one) {
-  return {one.from.kind, one.from.number, one.to.kind,  one.to.number, one.variant, one.size.value,
+  return {one.from.kind, one.from.number, one.to.kind, one.to.number, one.variant, one.size.value,
           one.seconds,   one.least,       one.checked, one.problem,   one.path};
 }
 Result unpack(nlohmann::json const& one) {
-  return {{one[0], one[1]}, {one[2], one[3]}, one[4], Bytes{one[5]}, one[6], one[7], one[8],
-          one[9],           one[10]};
+  return {{one[0], one[1]}, {one[2], one[3]}, one[4], Bytes{one[5]}, one[6],
+          one[7],           one[8],           one[9], one[10]};
 }
 
 bool staged(Variant const& variant) { return variant.name.ends_with("_staged"); }
@@ -187,7 +186,8 @@ Plan plan_across(JobMemory& job, std::string const& devices, std::vector<std::st
     mine.push_back({prefix + std::string(device->kind()), device->index()});
   plan.seed = std::stoull(gather(job, std::to_string(seed)).front());
   for (auto const& text : gather(job, mine.dump()))
-    for (auto const& place : nlohmann::json::parse(text)) plan.places.push_back({place[0], place[1]});
+    for (auto const& place : nlohmann::json::parse(text))
+      plan.places.push_back({place[0], place[1]});
   plan.variants = {{"put", "the source's process copies", {}},
                    {"get", "the target's process copies", {}}};
   bool far = false;
@@ -229,8 +229,7 @@ std::vector<Result> measure_across(JobMemory& job, Plan const& plan) {
             for (auto const size : plan.sizes) {
               Result result{from, to, variant.name, size, 0, 0, false, "", ""};
               try {
-                measure_one(result,
-                            Pair(areas.at(from), areas.at(to), from, to, puts, size), plan);
+                measure_one(result, Pair(areas.at(from), areas.at(to), from, to, puts, size), plan);
               } catch (Error const& error) {  // of this pair: the others are worth having
                 result.problem = error.what();
               }

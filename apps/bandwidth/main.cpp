@@ -151,8 +151,8 @@ int report(Options const& options, Plan const& plan, std::vector<Result> const& 
 }
 
 int run_across(Options const& options, JobMemory& job) {
-  auto plan = bandwidth::plan_across(job, options.devices, options.places, options.variants,
-                                     options.seed);
+  auto plan =
+      bandwidth::plan_across(job, options.devices, options.places, options.variants, options.seed);
   for (u64 const size : options.sizes) plan.sizes.push_back(Bytes{size});
   plan.repetitions = options.repetitions;
   plan.check = options.check;

@@ -23,8 +23,8 @@ class Addresses {
 /// A buffer that one process has and another copies from or to.
 struct FarBuffer {
   Exposed memory;
-  u32 process = 0;     ///< whose it is
-  Addresses addresses; ///< that stand for it elsewhere
+  u32 process = 0;      ///< whose it is
+  Addresses addresses;  ///< that stand for it elsewhere
 };
 
 /// Copies pieces whose targets are, as addresses, in `buffer`, and returns when they are there.

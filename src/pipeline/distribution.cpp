@@ -31,11 +31,11 @@ Distribution distribute(Schedule const& schedule, std::vector<u32> const& levels
   for (u32 leg = 0; leg < schedule.legs.size(); ++leg) {
     bool const from_user = schedule.buffers[leg].users, to_user = schedule.buffers[leg + 1].users;
     if (all.crosses(leg) && from_user && to_user)
-      throw Error(Kind::bad_argument, "make a pipeline",
-                  fmt::format("{} goes from your memory in process {} to your memory in process {}",
-                              to_string(schedule.legs[leg]), all.buffers[leg],
-                              all.buffers[leg + 1]),
-                  "put a level of either process between the two");
+      throw Error(
+          Kind::bad_argument, "make a pipeline",
+          fmt::format("{} goes from your memory in process {} to your memory in process {}",
+                      to_string(schedule.legs[leg]), all.buffers[leg], all.buffers[leg + 1]),
+          "put a level of either process between the two");
     all.runners.push_back(all.buffers[to_user ? leg + 1 : leg]);
   }
   return all;

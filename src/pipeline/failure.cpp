@@ -19,7 +19,7 @@ bool Failure::note(std::string const& where) noexcept {
     return keep({Kind::kernel_failed, where, error.what(), "see the function that threw it"});
   } catch (...) {
     return keep({Kind::kernel_failed, where, "something that is no std::exception was thrown",
-          "throw meshpost::Error or a std::exception"});
+                 "throw meshpost::Error or a std::exception"});
   }
 }
 

@@ -140,8 +140,7 @@ void Pipeline::State::expose_buffers() {
 
 char* Pipeline::State::slot(u32 buffer, u64 chunk) const {
   if (schedule.buffers[buffer].users) return nullptr;
-  char* const begin =
-      has(buffer) ? memories_[buffer].as<char>() : far_[buffer].addresses.begin();
+  char* const begin = has(buffer) ? memories_[buffer].as<char>() : far_[buffer].addresses.begin();
   return begin + schedule.slot(chunk) * options.chunk * options.item;
 }
 

@@ -194,7 +194,8 @@ TEST(CopyDesk, copies_of_a_lost_process_end_and_later_ones_too) {
   auto const copy = pair.desks[0]->ask({Message::Kind::put, 1, 5, 0, here.data(), here.size()});
   for (int i = 0; i < 5; ++i) pair.desks[0]->work();
   pair.desks[0]->lose(1, "it fell");
-  EXPECT_TRUE(says(error_of([&] { pair.finish(copy); }), Kind::peer_lost, {"process 1", "it fell"}));
+  EXPECT_TRUE(
+      says(error_of([&] { pair.finish(copy); }), Kind::peer_lost, {"process 1", "it fell"}));
   auto const late = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 1});
   EXPECT_TRUE(says(error_of([&] { pair.finish(late); }), Kind::peer_lost, {"it fell"}));
   EXPECT_TRUE(pair.desks[0]->idle());

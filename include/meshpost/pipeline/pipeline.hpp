@@ -78,8 +78,8 @@ struct PipelineOptions {
   /// In all processes the same levels; the functions are needed where the level is.
   std::vector<Compute> compute{};
   /// Where levels are in several processes: all of them make the same pipeline and run it together.
-  /// Your memory is in the process of the first level, or the last in reverse, and its functions are
-  /// called there. Must outlive the pipeline.
+  /// Your memory is in the process of the first level, or the last in reverse, and its functions
+  /// are called there. Must outlive the pipeline.
   JobMemory* job = nullptr;
 };
 
@@ -102,8 +102,8 @@ struct PipelineResult {
 /// level, number and direction. What fails in one process ends the run in all, with one error.
 class Pipeline {
  public:
-  /// Makes the buffers of this process. \throws Error(bad_argument) for a level without a device, no items in a
-  /// chunk, missing functions, and what make_schedule() refuses; Error(out_of_memory)
+  /// Makes the buffers of this process. \throws Error(bad_argument) for a level without a device,
+  /// no items in a chunk, missing functions, and what make_schedule() refuses; Error(out_of_memory)
   explicit Pipeline(PipelineOptions options);
   ~Pipeline();
   Pipeline(Pipeline const&) = delete;

@@ -59,8 +59,8 @@ class Desk : net::Events {
  private:
   struct Copying {
     Wish wish;
-    u64 next = 0;        // bytes that have been asked for
-    u64 under_way = 0;   // pieces
+    u64 next = 0;       // bytes that have been asked for
+    u64 under_way = 0;  // pieces
     std::optional<Error> error{};
     std::shared_ptr<HostState> state = std::make_shared<HostState>();
   };

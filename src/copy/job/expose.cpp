@@ -101,7 +101,8 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
       });
     }
     std::vector<Descriptor> passed(peers.count());
-    if (!peers.alone()) peers.node().share(files_to_pass, [&](u32 process, u32, int file) {
+    if (!peers.alone())
+      peers.node().share(files_to_pass, [&](u32 process, u32, int file) {
         passed[process] = Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0));
       });
     if (mine->with_file) passed_.push_back(mine->allocation);
@@ -162,9 +163,8 @@ void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process,
 void JobMemory::State::warn_once(u32 process, std::string const& text) {
   if (warned_) return;
   warned_ = true;
-  event_sink()->warning(
-      fmt::format("copies from and to memory of {} take a slower path: {}",
-                  peers.processes().name(process), text));
+  event_sink()->warning(fmt::format("copies from and to memory of {} take a slower path: {}",
+                                    peers.processes().name(process), text));
 }
 
 // The first exposure that needs it, in any process, makes all have it.

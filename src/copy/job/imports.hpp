@@ -6,8 +6,8 @@
 
 namespace meshpost::copying {
 
-/// Other processes' allocations, mapped here: each once. Not thread-safe; what is mapped stays where
-/// it is until it is dropped.
+/// Other processes' allocations, mapped here: each once. Not thread-safe; what is mapped stays
+/// where it is until it is dropped.
 class Imports {
  public:
   Imports() = default;

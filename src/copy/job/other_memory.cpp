@@ -87,7 +87,8 @@ bool OtherMemory::readable(u32 process, u64 there, u64 size) const {
 void OtherMemory::copy(Way way, u32 process, u64 there, char* here, u64 size) const {
   // The number of a process that is gone may be a stranger's by now.
   if (!peers_.node().alive(process))
-    throw peers_.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
+    throw peers_.processes().lost_error("copy",
+                                        Loss{process, false, "it was killed, or has ended"});
   if (size <= piece) return transfer(way, process, there, here, size);
   std::mutex mutex;
   std::optional<Error> failed;
@@ -119,7 +120,8 @@ void OtherMemory::transfer(Way way, u32 process, u64 there, char* here, u64 size
     for (int i = 0; i < 200 && peers_.node().alive(process); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(error == ESRCH ? 10 : 1));
     if (error == ESRCH || !peers_.node().alive(process))
-      throw peers_.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
+      throw peers_.processes().lost_error("copy",
+                                          Loss{process, false, "it was killed, or has ended"});
     throw Error(Kind::bad_argument, "copy",
                 fmt::format("{} of {} bytes of {}'s exposed memory can't be {}: {}", size - done,
                             size, peers_.processes().name(process),

@@ -43,8 +43,8 @@ class RemoteCopy {
   RemoteCopy(Way way, RemoteBytes const& there, void* here)
       : way_(way), there_(there), here_(static_cast<char*>(here)) {
     if (there.size() == 0) return;
-    host_ = copying::locate(here, there.size(), name(), way == Way::put ? "source" : "target")
-                .on_host;
+    host_ =
+        copying::locate(here, there.size(), name(), way == Way::put ? "source" : "target").on_host;
   }
 
   void make() const {
@@ -66,8 +66,7 @@ class RemoteCopy {
       return state;
     }
     auto state = std::make_shared<HostState>();
-    copying::conductors().run(
-        [*this, state, counted] { state->run([&] { make_counted(); }); });
+    copying::conductors().run([*this, state, counted] { state->run([&] { make_counted(); }); });
     return state;
   }
   void const* here() const { return here_; }
@@ -106,8 +105,7 @@ class RemoteCopy {
   }
 
   StatePtr ask() const {
-    auto const kind =
-        way_ == Way::put ? copying::Message::Kind::put : copying::Message::Kind::get;
+    auto const kind = way_ == Way::put ? copying::Message::Kind::put : copying::Message::Kind::get;
     return job()->courier.ask(job()->desk(path()), {kind, process(), there_.exposure_->number,
                                                     there_.offset_, here_, there_.size()});
   }

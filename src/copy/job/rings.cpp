@@ -121,8 +121,9 @@ bool Rings::poll(net::Events& events) {
 
 std::string Rings::expose(void* /*memory*/, Bytes /*size*/) { throw not_there(); }
 net::RemoteMemory Rings::import(u32 /*peer*/, std::string const& /*exposed*/) { throw not_there(); }
-bool Rings::write(u32 /*peer*/, std::span<char const> /*source*/, net::RemoteMemory const& /*target*/,
-                  u64 /*offset*/, u32 /*data*/, u64 /*cookie*/) {
+bool Rings::write(u32 /*peer*/, std::span<char const> /*source*/,
+                  net::RemoteMemory const& /*target*/, u64 /*offset*/, u32 /*data*/,
+                  u64 /*cookie*/) {
   throw not_there();
 }
 

@@ -41,10 +41,10 @@ class Rings : public net::Engine {
   };
 
   Peers const& peers_;
-  u64 size_ = 0;               // of a process's file
-  std::vector<char*> maps_;    // by process
-  std::vector<Peer> all_;      // by process
-  std::deque<u64> done_;       // cookies to tell
+  u64 size_ = 0;             // of a process's file
+  std::vector<char*> maps_;  // by process
+  std::vector<Peer> all_;    // by process
+  std::deque<u64> done_;     // cookies to tell
   std::chrono::steady_clock::time_point looked_{};
 };
 

@@ -24,9 +24,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
     : peers(next_peers()),
       gate(peers),
       other(peers),
-      files(std::make_shared<copying::OwnFiles>([this](char const* begin, u64 size) {
-        release_all_in(begin, size);
-      })),
+      files(std::make_shared<copying::OwnFiles>(
+          [this](char const* begin, u64 size) { release_all_in(begin, size); })),
       courier(peers),
       fastest_(options.fastest) {
   if (!peers.any_far()) return;

@@ -75,8 +75,8 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   std::vector<copying::AllocationName> passed_;  // whose files all have
   bool warned_ = false;
 
-  std::shared_mutex mutex_;  // of what follows
-  std::map<u32, Own> own_;   // by exposure
+  std::shared_mutex mutex_;                    // of what follows
+  std::map<u32, Own> own_;                     // by exposure
   std::vector<copying::AllocationName> gone_;  // others need not map them any more; to be told
 
   std::mutex copies_;  // of what follows

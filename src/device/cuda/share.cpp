@@ -31,10 +31,11 @@ void require(Status status, char const* what) {
   try {
     check(status, what);
   } catch (Error const& error) {
-    throw Error(Kind::bad_environment, what, error.cause(),
-                "allocate it with cudaMalloc, or cuMemCreate with a POSIX file descriptor as handle "
-                "type; in containers share the host's processes and IPC (--pid=host --ipc=host); "
-                "let CUDA_VISIBLE_DEVICES name the GPU in both processes");
+    throw Error(
+        Kind::bad_environment, what, error.cause(),
+        "allocate it with cudaMalloc, or cuMemCreate with a POSIX file descriptor as handle "
+        "type; in containers share the host's processes and IPC (--pid=host --ipc=host); "
+        "let CUDA_VISIBLE_DEVICES name the GPU in both processes");
   }
 }
 
@@ -70,7 +71,8 @@ void* map_file(int device, int file, u64 size) {
 SharedMemory share_memory(void const* pointer) {
   auto const found = identify(pointer);
   if (!found || found->range.id == 0)
-    throw Error(Kind::bad_environment, "share GPU memory", "the driver does not know its allocation",
+    throw Error(Kind::bad_environment, "share GPU memory",
+                "the driver does not know its allocation",
                 "allocate it with cudaMalloc or cuMemCreate");
   Current const current(static_cast<int>(found->device));
   SharedMemory shared{found->range.id, found->range.begin, found->range.size, {}, {}};

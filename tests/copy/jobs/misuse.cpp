@@ -36,7 +36,10 @@ Role const bounds("bounds", [] {
   print_error([&] { field.at(9, 0, Bytes{1}); });
   print_error([&] { copy(nullptr, field.at(1, 3, Bytes{7})); });
   print_error([&] { copy(field.at(1, 3, Bytes{7}), nullptr); });
-  print_error([&] { copy(here.data(), field.at(0, 0, Bytes{10})); copy(mine.data() + 2, field.at(job.process(), 0, Bytes{5})); });
+  print_error([&] {
+    copy(here.data(), field.at(0, 0, Bytes{10}));
+    copy(mine.data() + 2, field.at(job.process(), 0, Bytes{5}));
+  });
   auto const range = field.at(1, 10, Bytes{20});
   RemotePut const puts[] = {{range, here.data()}, {field.at(1, 29, Bytes{5}), here.data()}};
   print_error([&] { copy_batch(puts); });
@@ -67,9 +70,11 @@ Role const released("released", [] {
     print_error([&] { copy(range, here.data()); });
     print_error([&] { copy_async(here.data(), range).wait(); });
   }
-  if (job.process() != 0) print_error([&] { copy_batch(std::vector<RemoteGet>{{here.data(), ranges[0]}}).wait(); });
+  if (job.process() != 0)
+    print_error([&] { copy_batch(std::vector<RemoteGet>{{here.data(), ranges[0]}}).wait(); });
   copy(here.data(), other.at(0, 0, Bytes{5000}));  // which still stands
-  auto const again = job.expose(plain.data(), Bytes{5000}, "again");  // in the slot that is free now
+  auto const again =
+      job.expose(plain.data(), Bytes{5000}, "again");  // in the slot that is free now
   print_error([&] { copy(here.data(), ranges[0]); });
   copy(here.data(), again.at(1, 0, Bytes{5000}));
   meet();
@@ -174,7 +179,8 @@ TEST(JobCopyMisuse, of_released_memory_is_found_by_every_process) {
 TEST(JobCopyMisuse, of_memory_that_is_not_there_is_an_error_in_all_processes) {
   for (auto const& all : surroundings())
     for (auto const& one : run("unmapped", 2, all))
-      expect_in_order(one.out, {"expose 'gone'", "that was freed", "expose 'null'", "null pointer"});
+      expect_in_order(one.out,
+                      {"expose 'gone'", "that was freed", "expose 'null'", "null pointer"});
 }
 
 TEST(JobCopyMisuse, calls_that_differ_are_named_by_all) {

@@ -59,13 +59,15 @@ void random_case(Case& work, std::mt19937_64& random, u32 processes) {
   options.depth = static_cast<u32>(1 + random() % 3);
   for (u32 i = 0; i < levels; ++i) {
     auto const memory = static_cast<MemoryKind>(random() % 3);
-    options.levels.push_back({devices[i % devices.size()], memory, static_cast<u32>(random() % processes)});
+    options.levels.push_back(
+        {devices[i % devices.size()], memory, static_cast<u32>(random() % processes)});
   }
   // Where the user has memory at both ends, in one process for the comparison.
   if (!options.back) options.levels.back().process = options.levels.front().process;
   auto const& home = options.reverse ? options.levels.back() : options.levels.front();
   for (u32 i = 0; i < levels; ++i)
-    if (random() % 2 == 0 && (options.back || options.levels[i].process == home.process || i % 2 == 0))
+    if (random() % 2 == 0 &&
+        (options.back || options.levels[i].process == home.process || i % 2 == 0))
       options.compute.push_back({i, {}, {}, {}});
   work.from.resize(options.items * options.item);
   for (auto& byte : work.from) byte = static_cast<u8>(random());
@@ -96,8 +98,10 @@ Role const random_pipelines("random_pipelines", [] {
       std::fill(work.to.begin(), work.to.end(), u8{77});
       auto const result = pipeline.run({.timed = repeat == 1, .one_at_a_time = repeat == 2});
       if (job.process() == home)
-        require(work.to == expected, "round " + std::to_string(round) + " repeat " + std::to_string(repeat));
-      else require(std::ranges::all_of(work.to, [](u8 byte) { return byte == 77; }), "others' memory");
+        require(work.to == expected,
+                "round " + std::to_string(round) + " repeat " + std::to_string(repeat));
+      else
+        require(std::ranges::all_of(work.to, [](u8 byte) { return byte == 77; }), "others' memory");
       require(result.seconds > 0, "it takes time");
     }
   }
@@ -172,9 +176,15 @@ Role const misfit("misfit", [] {
   make([&](PipelineOptions& options) { options.depth = odd ? 2 : 3; });
   make([&](PipelineOptions& options) { options.levels[1].process = odd ? 0 : 1; });
   make([&](PipelineOptions& options) { options.levels[2].process = 5; });
-  make([&](PipelineOptions& options) { if (odd) options.levels[2].device = nullptr; });
-  make([&](PipelineOptions& options) { if (odd) options.compute[0].start = nullptr; });
-  make([&](PipelineOptions& options) { if (!odd) options.segments = nullptr; });
+  make([&](PipelineOptions& options) {
+    if (odd) options.levels[2].device = nullptr;
+  });
+  make([&](PipelineOptions& options) {
+    if (odd) options.compute[0].start = nullptr;
+  });
+  make([&](PipelineOptions& options) {
+    if (!odd) options.segments = nullptr;
+  });
   make([&](PipelineOptions& options) {
     options.levels.pop_back();
     options.compute.pop_back();
@@ -204,9 +214,11 @@ TEST(JobPipelines, that_differ_or_cannot_be_are_refused_in_all_processes) {
     std::size_t at = 0;
     for (auto const* const piece :
          {"depth ", "[misuse]", "in processes 0 ", "[misuse]", "level 2 is of process 5, of 2",
-          "level 2 has no device", "level 1 has nothing to compute", "no function gives the segments",
+          "level 2 has no device", "level 1 has nothing to compute",
+          "no function gives the segments",
           "LOAD^1 goes from your memory in process 0 to your memory in process 1",
-          "LOAD^1 of chunk 3: segments", "160 bytes at offset 1", "one leg at a time", "[misuse]"}) {
+          "LOAD^1 of chunk 3: segments", "160 bytes at offset 1", "one leg at a time",
+          "[misuse]"}) {
       auto const found = one.out.find(piece, at);
       ASSERT_NE(found, one.out.npos) << "'" << piece << "' in\n" << one.out;
       at = found;
