@@ -55,6 +55,7 @@ add_library(meshpost
   src/copy/job/own_files.cpp
   src/copy/job/part.cpp
   src/copy/job/remote.cpp
+  src/copy/job/remote_copy.cpp
   src/copy/job/rings.cpp
   src/copy/job/state.cpp
   src/copy/lane.cpp

@@ -31,14 +31,14 @@ void put(FarBuffer const& buffer, std::vector<Segment> const& pieces) {
   std::vector<RemotePut> puts;
   for (auto const& [target, source, size] : pieces)
     if (size != 0) puts.push_back({there(buffer, target, size), source});
-  copy_batch(puts).wait();
+  put_batch(puts).wait();
 }
 
 void get(FarBuffer const& buffer, std::vector<Segment> const& pieces) {
   std::vector<RemoteGet> gets;
   for (auto const& [target, source, size] : pieces)
     if (size != 0) gets.push_back({target, there(buffer, source, size)});
-  copy_batch(gets).wait();
+  get_batch(gets).wait();
 }
 
 }  // namespace meshpost::pipelining

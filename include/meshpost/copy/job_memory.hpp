@@ -136,8 +136,17 @@ void copy(RemoteBytes const& target, void const* source);
 void copy(void* target, RemoteBytes const& source);
 
 /// The same, but return at once; memory of this process must stay as it is until the copy is done.
+/// With streams, an owner's release() also waits until this Copy is waited for or destroyed.
 Copy copy_async(RemoteBytes const& target, void const* source, CopyOptions const& options = {});
 Copy copy_async(void* target, RemoteBytes const& source, CopyOptions const& options = {});
+
+/// The same of a block of rows. The range of the other process holds all its rows; its bytes between
+/// them stay as they are. \throws also Error(bad_argument) as copy_async() of two places of this
+/// process, and for a block larger than the range
+Copy copy_async(RemoteBytes const& target, Pitch target_pitch, void const* source,
+                Pitch source_pitch, BlockShape shape, CopyOptions const& options = {});
+Copy copy_async(void* target, Pitch target_pitch, RemoteBytes const& source, Pitch source_pitch,
+                BlockShape shape, CopyOptions const& options = {});
 
 /// One piece of a batch.
 struct RemotePut {
@@ -150,7 +159,7 @@ struct RemoteGet {
 };
 /// Copies a list, all at once. \throws also Error(bad_argument) naming two that write the same
 /// bytes
-Copy copy_batch(std::span<RemotePut const> puts, CopyOptions const& options = {});
-Copy copy_batch(std::span<RemoteGet const> gets, CopyOptions const& options = {});
+Copy put_batch(std::span<RemotePut const> puts, CopyOptions const& options = {});
+Copy get_batch(std::span<RemoteGet const> gets, CopyOptions const& options = {});
 
 }  // namespace meshpost

@@ -1,138 +1,17 @@
-// Copies from and to exposed memory.
+// The interface of copies from and to exposed memory.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "copy/job/state.hpp"
-#include "copy/locate.hpp"
+#include "copy/job/remote_copy.hpp"
 #include "copy/order.hpp"
 #include "copy/together.hpp"
-#include "copy/workers.hpp"
 
 namespace meshpost {
 namespace {
 
-using copying::HostState;
-using copying::OtherMemory;
 using copying::StatePtr;
-
-constexpr u64 bounce_bytes = u64{4} << 20;
-
-// While it lives, the JobMemory's end waits.
-class Counted {
- public:
-  explicit Counted(std::shared_ptr<JobMemory::State> job) : job_(std::move(job)) {
-    job_->begin_copy();
-  }
-  ~Counted() { job_->end_copy(); }
-  Counted(Counted const&) = delete;
-  Counted& operator=(Counted const&) = delete;
-
- private:
-  std::shared_ptr<JobMemory::State> job_;
-};
-
-}  // namespace
-
-/// One copy between memory of this process and exposed memory. A plain value.
-class RemoteCopy {
- public:
-  enum class Way : u8 { put, get };
-  /// \throws Error(bad_argument) for what can't be in this process
-  RemoteCopy(Way way, RemoteBytes const& there, void* here)
-      : way_(way), there_(there), here_(static_cast<char*>(here)) {
-    if (there.size() == 0) return;
-    host_ =
-        copying::locate(here, there.size(), name(), way == Way::put ? "source" : "target").on_host;
-  }
-
-  void make() const {
-    if (there_.size() == 0) return;
-    Counted const counted(job());
-    make_counted();
-  }
-  StatePtr start(CopyOptions const& options) const {
-    if (!options.streams.empty()) {
-      auto const counted = std::make_shared<Counted>(job());
-      return copying::between(options.streams, {[*this, counted] { make_counted(); }, nullptr});
-    }
-    if (there_.size() == 0) return copying::finished();
-    auto const counted = std::make_shared<Counted>(job());
-    if (by_message()) {
-      job()->check_alive(process());
-      auto state = ask();
-      state->event()->then([counted] {});
-      return state;
-    }
-    auto state = std::make_shared<HostState>();
-    copying::conductors().run([*this, state, counted] { state->run([&] { make_counted(); }); });
-    return state;
-  }
-  void const* here() const { return here_; }
-  RemoteBytes const& there() const { return there_; }
-  auto place() const {  // for the order of targets
-    return std::tuple(there_.exposure_.get(), there_.process_, there_.offset_);
-  }
-  u64 offset() const { return there_.offset_; }
-
- private:
-  std::shared_ptr<JobMemory::State> const& job() const { return there_.exposure_->job; }
-  u32 process() const { return there_.process_; }
-  copying::Part const& part() const { return there_.exposure_->parts[process()]; }
-  CopyPath path() const { return there_.exposure_->known[process()].path; }
-  bool by_message() const { return path() == CopyPath::staged || path() == CopyPath::network; }
-  std::string name() const {
-    return fmt::format("copy {} bytes {} '{}'", there_.size().value,
-                       way_ == Way::put ? "to" : "from", there_.exposure_->name);
-  }
-  std::string owner() const {
-    return job()->peers.alone() ? "this process" : job()->peers.processes().name(process());
-  }
-
-  void make_counted() const {
-    if (there_.size() == 0) return;
-    job()->check_alive(process());
-    if (by_message()) return ask()->wait();
-    copying::Entry const entry(job()->gate, process(), part().slot, there_.exposure_->number);
-    if (!entry)
-      throw Error(Kind::bad_argument, name(), fmt::format("{} has released its part", owner()),
-                  "keep its Exposed until nobody copies from or to it");
-    if (path() == CopyPath::kernel) return by_kernel();
-    char* const begin = there_.exposure_->here[process()] + there_.offset_;
-    if (way_ == Way::put) copy(begin, here_, there_.size());
-    else copy(here_, begin, there_.size());
-  }
-
-  StatePtr ask() const {
-    auto const kind = way_ == Way::put ? copying::Message::Kind::put : copying::Message::Kind::get;
-    return job()->courier.ask(job()->desk(path()), {kind, process(), there_.exposure_->number,
-                                                    there_.offset_, here_, there_.size()});
-  }
-
-  void by_kernel() const {
-    u64 const begin = part().address + there_.offset_;
-    auto const& other = job()->other;
-    auto const way = way_ == Way::put ? OtherMemory::Way::write : OtherMemory::Way::read;
-    if (host_) return other.copy(way, process(), begin, here_, there_.size());
-    // The system knows no devices: by way of the host, in pieces.
-    std::vector<char> bounce(std::min<u64>(bounce_bytes, there_.size()));
-    for (u64 at = 0; at < there_.size(); at += bounce.size()) {
-      Bytes const size{std::min<u64>(bounce.size(), there_.size() - at)};
-      if (way_ == Way::put) copy(bounce.data(), here_ + at, size);
-      other.copy(way, process(), begin + at, bounce.data(), size);
-      if (way_ == Way::get) copy(here_ + at, bounce.data(), size);
-    }
-  }
-
-  Way way_;
-  RemoteBytes there_;
-  char* here_;
-  bool host_ = true;
-};
-
-namespace {
-
 using Way = RemoteCopy::Way;
 
 // What is only read may be const; no way writes to it.
@@ -153,7 +32,7 @@ template <class Before, class Meets>
 void refuse_overlaps(std::vector<RemoteCopy> const& copies, Before before, Meets meets) {
   std::vector<u64> order;
   for (u64 i = 0; i < copies.size(); ++i)
-    if (copies[i].there().size() != 0) order.push_back(i);
+    if (copies[i].size() != 0) order.push_back(i);
   std::ranges::sort(order, [&](u64 a, u64 b) { return before(copies[a], copies[b]); });
   for (u64 i = 1; i < order.size(); ++i)
     if (meets(copies[order[i - 1]], copies[order[i]])) refuse_overlap(order[i - 1], order[i]);
@@ -182,7 +61,19 @@ Copy copy_async(void* target, RemoteBytes const& source, CopyOptions const& opti
   return Copy(get(target, source).start(options));
 }
 
-Copy copy_batch(std::span<RemotePut const> puts, CopyOptions const& options) {
+Copy copy_async(RemoteBytes const& target, Pitch target_pitch, void const* source,
+                Pitch source_pitch, BlockShape shape, CopyOptions const& options) {
+  RemoteCopy const block(Way::put, target, const_cast<void*>(source),
+                         {source_pitch, target_pitch, shape});
+  return Copy(block.start(options));
+}
+Copy copy_async(void* target, Pitch target_pitch, RemoteBytes const& source, Pitch source_pitch,
+                BlockShape shape, CopyOptions const& options) {
+  RemoteCopy const block(Way::get, source, target, {target_pitch, source_pitch, shape});
+  return Copy(block.start(options));
+}
+
+Copy put_batch(std::span<RemotePut const> puts, CopyOptions const& options) {
   std::vector<RemoteCopy> copies;
   for (auto const& one : puts) copies.push_back(put(one.target, one.source));
   refuse_overlaps(
@@ -191,18 +82,18 @@ Copy copy_batch(std::span<RemotePut const> puts, CopyOptions const& options) {
         auto const [exposure, process, offset] = a.place();
         auto const [next_exposure, next_process, next_offset] = b.place();
         return exposure == next_exposure && process == next_process &&
-               next_offset - offset < a.there().size();
+               next_offset - offset < a.size();
       });
   return start_all(std::move(copies), options);
 }
 
-Copy copy_batch(std::span<RemoteGet const> gets, CopyOptions const& options) {
+Copy get_batch(std::span<RemoteGet const> gets, CopyOptions const& options) {
   std::vector<RemoteCopy> copies;
   for (auto const& one : gets) copies.push_back(get(one.target, one.source));
   auto const begin = [](RemoteCopy const& one) { return reinterpret_cast<u64>(one.here()); };
   refuse_overlaps(
       copies, [&](auto const& a, auto const& b) { return begin(a) < begin(b); },
-      [&](auto const& a, auto const& b) { return begin(b) - begin(a) < a.there().size(); });
+      [&](auto const& a, auto const& b) { return begin(b) - begin(a) < a.size(); });
   return start_all(std::move(copies), options);
 }
 

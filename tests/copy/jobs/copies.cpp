@@ -83,7 +83,7 @@ Role const random_copies("random_copies", [] {
       under_way.push_back(copy_async(field.at(process, begin, Bytes{cut}), source.data));
       batch.push_back({field.at(process, begin + cut, Bytes{share - cut}), source.data + cut});
     }
-    auto rest = copy_batch(batch);
+    auto rest = put_batch(batch);
     for (auto& one : under_way) one.wait();
     rest.wait();
     together();

@@ -42,9 +42,9 @@ Role const bounds("bounds", [] {
   });
   auto const range = field.at(1, 10, Bytes{20});
   RemotePut const puts[] = {{range, here.data()}, {field.at(1, 29, Bytes{5}), here.data()}};
-  print_error([&] { copy_batch(puts); });
+  print_error([&] { put_batch(puts); });
   RemoteGet const gets[] = {{here.data() + 19, range}, {here.data(), range}};
-  print_error([&] { copy_batch(gets); });
+  print_error([&] { get_batch(gets); });
   auto moved = std::move(field);
   print_error([&] { field.at(1, 0, Bytes{1}); });  // NOLINT: that is the point
   auto const meeting = job.expose(nullptr, Bytes{}, "meet");
@@ -71,7 +71,7 @@ Role const released("released", [] {
     print_error([&] { copy_async(here.data(), range).wait(); });
   }
   if (job.process() != 0)
-    print_error([&] { copy_batch(std::vector<RemoteGet>{{here.data(), ranges[0]}}).wait(); });
+    print_error([&] { get_batch(std::vector<RemoteGet>{{here.data(), ranges[0]}}).wait(); });
   copy(here.data(), other.at(0, 0, Bytes{5000}));  // which still stands
   auto const again =
       job.expose(plain.data(), Bytes{5000}, "again");  // in the slot that is free now
