@@ -7,6 +7,8 @@
 #include <optional>
 #include <random>
 
+#include "common/gather.hpp"
+
 namespace bandwidth {
 
 using namespace meshpost;
@@ -15,30 +17,7 @@ namespace {
 
 constexpr u64 border = 4096;  // before and after a target: no copy may touch it
 
-void meet(JobMemory& job) { auto const meeting = job.expose(nullptr, Bytes{}, "meet"); }
-
-// Everybody's text.
-std::vector<std::string> gather(JobMemory& job, std::string mine) {
-  auto const texts = job.expose(mine.data(), Bytes{mine.size()}, "texts");
-  std::vector<std::string> all;
-  for (u32 process = 0; process < job.processes(); ++process) {
-    auto& text = all.emplace_back(texts.part(process).size, '\0');
-    copy(text.data(), texts.at(process, 0, texts.part(process).size));
-  }
-  meet(job);
-  return all;
-}
-
 u32 process_of(Place const& place) { return static_cast<u32>(std::stoul(place.kind)); }
-
-std::string own_devices(u32 process) {
-  try {
-    u32 const gpus = backend("cuda").count();
-    if (gpus > 0) return "cuda:" + std::to_string(process % gpus);
-  } catch (Error const&) {  // built without
-  }
-  return "cpu:1";
-}
 
 template <class T, class Name>
 void keep(std::vector<T>& all, std::vector<std::string> const& wanted, char const* option,
@@ -175,7 +154,7 @@ bool staged(Variant const& variant) { return variant.name.ends_with("_staged"); 
 Plan plan_across(JobMemory& job, std::string const& devices, std::vector<std::string> const& places,
                  std::vector<std::string> const& variants, u64 seed) {
   Plan plan;
-  plan.devices = open_devices(devices.empty() ? own_devices(job.process()) : devices);
+  plan.devices = open_devices(devices_in_job(devices, job.process()));
   use_devices_for_copies(plan.devices);
   auto const prefix = std::to_string(job.process()) + "/";
   auto mine = nlohmann::json::array();  // not a list of pairs: that would be an object

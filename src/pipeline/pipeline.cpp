@@ -84,7 +84,6 @@ struct Pipeline::State {
   std::vector<FarBuffer> far_;        // the same: of those that others copy from or to
   std::vector<Lane> lanes_;           // one a leg
   std::optional<Relay> relay_;
-  u64 runs_ = 0;
 };
 
 Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
@@ -263,7 +262,9 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   auto const legs = static_cast<u32>(schedule.legs.size());
   Run run{how, Clock::now(), {legs, options.depth}, {}};
   if (how.timed) run.legs.resize(schedule.shape.chunks * legs);
-  relay_->start(run.board, ++runs_, how.one_at_a_time);
+  // Unlike that of any run before, of this pipeline or another: late notices are told from this one's.
+  u64 const number = options.job ? options.job->state().next_number() : 0;
+  relay_->start(run.board, number, how.one_at_a_time);
   if (how.one_at_a_time) pass_one_at_a_time(run);
   else if (schedule.shape.chunks > 0) pass_all_together(run);
   bool const failed_elsewhere = relay_->stop();  // before the board is cleared

@@ -1,5 +1,6 @@
 #pragma once
 // What a JobMemory owns; its files share it.
+#include <atomic>
 #include <map>
 #include <shared_mutex>
 
@@ -41,6 +42,9 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   void end_copy();
   /// \throws Error(peer_lost) if it is known that a process is lost
   void check_alive(u32 process) const;
+
+  /// The next number of something that all processes do together: the same in all, used once.
+  u64 next_number() { return ++numbers_; }
 
   Peers const peers;
   copying::Gate gate;
@@ -84,6 +88,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   u64 under_way_ = 0;
   bool ended_ = false;
 
+  std::atomic<u64> numbers_{0};
   copying::Desk *network_ = nullptr, *staged_ = nullptr;
 };
 
