@@ -107,8 +107,7 @@ double Executor::run(Work work) {
     for (u32 d = 0; d < lanes_.size(); ++d)
       if (lanes_[d] && step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
   synchronize();
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (auto const& lane : lanes_) {
     if (!lane) continue;
     for (auto& copy : lane->copies) copy.wait();  // all are done: throws if one failed

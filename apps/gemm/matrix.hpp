@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "common/blas.hpp"
-#include "meshpost/copy/job_memory.hpp"
 #include "common/team.hpp"
+#include "meshpost/copy/job_memory.hpp"
 #include "plan.hpp"
 
 namespace meshpost::gemm {
@@ -45,8 +45,8 @@ class Distributed {
     return exposed_[device].at(spread_.owners[device], offset, size);
   }
 
-  /// Of this process's blocks: numbers between -1 and 1 that depend on seed, row and column alone, so that they are the same
-  /// on every grid. `team` makes them.
+  /// Of this process's blocks: numbers between -1 and 1 that depend on seed, row and column alone,
+  /// so that they are the same on every grid. `team` makes them.
   void fill(u64 seed, blas::Team& team);
   /// Sets every byte of this process's blocks to 0xff: NaN in every type.
   void poison();

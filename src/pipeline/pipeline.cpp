@@ -262,7 +262,8 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   auto const legs = static_cast<u32>(schedule.legs.size());
   Run run{how, Clock::now(), {legs, options.depth}, {}};
   if (how.timed) run.legs.resize(schedule.shape.chunks * legs);
-  // Unlike that of any run before, of this pipeline or another: late notices are told from this one's.
+  // Unlike that of any run before, of this pipeline or another: late notices are told from this
+  // one's.
   u64 const number = options.job ? options.job->state().next_number() : 0;
   relay_->start(run.board, number, how.one_at_a_time);
   if (how.one_at_a_time) pass_one_at_a_time(run);

@@ -140,9 +140,9 @@ void copy(void* target, RemoteBytes const& source);
 Copy copy_async(RemoteBytes const& target, void const* source, CopyOptions const& options = {});
 Copy copy_async(void* target, RemoteBytes const& source, CopyOptions const& options = {});
 
-/// The same of a block of rows. The range of the other process holds all its rows; its bytes between
-/// them stay as they are. \throws also Error(bad_argument) as copy_async() of two places of this
-/// process, and for a block larger than the range
+/// The same of a block of rows. The range of the other process holds all its rows; its bytes
+/// between them stay as they are. \throws also Error(bad_argument) as copy_async() of two places of
+/// this process, and for a block larger than the range
 Copy copy_async(RemoteBytes const& target, Pitch target_pitch, void const* source,
                 Pitch source_pitch, BlockShape shape, CopyOptions const& options = {});
 Copy copy_async(void* target, Pitch target_pitch, RemoteBytes const& source, Pitch source_pitch,

@@ -138,8 +138,7 @@ StatePtr RemoteCopy::start_held(CopyOptions const& options) const {
 }
 
 Copy RemoteCopy::start_by_address(CopyOptions const& options) const {
-  auto const [mine, other, shape] =
-      block_.value_or(Block{{}, {}, {Bytes{there_.size()}, 1, 1}});
+  auto const [mine, other, shape] = block_.value_or(Block{{}, {}, {Bytes{there_.size()}, 1, 1}});
   if (way_ == Way::put) return copy_async(begin_here(), other, here_, mine, shape, options);
   return copy_async(here_, mine, begin_here(), other, shape, options);
 }

@@ -1,5 +1,5 @@
-// Memory of devices that a driver shares, as GPUs' is: mapped once, used with offsets, dropped when its
-// owner has released it. The driver is a fake: its devices' memory is in files.
+// Memory of devices that a driver shares, as GPUs' is: mapped once, used with offsets, dropped when
+// its owner has released it. The driver is a fake: its devices' memory is in files.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -110,7 +110,8 @@ class Drums : public Backend {
       file = ranges().all.at(found.begin).file;
     }
     SharedMemory shared{found.id, found.begin, found.size, {}, {}};
-    if (std::getenv("MESHPOST_TEST_FILES")) shared.file = Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0));
+    if (std::getenv("MESHPOST_TEST_FILES"))
+      shared.file = Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0));
     else shared.handle = fmt::format("/proc/{}/fd/{}", getpid(), file);
     return shared;
   }

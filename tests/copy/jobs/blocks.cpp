@@ -92,7 +92,8 @@ TEST(JobCopies, of_blocks_and_in_streams_arrive) {
     auto const& all = job.wait();
     test::expect_well(all);
     for (auto const& one : all) {
-      EXPECT_THAT(one.out, testing::HasSubstr("the block reaches over 103 bytes, its range has 100"));
+      EXPECT_THAT(one.out,
+                  testing::HasSubstr("the block reaches over 103 bytes, its range has 100"));
       EXPECT_THAT(one.out, testing::HasSubstr("row pitch of 9 bytes is less than a row of 10"));
     }
   }
