@@ -5,7 +5,7 @@
 # usage: same_bits.sh GEMM LAUNCH [nodes]
 set -euo pipefail
 gemm=$1 launch=$2 nodes=${3:-}
-options=(--seed 5 --threads 1 --size 301,200,333 --panel 32 --repeat 2 --progress never)
+options=(--seed 5 --threads 1 --size "301,200,333" --panel 32 --repeat 2 --progress never)
 
 bits() { # of a command's output
   "$@" "${options[@]}" --type "$type" | sed -n 's/^fingerprint of C *//p'
