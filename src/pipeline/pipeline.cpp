@@ -89,7 +89,7 @@ struct Pipeline::State {
 Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
   peers_.together("make " + pipelining::describe(options), [&] { make(); });
   expose_buffers();
-  relay_.emplace(peers_, schedule, distribution_);
+  relay_.emplace(options.job, peers_, schedule, distribution_);
 }
 
 void Pipeline::State::make() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "copy/job/state.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::pipelining {
@@ -89,6 +90,7 @@ void Relay::take(Processes::Post const& post) {
                             to_string(notice.stage), notice.level, notice.chunk,
                             notice.reverse ? " in reverse" : ""),
                 "make the same pipeline in all processes");
+  job_->state().see_arrivals();
   board_->post(leg, notice.chunk, {});
 }
 

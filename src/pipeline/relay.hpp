@@ -3,6 +3,7 @@
 #include <string>
 #include <thread>
 
+#include "meshpost/copy/job_memory.hpp"
 #include "pipeline/board.hpp"
 #include "pipeline/distribution.hpp"
 #include "world/peers.hpp"
@@ -30,8 +31,9 @@ struct Notice {
 /// waited for before it is told of, and copies between processes have arrived when they are done.
 class Relay {
  public:
-  Relay(Peers const& peers, Schedule const& schedule, Distribution const& distribution)
-      : peers_(peers), schedule_(schedule), distribution_(distribution) {}
+  Relay(JobMemory* job, Peers const& peers, Schedule const& schedule,
+        Distribution const& distribution)
+      : job_(job), peers_(peers), schedule_(schedule), distribution_(distribution) {}
 
   /// For a run: `everybody` hears of every leg, not only those who wait for it.
   void start(Board& board, u64 run, bool everybody);
@@ -54,6 +56,7 @@ class Relay {
     peers_.processes().post(peers_.channel(), process, notice.pack());
   }
 
+  JobMemory* const job_;
   Peers const& peers_;
   Schedule const& schedule_;
   Distribution const& distribution_;

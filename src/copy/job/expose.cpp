@@ -116,6 +116,7 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
     throw;
   }
   exposure->here[peers.number()] = static_cast<char*>(memory);
+  see_arrivals();
   return exposure;
 }
 

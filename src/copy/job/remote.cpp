@@ -31,6 +31,7 @@ RemoteCopy get(void* target, RemoteBytes const& source) { return {Way::get, sour
 template <class Before, class Meets>
 void refuse_overlaps(std::vector<RemoteCopy> const& copies, Before before, Meets meets) {
   std::vector<u64> order;
+  order.reserve(copies.size());
   for (u64 i = 0; i < copies.size(); ++i)
     if (copies[i].size() != 0) order.push_back(i);
   std::ranges::sort(order, [&](u64 a, u64 b) { return before(copies[a], copies[b]); });

@@ -51,12 +51,12 @@ void JobMemory::State::end() {
     ended_ = true;
     copies_changed_.wait(lock, [this] { return under_way_ == 0; });
   }
-  if (!peers.alone()) try {
-      peers.exchange("end the job's memory");  // until then others may need the courier
-    } catch (Error const&) {
-      // They are gone, or do something else: they know, for this process will be gone too.
-    }
-  courier.stop();
+  try {
+    peers.exchange("end the job's memory");  // until then others may need the courier
+    courier.stop();
+  } catch (Error const&) {
+    courier.stop();  // they are gone, or do something else: they know, for this one will be gone too
+  }
 }
 
 void JobMemory::State::begin_copy() {
@@ -131,6 +131,7 @@ void JobMemory::State::write(u32 exposure, u64 offset, std::string_view bytes) {
   copying::Entry const entry(gate, peers.number(), own.slot, exposure);
   if (!entry) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
   copy(own.begin + offset, bytes.data(), Bytes{bytes.size()});
+  arrivals_.fetch_add(1, std::memory_order_release);  // before anybody is told
 }
 
 void JobMemory::State::read(u32 exposure, u64 offset, char* target, u64 size) {

@@ -46,6 +46,10 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   /// The next number of something that all processes do together: the same in all, used once.
   u64 next_number() { return ++numbers_; }
 
+  /// After hearing from another process of what it has put here: the courier's writes happened
+  /// before. (They did, by way of that process; within this one nothing else says so.)
+  void see_arrivals() const { static_cast<void>(arrivals_.load(std::memory_order_acquire)); }
+
   Peers const peers;
   copying::Gate gate;
   copying::OtherMemory const other;
@@ -88,7 +92,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   u64 under_way_ = 0;
   bool ended_ = false;
 
-  std::atomic<u64> numbers_{0};
+  std::atomic<u64> numbers_{0}, arrivals_{0};
   copying::Desk *network_ = nullptr, *staged_ = nullptr;
 };
 
