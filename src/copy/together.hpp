@@ -42,4 +42,24 @@ class Together : public Copy::State {
   std::shared_ptr<HostState> waiter_;
 };
 
+/// Starts one copy for each element of a list. If one can't be started, those before it are waited
+/// for, so that nothing is under way when this throws.
+template <class List, class Start>
+std::vector<StatePtr> start_each(List const& list, Start const& start) {
+  std::vector<StatePtr> states;
+  states.reserve(list.size());
+  try {
+    for (auto const& one : list) states.push_back(start(one));
+  } catch (Error const& error) {
+    auto const first = error;
+    try {
+      Together::wait_for(states);
+    } catch (Error const&) {
+      throw first;  // the one that is told is that which kept the others from being started
+    }
+    throw;
+  }
+  return states;
+}
+
 }  // namespace meshpost::copying

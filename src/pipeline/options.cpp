@@ -54,12 +54,14 @@ ScheduleShape shape_of(PipelineOptions const& options) {
 
 std::vector<u32> processes_of(PipelineOptions const& options) {
   std::vector<u32> all;
+  all.reserve(options.levels.size());
   for (auto const& level : options.levels) all.push_back(level.process);
   return all;
 }
 
 std::string describe(PipelineOptions const& options) {
   std::vector<u32> compute;
+  compute.reserve(options.compute.size());
   for (auto const& one : options.compute) compute.push_back(one.level);
   return fmt::format(
       "a pipeline of levels in processes {}, {} items of {} bytes, {} at a time, depth {}, {}{}, "

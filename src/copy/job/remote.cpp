@@ -11,7 +11,6 @@
 namespace meshpost {
 namespace {
 
-using copying::StatePtr;
 using Way = RemoteCopy::Way;
 
 // What is only read may be const; no way writes to it.
@@ -41,9 +40,8 @@ void refuse_overlaps(std::vector<RemoteCopy> const& copies, Before before, Meets
 
 Copy start_all(std::vector<RemoteCopy> copies, CopyOptions const& options) {
   auto const start = [](std::vector<RemoteCopy> const& all) {
-    std::vector<StatePtr> states;
-    for (auto const& one : all) states.push_back(one.start({}));
-    return std::make_shared<copying::Together>(std::move(states));
+    return std::make_shared<copying::Together>(
+        copying::start_each(all, [](RemoteCopy const& one) { return one.start({}); }));
   };
   if (options.streams.empty()) return Copy(start(copies));
   return Copy(copying::between(

@@ -146,11 +146,9 @@ Copy RemoteCopy::start_by_address(CopyOptions const& options) const {
 void RemoteCopy::make_counted() const {
   job()->check_alive(process());
   if (by_message() && !block_) return ask()->wait();
-  if (by_message()) {
-    std::vector<StatePtr> all;
-    for (auto const& row : rows()) all.push_back(row.ask());
-    return copying::Together::wait_for(all);
-  }
+  if (by_message())
+    return copying::Together::wait_for(
+        copying::start_each(rows(), [](RemoteCopy const& row) { return row.ask(); }));
   copying::Entry const entry(job()->gate, process(), part().slot, there_.exposure_->number);
   if (!entry) throw released();
   make_inside();

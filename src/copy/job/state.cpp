@@ -55,7 +55,8 @@ void JobMemory::State::end() {
     peers.exchange("end the job's memory");  // until then others may need the courier
     courier.stop();
   } catch (Error const&) {
-    courier.stop();  // they are gone, or do something else: they know, for this one will be gone too
+    courier
+        .stop();  // they are gone, or do something else: they know, for this one will be gone too
   }
 }
 

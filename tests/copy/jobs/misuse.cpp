@@ -73,6 +73,9 @@ Role const released("released", [] {
   if (job.process() != 0)
     print_error([&] { get_batch(std::vector<RemoteGet>{{here.data(), ranges[0]}}).wait(); });
   copy(here.data(), other.at(0, 0, Bytes{5000}));  // which still stands
+  RemoteGet const half[] = {{here.data(), other.at(0, 0, Bytes{2000})},
+                            {here.data() + 3000, ranges[1]}};
+  print_error([&] { get_batch(half).wait(); });  // of one that can't be
   auto const again =
       job.expose(plain.data(), Bytes{5000}, "again");  // in the slot that is free now
   print_error([&] { copy(here.data(), ranges[0]); });
