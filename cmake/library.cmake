@@ -45,6 +45,19 @@ add_library(meshpost
   src/copy/check.cpp
   src/copy/copy.cpp
   src/copy/devices.cpp
+  src/copy/job/courier.cpp
+  src/copy/job/desk.cpp
+  src/copy/job/expose.cpp
+  src/copy/job/gate.cpp
+  src/copy/job/imports.cpp
+  src/copy/job/message.cpp
+  src/copy/job/other_memory.cpp
+  src/copy/job/own_files.cpp
+  src/copy/job/part.cpp
+  src/copy/job/remote.cpp
+  src/copy/job/remote_copy.cpp
+  src/copy/job/rings.cpp
+  src/copy/job/state.cpp
   src/copy/lane.cpp
   src/copy/execute.cpp
   src/copy/explain.cpp
@@ -80,10 +93,14 @@ add_library(meshpost
   src/net/engine.cpp
   src/net/faulty.cpp
   src/net/shuffled.cpp
+  src/pipeline/crossing.cpp
+  src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
   src/pipeline/lane.cpp
+  src/pipeline/options.cpp
   src/pipeline/pipeline.cpp
+  src/pipeline/relay.cpp
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
   src/rma/access.cpp
@@ -137,6 +154,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/gang.cpp
     src/device/cuda/memory.cpp
     src/device/cuda/mps.cpp
+    src/device/cuda/share.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)

@@ -1,6 +1,7 @@
 #include "world/node.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -238,6 +239,11 @@ void Node::keep_kind(std::vector<std::string> const& kinds) {
 
 std::string Node::why_not(u32 process) const {
   return why_not_[process].empty() ? "it can't map this one's memory" : why_not_[process];
+}
+
+bool Node::alive(u32 process) const {
+  pollfd line{sockets_[process].get(), 0, 0};  // its end is told in any case
+  return poll(&line, 1, 0) <= 0 || (line.revents & (POLLHUP | POLLERR)) == 0;
 }
 
 void Node::share(std::vector<Descriptor> const& mine,

@@ -26,6 +26,9 @@ class Node {
   bool only() const { return only_; }
   /// Why a process is not a member, for people.
   std::string why_not(u32 process) const;
+  /// Whether another member still holds its end of the socket: false at once when it was killed.
+  /// Thread-safe.
+  bool alive(u32 process) const;
 
   /// Passes `mine` to each other member and calls `take(process, number, file)` for each file of
   /// theirs, which is closed after. Collective over the node.

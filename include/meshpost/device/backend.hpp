@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
@@ -111,6 +112,15 @@ class AddressSpace {
   virtual void adopt(u32 device, Bytes offset, Bytes size, int file) = 0;
 };
 
+/// What another process needs to map an allocation.
+struct SharedMemory {
+  u64 id = 0;  ///< the driver's number of the allocation, never given twice
+  char const* begin = nullptr;
+  u64 size = 0;
+  std::string handle{};  ///< opaque, valid while the allocation is
+  Descriptor file{};     ///< to pass along, if the handle is not enough
+};
+
 /// A kind of device. Thread-safe.
 class Backend {
  public:
@@ -134,6 +144,23 @@ class Backend {
   /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much
   /// faster than identify.
   virtual u64 memory_id(void const* /*pointer*/) { return 0; }
+  /// For adopt_memory() in another process: the allocation that `pointer` points into, in memory of
+  /// this kind's devices. \throws Error(bad_environment) with the reason if it can't be shared
+  virtual SharedMemory share_memory(void const* /*pointer*/) {
+    throw Error(Kind::bad_environment, "share memory",
+                std::string(kind()) + " devices don't share memory between processes",
+                "copies go through a thread of its owner");
+  }
+  /// Maps what share_memory() gave another process, for `device`, of this process; `file` stays the
+  /// caller's, -1 if there is none. \throws Error(bad_environment) with the reason
+  virtual void* adopt_memory(Device& /*device*/, std::string const& /*handle*/, int /*file*/,
+                             Bytes /*size*/) {
+    throw Error(Kind::bad_environment, "map another process's memory",
+                std::string(kind()) + " devices don't share memory between processes",
+                "copies go through a thread of its owner");
+  }
+  /// Unmaps it.
+  virtual void drop_memory(void* /*adopted*/) {}
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }
   /// Whether kernels of several processes run on the device at the same time, rather than in turns.

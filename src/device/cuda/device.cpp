@@ -17,6 +17,7 @@
 #include "device/cuda/gang.hpp"
 #include "device/cuda/memory.hpp"
 #include "device/cuda/mps.hpp"
+#include "device/cuda/share.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace meshpost {
@@ -182,6 +183,11 @@ class CudaBackend : public Backend {
     return found ? std::optional(found->range) : std::nullopt;
   }
   u64 memory_id(void const* pointer) override { return cuda::memory_id(pointer); }
+  SharedMemory share_memory(void const* pointer) override { return cuda::share_memory(pointer); }
+  void* adopt_memory(Device& device, std::string const& handle, int file, Bytes size) override {
+    return cuda::adopt_memory(static_cast<int>(device.index()), handle, file, size);
+  }
+  void drop_memory(void* adopted) override { cuda::drop_memory(adopted); }
   i64 clock_offset(Device& device) override {
     return cuda::clock_offset(static_cast<int>(device.index()));
   }
