@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "net/ofi/group.hpp"
+#include "net/engines/group.hpp"
 
 namespace meshpost::net::test {
 namespace {

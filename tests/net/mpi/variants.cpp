@@ -1,0 +1,21 @@
+// Engines of one process, over a communicator of it alone.
+#include "net/engines/group.hpp"
+#include "net/mpi/make.hpp"
+#include "net/shuffled.hpp"
+
+namespace meshpost::net::test {
+namespace {
+
+std::unique_ptr<Engine> over_self() {
+  static auto const name = register_mpi(MPI_COMM_SELF);
+  return make_engine(name, "");
+}
+
+}  // namespace
+
+std::vector<Variant> variants() {
+  return {{"mpi", over_self},
+          {"mpi_shuffled", [] { return std::make_unique<Shuffled>(over_self(), 7); }}};
+}
+
+}  // namespace meshpost::net::test
