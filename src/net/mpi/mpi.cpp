@@ -196,14 +196,14 @@ void Mpi::send_frame(Transfer& transfer, Frame const& frame, u64 with,
   auto const& peer = peers_[transfer.peer];
   std::memcpy(transfer.bytes.get(), &frame, sizeof frame);
   MPI_Request request = MPI_REQUEST_NULL;
-  started(MPI_Issend(transfer.bytes.get(), static_cast<int>(sizeof frame + with), MPI_BYTE,
-                     peer.rank, peer.endpoint.tag(), communicator_, &request),
-          request, transfer);
+  int result = MPI_Issend(transfer.bytes.get(), static_cast<int>(sizeof frame + with), MPI_BYTE,
+                          peer.rank, peer.endpoint.tag(), communicator_, &request);
+  started(result, request, transfer);
   while (!follows.empty()) {
     auto const piece = follows.first(std::min<u64>(follows.size(), piece_bytes));
-    started(MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, peer.rank,
-                      static_cast<int>(frame.ticket), communicator_, &request),
-            request, transfer);
+    result = MPI_Isend(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, peer.rank,
+                       static_cast<int>(frame.ticket), communicator_, &request);
+    started(result, request, transfer);
     follows = follows.subspan(piece.size());
   }
   end_if_over(transfer);
@@ -214,25 +214,20 @@ void Mpi::receive(Transfer& transfer, Frame const& frame, std::span<char> target
   MPI_Request request = MPI_REQUEST_NULL;
   while (!target.empty()) {
     auto const piece = target.first(std::min<u64>(target.size(), piece_bytes));
-    started(MPI_Irecv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE,
-                      peers_[transfer.peer].rank, static_cast<int>(frame.ticket), communicator_,
-                      &request),
-            request, transfer);
+    int const result = MPI_Irecv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE,
+                                 peers_[transfer.peer].rank, static_cast<int>(frame.ticket),
+                                 communicator_, &request);
+    started(result, request, transfer);
     target = target.subspan(piece.size());
   }
   end_if_over(transfer);
 }
 
-// A request may be over as soon as it is made. Open MPI then gives a handle that it takes for
-// inactive in MPI_Testsome, which would never tell: so each is asked for once by itself.
-void Mpi::started(int result, MPI_Request request, Transfer& transfer) {
-  int over = 0;
-  if (result == MPI_SUCCESS) result = MPI_Test(&request, &over, MPI_STATUS_IGNORE);
+void Mpi::started(int result, MPI_Request const& request, Transfer& transfer) {
   if (result != MPI_SUCCESS) {
     transfer.broken = true;
     return lose(transfer.peer, text_of(result));
   }
-  if (over) return;
   ++transfer.requests;
   requests_.push_back(request);
   of_requests_.push_back(transfer.self);

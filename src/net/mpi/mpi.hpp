@@ -73,7 +73,7 @@ class Mpi final : public Engine {
   Peer& talked_to(u32 peer, char const* operation);
   Transfer& begin(Transfer::Kind kind, u32 peer);
   void end_if_over(Transfer& transfer);
-  void started(int result, MPI_Request request, Transfer& transfer);
+  void started(int result, MPI_Request const& request, Transfer& transfer);
   void send_frame(Transfer& transfer, Frame const& frame, u64 with,
                   std::span<char const> follows);
   void receive(Transfer& transfer, Frame const& frame, std::span<char> target);
