@@ -56,7 +56,7 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_SECRET_FILE", "file of mode 600 with the job's secret: openssl rand -hex 32", ""},
       {"MESHPOST_START_DEADLINE", "seconds in which all processes of a job must have come", "30"},
       {"MESHPOST_NODE", "processes with different names act as if they shared no memory", ""},
-      {"MESHPOST_NET", "engine between nodes, such as ofi or ofi:tcp; empty: the best there is",
+      {"MESHPOST_NET", "engine between nodes, such as ofi, ofi:tcp or mpi; empty: the best there is",
        ""},
       {"MESHPOST_MACHINE", "file with this host's measured links; empty: one in the user's cache",
        ""},

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "mpi/communicators.hpp"
-#include "net/engine.hpp"
 #include "support/errors.hpp"
 
 namespace meshpost {
@@ -78,12 +77,6 @@ TEST(OptionsOverRefuse, networks_that_differ_between_processes) {
     options_over(MPI_COMM_WORLD, {.net = rank_in(MPI_COMM_WORLD) == 1 ? "mpi" : "ofi"});
   });
   EXPECT_TRUE(says(error, Kind::misuse, {"'mpi'", "'ofi'"}));
-}
-
-TEST(MpiEngine, is_named_by_worlds_over_communicators_only) {
-  auto const error = error_of([] { net::make_engine("mpi:12345", ""); });
-  EXPECT_EQ(error.kind(), Kind::bad_environment);
-  EXPECT_TRUE(says(error, Kind::bad_environment, {"options_over"}));
 }
 
 }  // namespace

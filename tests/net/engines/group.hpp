@@ -34,6 +34,7 @@ struct Variant {
   char const* name;
   std::function<std::unique_ptr<Engine>()> make;
   u64 operations = 25'000;  ///< of each engine, in the longest test
+  u64 each = 2000;          ///< messages and writes to each other, between threads
 };
 inline void PrintTo(Variant const& variant, std::ostream* out) { *out << variant.name; }
 

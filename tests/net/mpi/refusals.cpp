@@ -1,7 +1,4 @@
-#include <cstring>
-
 #include "net/engines/group.hpp"
-#include "net/mpi/frame.hpp"
 #include "support/errors.hpp"
 
 namespace meshpost::net::test {
@@ -26,6 +23,11 @@ TEST(MpiRefuses, texts_that_are_no_addresses) {
                    {"this engine itself"}));
   EXPECT_TRUE(says(error_of([&] { make()->connect({good, good}); }), Kind::bad_environment,
                    {"peer 1", "another peer"}));
+}
+
+TEST(MpiRefuses, communicators_that_no_world_was_made_over) {
+  EXPECT_TRUE(says(error_of([] { make_engine("mpi:12345", ""); }), Kind::bad_environment,
+                   {"mpi:12345", "options_over"}));
 }
 
 TEST(MpiRefuses, what_is_not_allowed) {
