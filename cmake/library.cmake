@@ -87,6 +87,7 @@ add_library(meshpost
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
+  src/rma/device_locks.cpp
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp

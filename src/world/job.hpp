@@ -17,6 +17,7 @@ struct Job {
   int listener = -1;   ///< process 0: a socket that listens there already
   std::string secret;  ///< 64 hexadecimal digits; empty where the file brings it
   std::string node;    ///< processes of different names act as if they shared no memory
+  bool overlaps = false;  ///< its processes may be in other jobs at the same time
   std::chrono::milliseconds patience{};  ///< for all to start; 0: without end
   std::chrono::milliseconds silence{};   ///< after which a process counts as lost; 0: never
 

@@ -250,6 +250,7 @@ Job meet_over(MPI_Comm communicator) {
   job.process = static_cast<u32>(process);
   job.processes = static_cast<u32>(processes);
   job.launcher = "MPI";
+  job.overlaps = true;
   if (char const* const node = std::getenv("MESHPOST_NODE")) job.node = node;
   auto const config = Config::from_environment();
   job.patience = config.start;
