@@ -40,6 +40,7 @@ add_library(meshpost
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
   src/compat/dscuda.cpp
+  src/compat/shared_memory.cpp
   src/copy/batch.cpp
   src/copy/chain.cpp
   src/copy/check.cpp
