@@ -96,7 +96,7 @@ Variables variables_of(DcudaOptions const& options, Variables const& environment
     bool const here = options.leader.empty() || options.leader == "localhost";
     bool const has_port = options.leader.find(':') != std::string::npos;
     own["MESHPOST_RENDEZVOUS"] =
-        here       ? fmt::format("file:/tmp/meshpost-{}-dcuda-{}", geteuid(), getppid())
+        here       ? fmt::format("file:/tmp/meshpost-{}-dcuda-{}", geteuid(), getsid(0))
         : has_port ? options.leader
                    : fmt::format("{}:{}", options.leader, dcuda_port);
   }

@@ -21,8 +21,8 @@ inline constexpr u32 dcuda_port = 7411;
 /// \throws Error(bad_argument) for one that is not understood or impossible
 DcudaOptions parse_dcuda_options(int argc, char const* const* argv);
 
-/// The environment as a launcher would have made it that was given these options: processes of one
-/// host that one shell has started meet by a file, others at the leader's port.
+/// The environment as a launcher would have made it that was given these options: processes that
+/// were started from one session of a host meet by a file, others at the leader's port.
 Variables variables_of(DcudaOptions const& options, Variables const& environment);
 
 }  // namespace meshpost::compat
