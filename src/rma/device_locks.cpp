@@ -1,11 +1,16 @@
 #include "rma/device_locks.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <random>
 #include <string>
+#include <thread>
 
 namespace meshpost {
 namespace {
+
+constexpr u32 most_pause = 10'000;  // microseconds
 
 std::mutex& mutex_of(std::string const& name) {
   static std::mutex guard;
@@ -19,8 +24,9 @@ std::mutex& mutex_of(std::string const& name) {
 // Within a process locks are taken in the devices' order. Runs of one job come in the order of its
 // process 0 (run.cpp), so all its processes lock for the same run. Jobs that share processes have no
 // such order, so a process that held its own lock while another waits for its could wait for ever.
-// There nobody holds a lock while somebody waits: each tries, and if one has not got its own, all let
-// go, wait until theirs are free, and try again.
+// There nobody waits for a lock: each tries, and if one has not got its own, all let go and try again
+// a while later, by chance, so that two jobs don't meet each time. To wait until a lock is free would
+// be wrong too: by then the others may have theirs again, and wait for this process.
 DeviceLocks::DeviceLocks(std::vector<std::shared_ptr<Device>> devices, Peers const& peers) {
   std::ranges::sort(
       devices, {}, [](auto const& device) { return std::pair(device->kind(), device->index()); });
@@ -30,13 +36,13 @@ DeviceLocks::DeviceLocks(std::vector<std::shared_ptr<Device>> devices, Peers con
     lock();
     return;
   }
-  for (;;) {
+  std::minstd_rand random(std::random_device{}());
+  for (u32 most = 200;; most = std::min(2 * most, most_pause)) {
     auto const all = peers.exchange("begin a run", try_lock() ? "locked" : "");
     if (std::ranges::none_of(all, &std::string::empty)) return;
     for (auto& one : locks_)
       if (one.owns_lock()) one.unlock();
-    lock();
-    for (auto& one : locks_) one.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % most));
   }
 }
 
