@@ -101,11 +101,12 @@ std::shared_ptr<Processes> join_as(DcudaOptions const& asked) {
   std::scoped_lock const lock(mutex);
   if (!joined) joined = std::make_shared<Processes>(job_from(variables_of(asked, std::getenv)));
   if (joined->count() == asked.processes && joined->number() == asked.process) return joined;
-  refuse(Kind::misuse,
-         fmt::format("-n and -p say process {} of {}, and this is process {} of {} since an earlier "
-                     "call",
-                     asked.process, asked.processes, joined->number(), joined->count()),
-         "give the same options again");
+  refuse(
+      Kind::misuse,
+      fmt::format("-n and -p say process {} of {}, and this is process {} of {} since an earlier "
+                  "call",
+                  asked.process, asked.processes, joined->number(), joined->count()),
+      "give the same options again");
 }
 
 // What processes on one host, or of one MESHPOST_NODE, have in common.
@@ -119,9 +120,9 @@ class Context {
  public:
   Context(WorldOptions const& options, DcudaKernel const& kernel, u32 threads)
       : world_(options),
-        parts_(overlapping<u64>(sizeof(Part) / sizeof(u64) * dcuda_communicators * dcuda_windows *
-                                    world_.size(),
-                                "dCUDA windows")),
+        parts_(overlapping<u64>(
+            sizeof(Part) / sizeof(u64) * dcuda_communicators * dcuda_windows * world_.size(),
+            "dCUDA windows")),
         device_(*world_.devices().front()),
         tables_(device_.allocate(Bytes{sizeof(DcudaTables)}, MemoryKind::device)),
         kernel_(kernel),
@@ -156,8 +157,7 @@ class Context {
     auto run = world_.start(image_of(kernel_), &kernel_.entry, sizeof kernel_.entry, launch);
     RunResult const& result = run.wait();
     if (size != 0) device_.read(data, data_.data(), Bytes{size});
-    for (double const seconds : result.timings[world_.process()])
-      timings_.push_back(seconds * 1e3);
+    for (double const seconds : result.timings[world_.process()]) timings_.push_back(seconds * 1e3);
     return result.seconds * 1e3;
   }
 
@@ -168,8 +168,8 @@ class Context {
     return world_.window<T>(std::vector<Extent>(world_.size(), Extent{0, count}), Tags{0}, name);
   }
 
-  // What several processes need beside: memory for cudaMalloc that all can reach, and a table of where
-  // each has the symmetric heap.
+  // What several processes need beside: memory for cudaMalloc that all can reach, and a table of
+  // where each has the symmetric heap.
   void share() {
     auto const bases = overlapping<u64>(world_.device_count(), "bases of dCUDA's processes");
     auto const bytes = shared_memory_bytes();

@@ -9,9 +9,9 @@ namespace meshpost::compat {
 
 /// What a dCUDA program's command line asks for.
 struct DcudaOptions {
-  std::optional<u32> device;         ///< -d
-  u32 process = 0, processes = 1;    ///< -p, -n
-  std::string leader;                ///< -r: host, or host:port, of process 0; empty: this host
+  std::optional<u32> device;       ///< -d
+  u32 process = 0, processes = 1;  ///< -p, -n
+  std::string leader;              ///< -r: host, or host:port, of process 0; empty: this host
 };
 
 /// Port of process 0 where -r names a host alone.

@@ -83,8 +83,8 @@ void release(void* data) {
   std::shared_ptr<void> world;  // ends outside of the lock
   {
     std::scoped_lock const lock(all().mutex);
-    auto const found = std::ranges::find_if(
-        all().parts, [&](auto const& one) { return one->holds(data); });
+    auto const found =
+        std::ranges::find_if(all().parts, [&](auto const& one) { return one->holds(data); });
     if (found == all().parts.end()) return std::free(data);
     auto& parts = **found;
     auto const part = parts.taken.find(static_cast<u64>(static_cast<char*>(data) - parts.base));

@@ -5,9 +5,9 @@
 
 namespace meshpost::compat {
 
-/// Memory that a dCUDA program under several processes has from cudaMalloc: a window of its World, of
-/// which programs get parts. From when it is made until it ends, cudaMalloc takes from it. Parts that a
-/// program still has then stay valid until they are freed, and the World with them.
+/// Memory that a dCUDA program under several processes has from cudaMalloc: a window of its World,
+/// of which programs get parts. From when it is made until it ends, cudaMalloc takes from it. Parts
+/// that a program still has then stay valid until they are freed, and the World with them.
 class SharedMemory {
  public:
   SharedMemory(char* base, u64 size);

@@ -22,16 +22,15 @@ std::mutex& mutex_of(std::string const& name) {
 }  // namespace
 
 // Within a process locks are taken in the devices' order. Runs of one job come in the order of its
-// process 0 (run.cpp), so all its processes lock for the same run. Jobs that share processes have no
-// such order, so a process that held its own lock while another waits for its could wait for ever.
-// There nobody waits for a lock: each tries, and if one has not got its own, all let go and try again
-// a while later, by chance, so that two jobs don't meet each time. To wait until a lock is free would
-// be wrong too: by then the others may have theirs again, and wait for this process.
+// process 0 (run.cpp), so all its processes lock for the same run. Jobs that share processes have
+// no such order, so a process that held its own lock while another waits for its could wait for
+// ever. There nobody waits for a lock: each tries, and if one has not got its own, all let go and
+// try again a while later, by chance, so that two jobs don't meet each time. To wait until a lock
+// is free would be wrong too: by then the others may have theirs again, and wait for this process.
 DeviceLocks::DeviceLocks(std::vector<std::shared_ptr<Device>> devices, Peers const& peers) {
-  std::ranges::sort(
-      devices, {}, [](auto const& device) { return std::pair(device->kind(), device->index()); });
-  for (auto const& device : devices)
-    locks_.emplace_back(mutex_of(device->name()), std::defer_lock);
+  std::ranges::sort(devices, {},
+                    [](auto const& device) { return std::pair(device->kind(), device->index()); });
+  for (auto const& device : devices) locks_.emplace_back(mutex_of(device->name()), std::defer_lock);
   if (peers.alone() || !peers.processes().job().overlaps) {
     lock();
     return;

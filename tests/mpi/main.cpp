@@ -1,5 +1,5 @@
 // The main of tests under mpirun: each process plays the same role, or runs the same tests.
-#include <meshpost/mpi.hpp>
+#include <meshpost/rma/mpi.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // What options_over() refuses. Run by four processes at once.
-#include <meshpost/mpi.hpp>
+#include <meshpost/rma/mpi.hpp>
 
 #include <cstdlib>
 
@@ -14,8 +14,8 @@ using test::rank_in;
 using test::says;
 
 TEST(OptionsOverRefuse, no_communicator) {
-  EXPECT_TRUE(says(error_of([] { options_over(MPI_COMM_NULL); }), Kind::bad_argument,
-                   {"MPI_COMM_NULL"}));
+  EXPECT_TRUE(
+      says(error_of([] { options_over(MPI_COMM_NULL); }), Kind::bad_argument, {"MPI_COMM_NULL"}));
 }
 
 TEST(OptionsOverRefuse, an_intercommunicator) {
@@ -73,9 +73,8 @@ TEST(OptionsOverRefuse, what_somebody_else_sends_with_their_tag) {
 }
 
 TEST(OptionsOverRefuse, networks_that_differ_between_processes) {
-  auto const error = error_of([] {
-    options_over(MPI_COMM_WORLD, {.net = rank_in(MPI_COMM_WORLD) == 1 ? "mpi" : "ofi"});
-  });
+  auto const error = error_of(
+      [] { options_over(MPI_COMM_WORLD, {.net = rank_in(MPI_COMM_WORLD) == 1 ? "mpi" : "ofi"}); });
   EXPECT_TRUE(says(error, Kind::misuse, {"'mpi'", "'ofi'"}));
 }
 

@@ -1,9 +1,9 @@
 // Worlds over communicators. Run by four processes at once, each of which makes all of these tests.
-#include <meshpost/mpi.hpp>
 #include <meshpost/meshpost.hpp>
+#include <meshpost/rma/mpi.hpp>
 
-#include "support/errors.hpp"
 #include "mpi/communicators.hpp"
+#include "support/errors.hpp"
 
 namespace meshpost {
 namespace {
@@ -88,7 +88,8 @@ TEST(OptionsOver, several_worlds_are_made_of_the_same_options) {
 }
 
 TEST(OptionsOver, keep_all_else) {
-  auto const options = options_over(MPI_COMM_SELF, {.devices = "cpu:3", .ranks = 5, .deadline = std::chrono::seconds(9)});
+  auto const options = options_over(
+      MPI_COMM_SELF, {.devices = "cpu:3", .ranks = 5, .deadline = std::chrono::seconds(9)});
   EXPECT_EQ(options.devices, "cpu:3");
   EXPECT_EQ(options.ranks, 5u);
   EXPECT_EQ(options.deadline, std::chrono::seconds(9));

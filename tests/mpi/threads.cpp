@@ -1,5 +1,5 @@
 // When and from where MPI may be called: this program initialises it for its main thread only.
-#include <meshpost/mpi.hpp>
+#include <meshpost/rma/mpi.hpp>
 
 #include <thread>
 

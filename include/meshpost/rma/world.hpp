@@ -25,7 +25,7 @@ struct WorldOptions {
   u32 trace_events = Config::from_environment().trace_events;
   std::string net = Config::from_environment().net;  ///< engine between nodes
   bool alone = false;  ///< of this process's devices only, though its job has more processes
-  /// Those of another job than the launcher's; options_over() (mpi.hpp) puts them here.
+  /// Those of another job than the launcher's; options_over() (rma/mpi.hpp) puts them here.
   std::shared_ptr<Processes> processes = {};
 };
 

@@ -155,7 +155,8 @@ bool Mpi::write(u32 peer, std::span<char const> source, RemoteMemory const& targ
   Frame frame{.number = own_.number, .kind = Frame::Kind::write, .size = source.size()};
   frame.key = target.key, frame.offset = target.base + offset, frame.data = data;
   bool const follows = source.size() > short_bytes;
-  transfer.bytes = std::make_shared_for_overwrite<char[]>(sizeof frame + (follows ? 0 : source.size()));
+  transfer.bytes =
+      std::make_shared_for_overwrite<char[]>(sizeof frame + (follows ? 0 : source.size()));
   if (follows) {
     frame.ticket = draw_ticket();
     send_frame(transfer, frame, 0, source);

@@ -56,9 +56,9 @@ class Mpi final : public Engine {
     enum class Kind { out, message, write } kind = Kind::out;
     u32 peer = 0;
     u32 requests = 0;
-    u64 cookie = 0;  ///< out
-    u32 data = 0;    ///< write
-    bool broken = false;  ///< MPI has refused part of it
+    u64 cookie = 0;                 ///< out
+    u32 data = 0;                   ///< write
+    bool broken = false;            ///< MPI has refused part of it
     std::shared_ptr<char[]> bytes;  ///< out: the frame, and what was copied; message: itself
     u64 size = 0;                   ///< message
     std::list<Transfer>::iterator self{};
@@ -74,8 +74,7 @@ class Mpi final : public Engine {
   Transfer& begin(Transfer::Kind kind, u32 peer);
   void end_if_over(Transfer& transfer);
   void started(int result, MPI_Request const& request, Transfer& transfer);
-  void send_frame(Transfer& transfer, Frame const& frame, u64 with,
-                  std::span<char const> follows);
+  void send_frame(Transfer& transfer, Frame const& frame, u64 with, std::span<char const> follows);
   void receive(Transfer& transfer, Frame const& frame, std::span<char> target);
 
   bool read_frames();

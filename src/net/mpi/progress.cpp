@@ -25,8 +25,8 @@ bool Mpi::poll(Events& events) {
   return any;
 }
 
-// MPI matches messages with receives in the order in which these were posted, and frames of one peer
-// come in order: so the receives are looked at in that order too.
+// MPI matches messages with receives in the order in which these were posted, and frames of one
+// peer come in order: so the receives are looked at in that order too.
 bool Mpi::read_frames() {
   bool any = false;
   for (std::size_t most = frames_->requests.size(); most > 0; --most) {
@@ -42,9 +42,9 @@ bool Mpi::read_frames() {
     frames_->next = (at + 1) % frames_->requests.size();
     any = true;
     // A receive that fails loses nobody in particular: whoever sent it hears of it.
-    if (int const posted = MPI_Irecv(frames_->bytes[at].data(), frame_bytes, MPI_BYTE,
-                                     MPI_ANY_SOURCE, own_.tag(), communicator_,
-                                     &frames_->requests[at]);
+    if (int const posted =
+            MPI_Irecv(frames_->bytes[at].data(), frame_bytes, MPI_BYTE, MPI_ANY_SOURCE, own_.tag(),
+                      communicator_, &frames_->requests[at]);
         posted != MPI_SUCCESS)
       for (u32 peer = 0; peer < peers_.size(); ++peer) lose(peer, text_of(posted));
   }
@@ -84,8 +84,8 @@ void Mpi::write_arrives(u32 peer, Frame const& frame, std::span<char const> byte
                       frame.size <= exposed_[frame.key].size() - frame.offset;
   if (!inside)
     return lose(peer, "it writes " + std::to_string(frame.size) + " bytes at " +
-                          std::to_string(frame.offset) + " of memory " +
-                          std::to_string(frame.key) + ", where nothing is exposed");
+                          std::to_string(frame.offset) + " of memory " + std::to_string(frame.key) +
+                          ", where nothing is exposed");
   if (bytes.size() != (frame.ticket == 0 ? frame.size : 0))
     return lose(peer, "it sent a write whose size is wrong");
   auto& transfer = begin(Transfer::Kind::write, peer);

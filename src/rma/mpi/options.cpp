@@ -1,4 +1,4 @@
-#include "meshpost/mpi.hpp"
+#include "meshpost/rma/mpi.hpp"
 #include "net/mpi/make.hpp"
 #include "world/mpi/meet.hpp"
 #include "world/processes.hpp"

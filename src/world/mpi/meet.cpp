@@ -22,10 +22,10 @@
 #include "world/wire.hpp"
 
 // Everybody says hello to process 0, which asks whether they still wait. When all have said so, it
-// tells them what to try (where it might be reached), if they are on several hosts, and then, when it
-// knows what works for all, where to go. A letter may be of an earlier call that failed, as somebody
-// did not come: each names the call that it belongs to, by a number which its caller has drawn. So
-// whoever called in vain before does not count as here.
+// tells them what to try (where it might be reached), if they are on several hosts, and then, when
+// it knows what works for all, where to go. A letter may be of an earlier call that failed, as
+// somebody did not come: each names the call that it belongs to, by a number which its caller has
+// drawn. So whoever called in vain before does not count as here.
 
 namespace meshpost {
 namespace {
@@ -87,8 +87,7 @@ std::string host_identity() {
 double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
 Clock::time_point within(Job const& job, std::chrono::milliseconds more = {}) {
-  return job.patience.count() == 0 ? Clock::time_point::max()
-                                   : Clock::now() + job.patience + more;
+  return job.patience.count() == 0 ? Clock::time_point::max() : Clock::now() + job.patience + more;
 }
 
 // Process 0.
@@ -168,8 +167,7 @@ class Host {
 
   std::string agree_on(std::vector<std::string> const& addresses) {
     tell_all(Says::try_these, addresses);
-    hear([](Guest const& guest) { return !guest.reached.empty(); },
-         "tried process 0's addresses");
+    hear([](Guest const& guest) { return !guest.reached.empty(); }, "tried process 0's addresses");
     for (u32 one = 0; one < addresses.size(); ++one)
       if (std::ranges::all_of(std::span(guests_).subspan(1), [&](Guest const& guest) {
             return one < guest.reached.size() && guest.reached[one] == '1';
@@ -221,8 +219,7 @@ void be_invited(Job& job, Letters& letters) {
     auto& message = *unpacked;
     if (message.call != call) continue;
     deadline = within(job, verdict_patience);  // process 0 is there, and will have a verdict
-    if (message.says == Says::still_there)
-      letters.send(0, Message{call, Says::here, {}}.pack());
+    if (message.says == Says::still_there) letters.send(0, Message{call, Says::here, {}}.pack());
     if (message.says == Says::refusal && message.texts.size() == 1)
       throw wire::unpack_error(message.texts[0]);
     if (message.says == Says::try_these)

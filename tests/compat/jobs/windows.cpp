@@ -172,7 +172,8 @@ Role const foreign("dcuda_foreign", [] {
   dcuda_host_run(context, &one, sizeof one);
   require(one.none, "memory that others can't reach");
   void* much = nullptr;
-  require(cudaMalloc(&much, std::size_t{2} << 20) == cudaErrorMemoryAllocation, "more than there is");
+  require(cudaMalloc(&much, std::size_t{2} << 20) == cudaErrorMemoryAllocation,
+          "more than there is");
   dcuda_host_finish(context);
   late.bytes[0] = 'x';  // is there until it is freed
   cudaFree(late.bytes);

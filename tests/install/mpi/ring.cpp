@@ -1,6 +1,6 @@
 // A ring of all processes that mpirun has started.
 #include <meshpost/meshpost.hpp>
-#include <meshpost/mpi.hpp>
+#include <meshpost/rma/mpi.hpp>
 
 #include <cstdio>
 

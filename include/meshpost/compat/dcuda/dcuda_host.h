@@ -72,7 +72,8 @@ static inline void finish_copies() {}
 
 /// Sets up the ranks of one device and outputs their context. `argv` may hold the thesis's options:
 /// -d N (device), -n N (processes), -p P (number of this process), -r NAME (host, or host:port, of
-/// process 0), -l (leads: process 0 may say so); others are the program's own, as is everything behind "--". argc may be 0.
+/// process 0), -l (leads: process 0 may say so); others are the program's own, as is everything
+/// behind "--". argc may be 0.
 ///
 /// The device is cuda:0 (or what -d says), or cpu:1 for a kernel compiled by g++; MESHPOST_DEVICES
 /// and MESHPOST_RANKS choose otherwise. `threads_per_rank` is 1 to 1024.

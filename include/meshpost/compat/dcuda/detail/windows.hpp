@@ -6,9 +6,10 @@
 // whose parts are a row of that table and whose counters are the world's; whoever creates it writes
 // his entry and meets the others.
 //
-// Where several processes share a run, each has the symmetric heap at a base of its own, and windows
-// must lie in it. Whoever creates one writes into each device's table the address that its part has in
-// that device's process: so ranks find addresses of their own process there, of near and of far parts.
+// Where several processes share a run, each has the symmetric heap at a base of its own, and
+// windows must lie in it. Whoever creates one writes into each device's table the address that its
+// part has in that device's process: so ranks find addresses of their own process there, of near
+// and of far parts.
 //
 // All ranks of a communicator create and free its windows in the same order, so each knows by
 // itself which row is next. A row is written again only after all have met in dcuda_win_free, past
@@ -139,7 +140,8 @@ __device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void*
     possible = false;
     log << "dcuda_win_create gives DCUDA_WIN_NONE: other processes can't reach " << size
         << " bytes at " << winbase
-        << "; take them from cudaMalloc, between dcuda_host_init and dcuda_host_finish" << log.flush;
+        << "; take them from cudaMalloc, between dcuda_host_init and dcuda_host_finish"
+        << log.flush;
   } else if (!possible) {
     log << "dcuda_win_create gives DCUDA_WIN_NONE: " << size << " bytes at " << winbase
         << " can't be exposed" << log.flush;
