@@ -3,6 +3,15 @@
 #include <utility>
 
 namespace meshpost {
+namespace {
+
+template <class Sent>
+std::list<Sent>& kept_for_good() {
+  static auto* const all = new std::list<Sent>;
+  return *all;
+}
+
+}  // namespace
 
 // What nobody has taken yet stays with MPI, and so must its bytes.
 Letters::~Letters() {
@@ -12,7 +21,7 @@ Letters::~Letters() {
     MPI_Test(&one->request, &over, MPI_STATUS_IGNORE);
     if (over) continue;
     MPI_Request_free(&one->request);
-    static auto& kept = *new std::list<Sent>;
+    auto& kept = kept_for_good<Sent>();
     kept.splice(kept.end(), sent_, one);
   }
 }

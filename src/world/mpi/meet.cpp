@@ -105,9 +105,8 @@ class Host {
     auto hosts = one_host ? std::vector<std::string>() : own_addresses();
     hosts.emplace_back("127.0.0.1");  // tried as the others, for processes that only act as if
     auto listener = listen_at(one_host ? "127.0.0.1:0" : "0.0.0.0:0");
-    std::vector<std::string> addresses;
-    for (auto const& host : hosts)
-      addresses.push_back(fmt::format("{}:{}", host, port_of(listener)));
+    auto addresses = hosts;
+    for (auto& address : addresses) address += fmt::format(":{}", port_of(listener));
     job_.rendezvous = one_host ? addresses.front() : agree_on(addresses);
     job_.secret = Secret(random_bytes()).hex();
     job_.listener = listener.release();
