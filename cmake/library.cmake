@@ -40,6 +40,7 @@ add_library(meshpost
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
   src/compat/dscuda.cpp
+  src/compat/shared_memory.cpp
   src/copy/batch.cpp
   src/copy/chain.cpp
   src/copy/check.cpp
@@ -107,6 +108,7 @@ add_library(meshpost
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
+  src/rma/device_locks.cpp
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
@@ -205,3 +207,34 @@ target_include_directories(meshpost_dcuda
   INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/meshpost/compat/dcuda>
             $<INSTALL_INTERFACE:include/meshpost/compat/dcuda>)
 target_link_libraries(meshpost_dcuda INTERFACE meshpost)
+
+# Programs of MPI link this beside it: MPI as a World's launcher, and as its network.
+set(MESHPOST_MPI AUTO CACHE STRING "MPI as launcher and network: AUTO (where it is found), ON, OFF")
+set(MESHPOST_HAS_MPI OFF)
+if(NOT MESHPOST_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)  # C's interface is all we use
+  find_package(MPI COMPONENTS CXX QUIET)
+  if(MPI_CXX_FOUND)
+    set(MESHPOST_HAS_MPI ON)
+  elseif(MESHPOST_MPI STREQUAL "AUTO")
+    message(STATUS "MPI not found: processes join by their launcher's variables alone")
+  else()
+    message(FATAL_ERROR "MESHPOST_MPI is ${MESHPOST_MPI}, and MPI was not found; install libopenmpi-dev or name one "
+                        "with MPI_CXX_COMPILER")
+  endif()
+endif()
+if(MESHPOST_HAS_MPI)
+  add_library(meshpost_mpi
+    src/net/mpi/frame.cpp
+    src/net/mpi/make.cpp
+    src/net/mpi/mpi.cpp
+    src/net/mpi/progress.cpp
+    src/rma/mpi/options.cpp
+    src/world/mpi/addresses.cpp
+    src/world/mpi/letters.cpp
+    src/world/mpi/meet.cpp)
+  add_library(meshpost::mpi ALIAS meshpost_mpi)
+  set_target_properties(meshpost_mpi PROPERTIES EXPORT_NAME mpi)
+  target_include_directories(meshpost_mpi PRIVATE src)
+  target_link_libraries(meshpost_mpi PUBLIC meshpost MPI::MPI_CXX PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt)
+endif()

@@ -60,8 +60,8 @@ std::string default_devices(u32 process) {
 
 }  // namespace
 
-Peers::Peers(std::shared_ptr<Processes> processes, u32 world)
-    : processes_(std::move(processes)), channel_(world) {
+Peers::Peers(std::shared_ptr<Processes> processes, u32 channel)
+    : processes_(std::move(processes)), channel_(channel) {
   if (alone()) return;
   node_ = std::make_unique<Node>(*processes_, channel_);
 }

@@ -30,7 +30,7 @@ struct Ring {
 };
 
 Role const ring("ring", [] {
-  World world;
+  World world(test::world_options());
   auto const inbox = world.window<u64>(2, Tags{4}, "inbox");
   for (int run = 0; run < 3; ++run) world.run(Ring{inbox, 50});
   for (u32 r = 0; r < world.size(); ++r)
@@ -125,7 +125,7 @@ void try_everything(World& world) {
 }
 
 Role const everything("everything", [] {
-  World world;
+  World world(test::world_options());
   try_everything(world);
 });
 
@@ -146,7 +146,7 @@ struct Sum {
 };
 
 Role const groups("groups", [] {
-  World world;
+  World world(test::world_options());
   u32 const half = world.size() / 2;
   auto const pairs = world.split(world.communicator(), [=](RankId r) { return i64{r % half}; });
   std::vector<Extent> parts;  // of different sizes
@@ -168,7 +168,7 @@ TEST(Job, has_groups_and_parts_of_different_sizes) {
 
 // Windows come and go, and the heap grows, while the host reads and writes everybody's parts.
 Role const memory("memory", [] {
-  World world;
+  World world(test::world_options());
   std::mt19937 random(7);  // the same everywhere
   std::vector<std::pair<Window<u64>, u64>> windows;
   for (int step = 0; step < 60; ++step) {
@@ -210,7 +210,7 @@ struct Extra {
 };
 
 Role const leftovers("leftovers", [] {
-  World world;
+  World world(test::world_options());
   auto const window = world.window<int>(1, Tags{1}, "heap");
   auto const result = world.run(Extra{window});
   require(result.leftovers.size() == 1, "one leftover");
@@ -235,10 +235,10 @@ TEST(Job, tells_all_processes_what_a_run_left_and_warns_once) {
 Role const alone("alone", [] {
   World own({.alone = true});
   require(own.processes() == 1 && own.process() == 0, "alone");
-  World shared;
+  World shared(test::world_options());
   require(shared.processes() == 3, "together");
   own.run(Ring{own.window<u64>(2, Tags{4}), 2 + shared.process()});
-  World other;  // several at a time
+  World other(test::world_options());  // several at a time
   auto one = shared.launch(Ring{shared.window<u64>(2, Tags{4}), 20});
   auto two = other.launch(Ring{other.window<u64>(2, Tags{4}), 20});
   two.wait();
