@@ -15,12 +15,19 @@ using bench::Flags, bench::PingPong, bench::Stream;
 
 enum class Apart { one_worker, two_workers, two_processes };
 
-/// Two ranks, of a CPU device each. Null: other processes' business.
+bool on_gpus() { return bench::kind() == "cuda"; }
+
+/// This process's device.
+std::string own_device() {
+  return on_gpus() ? "cuda:" + std::to_string(bench::process()) : "cpu:1";
+}
+
+/// Two ranks, of a device each. Null: other processes' business.
 std::unique_ptr<World> two_ranks(Apart apart) {
   bool const alone = apart != Apart::two_processes;
   if (alone && bench::process() != 0) return nullptr;
   WorldOptions options;
-  options.devices = alone ? "cpu:2" : "cpu:1";
+  options.devices = !alone ? own_device() : on_gpus() ? "cuda:0,1" : "cpu:2";
   options.ranks = 1;
   options.workers = apart == Apart::two_workers ? 2 : 1;
   options.alone = alone;
@@ -79,7 +86,7 @@ struct Nothing {
 
 WorldOptions one_device() {
   WorldOptions options;
-  options.devices = "cpu:1";
+  options.devices = own_device();
   return options;
 }
 
@@ -111,8 +118,9 @@ void bench::add_between_processes() {
   if (processes() == 2) {
     for (auto const& [apart, name] :
          {std::pair{Apart::one_worker, std::string("one_worker")},
-          std::pair{Apart::two_workers, std::string("two_workers")},
+          std::pair{Apart::two_workers, std::string(on_gpus() ? "two_devices" : "two_workers")},
           std::pair{Apart::two_processes, std::string("two_processes")}}) {
+      if (on_gpus() && apart == Apart::one_worker) continue;
       bool const in_reach = std::getenv("MESHPOST_NODE") == nullptr;  // of loads and stores
       if (apart != Apart::one_worker && in_reach) add("flag_between/" + name, flag, apart);
       add("notify_between/" + name, one_way, apart, u64{0});

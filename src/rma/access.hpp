@@ -3,6 +3,7 @@
 #include <memory>
 #include <string_view>
 
+#include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
 #include "meshpost/device/mailbox.hpp"
 

@@ -34,6 +34,7 @@ void Council::wait(std::chrono::microseconds patience) {
 }
 
 Council::Verdict Council::sit(Own const& own) {
+  answer(own);
   if (own.ended && !told_ended_) {
     told_ended_ = true;
     if (chair()) ++ended_;
@@ -43,7 +44,7 @@ Council::Verdict Council::sit(Own const& own) {
     Message message;
     if (post.bytes.size() != sizeof message) continue;  // no version of ours
     std::memcpy(&message, post.bytes.data(), sizeof message);
-    if (message.run == run_) take(post.from, message, own);  // else of a run that is over
+    if (message.run == run_) take(post.from, message);  // else of a run that is over
   }
   if (peers_.processes().lost()) {
     verdict_.poison = std::max(verdict_.poison, Reason::lost);
@@ -54,26 +55,34 @@ Council::Verdict Council::sit(Own const& own) {
     verdict_.over = true;
     send(Processes::everyone, {.type = Type::over});
   } else if (verdict_.poison == Reason::finished) {
-    ask(own);
+    ask();
   }
   return verdict_;
 }
 
-void Council::take(u32 from, Message const& message, Own const& own) {
+void Council::take(u32 from, Message const& message) {
   switch (message.type) {
     case Type::poison: verdict_.poison = std::max(verdict_.poison, message.reason); break;
     case Type::ended: ++ended_; break;
     case Type::over: verdict_.over = true; break;
-    case Type::question: send(0, answer_to(message.round, own)); break;
+    case Type::question: round_ = message.round, to_answer_ = true; break;
     case Type::answer:
       if (message.round == round_) note(from, message);
       break;
   }
 }
 
-Council::Message Council::answer_to(u32 round, Own const& own) const {
+// `own` was found out before a question came that has just been taken: it answers the next time.
+void Council::answer(Own const& own) {
+  if (!to_answer_ || !own.known) return;
+  to_answer_ = false;
+  if (chair()) note(0, answer_to(own));
+  else send(0, answer_to(own));
+}
+
+Council::Message Council::answer_to(Own const& own) const {
   return {.type = Type::answer,
-          .round = round,
+          .round = round_,
           .quiet = own.quiet.has_value(),
           .waiting = own.waiting,
           .number = own.quiet.value_or(0),
@@ -91,13 +100,13 @@ void Council::note(u32 from, Message const& answer) {
                     answer.received};
 }
 
-void Council::ask(Own const& own) {
+void Council::ask() {
   auto const now = Clock::now();
   if (!open_ && now >= next_round_) {
     open_ = true;
     ++round_;
     std::ranges::fill(answers_, Answer{});
-    note(0, answer_to(round_, own));
+    to_answer_ = true;
     send(Processes::everyone, {.type = Type::question, .round = round_});
   }
   if (!open_ || !std::ranges::all_of(answers_, &Answer::here)) return;

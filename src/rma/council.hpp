@@ -25,6 +25,7 @@ class Council {
 
   struct Own {
     bool ended = false;          ///< all ranks of this process have
+    bool known = true;           ///< else `quiet` takes a while longer to find out
     std::optional<u64> quiet;    ///< they wait in vain, if the number is the same next time
     u64 signs_of_life = 0;       ///< changes whenever a rank gets on
     u32 waiting = 0;             ///< ranks
@@ -36,6 +37,8 @@ class Council {
   };
   /// Takes what has come, and says what it has to. Every millisecond or so.
   Verdict sit(Own const& own);
+  /// Changes when a question has come: what Own::quiet says must have been found out since.
+  u32 round() const { return round_; }
   /// Tells the others to end the run.
   void poison(Reason reason);
   /// Returns when something has come, or after `patience`.
@@ -63,10 +66,11 @@ class Council {
 
   bool chair() const { return peers_.number() == 0; }
   void send(u32 to, Message message);
-  void take(u32 from, Message const& message, Own const& own);
-  Message answer_to(u32 round, Own const& own) const;
+  void take(u32 from, Message const& message);
+  void answer(Own const& own);
+  Message answer_to(Own const& own) const;
   void note(u32 from, Message const& answer);
-  void ask(Own const& own);
+  void ask();
   std::optional<Reason> conclude();
 
   Peers const& peers_;
@@ -76,8 +80,10 @@ class Council {
   bool told_ended_ = false;
   u32 ended_ = 0;  // the chair: processes whose ranks have ended
 
+  u32 round_ = 0;           // of questions: the last that was asked, or has come
+  bool to_answer_ = false;  // it waits for this process's answer
+
   // The chair's questions.
-  u32 round_ = 0;
   bool open_ = false;
   Clock::time_point next_round_, last_life_;
   std::vector<Answer> answers_, before_;  // of this round and of the one before

@@ -65,6 +65,7 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
     own.far = device->allocate(Bytes{far_.size()}, MemoryKind::device);
     device->write(own.far.data(), far_.data(), Bytes{far_.size()});
     own.access = make_access(*device);
+    shares_cores_ |= device->in_host_memory();
     own_.push_back(std::move(own));
   }
 }
@@ -225,7 +226,9 @@ void Proxy::work() {
       nanosleep(&nap, nullptr);
     } else if (drive(false)) {
       rests = 0;
-    } else if (++rests < 4000) {  // at once: the ranks may share this core
+    } else if (++rests < 100'000 && !shares_cores_) {  // ranks on GPUs: a core is this thread's own
+      continue;
+    } else if (rests < 4000) {  // at once: the ranks may share this core
       sched_yield();
     } else {
       nanosleep(&nap, nullptr);

@@ -147,6 +147,7 @@ class Proxy : net::Events {
   std::thread thread_;
   u32 run_ = 0;
   bool settled_ = false;
+  bool shares_cores_ = false;  // with ranks
   std::atomic<bool> stopping_{false};
   std::atomic<bool> idle_{true};
   std::atomic<u64> activity_{0};

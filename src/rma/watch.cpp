@@ -54,8 +54,8 @@ Watch::Seen Watch::look() const {
 // the same question with a word for which its condition does not hold, none can go on: nothing was
 // under way when it was asked (a rank's notifications are complete before it says that it waits),
 // and none has moved since (a rank takes that back before it does anything). See look_while_waiting
-// in device/cuda/block.hpp.
-bool Watch::question(Seen const& seen) {
+// in device/cuda/block.hpp. Nothing: not all have answered.
+std::optional<bool> Watch::question(Seen const& seen) {
   if (seen.running != 0 || seen.failed != 0 || seen.waiting == 0) {
     asked_.clear();
     return false;
@@ -65,38 +65,47 @@ bool Watch::question(Seen const& seen) {
     ++epoch_;
     for (auto const& grid : grids_)
       std::atomic_ref(grid.control->epoch).store(epoch_, std::memory_order_release);
-    return false;
+    return std::nullopt;
   }
-  bool all = true, moved = false;
+  bool all = true, vain = true, moved = false;
   std::size_t i = 0;
   each_report(grids_, [&](RankReport& report, u32) {
     u32 const sequence = asked_[i++];
     if (state_of(report) == RankState::ended) return;
     moved |= read(report.sequence) != sequence;
-    all &= read(report.epoch) == epoch_ && !holds(report.condition, report.observed);
+    bool const answered = read(report.epoch) == epoch_;
+    all &= answered;
+    vain &= !answered || !holds(report.condition, report.observed);
   });
   if (moved) asked_.clear();
-  return all && !moved;
+  if (!all && vain && !moved) return std::nullopt;
+  return vain && !moved;
 }
 
 // For the council: a number that stays the same while none of the ranks can go on.
-std::optional<u64> Watch::quiet(Seen const& seen) {
-  if (seen.failed != 0) return std::nullopt;
-  if (gang_.finished()) return 0;
-  if (auto const number = gang_.quiet()) return number;
-  if (!question(seen)) return std::nullopt;
+Watch::Quiet Watch::quiet(Seen const& seen) {
+  if (seen.failed != 0) return {};
+  if (gang_.finished()) return {true, 0};
+  if (auto const number = gang_.quiet()) return {true, number};
+  auto const answer = question(seen);
+  if (!answer) return {false, std::nullopt};
+  if (!*answer) return {};
   u64 number = 1;
   for (u32 const sequence : std::exchange(asked_, {})) number = number * 31 + sequence;
-  return number;
+  return {true, number};
 }
 
 Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
-  Council::Own own{ended, std::nullopt, life, seen.waiting + seen.asking};
+  Council::Own own{ended, true, std::nullopt, life, seen.waiting + seen.asking};
+  // The ranks answer anew for each round: what they saw before it says nothing.
+  if (std::exchange(round_, council_->round()) != round_) asked_.clear();
   // If the proxy did nothing from before the ranks were looked at until after, it woke none.
   auto const before = proxy_ ? proxy_->quiet() : std::optional<u64>(0);
-  auto const ranks = before ? quiet(seen) : std::nullopt;
+  auto const ranks = before ? quiet(seen) : Quiet{};
+  own.known = ranks.known;
   if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
-  if (ranks && (!proxy_ || proxy_->quiet() == before)) own.quiet = *ranks * 31 + *before;
+  if (ranks.number && (!proxy_ || proxy_->quiet() == before))
+    own.quiet = *ranks.number * 31 + *before;
   return own;
 }
 
@@ -119,7 +128,7 @@ void Watch::poison(Reason reason) {
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   auto const now = Clock::now();
   if (life || seen.waiting + seen.asking == 0) last_life_ = now;
-  if (gang_.deadlocked() || question(seen)) return Reason::deadlock;
+  if (gang_.deadlocked() || question(seen) == true) return Reason::deadlock;
   if (deadline_.count() != 0 && now - last_life_ > deadline_) return Reason::deadline;
   return std::nullopt;
 }

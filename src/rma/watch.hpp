@@ -36,8 +36,12 @@ class Watch {
     u64 signs_of_life = 0;  // changes whenever a rank gets on
   };
   Seen look() const;
-  bool question(Seen const& seen);
-  std::optional<u64> quiet(Seen const& seen);
+  std::optional<bool> question(Seen const& seen);
+  struct Quiet {
+    bool known = true;  // else the ranks have not answered yet
+    std::optional<u64> number{};
+  };
+  Quiet quiet(Seen const& seen);
   Council::Own own(Seen const& seen, u64 life, bool ended);
   std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
@@ -56,6 +60,7 @@ class Watch {
   Clock::time_point last_life_ = Clock::now();
   Clock::time_point poisoned_at_{};
   u32 epoch_ = 0;
+  u32 round_ = 0;  // of the council, for which the ranks are being asked
   std::vector<u32>
       asked_;  // sequences of the waiting ranks when the question was asked; empty: none open
 };

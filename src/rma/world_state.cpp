@@ -124,7 +124,8 @@ WorldState::~WorldState() {
   }
   changed_.notify_all();
   supervisor_.join();
-  if (!proxy_) return;
+  // Where an error is on its way, the others are elsewhere, and will hear of it.
+  if (!proxy_ || std::uncaught_exceptions() > exceptions_) return;
   try {
     peers_.exchange("end the World");  // until then others may read what is here
   } catch (Error const&) {

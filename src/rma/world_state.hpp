@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -153,6 +154,7 @@ class WorldState {
   std::map<u32, WindowRecord> windows_;
   std::map<u32, std::vector<i64>> colors_;  // of each split, by its number
   bool warned_ = false;
+  int const exceptions_ = std::uncaught_exceptions();  // when it was made
 
   std::mutex mutex_;  // of everything above and the queue
   std::condition_variable changed_;

@@ -101,8 +101,9 @@ MESHPOST_FN inline void add(u32* word, u32 value, Order /*order*/) {
 MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
   return std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
 }
-MESHPOST_FN inline u32 exchange_device(u32* word, u32 value) {
-  return std::atomic_ref(*word).exchange(value, std::memory_order_acq_rel);
+/// Whether the word was `expected`, and is `value` now.
+MESHPOST_FN inline bool replace_device(u32* word, u32 expected, u32 value) {
+  return std::atomic_ref(*word).compare_exchange_strong(expected, value, std::memory_order_acq_rel);
 }
 MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
   return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed);
@@ -133,3 +134,5 @@ MESHPOST_FN inline u64 clock_ns() {
 
 }  // namespace memory
 }  // namespace meshpost
+
+#include "meshpost/device/detail/letters.hpp"

@@ -41,13 +41,13 @@ MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
                : "memory");
   return old;
 }
-MESHPOST_FN inline u32 exchange_device(u32* word, u32 value) {
+MESHPOST_FN inline bool replace_device(u32* word, u32 expected, u32 value) {
   u32 old;
-  asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;"
+  asm volatile("atom.acq_rel.gpu.global.cas.b32 %0, [%1], %2, %3;"
                : "=r"(old)
-               : "l"(word), "r"(value)
+               : "l"(word), "r"(expected), "r"(value)
                : "memory");
-  return old;
+  return old == expected;
 }
 MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
   u32 value;
@@ -145,7 +145,7 @@ MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 th
 
 }  // namespace meshpost
 
-#include "meshpost/device/mailbox.hpp"
+#include "meshpost/device/detail/letters.hpp"
 
 namespace meshpost {
 
@@ -175,8 +175,9 @@ MESHPOST_FN inline void Block::leave() {
 // path has to be short.
 namespace cuda {
 
-/// How many polls go by between two looks at the host's word: about a millisecond.
-inline constexpr u32 polls_a_look = 1024;
+/// How many polls go by between two looks at the host's word: about a millisecond. One that looks
+/// into a mailbox, too, takes several times as long.
+MESHPOST_FN inline u32 polls_a_look(Mailbox const* mail) { return mail->letters ? 256 : 1024; }
 
 /// Poison and question of the host, over PCIe.
 MESHPOST_FN inline Control look(Control const* control) {
@@ -220,7 +221,7 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
     if (word.poison) return true;  // and keeps its publication: the host's report reads it
     bool const asked = word.epoch != out->epoch;
 #pragma unroll 1
-    for (u32 polls = 0; polls < polls_a_look; ++polls) {
+    for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
       u64 const bits = memory::load_bits_acquire(condition.word, bytes);
       if (holds(condition, bits)) {
         out->state = static_cast<u32>(RankState::running);
@@ -286,7 +287,7 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
       if (mail_->letters) open_letters(*mail_);
-      if (++polls == cuda::polls_a_look) {
+      if (++polls == cuda::polls_a_look(mail_)) {
         poisoned = cuda::wait_long(report_, control_, mail_, condition, note);
         break;
       }

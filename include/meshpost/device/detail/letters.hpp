@@ -1,0 +1,78 @@
+#pragma once
+// Part of device/block.hpp: how a rank carries out letters. mailbox.hpp says why it is right.
+#include "meshpost/device/mailbox.hpp"
+
+namespace meshpost {
+
+namespace detail {
+
+template <class T>
+MESHPOST_FN void store_whole(Letter const& letter) {
+  T value;
+  memory::copy(&value, letter.data, sizeof(T), 0, 1);
+  memory::store(static_cast<T*>(letter.target), value, Order::none);
+}
+
+MESHPOST_FN inline void store_word(Letter const& letter) {
+  switch (letter.word) {
+    case 1: return store_whole<u8>(letter);
+    case 2: return store_whole<unsigned short>(letter);
+    case 4: return store_whole<u32>(letter);
+    default: return store_whole<u64>(letter);
+  }
+}
+
+MESHPOST_FN inline void carry_out(Letter const& letter) {
+  if (letter.word == 0) memory::copy(letter.target, letter.data, letter.bytes, 0, 1);
+  memory::fence(Order::device);
+  if (letter.word != 0) {
+    store_word(letter);
+    memory::fence(Order::device);  // it is what later letters' counters cover
+  }
+  if (!letter.counter) return;
+  memory::add(letter.counter, letter.value, Order::none);
+  if (letter.sender_word) memory::store_relaxed(letter.sender_word, letter.sender);
+}
+
+/// All of it at once: one trip over the bus, not one for each field.
+MESHPOST_FN inline Letter read(Letter const& letter) {
+#if defined(__CUDA_ARCH__)
+  constexpr u32 units = sizeof(Letter) / sizeof(uint4);
+  static_assert(sizeof(Letter) % sizeof(uint4) == 0);
+  union Raw {
+    uint4 unit[units];
+    Letter letter;
+    MESHPOST_FN Raw() {}
+  } raw;
+  auto const* const from = reinterpret_cast<uint4 const*>(&letter);
+#pragma unroll
+  for (u32 i = 0; i < units; ++i) raw.unit[i] = from[i];
+  return raw.letter;
+#else
+  return letter;
+#endif
+}
+
+}  // namespace detail
+
+/// Carries out the next letter, if it has come; by one thread of a rank that waits. Over the bus
+/// go one look whether it has, and one for what it says.
+MESHPOST_COLD inline void open_letters(Mailbox const& mail) {
+  auto& words = *mail.words;
+  u32 const told = memory::load_relaxed(&words.told);
+  u32 const taken = memory::load_acquire(&words.taken);
+  auto& letter = mail.letters[taken % Mailbox::capacity];
+  if (memory::load_acquire(&letter.ready) == taken + 1) {
+    if (!memory::replace_device(&words.claimed, taken, taken + 1)) return;  // somebody else does
+    detail::carry_out(detail::read(letter));
+    memory::store_relaxed(&words.taken, taken + 1);
+  } else if (told != taken && memory::replace_device(&words.claimed, taken, taken + 1)) {
+    // The host may use the places again once it is told. Only now that nothing comes, for it takes
+    // a fence.
+    memory::store_relaxed(&words.told, taken);
+    memory::store(mail.applied, taken, Order::system);
+    memory::store(&words.claimed, taken, Order::device);
+  }
+}
+
+}  // namespace meshpost

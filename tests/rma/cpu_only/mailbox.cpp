@@ -1,0 +1,156 @@
+// The mailbox of a device whose memory the host can't reach, without such a device: a thread stands
+// in for a rank that waits, and streams of a CPU device for copy engines.
+#include "rma/mailbox.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace meshpost::detail {
+namespace {
+
+class MailboxTest : public testing::Test {
+ protected:
+  static constexpr u64 size = u64{2} << 20;
+
+  // A rank that opens letters until the test has ended it.
+  void start_rank() {
+    rank_ = std::thread([this] {
+      auto const mail = access_.mailbox();
+      while (!stop_) {
+        open_letters(mail);
+        std::this_thread::yield();
+      }
+    });
+  }
+  void end_rank() {
+    stop_ = true;
+    if (rank_.joinable()) rank_.join();
+  }
+  void poll_until(auto const& done) {
+    while (!done()) {
+      access_.poll();
+      std::this_thread::yield();
+    }
+  }
+  void TearDown() override { end_rank(); }
+
+  std::shared_ptr<Device> device_ = open_devices("cpu:1").front();
+  MailboxAccess access_{*device_};
+  std::vector<char> memory_ = std::vector<char>(size, 0x55);
+  std::vector<u32> words_ = std::vector<u32>(4);
+  std::thread rank_;
+  std::atomic<bool> stop_{false};
+  std::mt19937_64 random_{std::random_device{}()};
+};
+
+// Each notification promises all bytes before it: the rank's count is read first, then the bytes.
+TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
+  start_rank();
+  constexpr u32 rounds = 400;
+  std::vector<std::pair<u64, u64>> places;  // offset and size of each round
+  std::vector<std::vector<char>> sent;
+  u64 at = 0;
+  for (u32 i = 0; i < rounds; ++i) {
+    u64 const sizes[] = {1, 8, 128, 129, 4096, 1 + random_() % 20000};
+    u64 const bytes = sizes[random_() % 6];
+    if (at + bytes > size) break;
+    std::vector<char> data(bytes);
+    for (auto& byte : data) byte = static_cast<char>(random_());
+    bool const in_pieces = bytes > 1000 && random_() % 2 == 0;
+    u64 const half = in_pieces ? bytes / 2 : 0;
+    if (in_pieces) access_.deliver({memory_.data() + at, {data.data(), half}});
+    access_.deliver({.target = memory_.data() + at + half,
+                     .bytes = {data.data() + half, bytes - half},
+                     .counter = &words_[0],
+                     .sender_word = &words_[1],
+                     .value = 1,
+                     .sender = i + 1});
+    places.emplace_back(at, bytes);
+    sent.push_back(std::move(data));
+    at += bytes;
+    if (random_() % 3 == 0) access_.poll();
+    // Whatever has been counted has come.
+    u32 const count = memory::load_acquire(&words_[0]);
+    if (count > 0) {
+      auto const [offset, length] = places[count - 1];
+      ASSERT_EQ(std::memcmp(memory_.data() + offset, sent[count - 1].data(), length), 0) << count;
+    }
+  }
+  poll_until([&] { return memory::load_acquire(&words_[0]) == places.size(); });
+  for (u64 i = 0; i < places.size(); ++i)
+    ASSERT_EQ(std::memcmp(memory_.data() + places[i].first, sent[i].data(), places[i].second), 0);
+  EXPECT_EQ(words_[1], places.size());
+  poll_until([&] { return !access_.busy() && !access_.unopened(); });
+}
+
+TEST_F(MailboxTest, more_letters_than_there_is_room_for_wait_their_turn) {
+  constexpr u32 many = 3 * Mailbox::capacity;
+  for (u32 i = 0; i < many; ++i) access_.deliver({.counter = &words_[0], .value = 2});
+  EXPECT_TRUE(access_.busy());
+  EXPECT_TRUE(access_.unopened());
+  start_rank();
+  poll_until([&] { return memory::load_acquire(&words_[0]) == 2 * many; });
+  poll_until([&] { return !access_.busy() && !access_.unopened(); });
+}
+
+TEST_F(MailboxTest, words_of_every_width_are_stored_alone) {
+  start_rank();
+  for (u32 const width : {1u, 2u, 4u, 8u}) {
+    std::memset(memory_.data(), 0x55, 16);
+    u64 const value = 0x1122334455667788;
+    access_.deliver({memory_.data() + 8, {reinterpret_cast<char const*>(&value), width}, true});
+    access_.deliver({.counter = &words_[2], .value = 1});
+    poll_until([&] { return !access_.unopened(); });
+    EXPECT_EQ(std::memcmp(memory_.data() + 8, &value, width), 0);
+    for (u32 i = 8 + width; i < 16; ++i) EXPECT_EQ(memory_[i], 0x55);
+  }
+}
+
+TEST_F(MailboxTest, what_no_rank_has_opened_is_carried_out_at_the_end) {
+  std::vector<char> const data(300000, 7);
+  access_.deliver({memory_.data(), {data.data(), 100000}});
+  access_.deliver({.target = memory_.data() + 100000,
+                   .bytes = {data.data(), 200000},
+                   .counter = &words_[0],
+                   .sender_word = &words_[1],
+                   .value = 1,
+                   .sender = 9});
+  for (u32 i = 0; i < Mailbox::capacity + 5; ++i)
+    access_.deliver({memory_.data() + 300000 + i, {data.data(), 1}, false, &words_[2], nullptr, 1});
+  access_.end();
+  EXPECT_EQ(std::memcmp(memory_.data(), data.data(), data.size()), 0);
+  EXPECT_EQ(words_[0], 1u);
+  EXPECT_EQ(words_[1], 9u);
+  EXPECT_EQ(words_[2], Mailbox::capacity + 5);
+  EXPECT_EQ(memory_[300000 + Mailbox::capacity + 4], 7);
+  EXPECT_EQ(memory_[300000 + Mailbox::capacity + 5], 0x55);
+  access_.begin();  // the next run finds it empty
+  EXPECT_FALSE(access_.unopened());
+  EXPECT_FALSE(access_.busy());
+}
+
+TEST_F(MailboxTest, reads_end_in_their_order_and_writes_say_when) {
+  std::vector<char> data(Access::largest);
+  for (auto& byte : data) byte = static_cast<char>(random_());
+  u32 written = 0, read = 0;
+  constexpr u32 many = 40;  // more than there are chunks
+  for (u32 i = 0; i < many; ++i) {
+    u64 const bytes = 1 + random_() % 40000;
+    access_.write(memory_.data() + i * 45000, {data.data() + i, bytes}, [&written] { ++written; });
+  }
+  poll_until([&] { return written == many; });
+  for (u32 i = 0; i < many; ++i)
+    access_.read(memory_.data() + i * 45000, 1, [&, i](std::string_view bytes) {
+      EXPECT_EQ(read++, i);
+      EXPECT_EQ(bytes[0], data[i]);
+    });
+  poll_until([&] { return read == many; });
+  EXPECT_FALSE(access_.busy());
+}
+
+}  // namespace
+}  // namespace meshpost::detail
