@@ -55,6 +55,7 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
   peers.together("World", [&] { engine_->connect(addresses); });
   for (u32 device = 0; device < layout.device_count(); ++device)
     far_[device] = peers.far(layout.processes[device]) ? 1 : 0;
+  shares_cores_ = layout.devices.empty();  // then with other processes' ranks
   for (auto const& device : layout.devices) {
     Own own;
     own.records =

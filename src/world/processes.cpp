@@ -8,6 +8,7 @@
 #include "meshpost/device/device.hpp"
 #include "world/join.hpp"
 #include "world/processes_state.hpp"
+#include "world/secret.hpp"
 
 namespace meshpost {
 namespace {
@@ -147,6 +148,7 @@ std::vector<Processes::Post> Processes::Implementation::take_posts(u32 channel) 
 
 std::shared_ptr<Processes> Processes::of_job() {
   static std::mutex mutex;
+  begin_secrets();
   static std::shared_ptr<Processes> joined;
   refuse_after_fork("join the job");
   std::scoped_lock const lock(mutex);

@@ -31,6 +31,8 @@ int digit(char c) {
 
 }  // namespace
 
+void begin_secrets() { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
+
 Digest random_bytes() {
   Digest bytes;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), sizeof bytes) != 1)

@@ -13,6 +13,10 @@ namespace meshpost {
 
 using Digest = std::array<char, 32>;
 
+/// Begins with OpenSSL, unless the program has: it must not clean up at exit, when a thread may
+/// still be marking its last messages.
+void begin_secrets();
+
 /// Bytes nobody can guess.
 Digest random_bytes();
 
