@@ -8,8 +8,8 @@
 
 namespace meshpost {
 
-/// One launch at a time on a physical device, whichever World it comes from: two kernels that each need all
-/// their ranks resident could otherwise wait for each other. Collective.
+/// One launch at a time on a physical device, whichever World it comes from: two kernels that each
+/// need all their ranks resident could otherwise wait for each other. Collective.
 class DeviceLocks {
  public:
   DeviceLocks(std::vector<std::shared_ptr<Device>> const& of, Peers const& peers);
