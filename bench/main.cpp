@@ -46,15 +46,20 @@ meshpost::Launch const& launch() {
 std::shared_ptr<meshpost::World> world(meshpost::u32 count, meshpost::u32 ranks) {
   static std::shared_ptr<meshpost::World> kept;
   static meshpost::u32 kept_count = 0, kept_ranks = 0;
-  if (count > device_count()) return nullptr;
+  bool const split = devices().front()->whole() != nullptr;
+  if (count > device_count() || (split && count != device_count())) return nullptr;
   if (kept && kept_count == count && kept_ranks == ranks) return kept;
   kept.reset();
   meshpost::WorldOptions options;
   options.ranks = ranks;
-  options.devices = kind() == "cpu" ? "cpu:" + std::to_string(count) : "cuda";
-  if (kind() != "cpu")
-    for (meshpost::u32 d = 0; d < count; ++d)
-      options.devices += (d == 0 ? ":" : ",") + std::to_string(devices()[d]->index());
+  if (split) {
+    options.devices = meshpost::Config::from_environment().devices;
+  } else {
+    options.devices = kind() == "cpu" ? "cpu:" + std::to_string(count) : "cuda";
+    if (kind() != "cpu")
+      for (meshpost::u32 d = 0; d < count; ++d)
+        options.devices += (d == 0 ? ":" : ",") + std::to_string(devices()[d]->index());
+  }
   kept = std::make_shared<meshpost::World>(options);
   kept_count = count, kept_ranks = ranks;
   return kept;

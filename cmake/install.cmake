@@ -6,6 +6,10 @@ install(TARGETS meshpost meshpost_dcuda EXPORT meshpost)
 install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTINATION include
         PATTERN .clang-tidy EXCLUDE)
 install(EXPORT meshpost NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostTargets.cmake)
+if(MESHPOST_HAS_MPI)  # a component of its own: who does not ask for it needs no MPI
+  install(TARGETS meshpost_mpi EXPORT meshpost_mpi)
+  install(EXPORT meshpost_mpi NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostMpiTargets.cmake)
+endif()
 configure_package_config_file(cmake/meshpostConfig.cmake.in meshpostConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(meshpostConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/meshpostConfig.cmake

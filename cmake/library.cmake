@@ -40,11 +40,25 @@ add_library(meshpost
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
   src/compat/dscuda.cpp
+  src/compat/shared_memory.cpp
   src/copy/batch.cpp
   src/copy/chain.cpp
   src/copy/check.cpp
   src/copy/copy.cpp
   src/copy/devices.cpp
+  src/copy/job/courier.cpp
+  src/copy/job/desk.cpp
+  src/copy/job/expose.cpp
+  src/copy/job/gate.cpp
+  src/copy/job/imports.cpp
+  src/copy/job/message.cpp
+  src/copy/job/other_memory.cpp
+  src/copy/job/own_files.cpp
+  src/copy/job/part.cpp
+  src/copy/job/remote.cpp
+  src/copy/job/remote_copy.cpp
+  src/copy/job/rings.cpp
+  src/copy/job/state.cpp
   src/copy/lane.cpp
   src/copy/execute.cpp
   src/copy/explain.cpp
@@ -64,6 +78,7 @@ add_library(meshpost
   src/device/cpu/scheduler.cpp
   src/device/cpu/stream.cpp
   src/device/memory_map.cpp
+  src/device/logical.cpp
   src/device/registry.cpp
   src/fabric/allocate.cpp
   src/fabric/calibrate.cpp
@@ -79,16 +94,21 @@ add_library(meshpost
   src/net/engine.cpp
   src/net/faulty.cpp
   src/net/shuffled.cpp
+  src/pipeline/crossing.cpp
+  src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
   src/pipeline/lane.cpp
+  src/pipeline/options.cpp
   src/pipeline/pipeline.cpp
+  src/pipeline/relay.cpp
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
   src/rma/access.cpp
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp
+  src/rma/device_locks.cpp
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
@@ -122,6 +142,7 @@ add_library(meshpost
   src/world/rendezvous.cpp
   src/world/seal.cpp
   src/world/secret.cpp
+  src/world/sharing.cpp
   src/world/split.cpp
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
@@ -134,6 +155,8 @@ if(MESHPOST_CUDA)
     src/device/cuda/device.cpp
     src/device/cuda/gang.cpp
     src/device/cuda/memory.cpp
+    src/device/cuda/mps.cpp
+    src/device/cuda/share.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
@@ -184,3 +207,34 @@ target_include_directories(meshpost_dcuda
   INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/meshpost/compat/dcuda>
             $<INSTALL_INTERFACE:include/meshpost/compat/dcuda>)
 target_link_libraries(meshpost_dcuda INTERFACE meshpost)
+
+# Programs of MPI link this beside it: MPI as a World's launcher, and as its network.
+set(MESHPOST_MPI AUTO CACHE STRING "MPI as launcher and network: AUTO (where it is found), ON, OFF")
+set(MESHPOST_HAS_MPI OFF)
+if(NOT MESHPOST_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)  # C's interface is all we use
+  find_package(MPI COMPONENTS CXX QUIET)
+  if(MPI_CXX_FOUND)
+    set(MESHPOST_HAS_MPI ON)
+  elseif(MESHPOST_MPI STREQUAL "AUTO")
+    message(STATUS "MPI not found: processes join by their launcher's variables alone")
+  else()
+    message(FATAL_ERROR "MESHPOST_MPI is ${MESHPOST_MPI}, and MPI was not found; install libopenmpi-dev or name one "
+                        "with MPI_CXX_COMPILER")
+  endif()
+endif()
+if(MESHPOST_HAS_MPI)
+  add_library(meshpost_mpi
+    src/net/mpi/frame.cpp
+    src/net/mpi/make.cpp
+    src/net/mpi/mpi.cpp
+    src/net/mpi/progress.cpp
+    src/rma/mpi/options.cpp
+    src/world/mpi/addresses.cpp
+    src/world/mpi/letters.cpp
+    src/world/mpi/meet.cpp)
+  add_library(meshpost::mpi ALIAS meshpost_mpi)
+  set_target_properties(meshpost_mpi PROPERTIES EXPORT_NAME mpi)
+  target_include_directories(meshpost_mpi PRIVATE src)
+  target_link_libraries(meshpost_mpi PUBLIC meshpost MPI::MPI_CXX PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt)
+endif()

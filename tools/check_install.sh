@@ -20,6 +20,12 @@ cmake -S tests/install -B "$temporary/build" -G Ninja -D "meshpost_ROOT=$tempora
 cmake --build "$temporary/build"
 MESHPOST_DEVICES=cpu:2 "$temporary/build/ring"
 echo "check_install: ring, built against the installed package, ran on two CPU devices"
+if compgen -G "$temporary/prefix/lib*/cmake/meshpost/meshpostMpiTargets.cmake" >/dev/null; then
+  cmake -S tests/install/mpi -B "$temporary/build_mpi" -G Ninja -D "meshpost_ROOT=$temporary/prefix"
+  cmake --build "$temporary/build_mpi"
+  tests/mpi/mpirun.sh 2 "$temporary/build_mpi/ring" || [[ $? == 77 ]]
+  echo "check_install: a ring over MPI, built against the component mpi, ran in two processes"
+fi
 # A dCUDA program runs on the kind of device that its compiler makes kernels for.
 if grep -q '^MESHPOST_CUDA:BOOL=ON' "$build/CMakeCache.txt"; then
   echo "check_install: reduction was built for GPUs; it is not run here"

@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "across.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -23,7 +25,7 @@ struct Options {
   std::vector<u64> sizes{u64{64} << 20};
   unsigned repetitions = 5;
   u64 seed = std::random_device{}();
-  bool check = true;
+  bool check = true, shared_memory = true;
 };
 
 std::string list(std::vector<std::string> const& names) {
@@ -52,7 +54,7 @@ std::vector<T> chosen(std::vector<T> const& all, std::vector<std::string> const&
 
 Plan make_plan(Options const& options) {
   Plan plan;
-  plan.devices = open_devices(options.devices);
+  plan.devices = physical_devices(open_devices(options.devices));  // whose memories are the places
   use_devices_for_copies(plan.devices);
   std::vector<Place> places;
   for (auto const& info : discover(plan.devices).places) places.push_back(info.place);
@@ -115,6 +117,7 @@ bool write_json(std::string const& path, Plan const& plan, std::vector<Result> c
                               {"least_seconds", one.least},
                               {"rate", one.rate()},
                               {"checked", one.checked},
+                              {"path", one.path},
                               {"problem", one.problem}});
   std::ofstream file(path);
   file << all.dump(1) << '\n';
@@ -129,16 +132,7 @@ void show_progress(unsigned done, unsigned all) {
   if (done == all) std::fprintf(stderr, "\n");
 }
 
-int run(Options const& options) {
-  auto const plan = make_plan(options);
-  bool const progress =
-      options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
-  for (auto const& device : plan.devices)
-    std::printf("device      %s (%s)\n", device->name().c_str(), device->info().model.c_str());
-  std::fflush(stdout);
-  auto const results = bandwidth::measure(plan, [&](unsigned done, unsigned all) {
-    if (progress) show_progress(done, all);
-  });
+int report(Options const& options, Plan const& plan, std::vector<Result> const& results) {
   for (auto const size : plan.sizes)
     for (auto const& variant : plan.variants) print_matrix(plan, results, variant, size);
   u64 failed = 0;
@@ -156,13 +150,41 @@ int run(Options const& options) {
   return failed || !written ? 1 : 0;
 }
 
+int run_across(Options const& options, JobMemory& job) {
+  auto plan =
+      bandwidth::plan_across(job, options.devices, options.places, options.variants, options.seed);
+  for (u64 const size : options.sizes) plan.sizes.push_back(Bytes{size});
+  plan.repetitions = options.repetitions;
+  plan.check = options.check;
+  auto const results = bandwidth::measure_across(job, plan);
+  return job.process() == 0 ? report(options, plan, results) : 0;
+}
+
+int run(Options const& options) {
+  if (!options.shared_memory)  // before the job's processes meet
+    if (char const* const process = std::getenv("MESHPOST_PROCESS"))
+      setenv("MESHPOST_NODE", process, 1);
+  JobMemory job;
+  if (job.processes() > 1) return run_across(options, job);
+  auto const plan = make_plan(options);
+  bool const progress =
+      options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
+  for (auto const& device : plan.devices)
+    std::printf("device      %s (%s)\n", device->name().c_str(), device->info().model.c_str());
+  std::fflush(stdout);
+  return report(options, plan, bandwidth::measure(plan, [&](unsigned done, unsigned all) {
+                  if (progress) show_progress(done, all);
+                }));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Bandwidth between all memories of this machine, in every variant"};
   try {
-    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--devices", options.devices,
+                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
     app.add_option("--size", options.sizes, "bytes of a copy, such as 64MiB; several with commas")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false))
@@ -177,6 +199,8 @@ int main(int argc, char** argv) {
     app.add_option("--seed", options.seed, "of the bytes that are copied");
     app.add_flag("--check,!--no-check", options.check,
                  "compare what arrived, bit for bit (default)");
+    app.add_flag("--shared-memory,!--no-shared-memory", options.shared_memory,
+                 "in several processes: whether they may share memory (default)");
     app.add_option("--json", options.json, "file for the figures");
     app.add_option("--progress", options.progress, "auto, always or never")
         ->check(CLI::IsMember({"auto", "always", "never"}));

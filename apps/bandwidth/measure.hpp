@@ -28,6 +28,7 @@ struct Result {
   double least = 0;    ///< seconds of the fastest
   bool checked = false;
   std::string problem;  ///< empty if all went well
+  std::string path{};   ///< between processes: the one that the bytes took
 
   double rate() const {
     return seconds > 0 ? static_cast<double>(size.value) / seconds : 0;  // bytes/s

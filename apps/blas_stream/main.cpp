@@ -221,7 +221,8 @@ int main(int argc, char** argv) {
     number("--chunk", stream.chunk, "columns at a time; default: what 64 MB of buffers allow",
            1 << 20);
     number("--depth", stream.depth, "chunks that each buffer has room for", 64);
-    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--devices", options.devices,
+                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
     app.add_option("--memory", options.memory,
                    "of R and Q: pinned, or pageable with a level of pinned buffers before GPUs")
         ->capture_default_str()

@@ -59,7 +59,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
   for (auto const& device : world.devices())
     outcome.devices.push_back(device->name() + " (" + device->info().model + ")");
   if (!world.devices().empty() && world.devices().front()->kind() != "cpu")
-    outcome.reference = world.devices().front()->name();
+    outcome.reference = physical(world.devices().front())->name();
 
   u64 const size = shape.row_size();
   u32 const each = world.ranks_per_device();
@@ -176,7 +176,8 @@ int main(int argc, char** argv) {
     app.add_option("--iterations", options.iterations, "steps")
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
-    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--devices", options.devices,
+                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
     app.add_option("--ranks", options.ranks, "ranks of each device; 0: the device's default");
     app.add_option("--precision", options.precision, "float or double")
         ->capture_default_str()

@@ -3,10 +3,27 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/gather.hpp"
 #include "meshpost/copy/copy.hpp"
 #include "without_peer.hpp"
 
 namespace meshpost::gemm {
+
+namespace {
+
+// What a step multiplies, in a block of any process.
+struct Part {
+  Distributed const* matrix;
+  u32 owner;
+  u64 offset;  // bytes
+  u64 stride;  // numbers
+
+  blas::ConstMatrix here() const {
+    return {static_cast<char const*>(matrix->block(owner)) + offset, stride};
+  }
+};
+
+}  // namespace
 
 // What a device needs to carry out its part.
 struct Executor::Lane {
@@ -30,7 +47,9 @@ Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed
   u64 const size = blas::size_of(c.type());
   for (u32 d = 0; d < plan_.devices.size(); ++d) {
     auto const& own = plan_.devices[d];
-    auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(devices_[d], threads));
+    lanes_.emplace_back();
+    if (!c_.spread().has(d)) continue;
+    auto& lane = *(lanes_.back() = std::make_unique<Lane>(devices_[d], threads));
     auto const allocate = [&](std::vector<Allocation>& buffers, u64 fetches, u64 numbers) {
       for (u32 s = 0; s < std::min<u64>(plan_.options.slots, fetches); ++s) {
         buffers.push_back(devices_[d]->allocate(Bytes{numbers * size}, MemoryKind::device));
@@ -53,38 +72,50 @@ Executor::~Executor() {
 
 Bytes Executor::buffers() const {
   u64 sum = 0;
-  for (auto const& lane : lanes_) {
-    for (auto const& buffer : lane->a) sum += buffer.size();
-    for (auto const& buffer : lane->b) sum += buffer.size();
+  for (u32 d = 0; d < plan_.devices.size(); ++d) {
+    auto const& own = plan_.devices[d];
+    auto const slots = [&](auto const& fetches) {
+      return std::min<u64>(plan_.options.slots, fetches.size());
+    };
+    sum += slots(own.a) * slot_width(own.a) * c_.rows_of(d).count +
+           slots(own.b) * slot_width(own.b) * c_.columns_of(d).count;
   }
-  return Bytes{sum};
+  return Bytes{sum * blas::size_of(c_.type())};
 }
 
 void Executor::synchronize() {
-  for (auto const& lane : lanes_)
+  for (auto const& lane : lanes_) {
+    if (!lane) continue;
     for (auto* stream : {lane->products.get(), lane->fetch_a.get(), lane->fetch_b.get()})
       stream->synchronize();
+  }
 }
 
 double Executor::run(Work work) {
+  auto* const job = c_.spread().job;
   u64 steps = 0;
   for (u32 d = 0; d < lanes_.size(); ++d) {
+    if (!lanes_[d]) continue;
     lanes_[d]->step_ended.clear();
     steps = std::max<u64>(steps, plan_.devices[d].steps.size());
   }
   synchronize();
+  if (job) meet(*job);
   auto const begin = std::chrono::steady_clock::now();
   // In turn, so that no device waits for the host to have enqueued all of another's steps.
   for (u32 step = 0; step < steps; ++step)
     for (u32 d = 0; d < lanes_.size(); ++d)
-      if (step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
+      if (lanes_[d] && step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
   synchronize();
-  double const seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (auto const& lane : lanes_) {
+    if (!lane) continue;
     for (auto& copy : lane->copies) copy.wait();  // all are done: throws if one failed
     lane->copies.clear();
   }
+  if (job)
+    for (auto const& text : gather(*job, std::to_string(seconds)))
+      seconds = std::max(seconds, std::stod(text));  // until the last is done
   return seconds;
 }
 
@@ -97,42 +128,47 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
   auto const& [k, a, b] = plan.steps[step];
   u64 const size = blas::size_of(c_.type());
   u64 const rows = c_.rows_of(device).count, columns = c_.columns_of(device).count;
-  auto const address = [&](void* data, u64 elements) {
-    return static_cast<char*>(data) + elements * size;
-  };
-  // Blocks of A are `rows` high, as the device's own; blocks of B as high as their rows of k.
+  // Where in its owner's block what is needed begins. Blocks of A are `rows` high, as the device's
+  // own; blocks of B as high as their rows of k.
   auto const part_of_a = [&](u32 owner) {
-    return blas::ConstMatrix{
-        address(a_.block(owner), (k.first - a_.columns_of(owner).first) * rows), rows};
+    return Part{&a_, owner, (k.first - a_.columns_of(owner).first) * rows * size, rows};
   };
   auto const part_of_b = [&](u32 owner) {
     auto const owned = b_.rows_of(owner);
-    return blas::ConstMatrix{address(b_.block(owner), k.first - owned.first), owned.count};
+    return Part{&b_, owner, (k.first - owned.first) * size, owned.count};
   };
-  auto const fetch = [&](Stream& stream, Fetch const& from, PitchedCopy const& piece) {
+  auto const fetch = [&](Stream& stream, Fetch const& from, Part const& part, PitchedCopy piece) {
     if (work == Work::products) return;
     if (from.after != 0) stream.wait(lane.step_ended[from.after - 1]);
-    if (peer_)
-      lane.copies.push_back(copy_async(piece.target, {Bytes{piece.target_row}, {}}, piece.source,
-                                       {Bytes{piece.source_row}, {}},
-                                       {Bytes{piece.width}, piece.rows}, {{&stream}}));
-    else copy_without_peer(stream, *devices_[device], *devices_[from.owner], piece);
+    BlockShape const shape{Bytes{piece.width}, piece.rows};
+    Pitch const target{Bytes{piece.target_row}, {}}, source{Bytes{piece.source_row}, {}};
+    if (!part.matrix->spread().has(part.owner)) {
+      Bytes const reach{(piece.rows - 1) * piece.source_row + piece.width};
+      lane.copies.push_back(copy_async(piece.target, target,
+                                       part.matrix->far(part.owner, part.offset, reach), source,
+                                       shape, {{&stream}}));
+    } else if (peer_) {
+      lane.copies.push_back(
+          copy_async(piece.target, target, part.here().data, source, shape, {{&stream}}));
+    } else {
+      piece.source = part.here().data;
+      copy_without_peer(stream, *devices_[device], *devices_[from.owner], piece);
+    }
     if (work == Work::all) lane.products->wait(stream.record());
   };
   blas::ConstMatrix a_now, b_now;
   if (a == Step::in_place) {
-    a_now = part_of_a(device);
+    a_now = part_of_a(device).here();
   } else {
     auto const& from = plan.a[a];
     a_now = {lane.a[from.slot].data(), rows};
     PitchedCopy piece;
     piece.target = lane.a[from.slot].data();
-    piece.source = part_of_a(from.owner).data;
     piece.width = rows * k.count * size;
-    fetch(*lane.fetch_a, from, piece);
+    fetch(*lane.fetch_a, from, part_of_a(from.owner), piece);
   }
   if (b == Step::in_place) {
-    b_now = part_of_b(device);
+    b_now = part_of_b(device).here();
   } else {
     auto const& from = plan.b[b];
     b_now = {lane.b[from.slot].data(), lane.b_width};
@@ -140,11 +176,10 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
     PitchedCopy piece;
     piece.target = lane.b[from.slot].data();
     piece.target_row = lane.b_width * size;
-    piece.source = source.data;
     piece.source_row = source.stride * size;
     piece.width = k.count * size;
     piece.rows = columns;
-    fetch(*lane.fetch_b, from, piece);
+    fetch(*lane.fetch_b, from, source, piece);
   }
   if (work != Work::fetches)
     lane.blas.gemm(c_.type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,

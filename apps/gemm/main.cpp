@@ -1,10 +1,12 @@
 // C = A B on several devices: each multiplies what it has while it fetches what others have.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/gather.hpp"
 #include "measure.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/copy/copy.hpp"
@@ -13,6 +15,7 @@
 namespace {
 
 using namespace meshpost;
+using gemm::Devices;
 using gemm::Figures;
 using gemm::Options;
 
@@ -53,6 +56,7 @@ void print(Figures const& f, double devices) {
       f.products, f.fetches, f.hidden(), f.exposed());
   std::printf("one device's product   %s\n", verdict(f.equal).c_str());
   std::printf("Freivalds' check       %s\n", verdict(f.freivalds).c_str());
+  if (f.fingerprint) std::printf("fingerprint of C       %016llx\n", *f.fingerprint);
   std::fflush(stdout);
 }
 
@@ -80,7 +84,8 @@ nlohmann::json json(Figures const& f, double devices) {
                         {"buffer_bytes", f.buffers},
                         {"panel", f.panel},
                         {"compared", json(f.equal)},
-                        {"freivalds", json(f.freivalds)}};
+                        {"freivalds", json(f.freivalds)},
+                        {"fingerprint", f.fingerprint ? nlohmann::json(*f.fingerprint) : nullptr}};
   if (f.alone) {
     all["one_device_gflops"] = gigaflops(f, *f.alone);
     all["speedup"] = *f.alone / f.seconds;
@@ -89,10 +94,47 @@ nlohmann::json json(Figures const& f, double devices) {
   return all;
 }
 
-int run(Options const& options) {
-  auto const devices = open_devices(options.devices);
+// The devices of all processes, those of others null.
+struct All {
+  Devices devices;
+  gemm::Spread spread;
+  std::vector<std::string> names;
+};
+
+All open_all(Options& options, JobMemory& job) {
+  if (job.processes() == 1) {
+    All all{open_devices(options.devices), {}, {}};
+    for (auto const& device : all.devices)
+      all.names.push_back(device->name() + " (" + device->info().model + ")");
+    return all;
+  }
+  All all{{}, {&job, {}}, {}};
+  auto const own = open_devices(devices_in_job(options.devices, job.process()));
+  nlohmann::json mine = {{"kind", own.front()->kind()}, {"names", nlohmann::json::array()}};
+  for (auto const& device : own)
+    mine["names"].push_back(device->name() + " (" + device->info().model + ")");
+  options.seed = std::stoull(gather(job, std::to_string(options.seed)).front());
+  auto const texts = gather(job, mine.dump());
+  for (u32 process = 0; process < texts.size(); ++process) {
+    auto const theirs = nlohmann::json::parse(texts[process]);
+    if (theirs["kind"] != mine["kind"])
+      throw Error(Kind::bad_argument, "spread the matrices over the devices",
+                  "processes have devices of different kinds", "give all the same --devices");
+    for (u32 i = 0; i < theirs["names"].size(); ++i) {
+      all.devices.push_back(process == job.process() ? own[i] : nullptr);
+      all.spread.owners.push_back(process);
+      all.names.push_back("process " + std::to_string(process) + "'s " +
+                          theirs["names"][i].get<std::string>());
+    }
+  }
+  return all;
+}
+
+int run(Options options) {
+  JobMemory job;
+  auto const [devices, spread, device_names] = open_all(options, job);
   auto const count = static_cast<u32>(devices.size());
-  auto const kind = devices.front()->kind();
+  auto const kind = gemm::own_device(devices).kind();
   blas::require(kind, options.type);
   auto const grid = options.grid.value_or(gemm::default_grid(count));
   if (grid.devices() != count)
@@ -100,20 +142,21 @@ int run(Options const& options) {
                 text("--grid %ux%u has %u places for %u devices", grid.rows, grid.columns,
                      grid.devices(), count),
                 "choose a grid with as many places, or other --devices");
-  use_devices_for_copies(devices);
-  if (options.peer && count > 1) backend(kind).connect(devices);
+  Devices own;
+  std::ranges::copy_if(devices, std::back_inserter(own), [](auto& one) { return one != nullptr; });
+  use_devices_for_copies(own);
+  if (options.peer && own.size() > 1) backend(kind).connect(own);
 
-  nlohmann::json names;
-  for (auto const& device : devices) {
-    names.push_back(device->name() + " (" + device->info().model + ")");
-    std::printf("device      %s\n", names.back().get<std::string>().c_str());
+  nlohmann::json const names = device_names;
+  if (spread.first()) {
+    for (auto const& name : device_names) std::printf("device      %s\n", name.c_str());
+    std::printf("numbers     %s, seed %llu\n", std::string(blas::name(options.type)).c_str(),
+                options.seed);
+    if (kind == "cpu")
+      std::printf("threads     %u for each device\n", gemm::threads_each(options, devices));
+    else std::printf("peer        %s\n", options.peer ? "on" : "off");
+    std::fflush(stdout);
   }
-  std::printf("numbers     %s, seed %llu\n", std::string(blas::name(options.type)).c_str(),
-              options.seed);
-  if (kind == "cpu")
-    std::printf("threads     %u for each device\n", gemm::threads_each(options, devices));
-  else std::printf("peer        %s\n", options.peer ? "on" : "off");
-  std::fflush(stdout);
 
   bool const progress =
       options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
@@ -123,18 +166,19 @@ int run(Options const& options) {
   for (auto problem : options.problems) {
     problem.grid = grid;
     auto const note = [&](std::string const& what) {
-      if (progress)
+      if (progress && spread.first())
         std::fprintf(stderr, "\r\033[K[%llu/%zu] n %llu: %s", done + 1, options.problems.size(),
                      problem.n, what.c_str());
     };
-    auto const figures = gemm::measure(problem, options, devices, note);
+    auto const figures = gemm::measure(problem, options, devices, spread, note);
     ++done;
+    if (!spread.first()) continue;
     if (progress) std::fprintf(stderr, "\r\033[K");
     print(figures, count);
     passed = passed && figures.passed();
     results.push_back(json(figures, count));
   }
-  if (!options.json.empty()) {
+  if (!options.json.empty() && spread.first()) {
     nlohmann::json const all = {
         {"devices", names},
         {"grid", {grid.rows, grid.columns}},

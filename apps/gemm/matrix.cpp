@@ -33,16 +33,29 @@ double element(u64 seed, u64 row, u64 column) {
 
 u64 columns_at_once(u64 rows) { return std::max<u64>(1, (u64{8} << 20) / std::max<u64>(1, rows)); }
 
-Distributed::Distributed(Devices devices, Grid grid, u64 rows, u64 columns, blas::Type type)
-    : devices_(std::move(devices)), grid_(grid), rows_(rows), columns_(columns), type_(type) {
-  for (u32 d = 0; d < grid_.devices(); ++d)
-    blocks_.push_back(devices_[d]->allocate(
-        Bytes{rows_of(d).count * columns_of(d).count * blas::size_of(type_)}, MemoryKind::device));
+Distributed::Distributed(Devices devices, Grid grid, u64 rows, u64 columns, blas::Type type,
+                         Spread spread)
+    : devices_(std::move(devices)),
+      grid_(grid),
+      rows_(rows),
+      columns_(columns),
+      type_(type),
+      spread_(std::move(spread)) {
+  for (u32 d = 0; d < grid_.devices(); ++d) {
+    Bytes const size{rows_of(d).count * columns_of(d).count * blas::size_of(type_)};
+    auto& block = blocks_.emplace_back();
+    if (spread_.job && spread_.has(d)) block = spread_.job->allocate(*devices_[d], size);
+    else if (spread_.has(d)) block = devices_[d]->allocate(size, MemoryKind::device);
+  }
+  for (u32 d = 0; spread_.job && d < grid_.devices(); ++d)
+    exposed_.push_back(spread_.job->expose(blocks_[d].data(), blocks_[d].size(),
+                                           "the block of device " + std::to_string(d)));
 }
 
 void Distributed::fill(u64 seed, blas::Team& team) {
   u64 const size = blas::size_of(type_);
   for (u32 d = 0; d < grid_.devices(); ++d) {
+    if (!spread_.has(d)) continue;
     auto const rows = rows_of(d), columns = columns_of(d);
     u64 const step = columns_at_once(rows.count);
     std::vector<unsigned char> host(rows.count * std::min(step, columns.count) * size);
@@ -66,7 +79,8 @@ void Distributed::fill(u64 seed, blas::Team& team) {
 }
 
 void Distributed::poison() {
-  for (u32 d = 0; d < grid_.devices(); ++d) devices_[d]->fill(block(d), 0xff, blocks_[d].size());
+  for (u32 d = 0; d < grid_.devices(); ++d)
+    if (spread_.has(d)) devices_[d]->fill(block(d), 0xff, blocks_[d].size());
 }
 
 std::vector<double> Distributed::read(Range columns, blas::Team& team) const {
@@ -78,10 +92,11 @@ std::vector<double> Distributed::read(Range columns, blas::Team& team) const {
     u64 const first = std::max(own.first, columns.first), end = std::min(own.end(), columns.end());
     if (first >= end) continue;
     host.resize((end - first) * own_rows.count * size);
-    devices_[d]->read(
-        host.data(),
-        static_cast<char const*>(block(d)) + (first - own.first) * own_rows.count * size,
-        Bytes{host.size()});
+    u64 const offset = (first - own.first) * own_rows.count * size;
+    if (spread_.has(d))
+      devices_[d]->read(host.data(), static_cast<char const*>(block(d)) + offset,
+                        Bytes{host.size()});
+    else copy(host.data(), far(d, offset, Bytes{host.size()}));
     team.run([&](u32 member) {
       with_type(type_, host.data(), [&]<class T>(T const* numbers) {
         for (u64 j = member; j < end - first; j += team.size())

@@ -4,17 +4,29 @@
 
 #include "common/blas.hpp"
 #include "common/team.hpp"
+#include "meshpost/copy/job_memory.hpp"
 #include "plan.hpp"
 
 namespace meshpost::gemm {
 
+/// Of a grid; null: another process's.
 using Devices = std::vector<std::shared_ptr<Device>>;
+
+/// Which process of a job has which device of a grid.
+struct Spread {
+  JobMemory* job = nullptr;   ///< null: this process has all
+  std::vector<u32> owners{};  ///< process of each device
+
+  bool has(u32 device) const { return !job || owners[device] == job->process(); }
+  bool first() const { return !job || job->process() == 0; }
+};
 
 /// A matrix cut into one block a device, each stored column by column without gaps.
 class Distributed {
  public:
-  /// Not set. \throws Error(out_of_memory)
-  Distributed(Devices devices, Grid grid, u64 rows, u64 columns, blas::Type type);
+  /// Not set. Collective over the processes of `spread`. \throws Error(out_of_memory)
+  Distributed(Devices devices, Grid grid, u64 rows, u64 columns, blas::Type type,
+              Spread spread = {});
 
   u64 rows() const { return rows_; }
   u64 columns() const { return columns_; }
@@ -25,12 +37,18 @@ class Distributed {
   Range columns_of(u32 device) const {
     return part(columns_, grid_.columns, device % grid_.columns);
   }
+  Spread const& spread() const { return spread_; }
+  /// Null where it is another process's: see far().
   void* block(u32 device) const { return blocks_[device].data(); }
+  /// Part of a block of another process.
+  RemoteBytes far(u32 device, u64 offset, Bytes size) const {
+    return exposed_[device].at(spread_.owners[device], offset, size);
+  }
 
-  /// Numbers between -1 and 1 that depend on seed, row and column alone, so that they are the same
-  /// on every grid. `team` makes them.
+  /// Of this process's blocks: numbers between -1 and 1 that depend on seed, row and column alone,
+  /// so that they are the same on every grid. `team` makes them.
   void fill(u64 seed, blas::Team& team);
-  /// Sets every byte to 0xff: NaN in every type.
+  /// Sets every byte of this process's blocks to 0xff: NaN in every type.
   void poison();
   /// Columns of the whole matrix, brought to the host: element (i, j) is at i + (j - first) *
   /// rows().
@@ -41,7 +59,9 @@ class Distributed {
   Grid grid_;
   u64 rows_, columns_;
   blas::Type type_;
+  Spread spread_;
   std::vector<Allocation> blocks_;
+  std::vector<Exposed> exposed_;  // by device; empty in one process
 };
 
 /// The number that fill() makes for an element, before it is rounded to the matrix's type.

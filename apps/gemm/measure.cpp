@@ -1,6 +1,7 @@
 #include "measure.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct Setting {
   u64 a_seed, b_seed;
   blas::Team& team;
 
-  bool cpu() const { return devices.front()->kind() == "cpu"; }
+  Device& own() const { return own_device(devices); }
+  bool cpu() const { return own().kind() == "cpu"; }
 };
 
 Alone measure_alone(Problem whole, Setting const& setting) {
@@ -60,7 +62,7 @@ Alone measure_alone(Problem whole, Setting const& setting) {
     Executor executor(make_plan(whole, {}), devices, a, b, *alone.c, 1, true);
     if (setting.cpu()) {
       u32 const all = threads * static_cast<u32>(devices.size());
-      blas::use_openblas_threads(std::min(all, devices.front()->info().processors));
+      blas::use_openblas_threads(std::min(all, setting.own().info().processors));
       alone.openblas = timed(executor, options.repeat, Work::all, nullptr);
       blas::use_openblas_threads(threads);
     }
@@ -81,11 +83,26 @@ double Figures::operations() const {
 
 u32 threads_each(Options const& options, Devices const& devices) {
   if (options.threads != 0) return options.threads;
-  return std::max(1u, devices.front()->info().processors / static_cast<u32>(devices.size()));
+  return std::max(1u, own_device(devices).info().processors / static_cast<u32>(devices.size()));
+}
+
+Device& own_device(Devices const& devices) {
+  return **std::ranges::find_if(devices, [](auto const& device) { return device != nullptr; });
+}
+
+// FNV-1a of all numbers, in the order of the whole matrix.
+u64 fingerprint(Distributed const& matrix, blas::Team& team) {
+  u64 hash = 0xcbf29ce484222325;
+  u64 const width = columns_at_once(matrix.rows());
+  for (u64 first = 0; first < matrix.columns(); first += width)
+    for (double const number :
+         matrix.read({first, std::min(width, matrix.columns() - first)}, team))
+      hash = (hash ^ std::bit_cast<u64>(number)) * 0x100000001b3;
+  return hash;
 }
 
 Figures measure(Problem const& problem, Options const& options, Devices const& devices,
-                std::function<void(std::string const&)> const& note) {
+                Spread const& spread, std::function<void(std::string const&)> const& note) {
   auto const type = options.type;
   blas::Team team(std::clamp(std::thread::hardware_concurrency(), 1u, 32u));
   Setting const setting{
@@ -100,14 +117,14 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   for (auto const& device : plan.devices) steps = std::max<u64>(steps, device.steps.size());
 
   note("one device");
-  auto alone = measure_alone(problem, setting);
+  auto alone = spread.first() ? measure_alone(problem, setting) : Alone{};
   figures.alone = alone.seconds;
   figures.openblas = alone.openblas;
 
   note("filling");
-  Distributed a(devices, problem.grid, problem.m, problem.k, type);
-  Distributed b(devices, problem.grid, problem.k, problem.n, type);
-  Distributed c(devices, problem.grid, problem.m, problem.n, type);
+  Distributed a(devices, problem.grid, problem.m, problem.k, type, spread);
+  Distributed b(devices, problem.grid, problem.k, problem.n, type, spread);
+  Distributed c(devices, problem.grid, problem.m, problem.n, type, spread);
   a.fill(setting.a_seed, team);
   b.fill(setting.b_seed, team);
   // Several CPU devices compute at once: OpenBLAS would let their calls take turns.
@@ -118,7 +135,8 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   figures.buffers = executor.buffers();
   note("all devices");
   figures.seconds = timed(executor, options.repeat, Work::all, &c);
-  if (options.check) {
+  if (options.check && spread.first()) {  // who brings the others' blocks
+    figures.fingerprint = fingerprint(c, team);
     note("checking");
     if (alone.c && devices.size() > 1 && problem.m * problem.n <= largest_compared)
       figures.equal = compare(c, *alone.c, problem.k, steps, team);

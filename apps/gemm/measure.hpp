@@ -19,6 +19,7 @@ struct Figures {
   u64 exchanged = 0, buffers = 0;    ///< bytes
   u64 panel = 0;
   std::optional<Verdict> equal, freivalds;
+  std::optional<u64> fingerprint;  ///< of C's bits: the same on however many processes
 
   double operations() const;
   /// Time of fetches that the overlap did not hide, and that it hid.
@@ -27,10 +28,14 @@ struct Figures {
   bool passed() const { return (!equal || equal->passed()) && (!freivalds || freivalds->passed()); }
 };
 
-/// Multiplies matrices of this size, times it and checks it. `note` is called with what is being
+/// One that is this process's.
+Device& own_device(Devices const& devices);
+
+/// Multiplies matrices of this size, times it and checks it, the latter in the first process.
+/// Collective over those of `spread`. `note` is called with what is being
 /// done. \throws Error(out_of_memory) if the parts don't fit on the devices
 Figures measure(Problem const& problem, Options const& options, Devices const& devices,
-                std::function<void(std::string const&)> const& note);
+                Spread const& spread, std::function<void(std::string const&)> const& note);
 
 /// Threads of each CPU device: options.threads, or its share of the cores.
 u32 threads_each(Options const& options, Devices const& devices);

@@ -70,7 +70,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   std::string size = "4096", sweep, grid, type = "float", peer = "on";
   try {
     app.option_defaults()->take_last();
-    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--devices", options.devices,
+                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
     auto* const one =
         app.add_option("--size", size, "N, or M,N,K: A is MxK, B is KxN")->capture_default_str();
     app.add_option("--sweep", sweep,

@@ -115,7 +115,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"The memories of this machine and how fast bytes get from each to each"};
   try {
-    app.add_option("--devices", options.devices, "cpu:4 (how many), cuda:0,1 (which), cuda (all)");
+    app.add_option("--devices", options.devices,
+                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
     app.add_option("--measure", options.measure,
                    "once: what is known from before, else measured; again; never: without rates")
         ->capture_default_str()

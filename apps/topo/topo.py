@@ -27,7 +27,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         epilog="example: ./run app topo --devices cpu:4 --measure again --out topo.png",
     )
     add = parser.add_argument
-    add("--devices", metavar="SPEC", help="cpu:4 (how many), cuda:0,1 (which), cuda (all)")
+    add(
+        "--devices",
+        metavar="SPEC",
+        help="cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)",
+    )
     add(
         "--measure",
         choices=["once", "again", "never"],

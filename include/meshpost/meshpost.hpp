@@ -9,6 +9,7 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"
+#include "meshpost/copy/job_memory.hpp"
 #include "meshpost/copy/route.hpp"
 #include "meshpost/device/device.hpp"
 #include "meshpost/fabric/allocate.hpp"

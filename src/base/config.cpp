@@ -41,7 +41,9 @@ std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
 
 std::vector<Variable> const& variables() {
   static std::vector<Variable> const all = {
-      {"MESHPOST_DEVICES", "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all)",
+      {"MESHPOST_DEVICES",
+       "devices of a World: cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split "
+       "in 4)",
        ""},
       {"MESHPOST_RANKS", "ranks of a device; 0: one a multiprocessor, or 16 a CPU core", "0"},
       {"MESHPOST_WORKERS", "worker threads that run the ranks of CPU devices; 0: one a core", "0"},
@@ -56,8 +58,9 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_SECRET_FILE", "file of mode 600 with the job's secret: openssl rand -hex 32", ""},
       {"MESHPOST_START_DEADLINE", "seconds in which all processes of a job must have come", "30"},
       {"MESHPOST_NODE", "processes with different names act as if they shared no memory", ""},
-      {"MESHPOST_NET", "engine between nodes, such as ofi or ofi:tcp; empty: the best there is",
-       ""},
+      {"MESHPOST_NET",
+       "engine between nodes, such as ofi, ofi:tcp or mpi; empty: the best there is", ""},
+      {"MESHPOST_DCUDA_MEMORY", "MiB for cudaMalloc in a dCUDA program of several processes", "64"},
       {"MESHPOST_MACHINE", "file with this host's measured links; empty: one in the user's cache",
        ""},
   };
@@ -77,6 +80,7 @@ Config Config::from_environment() {
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
   config.net = value_of("MESHPOST_NET", "");
   config.start = seconds("MESHPOST_START_DEADLINE", "30");
+  config.dcuda_memory = number("MESHPOST_DCUDA_MEMORY", "64", 1u << 20);
   config.machine = value_of("MESHPOST_MACHINE", "");
   return config;
 }

@@ -1,15 +1,20 @@
 #include "meshpost/compat/dcuda/dcuda_host.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "compat/cuda_on_cpu.hpp"
 #include "compat/dcuda_options.hpp"
+#include "compat/shared_memory.hpp"
 #include "meshpost/compat/dcuda/detail/state.hpp"
 #include "meshpost/rma/world.hpp"
+#include "rma/world_state.hpp"
 #include "world/job.hpp"
 
 namespace meshpost::compat {
@@ -63,11 +68,12 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
            fmt::format("nvcc compiled the kernel, and there is no GPU here: {}",
                        backend(kind).why_none()),
            "run it where there is one, or compile the program where MESHPOST_CUDA is off");
-  if (auto const job = job_from(std::getenv); !job.alone())
+  auto const job = options.processes ? options.processes->job() : job_from(std::getenv);
+  if (by_nvcc && !job.alone() && !options.alone)
     refuse(Kind::bad_environment,
-           fmt::format("{} started {} processes; dCUDA programs run in one", job.launcher,
+           fmt::format("{} started {} processes; dCUDA programs on GPUs run in one", job.launcher,
                        job.processes),
-           "start it alone, with more ranks");
+           "start it alone, with more ranks, or compile it where MESHPOST_CUDA is off");
   auto const devices = open_devices(options.devices);
   if (devices.size() != 1)
     refuse(Kind::bad_argument,
@@ -79,18 +85,57 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
   return options;
 }
 
+// Of the processes that the command line asks for; null: it asks for one, or a launcher has started
+// them. They stay joined, as a launcher's.
+std::shared_ptr<Processes> join_as(DcudaOptions const& asked) {
+  static std::mutex mutex;
+  static std::shared_ptr<Processes> joined;
+  if (asked.processes == 1) return nullptr;
+  if (auto const job = job_from(std::getenv); !job.alone()) {
+    if (job.processes == asked.processes && job.process == asked.process) return nullptr;
+    refuse(Kind::bad_argument,
+           fmt::format("-n and -p say process {} of {}, and {} says {} of {}", asked.process,
+                       asked.processes, job.launcher, job.process, job.processes),
+           "leave it to the launcher, or start the processes by hand");
+  }
+  std::scoped_lock const lock(mutex);
+  if (!joined) joined = std::make_shared<Processes>(job_from(variables_of(asked, std::getenv)));
+  if (joined->count() == asked.processes && joined->number() == asked.process) return joined;
+  refuse(
+      Kind::misuse,
+      fmt::format("-n and -p say process {} of {}, and this is process {} of {} since an earlier "
+                  "call",
+                  asked.process, asked.processes, joined->number(), joined->count()),
+      "give the same options again");
+}
+
+// What processes on one host, or of one MESHPOST_NODE, have in common.
+std::string own_node(Job const& job) {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return fmt::format("{}/{}", name, job.node);
+}
+
 class Context {
  public:
   Context(WorldOptions const& options, DcudaKernel const& kernel, u32 threads)
       : world_(options),
-        parts_(world_.window<Part>(std::vector<Extent>(world_.size(), whole_table()), Tags{0},
-                                   "dCUDA windows")),
+        parts_(overlapping<u64>(
+            sizeof(Part) / sizeof(u64) * dcuda_communicators * dcuda_windows * world_.size(),
+            "dCUDA windows")),
         device_(*world_.devices().front()),
         tables_(device_.allocate(Bytes{sizeof(DcudaTables)}, MemoryKind::device)),
         kernel_(kernel),
-        threads_(threads) {}
+        threads_(threads) {
+    if (world_.processes() > 1) share();
+  }
 
   World const& world() const { return world_; }
+  dcuda_rank_info const& rank_info() const { return rank_info_; }
+  /// cudaMalloc takes from it no more; `self` lives until all that was taken has come back.
+  void end(std::shared_ptr<Context> self) {
+    if (memory_) memory_->end(std::move(self));
+  }
   Device const& device() const { return device_; }
   std::vector<double> timings() {
     std::scoped_lock const lock(mutex_);
@@ -102,7 +147,8 @@ class Context {
     timings_.clear();
     if (size > data_.size()) data_ = device_.allocate(Bytes{size}, MemoryKind::device);
     if (size != 0) device_.write(data_.data(), data, Bytes{size});
-    DcudaTables const tables{size != 0 ? data_.data() : nullptr, parts_.info().offset};
+    DcudaTables const tables{size != 0 ? data_.data() : nullptr, parts_.info().offset,
+                             shared_.as<DcudaShared>()};
     device_.write(tables_.data(), &tables, Bytes{sizeof tables});
     Launch launch;
     launch.threads = {threads_, 1, 1};
@@ -111,19 +157,60 @@ class Context {
     auto run = world_.start(image_of(kernel_), &kernel_.entry, sizeof kernel_.entry, launch);
     RunResult const& result = run.wait();
     if (size != 0) device_.read(data, data_.data(), Bytes{size});
-    for (double const seconds : result.timings.front()) timings_.push_back(seconds * 1e3);
+    for (double const seconds : result.timings[world_.process()]) timings_.push_back(seconds * 1e3);
     return result.seconds * 1e3;
   }
 
  private:
-  Extent whole_table() const {
-    return {0, u64{dcuda_communicators} * dcuda_windows * world_.size()};
+  // One block a device, which is the part of each of its ranks.
+  template <class T>
+  Window<T> overlapping(u64 count, char const* name) {
+    return world_.window<T>(std::vector<Extent>(world_.size(), Extent{0, count}), Tags{0}, name);
+  }
+
+  // What several processes need beside: memory for cudaMalloc that all can reach, and a table of
+  // where each has the symmetric heap.
+  void share() {
+    auto const bases = overlapping<u64>(world_.device_count(), "bases of dCUDA's processes");
+    auto const bytes = shared_memory_bytes();
+    auto const memory = overlapping<char>(bytes, "dCUDA's cudaMalloc");
+    auto const state = detail::world_of(memory.info().world, "dcuda_host_init");
+    auto const& layout = state->layout();
+    memory_.emplace(state->heap().at(layout.first_device, memory.info().offset), bytes);
+    DcudaShared const shared{parts_.info(), bases.info()};
+    shared_ = device_.allocate(Bytes{sizeof shared}, MemoryKind::device);
+    device_.write(shared_.data(), &shared, Bytes{sizeof shared});
+
+    auto const& peers = state->peers();
+    auto const nodes = peers.exchange("dcuda_host_init", own_node(peers.processes().job()));
+    auto const number = [](auto count) { return static_cast<int>(count); };
+    rank_info_.rank_start = number(layout.first_device * layout.ranks_per_device);
+    rank_info_.process_count = number(peers.count());
+    rank_info_.process_index = number(peers.number());
+    auto const own = nodes.begin() + peers.number();
+    rank_info_.device_count = number(std::count(nodes.begin(), nodes.end(), *own));
+    rank_info_.device_index = number(std::count(nodes.begin(), own, *own));
+    std::vector<std::string> different;  // in the order of their first processes
+    for (auto const& node : nodes)
+      if (std::ranges::find(different, node) == different.end()) different.push_back(node);
+    rank_info_.node_count = number(different.size());
+    rank_info_.node_index = number(std::ranges::find(different, *own) - different.begin());
   }
 
   World world_;
-  Window<Part> parts_;  // one table a device: the parts of its ranks overlap
+  Window<u64> parts_;  // Part[communicator][window][world rank]
   Device& device_;
-  Allocation tables_, data_;
+  Allocation tables_, data_, shared_;
+  std::optional<SharedMemory> memory_;
+  dcuda_rank_info rank_info_{.rank_count = static_cast<int>(world_.size()),
+                             .rank_responsible = static_cast<int>(world_.ranks_per_device()),
+                             .rank_start = 0,
+                             .device_count = 1,
+                             .device_index = 0,
+                             .node_count = 1,
+                             .node_index = 0,
+                             .process_count = 1,
+                             .process_index = 0};
   DcudaKernel kernel_;
   u32 threads_;
   std::vector<double> timings_;  // ms
@@ -171,6 +258,12 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
   check_arguments(ctx, kernel, threads_per_rank);
   auto const asked = parse_dcuda_options(argc, argv);
   WorldOptions options;
+  if (kernel.by_nvcc && asked.processes != 1)
+    refuse(Kind::bad_argument,
+           fmt::format("{} processes were asked for (-n); dCUDA programs on GPUs run in one",
+                       asked.processes),
+           "start it alone, with more ranks, or compile it where MESHPOST_CUDA is off");
+  options.processes = join_as(asked);
   if (asked.device && kernel.by_nvcc) options.devices = fmt::format("cuda:{}", *asked.device);
   dcuda_init(options, ctx, kernel, threads_per_rank);
 }
@@ -202,16 +295,7 @@ void dcuda_host_get_rank_info(dcuda_host_context_handle ctx, dcuda_rank_info* ra
   using namespace meshpost;
   auto const context = compat::context_of(ctx, "dcuda_host_get_rank_info");
   if (!rank_info) compat::refuse_null("dcuda_host_get_rank_info", "the place for the information");
-  int const ranks = static_cast<int>(context->world().size());
-  *rank_info = {.rank_count = ranks,
-                .rank_responsible = ranks,
-                .rank_start = 0,
-                .device_count = 1,
-                .device_index = 0,
-                .node_count = 1,
-                .node_index = 0,
-                .process_count = 1,
-                .process_index = 0};
+  *rank_info = context->rank_info();
 }
 
 std::vector<double> dcuda_host_get_timings(dcuda_host_context_handle ctx) {
@@ -220,7 +304,10 @@ std::vector<double> dcuda_host_get_timings(dcuda_host_context_handle ctx) {
 
 void dcuda_host_finish(dcuda_host_context_handle ctx) {
   using namespace meshpost::compat;
-  auto const context = context_of(ctx, "dcuda_host_finish");
-  std::scoped_lock const lock(contexts().mutex);
-  contexts().all.erase(ctx);
+  auto context = context_of(ctx, "dcuda_host_finish");
+  {
+    std::scoped_lock const lock(contexts().mutex);
+    contexts().all.erase(ctx);
+  }
+  context->end(context);
 }

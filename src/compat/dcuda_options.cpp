@@ -1,9 +1,11 @@
 #include "compat/dcuda_options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <climits>
+#include <map>
 #include <string_view>
 
 #include "meshpost/base/config.hpp"
@@ -56,6 +58,7 @@ Option const* match(std::string_view word, std::optional<std::string_view>& valu
 DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
   DcudaOptions result;
   unsigned long processes = 1, process = 0;
+  bool leads = false;
   for (int i = 1; argv && i < argc && argv[i]; ++i) {
     std::string_view const word = argv[i];
     if (word == "--") break;
@@ -70,16 +73,37 @@ DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
       case 'd': result.device = static_cast<u32>(number(*option, *value)); break;
       case 'n': processes = number(*option, *value); break;
       case 'p': process = number(*option, *value); break;
-      default: break;  // who leads: the only process
+      case 'r': result.leader = *value; break;
+      default: leads = true; break;
     }
   }
-  if (processes != 1)
-    refuse(fmt::format(
-        "{} processes were asked for (-n); a run has one process with one device as yet",
-        processes));
-  if (process != 0)
-    refuse(fmt::format("process {} was named (-p), but there is only process 0", process));
+  if (processes == 0) refuse("0 processes were asked for (-n)");
+  if (process >= processes)
+    refuse(fmt::format("process {} was named (-p), but there are {}: 0 to {} (-n)", process,
+                       processes, processes - 1));
+  if (leads && process != 0)
+    refuse(fmt::format("process {} is to lead (-l); process 0 does", process));
+  result.processes = static_cast<u32>(processes);
+  result.process = static_cast<u32>(process);
   return result;
+}
+
+Variables variables_of(DcudaOptions const& options, Variables const& environment) {
+  std::map<std::string, std::string> own{{"MESHPOST_LAUNCHER", "the option -n"},
+                                         {"MESHPOST_PROCESSES", std::to_string(options.processes)},
+                                         {"MESHPOST_PROCESS", std::to_string(options.process)}};
+  if (!environment("MESHPOST_RENDEZVOUS")) {
+    bool const here = options.leader.empty() || options.leader == "localhost";
+    bool const has_port = options.leader.find(':') != std::string::npos;
+    own["MESHPOST_RENDEZVOUS"] =
+        here       ? fmt::format("file:/tmp/meshpost-{}-dcuda-{}", geteuid(), getsid(0))
+        : has_port ? options.leader
+                   : fmt::format("{}:{}", options.leader, dcuda_port);
+  }
+  return [own = std::move(own), environment](char const* name) {
+    auto const found = own.find(name);
+    return found == own.end() ? environment(name) : found->second.c_str();
+  };
 }
 
 }  // namespace meshpost::compat

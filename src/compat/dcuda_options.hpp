@@ -1,17 +1,28 @@
 #pragma once
 #include <optional>
+#include <string>
 
 #include "meshpost/base/types.hpp"
+#include "world/job.hpp"
 
 namespace meshpost::compat {
 
 /// What a dCUDA program's command line asks for.
 struct DcudaOptions {
-  std::optional<u32> device;  ///< -d
+  std::optional<u32> device;       ///< -d
+  u32 process = 0, processes = 1;  ///< -p, -n
+  std::string leader;              ///< -r: host, or host:port, of process 0; empty: this host
 };
 
+/// Port of process 0 where -r names a host alone.
+inline constexpr u32 dcuda_port = 7411;
+
 /// Finds the thesis's options (its section 4) among the program's own, which it leaves alone.
-/// \throws Error(bad_argument) for one that is not understood or asks for more than one process
+/// \throws Error(bad_argument) for one that is not understood or impossible
 DcudaOptions parse_dcuda_options(int argc, char const* const* argv);
+
+/// The environment as a launcher would have made it that was given these options: processes that
+/// were started from one session of a host meet by a file, others at the leader's port.
+Variables variables_of(DcudaOptions const& options, Variables const& environment);
 
 }  // namespace meshpost::compat

@@ -70,24 +70,40 @@ PitchedCopy merge_rows(PitchedCopy rows) {
   return rows;
 }
 
+namespace {
+
+Side target_of(PitchedCopy const& asked) {
+  return {static_cast<char*>(asked.target),
+          asked.target_row,
+          asked.target_slice,
+          asked.rows,
+          asked.slices,
+          asked.width};
+}
+Side source_of(PitchedCopy const& asked) {
+  return {static_cast<char const*>(asked.source),
+          asked.source_row,
+          asked.source_slice,
+          asked.rows,
+          asked.slices,
+          asked.width};
+}
+
+}  // namespace
+
+void check_pitches(PitchedCopy const& rows) {
+  check_pitches(target_of(rows), rows, "target");
+  check_pitches(source_of(rows), rows, "source");
+}
+
+u64 extent_of(Pitch pitch, BlockShape const& shape) {
+  return Side{nullptr, pitch.row, pitch.slice, shape.rows, shape.slices, shape.width}.extent();
+}
+
 Request check_request(PitchedCopy const& asked) {
-  Side const target{static_cast<char*>(asked.target),
-                    asked.target_row,
-                    asked.target_slice,
-                    asked.rows,
-                    asked.slices,
-                    asked.width};
-  Side const source{static_cast<char const*>(asked.source),
-                    asked.source_row,
-                    asked.source_slice,
-                    asked.rows,
-                    asked.slices,
-                    asked.width};
+  Side const target = target_of(asked), source = source_of(asked);
   bool const plain = asked.rows == 1 && asked.slices == 1;
-  if (!plain) {
-    check_pitches(target, asked, "target");
-    check_pitches(source, asked, "source");
-  }
+  if (!plain) check_pitches(asked);
   // The text is made only if something is wrong: it takes longer than a small copy.
   auto const found = [&](void const* pointer, u64 size, char const* role) {
     try {

@@ -29,7 +29,8 @@ Chosen& chosen() {
   return *one;
 }
 
-void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
+void choose(std::vector<std::shared_ptr<Device>> const& given) {  // under the mutex
+  auto devices = physical_devices(given);
   auto* const kinds = new std::vector<Backend*>;
   for (auto const& device : devices) {
     auto* const kind = &backend(device->kind());
@@ -45,7 +46,10 @@ void choose(std::vector<std::shared_ptr<Device>> devices) {  // under the mutex
 
 std::vector<std::shared_ptr<Device>> known_devices() {
   std::scoped_lock const lock(chosen().mutex);
-  if (chosen().devices.empty()) choose(open_devices(Config::from_environment().devices));
+  if (!chosen().drivers.load()) {
+    auto const wanted = Config::from_environment().devices;
+    choose(wanted == "none" ? std::vector<std::shared_ptr<Device>>{} : open_devices(wanted));
+  }
   return chosen().devices;
 }
 

@@ -23,6 +23,11 @@ struct Request {
 /// Checks the arguments; at least one byte is to be copied. \throws Error(bad_argument)
 Request check_request(PitchedCopy const& rows);
 
+/// Checks the pitches of both sides alone. \throws Error(bad_argument)
+void check_pitches(PitchedCopy const& rows);
+/// Bytes from the first to behind the last of rows whose pitches are checked.
+u64 extent_of(Pitch pitch, BlockShape const& shape);
+
 /// The same rows as few as they can be: one, if they lie side by side in both places.
 PitchedCopy merge_rows(PitchedCopy rows);
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 
 #include "device/backends.hpp"
+#include "device/logical.hpp"
 #include "meshpost/base/config.hpp"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/device/cpu/block.hpp"
@@ -59,7 +61,10 @@ std::atomic<pid_t> first_process{0};  // that used a device; 0: none yet
               std::move(remedy));
 }
 
-constexpr char const* forms = "cpu:4 is four CPU devices, cuda:0,2 two GPUs, cuda all of them";
+constexpr char const* forms =
+    "cpu:4 is four CPU devices, cuda:0,2 two GPUs, cuda all of them; *9 at the end splits each of "
+    "them into 9";
+constexpr unsigned long most_devices = 1024;
 
 // "cuda" or "cuda:0,2"
 std::vector<u32> chosen_indices(std::string const& spec, std::string_view list, Backend& kind) {
@@ -94,15 +99,30 @@ std::vector<u32> chosen_indices(std::string const& spec, std::string_view list, 
 
 // "cpu" or "cpu:4": CPU devices are made, not found.
 std::vector<u32> first_indices(std::string const& spec, std::string_view count) {
-  constexpr unsigned long most = 1024;
   auto const number = count.empty() ? std::optional(2ul) : parse_number(count);
   if (!number) refuse(spec, fmt::format("'{}' is not a number of CPU devices", count), forms);
-  if (*number == 0 || *number > most)
-    refuse(spec, fmt::format("it asks for {} CPU devices; there may be 1 to {}", *number, most),
+  if (*number == 0 || *number > most_devices)
+    refuse(spec,
+           fmt::format("it asks for {} CPU devices; there may be 1 to {}", *number, most_devices),
            forms);
   std::vector<u32> indices(*number);
   for (u32 i = 0; i < indices.size(); ++i) indices[i] = i;
   return indices;
+}
+
+// What stands behind '*': logical devices of each device.
+u32 parts_of(std::string const& spec, std::string_view parts) {
+  if (parts.empty()) refuse(spec, "nothing follows the '*'", forms);
+  auto const number = parse_number(parts);
+  if (!number)
+    refuse(spec, fmt::format("'{}' is not a number of logical devices", parts),
+           fmt::format("write '*' and one number at the end, for all devices: {}", forms));
+  if (*number == 0 || *number > most_devices)
+    refuse(
+        spec,
+        fmt::format("it splits each device into {}; there may be 1 to {}", *number, most_devices),
+        forms);
+  return static_cast<u32>(*number);
 }
 
 }  // namespace
@@ -126,6 +146,10 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
     auto* const cuda = registry().get("cuda");
     wanted = cuda && cuda->count() > 0 ? "cuda" : "cpu";
   }
+  auto const star = wanted.find('*');
+  u32 const parts =
+      star == std::string::npos ? 1 : parts_of(spec, std::string_view(wanted).substr(star + 1));
+  wanted.resize(std::min(star, wanted.size()));
   auto const colon = wanted.find(':');
   auto const name = wanted.substr(0, colon);
   auto const list = colon == std::string::npos ? std::string() : wanted.substr(colon + 1);
@@ -133,9 +157,17 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
   Backend& kind = backend(name);
   auto const indices =
       kind.count() == ~0u ? first_indices(spec, list) : chosen_indices(spec, list, kind);
+  if (indices.size() * parts > most_devices)
+    refuse(spec,
+           fmt::format("it splits each of {} devices into {}, which makes {}; there may be 1 to {}",
+                       indices.size(), parts, indices.size() * parts, most_devices),
+           "name fewer devices, or split them into fewer");
   std::vector<std::shared_ptr<Device>> devices;
-  devices.reserve(indices.size());
-  for (u32 const index : indices) devices.push_back(kind.open(index));
+  for (u32 const index : indices) {
+    auto device = kind.open(index);
+    if (parts == 1) devices.push_back(std::move(device));
+    else std::ranges::move(split_device(device, parts), std::back_inserter(devices));
+  }
   return devices;
 }
 

@@ -16,8 +16,8 @@ Allocation allocate_at(Place const& place, std::vector<std::shared_ptr<Device>> 
   };
   if (devices.empty()) refuse("no devices are given");
   if (!place.on_host()) {
-    auto const device =
-        std::ranges::find_if(devices, [&](auto const& one) { return one->name() == place.name(); });
+    auto const device = std::ranges::find_if(
+        devices, [&](auto const& one) { return physical(one)->name() == place.name(); });
     if (device == devices.end()) refuse("it is not among the devices given");
     return (*device)->allocate(size, MemoryKind::device);
   }

@@ -36,9 +36,11 @@ void add_places(Machine& machine, Devices const& devices) {
   for (auto const& device : devices) {
     PlaceInfo info;
     info.place = {std::string(device->kind()), device->index()};
-    if (machine.find(info.place))
+    if (machine.find(info.place)) {
+      if (device->whole()) continue;  // logical devices of one physical one: its place
       throw Error(Kind::bad_argument, "discover", device->name() + " is named twice",
                   "name each device once");
+    }
     info.model = device->info().model;
     info.bus = device->info().bus;
     info.numa_node = fabric::node_of_bus(info.bus).value_or(first_node);
@@ -61,7 +63,7 @@ bool are_peers(std::shared_ptr<Device> const& one, std::shared_ptr<Device> const
 
 std::shared_ptr<Device> device_at(Devices const& devices, Place const& place) {
   for (auto const& device : devices)
-    if (device->kind() == place.kind && device->index() == place.number) return device;
+    if (device->kind() == place.kind && device->index() == place.number) return physical(device);
   return nullptr;
 }
 
@@ -105,7 +107,7 @@ std::string device_part(PlaceInfo const& info) {
 
 std::string fingerprint(Devices const& devices) {
   std::string text = fabric::host_part();
-  for (auto const& device : devices) {
+  for (auto const& device : physical_devices(devices)) {
     PlaceInfo info;
     info.place = {std::string(device->kind()), device->index()};
     info.model = device->info().model;

@@ -75,7 +75,8 @@ CacheFile cache_file(std::string const& fingerprint) {
 }
 
 std::optional<Machine> part_of(Machine const& machine,
-                               std::vector<std::shared_ptr<Device>> const& devices) {
+                               std::vector<std::shared_ptr<Device>> const& given) {
+  auto const devices = physical_devices(given);
   auto const wanted = fingerprint(devices);
   if (!(machine.fingerprint + "; ").starts_with(host_part() + "; ")) return std::nullopt;
   Machine part = machine;

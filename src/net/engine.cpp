@@ -1,6 +1,8 @@
 #include "net/engine.hpp"
 
 #include <charconv>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "meshpost/base/error.hpp"
@@ -10,6 +12,21 @@
 
 namespace meshpost::net {
 namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, EngineFactory> all;
+};
+Registry& registry() {
+  static auto* const one = new Registry;
+  return *one;
+}
+
+EngineFactory registered(std::string const& kind) {
+  std::scoped_lock const lock(registry().mutex);
+  auto const found = registry().all.find(kind);
+  return found == registry().all.end() ? nullptr : found->second;
+}
 
 // "7:ofi:tcp": a seed, and the engine that is to be wrapped.
 std::pair<u64, std::unique_ptr<Engine>> seed_and_engine(std::string const& kind,
@@ -41,6 +58,11 @@ std::unique_ptr<Engine> make_faulty(std::string const& text, std::string const& 
 
 }  // namespace
 
+void register_engine(std::string const& kind, EngineFactory factory) {
+  std::scoped_lock const lock(registry().mutex);
+  registry().all[kind] = std::move(factory);
+}
+
 std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& bind) {
   auto const colon = name.find(':');
   auto const kind = name.substr(0, colon);
@@ -48,8 +70,13 @@ std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& 
   if (kind.empty() || kind == "ofi") return make_ofi(rest, bind);
   if (kind == "shuffled") return make_shuffled(rest, bind);
   if (kind == "faulty") return make_faulty(rest, bind);
+  if (auto const make = registered(kind)) return make(rest, bind);
+  if (kind == "mpi")
+    throw Error(Kind::bad_environment, "network engine '" + name + "'",
+                "this World does not know MPI's communicator",
+                "link meshpost::mpi and make the World with options_over(communicator)");
   throw Error(Kind::bad_environment, "network engine '" + name + "'", "there is none of that name",
-              "take ofi, or ofi:PROVIDER (fi_info lists providers)");
+              "take ofi, ofi:PROVIDER (fi_info lists providers) or mpi");
 }
 
 }  // namespace meshpost::net

@@ -68,6 +68,11 @@ class Engine {
   virtual bool poll(Events& events) = 0;
 };
 
+using EngineFactory =
+    std::function<std::unique_ptr<Engine>(std::string const& rest, std::string const& bind)>;
+/// For libraries beside this one: engines called "kind" or "kind:rest", from now on. Thread-safe.
+void register_engine(std::string const& kind, EngineFactory factory);
+
 /// An engine by its name: "ofi", "ofi:tcp" (a provider), "" for the best there is.
 /// `bind`: host or address that the others reach this process by; empty: loopback.
 /// \throws Error(bad_environment) naming those that this build has

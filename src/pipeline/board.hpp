@@ -39,14 +39,16 @@ class Board {
     if (failed_) return std::nullopt;
     return ends_[place(leg, chunk)];
   }
-  /// Keeps the exception that is being handled; everyone who waits goes on.
-  void fail(std::string const& where) noexcept {
-    failure_.note(where);
+  /// Keeps the exception that is being handled, if it is the first; everyone who waits goes on.
+  /// \returns whether it is
+  bool fail(std::string const& where) noexcept {
+    bool const first = failure_.note(where);
     {
       std::scoped_lock const lock(mutex_);
       failed_ = true;
     }
     changed_.notify_all();
+    return first;
   }
   /// Takes all ends that are kept, in the order of legs; for when all threads are gone.
   std::vector<Ticket> take() { return std::exchange(ends_, {}); }

@@ -4,20 +4,22 @@
 
 namespace meshpost::pipelining {
 
-void Failure::note(std::string const& where) noexcept {
+bool Failure::note(std::string const& where) noexcept {
   auto const keep = [this](Error error) {
     std::scoped_lock const lock(mutex_);
-    if (!first_) first_ = std::move(error);
+    if (first_) return false;
+    first_ = std::move(error);
+    return true;
   };
   try {
     throw;
   } catch (Error const& error) {
-    keep({error.kind(), where + ": " + error.operation(), error.cause(), error.remedy()});
+    return keep({error.kind(), where + ": " + error.operation(), error.cause(), error.remedy()});
   } catch (std::exception const& error) {
-    keep({Kind::kernel_failed, where, error.what(), "see the function that threw it"});
+    return keep({Kind::kernel_failed, where, error.what(), "see the function that threw it"});
   } catch (...) {
-    keep({Kind::kernel_failed, where, "something that is no std::exception was thrown",
-          "throw meshpost::Error or a std::exception"});
+    return keep({Kind::kernel_failed, where, "something that is no std::exception was thrown",
+                 "throw meshpost::Error or a std::exception"});
   }
 }
 

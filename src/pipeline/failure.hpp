@@ -11,7 +11,8 @@ namespace meshpost::pipelining {
 class Failure {
  public:
   /// Keeps the exception being handled, with `where` before what it says, if it is the first.
-  void note(std::string const& where) noexcept;
+  /// \returns whether it is
+  bool note(std::string const& where) noexcept;
   bool any() const;
   void rethrow_if_any() const;
   void clear();

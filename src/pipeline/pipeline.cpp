@@ -7,60 +7,36 @@
 #include <chrono>
 #include <thread>
 
+#include "copy/job/state.hpp"
 #include "meshpost/device/backend.hpp"
 #include "pipeline/board.hpp"
+#include "pipeline/crossing.hpp"
+#include "pipeline/distribution.hpp"
+#include "pipeline/options.hpp"
+#include "pipeline/relay.hpp"
 
 namespace meshpost {
 namespace {
 
 using pipelining::Board;
+using pipelining::Distribution;
+using pipelining::FarBuffer;
 using pipelining::Lane;
 using pipelining::mover_between;
+using pipelining::Relay;
 using pipelining::Ticket;
 
 using Clock = std::chrono::steady_clock;
-
-[[noreturn]] void refuse(std::string cause, std::string remedy) {
-  throw Error(Kind::bad_argument, "make a pipeline", std::move(cause), std::move(remedy));
-}
-
-void check(PipelineOptions const& options) {
-  for (u32 i = 0; i < options.levels.size(); ++i)
-    if (!options.levels[i].device)
-      refuse(fmt::format("level {} has no device", i),
-             "name one, a CPU device for memory of the host");
-  if (options.chunk == 0) refuse("chunks of 0 items", "let a chunk have 1 item or more");
-  if (options.item == 0) refuse("items of 0 bytes", "say how many bytes an item has");
-  if (options.chunk > ~u64{0} / options.item / options.depth / 2)
-    refuse(fmt::format("{} items of {} bytes in a chunk", options.chunk, options.item.value),
-           "use smaller chunks");
-  if (!options.segments && options.levels.size() > 1)
-    refuse("no function gives the segments of a chunk", "set PipelineOptions::segments");
-  for (auto const& compute : options.compute)
-    if (!compute.on_stream == !compute.start)
-      refuse(fmt::format("level {} has {}", compute.level,
-                         compute.start ? "two functions to compute" : "nothing to compute"),
-             "give either on_stream or start");
-}
-
-u64 chunks_of(PipelineOptions const& options) {
-  return options.items / options.chunk + (options.items % options.chunk != 0 ? 1 : 0);
-}
-
-ScheduleShape shape_of(PipelineOptions const& options) {
-  ScheduleShape shape{
-      static_cast<u32>(options.levels.size()), 0, options.depth, {}, options.reverse, options.back};
-  for (auto const& compute : options.compute) shape.compute.push_back(compute.level);
-  return shape;
-}
 
 }  // namespace
 
 struct Pipeline::State {
   explicit State(PipelineOptions wanted);
   PipelineResult run(PipelineRun const& how);
-  /// Where a chunk is in a buffer; null: the user's memory.
+  /// Where a chunk is in a buffer; null: the user's memory. Of another process's buffer, an address
+  /// that stands for it.
   char* slot(u32 buffer, u64 chunk) const;
+  bool has(u32 buffer) const { return distribution_.buffers[buffer] == peers_.number(); }
 
  private:
   // One run's: what its threads share.
@@ -73,11 +49,20 @@ struct Pipeline::State {
     std::vector<StepTime> legs{};  // each written by one thread, read when all have ended
   };
 
+  void make();
+  Allocation make_buffer(u32 buffer, Bytes size) const;
+  void expose_buffers();
+  bool runs(u32 leg) const { return distribution_.runners[leg] == peers_.number(); }
+  void pass_all_together(Run& run);
+  void pass_one_at_a_time(Run& run);
   bool step(Run& run, u32 leg, u64 chunk);
   void pass_all(Run& run, u32 leg);
+  void fail(Run& run, std::string const& where) {
+    if (run.board.fail(where)) relay_->tell_failure();
+  }
+  void agree_on_end(Run const& run, bool failed_elsewhere) const;
   Ticket put_work(u32 leg, u64 chunk);
   Ticket put_move(Run& run, u32 leg, u64 chunk);
-  void check_segments(std::vector<Segment> const& segments, ChunkMove const& move) const;
   Compute const& compute_at(u32 level) const {
     return *std::find_if(options.compute.begin(), options.compute.end(),
                          [&](Compute const& one) { return one.level == level; });
@@ -92,58 +77,70 @@ struct Pipeline::State {
   Bytes buffer_bytes{};
 
  private:
+  Peers const alone_;
+  Peers const& peers_ = options.job ? options.job->state().peers : alone_;
+  Distribution distribution_;
   std::vector<Allocation> memories_;  // one a buffer
+  std::vector<FarBuffer> far_;        // the same: of those that others copy from or to
   std::vector<Lane> lanes_;           // one a leg
+  std::optional<Relay> relay_;
 };
 
 Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
-  schedule = make_schedule(shape_of(options));
-  check(options);
-  schedule.shape.chunks = chunks_of(options);
+  peers_.together("make " + pipelining::describe(options), [&] { make(); });
+  expose_buffers();
+  relay_.emplace(options.job, peers_, schedule, distribution_);
+}
+
+void Pipeline::State::make() {
+  schedule = make_schedule(pipelining::shape_of(options));
+  pipelining::check(options, peers_.number(), peers_.count());
+  schedule.shape.chunks = pipelining::chunks_of(options);
+  distribution_ = pipelining::distribute(schedule, pipelining::processes_of(options));
   Bytes const size{options.chunk * options.item * options.depth};
-  for (auto const& buffer : schedule.buffers) {
-    auto const& level = options.levels[buffer.level];
-    memories_.push_back(buffer.users ? Allocation{} : level.device->allocate(size, level.memory));
-    buffer_bytes.value += buffer.users ? 0 : size.value;
+  far_.resize(schedule.buffers.size());
+  for (u32 buffer = 0; buffer < schedule.buffers.size(); ++buffer) {
+    memories_.push_back(make_buffer(buffer, size));
+    buffer_bytes.value += memories_[buffer].size();
+    if (!has(buffer)) far_[buffer].addresses = pipelining::Addresses(size);
   }
   for (u32 leg = 0; leg < schedule.legs.size(); ++leg) {
     auto const& from = options.levels[schedule.buffers[leg].level];
     auto const& to = options.levels[schedule.buffers[leg + 1].level];
-    if (schedule.legs[leg].stage != Stage::comp) lanes_.emplace_back(mover_between(from, to));
+    bool const moves = schedule.legs[leg].stage != Stage::comp;
+    bool const asks = options.segments_between_buffers || schedule.buffers[leg].users ||
+                      schedule.buffers[leg + 1].users;
+    if (moves && asks && runs(leg)) pipelining::check_segments_function(options);
+    if (!runs(leg) || distribution_.crosses(leg)) lanes_.emplace_back(nullptr);
+    else if (moves) lanes_.emplace_back(mover_between(from, to));
     else lanes_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
+  }
+}
+
+Allocation Pipeline::State::make_buffer(u32 buffer, Bytes size) const {
+  if (schedule.buffers[buffer].users || !has(buffer)) return {};
+  auto const& level = options.levels[schedule.buffers[buffer].level];
+  if (distribution_.exposed(buffer) && level.memory == MemoryKind::pageable)
+    return options.job->allocate(size);
+  if (distribution_.exposed(buffer) && level.memory == MemoryKind::device)
+    return options.job->allocate(*level.device, size);
+  return level.device->allocate(size, level.memory);
+}
+
+void Pipeline::State::expose_buffers() {
+  for (u32 buffer = 0; buffer < schedule.buffers.size(); ++buffer) {
+    if (!distribution_.exposed(buffer)) continue;
+    auto& far = far_[buffer];
+    far.process = distribution_.buffers[buffer];
+    far.memory = options.job->expose(memories_[buffer].data(), memories_[buffer].size(),
+                                     fmt::format("buffer {} of a pipeline", buffer));
   }
 }
 
 char* Pipeline::State::slot(u32 buffer, u64 chunk) const {
   if (schedule.buffers[buffer].users) return nullptr;
-  return memories_[buffer].as<char>() + schedule.slot(chunk) * options.chunk * options.item;
-}
-
-void Pipeline::State::check_segments(std::vector<Segment> const& segments,
-                                     ChunkMove const& move) const {
-  auto const check_side = [&](void const* buffer, void const* pointer, Bytes size,
-                              std::string_view side, std::size_t i) {
-    if (!buffer) return;
-    // As numbers: pointers into different objects can't be compared.
-    auto const begin = reinterpret_cast<u64>(buffer), at = reinterpret_cast<u64>(pointer);
-    if (at >= begin && size <= move.size && at - begin <= move.size - size) return;
-    throw Error(Kind::bad_argument, "segments",
-                fmt::format("the {} of segment {}, {} bytes at offset {}, is outside the chunk's "
-                            "buffer of {} bytes",
-                            side, i, size.value, static_cast<i64>(at - begin), move.size.value),
-                "let segments lie within the buffer that the function is given");
-  };
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    auto const& [target, source, size] = segments[i];
-    if (size == 0) continue;
-    if (!target || !source)
-      throw Error(Kind::bad_argument, "segments",
-                  fmt::format("segment {} of {} bytes has a null {}", i, size.value,
-                              target ? "source" : "target"),
-                  "name the place of the chunk in your memory");
-    check_side(move.target, target, size, "target", i);
-    check_side(move.source, source, size, "source", i);
-  }
+  char* const begin = has(buffer) ? memories_[buffer].as<char>() : far_[buffer].addresses.begin();
+  return begin + schedule.slot(chunk) * options.chunk * options.item;
 }
 
 Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
@@ -163,9 +160,12 @@ Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
     std::scoped_lock const lock(run.asking);
     segments = options.segments(move);
   }
-  check_segments(segments, move);
+  pipelining::check_segments(segments, move);
   for (auto const& one : segments) run.bytes += one.size;
-  return lanes_[leg].copy(segments);
+  if (!distribution_.crosses(leg)) return lanes_[leg].copy(segments);
+  if (has(leg)) pipelining::put(far_[leg + 1], segments);
+  else pipelining::get(far_[leg], segments);
+  return {};
 }
 
 Ticket Pipeline::State::put_work(u32 leg, u64 chunk) {
@@ -215,11 +215,13 @@ bool Pipeline::State::step(Run& run, u32 leg, u64 chunk) {
       lane.stamp(&times->end, run.start);
       if (lane.ahead()) end.event = lane.end().event;
     }
-    if (run.how.one_at_a_time) end.wait();
+    bool const awaited = relay_->is_awaited(leg);
+    if (run.how.one_at_a_time || awaited) end.wait();
     run.board.post(leg, chunk, std::move(end));
+    if (awaited) relay_->tell(leg, chunk);
     return true;
   } catch (...) {
-    run.board.fail(name(leg, chunk));
+    fail(run, name(leg, chunk));
     return false;
   }
 }
@@ -229,43 +231,75 @@ void Pipeline::State::pass_all(Run& run, u32 leg) {
     if (!step(run, leg, chunk)) return;
 }
 
+void Pipeline::State::pass_all_together(Run& run) {
+  std::vector<std::jthread> threads;
+  try {
+    for (u32 leg = 0; leg < schedule.legs.size(); ++leg)
+      if (runs(leg)) threads.emplace_back([this, &run, leg] { pass_all(run, leg); });
+  } catch (...) {
+    fail(run, "start the threads of a pipeline");  // those there are don't wait for the rest
+  }
+}
+
+void Pipeline::State::pass_one_at_a_time(Run& run) {
+  auto const legs = static_cast<u32>(schedule.legs.size());
+  for (u64 chunk = 0; chunk < schedule.shape.chunks; ++chunk)
+    for (u32 leg = 0; leg < legs; ++leg) {
+      if (!runs(leg)) continue;
+      // The one before it, of another process perhaps.
+      bool const first = chunk == 0 && leg == 0;
+      if (!first && !run.board.get(leg > 0 ? leg - 1 : legs - 1, leg > 0 ? chunk : chunk - 1))
+        return;
+      if (!step(run, leg, chunk)) return;
+    }
+}
+
 PipelineResult Pipeline::State::run(PipelineRun const& how) {
   if (inside_kernel())
     throw Error(Kind::misuse, "run a pipeline", "a kernel called it", "call it from the host");
+  // Until all are here, nobody may copy into another's buffers, or tell of what it has done.
+  peers_.exchange(how.one_at_a_time ? "run a pipeline, one leg at a time" : "run a pipeline");
   auto const legs = static_cast<u32>(schedule.legs.size());
   Run run{how, Clock::now(), {legs, options.depth}, {}};
   if (how.timed) run.legs.resize(schedule.shape.chunks * legs);
-  if (how.one_at_a_time) {
-    bool going = true;
-    for (u64 chunk = 0; chunk < schedule.shape.chunks; ++chunk)
-      for (u32 leg = 0; leg < legs && going; ++leg) going = step(run, leg, chunk);
-  } else if (schedule.shape.chunks > 0) {
-    std::vector<std::jthread> threads;
-    try {
-      for (u32 leg = 0; leg < legs; ++leg)
-        threads.emplace_back([this, &run, leg] { pass_all(run, leg); });
-    } catch (...) {
-      run.board.fail("start the threads of a pipeline");  // those there are don't wait for the rest
-    }
-  }  // all threads have ended
-  // Also after a failure: nothing may touch the buffers, or the caller's memory, once this returns.
+  // Unlike that of any run before, of this pipeline or another: late notices are told from this
+  // one's.
+  u64 const number = options.job ? options.job->state().next_number() : 0;
+  relay_->start(run.board, number, how.one_at_a_time);
+  if (how.one_at_a_time) pass_one_at_a_time(run);
+  else if (schedule.shape.chunks > 0) pass_all_together(run);
+  bool const failed_elsewhere = relay_->stop();  // before the board is cleared
+  // All threads have ended. Also after a failure: nothing may touch the buffers, or the caller's
+  // memory, once this returns.
   for (auto const& end : run.board.take()) try {
       end.wait();
     } catch (...) {
-      run.board.fail("end a pipeline");
+      fail(run, "end a pipeline");
     }
   for (auto& lane : lanes_) try {
       if (lane.ahead()) lane.stream().synchronize();
     } catch (...) {
-      run.board.fail("end a pipeline");
+      fail(run, "end a pipeline");
     }
+  agree_on_end(run, failed_elsewhere);
   double const seconds = std::chrono::duration<double>(Clock::now() - run.start).count();
-  run.board.rethrow_if_failed();
   PipelineResult result{seconds, run.bytes, {}, std::move(run.legs)};
   if (how.timed) result.busy.assign(legs, 0);
   for (u64 i = 0; i < result.legs.size(); ++i)
     result.busy[i % legs] += result.legs[i].end - result.legs[i].begin;
   return result;
+}
+
+// All throw what the first process says in which something failed by itself.
+void Pipeline::State::agree_on_end(Run const& run, bool failed_elsewhere) const {
+  std::optional<Error> mine;
+  try {
+    run.board.rethrow_if_failed();
+  } catch (Error const& error) {
+    mine = error;
+  }
+  peers_.agree("end a run of a pipeline", failed_elsewhere ? std::nullopt : mine);
+  if (mine) throw Error(*mine);
 }
 
 Pipeline::Pipeline(PipelineOptions options) : state_(std::make_unique<State>(std::move(options))) {}
@@ -278,7 +312,7 @@ void* Pipeline::buffer(u32 number) const {
     throw Error(Kind::bad_argument, "ask for a buffer of a pipeline",
                 fmt::format("buffer {} of {}", number, state_->schedule.buffers.size()),
                 "they are numbered as in schedule().buffers");
-  return state_->slot(number, 0);
+  return state_->has(number) ? state_->slot(number, 0) : nullptr;
 }
 
 }  // namespace meshpost

@@ -226,8 +226,8 @@ void Proxy::work() {
       nanosleep(&nap, nullptr);
     } else if (drive(false)) {
       rests = 0;
-    } else if (++rests < 100'000 && !shares_cores_) {  // ranks on GPUs: a core is this thread's own
-      continue;
+    } else if (++rests < 100'000 && !shares_cores_) {
+      continue;  // ranks on GPUs: a core is this thread's own
     } else if (rests < 4000) {  // at once: the ranks may share this core
       sched_yield();
     } else {

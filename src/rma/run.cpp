@@ -9,6 +9,7 @@
 #include "meshpost/base/events.hpp"
 #include "meshpost/trace/log.hpp"
 #include "rma/delivery_ledger.hpp"
+#include "rma/device_locks.hpp"
 #include "rma/diagnosis.hpp"
 #include "rma/run_part.hpp"
 #include "rma/run_timeline.hpp"
@@ -17,26 +18,6 @@ namespace meshpost::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// One launch at a time on a device, whichever World it comes from: two kernels that each need all
-// their ranks resident could otherwise wait for each other. Taken in the devices' order.
-class DeviceLocks {
- public:
-  explicit DeviceLocks(std::vector<std::shared_ptr<Device>> devices) {
-    std::ranges::sort(
-        devices, {}, [](auto const& device) { return std::pair(device->kind(), device->index()); });
-    for (auto const& device : devices) locks_.emplace_back(mutex_of(device->name()));
-  }
-
- private:
-  static std::mutex& mutex_of(std::string const& name) {
-    static std::mutex guard;
-    static auto* const all = new std::map<std::string, std::mutex>;
-    std::scoped_lock const lock(guard);
-    return (*all)[name];
-  }
-  std::vector<std::unique_lock<std::mutex>> locks_;
-};
 
 u64 steady_ns() { return memory::clock_ns(); }
 
@@ -64,7 +45,7 @@ class RunSupervisor {
       for (auto const& event : record_.before) event->wait();
     auto const turn = take_turn();
     peers_.exchange(describe_launch());  // from here on everybody's counters are clear
-    DeviceLocks const locks(layout_.devices);
+    DeviceLocks const locks(layout_.devices, peers_);
     u32 const number = world_.next_run();
     if (!peers_.alone()) council_.emplace(peers_, number, deadline());
     if (proxy_) proxy_->start(number);
@@ -202,6 +183,7 @@ class RunSupervisor {
     if (proxy_) spec_.help = [proxy = proxy_] { return proxy->help(); };
     spec_.shared = !peers_.alone();
     spec_.neighbours = peers_.count();
+    spec_.sharers = layout_.sharers;
     for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();
@@ -242,6 +224,8 @@ class RunSupervisor {
 
   /// The state as the device's kernel takes it.
   void const* state_of(u32 device) {
+    if (auto* const side_by_side = world_.split_states())
+      return &(side_by_side[device] = states_[device]);
     if (spec_.image.arguments == Arguments::kernel_and_state) return &states_[device];
     auto& memory = world_.run_memory(device);
     layout_.devices[device]->write(memory.state.data(), &states_[device], memory.state.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
@@ -14,10 +15,13 @@ namespace meshpost::detail {
 void write_timeline(std::string const& file, TracedRun const& run) {
   auto const& layout = run.layout;
   Timeline timeline{run.kernel, layout.names, run.begin, run.end, {}};
+  std::map<Device const*, i64> offsets;  // of physical devices: one clock, aligned once
   for (u32 d = 0; d < layout.own_count(); ++d) {
-    auto& device = *layout.devices[d];
+    auto& device = *physical(layout.devices[d]);
     auto const& buffer = run.states[d].trace;
-    i64 const offset = backend(device.kind()).clock_offset(device);
+    auto const [aligned, first] = offsets.try_emplace(&device, 0);
+    if (first) aligned->second = backend(device.kind()).clock_offset(device);
+    i64 const offset = aligned->second;
     std::vector<u32> used(layout.ranks_per_device);
     device.read(used.data(), buffer.used, Bytes{used.size() * sizeof(u32)});
     for (u32 r = 0; r < used.size(); ++r) {

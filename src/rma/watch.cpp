@@ -53,15 +53,18 @@ Watch::Seen Watch::look() const {
 // Asks all ranks, once every one that has not ended says it waits: do you still? If each answers
 // the same question with a word for which its condition does not hold, none can go on: nothing was
 // under way when it was asked (a rank's notifications are complete before it says that it waits),
-// and none has moved since (a rank takes that back before it does anything). See look_while_waiting
-// in device/cuda/block.hpp. Nothing: not all have answered.
+// and none has moved since (a rank takes that back before it does anything). One that has ended
+// since has moved: what it sent may have come after the answer of another. See wait_long in
+// device/cuda/block.hpp. Nothing: not all have answered.
 std::optional<bool> Watch::question(Seen const& seen) {
   if (seen.running != 0 || seen.failed != 0 || seen.waiting == 0) {
     asked_.clear();
     return false;
   }
   if (asked_.empty()) {
-    each_report(grids_, [&](RankReport& report, u32) { asked_.push_back(read(report.sequence)); });
+    each_report(grids_, [&](RankReport& report, u32) {
+      asked_.push_back({read(report.sequence), state_of(report) == RankState::ended});
+    });
     ++epoch_;
     for (auto const& grid : grids_)
       std::atomic_ref(grid.control->epoch).store(epoch_, std::memory_order_release);
@@ -70,9 +73,9 @@ std::optional<bool> Watch::question(Seen const& seen) {
   bool all = true, vain = true, moved = false;
   std::size_t i = 0;
   each_report(grids_, [&](RankReport& report, u32) {
-    u32 const sequence = asked_[i++];
-    if (state_of(report) == RankState::ended) return;
-    moved |= read(report.sequence) != sequence;
+    Asked const& before = asked_[i++];
+    if (before.ended) return;
+    moved |= state_of(report) == RankState::ended || read(report.sequence) != before.sequence;
     bool const answered = read(report.epoch) == epoch_;
     all &= answered;
     vain &= !answered || !holds(report.condition, report.observed);
@@ -91,7 +94,7 @@ Watch::Quiet Watch::quiet(Seen const& seen) {
   if (!answer) return {false, std::nullopt};
   if (!*answer) return {};
   u64 number = 1;
-  for (u32 const sequence : std::exchange(asked_, {})) number = number * 31 + sequence;
+  for (auto const& asked : std::exchange(asked_, {})) number = number * 31 + asked.sequence;
   return {true, number};
 }
 

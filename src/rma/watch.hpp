@@ -61,8 +61,11 @@ class Watch {
   Clock::time_point poisoned_at_{};
   u32 epoch_ = 0;
   u32 round_ = 0;  // of the council, for which the ranks are being asked
-  std::vector<u32>
-      asked_;  // sequences of the waiting ranks when the question was asked; empty: none open
+  struct Asked {
+    u32 sequence;
+    bool ended;
+  };
+  std::vector<Asked> asked_;  // all ranks when the question was asked; empty: none is open
 };
 
 }  // namespace meshpost::detail

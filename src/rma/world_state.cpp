@@ -9,15 +9,16 @@ namespace meshpost::detail {
 namespace {
 
 std::atomic<u32> worlds_made{0};
-std::atomic<u32> shared_worlds_made{0};  // the same in all processes of a job
 
 Peers peers_of(WorldOptions const& options) {
-  auto processes = options.alone ? nullptr : Processes::of_job();
+  if (options.alone) return {};
+  auto processes = options.processes ? options.processes : Processes::of_job();
   if (!processes) return {};
   if (options.check_delivery)
     throw Error(Kind::bad_argument, "World", "delivery can be checked within one process only",
                 "run one process with several devices, or leave MESHPOST_CHECK empty");
-  return {std::move(processes), ++shared_worlds_made};
+  u32 const channel = processes->take_channel();
+  return {std::move(processes), channel};
 }
 
 u64 fingerprint(std::vector<i64> const& numbers) {  // FNV-1a, by number
@@ -114,6 +115,9 @@ WorldState::WorldState(WorldOptions options)
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
   }
+  if (physical_devices(layout_.devices).size() < layout_.devices.size())
+    split_states_ = layout_.devices.front()->allocate(
+        Bytes{layout_.devices.size() * sizeof(RunState)}, MemoryKind::pinned);
   supervisor_ = std::thread([this] { supervise(); });
 }
 

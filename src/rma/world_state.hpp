@@ -118,6 +118,9 @@ class WorldState {
   std::map<u32, WindowRecord> const& windows() const { return windows_; }
   WindowInfo const& tags() const { return tags_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
+  /// Where the states of own devices lie side by side, for those that share a launch; null: none
+  /// do.
+  RunState* split_states() { return split_states_.as<RunState>(); }
   u32 next_run() { return ++runs_; }  ///< the same number in all processes
   std::string trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
@@ -148,6 +151,7 @@ class WorldState {
   std::unique_ptr<Proxy> proxy_;
   std::optional<Answering> answering_;
   std::vector<DeviceRunMemory> run_memory_;
+  Allocation split_states_;
   u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
   Communicator world_communicator_, device_communicator_;
   WindowInfo tags_;  // the default tag space

@@ -14,9 +14,10 @@ struct Job {
   /// Where process 0 listens, "host:port"; or "file:PATH", which process 0 writes the address and
   /// the secret to.
   std::string rendezvous;
-  int listener = -1;   ///< process 0: a socket that listens there already
-  std::string secret;  ///< 64 hexadecimal digits; empty where the file brings it
-  std::string node;    ///< processes of different names act as if they shared no memory
+  int listener = -1;      ///< process 0: a socket that listens there already
+  std::string secret;     ///< 64 hexadecimal digits; empty where the file brings it
+  std::string node;       ///< processes of different names act as if they shared no memory
+  bool overlaps = false;  ///< its processes may be in other jobs at the same time
   std::chrono::milliseconds patience{};  ///< for all to start; 0: without end
   std::chrono::milliseconds silence{};   ///< after which a process counts as lost; 0: never
 

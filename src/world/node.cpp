@@ -1,6 +1,7 @@
 #include "world/node.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -223,8 +224,26 @@ void Node::test_memory(u32 channel) {
       groups, [&](auto const& group) { return std::ranges::find(group, me) != group.end(); });
 }
 
+void Node::keep_kind(std::vector<std::string> const& kinds) {
+  bool const mixed = std::ranges::any_of(kinds, [&](auto const& k) { return k != kinds.front(); });
+  if (!mixed) return;
+  std::erase_if(members_, [&](u32 process) {
+    bool const other = kinds[process] != kinds[processes_.number()];
+    if (other)
+      why_not_[process] = kinds[process].empty() ? "it has no devices"
+                                                 : fmt::format("it has {} devices", kinds[process]);
+    return other;
+  });
+  only_ = false;
+}
+
 std::string Node::why_not(u32 process) const {
   return why_not_[process].empty() ? "it can't map this one's memory" : why_not_[process];
+}
+
+bool Node::alive(u32 process) const {
+  pollfd line{sockets_[process].get(), 0, 0};  // its end is told in any case
+  return poll(&line, 1, 0) <= 0 || (line.revents & (POLLHUP | POLLERR)) == 0;
 }
 
 void Node::share(std::vector<Descriptor> const& mine,

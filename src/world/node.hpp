@@ -19,10 +19,16 @@ class Node {
   /// Processes of this node, this one among them, ascending.
   std::vector<u32> const& members() const { return members_; }
   bool has(u32 process) const { return std::ranges::find(members_, process) != members_.end(); }
+  /// Leaves out those with devices of another kind: what one maps, the other can't. `kinds`: by
+  /// process, the same everywhere; empty: it has no devices.
+  void keep_kind(std::vector<std::string> const& kinds);
   /// Whether all processes of the job are of one node: the same in all of them.
   bool only() const { return only_; }
   /// Why a process is not a member, for people.
   std::string why_not(u32 process) const;
+  /// Whether another member still holds its end of the socket: false at once when it was killed.
+  /// Thread-safe.
+  bool alive(u32 process) const;
 
   /// Passes `mine` to each other member and calls `take(process, number, file)` for each file of
   /// theirs, which is closed after. Collective over the node.

@@ -17,8 +17,8 @@ class AddressSpace;
 class Peers {
  public:
   Peers() = default;  ///< alone
-  /// Collective. `world`: the World's number, the same everywhere.
-  Peers(std::shared_ptr<Processes> processes, u32 world);
+  /// Collective. `channel`: the World's own, the same everywhere.
+  Peers(std::shared_ptr<Processes> processes, u32 channel);
 
   bool alone() const { return !processes_; }
   u32 number() const { return alone() ? 0 : processes_->number(); }

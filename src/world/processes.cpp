@@ -168,6 +168,7 @@ Processes::~Processes() {
 u32 Processes::number() const { return job().process; }
 u32 Processes::count() const { return job().processes; }
 Job const& Processes::job() const { return implementation_->job(); }
+u32 Processes::take_channel() { return implementation_->take_channel(); }
 std::string Processes::name(u32 process) const { return implementation_->name(process); }
 std::vector<std::string> Processes::exchange(u32 channel, std::string const& operation,
                                              std::string mine) {

@@ -42,6 +42,9 @@ class Processes {
   u32 count() const;
   Job const& job() const;
   std::string name(u32 process) const;  ///< "process 3 (node-b, pid 123)"
+  /// For one more user of exchanges and posts: the same number in all processes, as all take theirs
+  /// in the same order.
+  u32 take_channel();
 
   /// Everybody's `mine`, by process. Collective: on each channel all processes make the same
   /// exchanges in the same order. `operation` is for messages, and must be equal everywhere.

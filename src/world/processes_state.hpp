@@ -48,6 +48,10 @@ class Processes::Implementation {
     std::scoped_lock const lock(mutex_);
     return gone_error(operation, loss);
   }
+  u32 take_channel() {
+    std::scoped_lock const lock(mutex_);
+    return ++channels_;
+  }
   Job const& job() const { return job_; }
   pid_t owner() const { return owner_; }
   std::string name(u32 process) const {
@@ -96,6 +100,7 @@ class Processes::Implementation {
   std::map<u32, u64> sequences_;
   std::map<u32, std::vector<Post>> posts_;
   std::map<u32, Answer> answers_;
+  u32 channels_ = 0;  // taken; 0 is our own
   u64 questions_ = 0;
   std::map<u64, std::string> replies_;
   Clock::time_point beat_at_{};

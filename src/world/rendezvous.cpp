@@ -44,28 +44,6 @@ Addresses resolve(std::string const& address, bool to_listen) {
   return {found, freeaddrinfo};
 }
 
-Descriptor listen_at(std::string const& address) {
-  auto const found = resolve(address, true);
-  int const yes = 1;
-  Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (socket && bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-      listen(socket.get(), 128) == 0)
-    return socket;
-  int const error = errno;
-  refuse(address, fmt::format("process 0 can't listen there: {}", std::strerror(error)),
-         error == EADDRINUSE ? "choose a port that is free, or end the job that has this one"
-                             : "name an address of the host that process 0 runs on");
-}
-
-u32 port_of(Descriptor const& listener) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);
-  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
-}
-
 bool is_file(Job const& job) { return job.rendezvous.starts_with("file:"); }
 std::string file_of(Job const& job) { return job.rendezvous.substr(5); }
 
@@ -109,6 +87,33 @@ Descriptor connect_to(std::string const& address, Clock::time_point deadline, st
 }
 
 }  // namespace
+
+Descriptor listen_at(std::string const& address) {
+  auto const found = resolve(address, true);
+  int const yes = 1;
+  Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (socket && bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      listen(socket.get(), 128) == 0)
+    return socket;
+  int const error = errno;
+  refuse(address, fmt::format("process 0 can't listen there: {}", std::strerror(error)),
+         error == EADDRINUSE ? "choose a port that is free, or end the job that has this one"
+                             : "name an address of the host that process 0 runs on");
+}
+
+u32 port_of(Descriptor const& listener) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+}
+
+bool answers(std::string const& address, std::chrono::milliseconds patience) {
+  std::string why;
+  return static_cast<bool>(connect_to(address, Clock::now() + patience, why));
+}
 
 Meeting open_meeting(Job const& job) {
   if (!is_file(job)) {

@@ -17,7 +17,15 @@ struct Meeting {
   std::string file;  ///< that says where; removed when all have come
 };
 
+/// A socket that listens at "host:port"; port 0: one that is free.
 /// \throws Error(bad_environment) naming the address: taken, not this host's, not resolvable
+Descriptor listen_at(std::string const& address);
+u32 port_of(Descriptor const& listener);
+/// Whether somebody listens there, found out within `patience`. \throws Error(bad_environment) for
+/// an address that can't be
+bool answers(std::string const& address, std::chrono::milliseconds patience);
+
+/// \throws Error(bad_environment) as listen_at
 Meeting open_meeting(Job const& job);
 
 /// When to stop waiting for others, from now on.

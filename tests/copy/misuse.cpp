@@ -32,7 +32,7 @@ TEST(Misuse, freed_memory_of_devices_is_found) {
         auto const error = error_of([&] { copy(at + offset, bytes.data(), Bytes{1}); });
         // A driver may have put something else there.
         EXPECT_TRUE(says(error, Kind::bad_argument,
-                         {"the target", "of " + device->name() + " that was freed"}));
+                         {"the target", "of " + physical(device)->name() + " that was freed"}));
       }
       EXPECT_TRUE(says(error_of([&] { copy(bytes.data(), at, Bytes{1}); }), Kind::bad_argument,
                        {"the source", "freed"}));

@@ -16,7 +16,7 @@ namespace meshpost::test {
 
 inline std::vector<std::shared_ptr<Device>> const& copy_devices() {
   static auto const all = [] {
-    auto found = open_devices(on_gpus() ? devices() : "cpu:2");
+    auto found = open_devices(devices());
     use_devices_for_copies(found);
     return found;
   }();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "fabric/topology.hpp"
+#include "meshpost/fabric/allocate.hpp"
 #include "meshpost/fabric/machine.hpp"
 #include "support/errors.hpp"
 #include "support/worlds.hpp"
@@ -59,6 +60,22 @@ TEST(Discover, gives_the_same_twice_and_another_fingerprint_for_other_devices) {
   fewer.pop_back();
   EXPECT_EQ(fingerprint(devices), discover(devices).fingerprint);
   EXPECT_NE(fingerprint(devices), fingerprint(fewer));
+}
+
+TEST(Discover, finds_the_physical_device_of_logical_ones_once) {
+  auto const whole = open_devices("cpu:2"), split = open_devices("cpu:2*3");
+  auto const machine = discover(split);
+  EXPECT_EQ(machine, discover(whole));
+  EXPECT_EQ(fingerprint(split), fingerprint(whole));
+  for (auto const* const name : {"cpu:0", "cpu:1"})
+    EXPECT_EQ(allocate_at(parse_place(name), split, Bytes{64}).size(), 64u);
+  auto measured = machine;
+  calibrate(measured, split, {.large = Bytes{1 << 20}, .repetitions = 1});
+  for (auto const& link : measured.links) EXPECT_GT(link.rate, 0);
+  auto mixed = split;
+  mixed.push_back(whole[1]);
+  EXPECT_TRUE(
+      says(error_of([&] { discover(mixed); }), Kind::bad_argument, {"cpu:1 is named twice"}));
 }
 
 TEST(Discover, refuses_a_device_named_twice) {

@@ -20,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr char const* role_variable = "MESHPOST_TEST_ROLE";
+std::function<WorldOptions()> options_of_roles = [] { return WorldOptions{}; };
 
 std::map<std::string, std::function<void()>>& roles() {
   static std::map<std::string, std::function<void()>> all;
@@ -50,6 +51,13 @@ std::string secret() {
 
 Role::Role(std::string name, std::function<void()> body) {
   roles()[std::move(name)] = std::move(body);
+}
+
+void play(std::string const& role) { roles().at(role)(); }
+
+WorldOptions world_options() { return options_of_roles(); }
+void let_world_options_be(std::function<WorldOptions()> options) {
+  options_of_roles = std::move(options);
 }
 
 void require(bool holds, std::string const& what, std::source_location where) {
@@ -188,18 +196,3 @@ void expect_well(std::vector<Ended> const& all) {
 }
 
 }  // namespace meshpost::test
-
-int main(int count, char** values) {
-  using namespace meshpost::test;
-  if (char const* const role = std::getenv(role_variable)) {
-    try {
-      roles().at(role)();
-    } catch (std::exception const& error) {
-      std::printf("uncaught: %s\n", error.what());
-      return 1;
-    }
-    return 0;
-  }
-  testing::InitGoogleTest(&count, values);
-  return RUN_ALL_TESTS();
-}

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "meshpost/base/types.hpp"
+#include "meshpost/rma/world.hpp"
 
 namespace meshpost::test {
 
@@ -23,6 +24,14 @@ class Role {
  public:
   Role(std::string name, std::function<void()> body);
 };
+
+/// Does what a role does. \throws what it throws
+void play(std::string const& role);
+
+/// For roles that any launcher may start: of what their World is made. The default is, unless
+/// somebody has said otherwise.
+WorldOptions world_options();
+void let_world_options_be(std::function<WorldOptions()> options);
 
 /// For roles: ends the process with status 1, and says where and why.
 void require(bool holds, std::string const& what,

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-// Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs.
+// Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs;
+// with cpu:1*3 or cuda:0*3 on logical devices.
 
 namespace meshpost::test {
 
@@ -20,7 +21,7 @@ enum class Spread { one_device, several_devices };
 
 inline std::string devices(Spread spread) {
   if (spread == Spread::one_device) return on_gpus() ? "cuda:0" : "cpu:1";
-  return on_gpus() ? devices() : "cpu:3";
+  return std::getenv("MESHPOST_TEST_DEVICES") ? devices() : "cpu:3";
 }
 
 /// A World for tests: what hangs should end before ctest's limit.

@@ -99,7 +99,7 @@ TEST_F(GemmProduct, passes_its_checks_and_reports_what_it_did) {
   for (auto const type : {Type::float64, Type::float32, Type::tf32, Type::bf16}) {
     if (!has(type)) continue;
     options.type = type;
-    auto const figures = measure({131, 77, 190, grid}, options, used, [](auto const&) {});
+    auto const figures = measure({131, 77, 190, grid}, options, used, {}, [](auto const&) {});
     ASSERT_TRUE(figures.freivalds);
     EXPECT_TRUE(figures.passed()) << blas::name(type) << ", seed " << seed_;
     EXPECT_EQ(figures.equal.has_value(), used.size() > 1);

@@ -28,6 +28,7 @@ struct Config {
   unsigned trace_events = 0;             ///< MESHPOST_TRACE_EVENTS: events kept for each rank
   std::string net;                       ///< MESHPOST_NET: engine between nodes, "": the best
   std::chrono::milliseconds start{};     ///< MESHPOST_START_DEADLINE: seconds for all processes
+  unsigned dcuda_memory = 0;             ///< MESHPOST_DCUDA_MEMORY: MiB of a process's cudaMalloc
   std::string machine;                   ///< MESHPOST_MACHINE: file of links, "": the user's cache
 
   /// Reads the environment.

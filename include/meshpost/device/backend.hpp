@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
@@ -30,9 +31,14 @@ struct KernelImage {
   CpuEntry cpu = nullptr;
   void const* cuda = nullptr;  ///< __global__ function of `arguments`; null without nvcc
   Arguments arguments = Arguments::kernel_and_state;
+  /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
+  /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
+  void const* cuda_split = nullptr;
+  Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 
-/// One device's part of a launch. Everything pointed to outlives the gang.
+/// One device's part of a launch. Everything pointed to outlives the gang. Grids of logical devices
+/// of one physical device follow each other, and so do their states in memory that it reads.
 struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
@@ -50,6 +56,7 @@ struct GangSpec {
   Bytes scratch{};        ///< shared memory of each rank
   u32 workers = 0;        ///< CPU worker threads; 0: one a core
   u32 neighbours = 1;     ///< processes that share the cores; this one counts
+  u32 sharers = 1;        ///< processes that run such a gang on these devices at the same time
   bool thread_a_rank =
       false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
   bool shared = false;  ///< other processes take part: they, too, may wake the ranks
@@ -68,7 +75,7 @@ class Gang {
   /// earlier.
   virtual void doze(std::chrono::microseconds patience) = 0;
   virtual bool finished() = 0;
-  /// One event a grid, where launches are queued.
+  /// One event a physical device, where launches are queued.
   virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
   /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it
   /// to the host's question (Control::epoch).
@@ -105,6 +112,15 @@ class AddressSpace {
   virtual void adopt(u32 device, Bytes offset, Bytes size, int file) = 0;
 };
 
+/// What another process needs to map an allocation.
+struct SharedMemory {
+  u64 id = 0;  ///< the driver's number of the allocation, never given twice
+  char const* begin = nullptr;
+  u64 size = 0;
+  std::string handle{};  ///< opaque, valid while the allocation is
+  Descriptor file{};     ///< to pass along, if the handle is not enough
+};
+
 /// A kind of device. Thread-safe.
 class Backend {
  public:
@@ -128,8 +144,27 @@ class Backend {
   /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much
   /// faster than identify.
   virtual u64 memory_id(void const* /*pointer*/) { return 0; }
+  /// For adopt_memory() in another process: the allocation that `pointer` points into, in memory of
+  /// this kind's devices. \throws Error(bad_environment) with the reason if it can't be shared
+  virtual SharedMemory share_memory(void const* /*pointer*/) {
+    throw Error(Kind::bad_environment, "share memory",
+                std::string(kind()) + " devices don't share memory between processes",
+                "copies go through a thread of its owner");
+  }
+  /// Maps what share_memory() gave another process, for `device`, of this process; `file` stays the
+  /// caller's, -1 if there is none. \throws Error(bad_environment) with the reason
+  virtual void* adopt_memory(Device& /*device*/, std::string const& /*handle*/, int /*file*/,
+                             Bytes /*size*/) {
+    throw Error(Kind::bad_environment, "map another process's memory",
+                std::string(kind()) + " devices don't share memory between processes",
+                "copies go through a thread of its owner");
+  }
+  /// Unmaps it.
+  virtual void drop_memory(void* /*adopted*/) {}
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }
+  /// Whether kernels of several processes run on the device at the same time, rather than in turns.
+  virtual bool runs_processes_at_once(Device& /*device*/) { return true; }
 };
 
 /// Adds a kind. \throws Error(bad_argument) if its name is taken.

@@ -104,6 +104,7 @@ struct DeviceInfo {
   u32 default_threads = 0;  ///< threads of a rank if the program does not say
   u32 max_threads = 0;      ///< largest number of threads of a rank
   std::string bus{};        ///< PCI address, "0000:1b:00.0"; empty for what hangs on no bus
+  std::string uuid{};       ///< "GPU-..." as nvidia-smi shows it; empty for CPU devices
 };
 
 /// Where a pointer points.
@@ -114,12 +115,19 @@ struct PointerInfo {
 };
 
 /// Something with a memory of its own that runs kernels. Thread-safe.
+///
+/// A physical device may be split into logical ones: each is a device of a World, with a number,
+/// ranks and a part of the symmetric heap of its own. What they share (memory, streams, processors,
+/// places of the fabric) is the physical device's.
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view kind() const = 0;  ///< "cpu", "cuda"
-  virtual u32 index() const = 0;
-  std::string name() const { return std::string(kind()) + ":" + std::to_string(index()); }
+  virtual u32 index() const = 0;              ///< of the physical device
+  /// "cuda:0"; "cuda:0.2" of a logical device, which counts from 0.
+  virtual std::string name() const { return std::string(kind()) + ":" + std::to_string(index()); }
+  /// The physical device that this logical one is a part of; null: it is a physical one itself.
+  virtual std::shared_ptr<Device> whole() const { return nullptr; }
   virtual DeviceInfo const& info() const = 0;
   /// Its memory is the host's: threads of the host read and write it in place.
   virtual bool in_host_memory() const { return false; }
@@ -138,9 +146,17 @@ class Device {
 };
 
 /// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those
-/// GPUs, "cuda" all of them, "" all GPUs or, without any, two CPU devices.
+/// GPUs, "cuda" all of them, "" all GPUs or, without any, two CPU devices. "*N" at the end splits
+/// each of them into N logical devices: "cuda:0*4", "cuda*2", "cpu:1*9".
 /// \throws Error(bad_argument) naming what exists. Thread-safe.
 std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec);
+
+/// The physical device: `device` itself or what it is a part of.
+std::shared_ptr<Device> physical(std::shared_ptr<Device> const& device);
+
+/// The physical devices of `devices`, each once, in their order.
+std::vector<std::shared_ptr<Device>> physical_devices(
+    std::vector<std::shared_ptr<Device>> const& devices);
 
 /// Throws Error(misuse) in a process forked after the library opened its first device.
 void refuse_after_fork(std::string_view operation);

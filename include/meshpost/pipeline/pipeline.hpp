@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "meshpost/copy/copy.hpp"
+#include "meshpost/copy/job_memory.hpp"
 #include "meshpost/device/device.hpp"
 #include "meshpost/pipeline/schedule.hpp"
 
@@ -15,8 +16,9 @@ namespace meshpost {
 /// A memory that chunks go through. The first and, if chunks stay there, the last are where your
 /// data are; buffers are made at the others.
 struct Level {
-  std::shared_ptr<Device> device;  ///< the one that allocates it
+  std::shared_ptr<Device> device;  ///< the one that allocates it; another process's: null
   MemoryKind memory = MemoryKind::device;
+  u32 process = 0;  ///< of the job that has it
 };
 
 /// One chunk on one leg of its way.
@@ -25,7 +27,9 @@ struct ChunkMove {
   u32 level = 0;  ///< where it arrives
   u64 chunk = 0;
   u64 first = 0, count = 0;  ///< its items
-  void* target = nullptr;    ///< the chunk's buffer, null: your memory
+  /// The chunk's buffers, null: your memory. Where one is another process's, an address that stands
+  /// for it: segments count from there, but nobody can read or write there.
+  void* target = nullptr;
   void const* source = nullptr;
   Bytes size{};  ///< of `count` items
 
@@ -71,7 +75,12 @@ struct PipelineOptions {
   std::function<std::vector<Segment>(ChunkMove const&)> segments{};
   /// Whether `segments` is asked also for legs between two buffers; else they are moved whole.
   bool segments_between_buffers = false;
+  /// In all processes the same levels; the functions are needed where the level is.
   std::vector<Compute> compute{};
+  /// Where levels are in several processes: all of them make the same pipeline and run it together.
+  /// Your memory is in the process of the first level, or the last in reverse, and its functions
+  /// are called there. Must outlive the pipeline.
+  JobMemory* job = nullptr;
 };
 
 struct PipelineRun {
@@ -81,16 +90,20 @@ struct PipelineRun {
 
 struct PipelineResult {
   double seconds = 0;
-  u64 bytes = 0;                 ///< of all legs but computing
-  std::vector<double> busy{};    ///< seconds of each leg, if timed
+  u64 bytes = 0;                 ///< of all legs of this process but computing
+  std::vector<double> busy{};    ///< seconds of each leg of this process, if timed
   std::vector<StepTime> legs{};  ///< of leg l of chunk c at c * legs + l, if timed; since the start
 };
 
 /// A pipeline with its buffers and streams, to be run any number of times. One thread at a time.
+///
+/// Over several processes the constructor and run() are collective. A leg between two processes is
+/// a copy between them; each chunk's end is told to the processes that wait for it, with its stage,
+/// level, number and direction. What fails in one process ends the run in all, with one error.
 class Pipeline {
  public:
-  /// Makes the buffers. \throws Error(bad_argument) for a level without a device, no items in a
-  /// chunk, missing functions, and what make_schedule() refuses; Error(out_of_memory)
+  /// Makes the buffers of this process. \throws Error(bad_argument) for a level without a device,
+  /// no items in a chunk, missing functions, and what make_schedule() refuses; Error(out_of_memory)
   explicit Pipeline(PipelineOptions options);
   ~Pipeline();
   Pipeline(Pipeline const&) = delete;

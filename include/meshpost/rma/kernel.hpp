@@ -25,10 +25,37 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   self.finish();
 }
 
+/// What an entry for logical devices keeps of the run, behind the rank's scratch.
+inline constexpr u32 split_state_bytes = (sizeof(RunState) + 15) / 16 * 16;
+
+/// For logical devices that share a GPU: one launch, whose blockIdx.y counts them. `states` lie
+/// side by side in memory of the host. Each block copies its own to shared memory, for every
+/// acquire drops what the block has cached of other memory.
+template <class Kernel>
+__device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* states) {
+  extern __shared__ __align__(16) unsigned char meshpost_scratch[];
+  u32 dynamic_bytes;
+  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(dynamic_bytes));
+  auto* const state =
+      reinterpret_cast<RunState*>(meshpost_scratch + dynamic_bytes - split_state_bytes);
+  Block const block(nullptr, nullptr, nullptr);
+  memory::copy(state, states + blockIdx.y, sizeof(RunState), block.thread(), block.threads());
+  block.sync();
+  Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
+            blockIdx.x, meshpost_scratch);
+  kernel(self);
+  self.finish();
+}
+
 template <class Kernel>
 __global__ void gpu_entry(__grid_constant__ Kernel const kernel,
                           __grid_constant__ RunState const state) {
   run_on_gpu(kernel, state);
+}
+
+template <class Kernel>
+__global__ void split_gpu_entry(__grid_constant__ Kernel const kernel, RunState const* states) {
+  run_on_split_gpu(kernel, states);
 }
 
 /// For kernels that state `static constexpr int max_threads`: the compiler fits the registers to
@@ -38,6 +65,12 @@ __global__ void __launch_bounds__(Kernel::max_threads)
     bounded_gpu_entry(__grid_constant__ Kernel const kernel,
                       __grid_constant__ RunState const state) {
   run_on_gpu(kernel, state);
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::max_threads)
+    bounded_split_gpu_entry(__grid_constant__ Kernel const kernel, RunState const* states) {
+  run_on_split_gpu(kernel, states);
 }
 
 #endif
@@ -67,9 +100,14 @@ KernelImage image_of() {
   image.name = readable_name(typeid(Kernel));
   image.cpu = &run_on_cpu<Kernel>;
 #if defined(__CUDACC__)
-  if constexpr (requires { Kernel::max_threads; })
+  if constexpr (requires { Kernel::max_threads; }) {
     image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<Kernel>);
-  else image.cuda = reinterpret_cast<void const*>(&gpu_entry<Kernel>);
+    image.cuda_split = reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>);
+  } else {
+    image.cuda = reinterpret_cast<void const*>(&gpu_entry<Kernel>);
+    image.cuda_split = reinterpret_cast<void const*>(&split_gpu_entry<Kernel>);
+  }
+  image.split_scratch = Bytes{split_state_bytes};
 #endif
   return image;
 }

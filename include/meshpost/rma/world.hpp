@@ -12,6 +12,8 @@
 
 namespace meshpost {
 
+class Processes;
+
 /// What a World is made of. Every field's default comes from the environment (base/config.hpp).
 struct WorldOptions {
   std::string devices = Config::from_environment().devices;  ///< see open_devices()
@@ -23,6 +25,8 @@ struct WorldOptions {
   u32 trace_events = Config::from_environment().trace_events;
   std::string net = Config::from_environment().net;  ///< engine between nodes
   bool alone = false;  ///< of this process's devices only, though its job has more processes
+  /// Those of another job than the launcher's; options_over() (rma/mpi.hpp) puts them here.
+  std::shared_ptr<Processes> processes = {};
 };
 
 /// Where a rank's part lies in its device's block of a window, in elements. Parts may overlap.

@@ -13,7 +13,8 @@ struct Layout {
   std::vector<std::shared_ptr<Device>> devices;  ///< of this process
   u32 first_device = 0;                          ///< number of the first of them in the world
   u32 ranks_per_device = 0;
-  std::string kind;                ///< of all devices
+  u32 sharers = 1;   ///< processes whose kernels must fit together on the devices of this one
+  std::string kind;  ///< of all devices
   std::vector<std::string> names;  ///< of all devices, for messages
   std::vector<u32> processes;      ///< that all devices belong to
 

@@ -74,7 +74,7 @@ class MemoryFiles : public AddressSpace {
         throw no_memory(
             fmt::format("growing to {} bytes: {}", offset + size, std::strerror(errno)));
       auto* const at = map(devices_.first + own, offset, size, files_[own]);
-      memory_map().add({at, size, MemoryKind::device, devices_.own[own].get()},
+      memory_map().add({at, size, MemoryKind::device, physical(devices_.own[own]).get()},
                        MemoryMap::Neighbours::join);
     }
   }

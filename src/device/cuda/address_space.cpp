@@ -80,9 +80,9 @@ class MappedMemory : public AddressSpace {
       throw;
     }
     for (u64 d = 0; d < devices_.size(); ++d)
-      memory_map().add(
-          {base() + (first_ + d) * stride_ + offset, size, MemoryKind::device, devices_[d].get()},
-          MemoryMap::Neighbours::join);
+      memory_map().add({base() + (first_ + d) * stride_ + offset, size, MemoryKind::device,
+                        physical(devices_[d]).get()},
+                       MemoryMap::Neighbours::join);
   }
 
   int share(u32 device, Bytes offset, Bytes size) override {
@@ -122,15 +122,16 @@ class MappedMemory : public AddressSpace {
     }
     pieces_.push_back(piece);
     std::vector<CUmemAccessDesc> access;
-    for (auto const& device : devices_)
+    for (auto const& device : physical_devices(devices_))
       access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device->index())}},
                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
     check(driver().set_access(piece.address, piece.size, access.data(), access.size()), what);
   }
 
   void require_peers() const {
-    for (auto const& one : devices_)
-      for (auto const& other : devices_) {
+    auto const devices = physical_devices(devices_);
+    for (auto const& one : devices)
+      for (auto const& other : devices) {
         int peers = 1;
         if (one != other)
           check(cudaDeviceCanAccessPeer(&peers, static_cast<int>(one->index()),

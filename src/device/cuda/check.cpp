@@ -72,6 +72,7 @@ Driver const& driver() {
     find(functions.granularity, "cuMemGetAllocationGranularity");
     find(functions.export_handle, "cuMemExportToShareableHandle");
     find(functions.import_handle, "cuMemImportFromShareableHandle");
+    find(functions.retain_handle, "cuMemRetainAllocationHandle");
     find(functions.address_range, "cuMemGetAddressRange");
     find(functions.pointer_attribute, "cuPointerGetAttribute");
     find(functions.pointer_attributes, "cuPointerGetAttributes");

@@ -19,6 +19,7 @@ struct Driver {
   CUresult (*export_handle)(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                             unsigned long long);
   CUresult (*import_handle)(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType);
+  CUresult (*retain_handle)(CUmemGenericAllocationHandle*, void*);
   CUresult (*address_reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
   CUresult (*address_free)(CUdeviceptr, size_t);
   CUresult (*create)(CUmemGenericAllocationHandle*, size_t, CUmemAllocationProp const*,

@@ -16,6 +16,8 @@
 #include "device/cuda/clock.hpp"
 #include "device/cuda/gang.hpp"
 #include "device/cuda/memory.hpp"
+#include "device/cuda/mps.hpp"
+#include "device/cuda/share.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace meshpost {
@@ -41,7 +43,8 @@ class CudaDevice : public Device {
              static_cast<u32>(properties.multiProcessorCount),
              256,
              static_cast<u32>(properties.maxThreadsPerBlock),
-             bus()};
+             bus(),
+             uuid(properties)};
   }
   std::string_view kind() const override { return "cuda"; }
   u32 index() const override { return index_; }
@@ -120,6 +123,13 @@ class CudaDevice : public Device {
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return address;
   }
+  static std::string uuid(cudaDeviceProp const& properties) {
+    std::string text = "GPU";
+    for (std::size_t i = 0; i < sizeof properties.uuid.bytes; ++i)
+      text += fmt::format("{}{:02x}", i % 2 == 0 && (i == 0 || (i >= 4 && i <= 10)) ? "-" : "",
+                          static_cast<unsigned char>(properties.uuid.bytes[i]));
+    return text;
+  }
   u32 index_;
   DeviceInfo info_;
   std::mutex mutex_;
@@ -153,7 +163,8 @@ class CudaBackend : public Backend {
   bool queues_launches() const override { return true; }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
 
-  void connect(std::vector<std::shared_ptr<Device>> const& devices) override {
+  void connect(std::vector<std::shared_ptr<Device>> const& given) override {
+    auto const devices = physical_devices(given);
     std::scoped_lock const lock(mutex_);
     for (auto const& from : devices)
       for (auto const& to : devices) {
@@ -172,8 +183,16 @@ class CudaBackend : public Backend {
     return found ? std::optional(found->range) : std::nullopt;
   }
   u64 memory_id(void const* pointer) override { return cuda::memory_id(pointer); }
+  SharedMemory share_memory(void const* pointer) override { return cuda::share_memory(pointer); }
+  void* adopt_memory(Device& device, std::string const& handle, int file, Bytes size) override {
+    return cuda::adopt_memory(static_cast<int>(device.index()), handle, file, size);
+  }
+  void drop_memory(void* adopted) override { cuda::drop_memory(adopted); }
   i64 clock_offset(Device& device) override {
     return cuda::clock_offset(static_cast<int>(device.index()));
+  }
+  bool runs_processes_at_once(Device& device) override {
+    return cuda::mps_serves(static_cast<int>(device.index()));
   }
 
  private:

@@ -6,19 +6,17 @@
 #include <cstdlib>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "device/cuda/check.hpp"
 #include "device/cuda/stream.hpp"
+#include "device/logical.hpp"
 
 namespace meshpost::cuda {
 namespace {
 
 constexpr size_t static_shared_limit = 48 * 1024;  // more must be asked for
-
-dim3 block_of(Grid const& grid, Dim3 threads) {
-  return threads.x == 0 ? dim3(grid.device->info().default_threads)
-                        : dim3(threads.x, threads.y, threads.z);
-}
 
 void refuse_blocking_launches(std::string const& kernel) {
   char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
@@ -32,54 +30,112 @@ void refuse_blocking_launches(std::string const& kernel) {
         "unset CUDA_LAUNCH_BLOCKING");
 }
 
-// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel) and
-// makes sure that all ranks fit at once.
-void fit(GangSpec const& spec, Grid const& grid) {
-  auto const what = fmt::format("launch {} on {}", spec.image.name, grid.device->name());
-  auto const block = block_of(grid, spec.threads);
-  u32 const threads = block.x * block.y * block.z;
-  cudaFuncAttributes kernel{};
-  check(cudaFuncGetAttributes(&kernel, spec.image.cuda), what);
-  if (threads > static_cast<u32>(kernel.maxThreadsPerBlock))
-    throw Error(
-        Kind::bad_argument, what,
-        fmt::format(
-            "{} threads a rank were asked for; with its {} registers a thread at most {} fit",
-            threads, kernel.numRegs, kernel.maxThreadsPerBlock),
-        "use fewer threads, or give the kernel `static constexpr int max_threads` (a dCUDA kernel: "
-        "__launch_bounds__)");
-  if (spec.scratch + kernel.sharedSizeBytes > static_shared_limit) {
-    auto const status =
-        cudaFuncSetAttribute(spec.image.cuda, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(spec.scratch));
-    if (status != cudaSuccess) {
-      cudaGetLastError();
-      int most = 0;
-      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                             static_cast<int>(grid.device->index()));
+// What one GPU runs of a gang, in one launch: for one device, or for the logical ones on it.
+class GpuLaunch {
+ public:
+  GpuLaunch(GangSpec const& spec, SharedGrids grids)
+      : spec_(spec),
+        grids_(std::move(grids)),
+        split_(grids_.count > 1),
+        entry_(split_ ? spec.image.cuda_split : spec.image.cuda),
+        block_(spec.threads.x == 0 ? dim3(info().default_threads)
+                                   : dim3(spec.threads.x, spec.threads.y, spec.threads.z)),
+        // What the entry takes lies behind the scratch, aligned as that is.
+        shared_(split_ ? (spec.scratch + 15) / 16 * 16 + spec.image.split_scratch
+                       : spec.scratch.value) {
+    if (!entry_)
+      throw Error(Kind::bad_argument, "launch " + name(),
+                  fmt::format("it has no entry for {} logical devices of one GPU", grids_.count),
+                  "use whole GPUs, such as cuda:0");
+  }
+  int device() const { return static_cast<int>(grids_.device->index()); }
+  std::string name() const {
+    return fmt::format("{} on {}", spec_.image.name, grids_.device->name());
+  }
+
+  // Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
+  // and makes sure that all ranks fit at once.
+  void fit() const {
+    auto const what = "launch " + name();
+    u32 const threads = block_.x * block_.y * block_.z;
+    cudaFuncAttributes kernel{};
+    check(cudaFuncGetAttributes(&kernel, entry_), what);
+    if (threads > static_cast<u32>(kernel.maxThreadsPerBlock))
+      throw Error(
+          Kind::bad_argument, what,
+          fmt::format(
+              "{} threads a rank were asked for; with its {} registers a thread at most {} fit",
+              threads, kernel.numRegs, kernel.maxThreadsPerBlock),
+          "use fewer threads, or give the kernel `static constexpr int max_threads` (a dCUDA "
+          "kernel: __launch_bounds__)");
+    if (shared_ + kernel.sharedSizeBytes > static_shared_limit) allow_scratch(kernel);
+    int a_processor = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&a_processor, entry_,
+                                                        static_cast<int>(threads), shared_),
+          what);
+    u32 const most = static_cast<u32>(a_processor) * info().processors / spec_.sharers;
+    if (grids_.ranks > most)
       throw Error(
           Kind::out_of_memory, what,
           fmt::format(
-              "{} bytes of scratch a rank were asked for; at most {} fit beside {} static ones",
-              spec.scratch.value, most, kernel.sharedSizeBytes),
-          "use less scratch");
-    }
+              "{} ranks{} were asked for, but only {} can be resident at once: {} on each "
+              "of {} multiprocessors{}, with {} threads, {} registers a thread and {} bytes "
+              "of shared memory",
+              grids_.ranks, of_each(), most, a_processor, info().processors, by_processes(),
+              threads, kernel.numRegs, kernel.sharedSizeBytes + shared_),
+          split_ ? "use fewer ranks, logical devices, threads or scratch"
+                 : "use fewer ranks, threads or scratch");
   }
-  int a_processor = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&a_processor, spec.image.cuda,
-                                                      static_cast<int>(threads), spec.scratch),
-        what);
-  u32 const most = static_cast<u32>(a_processor) * grid.device->info().processors;
-  if (grid.ranks > most)
+
+  cudaError_t start(cudaStream_t stream) const {
+    void const* const state = grids_.first->state;  // split: the first of several, side by side
+    auto* const kernel = const_cast<void*>(spec_.kernel);
+    auto* const address = const_cast<void const**>(&state);
+    void* with_state[] = {kernel, const_cast<void*>(state)};
+    void* with_address[] = {kernel, address};
+    void* address_alone[] = {address};
+    bool const by_value = spec_.image.arguments == Arguments::kernel_and_state;
+    return cudaLaunchCooperativeKernel(entry_, dim3(grids_.first->ranks, grids_.count), block_,
+                                       split_     ? with_address
+                                       : by_value ? with_state
+                                                  : address_alone,
+                                       shared_, stream);
+  }
+
+ private:
+  DeviceInfo const& info() const { return grids_.device->info(); }
+  std::string of_each() const {
+    return split_ ? fmt::format(", {} on each of {} logical devices,", grids_.first->ranks,
+                                grids_.count)
+                  : std::string();
+  }
+  std::string by_processes() const {
+    return spec_.sharers > 1 ? fmt::format(" that {} processes share", spec_.sharers)
+                             : std::string();
+  }
+  void allow_scratch(cudaFuncAttributes const& kernel) const {
+    if (cudaFuncSetAttribute(entry_, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shared_)) == cudaSuccess)
+      return;
+    cudaGetLastError();
+    int most = 0;
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device());
     throw Error(
-        Kind::out_of_memory, what,
+        Kind::out_of_memory, "launch " + name(),
         fmt::format(
-            "{} ranks were asked for, but only {} can be resident at once: {} on each of {} "
-            "multiprocessors, with {} threads, {} registers a thread and {} bytes of shared memory",
-            grid.ranks, most, a_processor, grid.device->info().processors, threads, kernel.numRegs,
-            kernel.sharedSizeBytes + spec.scratch),
-        "use fewer ranks, threads or scratch");
-}
+            "{} bytes of scratch a rank were asked for; at most {} fit beside {} static ones",
+            spec_.scratch.value, static_cast<u64>(most) - (shared_ - spec_.scratch),
+            kernel.sharedSizeBytes),
+        "use less scratch");
+  }
+
+  GangSpec const& spec_;
+  SharedGrids grids_;
+  bool split_;
+  void const* entry_;
+  dim3 block_;
+  u64 shared_;  // bytes of dynamic shared memory of a rank
+};
 
 class CudaGang : public Gang {
  public:
@@ -89,30 +145,25 @@ class CudaGang : public Gang {
       throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
                   "it was not compiled for GPUs",
                   "compile it with meshpost_add_executable where nvcc is found");
-    for (auto const& grid : spec.grids) {
-      Current const current(static_cast<int>(grid.device->index()));
-      fit(spec, grid);
-      streams_.push_back(make_stream(static_cast<int>(grid.device->index())));
+    std::vector<GpuLaunch> launches;
+    for (auto const& grids : by_physical_device(spec.grids)) {
+      auto const& launch = launches.emplace_back(spec, grids);
+      Current const current(launch.device());
+      launch.fit();
+      streams_.push_back(make_stream(launch.device()));
       for (auto const& event : spec.after) streams_.back()->wait(event);
     }
-    for (std::size_t i = 0; i < spec.grids.size(); ++i) {
-      auto const& grid = spec.grids[i];
-      Current const current(static_cast<int>(grid.device->index()));
-      void* kernel_and_state[] = {const_cast<void*>(spec.kernel), const_cast<void*>(grid.state)};
-      void* state_address[] = {const_cast<void const**>(&grid.state)};
-      void** const arguments =
-          spec.image.arguments == Arguments::state_address ? state_address : kernel_and_state;
-      auto const status = cudaLaunchCooperativeKernel(
-          spec.image.cuda, dim3(grid.ranks), block_of(grid, spec.threads), arguments, spec.scratch,
-          static_cast<cudaStream_t>(streams_[i]->native()));
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      Current const current(launches[i].device());
+      auto const status = launches[i].start(static_cast<cudaStream_t>(streams_[i]->native()));
       if (status != cudaSuccess) {
         // The devices launched so far wait for this one: end them before saying so.
         for (auto const& launched : spec.grids) launched.control->poison = 1;
         for (auto const& stream : streams_)
           cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native()));
-        check(status, fmt::format("launch {} on {}", spec.image.name, grid.device->name()));
+        check(status, "launch " + launches[i].name());
       }
-      names_.push_back(fmt::format("{} on {}", spec.image.name, grid.device->name()));
+      names_.push_back(launches[i].name());
     }
   }
 

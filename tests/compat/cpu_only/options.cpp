@@ -30,12 +30,40 @@ TEST(DcudaOptions, leave_the_programs_own_alone) {
   EXPECT_FALSE(parse({"-x", "--", "-d", "1", "-n", "many"}).device);
 }
 
-TEST(DcudaOptions, of_more_than_one_process_are_refused) {
+TEST(DcudaOptions, say_which_process_of_how_many_this_is) {
+  auto const second = parse({"-n", "4", "-p", "1", "-r", "node-a"});
+  EXPECT_EQ(second.processes, 4u);
+  EXPECT_EQ(second.process, 1u);
+  EXPECT_EQ(second.leader, "node-a");
+  EXPECT_EQ(parse({"--n_procs=2", "--proc_id=0", "--is_root"}).processes, 2u);
+}
+
+TEST(DcudaOptions, of_impossible_processes_are_refused) {
   auto const error = [](std::vector<char const*> words) { return error_of([&] { parse(words); }); };
   EXPECT_TRUE(
-      says(error({"-n", "4"}), Kind::bad_argument, {"dcuda_host_init", "4 processes", "--"}));
-  EXPECT_TRUE(says(error({"-n", "0"}), Kind::bad_argument, {"0 processes"}));
-  EXPECT_TRUE(says(error({"-p", "1"}), Kind::bad_argument, {"process 1"}));
+      says(error({"-n", "0"}), Kind::bad_argument, {"dcuda_host_init", "0 processes", "--"}));
+  EXPECT_TRUE(says(error({"-p", "1"}), Kind::bad_argument, {"process 1", "-p"}));
+  EXPECT_TRUE(says(error({"-n", "4", "-p", "4"}), Kind::bad_argument, {"process 4", "0 to 3"}));
+  EXPECT_TRUE(says(error({"-n", "4", "-p", "2", "-l"}), Kind::bad_argument,
+                   {"process 2 is to lead", "process 0"}));
+}
+
+TEST(DcudaOptions, become_a_launchers_variables) {
+  std::string const secret(64, 'a');
+  auto const job_of = [&](std::vector<char const*> words, char const* rendezvous = nullptr) {
+    return job_from(compat::variables_of(parse(words), [=, &secret](char const* name) {
+      if (name == std::string("MESHPOST_SECRET")) return secret.c_str();
+      return name == std::string("MESHPOST_RENDEZVOUS") ? rendezvous : nullptr;
+    }));
+  };
+  auto const here = job_of({"-n", "3", "-p", "2", "-r", "localhost"});
+  EXPECT_EQ(here.processes, 3u);
+  EXPECT_EQ(here.process, 2u);
+  EXPECT_TRUE(here.rendezvous.starts_with("file:/tmp/meshpost-")) << here.rendezvous;
+  EXPECT_EQ(job_of({"-n", "3"}).rendezvous, here.rendezvous);
+  EXPECT_EQ(job_of({"-n", "3", "-r", "node-a"}).rendezvous, "node-a:7411");
+  EXPECT_EQ(job_of({"-n", "3", "-r", "node-a:99"}).rendezvous, "node-a:99");
+  EXPECT_EQ(job_of({"-n", "3", "-r", "node-a"}, "node-b:5").rendezvous, "node-b:5");
 }
 
 TEST(DcudaOptions, that_make_no_sense_are_refused) {

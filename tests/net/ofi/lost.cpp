@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "net/ofi/group.hpp"
+#include "net/engines/group.hpp"
 #include "support/job.hpp"
 
 namespace meshpost::net::test {

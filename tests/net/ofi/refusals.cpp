@@ -1,4 +1,4 @@
-#include "net/ofi/group.hpp"
+#include "net/engines/group.hpp"
 #include "support/errors.hpp"
 
 namespace meshpost::net::test {

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "support/job.hpp"
+#include "support/worlds.hpp"
 
 namespace meshpost {
 namespace {
@@ -29,7 +30,7 @@ struct Ring {
 };
 
 Role const ring("ring", [] {
-  World world;
+  World world(test::world_options());
   auto const inbox = world.window<u64>(2, Tags{4}, "inbox");
   for (int run = 0; run < 3; ++run) world.run(Ring{inbox, 50});
   for (u32 r = 0; r < world.size(); ++r)
@@ -47,6 +48,14 @@ TEST(Job, of_1_to_8_processes_passes_numbers_in_a_ring) {
 TEST(Job, may_have_several_devices_a_process_and_processes_without) {
   test::Job job("ring", 4, {{"MESHPOST_RANKS", "2"}}, [](u32 process) -> test::Variables {
     char const* const devices[] = {"none", "cpu:3", "none", "cpu:1"};
+    return {{"MESHPOST_DEVICES", devices[process]}};
+  });
+  test::expect_well(job.wait());
+}
+
+TEST(Job, may_have_logical_devices) {
+  test::Job job("ring", 4, {{"MESHPOST_RANKS", "2"}}, [](u32 process) -> test::Variables {
+    char const* const devices[] = {"cpu:1*3", "none", "cpu:2*2", "cpu:1"};
     return {{"MESHPOST_DEVICES", devices[process]}};
   });
   test::expect_well(job.wait());
@@ -108,12 +117,16 @@ struct Everything {
   }
 };
 
-Role const everything("everything", [] {
-  World world;
+void try_everything(World& world) {
   u32 const n = world.size();
   auto const put = world.window<u32>(n, Tags{2}, "put"), got = world.window<u32>(n, Tags{2}, "got"),
              words = world.window<u32>(1, Tags{2}, "words");
   for (u32 seed = 0; seed < 5; ++seed) world.run(Everything{put, got, words, seed});
+}
+
+Role const everything("everything", [] {
+  World world(test::world_options());
+  try_everything(world);
 });
 
 TEST(Job, has_every_operation_between_all_ranks) {
@@ -133,7 +146,7 @@ struct Sum {
 };
 
 Role const groups("groups", [] {
-  World world;
+  World world(test::world_options());
   u32 const half = world.size() / 2;
   auto const pairs = world.split(world.communicator(), [=](RankId r) { return i64{r % half}; });
   std::vector<Extent> parts;  // of different sizes
@@ -155,7 +168,7 @@ TEST(Job, has_groups_and_parts_of_different_sizes) {
 
 // Windows come and go, and the heap grows, while the host reads and writes everybody's parts.
 Role const memory("memory", [] {
-  World world;
+  World world(test::world_options());
   std::mt19937 random(7);  // the same everywhere
   std::vector<std::pair<Window<u64>, u64>> windows;
   for (int step = 0; step < 60; ++step) {
@@ -197,7 +210,7 @@ struct Extra {
 };
 
 Role const leftovers("leftovers", [] {
-  World world;
+  World world(test::world_options());
   auto const window = world.window<int>(1, Tags{1}, "heap");
   auto const result = world.run(Extra{window});
   require(result.leftovers.size() == 1, "one leftover");
@@ -222,15 +235,33 @@ TEST(Job, tells_all_processes_what_a_run_left_and_warns_once) {
 Role const alone("alone", [] {
   World own({.alone = true});
   require(own.processes() == 1 && own.process() == 0, "alone");
-  World shared;
+  World shared(test::world_options());
   require(shared.processes() == 3, "together");
   own.run(Ring{own.window<u64>(2, Tags{4}), 2 + shared.process()});
-  World other;  // several at a time
+  World other(test::world_options());  // several at a time
   auto one = shared.launch(Ring{shared.window<u64>(2, Tags{4}), 20});
   auto two = other.launch(Ring{other.window<u64>(2, Tags{4}), 20});
   two.wait();
   one.wait();
 });
+
+// GPUs and CPU devices reach each other through the host alone.
+Role const mixed("mixed", [] {
+  bool const gpu = std::string_view(std::getenv("MESHPOST_PROCESS")) != "1";
+  WorldOptions options;
+  options.devices = gpu ? "cuda:0" : "cpu:2";
+  World world(options);
+  require(world.device_count() == 4 && world.processes() == 3, "all devices");
+  require(world.devices().front()->kind() == (gpu ? "cuda" : "cpu"), "its own");
+  world.run(Ring{world.window<u64>(2, Tags{4}), 20});
+  try_everything(world);
+});
+
+TEST(Job, may_have_gpus_and_cpu_devices) {
+  if (!test::on_gpus()) GTEST_SKIP() << "needs a GPU";
+  test::Job job("mixed", 3, {{"MESHPOST_RANKS", "2"}});
+  test::expect_well(job.wait());
+}
 
 TEST(Job, has_worlds_of_one_process_and_several_of_all) {
   test::Job job("alone", 3, {{"MESHPOST_RANKS", "2"}});

@@ -71,8 +71,9 @@ static inline void finish_copies() {}
 // What depends on the compiler is static: a program may have sources of both kinds.
 
 /// Sets up the ranks of one device and outputs their context. `argv` may hold the thesis's options:
-/// -d N (device), -n 1 (processes), -p 0 (number of this process), -r NAME (leader's host), -l
-/// (leads); others are the program's own, as is everything behind "--". argc may be 0.
+/// -d N (device), -n N (processes), -p P (number of this process), -r NAME (host, or host:port, of
+/// process 0), -l (leads: process 0 may say so); others are the program's own, as is everything
+/// behind "--". argc may be 0.
 ///
 /// The device is cuda:0 (or what -d says), or cpu:1 for a kernel compiled by g++; MESHPOST_DEVICES
 /// and MESHPOST_RANKS choose otherwise. `threads_per_rank` is 1 to 1024.

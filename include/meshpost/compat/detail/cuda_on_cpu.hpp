@@ -23,6 +23,11 @@ Dim3 block_index();
 Dim3 grid_extent();
 void sync_threads();
 
+/// Memory of 256 bytes' alignment, null if there is none: of the last dCUDA context if that spans
+/// processes, so that windows of it can be reached by all of them; else this process's alone.
+void* allocate(std::size_t size);
+void release(void* data);
+
 }  // namespace meshpost::compat
 
 #define __global__
@@ -56,11 +61,10 @@ enum cudaMemcpyKind {
 };
 
 inline cudaError_t cudaMalloc(void** data, std::size_t size) {
-  constexpr std::size_t alignment = 256;  // as CUDA's
   if (!data) return cudaErrorInvalidValue;
   *data = nullptr;
   if (size == 0) return cudaSuccess;
-  *data = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  *data = meshpost::compat::allocate(size);
   return *data ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 template <class T>
@@ -75,7 +79,7 @@ cudaError_t cudaMallocHost(T** data, std::size_t size) {
   return cudaMalloc(data, size);
 }
 inline cudaError_t cudaFree(void* data) {
-  std::free(data);
+  meshpost::compat::release(data);
   return cudaSuccess;
 }
 inline cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }

@@ -16,8 +16,12 @@
 //     scope (Block::await): it synchronises with the release. All adds to a counter are
 //     read-modify-writes, so a later value continues the release sequences of all earlier ones.
 //  4. Block::any() then orders the target's other threads after its thread 0.
-// The count that a rank consumes is taken off the same counter by its own relaxed add; it orders
-// nothing and need not.
+// Logical devices of one GPU are different devices here, as if each were a GPU: their ranks fence
+// at system scope, which includes both. Nothing holds two scopes against each other: all adds to a
+// counter have system scope (memory::add), whoever does them and wherever; the words that are added
+// to at device scope (a barrier's `arrived`, the heads of rings) are those of one logical device,
+// whose ranks are on one GPU. The count that a rank consumes is taken off the same counter by its
+// own relaxed add; it orders nothing and need not.
 //
 // First in, first out per pair: a rank's puts and notifications to one target are all stores and
 // adds of its block, and each notification fences what came before it.

@@ -75,6 +75,19 @@ __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator cons
   return Window<char>(info);
 }
 
+/// Several processes: tells all devices where this one's process has the symmetric heap. The first
+/// rank of the device does; the barrier of dcuda_gpu_init makes it known.
+__device__ inline void tell_base(dcuda_state& gst) {
+  operate(gst, [&](Rank& self) {
+    RunState const& run = run_of(gst);
+    if (self.id() % run.ranks_per_device != 0) return self.sync();
+    Window<u64> const bases(gst.tables.shared->bases);
+    for (u32 device = 0; device < run.devices; ++device)
+      self.put_value(bases.at(RankId{device * run.ranks_per_device}, run.device),
+                     reinterpret_cast<u64>(run.heap));
+  });
+}
+
 }  // namespace meshpost::compat
 
 __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& gst) {
@@ -95,6 +108,7 @@ __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& g
     gst.phase = compat::DcudaPhase::running;
   }
   block.sync();
+  if (gst.tables.shared) compat::tell_base(gst);
   dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
 }
 

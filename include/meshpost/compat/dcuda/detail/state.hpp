@@ -4,11 +4,18 @@
 
 namespace meshpost::compat {
 
+/// Where several processes share a run: words that their devices write into each other's heaps.
+struct DcudaShared {
+  WindowInfo parts;  ///< the table of parts, as u64; every rank's part is its device's whole table
+  WindowInfo bases;  ///< likewise, by device: where its process has the symmetric heap
+};
+
 /// What the host prepares for the ranks of a device. RunState::user points to it, in the device's
 /// memory.
 struct DcudaTables {
   void* data;  ///< the user's
   u64 parts;   ///< offset in the symmetric heap of Part[communicator][window][world rank]
+  DcudaShared const* shared;  ///< null: one process
 };
 
 inline constexpr u32 dcuda_communicators = 2;

@@ -6,6 +6,11 @@
 // whose parts are a row of that table and whose counters are the world's; whoever creates it writes
 // his entry and meets the others.
 //
+// Where several processes share a run, each has the symmetric heap at a base of its own, and
+// windows must lie in it. Whoever creates one writes into each device's table the address that its
+// part has in that device's process: so ranks find addresses of their own process there, of near
+// and of far parts.
+//
 // All ranks of a communicator create and free its windows in the same order, so each knows by
 // itself which row is next. A row is written again only after all have met in dcuda_win_free, past
 // their last put to it.
@@ -33,6 +38,28 @@ __device__ inline bool reachable(void const* data) {
 #else
   return data;
 #endif
+}
+
+/// Whether other processes can: `size` bytes of this device's part of the symmetric heap.
+__device__ inline bool shareable(RunState const& run, void const* data, u64 size) {
+  u64 const begin =
+      reinterpret_cast<u64>(data) - reinterpret_cast<u64>(run.heap + run.device * run.stride);
+  return begin < run.stride && size <= run.stride - begin;
+}
+
+/// Several processes: writes this rank's entry into the tables of all devices.
+__device__ inline void tell_all(dcuda_state& gst, u32 comm, u32 window, Part const& mine) {
+  operate(gst, [&](Rank& self) {
+    RunState const& run = run_of(gst);
+    Window<u64> const table(gst.tables.shared->parts), bases(gst.tables.shared->bases);
+    u64 const entry = 2 * ((u64{comm} * dcuda_windows + window) * run.ranks + self.id());
+    u64 const offset = reinterpret_cast<u64>(mine.data) - reinterpret_cast<u64>(run.heap);
+    for (u32 device = 0; device < run.devices; ++device) {
+      RankId const there{device * run.ranks_per_device};
+      self.put_value(table.at(there, entry), bases.local(self)[device] + offset);
+      self.put_value(table.at(there, entry + 1), mine.count);
+    }
+  });
 }
 
 struct DcudaWindow {
@@ -106,14 +133,25 @@ __device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void*
     return;
   }
 
-  bool const possible = size == 0 || (size > 0 && compat::reachable(winbase));
-  if (!possible)
+  bool const shared = gst.tables.shared && comm == DCUDA_COMM_WORLD;
+  bool possible = size == 0 || (size > 0 && compat::reachable(winbase));
+  if (possible && size != 0 && shared &&
+      !compat::shareable(self.state(), winbase, static_cast<u64>(size))) {
+    possible = false;
+    log << "dcuda_win_create gives DCUDA_WIN_NONE: other processes can't reach " << size
+        << " bytes at " << winbase
+        << "; take them from cudaMalloc, between dcuda_host_init and dcuda_host_finish"
+        << log.flush;
+  } else if (!possible) {
     log << "dcuda_win_create gives DCUDA_WIN_NONE: " << size << " bytes at " << winbase
         << " can't be exposed" << log.flush;
+  }
   RunState const& run = self.state();
   u64 const row = compat::row_of(gst, c, window);
-  if (self.thread() == 0) {
-    Part const mine{winbase, possible ? static_cast<u64>(size) : compat::impossible_part};
+  Part const mine{winbase, possible ? static_cast<u64>(size) : compat::impossible_part};
+  if (shared) {
+    compat::tell_all(gst, c, window, mine);
+  } else if (self.thread() == 0) {
     // Every device has its own copy of the table; the barrier orders the stores to all of them.
     u32 const first = comm == DCUDA_COMM_WORLD ? 0 : run.device;
     u32 const last = comm == DCUDA_COMM_WORLD ? run.devices - 1 : run.device;

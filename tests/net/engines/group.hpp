@@ -4,14 +4,14 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "net/ofi/ofi.hpp"
-#include "net/shuffled.hpp"
+#include "net/engine.hpp"
 
 namespace meshpost::net::test {
 
@@ -32,32 +32,14 @@ struct Recorder : Events {
 /// An engine and how it is called in a test's name.
 struct Variant {
   char const* name;
-  char const* provider;
-  ofi::Quirks quirks = {};
-  u64 shuffle = 0;
-
-  std::unique_ptr<Engine> make() const {
-    std::unique_ptr<Engine> engine = std::make_unique<ofi::Ofi>(provider, "", quirks);
-    if (shuffle) engine = std::make_unique<Shuffled>(std::move(engine), shuffle);
-    return engine;
-  }
+  std::function<std::unique_ptr<Engine>()> make;
+  u64 operations = 25'000;  ///< of each engine, in the longest test
+  u64 each = 2000;          ///< messages and writes to each other, between threads
 };
 inline void PrintTo(Variant const& variant, std::ostream* out) { *out << variant.name; }
 
-/// What the provider is, and what others may be like.
-inline std::vector<Variant> variants() {
-  return {{"tcp", "tcp"},
-          {"tcp_ring", "tcp", {.ring = true}},
-          {"tcp_pieces", "tcp", {.piece = 100'000}},
-          {"tcp_unordered_pieces", "tcp", {.piece = 100'000, .unordered = true}},
-          {"tcp_announced", "tcp", {.announce = true}},
-          {"tcp_announced_pieces", "tcp", {.piece = 100'000, .announce = true}},
-          {"tcp_registered", "tcp", {.register_sources = true}},
-          {"tcp_shuffled", "tcp", {}, 7},
-          {"sockets", "sockets"},
-          {"sockets_by_source", "sockets", {.by_source = true}},
-          {"shm", "shm"}};
-}
+/// The engines of this program: what holds for every engine is tested with each.
+std::vector<Variant> variants();
 inline auto name_of(testing::TestParamInfo<Variant> const& info) {
   return std::string(info.param.name);
 }

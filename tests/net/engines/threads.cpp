@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "net/ofi/group.hpp"
+#include "net/engines/group.hpp"
 
 namespace meshpost::net::test {
 namespace {
@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Threads, testing::ValuesIn(variants()), name_of);
 // Four threads; each sends and writes to the others as fast as it is allowed, and counts.
 TEST_P(Threads, talk_both_ways_at_once) {
   constexpr u32 count = 4;
-  constexpr u64 each = 2000;
+  u64 const each = GetParam().each;
   Group four(count, GetParam());
   struct Window {
     alignas(64) std::array<std::array<u64, 512>, count> from{};

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "net/ofi/group.hpp"
+#include "net/engines/group.hpp"
 
 namespace meshpost::net::test {
 namespace {
@@ -75,8 +75,7 @@ TEST_P(Exchange, writes_are_there_when_their_data_is_told) {
 // queues take. Every operation is checked where it arrives.
 TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
   constexpr u32 count = 4;
-  u64 const operations =
-      GetParam().shuffle || GetParam().provider == std::string("tcp") ? 25'000 : 5'000;
+  u64 const operations = GetParam().operations;
   Group four(count, GetParam());
   constexpr u64 slot = 512, slots = 64;  // of each pair
   std::vector<std::string> windows(count, std::string(count * slots * slot, '\0'));

@@ -1,0 +1,103 @@
+#include "compat/shared_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "meshpost/base/config.hpp"
+#include "meshpost/base/events.hpp"
+#include "meshpost/compat/detail/cuda_on_cpu.hpp"
+
+namespace meshpost::compat {
+
+constexpr u64 alignment = 256;  // as CUDA's
+
+struct SharedMemory::Parts {
+  char* base;
+  u64 size;
+  Offsets free;
+  std::map<u64, u64> taken;  // offset -> size
+  bool ended = false;
+  std::shared_ptr<void> world;  // once it has ended
+
+  bool holds(void const* data) const {
+    return static_cast<char const*>(data) >= base && static_cast<char const*>(data) < base + size;
+  }
+};
+
+namespace {
+
+struct All {
+  std::mutex mutex;
+  std::list<std::shared_ptr<SharedMemory::Parts>> parts;  // the last one is taken from
+};
+All& all() {
+  static auto* const one = new All;
+  return *one;
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(char* base, u64 size) : parts_(std::make_shared<Parts>()) {
+  parts_->base = base, parts_->size = size;
+  parts_->free.add(0, size);
+  std::scoped_lock const lock(all().mutex);
+  all().parts.push_back(parts_);
+}
+
+SharedMemory::~SharedMemory() { end(nullptr); }
+
+void SharedMemory::end(std::shared_ptr<void> world) {
+  std::scoped_lock const lock(all().mutex);
+  if (parts_->ended) return;
+  parts_->ended = true;
+  if (!parts_->taken.empty()) parts_->world = std::move(world);
+  else all().parts.remove(parts_);
+}
+
+void* allocate(std::size_t size) {
+  u64 const wanted = (size + alignment - 1) / alignment * alignment;
+  if (wanted < size) return nullptr;
+  std::scoped_lock const lock(all().mutex);
+  auto const found = std::find_if(all().parts.rbegin(), all().parts.rend(),
+                                  [](auto const& one) { return !one->ended; });
+  if (found == all().parts.rend()) return std::aligned_alloc(alignment, wanted);
+  auto& parts = **found;
+  auto const offset = parts.free.take(wanted, alignment);
+  if (!offset) {
+    event_sink()->warning(fmt::format(
+        "cudaMalloc: {} bytes are not left of the {} that a dCUDA program has under several "
+        "processes; raise MESHPOST_DCUDA_MEMORY (MiB)",
+        size, parts.size));
+    return nullptr;
+  }
+  parts.taken[*offset] = wanted;
+  return parts.base + *offset;
+}
+
+void release(void* data) {
+  std::shared_ptr<void> world;  // ends outside of the lock
+  {
+    std::scoped_lock const lock(all().mutex);
+    auto const found =
+        std::ranges::find_if(all().parts, [&](auto const& one) { return one->holds(data); });
+    if (found == all().parts.end()) return std::free(data);
+    auto& parts = **found;
+    auto const part = parts.taken.find(static_cast<u64>(static_cast<char*>(data) - parts.base));
+    if (part == parts.taken.end()) return;  // as cudaFree, which has nothing to free here
+    parts.free.give(part->first, part->second);
+    parts.taken.erase(part);
+    if (parts.ended && parts.taken.empty()) {
+      world = std::move(parts.world);
+      all().parts.erase(found);
+    }
+  }
+}
+
+u64 shared_memory_bytes() { return u64{Config::from_environment().dcuda_memory} << 20; }
+
+}  // namespace meshpost::compat

@@ -1,0 +1,67 @@
+#include "copy/job/courier.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace meshpost::copying {
+
+Desk& Courier::add(std::unique_ptr<Desk> desk) {
+  std::scoped_lock const lock(mutex_);
+  desks_.push_back(std::move(desk));
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  return *desks_.back();
+}
+
+StatePtr Courier::ask(Desk& desk, Wish const& wish) {
+  auto state = desk.ask(wish);
+  std::scoped_lock const lock(mutex_);
+  asked_ = true;
+  wake_.notify_one();
+  return state;
+}
+
+void Courier::stop() {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (!thread_.joinable()) return;
+    stopping_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+  for (auto const& desk : desks_)
+    desk->fail_all({Kind::misuse, "copy", "its JobMemory is gone", "keep it longer"});
+}
+
+void Courier::look_for_losses(std::vector<Desk*> const& desks) {
+  auto const loss = peers_.processes().lost();
+  if (!loss) return;
+  for (auto* const desk : desks) desk->lose(loss->process, loss->how);
+}
+
+void Courier::work() {
+  constexpr u32 at_once = 2000;  // looks, before it rests: the others may share this core
+  std::vector<Desk*> desks;
+  for (u32 rests = 0;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (rests >= at_once) {
+        bool const idle = std::ranges::all_of(desks, [](auto* desk) { return desk->idle(); });
+        auto const rest = idle && rests > 2 * at_once ? longest_rest : short_rest;
+        wake_.wait_for(lock, rest, [this] { return stopping_ || asked_; });
+      }
+      if (stopping_) return;
+      if (std::exchange(asked_, false)) rests = 0;
+      desks.clear();
+      for (auto const& desk : desks_) desks.push_back(desk.get());
+    }
+    bool any = false;  // without the lock: desks copy, and end copies that others wait for
+    for (auto* const desk : desks) any |= desk->work();
+    rests = any ? 0 : rests + 1;
+    if (rests % 1000 == 999) look_for_losses(desks);
+    if (rests < at_once) sched_yield();
+  }
+}
+
+}  // namespace meshpost::copying

@@ -1,0 +1,220 @@
+#include "copy/job/desk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "world/wire.hpp"
+
+namespace meshpost::copying {
+namespace {
+
+constexpr u64 short_payload = 512;  // goes along with the header, which engines copy
+
+Error loss(std::string const& process, std::string const& why) {
+  return {Kind::peer_lost, "copy", fmt::format("{} is gone: {}", process, why),
+          "see its own messages, and start the job again"};
+}
+
+}  // namespace
+
+Desk::Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
+           std::function<std::string(u32)> name)
+    : store_(store),
+      name_(std::move(name)),
+      peers_(processes),
+      engine_(std::move(engine)),
+      piece_(std::min(largest_piece, engine_->most() - sizeof(Message))) {}
+
+StatePtr Desk::ask(Wish const& wish) {
+  Copying copying{wish};
+  auto state = copying.state;
+  std::scoped_lock const lock(mutex_);
+  wishes_.push_back(std::move(copying));
+  return state;
+}
+
+bool Desk::work() {
+  take_wishes();
+  bool any = engine_->poll(*this);
+  for (u32 process = 0; process < peers_.size(); ++process) {
+    any |= ask_for_pieces(process);
+    any |= send_queued(process);
+  }
+  return any;
+}
+
+void Desk::take_wishes() {
+  std::vector<Copying> wishes;
+  {
+    std::scoped_lock const lock(mutex_);
+    wishes.swap(wishes_);
+  }
+  for (auto& wish : wishes) {
+    auto& peer = peers_[wish.wish.process];
+    if (peer.lost) {
+      wish.state->run([&] { throw Error(*peer.lost); });
+      continue;
+    }
+    peer.turns.push_back(++last_copy_);
+    copies_.emplace(last_copy_, std::move(wish));
+  }
+}
+
+bool Desk::ask_for_pieces(u32 process) {
+  auto& peer = peers_[process];
+  bool any = false;
+  while (!peer.turns.empty() && peer.under_way < window) {
+    u64 const number = peer.turns.front();
+    peer.turns.pop_front();
+    auto& copy = copies_.at(number);
+    auto const& wish = copy.wish;
+    if (copy.error) continue;  // refused meanwhile
+    any = true;
+    u64 const position = copy.next, size = std::min(piece_, wish.size - position);
+    std::string payload;
+    if (wish.kind == Message::Kind::put) {
+      // Copied out of the caller's memory: that may be a device's, and is the caller's again at
+      // the end even if a network still sends.
+      payload.resize(size);
+      try {
+        meshpost::copy(payload.data(), wish.here + position, Bytes{size});
+      } catch (Error const& error) {
+        copy.error = error;
+        end_if_over(number);
+        continue;
+      }
+    }
+    pieces_[++last_piece_] = {number, position, size, process};
+    queue(process, {wish.kind, wish.exposure, last_piece_, wish.offset + position, size},
+          std::move(payload));
+    copy.next += size;
+    ++copy.under_way;
+    ++peer.under_way;
+    if (copy.next < wish.size) peer.turns.push_back(number);
+  }
+  return any;
+}
+
+void Desk::queue(u32 process, Message message, std::string payload) {
+  Outgoing out{{reinterpret_cast<char const*>(&message), sizeof message}, std::move(payload)};
+  if (out.payload.size() <= short_payload) out.header += std::exchange(out.payload, {});
+  peers_[process].queue.push_back(std::move(out));
+}
+
+bool Desk::send_queued(u32 process) {
+  auto& peer = peers_[process];
+  bool any = false;
+  while (!peer.queue.empty()) {
+    auto& out = peer.queue.front();
+    u64 const cookie = out.payload.empty() ? 0 : ++last_cookie_;
+    if (!engine_->send(process, out.header, out.payload, cookie)) break;
+    // A string of this length keeps its bytes where they are when it is moved.
+    if (cookie != 0) in_flight_[cookie] = std::move(out.payload);
+    peer.queue.pop_front();
+    any = true;
+  }
+  return any;
+}
+
+void Desk::on_message(u32 process, std::span<char const> bytes) {
+  if (peers_[process].lost) return;
+  try {
+    auto const heard = read_message({bytes.data(), bytes.size()});
+    bool const asks =
+        heard.message.kind == Message::Kind::put || heard.message.kind == Message::Kind::get;
+    if (asks) answer(process, heard);
+    else take_answer(process, heard);
+  } catch (Error const& error) {
+    on_lost(process, "what it says is no message: " + error.cause());
+  }
+}
+
+void Desk::answer(u32 process, Heard const& heard) {
+  auto const& asked = heard.message;
+  Message reply{Message::Kind::done, asked.exposure, asked.piece, asked.offset, asked.bytes};
+  std::string payload;
+  try {
+    if (asked.kind == Message::Kind::put) {
+      store_.write(asked.exposure, asked.offset, heard.bytes);
+    } else {
+      reply.kind = Message::Kind::bytes;
+      payload.resize(asked.bytes);
+      store_.read(asked.exposure, asked.offset, payload.data(), asked.bytes);
+    }
+  } catch (Error const& error) {
+    reply.kind = Message::Kind::refusal;
+    payload = wire::pack(error);
+  }
+  queue(process, reply, std::move(payload));
+}
+
+void Desk::take_answer(u32 process, Heard const& heard) {
+  auto const found = pieces_.find(heard.message.piece);
+  if (found == pieces_.end() || found->second.process != process)
+    throw Error(Kind::bad_argument, "copy",
+                fmt::format("it answers piece {}, which nobody asked for", heard.message.piece),
+                "");
+  auto const piece = found->second;
+  auto& copy = copies_.at(piece.copy);
+  auto const kind = heard.message.kind;
+  auto const right =
+      copy.wish.kind == Message::Kind::put ? Message::Kind::done : Message::Kind::bytes;
+  if (kind == Message::Kind::refusal) {
+    if (!copy.error) copy.error = wire::unpack_error(heard.bytes);
+  } else if (kind != right || heard.message.bytes != piece.size) {
+    throw Error(Kind::bad_argument, "copy", "its answer is not one to what was asked", "");
+  } else if (kind == Message::Kind::bytes && !copy.error) {
+    try {
+      meshpost::copy(copy.wish.here + piece.position, heard.bytes.data(), Bytes{piece.size});
+    } catch (Error const& error) {
+      copy.error = error;
+    }
+  }
+  pieces_.erase(found);
+  --copy.under_way;
+  --peers_[process].under_way;
+  end_if_over(piece.copy);
+}
+
+// Not before every piece is answered: until then an answer may write into the caller's memory.
+void Desk::end_if_over(u64 number) {
+  auto const& copy = copies_.at(number);
+  if (copy.under_way != 0 || (!copy.error && copy.next < copy.wish.size)) return;
+  std::erase(peers_[copy.wish.process].turns, number);
+  auto const over = copies_.extract(number);
+  over.mapped().state->run([&] {
+    if (over.mapped().error) throw Error(*over.mapped().error);
+  });
+}
+
+void Desk::on_done(u64 cookie) { in_flight_.erase(cookie); }
+void Desk::on_data(u32 /*process*/, u32 /*data*/) {}  // copies go as messages
+
+void Desk::on_lost(u32 process, std::string const& why) {
+  auto& peer = peers_[process];
+  if (peer.lost) return;
+  peer.lost = loss(name_(process), why);
+  peer.queue.clear();
+  peer.turns.clear();
+  peer.under_way = 0;
+  std::erase_if(pieces_, [&](auto const& one) { return one.second.process == process; });
+  std::vector<u64> over;
+  for (auto& [number, copy] : copies_)
+    if (copy.wish.process == process) {
+      if (!copy.error) copy.error = peer.lost;
+      copy.under_way = 0;
+      over.push_back(number);
+    }
+  for (u64 const number : over) end_if_over(number);
+}
+
+void Desk::fail_all(Error const& error) {
+  take_wishes();
+  for (auto& [number, copy] : copies_) copy.state->run([&] { throw Error(error); });
+  copies_.clear();
+  pieces_.clear();
+  for (auto& peer : peers_) peer.turns.clear();
+}
+
+}  // namespace meshpost::copying

@@ -1,0 +1,184 @@
+// What happens when memory is exposed: all processes learn of all parts, and how to reach them.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "copy/job/rings.hpp"
+#include "copy/job/state.hpp"
+#include "copy/locate.hpp"
+#include "meshpost/base/events.hpp"
+#include "meshpost/device/backend.hpp"
+
+namespace meshpost {
+
+using copying::AllocationName;
+using copying::Part;
+
+void JobMemory::State::name_allocation(Part& part, char* memory, copying::Location const& where,
+                                       std::vector<Descriptor>& files_to_pass) {
+  Descriptor file;
+  if (auto found = files->find(memory)) {
+    part.allocation = {"file", found->id};
+    part.allocation_size = found->size;
+    part.offset = static_cast<u64>(memory - found->begin);
+    file = std::move(found->file);
+  } else if (where.on_host) {
+    part.why = "it is not of JobMemory::allocate, and so can't be mapped by other processes";
+    return;
+  } else {
+    try {
+      auto shared = backend(where.device->kind()).share_memory(memory);
+      part.allocation = {std::string(where.device->kind()), shared.id};
+      part.allocation_size = shared.size;
+      part.offset = static_cast<u64>(memory - shared.begin);
+      part.handle = std::move(shared.handle);
+      file = std::move(shared.file);
+    } catch (Error const& error) {
+      part.why = error.cause() + "; " + error.remedy();
+      return;
+    }
+  }
+  if (part.size > part.allocation_size - part.offset)  // of neighbours that the memory map joins
+    part.allocation = {}, part.why = "it reaches over several allocations";
+  else if (file && std::ranges::find(passed_, part.allocation) == passed_.end())
+    part.with_file = true, files_to_pass.push_back(std::move(file));
+}
+
+void JobMemory::State::tell_what_is_gone(Part& part) {
+  std::unique_lock const lock(mutex_);
+  std::ranges::copy(files->take_freed(), std::back_inserter(gone_));
+  part.freed = gone_;
+  for (auto const& gone : gone_) std::erase(passed_, gone);  // if it comes again, it is new
+}
+
+Part JobMemory::State::describe(void* memory, Bytes size, std::string const& name,
+                                std::vector<Descriptor>& files_to_pass) {
+  Part part;
+  tell_what_is_gone(part);
+  part.size = size;
+  part.address = reinterpret_cast<u64>(memory);
+  if (size != 0) {
+    auto const where = copying::locate(memory, size, fmt::format("expose '{}'", name), "memory");
+    part.memory = where.kind;
+    part.on_host = where.on_host;
+    if (where.device) {
+      part.device = where.device->name();
+      part.bus = where.device->info().bus;
+    }
+    if (!peers.alone()) name_allocation(part, static_cast<char*>(memory), where, files_to_pass);
+  }
+  part.slot = gate.take();
+  return part;
+}
+
+std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, Bytes size,
+                                                                std::string const& name) {
+  std::scoped_lock const collective(collective_);
+  auto const operation = fmt::format("expose '{}'", name);
+  auto exposure = std::make_shared<RemoteBytes::Exposure>();
+  exposure->job = shared_from_this();
+  exposure->number = ++last_;
+  exposure->name = name;
+  exposure->known.resize(peers.count());
+  exposure->here.assign(peers.count(), nullptr);
+  std::vector<Descriptor> files_to_pass;
+  std::optional<Part> mine;
+  try {
+    peers.together(operation, [&] {
+      mine = describe(memory, size, name, files_to_pass);
+      std::unique_lock const lock(mutex_);
+      own_[exposure->number] = {mine->slot, static_cast<char*>(memory), size, name,
+                                mine->allocation};
+    });
+    gate.open(mine->slot, exposure->number);
+    for (auto const& part : peers.exchange(operation, mine->pack()))
+      exposure->parts.push_back(Part::unpack(part));
+    {
+      std::unique_lock const lock(mutex_);
+      std::erase_if(gone_, [&](auto const& gone) {
+        return std::ranges::find(mine->freed, gone) != mine->freed.end();
+      });
+    }
+    std::vector<Descriptor> passed(peers.count());
+    if (!peers.alone())
+      peers.node().share(files_to_pass, [&](u32 process, u32, int file) {
+        passed[process] = Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0));
+      });
+    if (mine->with_file) passed_.push_back(mine->allocation);
+    for (u32 process = 0; process < peers.count(); ++process) {
+      for (auto const& freed : exposure->parts[process].freed) imports_.drop(process, freed);
+      choose_path(*exposure, process, passed[process].get());
+    }
+    see_to_staging(*exposure);
+  } catch (Error const&) {
+    release(exposure->number);
+    throw;
+  }
+  exposure->here[peers.number()] = static_cast<char*>(memory);
+  see_arrivals();
+  return exposure;
+}
+
+void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process, int file) {
+  auto const& part = exposure.parts[process];
+  auto& known = exposure.known[process];
+  known = {Bytes{part.size}, part.memory, part.device, !peers.far(process), CopyPath::own, {}};
+  if (process == peers.number()) return;
+  if (peers.far(process)) {
+    known.path = CopyPath::network;
+    known.why = "it is on another node: " + peers.node().why_not(process);
+    return;
+  }
+  known.path = CopyPath::mapped;
+  if (part.size == 0) return;
+  known.why = part.why;
+  bool refused = !part.on_host;  // by the system: the user should know
+  if (fastest_ > CopyPath::mapped) {
+    known.why = "JobMemoryOptions::fastest";
+    refused = false;
+  } else if (!part.allocation.kind.empty()) {
+    try {
+      exposure.here[process] = imports_.map(process, part, file);
+      known.why.clear();
+      return;
+    } catch (Error const& error) {
+      known.why = error.cause() + "; " + error.remedy();
+      refused = true;
+    }
+  }
+  known.path = CopyPath::kernel;
+  bool const permitted = part.on_host && fastest_ <= CopyPath::kernel && other.reaches(process) &&
+                         other.readable(process, part.address, part.size);
+  if (!permitted) {
+    known.path = CopyPath::staged;
+    if (part.on_host && fastest_ <= CopyPath::kernel) {
+      known.why = other.reaches(process) ? "the system can't read memory of this driver"
+                                         : other.why_not(process);
+      refused = true;
+    }
+  }
+  if (refused) warn_once(process, known.why);
+}
+
+void JobMemory::State::warn_once(u32 process, std::string const& text) {
+  if (warned_) return;
+  warned_ = true;
+  event_sink()->warning(fmt::format("copies from and to memory of {} take a slower path: {}",
+                                    peers.processes().name(process), text));
+}
+
+// The first exposure that needs it, in any process, makes all have it.
+void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
+  if (peers.alone()) return;
+  bool const mine = std::ranges::any_of(
+      exposure.known, [](auto const& part) { return part.path == CopyPath::staged; });
+  auto const all = peers.exchange("expose '" + exposure.name + "'", mine ? "staged" : "");
+  bool const any = std::ranges::any_of(all, [](auto const& text) { return !text.empty(); });
+  if (!any || staged_) return;
+  staged_ = &courier.add(std::make_unique<copying::Desk>(
+      std::make_unique<copying::Rings>(peers), *this, peers.count(),
+      [this](u32 process) { return peers.processes().name(process); }));
+}
+
+}  // namespace meshpost

@@ -1,0 +1,41 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "meshpost/base/error.hpp"
+#include "meshpost/base/types.hpp"
+
+namespace meshpost::copying {
+
+/// What two processes say to each other where neither reaches the other's memory. The asker cuts a
+/// copy into pieces and gives each a number; its owner answers each piece. Bytes follow the header.
+struct Message {
+  enum class Kind : u32 {
+    put,      ///< asker: `bytes` bytes for `offset` of an exposure
+    get,      ///< asker: wants `bytes` bytes from `offset` of an exposure
+    done,     ///< owner: those of a put are there
+    bytes,    ///< owner: those of a get
+    refusal,  ///< owner: an error (wire::pack)
+    count
+  };
+
+  Kind kind = Kind::put;
+  u32 exposure = 0;
+  u64 piece = 0;   ///< the asker's number for it; the answer repeats it
+  u64 offset = 0;  ///< in the owner's part of the exposure
+  u64 bytes = 0;   ///< that follow, or that are wanted
+};
+
+constexpr u64 largest_piece = u64{256} << 10;
+
+/// A message and what follows its header.
+struct Heard {
+  Message message;
+  std::string_view bytes;
+};
+/// What came as one message. \throws Error(bad_argument) where it can't be one: cut short, of no
+/// known kind, with other bytes than it says, of a piece that is too large
+Heard read_message(std::string_view all);
+
+}  // namespace meshpost::copying

@@ -1,0 +1,160 @@
+#include "copy/job/state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "meshpost/base/config.hpp"
+
+namespace meshpost {
+namespace {
+
+// A channel of its own for each, the same in all processes; Worlds count from the other end.
+Peers next_peers() {
+  static std::atomic<u32> made{0};
+  auto processes = Processes::of_job();
+  if (!processes) return {};
+  return {std::move(processes), (u32{1} << 31) + made++};
+}
+
+}  // namespace
+
+JobMemory::State::State(JobMemoryOptions const& options)
+    : peers(next_peers()),
+      gate(peers),
+      other(peers),
+      files(std::make_shared<copying::OwnFiles>(
+          [this](char const* begin, u64 size) { release_all_in(begin, size); })),
+      courier(peers),
+      fastest_(options.fastest) {
+  if (!peers.any_far()) return;
+  auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
+  std::unique_ptr<net::Engine> engine;
+  std::string address;
+  peers.together("JobMemory", [&] {
+    engine = net::make_engine(wanted, peers.processes().own_address());
+    address = engine->address();
+  });
+  auto addresses = peers.exchange("JobMemory", address);
+  for (u32 process = 0; process < peers.count(); ++process)
+    if (!peers.far(process)) addresses[process].clear();
+  peers.together("JobMemory", [&] { engine->connect(addresses); });
+  network_ = &courier.add(std::make_unique<copying::Desk>(
+      std::move(engine), *this, peers.count(),
+      [this](u32 process) { return peers.processes().name(process); }));
+}
+
+void JobMemory::State::end() {
+  {
+    std::unique_lock lock(copies_);
+    ended_ = true;
+    copies_changed_.wait(lock, [this] { return under_way_ == 0; });
+  }
+  try {
+    peers.exchange("end the job's memory");  // until then others may need the courier
+    courier.stop();
+  } catch (Error const&) {
+    courier
+        .stop();  // they are gone, or do something else: they know, for this one will be gone too
+  }
+}
+
+void JobMemory::State::begin_copy() {
+  std::scoped_lock const lock(copies_);
+  if (ended_)
+    throw Error(Kind::misuse, "copy", "the JobMemory of its memory is gone",
+                "let it live longer than the copies");
+  ++under_way_;
+}
+
+void JobMemory::State::end_copy() {
+  std::scoped_lock const lock(copies_);
+  if (--under_way_ == 0) copies_changed_.notify_all();
+}
+
+void JobMemory::State::check_alive(u32 process) const {
+  if (process == peers.number()) return;
+  auto const loss = peers.processes().lost();
+  if (!loss) return;
+  if (loss->process == process) throw peers.processes().lost_error("copy", *loss);
+  if (!peers.far(process) && !peers.node().alive(process))
+    throw peers.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
+}
+
+void JobMemory::State::release(u32 number) {
+  u32 slot = 0;
+  {
+    std::unique_lock const lock(mutex_);
+    auto const own = own_.extract(number);
+    if (own.empty()) return;
+    slot = own.mapped().slot;
+    // Others close what drivers have mapped, or its memory would stay in use when it is freed.
+    auto const& name = own.mapped().allocation;
+    bool const last = std::ranges::none_of(
+        own_, [&](auto const& other_part) { return other_part.second.allocation == name; });
+    if (last && !name.kind.empty() && name.kind != "file") gone_.push_back(name);
+  }
+  gate.close(slot);
+}
+
+void JobMemory::State::release_all_in(char const* begin, u64 size) {
+  std::vector<u32> numbers;
+  {
+    std::shared_lock const lock(mutex_);
+    for (auto const& [number, own] : own_)
+      if (own.begin < begin + size && begin < own.begin + own.size) numbers.push_back(number);
+  }
+  for (u32 const number : numbers) release(number);
+}
+
+// -- what others ask for
+
+JobMemory::State::Own JobMemory::State::own_part(u32 exposure, u64 offset, u64 size) {
+  std::shared_lock const lock(mutex_);
+  auto const found = own_.find(exposure);
+  if (found == own_.end())
+    throw Error(Kind::bad_argument, "copy",
+                fmt::format("{} has released its part, or never exposed it",
+                            peers.processes().name(peers.number())),
+                "keep its Exposed until nobody copies from or to it");
+  auto const& own = found->second;
+  if (offset > own.size || size > own.size - offset)
+    throw Error(Kind::bad_argument, fmt::format("copy from or to '{}'", own.name),
+                fmt::format("{} bytes at offset {} are named, {}'s part has {}", size, offset,
+                            peers.processes().name(peers.number()), own.size),
+                "stay inside");
+  return own;
+}
+
+void JobMemory::State::write(u32 exposure, u64 offset, std::string_view bytes) {
+  auto const own = own_part(exposure, offset, bytes.size());
+  copying::Entry const entry(gate, peers.number(), own.slot, exposure);
+  if (!entry) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
+  copy(own.begin + offset, bytes.data(), Bytes{bytes.size()});
+  arrivals_.fetch_add(1, std::memory_order_release);  // before anybody is told
+}
+
+void JobMemory::State::read(u32 exposure, u64 offset, char* target, u64 size) {
+  auto const own = own_part(exposure, offset, size);
+  copying::Entry const entry(gate, peers.number(), own.slot, exposure);
+  if (!entry) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
+  copy(target, own.begin + offset, Bytes{size});
+}
+
+// -- the interface
+
+JobMemory::JobMemory(JobMemoryOptions const& options) : state_(std::make_shared<State>(options)) {}
+JobMemory::~JobMemory() { state_->end(); }
+u32 JobMemory::process() const { return state_->peers.number(); }
+u32 JobMemory::processes() const { return state_->peers.count(); }
+Exposed JobMemory::expose(void* memory, Bytes size, std::string const& name) {
+  return Exposed(state_->expose(memory, size, name));
+}
+Allocation JobMemory::allocate(Bytes size) { return state_->files->allocate(size, nullptr); }
+Allocation JobMemory::allocate(Device& device, Bytes size) {
+  if (device.in_host_memory()) return state_->files->allocate(size, &device);
+  return device.allocate(size, MemoryKind::device);
+}
+
+}  // namespace meshpost

@@ -1,0 +1,99 @@
+#pragma once
+// What a JobMemory owns; its files share it.
+#include <atomic>
+#include <map>
+#include <shared_mutex>
+
+#include "copy/job/courier.hpp"
+#include "copy/job/gate.hpp"
+#include "copy/job/imports.hpp"
+#include "copy/job/other_memory.hpp"
+#include "copy/job/own_files.hpp"
+#include "copy/locate.hpp"
+
+namespace meshpost {
+
+/// What all processes know of an exposure.
+struct RemoteBytes::Exposure {
+  std::shared_ptr<JobMemory::State> job;
+  u32 number = 0;  ///< the same in all processes
+  std::string name;
+  std::vector<copying::Part> parts;  ///< by process, as told
+  std::vector<ExposedPart> known;    ///< by process, as this one sees it
+  std::vector<char*> here;           ///< by process: where it begins here; null: nowhere
+};
+
+struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory::State> {
+  explicit State(JobMemoryOptions const& options);
+
+  std::shared_ptr<RemoteBytes::Exposure> expose(void* memory, Bytes size, std::string const& name);
+  /// Of this process's part; again: nothing.
+  void release(u32 number);
+  /// Those of this process's parts that lie in this range.
+  void release_all_in(char const* begin, u64 size);
+  void end();
+
+  /// The desk that makes copies from and to a process.
+  copying::Desk& desk(CopyPath path) const {
+    return path == CopyPath::network ? *network_ : *staged_;
+  }
+  /// Counts a copy: end() waits for it. \throws Error(misuse) when the JobMemory is gone
+  void begin_copy();
+  void end_copy();
+  /// \throws Error(peer_lost) if it is known that a process is lost
+  void check_alive(u32 process) const;
+
+  /// The next number of something that all processes do together: the same in all, used once.
+  u64 next_number() { return ++numbers_; }
+
+  /// After hearing from another process of what it has put here: the courier's writes happened
+  /// before. (They did, by way of that process; within this one nothing else says so.)
+  void see_arrivals() const { static_cast<void>(arrivals_.load(std::memory_order_acquire)); }
+
+  Peers const peers;
+  copying::Gate gate;
+  copying::OtherMemory const other;
+  std::shared_ptr<copying::OwnFiles> const files;
+  copying::Courier courier;
+
+ private:
+  CopyPath const fastest_;
+  void write(u32 exposure, u64 offset, std::string_view bytes) override;
+  void read(u32 exposure, u64 offset, char* target, u64 size) override;
+  struct Own {
+    u32 slot;
+    char* begin;
+    u64 size;
+    std::string name;
+    copying::AllocationName allocation;
+  };
+  Own own_part(u32 exposure, u64 offset, u64 size);
+  copying::Part describe(void* memory, Bytes size, std::string const& name,
+                         std::vector<Descriptor>& files_to_pass);
+  void name_allocation(copying::Part& part, char* memory, copying::Location const& where,
+                       std::vector<Descriptor>& files_to_pass);
+  void tell_what_is_gone(copying::Part& part);
+  void choose_path(RemoteBytes::Exposure& exposure, u32 process, int file);
+  void see_to_staging(RemoteBytes::Exposure const& exposure);
+  void warn_once(u32 process, std::string const& text);
+
+  std::mutex collective_;  // held in expose(): its exchanges have an order
+  u32 last_ = 0;           // exposure
+  copying::Imports imports_;
+  std::vector<copying::AllocationName> passed_;  // whose files all have
+  bool warned_ = false;
+
+  std::shared_mutex mutex_;                    // of what follows
+  std::map<u32, Own> own_;                     // by exposure
+  std::vector<copying::AllocationName> gone_;  // others need not map them any more; to be told
+
+  std::mutex copies_;  // of what follows
+  std::condition_variable copies_changed_;
+  u64 under_way_ = 0;
+  bool ended_ = false;
+
+  std::atomic<u64> numbers_{0}, arrivals_{0};
+  copying::Desk *network_ = nullptr, *staged_ = nullptr;
+};
+
+}  // namespace meshpost

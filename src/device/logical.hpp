@@ -1,0 +1,23 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "meshpost/device/backend.hpp"
+
+namespace meshpost {
+
+/// `parts` logical devices that share `whole`, "cuda:0.0" and so on.
+std::vector<std::shared_ptr<Device>> split_device(std::shared_ptr<Device> const& whole, u32 parts);
+
+/// Grids of a gang that lie side by side on one physical device: on a GPU, one launch.
+struct SharedGrids {
+  std::shared_ptr<Device> device;  ///< the physical one
+  Grid const* first = nullptr;
+  u32 count = 0;
+  u32 ranks = 0;  ///< of all, which must be resident at once
+};
+
+/// The grids by physical device, in their order.
+std::vector<SharedGrids> by_physical_device(std::vector<Grid> const& grids);
+
+}  // namespace meshpost

@@ -1,0 +1,66 @@
+#include "net/mpi/make.hpp"
+
+#include <mutex>
+#include <vector>
+
+#include "meshpost/base/config.hpp"
+#include "meshpost/base/error.hpp"
+#include "net/mpi/mpi.hpp"
+#include "net/mpi/texts.hpp"
+
+namespace meshpost::net {
+namespace {
+
+// Freeing one is collective, and nobody knows when all processes have ended their engines: so they
+// stay.
+struct Communicators {
+  std::mutex mutex;
+  std::vector<MPI_Comm> all;
+};
+Communicators& communicators() {
+  static auto* const one = new Communicators;
+  return *one;
+}
+
+std::unique_ptr<Engine> make_mpi(std::string const& rest, std::string const& /*bind*/) {
+  check_threads_of_mpi();
+  std::scoped_lock const lock(communicators().mutex);
+  auto const number = parse_number(rest);
+  if (!number || *number >= communicators().all.size())
+    throw Error(Kind::bad_environment, "network engine 'mpi:" + rest + "'",
+                "it names no communicator that this program has given to options_over()",
+                "say mpi, and make the World with options_over(communicator)");
+  return std::make_unique<mpi::Mpi>(communicators().all[*number]);
+}
+
+}  // namespace
+
+void check_threads_of_mpi() {
+  int initialised = 0, finalised = 0, level = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  if (!initialised || finalised)
+    throw Error(Kind::misuse, "network engine 'mpi'",
+                finalised ? "MPI_Finalize has been called" : "MPI is not initialised",
+                finalised ? "make and end Worlds before it"
+                          : "call MPI_Init_thread with MPI_THREAD_MULTIPLE first");
+  MPI_Query_thread(&level);
+  if (level != MPI_THREAD_MULTIPLE)
+    throw Error(Kind::bad_environment, "network engine 'mpi'",
+                "a thread of the World calls MPI beside the program's own, and MPI was "
+                "initialised for less than MPI_THREAD_MULTIPLE",
+                "call MPI_Init_thread with MPI_THREAD_MULTIPLE, or leave MESHPOST_NET empty");
+}
+
+std::string register_mpi(MPI_Comm communicator) {
+  check_threads_of_mpi();
+  MPI_Comm own = MPI_COMM_NULL;
+  mpi::check(MPI_Comm_dup(communicator, &own), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  register_engine("mpi", make_mpi);
+  std::scoped_lock const lock(communicators().mutex);
+  communicators().all.push_back(own);
+  return "mpi:" + std::to_string(communicators().all.size() - 1);
+}
+
+}  // namespace meshpost::net

@@ -1,0 +1,70 @@
+#pragma once
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "meshpost/copy/job_memory.hpp"
+#include "pipeline/board.hpp"
+#include "pipeline/distribution.hpp"
+#include "world/peers.hpp"
+
+namespace meshpost::pipelining {
+
+/// What a process tells others of a run, with COACCEL's message identifier: stage, level, chunk and
+/// direction. A plain value.
+struct Notice {
+  u64 run = 0;
+  Stage stage = Stage::load;
+  u32 level = 0;
+  bool reverse = false;
+  u64 chunk = 0;
+  bool failed = false;  ///< the run can't go on; nothing else counts
+
+  std::string pack() const;
+  /// \throws Error(bad_argument) for garbage
+  static Notice unpack(std::string const& bytes);
+};
+
+/// Tells other processes of a pipeline's ends of legs, and the board of a run of theirs.
+///
+/// A process that is told that a leg of a chunk is over sees what it has written: the leg has been
+/// waited for before it is told of, and copies between processes have arrived when they are done.
+class Relay {
+ public:
+  Relay(JobMemory* job, Peers const& peers, Schedule const& schedule,
+        Distribution const& distribution)
+      : job_(job), peers_(peers), schedule_(schedule), distribution_(distribution) {}
+
+  /// For a run: `everybody` hears of every leg, not only those who wait for it.
+  void start(Board& board, u64 run, bool everybody);
+  /// Hears no more. Whether the run was failed by what was heard.
+  bool stop();
+
+  /// Whether other processes want to hear of a leg.
+  bool is_awaited(u32 leg) const {
+    return !peers_.alone() && (everybody_ || !distribution_.listeners(leg).empty());
+  }
+  /// A leg is over: waited for, if it was on a stream. Thread-safe.
+  void tell(u32 leg, u64 chunk) const;
+  /// The run has failed here. Thread-safe.
+  void tell_failure() const;
+
+ private:
+  void listen(std::stop_token const& over);
+  void take(Processes::Post const& post);
+  void send(u32 process, Notice const& notice) const {
+    peers_.processes().post(peers_.channel(), process, notice.pack());
+  }
+
+  JobMemory* const job_;
+  Peers const& peers_;
+  Schedule const& schedule_;
+  Distribution const& distribution_;
+  Board* board_ = nullptr;
+  u64 run_ = 0;
+  bool everybody_ = false;
+  std::atomic<bool> failed_elsewhere_{false};
+  std::jthread listener_;
+};
+
+}  // namespace meshpost::pipelining

@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "meshpost/base/types.hpp"
+
+// Processes of a job that use the same GPU. Plain values: nothing here asks a device.
+
+namespace meshpost {
+
+/// A physical device that a process uses.
+struct DeviceUse {
+  u32 process = 0;
+  std::string name;     ///< "cuda:0": what that process calls it
+  std::string uuid;     ///< the same in all processes; empty: nothing to share
+  bool at_once = true;  ///< kernels of several processes run on it at the same time
+};
+
+/// How many processes run kernels at the same time on the most used one of this process's devices;
+/// at least 1.
+u32 sharers(std::vector<DeviceUse> const& uses, u32 process);
+
+/// For each device on which kernels of several processes can only take turns: a warning that names
+/// them and the remedy.
+std::vector<std::string> turns_taken(std::vector<DeviceUse> const& uses);
+
+}  // namespace meshpost

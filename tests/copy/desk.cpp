@@ -1,0 +1,205 @@
+// What is said between two processes about a copy, with no process and no network.
+#include "copy/job/desk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "support/errors.hpp"
+#include "world/wire.hpp"
+
+namespace meshpost::test {
+namespace {
+
+using copying::Desk;
+using copying::Heard;
+using copying::Message;
+using copying::read_message;
+using copying::Wish;
+
+std::string pack(Message const& message, std::string_view bytes = {}) {
+  std::string all(reinterpret_cast<char const*>(&message), sizeof message);
+  return all.append(bytes);
+}
+
+TEST(CopyMessage, garbage_is_refused) {
+  auto const good = pack({Message::Kind::put, 1, 2, 3, 4}, "abcd");
+  EXPECT_EQ(read_message(good).bytes, "abcd");
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_THROW(read_message(std::string_view(good).substr(0, size)), Error) << size;
+  EXPECT_THROW(read_message(good + "e"), Error);
+  EXPECT_THROW(read_message(pack({Message::Kind::get, 1, 2, 3, 4}, "abcd")), Error);
+  EXPECT_THROW(read_message(pack({Message::Kind::count, 1, 2, 3, 0})), Error);
+  EXPECT_THROW(read_message(pack({Message::Kind::get, 1, 2, 3, copying::largest_piece + 1})),
+               Error);
+  EXPECT_THROW(read_message(pack({Message::Kind::get, 1, 2, 3, ~u64{0}})), Error);
+}
+
+// Two ends of a line that keeps no order and takes some messages only at the second try.
+class Wire : public net::Engine {
+ public:
+  Wire(std::mt19937_64& random, u32 self) : random_(random), self_(self) {}
+  std::string name() const override { return "wire"; }
+  std::string address() const override { return {}; }
+  void connect(std::vector<std::string> const&) override {}
+  Bytes most() const override { return Bytes{4096}; }
+  bool send(u32 /*peer*/, std::span<char const> header, std::span<char const> payload,
+            u64 cookie) override {
+    if (random_() % 3 == 0) return false;
+    std::string all(header.begin(), header.end());
+    other->arrived.push_back(all.append(payload.begin(), payload.end()));
+    if (cookie != 0) done_.push_back(cookie);
+    most_waiting = std::max(most_waiting, other->arrived.size());
+    return true;
+  }
+  bool poll(net::Events& events) override {
+    for (auto const cookie : std::exchange(done_, {})) events.on_done(cookie);
+    if (arrived.empty()) return false;
+    std::swap(arrived[random_() % arrived.size()], arrived.back());
+    auto const one = std::move(arrived.back());
+    arrived.pop_back();
+    events.on_message(1 - self_, one);
+    return true;
+  }
+  std::string expose(void*, Bytes) override { return {}; }
+  net::RemoteMemory import(u32, std::string const&) override { return {}; }
+  bool write(u32, std::span<char const>, net::RemoteMemory const&, u64, u32, u64) override {
+    return false;
+  }
+  Wire* other = nullptr;
+  std::vector<std::string> arrived;
+  std::size_t most_waiting = 0;
+
+ private:
+  std::mt19937_64& random_;
+  u32 self_;
+  std::vector<u64> done_;
+};
+
+struct Bytestore : copying::Store {
+  std::vector<char> bytes;
+  void check(u32 exposure, u64 offset, u64 size) const {
+    if (exposure != 5 || offset > bytes.size() || size > bytes.size() - offset)
+      throw Error(Kind::bad_argument, "copy", "it is not there", "look elsewhere");
+  }
+  void write(u32 exposure, u64 offset, std::string_view all) override {
+    check(exposure, offset, all.size());
+    std::ranges::copy(all, bytes.begin() + static_cast<i64>(offset));
+  }
+  void read(u32 exposure, u64 offset, char* target, u64 size) override {
+    check(exposure, offset, size);
+    std::memcpy(target, bytes.data() + offset, size);
+  }
+};
+
+struct Pair {
+  explicit Pair(u64 seed) : random(seed) {
+    auto one = std::make_unique<Wire>(random, 0), other = std::make_unique<Wire>(random, 1);
+    wires[0] = one.get(), wires[1] = other.get();
+    one->other = other.get(), other->other = one.get();
+    auto const name = [](u32 process) { return "process " + std::to_string(process); };
+    desks[0] = std::make_unique<Desk>(std::move(one), stores[0], 2, name);
+    desks[1] = std::make_unique<Desk>(std::move(other), stores[1], 2, name);
+  }
+  void work() {
+    desks[0]->work();
+    desks[1]->work();
+  }
+  void finish(copying::StatePtr const& state) {
+    for (int i = 0; i < 1'000'000 && !state->done(); ++i) work();
+    ASSERT_TRUE(state->done());
+    state->wait();
+  }
+  std::mt19937_64 random;
+  Bytestore stores[2];
+  Wire* wires[2];
+  std::unique_ptr<Desk> desks[2];
+};
+
+TEST(CopyDesk, brings_all_bytes_in_any_order_and_holds_few) {
+  for (u64 seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Pair pair(seed);
+    auto& there = pair.stores[1].bytes;
+    there.resize(100'000);
+    for (auto& byte : there) byte = static_cast<char>(pair.random());
+    auto const before = there;
+    std::vector<char> got(60'000), put(30'000, 'x'), small(3, 'y');
+    std::vector<copying::StatePtr> all = {
+        pair.desks[0]->ask({Message::Kind::get, 1, 5, 100, got.data(), got.size()}),
+        pair.desks[0]->ask({Message::Kind::put, 1, 5, 70'000, put.data(), put.size()}),
+        pair.desks[0]->ask({Message::Kind::put, 1, 5, 60'500, small.data(), small.size()})};
+    for (auto const& one : all) pair.finish(one);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), before.begin() + 100));
+    EXPECT_EQ(std::count(there.begin() + 70'000, there.end(), 'x'), 30'000);
+    EXPECT_EQ(std::string(there.data() + 60'500, 3), "yyy");
+    EXPECT_EQ(there[60'499], before[60'499]);
+    EXPECT_EQ(there[60'503], before[60'503]);
+    EXPECT_TRUE(pair.desks[0]->idle());
+    EXPECT_LE(pair.wires[0]->most_waiting, Desk::window);
+    EXPECT_LE(pair.wires[1]->most_waiting, Desk::window);
+  }
+}
+
+TEST(CopyDesk, a_refusal_ends_that_copy_alone) {
+  Pair pair(3);
+  pair.stores[1].bytes.resize(10'000, 'a');
+  std::vector<char> here(100'000, 'b'), fine(10'000, 'b');
+  auto const out = pair.desks[0]->ask({Message::Kind::put, 1, 5, 5000, here.data(), 100'000});
+  auto const unknown = pair.desks[0]->ask({Message::Kind::get, 1, 6, 0, here.data(), 10});
+  auto const good = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, fine.data(), 4000});
+  EXPECT_TRUE(says(error_of([&] { pair.finish(out); }), Kind::bad_argument, {"it is not there"}));
+  EXPECT_TRUE(says(error_of([&] { pair.finish(unknown); }), Kind::bad_argument, {"elsewhere"}));
+  pair.finish(good);
+  EXPECT_EQ(std::count(fine.begin(), fine.end(), 'a'), 4000);
+  EXPECT_TRUE(pair.desks[0]->idle());
+}
+
+TEST(CopyDesk, answers_that_nobody_asked_for_are_refused) {
+  Pair pair(4);
+  std::vector<char> here(8, 'b');
+  auto const wait = [&](std::string const& answer) {
+    auto const copy = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 8});
+    pair.desks[0]->work();
+    pair.wires[0]->arrived = {answer};
+    pair.desks[0]->work();
+    return error_of([&] { pair.finish(copy); });
+  };
+  EXPECT_TRUE(says(wait(pack({Message::Kind::bytes, 5, 77, 0, 8}, "ABCDEFGH")), Kind::peer_lost,
+                   {"process 1", "piece 77, which nobody asked for"}));
+  EXPECT_EQ(std::string(here.data(), 8), "bbbbbbbb");
+  // From then on it is not believed any more.
+  EXPECT_TRUE(says(wait("?"), Kind::peer_lost, {"process 1"}));
+}
+
+TEST(CopyDesk, answers_of_another_size_or_kind_are_refused) {
+  for (auto const& answer : {pack({Message::Kind::bytes, 5, 1, 0, 9}, "ABCDEFGHI"),
+                             pack({Message::Kind::done, 5, 1, 0, 8}), std::string("short")}) {
+    Pair pair(5);
+    std::vector<char> here(16, 'b');
+    auto const copy = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 8});
+    pair.desks[0]->work();
+    pair.wires[0]->arrived = {answer};
+    pair.desks[0]->work();
+    EXPECT_TRUE(says(error_of([&] { copy->wait(); }), Kind::peer_lost, {"process 1"}));
+    EXPECT_EQ(std::count(here.begin(), here.end(), 'b'), 16);
+  }
+}
+
+TEST(CopyDesk, copies_of_a_lost_process_end_and_later_ones_too) {
+  Pair pair(6);
+  std::vector<char> here(100'000, 'b');
+  auto const copy = pair.desks[0]->ask({Message::Kind::put, 1, 5, 0, here.data(), here.size()});
+  for (int i = 0; i < 5; ++i) pair.desks[0]->work();
+  pair.desks[0]->lose(1, "it fell");
+  EXPECT_TRUE(
+      says(error_of([&] { pair.finish(copy); }), Kind::peer_lost, {"process 1", "it fell"}));
+  auto const late = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 1});
+  EXPECT_TRUE(says(error_of([&] { pair.finish(late); }), Kind::peer_lost, {"it fell"}));
+  EXPECT_TRUE(pair.desks[0]->idle());
+}
+
+}  // namespace
+}  // namespace meshpost::test

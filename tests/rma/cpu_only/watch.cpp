@@ -1,0 +1,82 @@
+// The host's eye on running ranks, with ranks that move at chosen moments: between its look at all
+// of them and its look at their answers.
+#include "rma/watch.hpp"
+
+#include <gtest/gtest.h>
+
+namespace meshpost::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Two ranks that wait for a word. The host asks deadlocked() after each look at the ranks, before
+// it asks them or reads what they answered.
+class TwoRanks : public Gang {
+ public:
+  using Moves = std::function<void(TwoRanks&, u32 look)>;
+  explicit TwoRanks(Moves moves) : moves_(std::move(moves)) {
+    for (auto& report : reports) {
+      report.state = static_cast<u32>(RankState::waiting);
+      report.sequence = 1;
+      report.condition = {&word, 1, WordType::u32_, Compare::equal};
+    }
+  }
+  void end(u32 rank) { reports[rank].state = static_cast<u32>(RankState::ended); }
+  void answer(u32 rank) { reports[rank].epoch = control.epoch; }
+
+  void doze(std::chrono::microseconds) override {}
+  bool finished() override {
+    for (auto const& report : reports)
+      if (report.state != static_cast<u32>(RankState::ended)) return control.poison != 0;
+    return true;
+  }
+  bool deadlocked() override {
+    moves_(*this, looks_++);
+    return false;
+  }
+  Reason watched() {
+    std::vector<Grid> const grids{{nullptr, 2, 0, nullptr, reports, &control}};
+    std::vector<LogReader> logs;
+    return Watch(*this, grids, logs, 5s, nullptr, nullptr).until_end().reason;
+  }
+
+ private:
+  Moves moves_;
+  u32 looks_ = 0;
+  u32 word = 0;
+  RankReport reports[2] = {};
+  Control control = {};
+};
+
+TEST(Watch, takes_ranks_that_answer_that_they_wait_in_vain_for_deadlocked) {
+  TwoRanks ranks([](TwoRanks& all, u32 look) {
+    if (look == 1) all.answer(0), all.answer(1);
+  });
+  EXPECT_EQ(ranks.watched(), Reason::deadlock);
+}
+
+TEST(Watch, takes_one_that_waits_for_one_that_had_ended_before_it_was_asked_for_deadlocked) {
+  TwoRanks ranks([](TwoRanks& all, u32 look) {
+    if (look == 0) all.end(1);
+    if (look == 1) all.answer(0);
+  });
+  EXPECT_EQ(ranks.watched(), Reason::deadlock);
+}
+
+TEST(Watch, does_not_take_ranks_for_deadlocked_that_end_before_they_answer) {
+  TwoRanks ranks([](TwoRanks& all, u32 look) {
+    if (look == 1) all.end(0), all.end(1);
+  });
+  EXPECT_EQ(ranks.watched(), Reason::finished);
+}
+
+TEST(Watch, does_not_take_a_rank_for_deadlocked_that_another_may_have_woken_behind_its_answer) {
+  TwoRanks ranks([](TwoRanks& all, u32 look) {
+    if (look == 1) all.answer(0), all.end(1);  // rank 1 notified rank 0, which has not seen it yet
+    if (look == 2) all.end(0);
+  });
+  EXPECT_EQ(ranks.watched(), Reason::finished);
+}
+
+}  // namespace
+}  // namespace meshpost::detail
