@@ -73,7 +73,7 @@ TEST(LogicalDevice, fits_a_gpu_only_together_with_the_others) {
   // A multiprocessor takes at most 2048 threads. So each device would fit alone.
   u32 const processors = open_devices("cuda:0").front()->info().processors;
   World world(test::options(processors, split_in(4)));
-  EXPECT_TRUE(says(error_of([&] { world.run(Meet{}, {.threads = {1024, 1, 1}}); }),
+  EXPECT_TRUE(says(error_of([&] { world.run(Meet{}, {.threads = {512, 1, 1}}); }),
                    Kind::out_of_memory,
                    {"on cuda:0", std::to_string(processors) + " on each of 4 logical devices",
                     "can be resident at once", "logical devices, threads"}));

@@ -67,6 +67,8 @@ struct Play {
   void target(Rank& self) const {
     auto const mine = window.local(self);
     auto const out = seen.local(self);
+    if (story == Story::overwrite_own_announced)
+      self.wait(copy, Tag{2});  // not before its second put
     auto const look = [&] {
       for (u32 i = 0; i < 8; ++i) out[i] = mine[i];
     };
