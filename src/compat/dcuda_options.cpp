@@ -88,11 +88,11 @@ DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
   return result;
 }
 
-Variables variables_of(DcudaOptions const& options, Variables const& environment) {
+Variables variables_of(DcudaOptions const& options, Variables const& around) {
   std::map<std::string, std::string> own{{"MESHPOST_LAUNCHER", "the option -n"},
                                          {"MESHPOST_PROCESSES", std::to_string(options.processes)},
                                          {"MESHPOST_PROCESS", std::to_string(options.process)}};
-  if (!environment("MESHPOST_RENDEZVOUS")) {
+  if (!around("MESHPOST_RENDEZVOUS")) {
     bool const here = options.leader.empty() || options.leader == "localhost";
     bool const has_port = options.leader.find(':') != std::string::npos;
     own["MESHPOST_RENDEZVOUS"] =
@@ -100,9 +100,9 @@ Variables variables_of(DcudaOptions const& options, Variables const& environment
         : has_port ? options.leader
                    : fmt::format("{}:{}", options.leader, dcuda_port);
   }
-  return [own = std::move(own), environment](char const* name) {
+  return [own = std::move(own), around](char const* name) {
     auto const found = own.find(name);
-    return found == own.end() ? environment(name) : found->second.c_str();
+    return found == own.end() ? around(name) : found->second.c_str();
   };
 }
 

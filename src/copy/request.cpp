@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "copy/execute.hpp"
 #include "copy/lane.hpp"
@@ -67,7 +68,8 @@ void make_here(Request const& request) {
 void wait_quietly(StatePtr const& state) {
   if (state) try {
       state->wait();
-    } catch (Error const&) {  // another error is on its way
+    } catch (Error const&) {
+      return;  // another error is on its way
     }
 }
 
@@ -107,7 +109,7 @@ std::vector<StatePtr> start_all(std::span<Request const> requests) {
   };
   std::vector<u64> order(requests.size());
   std::iota(order.begin(), order.end(), u64{0});
-  std::ranges::stable_sort(order, {}, round);
+  std::ranges::sort(order, {}, [&](u64 i) { return std::pair(round(i), i); });
   std::vector<StatePtr> states(requests.size());
   try {
     for (u64 const i : order) {

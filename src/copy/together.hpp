@@ -51,11 +51,10 @@ std::vector<StatePtr> start_each(List const& list, Start const& start) {
   try {
     for (auto const& one : list) states.push_back(start(one));
   } catch (Error const& error) {
-    auto const first = error;
     try {
       Together::wait_for(states);
     } catch (Error const&) {
-      throw first;  // the one that is told is that which kept the others from being started
+      throw error;  // the one that is told is that which kept the others from being started
     }
     throw;
   }

@@ -10,7 +10,7 @@ namespace {
 template <class Word>
 void store_as(Delivery const& delivery) {
   Word value{};
-  std::memcpy(&value, delivery.bytes.data(), sizeof value);
+  delivery.bytes.copy(reinterpret_cast<char*>(&value), sizeof value);
   memory::store(reinterpret_cast<Word*>(delivery.target), value, Order::system);
 }
 

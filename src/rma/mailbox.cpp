@@ -31,6 +31,18 @@ MailboxAccess::MailboxAccess(Device& device)
   reset();
 }
 
+namespace {
+
+void come_to_rest(Stream& stream) {
+  try {
+    stream.synchronize();
+  } catch (Error const&) {
+    return;  // the device is broken: nothing comes from it any more
+  }
+}
+
+}  // namespace
+
 MailboxAccess::~MailboxAccess() { drop(); }
 
 Mailbox MailboxAccess::mailbox() const {
@@ -49,11 +61,7 @@ void MailboxAccess::reset() {
 }
 
 void MailboxAccess::drop() {
-  try {
-    into_->synchronize();
-    out_of_->synchronize();
-  } catch (Error const&) {  // the device is broken: nothing comes from it any more
-  }
+  for (auto* const stream : {into_.get(), out_of_.get()}) come_to_rest(*stream);
   for (auto* const staging : {&into_staging_, &out_staging_}) {
     staging->held.fill(false);
     staging->copies.fill(nullptr);

@@ -114,6 +114,7 @@ namespace {
 // where there is one kind they are of its node. Returns whether there are several.
 bool keep_devices_of_one_kind(Peers const& peers, std::vector<Own> const& parts) {
   std::vector<std::string> kinds;
+  kinds.reserve(parts.size());
   for (auto const& part : parts) kinds.push_back(part.kind);
   auto const some = std::ranges::find_if(kinds, [](auto const& kind) { return !kind.empty(); });
   bool const one =
