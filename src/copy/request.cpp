@@ -9,6 +9,7 @@
 
 #include "copy/execute.hpp"
 #include "copy/lane.hpp"
+#include "copy/together.hpp"
 #include "copy/workers.hpp"
 #include "fabric/host_copy.hpp"
 
@@ -65,24 +66,17 @@ void make_here(Request const& request) {
   else in_lane(request, lane_of(request))->wait();
 }
 
-void wait_quietly(StatePtr const& state) {
-  if (state) try {
-      state->wait();
-    } catch (Error const&) {
-      return;  // another error is on its way
-    }
-}
-
 // Between two devices, by a copy engine, large enough to fill the links between them.
 bool fills_links(Request const& request) {
   return request.by_engine() && !request.to.on_host && !request.from.on_host &&
          request.to.device != request.from.device && request.bytes() > at_once;
 }
 
-}  // namespace
-
-StatePtr start(Request const& request) {
+// One that goes in rounds follows the others of its source.
+StatePtr begin(Request const& request, bool in_rounds) {
   if (auto const plan = plan_for(request)) return execute(plan, request);
+  if (in_rounds)
+    return in_lane(request, lane(*request.from.device, nullptr, true, Traffic::rounds));
   if (request.by_engine()) return in_lane(request, lane_of(request));
   if (request.bytes() <= at_once) {
     if (!request.by_host())
@@ -94,6 +88,10 @@ StatePtr start(Request const& request) {
   movers().run([state, request] { state->run([&] { make_here(request); }); });
   return state;
 }
+
+}  // namespace
+
+StatePtr start(Request const& request) { return begin(request, false); }
 
 // Copies of one device to several at a time share its links, and those that meet at a target wait
 // for each other there while other links idle. One after the other, each device beginning with its
@@ -110,18 +108,10 @@ std::vector<StatePtr> start_all(std::span<Request const> requests) {
   std::vector<u64> order(requests.size());
   std::iota(order.begin(), order.end(), u64{0});
   std::ranges::sort(order, {}, [&](u64 i) { return std::pair(round(i), i); });
+  auto started =
+      start_each(order, [&](u64 i) { return begin(requests[i], fills_links(requests[i])); });
   std::vector<StatePtr> states(requests.size());
-  try {
-    for (u64 const i : order) {
-      auto const& one = requests[i];
-      states[i] = fills_links(one) && !plan_for(one)
-                      ? in_lane(one, lane(*one.from.device, nullptr, true, Traffic::rounds))
-                      : start(one);
-    }
-  } catch (Error const&) {
-    for (auto const& state : states) wait_quietly(state);  // nobody else knows of them
-    throw;
-  }
+  for (u64 i = 0; i < order.size(); ++i) states[order[i]] = std::move(started[i]);
   return states;
 }
 

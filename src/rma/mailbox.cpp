@@ -6,6 +6,17 @@
 #include "meshpost/base/error.hpp"
 
 namespace meshpost::detail {
+namespace {
+
+void come_to_rest(Stream& stream) {
+  try {
+    stream.synchronize();
+  } catch (Error const&) {
+    return;  // the device is broken: nothing comes from it any more
+  }
+}
+
+}  // namespace
 
 std::optional<u32> MailboxAccess::Staging::take() {
   for (u32 i = 0; i < chunks; ++i) {
@@ -30,18 +41,6 @@ MailboxAccess::MailboxAccess(Device& device)
   out_staging_.memory = device.allocate(Bytes{chunks * largest}, MemoryKind::pinned);
   reset();
 }
-
-namespace {
-
-void come_to_rest(Stream& stream) {
-  try {
-    stream.synchronize();
-  } catch (Error const&) {
-    return;  // the device is broken: nothing comes from it any more
-  }
-}
-
-}  // namespace
 
 MailboxAccess::~MailboxAccess() { drop(); }
 

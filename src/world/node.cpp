@@ -225,8 +225,6 @@ void Node::test_memory(u32 channel) {
 }
 
 void Node::keep_kind(std::vector<std::string> const& kinds) {
-  bool const mixed = std::ranges::any_of(kinds, [&](auto const& k) { return k != kinds.front(); });
-  if (!mixed) return;
   std::erase_if(members_, [&](u32 process) {
     bool const other = kinds[process] != kinds[processes_.number()];
     if (other)
