@@ -93,6 +93,7 @@ add_library(meshpost
   src/fabric/place.cpp
   src/net/engine.cpp
   src/net/faulty.cpp
+  src/net/misuse.cpp
   src/net/shuffled.cpp
   src/pipeline/crossing.cpp
   src/pipeline/distribution.cpp

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "meshpost/base/error.hpp"
+#include "net/misuse.hpp"
 #include "net/mpi/texts.hpp"
 
 namespace meshpost::net::mpi {
@@ -80,9 +81,7 @@ std::string Mpi::address() const {
 }
 
 void Mpi::connect(std::vector<std::string> const& addresses) {
-  if (!peers_.empty())
-    throw Error(Kind::misuse, "mpi: connect", "it was called before",
-                "call it once for each engine");
+  check_first_connect("mpi", !peers_.empty());
   int processes = 0;
   MPI_Comm_size(communicator_, &processes);
   std::vector<Peer> peers(addresses.size());
@@ -106,19 +105,13 @@ void Mpi::connect(std::vector<std::string> const& addresses) {
 }
 
 Mpi::Peer& Mpi::talked_to(u32 peer, char const* operation) {
-  if (peer < peers_.size() && peers_[peer].talked_to) return peers_[peer];
-  throw Error(Kind::bad_argument, std::string("mpi: ") + operation,
-              "peer " + std::to_string(peer) + " was given no address",
-              "name it when the engine is connected");
+  return known_peer(peers_, peer, "mpi", operation);
 }
 
 bool Mpi::send(u32 peer, std::span<char const> header, std::span<char const> payload, u64 cookie) {
   auto const& target = talked_to(peer, "send");
   u64 const size = header.size() + payload.size();
-  if (size > most_bytes)
-    throw Error(Kind::bad_argument, "mpi: send",
-                std::to_string(size) + " bytes are more than " + std::to_string(most_bytes),
-                "send smaller messages, or write()");
+  check_message("mpi", size, most_bytes);
   lose_all_where_finalised();
   if (target.lost) return ended_.push_back(cookie), true;
   if (outgoing_ == operations_at_once) return false;
@@ -168,8 +161,7 @@ bool Mpi::write(u32 peer, std::span<char const> source, RemoteMemory const& targ
 }
 
 std::string Mpi::expose(void* memory, Bytes size) {
-  if (!memory || size == 0)
-    throw Error(Kind::bad_argument, "mpi: expose", "there is no memory of 0 bytes", "give it some");
+  check_exposed("mpi", memory, size);
   exposed_.emplace_back(static_cast<char*>(memory), size);
   return memory_text(exposed_.size() - 1);
 }

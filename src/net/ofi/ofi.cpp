@@ -4,6 +4,8 @@
 #include <cstring>
 #include <random>
 
+#include "net/misuse.hpp"
+
 namespace meshpost::net::ofi {
 namespace {
 
@@ -74,9 +76,7 @@ std::string Ofi::address() const {
 }
 
 void Ofi::connect(std::vector<std::string> const& addresses) {
-  if (!peers_.empty())
-    throw Error(Kind::misuse, "ofi: connect", "it was called before",
-                "call it once for each engine");
+  check_first_connect("ofi", !peers_.empty());
   std::vector<Peer> peers(addresses.size());
   for (u32 peer = 0; peer < peers.size(); ++peer) {
     if (addresses[peer].empty()) continue;
@@ -101,19 +101,12 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
 }
 
 Ofi::Peer& Ofi::talked_to(u32 peer, char const* operation) {
-  if (peer < peers_.size() && peers_[peer].talked_to) return peers_[peer];
-  throw Error(Kind::bad_argument, std::string("ofi: ") + operation,
-              "peer " + std::to_string(peer) + " was given no address",
-              "name it when the engine is connected");
+  return known_peer(peers_, peer, "ofi", operation);
 }
 
 bool Ofi::send(u32 peer, std::span<char const> header, std::span<char const> payload, u64 cookie) {
   auto const& target = talked_to(peer, "send");
-  if (header.size() + payload.size() > most_bytes)
-    throw Error(Kind::bad_argument, "ofi: send",
-                std::to_string(header.size() + payload.size()) + " bytes are more than " +
-                    std::to_string(most_bytes),
-                "send smaller messages, or write()");
+  check_message("ofi", header.size() + payload.size(), most_bytes);
   if (target.lost) return ended_.push_back(cookie), true;
   if (operations_->none_free()) return false;
   u32 const index = operations_->take(Operation::Step::message, peer, cookie);
@@ -124,8 +117,7 @@ bool Ofi::send(u32 peer, std::span<char const> header, std::span<char const> pay
 }
 
 std::string Ofi::expose(void* memory, Bytes size) {
-  if (!memory || size == 0)
-    throw Error(Kind::bad_argument, "ofi: expose", "there is no memory of 0 bytes", "give it some");
+  check_exposed("ofi", memory, size);
   return to_text(memory_->expose(memory, size));
 }
 

@@ -1,5 +1,4 @@
-#include "net/engines/group.hpp"
-#include "support/errors.hpp"
+#include "net/engines/misuse.hpp"
 
 namespace meshpost::net::test {
 namespace {
@@ -33,16 +32,7 @@ TEST(MpiRefuses, communicators_that_no_world_was_made_over) {
 TEST(MpiRefuses, what_is_not_allowed) {
   Group two(2, variants()[0]);
   auto& engine = *two.engines[0];
-  EXPECT_TRUE(says(error_of([&] { engine.send(0, std::string("to myself"), {}, 0); }),
-                   Kind::bad_argument, {"peer 0"}));
-  EXPECT_TRUE(says(error_of([&] { engine.send(2, std::string("to nobody"), {}, 0); }),
-                   Kind::bad_argument, {"peer 2"}));
-  std::string const much(engine.most() + 1, 'm');
-  EXPECT_TRUE(says(error_of([&] { engine.send(1, much, {}, 0); }), Kind::bad_argument,
-                   {std::to_string(engine.most())}));
-  EXPECT_TRUE(says(error_of([&] { engine.connect({}); }), Kind::misuse, {"before"}));
-  EXPECT_TRUE(
-      says(error_of([&] { engine.expose(nullptr, Bytes{0}); }), Kind::bad_argument, {"0 bytes"}));
+  expect_misuse_refused(engine);
   for (auto const* bad : {"", "mpimem1/", "mpimem1/x", "ofimem1/1/1"})
     EXPECT_TRUE(says(error_of([&] { engine.import(1, bad); }), Kind::bad_environment,
                      {"import of peer 1"}));
