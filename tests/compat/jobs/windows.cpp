@@ -1,7 +1,7 @@
 // dCUDA programs of several processes: what one process can do, they can together.
 #include <meshpost/compat/dcuda.h>
 
-#include <cstdio>
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ constexpr int elements = 1000;  // of a rank
 
 struct Data {
   int* window;  // of the device's ranks, one after the other: what arrives, then what is sent
-  int wrong;
+  std::atomic<int> wrong;  // elements, counted by all of the process's ranks
 };
 
 // Every rank sends to the next and to the one across, in windows of the world and of the device.
@@ -46,10 +46,10 @@ __global__ void exchange(dcuda_context_handle dcuda) {
       dcuda_wait_notifications(gst, 3, 1);
       if (threadIdx.x == 0)
         for (int i = 0; i < elements; ++i)
-          data->wrong += mine[i] != from * 100'000 + round * 10'000 + step * 1000 + i;
+          if (mine[i] != from * 100'000 + round * 10'000 + step * 1000 + i) ++data->wrong;
       dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
     }
-    dcuda_put_notify(gst, device, (local + 1) % locals, 4, 4, mine + 1, 4);
+    dcuda_put_notify(gst, device, (local + 1) % locals, 4, 4, mine + elements, 4);
     dcuda_wait_notifications(gst, 4, 1);
     dcuda_win_free(gst, device);
     dcuda_win_free(gst, world);
