@@ -19,7 +19,7 @@ struct Option {
   std::string_view name;
   bool has_value;
 };
-constexpr std::array<Option, 5> options = {{{'d', "dev_id", true},
+constexpr std::array<Option, 5> known_options = {{{'d', "dev_id", true},
                                             {'p', "proc_id", true},
                                             {'n', "n_procs", true},
                                             {'r', "root_name", true},
@@ -41,7 +41,7 @@ unsigned long number(Option const& option, std::string_view value) {
 // The option that `word` is ("-d", "--dev_id", "--dev_id=1"), and its value if that is in the same
 // word.
 Option const* match(std::string_view word, std::optional<std::string_view>& value) {
-  for (auto const& option : options) {
+  for (auto const& option : known_options) {
     if (word.size() == 2 && word[0] == '-' && word[1] == option.letter) return &option;
     if (!word.starts_with("--") || !word.substr(2).starts_with(option.name)) continue;
     auto const rest = word.substr(2 + option.name.size());
