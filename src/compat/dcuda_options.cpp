@@ -20,10 +20,10 @@ struct Option {
   bool has_value;
 };
 constexpr std::array<Option, 5> known_options = {{{'d', "dev_id", true},
-                                            {'p', "proc_id", true},
-                                            {'n', "n_procs", true},
-                                            {'r', "root_name", true},
-                                            {'l', "is_root", false}}};
+                                                  {'p', "proc_id", true},
+                                                  {'n', "n_procs", true},
+                                                  {'r', "root_name", true},
+                                                  {'l', "is_root", false}}};
 
 [[noreturn]] void refuse(std::string cause) {
   throw Error(Kind::bad_argument, "dcuda_host_init", std::move(cause),
