@@ -165,7 +165,8 @@ class Troubles::Thread {
     auto& way = one.ways[number];
     if (way.ended || one.resets || way.held() >= most_held) return true;
     auto const& trouble = one.trouble;
-    std::string bytes(1 + random_() % trouble.most_at_once, '\0');
+    u64 const most = 1 + random_() % trouble.most_at_once;
+    std::string bytes(std::max(most, way.read == 0 ? trouble.at_first : 0), '\0');
     auto const size = recv(one.ends[number].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0) return errno == EAGAIN || errno == EINTR;
     if (size == 0) way.ended = true;

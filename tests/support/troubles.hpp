@@ -23,7 +23,8 @@ struct Trouble {
     stall   ///< nothing comes any more, and nothing is said of it
   };
   std::chrono::microseconds delay{};  ///< of each piece, at most
-  u64 most_at_once = u64{1} << 16;    ///< bytes of a piece, at most
+  u64 most_at_once = u64{1} << 16;    ///< bytes of a piece, at most;
+  u64 at_first = 0;                   ///< but of each way's first, so many if they are there
   u64 bytes_per_second = 0;           ///< each way; 0: as many as come
   Fault fault = Fault::none;
   u64 at = 0;         ///< the byte where it happens, of those that go this way:

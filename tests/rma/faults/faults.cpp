@@ -103,17 +103,38 @@ u64 seconds_of(std::chrono::steady_clock::duration time) {
   return static_cast<u64>(std::chrono::duration_cast<std::chrono::seconds>(time).count());
 }
 
+// The greetings of libfabric's tcp, 56 bytes each way, are taken to come whole, as they do in TCP's
+// first segment: an end that reads a part of the answer hangs up, when the other already sends.
+constexpr u64 greeting = 256;
+
+// What calls process 0's bootstrap, before anything else, is no engine.
+class Engines {
+ public:
+  bool called(std::string const& target) {
+    if (bootstrap_.empty()) bootstrap_ = target;
+    return target != bootstrap_;
+  }
+
+ private:
+  std::string bootstrap_;
+};
+
 class Ways : public testing::TestWithParam<Trouble> {};
 
 TEST_P(Ways, that_are_slow_carry_all_there_is) {
   u64 const seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::atomic<u32> connections = 0;
-  Troubles const troubles(seed, [&](auto const&, u32) {
+  Engines engines;
+  Troubles const troubles(seed, [&](std::string const& target, u32) {
     ++connections;
-    return GetParam();
+    auto trouble = GetParam();
+    if (engines.called(target)) trouble.at_first = greeting;
+    return trouble;
   });
-  test::Job job("traffic", processes, variables("ofi:tcp", troubles.address()), node_of);
+  auto all = variables("ofi:tcp", troubles.address());
+  all["MESHPOST_DEADLINE"] = all["MESHPOST_START_DEADLINE"] = "30";  // slow is not lost
+  test::Job job("traffic", processes, all, node_of);
   for (auto const& one : job.wait()) EXPECT_THAT(one.out, HasSubstr("all is well"));
   EXPECT_GE(connections, processes - 1 + 4);  // to process 0, and each pair of the two nodes
 }
@@ -139,15 +160,17 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
   u32 faults = 0, errors = 0;
   for (u32 round = 0; faults < wanted && round < 20 * wanted; ++round) {
     Trouble trouble{.fault = fault};
-    trouble.at = random() % (engine ? 300'000 : 30'000);
+    // Most rounds should see it: a connection carries some 750 kB, the bootstrap's some 14.
+    trouble.at = random() % (engine ? 300'000 : 13'000);
     trouble.forth = random() % 2 != 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
-    // Process 0's address is called first.
-    std::string first;
+    Engines engines;
     u32 left = static_cast<u32>(random() % 3);
     Troubles const troubles(random(), [&](std::string const& target, u32) {
-      if (first.empty()) first = target;
-      return (target != first) == engine && left-- == 0 ? trouble : Trouble{};
+      bool const of_engine = engines.called(target);
+      auto one = of_engine == engine && left-- == 0 ? trouble : Trouble{};
+      if (of_engine) one.at_first = greeting;
+      return one;
     });
     auto const begin = Troubles::Clock::now();
     test::Job job("traffic", processes, variables("ofi:tcp", troubles.address()), node_of);
@@ -166,11 +189,11 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
   EXPECT_GT(errors, faults);
 }
 INSTANTIATE_TEST_SUITE_P(And, Connections,
-                         testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 4},
-                                         Broken{"engine_flip", Trouble::Fault::flip, true, 4},
+                         testing::Values(Broken{"engine_reset", Trouble::Fault::reset, true, 3},
+                                         Broken{"engine_flip", Trouble::Fault::flip, true, 3},
                                          Broken{"engine_stall", Trouble::Fault::stall, true, 2},
-                                         Broken{"bootstrap_reset", Trouble::Fault::reset, false, 4},
-                                         Broken{"bootstrap_flip", Trouble::Fault::flip, false, 4},
+                                         Broken{"bootstrap_reset", Trouble::Fault::reset, false, 3},
+                                         Broken{"bootstrap_flip", Trouble::Fault::flip, false, 3},
                                          Broken{"bootstrap_stall", Trouble::Fault::stall, false,
                                                 2}),
                          [](auto const& one) { return std::string(one.param.name); });
@@ -182,11 +205,11 @@ class Messages : public testing::TestWithParam<char const*> {};
 TEST_P(Messages, that_go_wrong_end_all_processes_in_time) {
   u64 const seed = std::random_device{}() % 1'000'000;
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (u64 round = 0; round < 4; ++round) {
+  for (u64 round = 0; round < 2; ++round) {
     auto const engine =
         std::string("faulty:") + GetParam() + ":" + std::to_string(seed + round) + ":ofi:tcp";
     SCOPED_TRACE(engine);
-    u32 const victim = static_cast<u32>(round % processes);
+    u32 const victim = static_cast<u32>((seed + round) % processes);
     test::Job job("traffic", processes, variables("ofi:tcp"), [&](u32 process) {
       auto own = node_of(process);
       if (process == victim) own["MESHPOST_NET"] = engine;
