@@ -21,9 +21,9 @@ std::vector<Variant> variants() {
           {"tcp_announced_pieces", on_ofi("tcp", {.piece = 100'000, .announce = true})},
           {"tcp_registered", on_ofi("tcp", {.register_sources = true})},
           {"tcp_shuffled", [] { return std::make_unique<Shuffled>(on_ofi("tcp")(), 7); }},
-          {"sockets", on_ofi("sockets"), 5'000},
-          {"sockets_by_source", on_ofi("sockets", {.by_source = true}), 5'000},
-          {"shm", on_ofi("shm"), 5'000}};
+          {"sockets", on_ofi("sockets")},
+          {"sockets_by_source", on_ofi("sockets", {.by_source = true})},
+          {"shm", on_ofi("shm")}};
 }
 
 }  // namespace meshpost::net::test
