@@ -171,7 +171,7 @@ Role const memory("memory", [] {
   World world(test::world_options());
   std::mt19937 random(7);  // the same everywhere
   std::vector<std::pair<Window<u64>, u64>> windows;
-  for (int step = 0; step < 60; ++step) {
+  for (int step = 0; step < 30; ++step) {
     if (!windows.empty() && random() % 3 == 0) {
       auto const one = random() % windows.size();
       world.free(windows[one].first);
