@@ -93,14 +93,15 @@ TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {
   auto jobs = make_jobs(4);
   for (auto& job : jobs) job.patience = std::chrono::hours(1);
   auto first = joining(jobs[0]);
-  auto const second = join::enter(jobs[1]);
+  auto second = join::enter(jobs[1]);
   join::enter(jobs[2]).reset();
   auto const lost = await(*second, wire::Type::lost);
   EXPECT_TRUE(lost && lost->header.process == 2);
+  EXPECT_TRUE(await(*second, wire::Type::refusal));
+  second.reset();  // for which process 0 would wait
   auto const told = first.get();
   ASSERT_TRUE(told);
   EXPECT_TRUE(says(*told, Kind::peer_lost, {"join the job", "process 2"}));
-  EXPECT_TRUE(await(*second, wire::Type::refusal));
 }
 
 TEST(Joining, gives_up_where_nobody_listens_and_says_where) {
