@@ -1,6 +1,7 @@
 #include "doors.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -106,7 +107,9 @@ std::string Doors::port(bool version_6) const {
 }
 
 Fd Doors::take(std::string const& address) {
-  return std::move(address.starts_with('[') ? version_6_ : version_4_);
+  auto door = std::move(address.starts_with('[') ? version_6_ : version_4_);
+  ::fcntl(door.get(), F_SETFL, 0);  // waiting, as sockets are
+  return door;
 }
 
 std::string with_port(std::string const& host, std::string const& port) {

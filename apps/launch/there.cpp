@@ -128,8 +128,8 @@ void There::collect() {
 std::string There::how_it_ended(int status, bool by_signal) const {
   auto const how = by_signal ? fmt::format("was killed by signal {}", status)
                              : fmt::format("ended with status {}", status);
+  if (greeted_) return fmt::format("{} {}", command_.front(), how);
   auto const words = fmt::format("'{}' {}", fmt::join(command_, " "), how);
-  if (greeted_) return words + "; see what that host and the way there have to say";
   if (!by_signal && (status == 127 || status == 126))
     return words + (status == 127 ? ": there is no such program; install it there"
                                   : ": it can't be run there; install one that can") +
@@ -146,7 +146,7 @@ void There::on_time() {
   if (gone_) return;
   if (!child_.input || link_.broken()) {
     if (!child_.input && Clock::now() - well_ < to_end) return;
-    return cut(fmt::format("'{}' has closed its output and did not end", fmt::join(command_, " ")));
+    return cut(fmt::format("{} has closed its output and did not end", command_.front()));
   }
   if (greeted_ && link_.lost())
     return cut(fmt::format("no sign of life for {} s; see that the host is up and can be reached",
