@@ -109,9 +109,7 @@ void Agent::start(Frame const& frame) {
   }
 }
 
-void Agent::fail(std::string const& why, int status) {
-  link_.send({Say::failed, 0, status, why});
-}
+void Agent::fail(std::string const& why, int status) { link_.send({Say::failed, 0, status, why}); }
 
 void Agent::started(u32 process, pid_t pid) { link_.send({Say::started, process, pid, {}}); }
 

@@ -29,7 +29,8 @@ class Agent : private Reports {
   bool full(int /*stream*/) const override { return link_.full(); }
   void ended(u32 process, End end) override;
   void input_taken() override;
-  void lost(std::vector<u32> const& /*processes*/, std::string const& /*why*/, int /*status*/) override {}
+  void lost(std::vector<u32> const& /*processes*/, std::string const& /*why*/,
+            int /*status*/) override {}
   void say(std::string const& line) override;
 
   void on_signals();
@@ -47,7 +48,7 @@ class Agent : private Reports {
   std::unique_ptr<Doors> doors_;
   std::optional<Reach> reach_;
   Orders orders_;
-  Fd listener_;  // process 0's
+  Fd listener_;           // process 0's
   bool stopped_ = false;  // by the user: so is the launcher, and silent
   bool over_ = false;
 };

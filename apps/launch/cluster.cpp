@@ -27,7 +27,8 @@ bool is_here(std::string const& name) {
 
 // What ssh hands over goes through a shell there.
 std::string quoted(std::string const& word) {
-  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-") ==
+  if (word.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-") ==
       std::string::npos)
     return word;
   std::string text = "'";
@@ -123,10 +124,11 @@ void Cluster::on_listening(std::vector<std::string> const& answer) {
       if (std::ranges::find(tried_, *one) == tried_.end()) tried_.push_back(*one);
   }
   if (tried_.empty())
-    return fail(fmt::format("read --rendezvous: '{}' is no interface of {}, and no host's name; name "
-                            "an address or an interface of that host",
-                            plan_.meeting_host, plan_.hosts.front().name),
-                2);
+    return fail(
+        fmt::format("read --rendezvous: '{}' is no interface of {}, and no host's name; name "
+                    "an address or an interface of that host",
+                    plan_.meeting_host, plan_.hosts.front().name),
+        2);
   try_all();
 }
 
@@ -147,12 +149,14 @@ void Cluster::on_reached(u32 host, std::vector<std::string> const& addresses) {
       return start_all(address);
   std::string who;
   for (u32 one = 0; one < reached_.size(); ++one)
-    who += fmt::format("{}{} reaches {}", one > 0 ? ", " : "", plan_.hosts[one].name,
-                       reached_[one].empty() ? "none" : fmt::format("{}", fmt::join(reached_[one], " ")));
-  fail(fmt::format("find where the processes meet: no address of {} leads there from all hosts; of {} "
-                   "{}; let a firewall there pass a port and name it, or an address or interface, "
-                   "with --rendezvous",
-                   plan_.hosts.front().name, fmt::join(tried_, " "), who),
+    who += fmt::format(
+        "{}{} reaches {}", one > 0 ? ", " : "", plan_.hosts[one].name,
+        reached_[one].empty() ? "none" : fmt::format("{}", fmt::join(reached_[one], " ")));
+  fail(fmt::format(
+           "find where the processes meet: no address of {} leads there from all hosts; of {} "
+           "{}; let a firewall there pass a port and name it, or an address or interface, "
+           "with --rendezvous",
+           plan_.hosts.front().name, fmt::join(tried_, " "), who),
        1);
 }
 
@@ -203,8 +207,7 @@ void Cluster::on_gone(u32 host, std::string const& why) {
     end_streams(k);
     if (!std::exchange(members_[k].over, true)) left.push_back(k);
   }
-  if (!left.empty() && !failed_)
-    reports_.lost(left, fmt::format("{} is lost: {}", name, why), 1);
+  if (!left.empty() && !failed_) reports_.lost(left, fmt::format("{} is lost: {}", name, why), 1);
 }
 
 // Nothing has been started, or what has been ends with its agents.
@@ -260,9 +263,8 @@ void Cluster::close() {
 
 void Cluster::cut() {
   for (u32 host = 0; host < agents_.size(); ++host)
-    if (std::ranges::any_of(processes_on(host), [this](u32 k) {
-          return !members_[k].over || members_[k].streams > 0;
-        }))
+    if (std::ranges::any_of(processes_on(host),
+                            [this](u32 k) { return !members_[k].over || members_[k].streams > 0; }))
       agents_[host]->cut("its processes were killed, and it does not say that they have ended");
 }
 
@@ -278,10 +280,11 @@ void Cluster::on_time() {
   std::vector<std::string> silent;
   for (u32 host = 0; host < agents_.size(); ++host)
     if (!agents_[host]->greeted()) silent.push_back(plan_.hosts[host].name);
-  fail(fmt::format("start on {}: no answer within {:.3g} s; see that ssh leads there without asking "
-                   "anything, raise MESHPOST_START_DEADLINE (seconds) if it takes long",
-                   fmt::join(silent, ", "), static_cast<double>(plan_.patience.count()) * 1e-3),
-       1);
+  fail(
+      fmt::format("start on {}: no answer within {:.3g} s; see that ssh leads there without asking "
+                  "anything, raise MESHPOST_START_DEADLINE (seconds) if it takes long",
+                  fmt::join(silent, ", "), static_cast<double>(plan_.patience.count()) * 1e-3),
+      1);
 }
 
 }  // namespace meshpost::launch

@@ -14,8 +14,9 @@ namespace meshpost::launch {
 
 /// Processes on several hosts, started by an agent on each.
 ///
-/// All agents are started at once. When all have greeted, process 0's host listens and says at which
-/// addresses; all hosts try them; the first that leads there from each is where the processes meet.
+/// All agents are started at once. When all have greeted, process 0's host listens and says at
+/// which addresses; all hosts try them; the first that leads there from each is where the processes
+/// meet.
 class Cluster : public Place {
  public:
   Cluster(Plan plan, Orders orders, rlimit files, Reports& reports);
@@ -57,7 +58,7 @@ class Cluster : public Place {
   Guard guard_;
   std::vector<Member> members_;
   std::vector<std::unique_ptr<There>> agents_;  // of the hosts that have processes: the first ones
-  std::string const text_;  // by which it is known who listens
+  std::string const text_;                      // by which it is known who listens
   std::vector<std::string> tried_;
   std::vector<std::vector<std::string>> reached_;  // by agent
   std::size_t greeted_ = 0, answered_ = 0;

@@ -63,9 +63,11 @@ std::vector<Own> own_addresses() {
     void const* const bytes = family == AF_INET6 ? static_cast<void const*>(&six->sin6_addr)
                                                  : static_cast<void const*>(&four->sin_addr);
     if (::inet_ntop(family, bytes, text, sizeof text) != nullptr)
-      all.push_back({text, one->ifa_name, (one->ifa_flags & IFF_LOOPBACK) != 0, family == AF_INET6});
+      all.push_back(
+          {text, one->ifa_name, (one->ifa_flags & IFF_LOOPBACK) != 0, family == AF_INET6});
   }
-  std::ranges::stable_sort(all, {}, [](Own const& one) { return one.loopback * 2 + one.version_6; });
+  std::ranges::stable_sort(all, {},
+                           [](Own const& one) { return one.loopback * 2 + one.version_6; });
   return all;
 }
 

@@ -15,13 +15,13 @@ namespace meshpost::launch {
 
 enum class Say : u32 {
   // the launcher
-  listen,   ///< where process 0 will: number: port or 0; a list: an interface or "", what to say
-  reach,    ///< a list: what who listens says, and the addresses to try
-  job,      ///< Orders, see orders.hpp
-  start,    ///< process
-  signal,   ///< number, to all processes and what they have started
-  input,    ///< of process 0; nothing: its end
-  close,    ///< take what was printed by now, and no more
+  listen,  ///< where process 0 will: number: port or 0; a list: an interface or "", what to say
+  reach,   ///< a list: what who listens says, and the addresses to try
+  job,     ///< Orders, see orders.hpp
+  start,   ///< process
+  signal,  ///< number, to all processes and what they have started
+  input,   ///< of process 0; nothing: its end
+  close,   ///< take what was printed by now, and no more
   // an agent
   listens,      ///< a list: ports of IPv4 and IPv6, or ""; addresses of the interface; all
   reached,      ///< a list of addresses

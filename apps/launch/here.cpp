@@ -35,13 +35,13 @@ void Here::watch(Poller& poller) {
   for (auto const& stream : streams_)
     if (stream->fd && !reports_.full(stream->number))
       poller.watch(stream->fd.get(), POLLIN, [this, one = stream.get()] { read_some(*one); });
-  if (input_ && !given_.empty())
-    poller.watch(input_.get(), POLLOUT, [this] { write_input(); });
+  if (input_ && !given_.empty()) poller.watch(input_.get(), POLLOUT, [this] { write_input(); });
 }
 
 // Several ends may come as one signal, which then tells of the first.
 void Here::collect(pid_t child) {
-  auto const member = std::ranges::find_if(members_, [&](auto const& one) { return one.pid == child; });
+  auto const member =
+      std::ranges::find_if(members_, [&](auto const& one) { return one.pid == child; });
   if (member != members_.end()) collect(*member);
   else if (child != guard_.pid()) ::waitpid(child, nullptr, WNOHANG);  // started by one of them
   for (auto& one : members_) collect(one);

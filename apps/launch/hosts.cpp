@@ -25,8 +25,8 @@ u32 slots_from(std::string const& text, std::string const& operation) {
   auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc() || end != text.data() + text.size() || value == 0 ||
       value > most_processes)
-    refuse(operation,
-           fmt::format("'{}' is no number of slots, a whole one from 1 to {}", text, most_processes));
+    refuse(operation, fmt::format("'{}' is no number of slots, a whole one from 1 to {}", text,
+                                  most_processes));
   return value;
 }
 

@@ -20,7 +20,8 @@ namespace {
 
 constexpr double longest_timeout = 1e8;  // three years; what poll() is asked for stays a number
 
-constexpr char const* start_variable = "MESHPOST_START_DEADLINE";  // the library's, with its default
+constexpr char const* start_variable =
+    "MESHPOST_START_DEADLINE";  // the library's, with its default
 
 constexpr char const* examples =
     "Examples:\n"
@@ -31,14 +32,17 @@ constexpr char const* examples =
     "  meshpost-run --hosts a,b:2 -x LD_LIBRARY_PATH ./ring    one on host a, two on b, by ssh\n"
     "  meshpost-run --hostfile hosts -n 8 --rendezvous ib0 ./ring\n"
     "\n"
-    "On other hosts the program, the folder and meshpost-run must lie where they lie here (--wdir,\n"
-    "--launcher), and ssh must not ask anything. Processes there get the environment of a shell of\n"
+    "On other hosts the program, the folder and meshpost-run must lie where they lie here "
+    "(--wdir,\n"
+    "--launcher), and ssh must not ask anything. Processes there get the environment of a shell "
+    "of\n"
     "ssh, all MESHPOST_... that are set here, and what -x names.\n"
     "\n"
     "When a process fails the others are ended, and the exit status is that of the first one that\n"
     "failed (128 and the signal's number where a signal ended it). 2: a wrong argument; 1: the "
     "job\n"
-    "could not be started, or a host was lost; 124: --timeout; 126: the program can't be run; 127: there is none.\n"
+    "could not be started, or a host was lost; 124: --timeout; 126: the program can't be run; 127: "
+    "there is none.\n"
     "SIGINT, SIGTERM and SIGHUP are passed on to all processes; the same signal again kills them.";
 
 // CLI11 does not know of the program behind the options.
@@ -53,8 +57,7 @@ u32 whole(std::string const& text, std::string const& option, char const* what,
           u32 most = most_processes) {
   u32 value = 0;
   auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || value == 0 ||
-      value > most)
+  if (status != std::errc() || end != text.data() + text.size() || value == 0 || value > most)
     throw Error(Kind::bad_argument, "read " + option,
                 fmt::format("'{}' is no number of {}", text, what),
                 fmt::format("give a whole number from 1 to {}", most));
@@ -112,7 +115,8 @@ void take_hosts(Plan& plan, OfHosts const& typed) {
     throw Error(Kind::bad_argument, "read --hosts", "--hostfile is given as well", "give one");
   if (!typed.hosts.empty()) plan.hosts = read_hosts(typed.hosts);
   if (!typed.hostfile.empty()) plan.hosts = read_hostfile(typed.hostfile);
-  for (auto const& [option, value] : {std::pair("--ssh", &typed.ssh), {"--launcher", &typed.launcher},
+  for (auto const& [option, value] : {std::pair("--ssh", &typed.ssh),
+                                      {"--launcher", &typed.launcher},
                                       {"--rendezvous", &typed.rendezvous},
                                       {"--lost-after", &typed.lost_after}})
     if (plan.here() && !value->empty())
@@ -124,17 +128,19 @@ void take_hosts(Plan& plan, OfHosts const& typed) {
   plan.way = way_from(!typed.ssh.empty() ? typed.ssh : plan.direct ? "ssh" : set);
   plan.launcher = typed.launcher.empty() ? own_program() : typed.launcher;
   if (!typed.rendezvous.empty()) take_meeting(plan, typed.rendezvous);
-  plan.silence = milliseconds(typed.lost_after.empty() ? 60 : seconds(typed.lost_after, "--lost-after"));
+  plan.silence =
+      milliseconds(typed.lost_after.empty() ? 60 : seconds(typed.lost_after, "--lost-after"));
   char const* const start = std::getenv(start_variable);
   if (start == nullptr || *start == '\0') plan.patience = std::chrono::seconds(30);
-  else if (std::string_view(start) != "0") plan.patience = milliseconds(seconds(start, start_variable));
+  else if (std::string_view(start) != "0")
+    plan.patience = milliseconds(seconds(start, start_variable));
 }
 
 void check(Options& options) {
   for (auto& variable : options.variables) complete_variable(variable);
   if (options.nodes > 0 && !options.plan.here())
-    throw Error(Kind::bad_argument, "read --nodes", "it pretends hosts, and --hosts names real ones",
-                "give one of the two");
+    throw Error(Kind::bad_argument, "read --nodes",
+                "it pretends hosts, and --hosts names real ones", "give one of the two");
   if (options.nodes > options.processes)
     throw Error(
         Kind::bad_argument, "read --nodes",
@@ -162,15 +168,17 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                              "hosts have slots",
                              most_processes))
       ->type_name("N");
-  app.add_option("--hosts", of_hosts.hosts,
-                 "hosts to start them on, in order, with slots where a host takes no more than that; "
-                 "without slots they get blocks of equal size")
+  app.add_option(
+         "--hosts", of_hosts.hosts,
+         "hosts to start them on, in order, with slots where a host takes no more than that; "
+         "without slots they get blocks of equal size")
       ->type_name("A,B:2,...");
   app.add_option("--hostfile", of_hosts.hostfile,
                  "the same from a file, a host a line, as 'a slots=2'")
       ->type_name("FILE");
-  app.add_option("--ssh", of_hosts.ssh,
-                 "command that takes a host's name and a command for it; default: $MESHPOST_SSH, ssh")
+  app.add_option(
+         "--ssh", of_hosts.ssh,
+         "command that takes a host's name and a command for it; default: $MESHPOST_SSH, ssh")
       ->type_name("COMMAND");
   app.add_option("--launcher", of_hosts.launcher,
                  "meshpost-run on the hosts; default: where this one is")
@@ -182,8 +190,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_option("--lost-after", of_hosts.lost_after,
                  "a host that is silent for so long is lost; default: 60")
       ->type_name("SECONDS");
-  app.add_option("--env,-x", options.variables,
-                 "set a variable for every process, or pass on the value it has here; may be repeated")
+  app.add_option(
+         "--env,-x", options.variables,
+         "set a variable for every process, or pass on the value it has here; may be repeated")
       ->type_name("NAME[=VALUE]")
       ->expected(1)
       ->take_all();

@@ -6,8 +6,8 @@
 
 namespace meshpost::launch {
 
-/// What an agent must know to start processes. It comes by the agent's standard input: command lines
-/// can be read by others, and each shell on the way would take them apart.
+/// What an agent must know to start processes. It comes by the agent's standard input: command
+/// lines can be read by others, and each shell on the way would take them apart.
 struct Orders {
   Job job;
   std::string folder;  ///< to start in; empty: where the agent is

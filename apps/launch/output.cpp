@@ -19,7 +19,8 @@ bool same_place(int a, int b) {
 Output::Output(std::vector<std::string> const& labels, std::vector<Fd> logs)
     : errors_(same_place(1, 2) ? &out_ : &err_) {
   for (std::size_t k = 0; k < labels.size(); ++k)
-    printed_.push_back({{Lines(labels[k]), Lines(labels[k])}, logs.empty() ? Fd() : std::move(logs[k])});
+    printed_.push_back(
+        {{Lines(labels[k]), Lines(labels[k])}, logs.empty() ? Fd() : std::move(logs[k])});
 }
 
 void Output::add(u32 process, int stream, std::string_view bytes) {

@@ -36,9 +36,10 @@ void take_meeting(Plan& plan, std::string const& text) {
       std::from_chars(port.data(), port.data() + port.size(), plan.meeting_port);
   if (status != std::errc() || end != port.data() + port.size() || plan.meeting_port < 1 ||
       plan.meeting_port > 65535)
-    throw Error(Kind::bad_argument, "read --rendezvous",
-                fmt::format("'{}' is no address of process 0's host", text),
-                "write it as host, host:port or :port; an interface's name stands for its addresses");
+    throw Error(
+        Kind::bad_argument, "read --rendezvous",
+        fmt::format("'{}' is no address of process 0's host", text),
+        "write it as host, host:port or :port; an interface's name stands for its addresses");
 }
 
 }  // namespace meshpost::launch

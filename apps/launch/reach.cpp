@@ -72,8 +72,9 @@ void Reach::read_some(Try& one) {
 }
 
 bool Reach::over() const {
-  return Clock::now() >= until_ ||
-         std::ranges::none_of(tries_, [](auto const& one) { return static_cast<bool>(one.socket); });
+  return Clock::now() >= until_ || std::ranges::none_of(tries_, [](auto const& one) {
+           return static_cast<bool>(one.socket);
+         });
 }
 
 std::vector<std::string> Reach::reached() const {
@@ -88,9 +89,9 @@ std::vector<std::string> resolve(std::string const& host, std::string const& por
   std::vector<std::string> all;
   for (bool const six : {false, true}) {
     auto const& port = six ? port_6 : port_4;
-    auto const found =
-        port.empty() ? Addresses(nullptr, ::freeaddrinfo)
-                     : look_up(without_brackets(host).c_str(), port.c_str(), six ? AF_INET6 : AF_INET, 0);
+    auto const found = port.empty() ? Addresses(nullptr, ::freeaddrinfo)
+                                    : look_up(without_brackets(host).c_str(), port.c_str(),
+                                              six ? AF_INET6 : AF_INET, 0);
     for (auto const* one = found.get(); one != nullptr; one = one->ai_next) {
       char text[NI_MAXHOST] = {};
       if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof text, nullptr, 0,

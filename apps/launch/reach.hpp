@@ -36,8 +36,8 @@ class Reach {
   Clock::time_point until_;
 };
 
-/// The addresses of a host's name, as "address:port"; the name may be one, with brackets or without.
-/// A port that is empty: none of that family. Takes as long as the resolver does.
+/// The addresses of a host's name, as "address:port"; the name may be one, with brackets or
+/// without. A port that is empty: none of that family. Takes as long as the resolver does.
 std::vector<std::string> resolve(std::string const& host, std::string const& port_4,
                                  std::string const& port_6);
 

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds until_sure{50};           // which process failed first
+constexpr milliseconds until_sure{50};            // which process failed first
 constexpr milliseconds until_sure_of_hosts{250};  // whose word takes longer
 constexpr seconds grace{2};         // for the others to notice, and to say what they know
 constexpr seconds until_killed{3};  // from SIGTERM on
@@ -149,7 +149,8 @@ void Supervisor::failed(u32 process, End how) {
   status_ = how.by_signal ? 128 + how.number : how.number;
   auto const host =
       options_.plan.here() ? "" : fmt::format(" on {}", options_.plan.name_of(process));
-  first_ = {how.by_signal, fmt::format("process {} (pid {}{}) ", process, members_[process].pid, host)};
+  first_ = {how.by_signal,
+            fmt::format("process {} (pid {}{}) ", process, members_[process].pid, host)};
   if (!how.by_signal) first_.said += fmt::format("ended with status {}", how.number);
   else if (passed_.contains(how.number)) first_.said.clear();  // the user knows
   else

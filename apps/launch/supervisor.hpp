@@ -70,10 +70,10 @@ class Supervisor : private Reports {
     std::string said;  // empty: nothing
   } first_{};          // failure
   std::optional<Clock::time_point> next_step_, timeout_;
-  std::set<int> passed_;  // signals that the processes have got from the user
-  bool broken_ = false;   // standard output
-  bool closes_ = false;   // what was left running is killed, and its output taken
-  bool forgets_ = false;  // whatever is printed
+  std::set<int> passed_;          // signals that the processes have got from the user
+  bool broken_ = false;           // standard output
+  bool closes_ = false;           // what was left running is killed, and its output taken
+  bool forgets_ = false;          // whatever is printed
   std::unique_ptr<Place> place_;  // goes first: no process remains, whatever happened
 };
 

@@ -34,9 +34,9 @@ There::~There() {
   let_go();
   auto const until = well_ + to_end;
   siginfo_t how{};
-  while (!ended_ && ::waitid(P_PID, static_cast<id_t>(child_.pid), &how,
-                             WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid == 0 &&
-         Clock::now() < until)
+  while (!ended_ &&
+         ::waitid(P_PID, static_cast<id_t>(child_.pid), &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         how.si_pid == 0 && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   ::kill(-child_.pid, SIGKILL);
   while (::waitpid(-child_.pid, nullptr, 0) > 0 || errno == EINTR) continue;
@@ -83,13 +83,15 @@ void There::take_greeting() {
       return calls_.greeted();
     }
     if (line->starts_with(greeting_begins))
-      return cut(fmt::format("the launcher there is '{}', this one '{}'; install the same, or name "
-                             "another one with --launcher",
-                             *line, greeting()));
+      return cut(
+          fmt::format("the launcher there is '{}', this one '{}'; install the same, or name "
+                      "another one with --launcher",
+                      *line, greeting()));
     calls_.printed(*line);
   }
   if (link_.received() > most_noise)
-    cut("what answers there is no meshpost-run; see that shells print nothing when ssh starts them");
+    cut("what answers there is no meshpost-run; see that shells print nothing when ssh starts "
+        "them");
 }
 
 void There::read_errors() {
@@ -131,8 +133,9 @@ std::string There::how_it_ended(int status, bool by_signal) const {
   if (greeted_) return fmt::format("{} {}", command_.front(), how);
   auto const words = fmt::format("'{}' {}", fmt::join(command_, " "), how);
   if (!by_signal && (status == 127 || status == 126))
-    return words + (status == 127 ? ": there is no such program; install it there"
-                                  : ": it can't be run there; install one that can") +
+    return words +
+           (status == 127 ? ": there is no such program; install it there"
+                          : ": it can't be run there; install one that can") +
            ", or say with --launcher where it is";
   return words + " before meshpost-run answered there; see that this command works by hand";
 }

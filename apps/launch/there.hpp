@@ -16,9 +16,9 @@ class There {
   struct Calls {
     std::function<void()> greeted;
     std::function<void(Frame const&)> said;
-    std::function<void(std::string line)> printed;   ///< by ssh, or what else is on the way
+    std::function<void(std::string line)> printed;     ///< by ssh, or what else is on the way
     std::function<void(std::string const& why)> gone;  ///< the agent, and its processes with it
-    std::function<bool()> full;                      ///< should it be read later?
+    std::function<bool()> full;                        ///< should it be read later?
   };
 
   /// \throws NotStarted where the command can't be run
@@ -61,7 +61,7 @@ class There {
   Child child_;
   Link link_;
   Calls calls_;
-  Lines noise_;  // on the command's standard error
+  Lines noise_;                            // on the command's standard error
   Clock::time_point well_ = Clock::now();  // the last time that nothing had ended
   bool greeted_ = false, gone_ = false, ended_ = false;
 };

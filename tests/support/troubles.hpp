@@ -10,8 +10,8 @@
 
 #include "meshpost/base/types.hpp"
 
-// Connections that go wrong, as the tests want it: TCP by way of a thread of the test, on loopback or
-// between hosts.
+// Connections that go wrong, as the tests want it: TCP by way of a thread of the test, on loopback
+// or between hosts.
 
 namespace meshpost::test {
 
