@@ -147,8 +147,9 @@ Clock::time_point There::next() const {
 
 void There::on_time() {
   if (gone_) return;
-  if (!child_.input || link_.broken()) {
-    if (!child_.input && Clock::now() - well_ < to_end) return;
+  if (link_.broken()) let_go();
+  if (!child_.input) {  // how it ends will say more
+    if (Clock::now() - well_ < to_end) return;
     return cut(fmt::format("{} has closed its output and did not end", command_.front()));
   }
   if (greeted_ && link_.lost())
