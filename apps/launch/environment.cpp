@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "hosts.hpp"
+#include "plan.hpp"
+
 namespace meshpost::launch {
 namespace {
 
@@ -22,7 +25,16 @@ bool is_of_the_job(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-u32 node_of(Job const& job, u32 process) { return process * job.nodes / job.processes; }
+u32 node_of(Job const& job, u32 process) { return block_of(process, job.processes, job.nodes); }
+
+std::vector<std::string> of_the_library(std::vector<std::string> const& inherited) {
+  std::vector<std::string> all;
+  for (auto const& variable : inherited)
+    if (variable.starts_with("MESHPOST_") && !is_of_the_job(name_of(variable)) &&
+        name_of(variable) != ssh_variable)
+      all.push_back(variable);
+  return all;
+}
 
 std::vector<std::string> child_environment(std::vector<std::string> const& inherited,
                                            Job const& job, Process process) {

@@ -1,8 +1,10 @@
-// meshpost-run: starts a program in several processes on this host.
+// meshpost-run: starts a program in several processes, on this host or on others.
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string_view>
 
+#include "agent.hpp"
 #include "options.hpp"
 #include "supervisor.hpp"
 #include "surroundings.hpp"
@@ -11,6 +13,7 @@ int main(int argc, char** argv) {
   using namespace meshpost;
   launch::open_standard_streams();
   try {
+    if (argc == 2 && std::string_view(argv[1]) == "--agent") return launch::Agent().run();
     launch::Options options;
     if (auto const status = launch::parse(argc, argv, options)) return *status;
     launch::Supervisor job(options);

@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "meshpost/base/fn.hpp"
+#include "plan.hpp"
 
 namespace meshpost::launch {
 
-inline constexpr u32 most_processes = 512;
+inline constexpr u32 most_processes = 512;  ///< on a host
 
 /// The command line, read and checked.
 struct Options {
@@ -19,6 +20,7 @@ struct Options {
   std::string logs;                    ///< folder for a file of each process; empty: none
   std::vector<std::string> variables;  ///< NAME=VALUE, for every process
   std::vector<std::string> command;
+  Plan plan;  ///< of several hosts
 };
 
 /// Reads the command line into `options`. Returns the exit status where that was all to do: after

@@ -16,87 +16,58 @@ bool same_place(int a, int b) {
 
 }  // namespace
 
-Output::Output(u32 processes, bool label)
-    : errors_(same_place(1, 2) ? &out_ : &err_),
-      width_(label ? static_cast<int>(std::to_string(processes - 1).size()) : 0) {}
-
-void Output::add(u32 process, Child& child, Fd log) {
-  logs_.push_back(std::make_unique<Fd>(std::move(log)));
-  auto const label = width_ > 0 ? fmt::format("[{:>{}}] ", process, width_) : "";
-  auto const forward = [&](Fd& fd, Sink& sink) {
-    streams_.push_back(std::make_unique<Stream>(
-        Stream{process, std::move(fd), Lines(label), &sink, logs_.back().get()}));
-  };
-  forward(child.output, out_);
-  forward(child.errors, *errors_);
+Output::Output(std::vector<std::string> const& labels, std::vector<Fd> logs)
+    : errors_(same_place(1, 2) ? &out_ : &err_) {
+  for (std::size_t k = 0; k < labels.size(); ++k)
+    printed_.push_back(
+        {{Lines(labels[k]), Lines(labels[k])}, logs.empty() ? Fd() : std::move(logs[k])});
 }
 
-void Output::say(std::string const& line) { errors_->queue() += "meshpost-run: " + line + "\n"; }
+void Output::add(u32 process, int stream, std::string_view bytes) {
+  printed_[process].lines[static_cast<std::size_t>(stream - 1)].add(bytes, sink(stream).queue());
+  write_log(process, bytes);
+}
+
+void Output::end(u32 process, int stream) {
+  printed_[process].lines[static_cast<std::size_t>(stream - 1)].end(sink(stream).queue());
+}
+
+void Output::say(std::string const& line) { pass_on("meshpost-run: " + line); }
+
+void Output::pass_on(std::string const& line) { errors_->queue() += line + "\n"; }
 
 void Output::watch(Poller& poller) {
-  for (auto const& stream : streams_)
-    if (stream->fd && !stream->sink->full())
-      poller.watch(stream->fd.get(), POLLIN, [this, one = stream.get()] { read_some(*one); });
   for (auto* const sink : {&out_, &err_})
     if (sink->pending()) poller.watch(sink->fd(), POLLOUT, [sink] { sink->write_some(); });
 }
 
-// Returns whether there may be more at once.
-bool Output::read_some(Stream& stream) {
-  std::array<char, 65536> bytes;
-  auto const size = ::read(stream.fd.get(), bytes.data(), bytes.size());
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (size <= 0) {
-    stream.lines.end(stream.sink->queue());
-    stream.fd.close();
-    return false;
-  }
-  auto const count = static_cast<std::size_t>(size);
-  stream.lines.add({bytes.data(), count}, stream.sink->queue());
-  write_log(stream, bytes.data(), count);
-  return true;
-}
-
-void Output::write_log(Stream& stream, char const* bytes, std::size_t size) {
-  while (*stream.log && size > 0) {
-    auto const done = ::write(stream.log->get(), bytes, size);
+void Output::write_log(u32 process, std::string_view bytes) {
+  auto& log = printed_[process].log;
+  while (log && !bytes.empty()) {
+    auto const done = ::write(log.get(), bytes.data(), bytes.size());
     if (done >= 0) {
-      bytes += done;
-      size -= static_cast<std::size_t>(done);
+      bytes.remove_prefix(static_cast<std::size_t>(done));
     } else if (errno != EINTR) {
-      say(fmt::format("the log of process {} ends here: {}", stream.process, std::strerror(errno)));
-      stream.log->close();
+      say(fmt::format("the log of process {} ends here: {}", process, std::strerror(errno)));
+      log.close();
     }
   }
-}
-
-void Output::drain(Stream& stream) {
-  // Pipes hold 64 KiB; whoever writes faster than this reads must not hold it up for ever.
-  for (int i = 0; i < 64 && stream.fd && read_some(stream); ++i) continue;
-}
-
-void Output::drain(u32 process) {
-  for (auto const& stream : streams_)
-    if (stream->process == process) drain(*stream);
-}
-
-void Output::close() {
-  for (auto const& stream : streams_) {
-    if (!stream->fd) continue;
-    drain(*stream);
-    stream->lines.end(stream->sink->queue());
-    stream->fd.close();
-  }
-}
-
-bool Output::open() const {
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [](auto const& stream) { return static_cast<bool>(stream->fd); });
 }
 
 void Output::discard() {
   out_.discard();
   err_.discard();
+}
+
+std::vector<std::string> labels(u32 processes, std::vector<std::string> const& hosts) {
+  auto const digits = std::to_string(processes - 1).size();
+  std::size_t longest = 0;
+  for (auto const& host : hosts) longest = std::max(longest, host.size());
+  std::vector<std::string> all;
+  for (u32 k = 0; k < processes; ++k)
+    all.push_back(hosts.empty() ? fmt::format("[{:>{}}] ", k, digits)
+                                : fmt::format("[{:>{}} {:<{}}] ", k, digits, hosts[k], longest));
+  return all;
 }
 
 }  // namespace meshpost::launch

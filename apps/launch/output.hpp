@@ -1,33 +1,34 @@
 #pragma once
 #include <array>
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lines.hpp"
 #include "meshpost/base/fn.hpp"
 #include "poller.hpp"
 #include "sink.hpp"
-#include "spawn.hpp"
+#include "system.hpp"
 
 namespace meshpost::launch {
 
 /// Puts what the processes print on this terminal, line by line, and in their logs.
 class Output {
  public:
-  Output(u32 processes, bool label);
+  /// A label for each process; `logs`, if there are any, get the same bytes without labels.
+  Output(std::vector<std::string> const& labels, std::vector<Fd> logs);
 
-  /// From now on forwards what `child` prints; `log`, if open, gets the same bytes unlabelled.
-  void add(u32 process, Child& child, Fd log);
+  /// Takes what a process has printed; `stream`: 1 or 2.
+  void add(u32 process, int stream, std::string_view bytes);
+  /// There is no more of it.
+  void end(u32 process, int stream);
   /// A line of the launcher's own, on standard error.
   void say(std::string const& line);
+  /// One that is neither the launcher's nor a process's.
+  void pass_on(std::string const& line);
   void watch(Poller& poller);
-  /// Takes all that `process` has printed by now, and goes on forwarding.
-  void drain(u32 process);
-  /// Takes all that was printed by now, and forwards no more.
-  void close();
-  /// May there still come something?
-  bool open() const;
+  /// Who prints on `stream` should wait.
+  bool full(int stream) const { return (stream == 1 ? out_ : *errors_).full(); }
   /// Is there something that was not yet written?
   bool pending() const { return out_.pending() || err_.pending(); }
   void discard();
@@ -35,23 +36,20 @@ class Output {
   int failure() const { return out_.failure(); }
 
  private:
-  struct Stream {
-    u32 process;
-    Fd fd;
-    Lines lines;
-    Sink* sink;
-    Fd* log;
+  struct Printed {
+    std::array<Lines, 2> lines;
+    Fd log;
   };
 
-  bool read_some(Stream& stream);
-  void write_log(Stream& stream, char const* bytes, std::size_t size);
-  void drain(Stream& stream);
+  Sink& sink(int stream) { return stream == 1 ? out_ : *errors_; }
+  void write_log(u32 process, std::string_view bytes);
 
   Sink out_{1}, err_{2};
   Sink* errors_;  // the same as out_ where both lead to the same place: lines must not be mixed
-  int width_;     // of the largest number; 0: no labels
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<std::unique_ptr<Fd>> logs_;
+  std::vector<Printed> printed_;
 };
+
+/// What stands before each line of a process: its number, and where `hosts` are named, its host.
+std::vector<std::string> labels(u32 processes, std::vector<std::string> const& hosts);
 
 }  // namespace meshpost::launch

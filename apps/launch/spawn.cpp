@@ -56,7 +56,8 @@ struct Ends {
   ::dup2(ends.errors, 2);
   if (spawn.listener >= 0) ::fcntl(spawn.listener, F_SETFD, 0);
   auto const arguments = pointers(spawn.command), environment = pointers(spawn.environment);
-  ::execvpe(arguments[0], arguments.data(), environment.data());
+  environ = const_cast<char**>(environment.data());  // its PATH says where the program is
+  ::execvp(arguments[0], arguments.data());
   int const number = errno;
   if (::write(ends.report, &number, sizeof number) < 0) ::_exit(1);
   ::_exit(127);

@@ -16,6 +16,7 @@ rlimit raise_file_limit() {
 }
 
 std::vector<Fd> open_logs(std::string const& folder, u32 processes) {
+  if (folder.empty()) return {};
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
@@ -36,6 +37,12 @@ void enter(std::string const& folder) {
   if (folder.empty() || ::chdir(folder.c_str()) == 0) return;
   throw Error(Kind::bad_argument, fmt::format("start in --wdir {}", folder), std::strerror(errno),
               "name a folder that is there");
+}
+
+std::string own_program() {
+  std::error_code error;
+  auto const path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "meshpost-run" : path.string();
 }
 
 std::vector<std::string> inherited_environment() {

@@ -1,25 +1,30 @@
 #pragma once
+#include <functional>
 #include <string>
-#include <utility>
 
 #include "poller.hpp"
-#include "system.hpp"
 
 namespace meshpost::launch {
 
-/// Hands what is typed at the terminal on to process 0, which can't read there itself: it is in
-/// another process group than the terminal's foreground.
+/// Hands this process's standard input on to process 0, where that can't read it itself: what is
+/// typed at a terminal, as it is in another process group than the terminal's foreground, and what
+/// goes to another host.
 class Typed {
  public:
-  void to(Fd input) { input_ = std::move(input); }
+  using Give = std::function<void(std::string)>;
+  void to(Give give) {
+    give_ = std::move(give);
+    taken();
+  }
+  /// There is room for more.
+  void taken() { reads_ = static_cast<bool>(give_); }
   void watch(Poller& poller);
 
  private:
   void read_some();
-  void write_some();
 
-  Fd input_;
-  std::string held_;
+  Give give_;
+  bool reads_ = false;
 };
 
 }  // namespace meshpost::launch

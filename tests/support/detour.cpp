@@ -1,5 +1,5 @@
-// In a program with this file, connections to loopback go by way of the test's Troubles (see
-// detour_variable), those of libraries too: its connect() takes the place of the C library's.
+// In a program with this file, connections go by way of the test's Troubles (see detour_variable),
+// those of libraries too: its connect() takes the place of the C library's.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -17,21 +17,29 @@ namespace {
 // While this thread asks for a way, it connects as it says.
 thread_local bool asking = false;
 
-in_port_t way_for(in_port_t port, std::string const& troubles) {
-  static std::mutex mutex;
-  static std::map<in_port_t, in_port_t> ways;
-  std::scoped_lock const lock(mutex);
-  auto& way = ways[port];
-  if (way != 0) return way;
-  asking = true;
-  auto const target = "127.0.0.1:" + std::to_string(ntohs(port));
-  auto const address = meshpost::test::way_to(target, troubles);
-  asking = false;
-  way = address.empty()
-            ? port
-            : htons(static_cast<in_port_t>(std::stoul(address.substr(address.rfind(':') + 1))));
-  return way;
+std::string text_of(sockaddr_in const& address) {
+  char host[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &address.sin_addr, host, sizeof host);
+  return host + (':' + std::to_string(ntohs(address.sin_port)));
 }
+
+sockaddr_in way_for(sockaddr_in target, std::string const& troubles) {
+  static std::mutex mutex;
+  static std::map<std::string, sockaddr_in> ways;
+  std::scoped_lock const lock(mutex);
+  auto const [way, is_new] = ways.try_emplace(text_of(target), target);
+  if (!is_new) return way->second;
+  asking = true;
+  auto const address = meshpost::test::way_to(way->first, troubles);
+  asking = false;
+  if (auto const colon = address.rfind(':'); colon != std::string::npos) {
+    way->second.sin_addr.s_addr = inet_addr(address.substr(0, colon).c_str());
+    way->second.sin_port = htons(static_cast<in_port_t>(std::stoul(address.substr(colon + 1))));
+  }
+  return way->second;
+}
+
+bool is_loopback(in_addr_t address) { return ntohl(address) >> 24 == 127; }
 
 }  // namespace
 
@@ -44,7 +52,9 @@ extern "C" int connect(int socket, sockaddr const* address, socklen_t size) {
   if (!troubles || asking || !address || address->sa_family != AF_INET || type != SOCK_STREAM)
     return real(socket, address, size);
   auto there = *reinterpret_cast<sockaddr_in const*>(address);
-  if (there.sin_addr.s_addr == htonl(INADDR_LOOPBACK))
-    there.sin_port = way_for(there.sin_port, troubles);
+  std::string const by = troubles;
+  if (is_loopback(there.sin_addr.s_addr) ==
+      is_loopback(inet_addr(by.substr(0, by.rfind(':')).c_str())))
+    there = way_for(there, by);
   return real(socket, reinterpret_cast<sockaddr const*>(&there), sizeof there);
 }

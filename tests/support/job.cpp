@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -38,6 +39,28 @@ std::pair<int, std::string> listener() {
       getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0)
     throw std::runtime_error("no listening socket");
   return {socket, "127.0.0.1:" + std::to_string(ntohs(address.sin_port))};
+}
+
+struct Hosts {
+  std::string name;
+  u32 count = 0;  // 0: all is here
+};
+Hosts hosts() {
+  char const* const text = std::getenv(hosts_variable);
+  if (!text) return {};
+  std::string const all = text;
+  auto const colon = all.find(':');
+  return {all.substr(0, colon), static_cast<u32>(std::stoul(all.substr(colon + 1)))};
+}
+constexpr char const* meeting_of_hosts = "10.79.0.1:7100";  // nobody else listens there
+
+// In a child, before it becomes a process of the job.
+void move_to(Hosts const& hosts, u32 process) {
+  if (hosts.count == 0) return;
+  auto const path = "/run/netns/" + hosts.name + "-" + std::to_string(process % hosts.count + 1);
+  if (int const there = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      there < 0 || setns(there, CLONE_NEWNET) != 0)
+    _exit(126);
 }
 
 std::string secret() {
@@ -78,6 +101,8 @@ void print_error(std::function<void()> const& body) {
   require(false, "nothing was thrown");
 }
 
+std::string own_host() { return hosts().count == 0 ? "127.0.0.1" : "10.79.0.254"; }
+
 Job::Job(std::string const& role, u32 processes, Variables const& all,
          std::function<Variables(u32)> const& own)
     : since_(Clock::now()) {
@@ -86,8 +111,9 @@ Job::Job(std::string const& role, u32 processes, Variables const& all,
     std::_Exit(70);
   }
   auto const [socket, address] = listener();
+  auto const places = hosts();
   Variables common{{"MESHPOST_PROCESSES", std::to_string(processes)},
-                   {"MESHPOST_RENDEZVOUS", address},
+                   {"MESHPOST_RENDEZVOUS", places.count == 0 ? address : meeting_of_hosts},
                    {"MESHPOST_SECRET", secret()},
                    {role_variable, role}};
   for (auto const& [name, value] : all) common[name] = value;
@@ -103,7 +129,8 @@ Job::Job(std::string const& role, u32 processes, Variables const& all,
       dup2(ends[1], 2);
       for (auto const& [name, value] : common) setenv(name.c_str(), value.c_str(), 1);
       setenv("MESHPOST_PROCESS", std::to_string(process).c_str(), 1);
-      if (process == 0) {
+      move_to(places, process);
+      if (process == 0 && places.count == 0) {
         fcntl(socket, F_SETFD, 0);
         setenv("MESHPOST_LISTENER", std::to_string(socket).c_str(), 1);
       }

@@ -50,6 +50,12 @@ struct Ended {
 
 using Variables = std::map<std::string, std::string>;
 
+/// The hosts of the test, "NAME:COUNT" (hosts.sh): process k of a job runs on host k % COUNT + 1.
+/// Without it all run here.
+inline constexpr char const* hosts_variable = "MESHPOST_TEST_HOSTS";
+/// The address of the test program that the processes of its jobs reach.
+std::string own_host();
+
 class Job {
  public:
   /// Starts `processes` processes in `role`; `own` gives each variables of its own.

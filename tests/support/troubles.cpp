@@ -25,30 +25,30 @@ constexpr u64 most_held = u64{256} << 10;  // of one way
 constexpr auto longest_pause = std::chrono::milliseconds(20);
 constexpr auto try_again = std::chrono::milliseconds(1);  // a socket that took nothing
 
-sockaddr_in loopback(std::string const& address) {
+sockaddr_in address_from(std::string const& text) {
+  auto const colon = text.rfind(':');
   sockaddr_in there{};
   there.sin_family = AF_INET;
-  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  there.sin_port =
-      htons(static_cast<in_port_t>(std::stoul(address.substr(address.rfind(':') + 1))));
+  there.sin_addr.s_addr = inet_addr(text.substr(0, colon).c_str());
+  there.sin_port = htons(static_cast<in_port_t>(std::stoul(text.substr(colon + 1))));
   return there;
 }
 
-Descriptor listen_anywhere(std::string& address) {
+Descriptor listen_anywhere(std::string const& host, std::string& address) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  auto here = loopback(":0");
+  auto here = address_from(host + ":0");
   socklen_t size = sizeof here;
   auto* const plain = reinterpret_cast<sockaddr*>(&here);
   if (bind(socket.get(), plain, size) != 0 || listen(socket.get(), 128) != 0 ||
       getsockname(socket.get(), plain, &size) != 0)
     throw std::runtime_error("no listening socket");
-  address = "127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+  address = host + ":" + std::to_string(ntohs(here.sin_port));
   return socket;
 }
 
 Descriptor call(std::string const& address) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  auto const there = loopback(address);
+  auto const there = address_from(address);
   if (connect(socket.get(), reinterpret_cast<sockaddr const*>(&there), sizeof there) != 0)
     return {};
   int const yes = 1;
@@ -100,7 +100,7 @@ class Troubles::Thread {
  public:
   Thread(Troubles& troubles, u64 seed, Plan plan)
       : troubles_(troubles), random_(seed), plan_(std::move(plan)) {
-    control_ = listen_anywhere(troubles.address_);
+    control_ = listen_anywhere(troubles.host_, troubles.address_);
   }
 
   void work() {
@@ -139,7 +139,7 @@ class Troubles::Thread {
     if (size <= 0) return;
     std::string const target(text, static_cast<std::size_t>(size));
     auto& way = ways_[target];
-    if (way.empty()) doors_.push_back({target, listen_anywhere(way), 0});
+    if (way.empty()) doors_.push_back({target, listen_anywhere(troubles_.host_, way), 0});
     (void)!send(asker.get(), way.data(), way.size(), MSG_NOSIGNAL);
   }
 
@@ -228,8 +228,8 @@ class Troubles::Thread {
   std::list<Connection> connections_;
 };
 
-Troubles::Troubles(u64 seed, Plan plan)
-    : work_(std::make_unique<Thread>(*this, seed, std::move(plan))) {
+Troubles::Troubles(u64 seed, Plan plan, std::string host)
+    : host_(std::move(host)), work_(std::make_unique<Thread>(*this, seed, std::move(plan))) {
   thread_ = std::thread([this] { work_->work(); });
 }
 

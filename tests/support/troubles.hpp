@@ -10,7 +10,8 @@
 
 #include "meshpost/base/types.hpp"
 
-// Connections that go wrong, as the tests want it: TCP on loopback by way of a thread of the test.
+// Connections that go wrong, as the tests want it: TCP by way of a thread of the test, on loopback
+// or between hosts.
 
 namespace meshpost::test {
 
@@ -37,13 +38,14 @@ class Troubles {
   /// Of the `number`th connection to `target`. Called by the thread.
   using Plan = std::function<Trouble(std::string const& target, u32 number)>;
 
-  /// `seed` decides the size and the delay of each piece, and which bit is changed.
-  Troubles(u64 seed, Plan plan);
+  /// `seed` decides the size and the delay of each piece, and which bit is changed. `host`: the
+  /// address, of this host, that the others reach.
+  Troubles(u64 seed, Plan plan, std::string host = "127.0.0.1");
   ~Troubles();  ///< ends all connections
   Troubles(Troubles const&) = delete;
   Troubles& operator=(Troubles const&) = delete;
 
-  /// Where way_to() asks; "127.0.0.1:port".
+  /// Where way_to() asks; "host:port".
   std::string const& address() const { return address_; }
   /// When the first fault happened; nothing: none has.
   std::optional<Clock::time_point> fault() const {
@@ -53,19 +55,20 @@ class Troubles {
 
  private:
   class Thread;
-  std::string address_;
+  std::string host_, address_;
   std::atomic<bool> over_{false};
   std::atomic<Clock::rep> fault_{0};
   std::unique_ptr<Thread> work_;
   std::thread thread_;
 };
 
-/// The address to call instead of `target` (both "127.0.0.1:port"), to have the troubles that these
+/// The address to call instead of `target` (both "host:port"), to have the troubles that these
 /// Troubles have for it. Empty: they are over.
 std::string way_to(std::string const& target, std::string const& troubles);
 
 /// In a process with this variable, the value of which is address() of some Troubles, each
-/// connection by TCP to loopback goes by way of them, whoever makes it. Programs with detour.cpp.
+/// connection by TCP goes by way of them, whoever makes it: to loopback, or if they are on another
+/// host, to any other. Programs with detour.cpp.
 inline constexpr char const* detour_variable = "MESHPOST_TEST_DETOUR";
 
 }  // namespace meshpost::test

@@ -73,3 +73,38 @@ class LaunchCase(unittest.TestCase):
     def read_lines(self, job: subprocess.Popen, count: int) -> list[str]:
         """The next lines of its output: processes say so when they are where a test wants them."""
         return sorted(job.stdout.readline().decode().rstrip("\n") for _ in range(count))
+
+
+HERE = Path(__file__).resolve().parents[1] / "support/here.sh"
+# What is behind ssh is no child of it: the connection ends between the two, or falls silent.
+FAR = """#!/bin/sh
+host=$1
+shift
+case $host in
+  nowhere) echo "ssh: Could not resolve hostname nowhere" >&2; exit 255 ;;
+  noisy) echo "Welcome to noisy"; echo "and its rules" ;;
+esac
+echo $$ >$FOLDER/ssh.$host
+cat | setsid sh -c 'echo $$ >$0; exec "$@"' $FOLDER/agent.$host "$@" | cat
+"""
+
+
+class HostsCase(LaunchCase):
+    def setUp(self):
+        super().setUp()
+        far = self.folder / "far"
+        far.write_text(FAR.replace("$FOLDER", str(self.folder)))
+        far.chmod(0o755)
+        self.far = ("--ssh", str(far))
+
+    def on(self, hosts: str, *arguments: str, ssh: tuple = ("--ssh", str(HERE)), **more):
+        return self.job("--hosts", hosts, *ssh, *arguments, **more)
+
+    def begin(self, hosts: str, script: str, *options: str, count: int):
+        """Starts a job far away, and returns when each of its processes has said so."""
+        job = self.start("--hosts", hosts, *self.far, *options, "sh", "-c", script)
+        self.said = self.read_lines(job, count)
+        return job
+
+    def pid(self, name: str) -> int:
+        return int((self.folder / name).read_text())

@@ -1,5 +1,7 @@
 #include "net/ofi/provider.hpp"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -83,6 +85,13 @@ bool both(fi_info const& info, u64 order) {
   return (info.tx_attr->msg_order & info.rx_attr->msg_order & order) == order;
 }
 
+// libfabric leaves it out where it finds no room, and says no more.
+std::string room_for_shm() {
+  struct statvfs there{};
+  bool const is_full = statvfs("/dev/shm", &there) == 0 && there.f_bavail == 0;
+  return is_full ? "; /dev/shm has no room: remove what nobody uses there, or choose another" : "";
+}
+
 }  // namespace
 
 Provider choose_provider(std::string const& named, std::string const& bind, Quirks const& quirks) {
@@ -97,7 +106,7 @@ Provider choose_provider(std::string const& named, std::string const& bind, Quir
   if (!chosen.info)
     throw Error(Kind::bad_environment, "network engine ofi" + (named.empty() ? "" : ":" + named),
                 "libfabric has no such provider with messages and remote writes at " + node,
-                "there are: " + providers(node.c_str()));
+                "there are: " + providers(node.c_str()) + (named == "shm" ? room_for_shm() : ""));
   auto const add = [&](u64 more, u64 so_far) {
     auto info = search(so_far | more, chosen.name());
     if (!info) return false;
