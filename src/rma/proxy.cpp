@@ -108,6 +108,8 @@ void Proxy::stop() {
   }
   thread_.join();
   gets_.clear();
+  // Of a run that came to nothing: what is read for it no more would hold up all behind it.
+  for (auto& peer : peers_of_net_) peer.queue.clear();
   for (auto const& own : own_)
     if (settled_) own.access->end();
     else own.access->drop();
