@@ -192,24 +192,6 @@ Role const alone("alone", [] {
   one.wait();
 });
 
-// GPUs and CPU devices reach each other through the host alone.
-Role const mixed("mixed", [] {
-  bool const gpu = std::string_view(std::getenv("MESHPOST_PROCESS")) != "1";
-  WorldOptions options;
-  options.devices = gpu ? "cuda:0" : "cpu:2";
-  World world(options);
-  require(world.device_count() == 4 && world.processes() == 3, "all devices");
-  require(world.devices().front()->kind() == (gpu ? "cuda" : "cpu"), "its own");
-  world.run(Ring{world.window<u64>(2, Tags{4}), 20});
-  try_everything(world);
-});
-
-TEST(Job, may_have_gpus_and_cpu_devices) {
-  if (!test::on_gpus()) GTEST_SKIP() << "needs a GPU";
-  test::Job job("mixed", 3, {{"MESHPOST_RANKS", "2"}});
-  test::expect_well(job.wait());
-}
-
 TEST(Job, has_worlds_of_one_process_and_several_of_all) {
   test::Job job("alone", 3, {{"MESHPOST_RANKS", "2"}});
   test::expect_well(job.wait());
