@@ -106,7 +106,7 @@ struct FailMidway {  // while long blocks are under way in all directions
   test::Blocks blocks;
   void operator()(Rank& self) const {
     if (self.id() == self.size() - 1) {
-      auto const out = blocks.inbox.local(self).subspan(0, test::Blocks::largest);
+      auto const out = blocks.copies.local(self);
       for (u32 to = 0; to < self.size() - 1; ++to)
         self.put_notify(blocks.inbox.at(RankId{to}, self.id() * test::Blocks::largest), out,
                         Tag{self.id()});
