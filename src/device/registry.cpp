@@ -116,8 +116,9 @@ u32 parts_of(std::string const& spec, std::string_view parts) {
   if (parts.empty()) refuse(spec, "nothing follows the '*'", forms);
   auto const number = parse_number(parts);
   if (!number)
-    refuse(spec, fmt::format("'{}' is not a number of logical devices", parts),
-           fmt::format("write '*' and one number at the end, for all devices of a kind: {}", forms));
+    refuse(
+        spec, fmt::format("'{}' is not a number of logical devices", parts),
+        fmt::format("write '*' and one number at the end, for all devices of a kind: {}", forms));
   if (*number == 0 || *number > most_devices)
     refuse(
         spec,

@@ -207,20 +207,19 @@ void MailboxAccess::write_letter(Delivery const& delivery, std::string_view byte
 }
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {
-  out_of_.add({.start = [source, bytes](Stream& stream,
-                                        char* chunk) { stream.copy(chunk, source, Bytes{bytes}); },
-               .end = [bytes, take = std::move(take)](char const* chunk) {
-                 take({chunk, bytes});
-               }});
+  out_of_.add(
+      {.start = [source, bytes](Stream& stream,
+                                char* chunk) { stream.copy(chunk, source, Bytes{bytes}); },
+       .end = [bytes, take = std::move(take)](char const* chunk) { take({chunk, bytes}); }});
   count_what_is_under_way();
 }
 
 void MailboxAccess::write(void* target, std::string_view bytes, std::function<void()> then) {
-  into_.add({.start = [target, kept = std::string(bytes)](Stream& stream,
-                                                          char* chunk) {
-               std::memcpy(chunk, kept.data(), kept.size());
-               stream.copy(target, chunk, Bytes{kept.size()});
-             },
+  into_.add({.start =
+                 [target, kept = std::string(bytes)](Stream& stream, char* chunk) {
+                   std::memcpy(chunk, kept.data(), kept.size());
+                   stream.copy(target, chunk, Bytes{kept.size()});
+                 },
              .end = [then = std::move(then)](char const*) { then(); }});
   count_what_is_under_way();
 }

@@ -48,8 +48,8 @@ class MailboxAccess : public Access {
     explicit Lane(Device& device);
     Stream& stream() { return *stream_; }
     char* at(u32 chunk) const { return memory_.as<char>() + chunk * largest; }
-    std::optional<u32> take();                        // a free chunk, held from now on
-    std::shared_ptr<Event> copied(u32 chunk);         // what the stream does with it ends there
+    std::optional<u32> take();                         // a free chunk, held from now on
+    std::shared_ptr<Event> copied(u32 chunk);          // what the stream does with it ends there
     void release(u32 chunk) { held_[chunk] = false; }  // to be taken again after that
     // Transfers start and end in their order, as soon as they can.
     void add(Transfer transfer);

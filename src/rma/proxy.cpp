@@ -39,10 +39,7 @@ class Patience {
 }  // namespace
 
 Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine)
-    : peers_(peers),
-      layout_(layout),
-      heap_(heap),
-      peers_of_net_(peers.count()) {
+    : peers_(peers), layout_(layout), heap_(heap), peers_of_net_(peers.count()) {
   if (layout.apart) join(engine);
   shares_cores_ = layout.devices.empty();  // then with other processes' ranks
   for (u32 number = 0; number < layout.own_count(); ++number) {
@@ -169,11 +166,13 @@ void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
 // A rank that waits has written what it asked for before it said so.
 bool Proxy::is_empty() const {
   if (!idle_.load()) return false;
-  return std::ranges::all_of(own_, [](Own const& own) {
-    u32 const tail = memory::load_acquire(own.tail.as<u32>());
-    auto& next = own.records.as<PostRecord>()[tail % PostRing::capacity];
-    return memory::load_acquire(&next.ready) != tail + 1;
-  }) && idle_.load();  // still: what was taken meanwhile has left its ring, and is under way
+  return std::ranges::all_of(own_,
+                             [](Own const& own) {
+                               u32 const tail = memory::load_acquire(own.tail.as<u32>());
+                               auto& next = own.records.as<PostRecord>()[tail % PostRing::capacity];
+                               return memory::load_acquire(&next.ready) != tail + 1;
+                             }) &&
+         idle_.load();  // still: what was taken meanwhile has left its ring, and is under way
 }
 
 std::optional<u64> Proxy::quiet() const {

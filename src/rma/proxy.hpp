@@ -41,7 +41,8 @@ class Proxy : net::Events {
   /// Ends it, if it runs: from then on no memory of ranks is touched.
   void stop();
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
-  /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the job's deadline
+  /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
+  /// job's deadline
   void settle(std::string const& operation);
 
   /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
@@ -138,7 +139,7 @@ class Proxy : net::Events {
   Layout const& layout_;
   Heap const& heap_;
   std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
-  u64 held_ = 0;         // bytes that wait to be sent, or are being; outlives them
+  u64 held_ = 0;                         // bytes that wait to be sent, or are being; outlives them
   std::vector<Own> own_;
   std::vector<Peer> peers_of_net_;        // by process
   std::map<u64, OutgoingPtr> in_flight_;  // by cookie: what the engine is reading

@@ -30,8 +30,8 @@ void Proxy::take(u32 own, PostRecord const& record) {
   u32* const done = post.waits ? asker.done.as<u32>() + post.local_rank : nullptr;
   // A notification alone has no target, only a counter.
   auto const place = place_of(own, post.kind == Post::Kind::get ? post.source
-                              : post.target                ? post.target
-                                                           : post.counter);
+                                   : post.target                ? post.target
+                                                                : post.counter);
   u32 const process = layout_.processes[place.device];
   parcel.device = place.device;
   parcel.offset = place.offset;

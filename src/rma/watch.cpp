@@ -157,8 +157,8 @@ std::optional<Error> Watch::failure() {
 
 void Watch::poison(Reason reason) {
   // What goes on until the ranks have seen it is not what the report is about.
-  each_report_of_all(
-      crews_, [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
+  each_report_of_all(crews_,
+                     [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
   for (auto const& crew : crews_)
     for (auto const& grid : crew.grids)
       std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
@@ -196,8 +196,8 @@ std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
 Ending Watch::until_end() {
   u64 signs = 0;
   for (;;) {
-    auto const runs = std::ranges::find_if_not(
-        crews_, [](auto const& crew) { return crew.gang->finished(); });
+    auto const runs =
+        std::ranges::find_if_not(crews_, [](auto const& crew) { return crew.gang->finished(); });
     if (runs != crews_.end()) runs->gang->doze(look_every);
     else if (council_) council_->wait(look_every);
     for (auto& log : logs_) lines_ += log.drain();

@@ -77,7 +77,7 @@ class Watch {
   u64 lines_ = 0;  // of logs, printed so far
   Clock::time_point last_life_ = Clock::now();
   Clock::time_point poisoned_at_{};
-  u32 round_ = 0;              // of the council, for which the ranks are being asked
+  u32 round_ = 0;               // of the council, for which the ranks are being asked
   std::optional<u64> in_vain_;  // what quiet() said last
 };
 

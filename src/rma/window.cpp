@@ -224,9 +224,10 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
   } else if (answering_) {
     transfer_far(device, static_cast<u64>(at - heap_.at(device, 0)), target, source, size);
   } else {
-    throw Error(Kind::bad_environment, operation,
-                fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
-                "read and write in a process that has some");
+    throw Error(
+        Kind::bad_environment, operation,
+        fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
+        "read and write in a process that has some");
   }
 }
 

@@ -13,9 +13,7 @@ u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
 Heap::Heap(Layout const& layout, Extend extend)
-    : layout_(layout),
-      extend_(std::move(extend)),
-      spaces_(layout) {
+    : layout_(layout), extend_(std::move(extend)), spaces_(layout) {
   grow(smallest_growth);
   data_.take(256, 256);  // offset 0 stays free to mean "none"
 }

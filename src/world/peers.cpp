@@ -28,7 +28,8 @@ struct Own {
   std::string pack() const {
     wire::Packer packer;
     packer.value(ranks).value(default_ranks).value(static_cast<u32>(devices.size()));
-    for (auto const& device : devices) packer.text(device.name).text(device.kind).text(device.domain);
+    for (auto const& device : devices)
+      packer.text(device.name).text(device.kind).text(device.domain);
     packer.value(static_cast<u32>(uses.size()));
     for (auto const& use : uses)
       packer.text(use.name).text(use.uuid).value(static_cast<u8>(use.at_once));

@@ -77,9 +77,8 @@ struct Blocks {
       for (u32 from = 0; from < n; ++from) {
         self.wait(inbox, Tag{from}, 1, RankId{from});
         bool wrong = false;
-        self.each(size, [&](u64 e) {
-          wrong |= mine[from * largest + e] != mixed(from, me, round, e);
-        });
+        self.each(size,
+                  [&](u64 e) { wrong |= mine[from * largest + e] != mixed(from, me, round, e); });
         findings.add(self, wrong);
       }
       self.publish();

@@ -8,8 +8,8 @@
 
 namespace meshpost {
 
-/// The symmetric heap: an offset means the same on every device of the world. Not thread-safe. Where
-/// processes share it, all of them make the same calls in the same order.
+/// The symmetric heap: an offset means the same on every device of the world. Not thread-safe.
+/// Where processes share it, all of them make the same calls in the same order.
 ///
 /// Counters lie apart from data, so that a run can clear and check them in one sweep.
 class Heap {

@@ -13,7 +13,7 @@ struct Layout {
   std::vector<std::shared_ptr<Device>> devices;  ///< of this process
   u32 first_device = 0;                          ///< number of the first of them in the world
   u32 ranks_per_device = 0;
-  u32 sharers = 1;   ///< processes whose kernels must fit together on the devices of this one
+  u32 sharers = 1;  ///< processes whose kernels must fit together on the devices of this one
   std::vector<std::string> names;  ///< of all devices, for messages
   std::vector<std::string> kinds;  ///< likewise
   std::vector<u32> processes;      ///< that all devices belong to

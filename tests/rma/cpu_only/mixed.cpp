@@ -46,8 +46,7 @@ TEST_P(MixedKinds, leave_what_was_sent_to_ranks_that_have_ended) {
     auto const result = world.run(Leave{window, 2000});
     EXPECT_EQ(result.leftovers.size(), world.size());
     for (auto const& left : result.leftovers) EXPECT_EQ(left.count, 2000u);
-    for (u32 rank = 0; rank < world.size(); ++rank)
-      EXPECT_EQ(window.read(RankId{rank})[0], 2000u);
+    for (u32 rank = 0; rank < world.size(); ++rank) EXPECT_EQ(window.read(RankId{rank})[0], 2000u);
   }
 }
 
@@ -124,8 +123,8 @@ TEST_P(MixedKinds, survive_a_run_that_one_rank_ends) {
   auto const findings = test::make_findings(world), ignored = test::make_findings(world);
   for (int run = 0; run < 5; ++run) {
     FailMidway const failing{{inbox, copies, 2, ignored}};
-    EXPECT_TRUE(says(error_of([&] { world.run(failing); }), Kind::kernel_failed,
-                     {"it had enough"}));
+    EXPECT_TRUE(
+        says(error_of([&] { world.run(failing); }), Kind::kernel_failed, {"it had enough"}));
     world.run(test::Blocks{inbox, copies, 2, findings});  // nothing of the run before comes into it
     EXPECT_EQ(test::total(world, findings), 0u);
   }

@@ -75,8 +75,8 @@ __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator cons
   return Window<char>(info);
 }
 
-/// Several processes: tells each device where this one has its part of the symmetric heap. The first
-/// rank of the device does; the barrier of dcuda_gpu_init makes it known.
+/// Several processes: tells each device where this one has its part of the symmetric heap. The
+/// first rank of the device does; the barrier of dcuda_gpu_init makes it known.
 __device__ inline void tell_base(dcuda_state& gst) {
   operate(gst, [&](Rank& self) {
     RunState const& run = run_of(gst);
