@@ -69,6 +69,8 @@ class BoxedGang : public Gang {
   std::vector<std::thread> openers_;
 };
 
+constexpr u64 most_scratch = u64{64} << 10;  // GPUs have a limit, CPU devices none
+
 class BoxedBackend : public Backend {
  public:
   std::string_view kind() const override { return "boxed"; }
@@ -83,6 +85,10 @@ class BoxedBackend : public Backend {
     return backend("cpu").reserve(devices);
   }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override {
+    if (spec.scratch > most_scratch)
+      throw Error(Kind::out_of_memory, "launch " + spec.image.name,
+                  std::to_string(spec.scratch) + " bytes of scratch a rank were asked for",
+                  "use at most " + std::to_string(most_scratch));
     return std::make_unique<BoxedGang>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}

@@ -60,7 +60,7 @@ struct Blocks {
   u32 rounds;
   Findings findings;
 
-  static constexpr u64 largest = 50'000;  // 400'000 bytes: more than the host reads at once
+  static constexpr u64 largest = 33'000;  // 264'000 bytes: more than the host reads at once
   MESHPOST_FN static u64 size_in(u32 round) { return round % 2 == 0 ? largest : 1 + round; }
   MESHPOST_FN void operator()(Rank& self) const {
     u32 const n = self.size(), me = self.id();

@@ -130,6 +130,17 @@ TEST_P(MixedKinds, survive_a_run_that_one_rank_ends) {
   }
 }
 
+TEST_P(MixedKinds, do_not_run_where_one_kind_can_not_be_launched) {
+  World world(options(2));
+  auto const window = world.window<u32>(1, Tags{4}, "inbox");
+  Launch launch;
+  launch.scratch = Bytes{100'000};
+  for (int run = 0; run < 3; ++run)  // those of the other kind run already, and wait
+    EXPECT_TRUE(says(error_of([&] { world.run(WaitAcross{window}, launch); }), Kind::out_of_memory,
+                     {"100000 bytes of scratch", "at most 65536"}));
+  test::try_everything(world);
+}
+
 TEST_P(MixedKinds, refuse_what_needs_loads_and_stores) {
   World world(options(1));
   std::vector<u32> memory(4);
