@@ -117,6 +117,7 @@ add_library(meshpost
   src/rma/parcel.cpp
   src/rma/proxy.cpp
   src/rma/proxy_parcels.cpp
+  src/rma/proxy_within.cpp
   src/rma/run.cpp
   src/rma/run_part.cpp
   src/rma/run_timeline.cpp
@@ -144,6 +145,7 @@ add_library(meshpost
   src/world/seal.cpp
   src/world/secret.cpp
   src/world/sharing.cpp
+  src/world/spaces.cpp
   src/world/split.cpp
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)

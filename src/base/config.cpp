@@ -58,6 +58,8 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_SECRET_FILE", "file of mode 600 with the job's secret: openssl rand -hex 32", ""},
       {"MESHPOST_START_DEADLINE", "seconds in which all processes of a job must have come", "30"},
       {"MESHPOST_NODE", "processes with different names act as if they shared no memory", ""},
+      {"MESHPOST_REACH", "device: ranks of different devices reach each other by the host alone",
+       ""},
       {"MESHPOST_NET",
        "engine between nodes, such as ofi, ofi:tcp or mpi; empty: the best there is", ""},
       {"MESHPOST_DCUDA_MEMORY", "MiB for cudaMalloc in a dCUDA program of several processes", "64"},
@@ -76,6 +78,9 @@ Config Config::from_environment() {
   auto const check = value_of("MESHPOST_CHECK", "");
   if (!check.empty() && check != "delivery") refuse("MESHPOST_CHECK", check, "'delivery' or empty");
   config.check_delivery = check == "delivery";
+  auto const reach = value_of("MESHPOST_REACH", "");
+  if (!reach.empty() && reach != "device") refuse("MESHPOST_REACH", reach, "'device' or empty");
+  config.apart = reach == "device";
   config.trace = value_of("MESHPOST_TRACE", "");
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
   config.net = value_of("MESHPOST_NET", "");

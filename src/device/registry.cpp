@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <iterator>
 #include <mutex>
 
@@ -63,7 +64,7 @@ std::atomic<pid_t> first_process{0};  // that used a device; 0: none yet
 
 constexpr char const* forms =
     "cpu:4 is four CPU devices, cuda:0,2 two GPUs, cuda all of them; *9 at the end splits each of "
-    "them into 9";
+    "them into 9; cuda,cpu:2 is devices of both kinds";
 constexpr unsigned long most_devices = 1024;
 
 // "cuda" or "cuda:0,2"
@@ -115,8 +116,9 @@ u32 parts_of(std::string const& spec, std::string_view parts) {
   if (parts.empty()) refuse(spec, "nothing follows the '*'", forms);
   auto const number = parse_number(parts);
   if (!number)
-    refuse(spec, fmt::format("'{}' is not a number of logical devices", parts),
-           fmt::format("write '*' and one number at the end, for all devices: {}", forms));
+    refuse(
+        spec, fmt::format("'{}' is not a number of logical devices", parts),
+        fmt::format("write '*' and one number at the end, for all devices of a kind: {}", forms));
   if (*number == 0 || *number > most_devices)
     refuse(
         spec,
@@ -139,13 +141,23 @@ Backend& backend(std::string_view kind) {
   return *found;
 }
 
-std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
-  refuse_after_fork("open_devices");
-  std::string wanted = spec;
-  if (wanted.empty()) {
-    auto* const cuda = registry().get("cuda");
-    wanted = cuda && cuda->count() > 0 ? "cuda" : "cpu";
+namespace {
+
+// What `spec` says of each kind: a name behind a comma begins the next one.
+std::vector<std::string> by_kind(std::string const& spec) {
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < spec.size(); ++i) {
+    bool const next = spec[i] == ',' && i + 1 < spec.size() &&
+                      std::isalpha(static_cast<unsigned char>(spec[i + 1])) != 0;
+    if (next) parts.emplace_back();
+    else parts.back() += spec[i];
   }
+  return parts;
+}
+
+// Those of one kind; `spec` is for messages.
+void open_kind(std::string const& spec, std::string wanted,
+               std::vector<std::shared_ptr<Device>>& devices) {
   auto const star = wanted.find('*');
   u32 const parts =
       star == std::string::npos ? 1 : parts_of(spec, std::string_view(wanted).substr(star + 1));
@@ -155,20 +167,40 @@ std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
   auto const list = colon == std::string::npos ? std::string() : wanted.substr(colon + 1);
   if (colon != std::string::npos && list.empty()) refuse(spec, "nothing follows the colon", forms);
   Backend& kind = backend(name);
+  if (std::ranges::any_of(devices, [&](auto const& device) { return device->kind() == name; }))
+    refuse(spec, fmt::format("it names {} devices in two places", name),
+           fmt::format("name all of a kind together: {}", forms));
   auto const indices =
       kind.count() == ~0u ? first_indices(spec, list) : chosen_indices(spec, list, kind);
-  if (indices.size() * parts > most_devices)
+  if (devices.size() + indices.size() * parts > most_devices)
     refuse(spec,
            fmt::format("it splits each of {} devices into {}, which makes {}; there may be 1 to {}",
                        indices.size(), parts, indices.size() * parts, most_devices),
            "name fewer devices, or split them into fewer");
-  std::vector<std::shared_ptr<Device>> devices;
   for (u32 const index : indices) {
     auto device = kind.open(index);
     if (parts == 1) devices.push_back(std::move(device));
     else std::ranges::move(split_device(device, parts), std::back_inserter(devices));
   }
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
+  refuse_after_fork("open_devices");
+  std::string wanted = spec;
+  if (wanted.empty()) {
+    auto* const cuda = registry().get("cuda");
+    wanted = cuda && cuda->count() > 0 ? "cuda" : "cpu";
+  }
+  std::vector<std::shared_ptr<Device>> devices;
+  for (auto const& part : by_kind(wanted)) open_kind(spec, part, devices);
   return devices;
+}
+
+bool reaches(std::shared_ptr<Device> const& from, std::shared_ptr<Device> const& to) {
+  return from->kind() == to->kind() &&
+         (physical(from) == physical(to) || backend(from->kind()).reaches(*from, *to));
 }
 
 void refuse_after_fork(std::string_view operation) {

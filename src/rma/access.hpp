@@ -46,9 +46,9 @@ class Access {
   /// Gets on. Whether anything has happened.
   virtual bool poll() { return false; }
 
-  /// Whether something that was begun is not done. Any thread.
+  /// Whether something that was begun is not done, other than by ranks. Any thread.
   virtual bool busy() const { return false; }
-  /// Whether ranks have something in their mailbox. Any thread.
+  /// Whether ranks have something in their mailbox, or will have. Any thread.
   virtual bool unopened() const { return false; }
 };
 

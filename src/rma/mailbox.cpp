@@ -18,16 +18,60 @@ void come_to_rest(Stream& stream) {
 
 }  // namespace
 
-std::optional<u32> MailboxAccess::Staging::take() {
+MailboxAccess::Lane::Lane(Device& device)
+    : memory_(device.allocate(Bytes{chunks * largest}, MemoryKind::pinned)),
+      stream_(device.make_stream()) {}
+
+std::optional<u32> MailboxAccess::Lane::take() {
   for (u32 i = 0; i < chunks; ++i) {
-    u32 const chunk = (next + i) % chunks;
-    if (held[chunk] || (copies[chunk] && !copies[chunk]->done())) continue;
-    copies[chunk].reset();
-    held[chunk] = true;
-    next = chunk + 1;
+    u32 const chunk = (next_ + i) % chunks;
+    if (held_[chunk] || (copies_[chunk] && !copies_[chunk]->done())) continue;
+    copies_[chunk].reset();
+    held_[chunk] = true;
+    next_ = chunk + 1;
     return chunk;
   }
   return std::nullopt;
+}
+
+std::shared_ptr<Event> MailboxAccess::Lane::copied(u32 chunk) {
+  return copies_[chunk] = stream_->record();
+}
+
+void MailboxAccess::Lane::add(Transfer transfer) {
+  transfers_.push_back(std::move(transfer));
+  start();
+}
+
+void MailboxAccess::Lane::start() {
+  for (auto& one : transfers_) {
+    if (one.chunk) continue;
+    one.chunk = take();
+    if (!one.chunk) return;
+    one.start(*stream_, at(*one.chunk));
+    copied(*one.chunk);
+  }
+}
+
+bool MailboxAccess::Lane::poll() {
+  bool any = false;
+  while (!transfers_.empty() && transfers_.front().chunk &&
+         copies_[*transfers_.front().chunk]->done()) {
+    auto const one = std::move(transfers_.front());
+    transfers_.pop_front();
+    one.end(at(*one.chunk));
+    release(*one.chunk);
+    any = true;
+  }
+  start();
+  return any;
+}
+
+void MailboxAccess::Lane::drop() {
+  come_to_rest(*stream_);
+  held_.fill(false);
+  copies_.fill(nullptr);
+  transfers_.clear();
 }
 
 MailboxAccess::MailboxAccess(Device& device)
@@ -35,10 +79,8 @@ MailboxAccess::MailboxAccess(Device& device)
       letters_(device.allocate(Bytes{Mailbox::capacity * sizeof(Letter)}, MemoryKind::pinned)),
       applied_(device.allocate(Bytes{256}, MemoryKind::pinned)),
       words_(device.allocate(Bytes{256}, MemoryKind::device)),
-      into_(device.make_stream()),
-      out_of_(device.make_stream()) {
-  into_staging_.memory = device.allocate(Bytes{chunks * largest}, MemoryKind::pinned);
-  out_staging_.memory = device.allocate(Bytes{chunks * largest}, MemoryKind::pinned);
+      into_(device),
+      out_of_(device) {
   reset();
 }
 
@@ -56,26 +98,21 @@ void MailboxAccess::reset() {
   device_.fill(words_.data(), 0, words_.size());
   written_ = 0;
   written_to_all_ = 0;
-  under_way_ = 0;
+  count_what_is_under_way();
 }
 
 void MailboxAccess::drop() {
-  for (auto* const stream : {into_.get(), out_of_.get()}) come_to_rest(*stream);
-  for (auto* const staging : {&into_staging_, &out_staging_}) {
-    staging->held.fill(false);
-    staging->copies.fill(nullptr);
-  }
+  into_.drop();
+  out_of_.drop();
   open_.reset();
   last_copy_.reset();
   backlog_.clear();
-  reads_.clear();
-  writes_.clear();
-  under_way_ = 0;
+  count_what_is_under_way();
 }
 
 void MailboxAccess::end() {
   flush();
-  into_->synchronize();
+  into_.stream().synchronize();
   u32 taken = 0;
   device_.read(&taken, &mailbox().words->taken, Bytes{sizeof taken});
   for (; taken != written_; ++taken) carry_out(letters_.as<Letter>()[taken % Mailbox::capacity]);
@@ -107,8 +144,9 @@ void MailboxAccess::carry_out(Letter const& letter) {
 }
 
 bool MailboxAccess::unopened() const {
-  return memory::load_acquire(applied_.as<u32>()) !=
-         written_to_all_.load(std::memory_order_acquire);
+  return kept_.load(std::memory_order_acquire) != 0 ||
+         memory::load_acquire(applied_.as<u32>()) !=
+             written_to_all_.load(std::memory_order_acquire);
 }
 
 void MailboxAccess::deliver(Delivery const& delivery) {
@@ -134,21 +172,20 @@ bool MailboxAccess::append(Delivery const& delivery) {
   if (open_ && (open_->target + open_->filled != delivery.target || size > largest - open_->filled))
     flush();
   if (!open_) {
-    auto const chunk = into_staging_.take();
+    auto const chunk = into_.take();
     if (!chunk) return false;
     open_ = Open{*chunk, delivery.target, 0};
   }
-  std::memcpy(into_staging_.at(open_->chunk) + open_->filled, delivery.bytes.data(), size);
+  std::memcpy(into_.at(open_->chunk) + open_->filled, delivery.bytes.data(), size);
   open_->filled += size;
   return true;
 }
 
 void MailboxAccess::flush() {
   if (!open_) return;
-  into_->copy(open_->target, into_staging_.at(open_->chunk), Bytes{open_->filled});
-  last_copy_ = into_->record();
-  into_staging_.copies[open_->chunk] = last_copy_;
-  into_staging_.held[open_->chunk] = false;
+  into_.stream().copy(open_->target, into_.at(open_->chunk), Bytes{open_->filled});
+  last_copy_ = into_.copied(open_->chunk);
+  into_.release(open_->chunk);
   open_.reset();
 }
 
@@ -165,61 +202,31 @@ void MailboxAccess::write_letter(Delivery const& delivery, std::string_view byte
   ++written_;
   written_to_all_.store(written_, std::memory_order_release);
   if (last_copy_ && last_copy_->done()) last_copy_.reset();
-  if (last_copy_) into_->store(&letter.ready, written_);
+  if (last_copy_) into_.stream().store(&letter.ready, written_);
   else memory::store(&letter.ready, written_, Order::system);
 }
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {
-  reads_.push_back({.source = source, .size = bytes, .take = std::move(take)});
-  begin_transfers(reads_, true);
+  out_of_.add(
+      {.start = [source, bytes](Stream& stream,
+                                char* chunk) { stream.copy(chunk, source, Bytes{bytes}); },
+       .end = [bytes, take = std::move(take)](char const* chunk) { take({chunk, bytes}); }});
   count_what_is_under_way();
 }
 
 void MailboxAccess::write(void* target, std::string_view bytes, std::function<void()> then) {
-  writes_.push_back({.target = target,
-                     .bytes = std::string(bytes),
-                     .size = bytes.size(),
-                     .then = std::move(then)});
-  begin_transfers(writes_, false);
+  into_.add({.start =
+                 [target, kept = std::string(bytes)](Stream& stream, char* chunk) {
+                   std::memcpy(chunk, kept.data(), kept.size());
+                   stream.copy(target, chunk, Bytes{kept.size()});
+                 },
+             .end = [then = std::move(then)](char const*) { then(); }});
   count_what_is_under_way();
 }
 
-void MailboxAccess::begin_transfers(std::deque<Transfer>& transfers, bool out) {
-  auto& staging = out ? out_staging_ : into_staging_;
-  auto& stream = out ? *out_of_ : *into_;
-  for (auto& one : transfers) {
-    if (one.chunk) continue;
-    one.chunk = staging.take();
-    if (!one.chunk) return;
-    char* const memory = staging.at(*one.chunk);
-    if (out) {
-      stream.copy(memory, one.source, Bytes{one.size});
-    } else {
-      std::memcpy(memory, one.bytes.data(), one.size);
-      stream.copy(one.target, memory, Bytes{one.size});
-    }
-    staging.copies[*one.chunk] = stream.record();
-  }
-}
-
-bool MailboxAccess::end_transfers(std::deque<Transfer>& transfers, bool out) {
-  auto& staging = out ? out_staging_ : into_staging_;
-  bool any = false;
-  while (!transfers.empty() && transfers.front().chunk &&
-         staging.copies[*transfers.front().chunk]->done()) {
-    auto const one = std::move(transfers.front());
-    transfers.pop_front();
-    if (out) one.take({staging.at(*one.chunk), one.size});
-    else one.then();
-    staging.held[*one.chunk] = false;
-    any = true;
-  }
-  begin_transfers(transfers, out);
-  return any;
-}
-
 bool MailboxAccess::poll() {
-  if (!open_ && backlog_.empty() && reads_.empty() && writes_.empty()) return false;
+  if (!open_ && backlog_.empty() && into_.under_way() == 0 && out_of_.under_way() == 0)
+    return false;
   bool any = open_.has_value();
   flush();
   while (!backlog_.empty()) {
@@ -229,14 +236,15 @@ bool MailboxAccess::poll() {
     backlog_.pop_front();
     any = true;
   }
-  any |= end_transfers(reads_, true);
-  any |= end_transfers(writes_, false);
+  any |= out_of_.poll();
+  any |= into_.poll();
   count_what_is_under_way();
   return any;
 }
 
 void MailboxAccess::count_what_is_under_way() {
-  under_way_.store(backlog_.size() + reads_.size() + writes_.size() + (open_ ? 1 : 0),
+  kept_.store(backlog_.size(), std::memory_order_release);
+  under_way_.store(into_.under_way() + out_of_.under_way() + (open_ ? 1 : 0),
                    std::memory_order_release);
 }
 

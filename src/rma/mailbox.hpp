@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,16 +37,35 @@ class MailboxAccess : public Access {
   bool unopened() const override;
 
  private:
-  static constexpr u32 chunks = 16;
-  // Pinned memory that copies pass through, a chunk each.
-  struct Staging {
-    Allocation memory;
-    std::array<std::shared_ptr<Event>, chunks> copies{};  // that use a chunk, or did
-    std::array<bool, chunks> held{};
-    u32 next = 0;
+  // Copies one way: a stream, and pinned memory that they pass through, a chunk each.
+  class Lane {
+   public:
+    struct Transfer {
+      std::function<void(Stream& stream, char* chunk)> start;
+      std::function<void(char const* chunk)> end;
+      std::optional<u32> chunk{};  // once it has started
+    };
+    explicit Lane(Device& device);
+    Stream& stream() { return *stream_; }
+    char* at(u32 chunk) const { return memory_.as<char>() + chunk * largest; }
+    std::optional<u32> take();                         // a free chunk, held from now on
+    std::shared_ptr<Event> copied(u32 chunk);          // what the stream does with it ends there
+    void release(u32 chunk) { held_[chunk] = false; }  // to be taken again after that
+    // Transfers start and end in their order, as soon as they can.
+    void add(Transfer transfer);
+    bool poll();
+    u64 under_way() const { return transfers_.size(); }
+    void drop();
 
-    char* at(u32 chunk) const { return memory.as<char>() + chunk * largest; }
-    std::optional<u32> take();  // a free one
+   private:
+    static constexpr u32 chunks = 16;
+    void start();
+    Allocation memory_;
+    std::unique_ptr<Stream> stream_;
+    std::array<std::shared_ptr<Event>, chunks> copies_{};  // that use a chunk, or did
+    std::array<bool, chunks> held_{};
+    u32 next_ = 0;
+    std::deque<Transfer> transfers_;
   };
   struct Open {  // a chunk that gets filled
     u32 chunk = 0;
@@ -56,37 +76,24 @@ class MailboxAccess : public Access {
     Delivery delivery;
     std::string bytes;
   };
-  struct Transfer {  // a read, or a write whose end somebody wants to know
-    void const* source = nullptr;
-    void* target = nullptr;
-    std::string bytes{};  // to write
-    u64 size = 0;
-    Take take{};
-    std::function<void()> then{};
-    std::optional<u32> chunk{};  // once it has begun
-  };
 
   bool try_deliver(Delivery const& delivery);
   bool append(Delivery const& delivery);
   void flush();
   void write_letter(Delivery const& delivery, std::string_view bytes);
-  void begin_transfers(std::deque<Transfer>& transfers, bool out);
-  bool end_transfers(std::deque<Transfer>& transfers, bool out);
   void count_what_is_under_way();
   void carry_out(Letter const& letter);
   void reset();
 
   Device& device_;
   Allocation letters_, applied_, words_;
-  std::unique_ptr<Stream> into_, out_of_;
-  Staging into_staging_, out_staging_;
+  Lane into_, out_of_;
   u32 written_ = 0;  // letters
   std::atomic<u32> written_to_all_{0};
   std::optional<Open> open_;
   std::shared_ptr<Event> last_copy_;  // into the device, of what letters must not overtake
   std::deque<Kept> backlog_;
-  std::deque<Transfer> reads_, writes_;
-  std::atomic<u64> under_way_{0};
+  std::atomic<u64> under_way_{0}, kept_{0};
 };
 
 }  // namespace meshpost::detail

@@ -39,32 +39,21 @@ class Patience {
 }  // namespace
 
 Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine)
-    : peers_(peers),
-      layout_(layout),
-      heap_(heap),
-      far_(layout.device_count()),
-      peers_of_net_(peers.count()) {
-  std::string address;
-  peers.together("World", [&] {
-    engine_ = net::make_engine(engine, peers.processes().own_address());
-    address = engine_->address();
-  });
-  auto addresses = peers.exchange("World", address);
-  for (u32 process = 0; process < peers.count(); ++process)
-    if (!peers.far(process)) addresses[process].clear();
-  peers.together("World", [&] { engine_->connect(addresses); });
-  for (u32 device = 0; device < layout.device_count(); ++device)
-    far_[device] = peers.far(layout.processes[device]) ? 1 : 0;
+    : peers_(peers), layout_(layout), heap_(heap), peers_of_net_(peers.count()) {
+  if (layout.apart) join(engine);
   shares_cores_ = layout.devices.empty();  // then with other processes' ranks
-  for (auto const& device : layout.devices) {
+  for (u32 number = 0; number < layout.own_count(); ++number) {
+    auto const& device = layout.devices[number];
+    std::vector<u8> far(layout.device_count());
+    for (u32 other = 0; other < far.size(); ++other) far[other] = layout.far(number, other) ? 1 : 0;
     Own own;
     own.records =
         device->allocate(Bytes{PostRing::capacity * sizeof(PostRecord)}, MemoryKind::pinned);
     own.words = device->allocate(Bytes{256}, MemoryKind::device);
     own.tail = device->allocate(Bytes{256}, MemoryKind::pinned);
     own.done = device->allocate(Bytes{layout.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
-    own.far = device->allocate(Bytes{far_.size()}, MemoryKind::device);
-    device->write(own.far.data(), far_.data(), Bytes{far_.size()});
+    own.far = device->allocate(Bytes{far.size()}, MemoryKind::device);
+    device->write(own.far.data(), far.data(), Bytes{far.size()});
     own.access = make_access(*device);
     shares_cores_ |= device->in_host_memory();
     own_.push_back(std::move(own));
@@ -72,6 +61,19 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
 }
 
 Proxy::~Proxy() { stop(); }
+
+void Proxy::join(std::string const& engine) {
+  std::string address;
+  peers_.together("World", [&] {
+    engine_ = net::make_engine(engine, peers_.processes().own_address());
+    address = engine_->address();
+  });
+  auto addresses = peers_.exchange("World", address);
+  for (u32 process = 0; process < peers_.count(); ++process)
+    if (process == peers_.number() || !(peers_.far(process) || layout_.far_from(process)))
+      addresses[process].clear();
+  peers_.together("World", [&] { engine_->connect(addresses); });
+}
 
 PostRing Proxy::ring(u32 own_device) const {
   auto const& own = own_[own_device];
@@ -103,22 +105,34 @@ void Proxy::stop() {
   }
   thread_.join();
   gets_.clear();
+  // Of a run that came to nothing: what is read for it no more would hold up all behind it.
+  for (auto& peer : peers_of_net_) peer.queue.clear();
   for (auto const& own : own_)
     if (settled_) own.access->end();
     else own.access->drop();
 }
 
-void Proxy::settle(std::string const& operation) {
-  // The thread goes on: what ranks have asked for is on its way, or soon will be.
-  std::optional<Error> unsent;
-  for (Patience patience(peers_.processes().job().silence); !is_empty() && !unsent;
-       help() || sched_yield()) {
-    if (failure() || peers_.processes().lost()) break;
+// The thread goes on: what ranks have asked for is on its way, or soon will be. What it needs of
+// devices of this process they do, or say that they are broken.
+std::optional<Error> Proxy::await_sent(std::string const& operation) {
+  Patience patience(engine_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
+  for (; !is_empty(); help() || sched_yield()) {
+    if (failure() || (engine_ && peers_.processes().lost())) break;
     if (patience.ends(sent() + received()))
-      unsent.emplace(Kind::peer_lost, operation,
-                     fmt::format("what its ranks have sent is stuck in {} for {}", engine_->name(),
-                                 patience.text()),
-                     "see what became of the network; start the job again");
+      return Error(Kind::peer_lost, operation,
+                   fmt::format("what its ranks have sent is stuck in {} for {}", engine_->name(),
+                               patience.text()),
+                   "see what became of the network; start the job again");
+  }
+  return std::nullopt;
+}
+
+void Proxy::settle(std::string const& operation) {
+  auto const unsent = await_sent(operation);
+  if (!engine_) {
+    if (auto const error = failure()) throw *error;
+    settled_ = true;
+    return;
   }
   wire::Packer mine;
   for (auto const& peer : peers_of_net_) mine.value(peer.sent.load());
@@ -152,11 +166,13 @@ void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
 // A rank that waits has written what it asked for before it said so.
 bool Proxy::is_empty() const {
   if (!idle_.load()) return false;
-  return std::ranges::all_of(own_, [](Own const& own) {
-    u32 const tail = memory::load_acquire(own.tail.as<u32>());
-    auto& next = own.records.as<PostRecord>()[tail % PostRing::capacity];
-    return memory::load_acquire(&next.ready) != tail + 1;
-  });
+  return std::ranges::all_of(own_,
+                             [](Own const& own) {
+                               u32 const tail = memory::load_acquire(own.tail.as<u32>());
+                               auto& next = own.records.as<PostRecord>()[tail % PostRing::capacity];
+                               return memory::load_acquire(&next.ready) != tail + 1;
+                             }) &&
+         idle_.load();  // still: what was taken meanwhile has left its ring, and is under way
 }
 
 std::optional<u64> Proxy::quiet() const {
@@ -197,6 +213,8 @@ bool Proxy::get_on() {
     if (held_ < most_held) any |= empty_ring(own);
     any |= own_[own].access->poll();
   }
+  any |= carry_out_queued();
+  if (!engine_) return any;
   any |= send_queued();
   any |= engine_->poll(*this);
   return any;
@@ -251,9 +269,10 @@ bool Proxy::empty_ring(u32 index) {
   }
 }
 
-Proxy::Place Proxy::place_of(void const* address) const {
-  u64 const distance = static_cast<u64>(static_cast<char const*>(address) - heap_.base());
-  return {static_cast<u32>(distance / heap_.stride()), distance % heap_.stride()};
+Proxy::Place Proxy::place_of(u32 own, void const* address) const {
+  auto const& spaces = heap_.spaces();
+  u64 const distance = static_cast<u64>(static_cast<char const*>(address) - spaces.base(own));
+  return {static_cast<u32>(distance / spaces.stride(own)), distance % spaces.stride(own)};
 }
 
 }  // namespace meshpost::detail

@@ -19,12 +19,14 @@
 namespace meshpost::detail {
 
 /// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
-/// sends parcels to the proxies of other processes, and carries out theirs. Its thread runs while a
+/// carries out what is for devices of this process (proxy_within.cpp), sends parcels to the proxies
+/// of other processes, and carries out theirs. Its thread runs while a
 /// run does. Workers of CPU devices help (help()); then the thread steps back, and looks every 50
 /// us whether they still do.
 class Proxy : net::Events {
  public:
-  /// Collective. \throws Error(bad_environment) where there is no engine
+  /// Collective if processes are apart. \throws Error(bad_environment) where they are and there is
+  /// no engine
   Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine);
   ~Proxy() override;
   Proxy(Proxy const&) = delete;
@@ -39,7 +41,8 @@ class Proxy : net::Events {
   /// Ends it, if it runs: from then on no memory of ranks is touched.
   void stop();
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
-  /// Collective. \throws Error(peer_lost) also where none comes for the job's deadline
+  /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
+  /// job's deadline
   void settle(std::string const& operation);
 
   /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
@@ -102,6 +105,8 @@ class Proxy : net::Events {
     u64 offset;
   };
 
+  void join(std::string const& engine);  // the other processes' proxies
+  std::optional<Error> await_sent(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);
   void work();
   bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
@@ -113,6 +118,7 @@ class Proxy : net::Events {
   void take(u32 own, PostRecord const& record);
   OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes = 0);
   void queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
+  bool carry_out_queued();
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);
   void fail(Error error);
@@ -120,7 +126,7 @@ class Proxy : net::Events {
   void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
   void answer_get(u32 from, Parcel const& parcel);
   void take_answer(Parcel const& parcel, std::string_view payload);
-  Place place_of(void const* address) const;
+  Place place_of(u32 own, void const* address) const;
   char* own_memory(u32 device, u64 offset, u64 bytes) const;
   Access& access_of(u32 device) { return *own_[device - layout_.first_device].access; }
 
@@ -132,9 +138,8 @@ class Proxy : net::Events {
   Peers const& peers_;
   Layout const& layout_;
   Heap const& heap_;
-  std::unique_ptr<net::Engine> engine_;
-  std::vector<u8> far_;  // by device of the world
-  u64 held_ = 0;         // bytes that wait to be sent, or are being; outlives them
+  std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
+  u64 held_ = 0;                         // bytes that wait to be sent, or are being; outlives them
   std::vector<Own> own_;
   std::vector<Peer> peers_of_net_;        // by process
   std::map<u64, OutgoingPtr> in_flight_;  // by cookie: what the engine is reading

@@ -29,9 +29,9 @@ void Proxy::take(u32 own, PostRecord const& record) {
   parcel.value = post.value;
   u32* const done = post.waits ? asker.done.as<u32>() + post.local_rank : nullptr;
   // A notification alone has no target, only a counter.
-  auto const place = place_of(post.kind == Post::Kind::get ? post.source
-                              : post.target                ? post.target
-                                                           : post.counter);
+  auto const place = place_of(own, post.kind == Post::Kind::get ? post.source
+                                   : post.target                ? post.target
+                                                                : post.counter);
   u32 const process = layout_.processes[place.device];
   parcel.device = place.device;
   parcel.offset = place.offset;
@@ -49,8 +49,8 @@ void Proxy::take(u32 own, PostRecord const& record) {
       break;
     case Post::Kind::put:
       if (post.counter) {
-        parcel.counter = place_of(post.counter).offset;
-        parcel.sender_word = place_of(post.sender).offset;
+        parcel.counter = place_of(own, post.counter).offset;
+        parcel.sender_word = place_of(own, post.sender).offset;
       }
       if (post.waits)
         return queue_long(own, process, parcel, static_cast<char const*>(post.source), done);
@@ -92,6 +92,7 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
 bool Proxy::send_queued() {
   bool any = false;
   for (u32 process = 0; process < peers_of_net_.size(); ++process) {
+    if (process == peers_.number()) continue;  // carry_out_queued()
     auto& peer = peers_of_net_[process];
     while (!peer.queue.empty() && !peer.lost) {
       auto const out = peer.queue.front();

@@ -39,9 +39,8 @@ class RunSupervisor {
   RunSupervisor& operator=(RunSupervisor const&) = delete;
 
   void run() {
-    auto& devices = backend(layout_.kind);
-    if (devices.queues_launches()) spec_.after = record_.before;
-    else  // before the locks: what they hold may be a run of another World on these devices
+    // Before the locks: what they hold may be a run of another World on these devices.
+    if (!world_.queues_runs())
       for (auto const& event : record_.before) event->wait();
     auto const turn = take_turn();
     peers_.exchange(describe_launch());  // from here on everybody's counters are clear
@@ -49,11 +48,12 @@ class RunSupervisor {
     u32 const number = world_.next_run();
     if (!peers_.alone()) council_.emplace(peers_, number, deadline());
     if (proxy_) proxy_->start(number);
-    auto const ending = run_ranks(devices);
-    record_.end();
+    auto const ending = run_ranks();
+    if (!proxy_) record_.end();  // else what they have sent may still be on its way
     for (auto& reader : readers_) reader.drain();
     try {
       settle(ending);
+      record_.end();
       world_.heap().clear_counters();
     } catch (...) {
       clean_up_after_failure();
@@ -62,12 +62,6 @@ class RunSupervisor {
   }
 
  private:
-  // Of a process without devices, or one that could not launch.
-  class NoGang : public Gang {
-    void doze(std::chrono::microseconds) override {}
-    bool finished() override { return true; }
-  };
-
   // Runs of Worlds that span processes follow each other in the order that process 0 sees to: else
   // two processes could begin with different ones, and each wait for the other's devices.
   std::unique_lock<std::mutex> take_turn() const {
@@ -82,23 +76,30 @@ class RunSupervisor {
                        threads.y, threads.z);
   }
 
-  Ending run_ranks(Backend& devices) {
-    std::unique_ptr<Gang> gang;
+  Ending run_ranks() {
+    std::vector<std::unique_ptr<Gang>> gangs;
+    std::vector<Crew> crews;
     std::optional<Error> not_launched;
     begin_ = steady_ns();
     try {
       prepare();
-      gang = spec_.grids.empty() ? std::make_unique<NoGang>() : devices.launch(spec_);
-      if (!record_.launch.streams.empty()) record_.launch_is_done(gang->ends());
+      for (auto const& spec : specs_) {
+        gangs.push_back(backend(spec.grids.front().device->kind()).launch(spec));
+        crews.push_back({gangs.back().get(), spec.grids});
+      }
+      if (world_.queues_runs() && !record_.launch.streams.empty()) {
+        std::vector<std::shared_ptr<Event>> ends;
+        for (auto const& gang : gangs) std::ranges::move(gang->ends(), std::back_inserter(ends));
+        record_.launch_is_done(std::move(ends));
+      }
     } catch (Error const& error) {
-      if (!council_) throw;
+      if (!council_ && crews.empty()) throw;
       not_launched = error;  // the others have launched, or soon will: end them
-      spec_.grids.clear();
-      gang = std::make_unique<NoGang>();
-      council_->poison(Reason::failed);
+      if (council_) council_->poison(Reason::failed);
     }
-    auto* const council = council_ ? &*council_ : nullptr;
-    auto ending = Watch(*gang, spec_.grids, readers_, deadline(), council, proxy_).until_end();
+    Watch watch(crews, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_);
+    if (not_launched) watch.poison(Reason::failed);
+    auto ending = watch.until_end();
     // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
     if (proxy_ && ending.reason != Reason::finished) proxy_->stop();
     end_ = steady_ns();
@@ -118,7 +119,7 @@ class RunSupervisor {
     if (proxy_) proxy_->stop();
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
-      evidence.emplace(world_, spec_.grids, ending);
+      evidence.emplace(world_, all_grids(), ending);
       if (auto const file = trace_file(); !file.empty())
         write_timeline(file, {record_.image.name, layout_, states_, begin_, end_});
       own.leftovers = evidence->counters().leftovers();
@@ -174,16 +175,6 @@ class RunSupervisor {
       ledger_ = make_ledger(layout_.ranks(),
                             [this](void const* address) { return world_.describe(address); });
     states_.resize(layout_.own_count());
-    spec_.image = record_.image;
-    spec_.kernel = record_.kernel.data();
-    spec_.threads = record_.launch.threads;
-    spec_.scratch = record_.launch.scratch;
-    spec_.workers = world_.options().workers;
-    spec_.thread_a_rank = record_.launch.thread_a_rank;
-    if (proxy_) spec_.help = [proxy = proxy_] { return proxy->help(); };
-    spec_.shared = !peers_.alone();
-    spec_.neighbours = peers_.count();
-    spec_.sharers = layout_.sharers;
     for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();
@@ -195,15 +186,15 @@ class RunSupervisor {
                          memory.log_tail.as<u32>()};
       states_[d] = {abi_version,
                     world_.number(),
-                    world_.heap().base(),
-                    world_.heap().stride(),
+                    world_.heap().spaces().base(d),
+                    world_.heap().spaces().stride(d),
                     layout_.first_device + d,
                     layout_.device_count(),
                     layout_.ranks_per_device,
                     layout_.ranks(),
                     RunState::reciprocal_of(layout_.ranks_per_device),
                     0,
-                    spec_.scratch,
+                    record_.launch.scratch,
                     reports,
                     memory.control.as<Control>(),
                     world_.tags(),
@@ -216,17 +207,43 @@ class RunSupervisor {
                     proxy_ ? proxy_->ring(d) : PostRing{},
                     proxy_ ? proxy_->mailbox(d) : Mailbox{}};
       readers_.emplace_back(ring);
-      spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device,
-                             (layout_.first_device + d) * layout_.ranks_per_device, state_of(d),
-                             reports, memory.control.as<Control>()});
+      auto const& device = layout_.devices[d];
+      if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
+        specs_.push_back(spec());
+      specs_.back().grids.push_back({device, layout_.ranks_per_device,
+                                     (layout_.first_device + d) * layout_.ranks_per_device,
+                                     state_of(d), reports, memory.control.as<Control>()});
     }
+  }
+
+  // What the gangs of all kinds of devices have in common.
+  GangSpec spec() const {
+    GangSpec spec;
+    spec.image = record_.image;
+    spec.kernel = record_.kernel.data();
+    spec.threads = record_.launch.threads;
+    spec.scratch = record_.launch.scratch;
+    spec.workers = world_.options().workers;
+    spec.thread_a_rank = record_.launch.thread_a_rank;
+    if (proxy_) spec.help = [proxy = proxy_] { return proxy->help(); };
+    spec.shared = !peers_.alone() || proxy_;
+    spec.neighbours = peers_.count();
+    spec.sharers = layout_.sharers;
+    if (world_.queues_runs()) spec.after = record_.before;
+    return spec;
+  }
+
+  std::vector<Grid> all_grids() const {
+    std::vector<Grid> grids;
+    for (auto const& spec : specs_) grids.insert(grids.end(), spec.grids.begin(), spec.grids.end());
+    return grids;
   }
 
   /// The state as the device's kernel takes it.
   void const* state_of(u32 device) {
     if (auto* const side_by_side = world_.split_states())
       return &(side_by_side[device] = states_[device]);
-    if (spec_.image.arguments == Arguments::kernel_and_state) return &states_[device];
+    if (record_.image.arguments == Arguments::kernel_and_state) return &states_[device];
     auto& memory = world_.run_memory(device);
     layout_.devices[device]->write(memory.state.data(), &states_[device], memory.state.size());
     return memory.state.data();
@@ -304,7 +321,7 @@ class RunSupervisor {
   Proxy* const proxy_;              // where some processes are out of reach
   std::optional<Council> council_;  // where other processes take part
   u64 begin_ = 0, end_ = 0;
-  GangSpec spec_;
+  std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;

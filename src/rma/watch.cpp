@@ -14,9 +14,23 @@ u32 read(u32& word) { return std::atomic_ref(word).load(std::memory_order_acquir
 RankState state_of(RankReport& report) { return static_cast<RankState>(read(report.state)); }
 
 template <class Visit>
-void each_report(std::vector<Grid> const& grids, Visit&& visit) {
-  for (auto const& grid : grids)
+void each_report(Crew const& crew, Visit&& visit) {
+  for (auto const& grid : crew.grids)
     for (u32 r = 0; r < grid.ranks; ++r) visit(grid.reports[r], grid.first_rank + r);
+}
+// Some wait, and the others have ended.
+bool all_wait(Crew const& crew) {
+  bool some = false, others = false;
+  each_report(crew, [&](RankReport& report, u32) {
+    auto const state = state_of(report);
+    some |= state == RankState::waiting;
+    others |= state != RankState::waiting && state != RankState::ended;
+  });
+  return some && !others;
+}
+template <class Crews, class Visit>
+void each_report_of_all(Crews const& crews, Visit&& visit) {
+  for (auto const& crew : crews) each_report(crew, visit);
 }
 
 constexpr auto look_every = std::chrono::microseconds(1000);
@@ -24,18 +38,19 @@ constexpr auto grace = std::chrono::seconds(10);
 
 }  // namespace
 
-Watch::Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
+Watch::Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
              std::chrono::milliseconds deadline, Council* council, Proxy* proxy)
-    : gang_(gang),
-      grids_(grids),
-      logs_(logs),
-      deadline_(deadline),
-      council_(council),
-      proxy_(proxy) {}
+    : logs_(logs), deadline_(deadline), council_(council), proxy_(proxy) {
+  for (auto const& crew : crews) crews_.push_back({crew});
+}
+
+bool Watch::finished() const {
+  return std::ranges::all_of(crews_, [](auto const& crew) { return crew.gang->finished(); });
+}
 
 Watch::Seen Watch::look() const {
   Seen seen;
-  each_report(grids_, [&](RankReport& report, u32) {
+  each_report_of_all(crews_, [&](RankReport& report, u32) {
     switch (state_of(report)) {
       case RankState::waiting: ++seen.waiting; break;
       case RankState::failed: ++seen.failed; break;
@@ -56,82 +71,124 @@ Watch::Seen Watch::look() const {
 // and none has moved since (a rank takes that back before it does anything). One that has ended
 // since has moved: what it sent may have come after the answer of another. See wait_long in
 // device/cuda/block.hpp. Nothing: not all have answered.
-std::optional<bool> Watch::question(Seen const& seen) {
-  if (seen.running != 0 || seen.failed != 0 || seen.waiting == 0) {
-    asked_.clear();
+std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
+  if (!all_wait) {
+    crew.asked.clear();
     return false;
   }
-  if (asked_.empty()) {
-    each_report(grids_, [&](RankReport& report, u32) {
-      asked_.push_back({read(report.sequence), state_of(report) == RankState::ended});
+  if (crew.asked.empty()) {
+    each_report(crew, [&](RankReport& report, u32) {
+      crew.asked.push_back({read(report.sequence), state_of(report) == RankState::ended});
     });
-    ++epoch_;
-    for (auto const& grid : grids_)
-      std::atomic_ref(grid.control->epoch).store(epoch_, std::memory_order_release);
+    ++crew.epoch;
+    for (auto const& grid : crew.grids)
+      std::atomic_ref(grid.control->epoch).store(crew.epoch, std::memory_order_release);
     return std::nullopt;
   }
   bool all = true, vain = true, moved = false;
   std::size_t i = 0;
-  each_report(grids_, [&](RankReport& report, u32) {
-    Asked const& before = asked_[i++];
+  each_report(crew, [&](RankReport& report, u32) {
+    Asked const& before = crew.asked[i++];
     if (before.ended) return;
     moved |= state_of(report) == RankState::ended || read(report.sequence) != before.sequence;
-    bool const answered = read(report.epoch) == epoch_;
+    bool const answered = read(report.epoch) == crew.epoch;
     all &= answered;
     vain &= !answered || !holds(report.condition, report.observed);
   });
-  if (moved) asked_.clear();
+  if (moved) crew.asked.clear();
   if (!all && vain && !moved) return std::nullopt;
   return vain && !moved;
 }
 
-// For the council: a number that stays the same while none of the ranks can go on.
-Watch::Quiet Watch::quiet(Seen const& seen) {
-  if (seen.failed != 0) return {};
-  if (gang_.finished()) return {true, 0};
-  if (auto const number = gang_.quiet()) return {true, number};
-  auto const answer = question(seen);
+// A number that stays the same while none of the crew's ranks can go on.
+Watch::Quiet Watch::quiet(Watched& crew) {
+  if (crew.gang->finished()) return {true, 0};
+  bool const wait = all_wait(crew);
+  if (auto const number = crew.gang->quiet()) return {true, number};
+  auto const answer = question(crew, wait);
   if (!answer) return {false, std::nullopt};
   if (!*answer) return {};
   u64 number = 1;
-  for (auto const& asked : std::exchange(asked_, {})) number = number * 31 + asked.sequence;
+  for (auto const& asked : crew.asked) number = number * 31 + asked.sequence;
   return {true, number};
+}
+
+// The same for all ranks of this process, and what is under way to them.
+//
+// Two rounds in which all are quiet with equal numbers prove that none of them can go on: each
+// crew, and the proxy, was quiet from its first answer to its second, so between the rounds there
+// is a moment when all were. What reaches a rank from another crew or process the proxy brings; it
+// brought nothing since, and had nothing more to bring.
+Watch::Quiet Watch::quiet() {
+  auto const before = proxy_ ? proxy_->quiet() : std::optional<u64>(0);
+  if (!before || look().failed != 0) return {};
+  bool known = true;
+  std::optional<u64> all = *before;
+  for (auto& crew : crews_) {
+    auto const one = quiet(crew);
+    known &= one.known;
+    if (!one.number || !all) all.reset();
+    else all = *all * 31 + *one.number;
+  }
+  if (!known) return {false, std::nullopt};
+  for (auto& crew : crews_) crew.asked.clear();  // asked anew for the next round
+  // If the proxy did nothing from before the ranks were looked at until after, it woke none.
+  if (proxy_ && proxy_->quiet() != before) return {};
+  return {true, all};
 }
 
 Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
   Council::Own own{ended, true, std::nullopt, life, seen.waiting + seen.asking};
   // The ranks answer anew for each round: what they saw before it says nothing.
-  if (std::exchange(round_, council_->round()) != round_) asked_.clear();
-  // If the proxy did nothing from before the ranks were looked at until after, it woke none.
-  auto const before = proxy_ ? proxy_->quiet() : std::optional<u64>(0);
-  auto const ranks = before ? quiet(seen) : Quiet{};
+  if (std::exchange(round_, council_->round()) != round_)
+    for (auto& crew : crews_) crew.asked.clear();
+  auto const ranks = quiet();
   own.known = ranks.known;
+  own.quiet = ranks.number;
   if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
-  if (ranks.number && (!proxy_ || proxy_->quiet() == before))
-    own.quiet = *ranks.number * 31 + *before;
   return own;
 }
 
 std::optional<Error> Watch::failure() {
-  auto failure = gang_.failure();
-  return failure || !proxy_ ? failure : proxy_->failure();
+  for (auto const& crew : crews_)
+    if (auto failure = crew.gang->failure()) return failure;
+  return proxy_ ? proxy_->failure() : std::nullopt;
 }
 
 void Watch::poison(Reason reason) {
   // What goes on until the ranks have seen it is not what the report is about.
-  each_report(grids_, [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
-  for (auto const& grid : grids_)
-    std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
+  each_report_of_all(crews_,
+                     [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
+  for (auto const& crew : crews_)
+    for (auto const& grid : crew.grids)
+      std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
   poisoned_ = true;
   poisoned_at_ = Clock::now();
   ending_.reason = reason;
+}
+
+// With a proxy somebody else than the ranks may wake them, so twice; and then one must be left
+// that waits: all that have ended are quiet, too.
+bool Watch::deadlocked() {
+  if (!proxy_) {
+    for (auto& crew : crews_) {
+      bool const wait = all_wait(crew);
+      if (crew.gang->deadlocked() || question(crew, wait) == true) return true;
+    }
+    return false;
+  }
+  auto const now = quiet();
+  if (!now.known) return false;
+  bool const twice = now.number && in_vain_ == now.number;
+  in_vain_ = now.number;
+  return twice && look().waiting != 0;
 }
 
 // Alone: the council decides for several processes.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   auto const now = Clock::now();
   if (life || seen.waiting + seen.asking == 0) last_life_ = now;
-  if (gang_.deadlocked() || question(seen) == true) return Reason::deadlock;
+  if (deadlocked()) return Reason::deadlock;
   if (deadline_.count() != 0 && now - last_life_ > deadline_) return Reason::deadline;
   return std::nullopt;
 }
@@ -139,10 +196,12 @@ std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
 Ending Watch::until_end() {
   u64 signs = 0;
   for (;;) {
-    if (!gang_.finished()) gang_.doze(look_every);
+    auto const runs =
+        std::ranges::find_if_not(crews_, [](auto const& crew) { return crew.gang->finished(); });
+    if (runs != crews_.end()) runs->gang->doze(look_every);
     else if (council_) council_->wait(look_every);
     for (auto& log : logs_) lines_ += log.drain();
-    bool const ended = gang_.finished();
+    bool const ended = finished();
     if (ended && !council_) break;
     auto const seen = look();
     u64 const life = seen.signs_of_life * 31 + lines_;
@@ -173,7 +232,7 @@ Ending Watch::until_end() {
 
 void Watch::abandon() const {
   std::string ranks;
-  each_report(grids_, [&](RankReport& report, u32 rank) {
+  each_report_of_all(crews_, [&](RankReport& report, u32 rank) {
     if (state_of(report) == RankState::running && ranks.size() < 200)
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   });

@@ -17,13 +17,22 @@ struct Ending {
   std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: they were not
 };
 
+/// The ranks that run on devices of one kind.
+struct Crew {
+  Gang* gang = nullptr;
+  std::vector<Grid> grids{};
+};
+
 /// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and
 /// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
 class Watch {
  public:
-  /// `council`: where other processes take part; `proxy`: where some are out of reach; else null.
-  Watch(Gang& gang, std::vector<Grid> const& grids, std::vector<LogReader>& logs,
+  /// `council`: where other processes take part; `proxy`: where some ranks are out of reach; else
+  /// null.
+  Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
         std::chrono::milliseconds deadline, Council* council, Proxy* proxy);
+  /// Ends the ranks.
+  void poison(Reason reason);
   /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and
   /// ends the process: a kernel can't be taken off a device.
   Ending until_end();
@@ -35,21 +44,30 @@ class Watch {
     u32 asking = 0;         // of those that run
     u64 signs_of_life = 0;  // changes whenever a rank gets on
   };
+  struct Asked {
+    u32 sequence;
+    bool ended;
+  };
+  struct Watched : Crew {
+    std::vector<Asked> asked{};  // all its ranks when the question was asked; empty: none is open
+    u32 epoch = 0;               // number of the question
+  };
   Seen look() const;
-  std::optional<bool> question(Seen const& seen);
+  static std::optional<bool> question(Watched& crew, bool all_wait);
   struct Quiet {
     bool known = true;  // else the ranks have not answered yet
     std::optional<u64> number{};
   };
-  Quiet quiet(Seen const& seen);
+  static Quiet quiet(Watched& crew);
+  Quiet quiet();
+  bool deadlocked();
   Council::Own own(Seen const& seen, u64 life, bool ended);
+  bool finished() const;
   std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
-  void poison(Reason reason);
   [[noreturn]] void abandon() const;
 
-  Gang& gang_;
-  std::vector<Grid> const& grids_;
+  std::vector<Watched> crews_;
   std::vector<LogReader>& logs_;
   std::chrono::milliseconds deadline_;
   Council* council_;
@@ -59,13 +77,8 @@ class Watch {
   u64 lines_ = 0;  // of logs, printed so far
   Clock::time_point last_life_ = Clock::now();
   Clock::time_point poisoned_at_{};
-  u32 epoch_ = 0;
-  u32 round_ = 0;  // of the council, for which the ranks are being asked
-  struct Asked {
-    u32 sequence;
-    bool ended;
-  };
-  std::vector<Asked> asked_;  // all ranks when the question was asked; empty: none is open
+  u32 round_ = 0;               // of the council, for which the ranks are being asked
+  std::optional<u64> in_vain_;  // what quiet() said last
 };
 
 }  // namespace meshpost::detail

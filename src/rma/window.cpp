@@ -42,8 +42,24 @@ std::vector<Part> WorldState::place_extents(World::WindowSpec const& spec, Windo
   return parts;
 }
 
+// Each device gets the table with the addresses that it has for the parts.
+u64 WorldState::upload_parts(WindowRecord const& record) {
+  u64 const offset = heap_.allocate(record.parts.size() * sizeof(Part));
+  for (u32 own = 0; own < layout_.own_count(); ++own) {
+    auto parts = record.parts;
+    for (u32 rank = 0; rank < parts.size() && record.data_bytes != 0; ++rank) {
+      u32 const device = layout_.device_of(rank);
+      auto const at = static_cast<char*>(parts[rank].data) - heap_.at(device, 0);
+      parts[rank].data = heap_.spaces().seen_by(own, device, static_cast<u64>(at));
+    }
+    layout_.devices[own]->write(heap_.at(layout_.first_device + own, offset), parts.data(),
+                                Bytes{parts.size() * sizeof(Part)});
+  }
+  return offset;
+}
+
 void WorldState::check_memory(World::WindowSpec const& spec) {
-  backend(layout_.kind).connect(layout_.devices);
+  backend(layout_.kinds.front()).connect(layout_.devices);
   for (u32 rank = 0; rank < spec.memory.size(); ++rank) {
     auto const& part = spec.memory[rank];
     if (part.count == 0) continue;
@@ -80,6 +96,10 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
     throw Error(Kind::bad_argument, "register_memory",
                 "memory of the user can't be reached by other processes",
                 "make a window and copy, or a World of this process (WorldOptions::alone)");
+  if (!spec.memory.empty() && proxy_)
+    throw Error(Kind::bad_argument, "register_memory",
+                "memory of the user can't be reached by devices that need the host for it",
+                "make a window and copy, or a World of devices that reach each other's memory");
   constexpr u32 most_tags = 1u << 16;
   if (spec.tags.value > most_tags)
     refuse(
@@ -89,7 +109,8 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
     if (given != 0 && given != ranks)
       refuse(fmt::format("{} parts were given for {} ranks", given, ranks),
              "give one for each rank of the world");
-  u64 const most = heap_.stride() / spec.element_bytes;
+  u64 const stride = heap_.spaces().stride();
+  u64 const most = stride / spec.element_bytes;
   for (auto const& extent : spec.extents)
     if (extent.offset > most || extent.count > most - extent.offset)
       refuse(fmt::format("a part of {} elements at {} is larger than a device", extent.count,
@@ -100,7 +121,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
         Kind::out_of_memory, "window",
         fmt::format(
             "{} ranks a device with {} elements of {} bytes each don't fit in a device's {} bytes",
-            layout_.ranks_per_device, spec.count, spec.element_bytes, heap_.stride()),
+            layout_.ranks_per_device, spec.count, spec.element_bytes, stride),
         "use smaller windows");
 
   WindowRecord record;
@@ -116,7 +137,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   if (!spec.memory.empty()) {
     check_memory(spec);
     record.parts = spec.memory;
-    auto& kind = backend(layout_.kind);
+    auto& kind = backend(layout_.kinds.front());
     for (auto const& part : spec.memory) {
       if (part.count == 0 || memory_map().find(part.data)) continue;
       auto range = kind.identify(part.data);  // all of the allocation: parts may overlap
@@ -135,8 +156,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
     layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
                                Bytes{record.data_bytes});
-  if (!record.parts.empty())
-    info.parts = upload(record.parts.data(), record.parts.size() * sizeof(Part));
+  if (!record.parts.empty()) info.parts = upload_parts(record);
   record.counter_bytes = u64{info.counter_pitch} * layout_.ranks_per_device;
   if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
   if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
@@ -194,17 +214,21 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
           : static_cast<char*>(record.parts[rank].data);
   char* const at = part + offset * element_bytes;
   Bytes const size{count * element_bytes};
-  if (peers_.far(layout_.processes[device])) {
-    transfer_far(device, static_cast<u64>(at - heap_.at(device, 0)), target, source, size);
-    return;
-  }
-  if (layout_.devices.empty()) {  // CPU devices of the node: their memory is mapped
+  bool const mapped = layout_.devices.empty() && layout_.kinds[device] == "cpu" &&
+                      !peers_.far(layout_.processes[device]);
+  if (auto* const near = layout_.neighbour(device)) {
+    if (target) near->read(target, at, size);
+    else near->write(at, source, size);
+  } else if (mapped) {
     std::memcpy(target ? target : at, target ? at : source, size);
-    return;
+  } else if (answering_) {
+    transfer_far(device, static_cast<u64>(at - heap_.at(device, 0)), target, source, size);
+  } else {
+    throw Error(
+        Kind::bad_environment, operation,
+        fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
+        "read and write in a process that has some");
   }
-  Device& owner = layout_.owns(device) ? layout_.own(device) : *layout_.devices.front();
-  if (target) owner.read(target, at, size);
-  else owner.write(at, source, size);
 }
 
 // What a process asks another for: to read or write memory of its devices.

@@ -82,18 +82,22 @@ WorldState::WorldState(WorldOptions options)
     : options_(std::move(options)),
       number_(++worlds_made),
       peers_(peers_of(options_)),
-      layout_(make_layout(options_.devices, options_.ranks, peers_)),
-      heap_(layout_, [this](AddressSpace& space, Bytes offset, Bytes size) {
-        peers_.extend(space, layout_, offset, size);
+      layout_(make_layout(options_.devices, options_.ranks, options_.apart, peers_)),
+      heap_(layout_, [this](Spaces& spaces, Bytes offset, Bytes size) {
+        peers_.extend(spaces, layout_, offset, size);
       }) {
-  if (options_.check_delivery && layout_.kind != "cpu")
+  if (options_.check_delivery && !std::ranges::all_of(layout_.devices, &Device::in_host_memory))
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
-  if (peers_.any_far()) {
+  if (options_.check_delivery && layout_.any_far())
+    throw Error(Kind::bad_argument, "World",
+                "delivery can be checked only where devices reach each other's memory",
+                "leave MESHPOST_REACH empty, or MESHPOST_CHECK");
+  if (layout_.apart || layout_.any_far())
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
+  if (layout_.apart)
     answering_.emplace(peers_,
                        [this](u32, std::string const& question) { return answer(question); });
-  }
   world_communicator_ = make_communicator(Communicator::Shape::world, 1);
   device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count());
   tags_ = make_window({world_communicator_, 1, 0, {}, {}, Tags{default_tags}, "the world's tags"});
@@ -115,9 +119,12 @@ WorldState::WorldState(WorldOptions options)
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
   }
-  if (physical_devices(layout_.devices).size() < layout_.devices.size())
-    split_states_ = layout_.devices.front()->allocate(
-        Bytes{layout_.devices.size() * sizeof(RunState)}, MemoryKind::pinned);
+  if (physical_devices(layout_.devices).size() < layout_.devices.size()) {
+    auto const reader = std::ranges::find_if_not(layout_.devices, &Device::in_host_memory);
+    auto& owner = reader == layout_.devices.end() ? *layout_.devices.front() : **reader;
+    split_states_ =
+        owner.allocate(Bytes{layout_.devices.size() * sizeof(RunState)}, MemoryKind::pinned);
+  }
   supervisor_ = std::thread([this] { supervise(); });
 }
 
@@ -129,7 +136,7 @@ WorldState::~WorldState() {
   changed_.notify_all();
   supervisor_.join();
   // Where an error is on its way, the others are elsewhere, and will hear of it.
-  if (!proxy_ || std::uncaught_exceptions() > exceptions_) return;
+  if (!answering_ || std::uncaught_exceptions() > exceptions_) return;
   try {
     peers_.exchange("end the World");  // until then others may read what is here
   } catch (Error const&) {
@@ -217,19 +224,28 @@ bool WorldState::same_group(u32 one, u32 other, u32 communicator) const {
   return colors != colors_.end() && colors->second[one] == colors->second[other];
 }
 
+bool WorldState::queues_runs() const {
+  return !proxy_ && !layout_.devices.empty() &&
+         std::ranges::all_of(layout_.devices, [](auto const& device) {
+           return backend(device->kind()).queues_launches();
+         });
+}
+
 // A GPU's stream may wait only for what is queued on the device already. If it waited for a launch
 // still to come, this could hang: streams share hardware queues, and the launch could come to lie
 // behind the wait; and while the caller then blocks in a copy of pageable memory on that stream,
-// CUDA blocks other threads that load a kernel or make memory, as the launch does.
+// CUDA blocks other threads that load a kernel or make memory, as the launch does. So does what the
+// host does behind the kernels' end, where it brings messages: there the caller itself waits.
 void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
                                   std::shared_ptr<RunRecord> const& record) {
   std::vector<std::shared_ptr<Event>> ends;
-  if (backend(layout_.kind).queues_launches()) {
+  if (queues_runs()) {
     std::unique_lock lock(record->mutex);
     record->changed.wait(lock, [&] { return record->launched; });
     ends = record->ends;
   } else {
     ends.push_back(std::make_shared<RunEnd>(record));
+    if (!std::ranges::all_of(streams, &Stream::on_host)) return ends.front()->wait();
   }
   for (auto* const stream : streams)
     for (auto const& end : ends) stream->wait(end);
@@ -244,7 +260,8 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
                             abi_version),
                 "compile the kernel with the headers of the installed library");
   if (Dim3 const t = launch.threads; t.x != 0 && !layout_.devices.empty()) {
-    u32 const most = layout_.devices.front()->info().max_threads;
+    u32 most = ~0u;
+    for (auto const& device : layout_.devices) most = std::min(most, device->info().max_threads);
     auto const fits = [most](u64 threads) { return threads >= 1 && threads <= most; };
     if (!fits(t.x) || !fits(u64{t.x} * t.y) || !fits(u64{t.x} * t.y * t.z))
       throw Error(Kind::bad_argument, fmt::format("launch {}", image.name),

@@ -121,6 +121,8 @@ class WorldState {
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
   RunState* split_states() { return split_states_.as<RunState>(); }
+  /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
+  bool queues_runs() const;
   u32 next_run() { return ++runs_; }  ///< the same number in all processes
   std::string trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
@@ -137,6 +139,7 @@ class WorldState {
                         std::shared_ptr<RunRecord> const& record);
   Communicator make_communicator(Communicator::Shape shape, u32 groups);
   u64 upload(void const* data, u64 bytes);  // to the same offset of every device
+  u64 upload_parts(WindowRecord const& record);
   WindowRecord& record_of(WindowInfo const& info, std::string_view operation);
   std::vector<Part> place_extents(World::WindowSpec const& spec, WindowRecord& record);
   void check_memory(World::WindowSpec const& spec);

@@ -13,24 +13,23 @@ u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
 Heap::Heap(Layout const& layout, Extend extend)
-    : layout_(layout),
-      extend_(std::move(extend)),
-      space_(backend(layout.kind)
-                 .reserve({layout.devices, layout.first_device, layout.device_count()})) {
+    : layout_(layout), extend_(std::move(extend)), spaces_(layout) {
   grow(smallest_growth);
   data_.take(256, 256);  // offset 0 stays free to mean "none"
 }
 
 void Heap::grow(u64 size) {
-  if (size > stride())
+  if (size > spaces_.stride())
     throw Error(Kind::out_of_memory, "symmetric heap",
                 std::to_string(size) +
                     " bytes on each device were asked for; a device has at most " +
-                    std::to_string(stride()),
+                    std::to_string(spaces_.stride()),
                 "use smaller windows");
-  u64 const more = round_up(std::max(size, smallest_growth), space_->granularity());
-  if (extend_) extend_(*space_, Bytes{mapped_}, Bytes{more});
-  else space_->extend(Bytes{mapped_}, Bytes{more});
+  // The same in all processes, whatever their devices can map.
+  u64 const more =
+      round_up(std::max<u64>(size, 1), std::max(smallest_growth, spaces_.granularity()));
+  if (extend_) extend_(spaces_, Bytes{mapped_}, Bytes{more});
+  else spaces_.extend(Bytes{mapped_}, Bytes{more});
   data_.add(mapped_, more);
   mapped_ += more;
 }

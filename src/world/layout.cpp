@@ -3,19 +3,64 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "meshpost/base/error.hpp"
 
 namespace meshpost {
 
-Layout make_layout(std::string const& spec, u32 ranks) {
+bool Layout::any_far() const {
+  for (u32 own = 0; own < own_count(); ++own)
+    for (u32 device = 0; device < device_count(); ++device)
+      if (far(own, device)) return true;
+  return false;
+}
+
+bool Layout::far_from(u32 process) const {
+  for (u32 own = 0; own < own_count(); ++own)
+    for (u32 device = 0; device < device_count(); ++device)
+      if (processes[device] == process && far(own, device)) return true;
+  return false;
+}
+
+Device* Layout::neighbour(u32 device) const {
+  if (owns(device)) return &own(device);
+  for (u32 one = 0; one < own_count(); ++one)
+    if (!far(one, device)) return devices[one].get();
+  return nullptr;
+}
+
+std::vector<u32> domains_of(std::vector<std::shared_ptr<Device>> const& devices) {
+  std::vector<std::vector<std::shared_ptr<Device>>> domains;
+  std::vector<u32> numbers;
+  for (auto const& device : devices) {
+    auto const fits = [&](auto const& domain) {
+      return std::ranges::all_of(domain, [&](auto const& other) {
+        return reaches(device, other) && reaches(other, device);
+      });
+    };
+    auto found = std::ranges::find_if(domains, fits);
+    if (found == domains.end()) found = domains.emplace(domains.end());
+    found->push_back(device);
+    numbers.push_back(static_cast<u32>(found - domains.begin()));
+  }
+  return numbers;
+}
+
+Layout make_layout(std::string const& spec, u32 ranks, bool apart) {
   Layout layout;
   layout.devices = open_devices(spec);
   layout.ranks_per_device = ranks;
-  layout.kind = layout.devices.front()->kind();
-  for (auto const& device : layout.devices) layout.names.push_back(device->name());
+  u32 usual = ~0u;  // as many for each kind
+  for (auto const& device : layout.devices) {
+    layout.names.push_back(device->name());
+    layout.kinds.emplace_back(device->kind());
+    usual = std::min(usual, device->info().default_ranks);
+  }
   layout.processes.resize(layout.devices.size());
-  choose_ranks(layout, layout.devices.front()->info().default_ranks);
+  layout.domains = domains_of(layout.devices);
+  if (apart) std::iota(layout.domains.begin(), layout.domains.end(), 0);
+  choose_ranks(layout, usual);
   return layout;
 }
 
@@ -26,9 +71,10 @@ void choose_ranks(Layout& layout, u32 usual) {
                 fmt::format("{} ranks a device were asked for", layout.ranks_per_device),
                 fmt::format("use at most {}", most));
   // CPU devices share the cores of the host; GPUs have their own multiprocessors.
+  bool const on_cores =
+      std::ranges::all_of(layout.kinds, [](auto const& kind) { return kind == "cpu"; });
   if (layout.ranks_per_device == 0)
-    layout.ranks_per_device =
-        layout.kind == "cpu" ? std::max(16u, usual / layout.device_count()) : usual;
+    layout.ranks_per_device = on_cores ? std::max(16u, usual / layout.device_count()) : usual;
   // RunState::device_of divides by multiplication.
   if (u64 const ranks_in_all = u64{layout.ranks_per_device} * layout.device_count();
       ranks_in_all * layout.ranks_per_device >> 32 != 0)

@@ -224,17 +224,6 @@ void Node::test_memory(u32 channel) {
       groups, [&](auto const& group) { return std::ranges::find(group, me) != group.end(); });
 }
 
-void Node::keep_kind(std::vector<std::string> const& kinds) {
-  std::erase_if(members_, [&](u32 process) {
-    bool const other = kinds[process] != kinds[processes_.number()];
-    if (other)
-      why_not_[process] = kinds[process].empty() ? "it has no devices"
-                                                 : fmt::format("it has {} devices", kinds[process]);
-    return other;
-  });
-  only_ = false;
-}
-
 std::string Node::why_not(u32 process) const {
   return why_not_[process].empty() ? "it can't map this one's memory" : why_not_[process];
 }

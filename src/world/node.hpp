@@ -19,9 +19,6 @@ class Node {
   /// Processes of this node, this one among them, ascending.
   std::vector<u32> const& members() const { return members_; }
   bool has(u32 process) const { return std::ranges::find(members_, process) != members_.end(); }
-  /// Leaves out those with devices of another kind: what one maps, the other can't. `kinds`: by
-  /// process, the same everywhere, and more than one; empty: it has no devices.
-  void keep_kind(std::vector<std::string> const& kinds);
   /// Whether all processes of the job are of one node: the same in all of them.
   bool only() const { return only_; }
   /// Why a process is not a member, for people.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
+#include "meshpost/world/spaces.hpp"
 #include "world/sharing.hpp"
 #include "world/wire.hpp"
 
@@ -14,16 +16,20 @@ namespace {
 
 // What a process brings to the layout.
 struct Own {
-  std::string kind;  // empty: it has no devices
-  std::vector<std::string> names;
+  struct Part {
+    std::string name, kind;
+    std::string domain;  // devices of a node with the same one reach each other
+  };
+  std::vector<Part> devices;
   u32 ranks = 0;          // asked for
-  u32 default_ranks = 0;  // of its kind
+  u32 default_ranks = 0;  // the least of its devices'
   std::vector<DeviceUse> uses;
 
   std::string pack() const {
     wire::Packer packer;
-    packer.text(kind).value(ranks).value(default_ranks).value(static_cast<u32>(names.size()));
-    for (auto const& name : names) packer.text(name);
+    packer.value(ranks).value(default_ranks).value(static_cast<u32>(devices.size()));
+    for (auto const& device : devices)
+      packer.text(device.name).text(device.kind).text(device.domain);
     packer.value(static_cast<u32>(uses.size()));
     for (auto const& use : uses)
       packer.text(use.name).text(use.uuid).value(static_cast<u8>(use.at_once));
@@ -32,10 +38,14 @@ struct Own {
   static Own unpack(u32 process, std::string const& bytes) {
     wire::Unpacker unpacker(bytes);
     Own own;
-    own.kind = unpacker.text();
     own.ranks = unpacker.value<u32>();
     own.default_ranks = unpacker.value<u32>();
-    for (u32 left = unpacker.value<u32>(); left > 0; --left) own.names.push_back(unpacker.text());
+    own.devices.resize(unpacker.value<u32>());
+    for (auto& device : own.devices) {
+      device.name = unpacker.text();
+      device.kind = unpacker.text();
+      device.domain = unpacker.text();
+    }
     own.uses.resize(unpacker.value<u32>());
     for (auto& use : own.uses) {
       use.process = process;
@@ -87,20 +97,20 @@ Error Peers::of_process(u32 process, Error const& error) const {
           fmt::format("in {}: {}", processes_->name(process), error.cause()), error.remedy()};
 }
 
-void Peers::extend(AddressSpace& space, Layout const& layout, Bytes offset, Bytes size) const {
-  if (alone()) return space.extend(offset, size);
+void Peers::extend(Spaces& spaces, Layout const& layout, Bytes offset, Bytes size) const {
+  if (alone()) return spaces.extend(offset, size);
   std::vector<Descriptor> mine;
   together("grow the symmetric heap", [&] {
-    space.extend(offset, size);
-    for (u32 own = 0; own < layout.devices.size(); ++own)
-      mine.emplace_back(space.share(layout.first_device + own, offset, size));
+    spaces.extend(offset, size);
+    for (u32 own = 0; own < layout.own_count(); ++own)
+      mine.emplace_back(spaces.share(own, offset, size));
   });
   std::optional<Error> failed;
   node_->share(mine, [&](u32 process, u32 index, int file) {
     auto const first = std::ranges::find(layout.processes, process) - layout.processes.begin();
     if (failed) return;
     try {
-      space.adopt(static_cast<u32>(first) + index, offset, size, file);
+      spaces.adopt(static_cast<u32>(first) + index, offset, size, file);
     } catch (Error const& error) {
       failed = error;
     }
@@ -110,71 +120,98 @@ void Peers::extend(AddressSpace& space, Layout const& layout, Bytes offset, Byte
 
 namespace {
 
-// Devices of two kinds can't map each other's memory. Processes without devices can map any, so
-// where there is one kind they are of its node. Returns whether there are several.
-bool keep_devices_of_one_kind(Peers const& peers, std::vector<Own> const& parts) {
-  std::vector<std::string> kinds;
-  kinds.reserve(parts.size());
-  for (auto const& part : parts) kinds.push_back(part.kind);
-  auto const some = std::ranges::find_if(kinds, [](auto const& kind) { return !kind.empty(); });
-  bool const one =
-      std::ranges::all_of(kinds, [&](auto const& kind) { return kind.empty() || kind == *some; });
-  if (!one) peers.node().keep_kind(kinds);
-  return !one;
+// Devices of a kind are one domain on each node, unless they are more within this process, or to
+// be kept apart.
+void name_domains(Layout const& layout, bool apart, u32 process, std::vector<Own::Part>& devices) {
+  for (u32 one = 0; one < devices.size(); ++one) {
+    auto& device = devices[one];
+    bool whole = !apart;
+    for (u32 other = 0; other < devices.size(); ++other)
+      whole &= devices[other].kind != device.kind || layout.domains[other] == layout.domains[one];
+    device.domain =
+        whole ? device.kind : fmt::format("{} {} of {}", device.kind, layout.domains[one], process);
+  }
+}
+
+// Whether devices of two processes of a node are of different domains.
+bool differ(std::vector<Own> const& parts) {
+  for (auto const& one : parts)
+    for (auto const& other : parts)
+      for (auto const& a : one.devices)
+        for (auto const& b : other.devices)
+          if (&one != &other && a.domain != b.domain) return true;
+  return false;
+}
+
+void add_devices(Layout& layout, std::vector<Own> const& parts, Peers const& peers) {
+  std::map<std::string, u32> numbers;  // of domains
+  for (u32 process = 0; process < parts.size(); ++process) {
+    if (process == peers.number()) layout.first_device = layout.device_count();
+    for (auto const& device : parts[process].devices) {
+      layout.names.push_back(fmt::format("process {}'s {}", process, device.name));
+      layout.kinds.push_back(device.kind);
+      layout.processes.push_back(process);
+      auto const domain = peers.far(process) ? "elsewhere " + device.domain : device.domain;
+      layout.domains.push_back(
+          numbers.try_emplace(domain, static_cast<u32>(numbers.size())).first->second);
+    }
+  }
+  layout.apart = peers.any_far() || differ(parts);
+}
+
+// Asked for by all alike; 0: nobody asks. \throws Error(bad_argument)
+u32 ranks_asked_for(std::vector<Own> const& parts) {
+  Own const* first = nullptr;
+  for (auto const& part : parts) {
+    if (part.devices.empty()) continue;
+    if (!first) first = &part;
+    if (part.ranks != first->ranks)
+      throw Error(Kind::bad_argument, "World",
+                  fmt::format("process {} asks for {} ranks a device, process {} for {}",
+                              first - parts.data(), first->ranks, &part - parts.data(), part.ranks),
+                  "give all processes the same MESHPOST_RANKS, or WorldOptions::ranks");
+  }
+  if (!first)
+    throw Error(Kind::bad_argument, "World", "no process has devices",
+                "give at least one of them devices (MESHPOST_DEVICES)");
+  return first->ranks;
 }
 
 }  // namespace
 
-Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers) {
-  if (peers.alone()) return make_layout(spec, ranks);
+Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& peers) {
+  if (peers.alone()) return make_layout(spec, ranks, apart);
   Own own;
   Layout layout;
   peers.together("open devices", [&] {
     if (spec == "none") return;
-    layout = make_layout(spec.empty() ? default_devices(peers.number()) : spec, ranks);
-    own.kind = layout.kind;
-    own.names = layout.names;
-    own.default_ranks = layout.devices.front()->info().default_ranks;
-    for (auto const& device : physical_devices(layout.devices))
+    auto const alone =
+        make_layout(spec.empty() ? default_devices(peers.number()) : spec, ranks, apart);
+    layout.devices = alone.devices;
+    own.default_ranks = ~0u;
+    for (auto const& device : alone.devices) {
+      own.devices.push_back({device->name(), std::string(device->kind()), {}});
+      own.default_ranks = std::min(own.default_ranks, device->info().default_ranks);
+    }
+    name_domains(alone, apart, peers.number(), own.devices);
+    for (auto const& device : physical_devices(alone.devices))
       own.uses.push_back({peers.number(), device->name(), device->info().uuid,
-                          backend(layout.kind).runs_processes_at_once(*device)});
+                          backend(device->kind()).runs_processes_at_once(*device)});
   });
   own.ranks = ranks;
   auto const all = peers.exchange("open devices", own.pack());
-  layout.names.clear();
-  layout.processes.clear();
-  u32 asked = 0, usual = ~0u;
   std::vector<Own> parts;
   std::vector<DeviceUse> uses;
   for (u32 process = 0; process < all.size(); ++process) {
     parts.push_back(Own::unpack(process, all[process]));
     uses.insert(uses.end(), parts.back().uses.begin(), parts.back().uses.end());
   }
-  std::string first;  // process that has devices
-  auto const refuse = [](std::string cause, char const* remedy) {
-    throw Error(Kind::bad_argument, "World", std::move(cause), remedy);
-  };
-  for (u32 process = 0; process < parts.size(); ++process) {
-    auto const& part = parts[process];
-    if (process == peers.number()) layout.first_device = layout.device_count();
-    if (part.kind.empty()) continue;
-    if (first.empty()) asked = part.ranks, first = std::to_string(process);
-    if (layout.kind.empty() || process == peers.number()) layout.kind = part.kind;
-    if (part.ranks != asked)
-      refuse(fmt::format("process {} asks for {} ranks a device, process {} for {}", first, asked,
-                         process, part.ranks),
-             "give all processes the same MESHPOST_RANKS, or WorldOptions::ranks");
-    usual = std::min(usual, std::max(1u, part.default_ranks / sharers(uses, process)));
-    for (auto const& name : part.names) {
-      layout.names.push_back(fmt::format("process {}'s {}", process, name));
-      layout.processes.push_back(process);
-    }
-  }
-  if (first.empty())
-    refuse("no process has devices", "give at least one of them devices (MESHPOST_DEVICES)");
-  layout.ranks_per_device = asked;
-  bool const mixed = keep_devices_of_one_kind(peers, parts);
-  if (mixed && asked == 0) layout.ranks_per_device = usual;  // as many for either kind
+  layout.ranks_per_device = ranks_asked_for(parts);
+  add_devices(layout, parts, peers);
+  u32 usual = ~0u;
+  for (u32 process = 0; process < parts.size(); ++process)
+    if (!parts[process].devices.empty())
+      usual = std::min(usual, std::max(1u, parts[process].default_ranks / sharers(uses, process)));
   layout.sharers = sharers(uses, peers.number());
   choose_ranks(layout, usual);
   if (peers.number() == 0)

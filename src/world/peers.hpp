@@ -10,7 +10,7 @@
 
 namespace meshpost {
 
-class AddressSpace;
+class Spaces;
 
 /// The processes that a World spans, or this one alone. What is collective here all of them call,
 /// in the same order. Not thread-safe.
@@ -53,8 +53,8 @@ class Peers {
   /// What another process threw, as this one throws it.
   Error of_process(u32 process, Error const& error) const;
 
-  /// Grows `space` on all devices, and maps what is other processes'. Collective.
-  void extend(AddressSpace& space, Layout const& layout, Bytes offset, Bytes size) const;
+  /// Grows all devices' memory, and maps what is other processes'. Collective.
+  void extend(Spaces& spaces, Layout const& layout, Bytes offset, Bytes size) const;
 
  private:
   std::shared_ptr<Processes> processes_;
@@ -64,7 +64,7 @@ class Peers {
 
 /// The devices of all processes, those that `spec` names here; as make_layout otherwise.
 /// Collective.
-/// \throws Error(bad_argument) where processes differ in kind or number of ranks
-Layout make_layout(std::string const& spec, u32 ranks, Peers const& peers);
+/// \throws Error(bad_argument) where processes differ in the number of ranks
+Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& peers);
 
 }  // namespace meshpost

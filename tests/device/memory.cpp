@@ -45,7 +45,7 @@ TEST(Memory, is_located_filled_and_copied) {
 }
 
 TEST(AddressSpace, puts_every_device_at_its_stride_and_grows_with_zeroed_memory) {
-  auto const space = backend("cpu").reserve({open_devices("cpu:3"), 0, 3});
+  auto const space = backend("cpu").reserve({open_devices("cpu:3"), {0, 1, 2}, 3});
   u64 const page = space->granularity(), stride = space->stride();
   space->extend(Bytes{0}, Bytes{4 * page});
   for (u64 d = 0; d < 3; ++d) {
@@ -63,7 +63,7 @@ TEST(AddressSpace, puts_every_device_at_its_stride_and_grows_with_zeroed_memory)
 }
 
 TEST(AddressSpace, refuses_more_than_there_is) {
-  auto const space = backend("cpu").reserve({open_devices("cpu:2"), 0, 2});
+  auto const space = backend("cpu").reserve({open_devices("cpu:2"), {0, 1}, 2});
   for (u64 const size : {space->stride().value, 2 * space->stride().value, u64{1} << 62})
     EXPECT_TRUE(says(
         error_of([&] { space->extend(Bytes{0}, Bytes{size}); }), Kind::out_of_memory,

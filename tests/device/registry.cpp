@@ -71,7 +71,7 @@ TEST(Devices, are_registered_once_by_name) {
     std::string_view kind() const override { return "cpu"; }
     u32 count() override { return 0; }
     std::shared_ptr<Device> open(u32) override { return nullptr; }
-    std::unique_ptr<AddressSpace> reserve(NodeDevices const&) override { return nullptr; }
+    std::unique_ptr<AddressSpace> reserve(SpaceDevices const&) override { return nullptr; }
     std::unique_ptr<Gang> launch(GangSpec const&) override { return nullptr; }
     void connect(std::vector<std::shared_ptr<Device>> const&) override {}
   };

@@ -20,7 +20,7 @@ TEST(Heap, gives_offsets_that_mean_the_same_on_every_device) {
   EXPECT_EQ(a % 256, 0u);
   EXPECT_TRUE(b >= a + 1000 || a >= b + 5000);
   for (u32 d = 0; d < 3; ++d) {
-    EXPECT_EQ(heap.at(d, a), heap.base() + d * heap.stride() + a);
+    EXPECT_EQ(heap.at(d, a), heap.spaces().seen_by(d, d, a));
     for (u64 i = 0; i < 5000; ++i) ASSERT_EQ(heap.at(d, b)[i], 0);
     std::memset(heap.at(d, b), 1, 5000);
   }
@@ -45,7 +45,7 @@ TEST(Heap, aligns_as_it_is_asked) {
 
 TEST(Heap, refuses_more_than_a_device_has_and_goes_on) {
   Heap heap(layout());
-  for (u64 const size : {heap.stride() + 1, u64{1} << 60, ~u64{0}, ~u64{0} - 255})
+  for (u64 const size : {heap.spaces().stride() + 1, u64{1} << 60, ~u64{0}, ~u64{0} - 255})
     EXPECT_TRUE(
         says(error_of([&] { heap.allocate(size); }), Kind::out_of_memory, {"use smaller windows"}))
         << size;

@@ -59,7 +59,7 @@ struct GangSpec {
   u32 sharers = 1;        ///< processes that run such a gang on these devices at the same time
   bool thread_a_rank =
       false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
-  bool shared = false;  ///< other processes take part: they, too, may wake the ranks
+  bool shared = false;  ///< others take part, who may wake the ranks too
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
   /// by several at once. Empty: nothing.
   std::function<bool()> help{};
@@ -87,15 +87,17 @@ class Gang {
   virtual std::optional<Error> failure() { return std::nullopt; }
 };
 
-/// The devices of a node, of which one process has some.
-struct NodeDevices {
-  std::vector<std::shared_ptr<Device>> own;
-  u32 first = 0;  ///< number of the first own one in the node
-  u32 count = 0;  ///< of all
+/// Devices of a World that share a range of addresses.
+struct SpaceDevices {
+  std::vector<std::shared_ptr<Device>> own;  ///< of this process, which reach each other's memory
+  std::vector<u32> numbers;                  ///< theirs in the world
+  u32 count = 0;                             ///< devices of the world
+  u32 spaces = 1;                            ///< such ranges that the process reserves
 };
 
-/// One range of addresses for all devices of a node: device d's memory begins at base() + d *
-/// stride(). Grows by mapping more, never moves. In each process base() may be another.
+/// One range of addresses for all devices of a world: device d's memory begins at base() + d *
+/// stride(), if it is in reach. Grows by mapping more, never moves. Each process, and each group of
+/// devices that reach each other, has a base() of its own.
 class AddressSpace {
  public:
   virtual ~AddressSpace() = default;
@@ -129,13 +131,15 @@ class Backend {
   virtual u32 count() = 0;  ///< devices there are; ~0u for any number
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
-  virtual std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) = 0;
+  virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
   /// Launches go into streams of the devices: they wait there for GangSpec::after, and Gang::ends()
   /// says when they end. Else the host does both.
   virtual bool queues_launches() const { return false; }
+  /// Whether kernels on `from` load and store memory of `to`, both of this kind.
+  virtual bool reaches(Device& /*from*/, Device& /*to*/) { return true; }
   /// Makes plain pointers of each device usable by the others; done once. \throws
   /// Error(bad_environment)
   virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;

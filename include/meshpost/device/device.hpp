@@ -147,7 +147,8 @@ class Device {
 
 /// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those
 /// GPUs, "cuda" all of them, "" all GPUs or, without any, two CPU devices. "*N" at the end splits
-/// each of them into N logical devices: "cuda:0*4", "cuda*2", "cpu:1*9".
+/// each of them into N logical devices: "cuda:0*4", "cuda*2", "cpu:1*9". Several kinds stand one
+/// behind the other: "cuda:0,1,cpu:2".
 /// \throws Error(bad_argument) naming what exists. Thread-safe.
 std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec);
 
@@ -157,6 +158,9 @@ std::shared_ptr<Device> physical(std::shared_ptr<Device> const& device);
 /// The physical devices of `devices`, each once, in their order.
 std::vector<std::shared_ptr<Device>> physical_devices(
     std::vector<std::shared_ptr<Device>> const& devices);
+
+/// Whether kernels on `from` load and store memory of `to`: both are of one kind, which can.
+bool reaches(std::shared_ptr<Device> const& from, std::shared_ptr<Device> const& to);
 
 /// Throws Error(misuse) in a process forked after the library opened its first device.
 void refuse_after_fork(std::string_view operation);

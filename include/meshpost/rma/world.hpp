@@ -21,6 +21,9 @@ struct WorldOptions {
   u32 workers = Config::from_environment().workers;          ///< CPU worker threads, 0: one a core
   std::chrono::milliseconds deadline = Config::from_environment().deadline;
   bool check_delivery = Config::from_environment().check_delivery;  ///< CPU devices only
+  /// Ranks of different devices reach each other by the host's proxy alone, as those of devices
+  /// that can't load and store each other's memory do anyway.
+  bool apart = Config::from_environment().apart;
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;
   std::string net = Config::from_environment().net;  ///< engine between nodes

@@ -1,23 +1,21 @@
 #pragma once
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <vector>
 
-#include "meshpost/device/backend.hpp"
-#include "meshpost/world/layout.hpp"
 #include "meshpost/world/offsets.hpp"
+#include "meshpost/world/spaces.hpp"
 
 namespace meshpost {
 
-/// The symmetric heap: an offset means the same on every device of the node. Not thread-safe. Where
-/// processes share it, all of them make the same calls in the same order.
+/// The symmetric heap: an offset means the same on every device of the world. Not thread-safe.
+/// Where processes share it, all of them make the same calls in the same order.
 ///
 /// Counters lie apart from data, so that a run can clear and check them in one sweep.
 class Heap {
  public:
   /// Maps more, on the devices of all processes.
-  using Extend = std::function<void(AddressSpace& space, Bytes offset, Bytes size)>;
+  using Extend = std::function<void(Spaces& spaces, Bytes offset, Bytes size)>;
   explicit Heap(Layout const& layout, Extend extend = {});
 
   /// Zeroed when first handed out, whatever was there last otherwise. \throws Error(out_of_memory)
@@ -27,10 +25,9 @@ class Heap {
   u64 allocate_counters(u64 size);
   void release_counters(u64 offset, u64 size);
 
-  char* base() const { return space_->base(); }
-  u64 stride() const { return space_->stride(); }
   u64 size() const { return mapped_; }  ///< bytes of each device; any thread may ask
-  char* at(u32 device, u64 offset) const { return base() + device * stride() + offset; }
+  char* at(u32 device, u64 offset) const { return spaces_.at(device, offset); }
+  Spaces const& spaces() const { return spaces_; }
 
   /// Ranges that hold counters, as far as they were ever used.
   struct Range {
@@ -48,7 +45,7 @@ class Heap {
 
   Layout layout_;
   Extend extend_;
-  std::unique_ptr<AddressSpace> space_;
+  Spaces spaces_;
   std::atomic<u64> mapped_ = 0;
   Offsets data_;
   std::vector<Region> counters_;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -32,10 +33,18 @@ Error no_memory(std::string cause) {
           "use smaller windows or fewer devices"};
 }
 
+// As much as the host has, unless many devices in many ranges would use up the addresses.
+u64 stride_for(SpaceDevices const& devices) {
+  u64 const all = std::bit_ceil(total_memory().value);
+  if (devices.spaces == 1) return all;
+  constexpr u64 addresses = u64{1} << 40;  // for all ranges: sanitizers leave little more
+  return std::min(all, std::bit_floor(addresses / devices.spaces / devices.count));
+}
+
 class MemoryFiles : public AddressSpace {
  public:
-  explicit MemoryFiles(NodeDevices devices)
-      : stride_(std::bit_ceil(total_memory().value)),
+  explicit MemoryFiles(SpaceDevices devices)
+      : stride_(stride_for(devices)),
         devices_(std::move(devices)),
         files_(devices_.own.size(), -1) {
     void* const range = mmap(nullptr, stride_ * devices_.count, PROT_NONE,
@@ -73,13 +82,14 @@ class MemoryFiles : public AddressSpace {
       if (ftruncate(files_[own], static_cast<off_t>(offset + size)) != 0)
         throw no_memory(
             fmt::format("growing to {} bytes: {}", offset + size, std::strerror(errno)));
-      auto* const at = map(devices_.first + own, offset, size, files_[own]);
+      auto* const at = map(devices_.numbers[own], offset, size, files_[own]);
       memory_map().add({at, size, MemoryKind::device, physical(devices_.own[own]).get()},
                        MemoryMap::Neighbours::join);
     }
   }
   int share(u32 device, Bytes /*offset*/, Bytes /*size*/) override {
-    int const file = fcntl(files_[device - devices_.first], F_DUPFD_CLOEXEC, 0);
+    auto const own = std::ranges::find(devices_.numbers, device) - devices_.numbers.begin();
+    int const file = fcntl(files_[static_cast<u64>(own)], F_DUPFD_CLOEXEC, 0);
     if (file < 0)
       throw Error(Kind::bad_environment, "share memory with other processes", std::strerror(errno),
                   "raise the limit of open files (ulimit -n)");
@@ -100,7 +110,7 @@ class MemoryFiles : public AddressSpace {
 
   u64 stride_;
   char* base_ = nullptr;
-  NodeDevices devices_;
+  SpaceDevices devices_;
   std::vector<int> files_;  // of own devices
 };
 
@@ -109,7 +119,7 @@ class MemoryFiles : public AddressSpace {
 Bytes available_memory() { return meminfo("MemAvailable:"); }
 Bytes total_memory() { return meminfo("MemTotal:"); }
 
-std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) {
+std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) {
   return std::make_unique<MemoryFiles>(devices);
 }
 

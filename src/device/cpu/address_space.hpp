@@ -4,7 +4,7 @@
 namespace meshpost::cpu {
 
 /// The CPU devices' symmetric range: a memory file a device, mapped side by side.
-std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices);
+std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices);
 
 /// Memory that the host could still give.
 Bytes available_memory();

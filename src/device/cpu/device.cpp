@@ -73,7 +73,7 @@ class CpuBackend : public Backend {
     if (!device) device = std::make_shared<CpuDevice>(index);
     return device;
   }
-  std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) override {
+  std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) override {
     return cpu::reserve(devices);
   }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override {

@@ -22,9 +22,8 @@ CUmemAllocationProp properties(u32 device) {
 
 class MappedMemory : public AddressSpace {
  public:
-  explicit MappedMemory(NodeDevices const& node)
-      : devices_(node.own), first_(node.first), count_(node.count) {
-    require_peers();
+  explicit MappedMemory(SpaceDevices const& all)
+      : devices_(all.own), numbers_(all.numbers), count_(all.count) {
     u64 largest = 0;
     for (auto const& device : devices_) {
       Current const current(static_cast<int>(device->index()));
@@ -66,7 +65,7 @@ class MappedMemory : public AddressSpace {
         auto const what = fmt::format("{} bytes on {}", size.value, devices_[d]->name());
         Current const current(static_cast<int>(devices_[d]->index()));
         auto const wanted = properties(devices_[d]->index());
-        Piece piece{address(first_ + d, offset), size, 0};
+        Piece piece{address(numbers_[d], offset), size, 0};
         check(driver().create(&piece.handle, size, &wanted, 0), what);
         map(piece, what);
         check(cudaMemset(reinterpret_cast<void*>(piece.address), 0, size), what);
@@ -80,7 +79,7 @@ class MappedMemory : public AddressSpace {
       throw;
     }
     for (u64 d = 0; d < devices_.size(); ++d)
-      memory_map().add({base() + (first_ + d) * stride_ + offset, size, MemoryKind::device,
+      memory_map().add({base() + numbers_[d] * stride_ + offset, size, MemoryKind::device,
                         physical(devices_[d]).get()},
                        MemoryMap::Neighbours::join);
   }
@@ -128,25 +127,9 @@ class MappedMemory : public AddressSpace {
     check(driver().set_access(piece.address, piece.size, access.data(), access.size()), what);
   }
 
-  void require_peers() const {
-    auto const devices = physical_devices(devices_);
-    for (auto const& one : devices)
-      for (auto const& other : devices) {
-        int peers = 1;
-        if (one != other)
-          check(cudaDeviceCanAccessPeer(&peers, static_cast<int>(one->index()),
-                                        static_cast<int>(other->index())),
-                "ask which GPUs are peers");
-        if (!peers)
-          throw Error(Kind::bad_environment, "World",
-                      fmt::format("{} can't reach {}'s memory", one->name(), other->name()),
-                      "choose GPUs joined by NVLink or one PCIe switch (nvidia-smi topo -p2p r "
-                      "shows them)");
-      }
-  }
-
   std::vector<std::shared_ptr<Device>> devices_;  // own ones
-  u32 first_, count_;                             // number of the first; of all in the node
+  std::vector<u32> numbers_;                      // theirs in the world
+  u32 count_;                                     // of all in the world
   u64 granularity_ = 0, stride_ = 0;
   CUdeviceptr base_ = 0;
   std::vector<Piece> pieces_;
@@ -154,7 +137,7 @@ class MappedMemory : public AddressSpace {
 
 }  // namespace
 
-std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) {
+std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) {
   return std::make_unique<MappedMemory>(devices);
 }
 

@@ -157,10 +157,18 @@ class CudaBackend : public Backend {
     if (!device) device = std::make_shared<CudaDevice>(index);
     return device;
   }
-  std::unique_ptr<AddressSpace> reserve(NodeDevices const& devices) override {
+  std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) override {
     return cuda::reserve(devices);
   }
   bool queues_launches() const override { return true; }
+  bool reaches(Device& from, Device& to) override {
+    if (from.index() == to.index()) return true;
+    int peers = 0;
+    check(cudaDeviceCanAccessPeer(&peers, static_cast<int>(from.index()),
+                                  static_cast<int>(to.index())),
+          "ask which GPUs are peers");
+    return peers != 0;
+  }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
 
   void connect(std::vector<std::shared_ptr<Device>> const& given) override {

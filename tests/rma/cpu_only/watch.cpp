@@ -35,9 +35,9 @@ class TwoRanks : public Gang {
     return false;
   }
   Reason watched() {
-    std::vector<Grid> const grids{{nullptr, 2, 0, nullptr, reports, &control}};
+    Crew const crew{this, {{nullptr, 2, 0, nullptr, reports, &control}}};
     std::vector<LogReader> logs;
-    return Watch(*this, grids, logs, 5s, nullptr, nullptr).until_end().reason;
+    return Watch({crew}, logs, 5s, nullptr, nullptr).until_end().reason;
   }
 
  private:

@@ -3,14 +3,15 @@
 
 #include <random>
 
+#include "support/everything.hpp"
 #include "support/job.hpp"
-#include "support/worlds.hpp"
 
 namespace meshpost {
 namespace {
 
 using test::require;
 using test::Role;
+using test::try_everything;
 
 struct Ring {
   Window<u64> inbox;
@@ -70,60 +71,6 @@ TEST(Job, may_meet_by_a_file) {
   EXPECT_NE(access(path.c_str(), F_OK), 0) << "it is removed";
 }
 
-struct Add {
-  MESHPOST_FN u32 operator()(u32 a, u32 b) const { return a + b; }
-};
-
-// Everybody tells everybody a number, by every operation there is.
-struct Everything {
-  Window<u32> put, got, words;
-  u32 seed;
-  MESHPOST_FN u32 number(u32 from, u32 to) const { return (from * 7919 + to) * 31 + seed; }
-  MESHPOST_FN void operator()(Rank& self) const {
-    auto const n = self.size();
-    auto const mine = got.local(self), from = put.local(self);
-    for (u32 to = 0; to < n; ++to)
-      if (self.thread() == 0) mine[to] = number(self.id(), to);
-    self.sync();
-    self.publish();
-    self.barrier();
-    for (u32 to = 0; to < n; ++to)
-      self.put_notify(put.at(RankId{to}, self.id()), mine.subspan(to, 1), Tag{0});
-    self.wait(put, Tag{0}, n);
-    for (u32 r = 0; r < n; ++r)
-      if (from[r] != number(r, self.id())) self.fail("put_notify");
-    self.barrier();
-    for (u32 r = 0; r < n; ++r) self.get(from.subspan(r, 1), got.at(RankId{r}, self.id()));
-    self.flush(got);
-    self.sync();
-    for (u32 r = 0; r < n; ++r)
-      if (from[r] != number(r, self.id())) self.fail("get");
-    self.barrier();  // nobody gets any more
-    u32 const next = (self.id() + 1) % n;
-    self.put_value(words.at(RankId{next}, 0), self.id() + 1);
-    self.wait_until(words.local(self).subspan(0, 1), Compare::equal, (self.id() + n - 1) % n + 1);
-    self.notify(words, RankId{next}, Tag{1});
-    self.wait(words, Tag{1});
-    self.sync();
-    if (self.thread() == 0) mine[0] = number(self.id(), 0);
-    self.sync();
-    self.all_reduce(put.info().communicator, mine.subspan(0, 1), Add{});
-    u32 sum = 0;
-    for (u32 r = 0; r < n; ++r) sum += number(r, 0);
-    if (mine[0] != sum) self.fail("all_reduce");
-    self.all_gather(put.info().communicator, from, mine.subspan(0, 1));
-    for (u32 r = 0; r < n; ++r)
-      if (from[r] != sum) self.fail("all_gather");
-  }
-};
-
-void try_everything(World& world) {
-  u32 const n = world.size();
-  auto const put = world.window<u32>(n, Tags{2}, "put"), got = world.window<u32>(n, Tags{2}, "got"),
-             words = world.window<u32>(1, Tags{2}, "words");
-  for (u32 seed = 0; seed < 5; ++seed) world.run(Everything{put, got, words, seed});
-}
-
 Role const everything("everything", [] {
   World world(test::world_options());
   try_everything(world);
@@ -141,7 +88,7 @@ struct Sum {
     auto const mine = out.local(self);
     if (self.thread() == 0) mine[0] = self.id();
     self.sync();
-    self.all_reduce(pairs, mine.subspan(0, 1), Add{});
+    self.all_reduce(pairs, mine.subspan(0, 1), meshpost::Sum{});
   }
 };
 
@@ -244,24 +191,6 @@ Role const alone("alone", [] {
   two.wait();
   one.wait();
 });
-
-// GPUs and CPU devices reach each other through the host alone.
-Role const mixed("mixed", [] {
-  bool const gpu = std::string_view(std::getenv("MESHPOST_PROCESS")) != "1";
-  WorldOptions options;
-  options.devices = gpu ? "cuda:0" : "cpu:2";
-  World world(options);
-  require(world.device_count() == 4 && world.processes() == 3, "all devices");
-  require(world.devices().front()->kind() == (gpu ? "cuda" : "cpu"), "its own");
-  world.run(Ring{world.window<u64>(2, Tags{4}), 20});
-  try_everything(world);
-});
-
-TEST(Job, may_have_gpus_and_cpu_devices) {
-  if (!test::on_gpus()) GTEST_SKIP() << "needs a GPU";
-  test::Job job("mixed", 3, {{"MESHPOST_RANKS", "2"}});
-  test::expect_well(job.wait());
-}
 
 TEST(Job, has_worlds_of_one_process_and_several_of_all) {
   test::Job job("alone", 3, {{"MESHPOST_RANKS", "2"}});

@@ -75,8 +75,8 @@ __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator cons
   return Window<char>(info);
 }
 
-/// Several processes: tells all devices where this one's process has the symmetric heap. The first
-/// rank of the device does; the barrier of dcuda_gpu_init makes it known.
+/// Several processes: tells each device where this one has its part of the symmetric heap. The
+/// first rank of the device does; the barrier of dcuda_gpu_init makes it known.
 __device__ inline void tell_base(dcuda_state& gst) {
   operate(gst, [&](Rank& self) {
     RunState const& run = run_of(gst);
@@ -84,7 +84,7 @@ __device__ inline void tell_base(dcuda_state& gst) {
     Window<u64> const bases(gst.tables.shared->bases);
     for (u32 device = 0; device < run.devices; ++device)
       self.put_value(bases.at(RankId{device * run.ranks_per_device}, run.device),
-                     reinterpret_cast<u64>(run.heap));
+                     reinterpret_cast<u64>(run.heap + device * run.stride));
   });
 }
 

@@ -7,7 +7,7 @@ namespace meshpost::compat {
 /// Where several processes share a run: words that their devices write into each other's heaps.
 struct DcudaShared {
   WindowInfo parts;  ///< the table of parts, as u64; every rank's part is its device's whole table
-  WindowInfo bases;  ///< likewise, by device: where its process has the symmetric heap
+  WindowInfo bases;  ///< likewise, by device: where it has this device's part of the heap
 };
 
 /// What the host prepares for the ranks of a device. RunState::user points to it, in the device's

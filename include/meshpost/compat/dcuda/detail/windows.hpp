@@ -6,10 +6,10 @@
 // whose parts are a row of that table and whose counters are the world's; whoever creates it writes
 // his entry and meets the others.
 //
-// Where several processes share a run, each has the symmetric heap at a base of its own, and
-// windows must lie in it. Whoever creates one writes into each device's table the address that its
-// part has in that device's process: so ranks find addresses of their own process there, of near
-// and of far parts.
+// Where several processes share a run, each has the symmetric heap at a base, and with a stride, of
+// its own, and windows must lie in it. Whoever creates one writes into each device's table the
+// address that its part has in that device's process: so ranks find addresses of their own process
+// there, of near and of far parts.
 //
 // All ranks of a communicator create and free its windows in the same order, so each knows by
 // itself which row is next. A row is written again only after all have met in dcuda_win_free, past
@@ -53,7 +53,8 @@ __device__ inline void tell_all(dcuda_state& gst, u32 comm, u32 window, Part con
     RunState const& run = run_of(gst);
     Window<u64> const table(gst.tables.shared->parts), bases(gst.tables.shared->bases);
     u64 const entry = 2 * ((u64{comm} * dcuda_windows + window) * run.ranks + self.id());
-    u64 const offset = reinterpret_cast<u64>(mine.data) - reinterpret_cast<u64>(run.heap);
+    u64 const offset = reinterpret_cast<u64>(mine.data) -
+                       reinterpret_cast<u64>(run.heap + run.device * run.stride);
     for (u32 device = 0; device < run.devices; ++device) {
       RankId const there{device * run.ranks_per_device};
       self.put_value(table.at(there, entry), bases.local(self)[device] + offset);
