@@ -54,6 +54,8 @@ u64 check_of(Parcel parcel, std::string_view payload) {
   return with(sum, payload.data(), payload.size());
 }
 
+u64 sum_of(std::string_view bytes) { return with(bytes.size(), bytes.data(), bytes.size()); }
+
 Arrival read_parcel(std::string_view message) {
   Arrival come;
   auto& parcel = come.parcel;
@@ -63,7 +65,8 @@ Arrival read_parcel(std::string_view message) {
   come.payload = message.substr(sizeof parcel);
   if (parcel.check != check_of(parcel, come.payload)) refuse("a parcel was changed on its way");
   using enum Parcel::Kind;
-  bool const carries = parcel.kind == put || parcel.kind == answer;
+  bool const has_bytes = parcel.kind == put || parcel.kind == answer;
+  bool const carries = has_bytes && parcel.written == 0;
   if (parcel.kind >= count)
     refuse(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
   if (come.payload.size() != (carries ? parcel.bytes : 0))

@@ -48,7 +48,7 @@ class RunSupervisor {
     DeviceLocks const locks(layout_.devices, peers_);
     u32 const number = world_.next_run();
     if (!peers_.alone()) council_.emplace(peers_, number, deadline());
-    if (proxy_) proxy_->start(number);
+    if (proxy_) proxy_->follow_heap(), proxy_->start(number);
     auto const ending = run_ranks(devices);
     record_.end();
     for (auto& reader : readers_) reader.drain();
@@ -100,7 +100,7 @@ class RunSupervisor {
     auto* const council = council_ ? &*council_ : nullptr;
     auto ending = Watch(*gang, spec_.grids, readers_, deadline(), council, proxy_).until_end();
     // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
-    if (proxy_ && ending.reason != Reason::finished) proxy_->stop();
+    if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
     end_ = steady_ns();
     record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
     if (not_launched) ending.reason = Reason::failed, ending.failure = not_launched;
@@ -112,6 +112,8 @@ class RunSupervisor {
     RunPart own{ending.reason, ending.failure};
     try {
       if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
+      if (proxy_ && ending.reason != Reason::finished && ending.reason != Reason::lost)
+        proxy_->come_to_rest(record_.image.name, patience_at_rest(ending.reason));
     } catch (Error const& error) {
       own.error = error;  // here only, perhaps: the others are told
     }
@@ -140,6 +142,12 @@ class RunSupervisor {
     if (reason != Reason::finished) throw diagnosis(*evidence, reason);
     if (ledger_) ledger_->finish();
     report_leftovers();
+  }
+
+  // Where all have stood still for the deadline, what has not come by then will not.
+  std::chrono::milliseconds patience_at_rest(Reason reason) const {
+    if (reason == Reason::deadline) return std::chrono::milliseconds(100);
+    return peers_.processes().job().silence;
   }
 
   std::vector<RunPart> share(RunPart const& own) const {
