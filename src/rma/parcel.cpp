@@ -72,6 +72,9 @@ Arrival read_parcel(std::string_view message) {
   if (come.payload.size() != (carries ? parcel.bytes : 0))
     refuse(fmt::format("it sent {} bytes with a parcel of kind {} for {}", come.payload.size(),
                        static_cast<u32>(parcel.kind), parcel.bytes));
+  if (parcel.written > (has_bytes ? 1u : 0u))
+    refuse(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
+                       static_cast<u32>(parcel.kind)));
   bool const odd =
       (parcel.kind == put && (parcel.counter | parcel.sender_word) % sizeof(u32) != 0) ||
       (parcel.kind == add && parcel.offset % sizeof(u32) != 0) ||
