@@ -117,10 +117,14 @@ add_library(meshpost
   src/rma/parcel.cpp
   src/rma/proxy.cpp
   src/rma/proxy_parcels.cpp
+  src/rma/proxy_rest.cpp
   src/rma/proxy_within.cpp
+  src/rma/proxy_writes.cpp
+  src/rma/remote_heap.cpp
   src/rma/run.cpp
   src/rma/run_part.cpp
   src/rma/run_timeline.cpp
+  src/rma/undelivered.cpp
   src/rma/watch.cpp
   src/rma/window.cpp
   src/rma/world.cpp

@@ -51,7 +51,17 @@ class Faulty::Filter final : public Events {
     }
   }
   void on_data(u32 peer, u32 data) override {
-    if (!self_.lost_[peer]) events_.on_data(peer, data);
+    if (self_.lost_[peer]) return;
+    if (self_.changes_bytes() || self_.before_-- != 0) return events_.on_data(peer, data);
+    switch (self_.fault_) {
+      case Fault::flip:
+      case Fault::truncate: return;  // happen where a write starts
+      case Fault::duplicate: events_.on_data(peer, data); return events_.on_data(peer, data);
+      case Fault::drop: return;
+      case Fault::lose:
+        self_.lost_[peer] = true;
+        return events_.on_lost(peer, "a test wants it so");
+    }
   }
   void on_done(u64 cookie) override { events_.on_done(cookie); }
   void on_lost(u32 peer, std::string const& why) override {
@@ -82,8 +92,20 @@ bool Faulty::send(u32 peer, std::span<char const> header, std::span<char const> 
 
 bool Faulty::write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
                    u32 data, u64 cookie) {
-  if (!lost_[peer]) return Wrapper::write(peer, source, target, offset, data, cookie);
-  done_.push_back(cookie);
+  if (lost_[peer]) return done_.push_back(cookie), true;
+  bool const changed = changes_bytes() && !source.empty() && before_ == 0;
+  if (changed) {
+    if (fault_ == Fault::truncate) {
+      source = source.first(random_() % source.size());
+    } else {
+      changed_.assign(source.begin(), source.end());
+      u64 const bit = random_() % (changed_.size() * 8);
+      changed_[bit / 8] = static_cast<char>(changed_[bit / 8] ^ 1 << bit % 8);
+      source = changed_;
+    }
+  }
+  if (!Wrapper::write(peer, source, target, offset, data, cookie)) return false;
+  if (changes_bytes() && !source.empty()) --before_;
   return true;
 }
 

@@ -5,8 +5,9 @@
 
 namespace meshpost::net {
 
-/// Another engine in which one thing goes wrong, once, with a message that arrives: for tests of
-/// what must be found out. The seed decides with which of the first `most_before`, and where in it.
+/// Another engine in which one thing goes wrong, once, with a message or what tells of a write when
+/// it arrives, or with the bytes of a write when it is started: for tests of what must be found
+/// out. The seed decides with which of the first `most_before`, and where in it.
 class Faulty final : public Wrapper {
  public:
   enum class Fault : u32 {
@@ -16,7 +17,7 @@ class Faulty final : public Wrapper {
     drop,       ///< it does not come
     lose        ///< it and all that would come from that peer do not; the peer is told as lost
   };
-  static constexpr u32 most_before = 300;
+  static constexpr u32 most_before = 200;
 
   Faulty(std::unique_ptr<Engine> engine, Fault fault, u64 seed);
 
@@ -31,11 +32,14 @@ class Faulty final : public Wrapper {
  private:
   class Filter;
 
+  bool changes_bytes() const { return fault_ == Fault::flip || fault_ == Fault::truncate; }
+
   Fault fault_;
   std::mt19937_64 random_;
-  u64 before_;              // messages that still come as they are
+  u64 before_;              // of what the fault can happen to, those that still come as they are
   std::vector<bool> lost_;  // by peer
   std::vector<u64> done_;   // cookies of what was started to one that is lost
+  std::string changed_;     // bytes that are written instead of others
 };
 
 /// By its name, such as "flip". \throws Error(bad_environment)

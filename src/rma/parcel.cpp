@@ -54,6 +54,8 @@ u64 check_of(Parcel parcel, std::string_view payload) {
   return with(sum, payload.data(), payload.size());
 }
 
+u64 sum_of(std::string_view bytes) { return with(bytes.size(), bytes.data(), bytes.size()); }
+
 Arrival read_parcel(std::string_view message) {
   Arrival come;
   auto& parcel = come.parcel;
@@ -63,12 +65,16 @@ Arrival read_parcel(std::string_view message) {
   come.payload = message.substr(sizeof parcel);
   if (parcel.check != check_of(parcel, come.payload)) refuse("a parcel was changed on its way");
   using enum Parcel::Kind;
-  bool const carries = parcel.kind == put || parcel.kind == answer;
+  bool const has_bytes = parcel.kind == put || parcel.kind == answer;
+  bool const carries = has_bytes && parcel.written == 0;
   if (parcel.kind >= count)
     refuse(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
   if (come.payload.size() != (carries ? parcel.bytes : 0))
     refuse(fmt::format("it sent {} bytes with a parcel of kind {} for {}", come.payload.size(),
                        static_cast<u32>(parcel.kind), parcel.bytes));
+  if (parcel.written > (has_bytes ? 1u : 0u))
+    refuse(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
+                       static_cast<u32>(parcel.kind)));
   bool const odd =
       (parcel.kind == put && (parcel.counter | parcel.sender_word) % sizeof(u32) != 0) ||
       (parcel.kind == add && parcel.offset % sizeof(u32) != 0) ||

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "meshpost/device/block.hpp"
+#include "rma/patience.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
@@ -17,29 +18,14 @@ namespace {
 
 constexpr u64 most_held = u64{32} << 20;  // then ranks wait until something has been sent
 
-// Ends when nothing has changed for long; 0: never.
-class Patience {
- public:
-  explicit Patience(std::chrono::milliseconds length) : length_(length) {}
-  bool ends(u64 progress) {
-    if (std::exchange(before_, progress) != progress) since_ = Clock::now();
-    return length_.count() != 0 && Clock::now() - since_ > length_;
-  }
-  std::string text() const {
-    return fmt::format("{:.3g} s", static_cast<double>(length_.count()) * 1e-3);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::chrono::milliseconds length_;
-  u64 before_ = 0;
-  Clock::time_point since_ = Clock::now();
-};
-
 }  // namespace
 
 Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine)
-    : peers_(peers), layout_(layout), heap_(heap), peers_of_net_(peers.count()) {
+    : peers_(peers),
+      layout_(layout),
+      heap_(heap),
+      remote_heap_(peers, layout, heap),
+      peers_of_net_(peers.count()) {
   if (layout.apart) join(engine);
   shares_cores_ = layout.devices.empty();  // then with other processes' ranks
   for (u32 number = 0; number < layout.own_count(); ++number) {
@@ -92,7 +78,9 @@ void Proxy::start(u32 run) {
     layout_.devices[i]->fill(own.words.data(), 0, own.words.size());
     own.access->begin();
   }
-  settled_ = false;
+  // Nothing of earlier runs changes windows any more.
+  for (auto& peer : peers_of_net_) peer.undelivered.clear();
+  settled_ = over_ = false;
   stopping_ = false;
   thread_ = std::thread([this] { work(); });
 }
@@ -128,10 +116,19 @@ std::optional<Error> Proxy::await_sent(std::string const& operation) {
 }
 
 void Proxy::settle(std::string const& operation) {
+  try {
+    settle_all(operation);
+  } catch (Error const& error) {
+    fail(error);  // what is still under way could reach the next run's windows: there is none
+    throw;
+  }
+  settled_ = true;
+}
+
+void Proxy::settle_all(std::string const& operation) {
   auto const unsent = await_sent(operation);
   if (!engine_) {
     if (auto const error = failure()) throw *error;
-    settled_ = true;
     return;
   }
   wire::Packer mine;
@@ -145,7 +142,6 @@ void Proxy::settle(std::string const& operation) {
     for (u32 i = 0; i <= peers_.number(); ++i) for_me = unpacker.value<u64>();
     await_parcels(process, for_me, operation);
   }
-  settled_ = true;
 }
 
 void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
@@ -202,14 +198,14 @@ void Proxy::begin_work() {
 }
 
 bool Proxy::nothing_left() const {
-  return gets_.empty() &&
+  return gets_.empty() && in_flight_.empty() &&
          std::ranges::all_of(peers_of_net_, [](Peer const& peer) { return peer.queue.empty(); }) &&
          std::ranges::none_of(own_, [](Own const& own) { return own.access->busy(); });
 }
 
 bool Proxy::get_on() {
   bool any = false;
-  for (u32 own = 0; own < own_.size(); ++own) {
+  for (u32 own = 0; own < own_.size() && !over_; ++own) {
     if (held_ < most_held) any |= empty_ring(own);
     any |= own_[own].access->poll();
   }
@@ -217,6 +213,7 @@ bool Proxy::get_on() {
   if (!engine_) return any;
   any |= send_queued();
   any |= engine_->poll(*this);
+  any |= tell_delivered(!any);
   return any;
 }
 

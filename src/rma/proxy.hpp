@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "net/engine.hpp"
 #include "rma/access.hpp"
 #include "rma/parcel.hpp"
+#include "rma/remote_heap.hpp"
+#include "rma/undelivered.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::detail {
@@ -36,6 +39,10 @@ class Proxy : net::Events {
   PostRing ring(u32 own_device) const;
   Mailbox mailbox(u32 own_device) const { return own_[own_device].access->mailbox(); }
 
+  /// Before a run: what the heap has grown by can be written to from now on. Collective.
+  void follow_heap() {
+    if (engine_) remote_heap_.follow(*engine_);
+  }
   /// Starts the thread. What is still under way of an earlier run will be dropped.
   void start(u32 run);
   /// Ends it, if it runs: from then on no memory of ranks is touched.
@@ -44,6 +51,13 @@ class Proxy : net::Events {
   /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
   /// job's deadline
   void settle(std::string const& operation);
+  /// The run has come to nothing: from now on no memory of its ranks is touched but windows, by
+  /// writes that have begun.
+  void abandon();
+  /// After that: returns when these are over everywhere, so that none lands in the next run.
+  /// Collective. Where nothing comes for as long as `patience`, the proxy has failed: no run can
+  /// begin any more.
+  void come_to_rest(std::string const& operation, std::chrono::milliseconds patience);
 
   /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
   /// wait: so a message passes from worker to worker, and no thread is switched. Whether anything
@@ -81,24 +95,48 @@ class Proxy : net::Events {
     char* target = nullptr;
     u64 size = 0, left = 0;  // bytes in all, and still to come
   };
-  // What is to be sent, in as many parcels as it takes. Bytes are copied out of the ranks' memory:
-  // a rank may be ended before the network has read it.
+  // What is to be sent, in as many parcels as it takes. Bytes are copied out of the ranks' memory,
+  // as a rank may be ended before the network has read it; but many bytes of the heap, which
+  // outlives ranks, stay where they are.
   struct Outgoing {
     Parcel parcel;
-    std::string bytes{};
-    bool ready = true;  // its bytes are here
-    u64 size = 0;       // of them, then
+    std::string copy{};
+    char const* source = nullptr;  // in the heap; null: copy
+    bool ready = true;             // its bytes are here
+    u64 size = 0;                  // of them, then
     u64 sent = 0;
+    u64 written = 0;      // that the engine has begun to write, but no parcel tells of
+    u32 reading = 0;      // operations of the engine that read the source
+    u32* done = nullptr;  // to raise when it has been read
+    u64 holds = 0;
     u64& held;
-    ~Outgoing() { held -= size; }
+    ~Outgoing() { held -= holds; }
+    std::string_view rest() const { return {(source ? source : copy.data()) + sent, size - sent}; }
   };
   using OutgoingPtr = std::shared_ptr<Outgoing>;
   struct Peer {
     std::deque<OutgoingPtr> queue;
     std::atomic<u64> sent{0}, received{0};
     u32 next_out = 0, next_in = 0;
-    std::map<u32, std::string> early;  // parcels that came before their turn
+    std::map<u32, std::string> early;  // parcels that came before their turn, or before their bytes
+    std::set<u32> landed;              // parcels whose bytes are written, and that have not been
+    Undelivered undelivered;
+    u32 told = 0;        // it knows that the parcels before this one have been carried out,
+    bool waits = false;  // and may wait to hear more
+    u32 writing = 0;     // by the engine, at once
+    u64 writes_begun = 0, writes_landed = 0;  // of all runs: to it, and from it
     bool lost = false;
+  };
+  struct Flight {
+    OutgoingPtr out;
+    u32 process;
+    bool write;
+  };
+  // How the next bytes go.
+  struct Way {
+    enum class By : u32 { message, write, later } by = By::message;
+    RemoteHeap::Target target{};
+    u64 bytes = 0;
   };
   struct Place {
     u32 device;
@@ -107,6 +145,7 @@ class Proxy : net::Events {
 
   void join(std::string const& engine);  // the other processes' proxies
   std::optional<Error> await_sent(std::string const& operation);
+  void settle_all(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);
   void work();
   bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
@@ -119,10 +158,21 @@ class Proxy : net::Events {
   OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes = 0);
   void queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
   bool carry_out_queued();
+  bool outlives_ranks(u32 own, void const* memory, u64 bytes) const;
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);
+  bool send_parcel(u32 process, Parcel& parcel, std::string_view payload, u64 cookie);
+  Way way_of(u32 process, Outgoing const& out) const;
+  bool begin_write(u32 process, OutgoingPtr const& out, Way const& way);
+  u64 begin_reading(u32 process, OutgoingPtr const& out, bool write);
+  void end_if_read(Outgoing& out);
+  bool tell_delivered(bool idle);
+  bool at_rest(std::vector<u64> const& writes_to_land);
   void fail(Error error);
   void apply(u32 from, Arrival const& come);
+  void apply_early(u32 from);
+  static bool has_landed(Peer const& peer, Parcel const& parcel);
+  void check_written(Parcel const& parcel) const;
   void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
   void answer_get(u32 from, Parcel const& parcel);
   void take_answer(Parcel const& parcel, std::string_view payload);
@@ -139,10 +189,11 @@ class Proxy : net::Events {
   Layout const& layout_;
   Heap const& heap_;
   std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
-  u64 held_ = 0;                         // bytes that wait to be sent, or are being; outlives them
+  RemoteHeap remote_heap_;
+  u64 held_ = 0;  // bytes that wait to be sent, or are being; outlives them
   std::vector<Own> own_;
-  std::vector<Peer> peers_of_net_;        // by process
-  std::map<u64, OutgoingPtr> in_flight_;  // by cookie: what the engine is reading
+  std::vector<Peer> peers_of_net_;   // by process
+  std::map<u64, Flight> in_flight_;  // by cookie: what the engine is reading
   std::map<u64, Get> gets_;
   u64 next_get_ = 0, next_cookie_ = 0;
 
@@ -152,6 +203,7 @@ class Proxy : net::Events {
   std::thread thread_;
   u32 run_ = 0;
   bool settled_ = false;
+  bool over_ = false;          // the run: nothing is carried out
   bool shares_cores_ = false;  // with ranks
   std::atomic<bool> stopping_{false};
   std::atomic<bool> idle_{true};

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include "rma/proxy.hpp"
 
@@ -11,10 +14,17 @@ namespace {
 
 constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
 constexpr u64 short_payload = 512;              // goes along with the header, which engines copy
+constexpr u64 smallest_in_place = u64{8} << 10;
 
 // Whether the parcel's bytes lie behind it; else they say how many a get wants.
 bool carries_bytes(Parcel const& parcel) {
   return parcel.kind == Parcel::Kind::put || parcel.kind == Parcel::Kind::answer;
+}
+
+// Where it does is known: a store, a put, or the answer to a get into the heap.
+bool changes_windows(Parcel const& parcel) {
+  return (carries_bytes(parcel) || parcel.kind == Parcel::Kind::store) &&
+         parcel.device != Parcel::nowhere;
 }
 
 }  // namespace
@@ -46,6 +56,11 @@ void Proxy::take(u32 own, PostRecord const& record) {
         return;
       }
       gets_[parcel.request] = {own, done, static_cast<char*>(post.target), post.bytes, post.bytes};
+      if (outlives_ranks(own, post.target, post.bytes)) {
+        auto const target = place_of(own, post.target);
+        parcel.target_device = target.device;
+        parcel.target = target.offset;
+      }
       break;
     case Post::Kind::put:
       if (post.counter) {
@@ -54,23 +69,33 @@ void Proxy::take(u32 own, PostRecord const& record) {
       }
       if (post.waits)
         return queue_long(own, process, parcel, static_cast<char const*>(post.source), done);
-      queue(process, parcel, post.bytes)->bytes.assign(record.data, post.bytes);
+      queue(process, parcel, post.bytes)->copy.assign(record.data, post.bytes);
       return;
   }
   queue(process, parcel);
 }
 
 Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
-  auto out = OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .held = held_});
+  auto out =
+      OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .holds = bytes, .held = held_});
   held_ += bytes;
   if (!peers_of_net_[process].lost) peers_of_net_[process].queue.push_back(out);
   return out;
 }
 
 // Queued now, for the order; sent when the bytes have been read. The counter is raised with the
-// last. `done`, if any, is raised when all have been read.
+// last. `done`, if any, is raised when all have been read: many bytes of the heap by the engine
+// itself, others into copies, as a rank may be ended before the engine has.
 void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
   u64 const size = parcel.bytes;
+  bool const by_engine = process != peers_.number();
+  if (by_engine && size >= smallest_in_place && outlives_ranks(own, source, size)) {
+    auto const out = queue(process, parcel);
+    out->source = source;
+    out->size = size;
+    out->done = done;
+    return;
+  }
   u64 const counter = parcel.counter;
   for (u64 at = 0; at < size; at += Access::largest) {
     u64 const piece = std::min(Access::largest, size - at);
@@ -80,7 +105,7 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
     auto const out = queue(process, parcel, piece);
     out->ready = false;
     own_[own].access->read(source + at, piece, [out, done, last](std::string_view bytes) {
-      out->bytes = bytes;
+      out->copy = bytes;
       out->ready = true;
       if (last && done) memory::add(done, 1, Order::system);
     });
@@ -104,36 +129,63 @@ bool Proxy::send_queued() {
   return any;
 }
 
-// A parcel, with the next of its bytes. False: the engine has no room now.
+// A parcel, with the next of its bytes. False: not now, as the engine has no room, or must not
+// write yet.
 bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
   auto& peer = peers_of_net_[process];
+  auto const way = out->written != 0 ? Way{} : way_of(process, *out);
+  if (way.by == Way::By::later) return false;
+  if (way.by == Way::By::write && !begin_write(process, out, way)) return false;
+  bool const written = out->written != 0;
   u64 const most = std::min(largest_parcel, engine_->most() - sizeof(Parcel));
-  u64 const size = std::min(most, out->size - out->sent);
+  u64 const size = written ? out->written : std::min<u64>(most, out->rest().size());
+  std::string_view payload = written ? std::string_view() : out->rest().substr(0, size);
   auto parcel = out->parcel;
-  parcel.sequence = peer.next_out;
   if (carries_bytes(parcel)) {
     parcel.bytes = size;
     parcel.offset += out->sent;
     parcel.position += out->sent;
-    if (out->sent + size != out->size) parcel.counter = 0;
+    if (size != out->rest().size()) parcel.counter = 0;
   }
-  std::string_view payload(out->bytes.data() + out->sent, size);
+  if (written) parcel.written = 1, parcel.sum = sum_of(out->rest().substr(0, size));
+  u64 const cookie = payload.size() <= short_payload ? 0 : begin_reading(process, out, false);
+  u32 const sequence = peer.next_out;
+  if (!send_parcel(process, parcel, payload, cookie)) {
+    if (cookie != 0) on_done(cookie);
+    return false;
+  }
+  if (changes_windows(parcel) && remote_heap_.find(parcel.device, parcel.offset))
+    peer.undelivered.add(sequence, {parcel.device, parcel.offset, parcel.bytes},
+                         written ? Undelivered::By::write : Undelivered::By::message);
+  out->sent += size;
+  out->written = 0;
+  end_if_read(*out);
+  return true;
+}
+
+bool Proxy::send_parcel(u32 process, Parcel& parcel, std::string_view payload, u64 cookie) {
+  auto& peer = peers_of_net_[process];
+  parcel.sequence = peer.next_out;
+  parcel.delivered = peer.next_in;
   parcel.check = check_of(parcel, payload);
-  std::string header(reinterpret_cast<char const*>(&parcel), sizeof parcel);
-  bool const is_short = size <= short_payload;
-  if (is_short) header += std::exchange(payload, {});
-  u64 const cookie = is_short ? 0 : ++next_cookie_;
+  std::array<char, sizeof parcel + short_payload> header;
+  std::memcpy(header.data(), &parcel, sizeof parcel);
+  u64 size = sizeof parcel;
+  if (payload.size() <= short_payload) {
+    payload.copy(header.data() + size, payload.size());
+    size += std::exchange(payload, {}).size();
+  }
   // Counted before: whoever sees that it has arrived must not find that it was never sent.
   peer.sent.fetch_add(1);
   sent_in_all_.fetch_add(1);
-  if (!engine_->send(process, header, payload, cookie)) {
+  if (!engine_->send(process, std::span(header).first(size), payload, cookie)) {
     peer.sent.fetch_sub(1);
     sent_in_all_.fetch_sub(1);
     return false;
   }
   ++peer.next_out;
-  out->sent += size;
-  if (!is_short) in_flight_[cookie] = out;
+  peer.told = parcel.delivered;
+  peer.waits = false;
   return true;
 }
 
@@ -145,29 +197,44 @@ void Proxy::on_message(u32 process, std::span<char const> bytes) {
   if (peer.lost) return;
   try {
     auto const come = read_parcel({bytes.data(), bytes.size()});
-    // The network keeps no order: it waits for its turn.
-    if (u32 const ahead = come.parcel.sequence - peer.next_in; ahead != 0) {
-      bool const fresh =
-          ahead < ~u32{0} / 2 &&
-          peer.early.emplace(come.parcel.sequence, std::string(bytes.data(), bytes.size())).second;
-      return fresh ? void() : on_lost(process, "a parcel came twice");
-    }
-    apply(process, come);
-    for (auto next = peer.early.find(peer.next_in); next != peer.early.end();
-         next = peer.early.find(peer.next_in)) {
-      auto const kept = std::move(next->second);
-      peer.early.erase(next);
-      apply(process, read_parcel(kept));
-    }
+    peer.undelivered.delivered_before(come.parcel.delivered);
+    // The network keeps no order: it waits for its turn, or for bytes that are written.
+    u32 const ahead = come.parcel.sequence - peer.next_in;
+    bool const now =
+        ahead == 0 && !peer.early.contains(peer.next_in) && has_landed(peer, come.parcel);
+    if (now) apply(process, come);
+    else if (ahead > ~u32{0} / 2 ||
+             !peer.early.emplace(come.parcel.sequence, std::string(bytes.data(), bytes.size()))
+                  .second)
+      return on_lost(process, "a parcel came twice");
+    apply_early(process);
   } catch (Error const& error) {
     on_lost(process, error.cause());
+  }
+}
+
+void Proxy::apply_early(u32 from) {
+  auto& peer = peers_of_net_[from];
+  for (;;) {
+    auto const next = peer.early.find(peer.next_in);
+    if (next == peer.early.end()) return;
+    auto const come = read_parcel(next->second);
+    if (!has_landed(peer, come.parcel)) return;
+    auto const kept = peer.early.extract(next);
+    apply(from, come);
   }
 }
 
 void Proxy::apply(u32 from, Arrival const& come) {
   auto& peer = peers_of_net_[from];
   ++peer.next_in;
-  if (come.parcel.run == run_) carry_out(from, come.parcel, come.payload);
+  if (bool const landed = peer.landed.erase(come.parcel.sequence) != 0;
+      landed != (come.parcel.written != 0))
+    throw Error(Kind::peer_lost, "receive a parcel",
+                "it told that the bytes of a parcel are written which has them with it",
+                "start the job again; if it happens again, report it");
+  peer.waits |= come.parcel.written != 0;
+  if (come.parcel.run == run_ && !over_) carry_out(from, come.parcel, come.payload);
   peer.received.fetch_add(1, std::memory_order_release);
   received_in_all_.fetch_add(1, std::memory_order_release);
 }
@@ -192,6 +259,7 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) 
   Delivery delivery;
   switch (parcel.kind) {
     case Parcel::Kind::put:
+      if (parcel.written != 0) check_written(parcel);
       delivery.bytes = payload;
       if (!payload.empty()) delivery.target = own_memory(device, parcel.offset, payload.size());
       if (parcel.counter != 0) {
@@ -213,7 +281,8 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) 
       break;
     case Parcel::Kind::get: return answer_get(from, parcel);
     case Parcel::Kind::answer: return take_answer(parcel, payload);
-    case Parcel::Kind::count: return;  // read_parcel() has refused it
+    case Parcel::Kind::delivered: return;  // what it says was taken when it came
+    case Parcel::Kind::count: return;      // read_parcel() has refused it
   }
   if (layout_.owns(device)) access_of(device).deliver(delivery);
 }
@@ -225,6 +294,8 @@ void Proxy::answer_get(u32 from, Parcel const& parcel) {
   answer.kind = Parcel::Kind::answer;
   answer.request = parcel.request;
   answer.bytes = parcel.bytes;
+  answer.device = parcel.target_device;
+  answer.offset = parcel.target;
   queue_long(parcel.device - layout_.first_device, from, answer, source, nullptr);
 }
 
@@ -233,25 +304,26 @@ void Proxy::take_answer(Parcel const& parcel, std::string_view payload) {
   if (found == gets_.end()) return;  // of a rank that was ended
   auto const& get = found->second;
   if (parcel.position > get.size || payload.size() > get.size - parcel.position) return;
-  own_[get.own].access->write(get.target + parcel.position, payload,
-                              [this, request = parcel.request, size = payload.size()] {
-                                auto const still = gets_.find(request);
-                                if (still == gets_.end()) return;
-                                still->second.left -= std::min<u64>(still->second.left, size);
-                                if (still->second.left != 0) return;
-                                memory::add(still->second.done, 1, Order::system);
-                                gets_.erase(still);
-                              });
+  u64 const size = parcel.written != 0 ? parcel.bytes : payload.size();
+  auto come = [this, request = parcel.request, size] {
+    auto const still = gets_.find(request);
+    if (still == gets_.end()) return;
+    still->second.left -= std::min<u64>(still->second.left, size);
+    if (still->second.left != 0) return;
+    memory::add(still->second.done, 1, Order::system);
+    gets_.erase(still);
+  };
+  if (parcel.written == 0)
+    return own_[get.own].access->write(get.target + parcel.position, payload, come);
+  check_written(parcel);
+  come();
 }
-
-void Proxy::on_done(u64 cookie) { in_flight_.erase(cookie); }
-
-void Proxy::on_data(u32 /*peer*/, u32 /*data*/) {}  // puts go as messages
 
 void Proxy::on_lost(u32 process, std::string const& why) {
   auto& peer = peers_of_net_[process];
   peer.lost = true;
   peer.early.clear();
+  peer.landed.clear();
   peer.queue.clear();
   fail({Kind::peer_lost, "send to another process",
         fmt::format("{} is out of reach of {}: {}", peers_.processes().name(process),

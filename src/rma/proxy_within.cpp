@@ -19,7 +19,7 @@ bool Proxy::carry_out_queued() {
   while (!queue.empty() && queue.front()->ready) {
     auto const out = std::move(queue.front());
     queue.pop_front();  // before: a get adds its answer
-    carry_out(here, out->parcel, out->bytes);
+    carry_out(here, out->parcel, out->copy);
     any = true;
   }
   return any;

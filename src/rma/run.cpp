@@ -47,7 +47,7 @@ class RunSupervisor {
     DeviceLocks const locks(layout_.devices, peers_);
     u32 const number = world_.next_run();
     if (!peers_.alone()) council_.emplace(peers_, number, deadline());
-    if (proxy_) proxy_->start(number);
+    if (proxy_) proxy_->follow_heap(), proxy_->start(number);
     auto const ending = run_ranks();
     if (!proxy_) record_.end();  // else what they have sent may still be on its way
     for (auto& reader : readers_) reader.drain();
@@ -101,7 +101,7 @@ class RunSupervisor {
     if (not_launched) watch.poison(Reason::failed);
     auto ending = watch.until_end();
     // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
-    if (proxy_ && ending.reason != Reason::finished) proxy_->stop();
+    if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
     end_ = steady_ns();
     record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
     if (not_launched) ending.reason = Reason::failed, ending.failure = not_launched;
@@ -113,6 +113,8 @@ class RunSupervisor {
     RunPart own{ending.reason, ending.failure};
     try {
       if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
+      if (proxy_ && ending.reason != Reason::finished && ending.reason != Reason::lost)
+        proxy_->come_to_rest(record_.image.name, patience_at_rest(ending.reason));
     } catch (Error const& error) {
       own.error = error;  // here only, perhaps: the others are told
     }
@@ -141,6 +143,13 @@ class RunSupervisor {
     if (reason != Reason::finished) throw diagnosis(*evidence, reason);
     if (ledger_) ledger_->finish();
     report_leftovers();
+  }
+
+  // Where all have stood still for the deadline, what has not come by then will not.
+  std::chrono::milliseconds patience_at_rest(Reason reason) const {
+    if (reason == Reason::deadline) return std::chrono::milliseconds(100);
+    if (peers_.alone()) return std::chrono::milliseconds(0);  // without end: only devices are waited for
+    return peers_.processes().job().silence;
   }
 
   std::vector<RunPart> share(RunPart const& own) const {

@@ -10,6 +10,8 @@ namespace meshpost::net::ofi {
 namespace {
 
 constexpr u64 operations_at_once = 256;
+// So few bytes come whole with what comes before them, where larger writes must be without data.
+constexpr u64 most_with_data = 64;
 
 template <class F>
 Handle<F> handle(int result, F* const& opened, std::string const& what) {
@@ -168,13 +170,21 @@ void Ofi::prepare(u32 index, Preamble::Form form, std::span<char const> header,
 
 Ofi::Outcome Ofi::start(u32 index) {
   auto& operation = (*operations_)[index];
-  auto const result = operation.step == Operation::Step::write
-                          ? start_piece(operation, operations_->context(index))
-                          : start_message(index);
+  void* const context = operations_->context(index);
+  using enum Operation::Step;
+  auto result = operation.step == write  ? start_piece(operation, context)
+                : operation.step == tell ? start_data(operation, {}, context)
+                                         : start_message(index);
+  if (result == 0 && ++operation.under_way == 1 && operation.step == tell) {
+    // At once: other writes that come behind must not get in between.
+    result = start_data(operation, {}, context);
+    if (result == -FI_EAGAIN) return Outcome::started;  // when the bytes are away
+    if (result == 0) ++operation.under_way;
+  }
   if (result == 0) return Outcome::started;
   if (result == -FI_EAGAIN) return Outcome::no_room;
   lose(operation.peer, library().strerror(static_cast<int>(-result)));
-  end(index);
+  if (operation.under_way == 0) end(index);
   return Outcome::failed;
 }
 
@@ -195,17 +205,11 @@ long Ofi::start_piece(Operation& operation, void* context) {
   fi_rma_iov const remote{at, piece.size(), operation.target.key};
   void* descriptor = operation.registration.descriptor;
 
-  if (last && provider_.telling != Telling::message) {
-    u64 const data = provider_.telling == Telling::number_in_data
-                         ? u64{number_} << 32 | operation.data
-                         : operation.data;
-    long const result = fi_writedata(endpoint_.get(), piece.data(), piece.size(), descriptor, data,
-                                     address, at, operation.target.key, context);
+  bool const apart = provider_.data_apart && piece.size() > most_with_data;
+  if (last && !apart && provider_.telling != Telling::message) {
+    long const result = start_data(operation, piece, context);
     // Some know data in their queues but not with writes (Slingshot).
-    if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP) {
-      if (result == 0) operation.source = {};
-      return result;
-    }
+    if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP) return result;
     provider_.telling = Telling::message;
   }
   fi_msg_rma message{};
@@ -223,7 +227,24 @@ long Ofi::start_piece(Operation& operation, void* context) {
   if (result != 0) return result;
   operation.source = operation.source.subspan(piece.size());
   operation.offset += piece.size();
-  if (last) operation.step = Operation::Step::unannounced;
+  if (last)
+    operation.step = provider_.telling == Telling::message ? Operation::Step::unannounced
+                                                           : Operation::Step::tell;
+  return 0;
+}
+
+// The last bytes, or none, and the data.
+long Ofi::start_data(Operation& operation, std::span<char const> bytes, void* context) {
+  u64 const data = provider_.telling == Telling::number_in_data
+                       ? u64{number_} << 32 | operation.data
+                       : operation.data;
+  long const result =
+      fi_writedata(endpoint_.get(), bytes.data(), bytes.size(), operation.registration.descriptor,
+                   data, peers_[operation.peer].address, operation.target.base + operation.offset,
+                   operation.target.key, context);
+  if (result != 0) return result;
+  operation.source = {};
+  operation.step = Operation::Step::write;
   return 0;
 }
 

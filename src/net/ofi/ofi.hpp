@@ -57,6 +57,7 @@ class Ofi final : public Engine {
   Outcome start(u32 index);
   long start_message(u32 index);
   long start_piece(Operation& operation, void* context);
+  long start_data(Operation& operation, std::span<char const> bytes, void* context);
   void prepare(u32 index, Preamble::Form form, std::span<char const> header,
                std::span<char const> payload);
 

@@ -26,10 +26,12 @@ struct Operation {
     message,
     greeting,
     write,        // there may be more pieces
+    tell,         // all bytes are on their way; a write of none tells the peer
     unannounced,  // all bytes are on their way; the peer is told in a message
     announcement
   };
   Step step = Step::free;
+  u32 under_way = 0;  ///< what the provider has of it
   bool told = false;  ///< its peer was lost: who started it knows that it is over
   u32 peer = 0;
   u64 cookie = 0;

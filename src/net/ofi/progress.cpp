@@ -73,8 +73,9 @@ bool Ofi::read_error() {
           fi_cq_strerror(queue_.get(), error.prov_errno, error.err_data, text.data(), text.size());
       more && *more && why != more)
     why += std::string(" (") + more + ")";
-  lose((*operations_)[index].peer, why);
-  end(index);
+  auto& operation = (*operations_)[index];
+  lose(operation.peer, why);
+  if (--operation.under_way == 0) end(index);
   return true;
 }
 
@@ -109,9 +110,12 @@ void Ofi::received(Events& events, std::span<char const> bytes) {
 // An operation has ended well: it goes on, or is over.
 void Ofi::written(u32 index) {
   auto& operation = (*operations_)[index];
-  bool const more = operation.step == Operation::Step::write && !operation.source.empty();
+  --operation.under_way;
+  bool const tell = operation.step == Operation::Step::tell;
+  bool const more = tell || (operation.step == Operation::Step::write && !operation.source.empty());
   bool const announce = operation.step == Operation::Step::unannounced;
-  if ((!more && !announce) || peers_[operation.peer].lost) return end(index);
+  if ((!more && !announce) || peers_[operation.peer].lost)
+    return operation.under_way == 0 ? end(index) : void();
   if (announce) {
     operation.step = Operation::Step::announcement;
     prepare(index, Preamble::Form::data, {}, {});

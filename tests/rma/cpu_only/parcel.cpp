@@ -112,12 +112,14 @@ TEST_F(Parcels, whose_fields_cannot_be_are_refused) {
         says(error_of([&] { read_parcel(message(parcel, payload)); }), Kind::peer_lost, pieces));
   };
   using enum Parcel::Kind;
-  refused({.kind = count}, "", {"a parcel of kind 5"});
+  refused({.kind = count}, "", {"a parcel of kind 6"});
   refused({.kind = static_cast<Parcel::Kind>(77)}, "", {"a parcel of kind 77"});
   refused({.kind = put, .bytes = 3}, "four", {"sent 4 bytes", "for 3"});
   refused({.kind = add, .bytes = 0}, "four", {"sent 4 bytes"});
   refused({.kind = store, .bytes = 3}, "", {"a word of 3 bytes"});
   refused({.kind = store, .offset = 12, .bytes = 8}, "", {"8 bytes at offset 12"});
+  refused({.kind = add, .bytes = 4, .written = 1}, "", {"written elsewhere"});
+  refused({.kind = put, .bytes = 4, .written = 2}, "", {"written elsewhere"});
   refused({.kind = add, .offset = 6}, "", {"offset 6"});
   refused({.kind = put, .counter = 5}, "", {"where none can be"});
   refused({.kind = put, .counter = 4, .sender_word = 2}, "", {"where none can be"});

@@ -86,7 +86,7 @@ test::Variables node_of(u32 process) { return {{"MESHPOST_NODE", std::to_string(
 u32 expect_truth_or_error(std::vector<test::Ended> const& ended) {
   u32 errors = 0;
   for (auto const& one : ended) {
-    EXPECT_TRUE(one.well()) << one.out;
+    EXPECT_TRUE(one.well()) << "status " << one.status << one.out;
     EXPECT_THAT(one.out, AnyOf(HasSubstr("all is well"), HasSubstr("error: ")));
     EXPECT_THAT(one.out, Not(HasSubstr("wrong bytes")));
     if (one.out.find("error: ") == std::string::npos) continue;

@@ -1,0 +1,66 @@
+// What becomes of what is under way when a run has come to nothing.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "rma/patience.hpp"
+#include "rma/proxy.hpp"
+#include "world/wire.hpp"
+
+namespace meshpost::detail {
+
+void Proxy::abandon() {
+  std::scoped_lock const alone(driving_);
+  if (std::exchange(over_, true)) return;
+  gets_.clear();
+  for (auto& peer : peers_of_net_) {
+    // A write that has begun keeps its parcel: their sequences are those of what comes behind.
+    bool const told = peer.queue.empty() || peer.queue.front()->written == 0;
+    if (told) {
+      peer.queue.clear();
+      continue;
+    }
+    auto& first = *peer.queue.front();
+    first.size = first.sent + first.written;
+    peer.queue.resize(1);
+  }
+  for (auto const& own : own_) own.access->drop();
+}
+
+void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
+  abandon();
+  // The thread goes on: what others have begun to write needs it, and what this process has.
+  wire::Packer mine;
+  {
+    std::scoped_lock const alone(driving_);
+    for (auto const& peer : peers_of_net_) mine.value(peer.writes_begun);
+  }
+  auto const all = peers_.exchange(operation + ", which has come to nothing", mine.take());
+  std::vector<u64> writes;  // of each process, to this one
+  for (auto const& one : all) {
+    wire::Unpacker unpacker(one);
+    for (u32 i = 0; i < peers_.number(); ++i) unpacker.value<u64>();
+    writes.push_back(unpacker.value<u64>());
+  }
+  for (Patience waiting(patience); !failure() && !at_rest(writes); help() || sched_yield())
+    if (waiting.ends(received() + activity_.load()))
+      fail({Kind::peer_lost, operation,
+            "not all that the run had begun to write into windows has come, and nothing for " +
+                waiting.text(),
+            "see what became of the network; start the job again"});
+  // Nobody stops before all have come to rest: what one process waits for another may have to send.
+  peers_.exchange(operation + " is at rest");
+}
+
+bool Proxy::at_rest(std::vector<u64> const& writes_to_land) {
+  std::scoped_lock const alone(driving_);
+  if (!in_flight_.empty()) return false;
+  for (u32 process = 0; process < peers_of_net_.size(); ++process) {
+    auto const& peer = peers_of_net_[process];
+    if (peer.lost) continue;
+    if (!peer.queue.empty() || peer.writes_landed < writes_to_land[process]) return false;
+  }
+  return true;
+}
+
+}  // namespace meshpost::detail

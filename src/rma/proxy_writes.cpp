@@ -1,0 +1,154 @@
+// Long puts and answers that the engine writes straight from the sender's memory into the
+// receiver's window.
+//
+// Such a piece is a parcel like others, with its sequence, its check and its counter, only that its
+// bytes do not lie behind it: the engine writes them (fi_writedata), and tells the receiver the
+// parcel's sequence in the 32 bits of data when they are in place. What does not fit there, the
+// parcel, goes as a message. The receiver carries a parcel out when it is its turn and both have
+// come. So a counter is raised after all that was sent before has been delivered, in whichever
+// order the network brings parcels, bytes and what tells of them.
+//
+// Only the bytes may come into the window before their turn. Nobody may look at or change them
+// there (the contract: until their notification is consumed), but other parcels of this process: of
+// one sent earlier, bytes for the same place must not come later. So a write begins only when all
+// that this process has sent to those bytes is known to have been carried out (Undelivered). Each
+// parcel tells how many of the other way have been; where none goes that way, one is sent for that
+// alone. A piece over bytes of an earlier message that is under way goes as messages, which have
+// their turn; one over bytes of an earlier write waits, as it would take longer in messages. It
+// waits for nothing but the receiver's proxy, which tells what it has carried out whenever it finds
+// nothing else to do. What is sent later than a write has its turn later, or waits likewise.
+//
+// The write is over before the World touches those windows again: at the end of a run that went
+// well all parcels have been carried out, and after others all writes have landed (come_to_rest()).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rma/proxy.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+constexpr u64 smallest_write = u64{8} << 10;  // below, a message is as quick
+constexpr u64 largest_write = u64{128}
+                              << 10;  // both ends compute its sum while others are under way
+constexpr u32 most_writes = 16;       // at once to a process: the engine has operations for others
+constexpr u32 news = 256,
+              much_news = 1024;  // parcels carried out, of which their sender was not told
+
+}  // namespace
+
+// Windows of CPU devices, also those of neighbours that are mapped here.
+bool Proxy::outlives_ranks(u32 own, void const* memory, u64 bytes) const {
+  if (!layout_.devices[own]->in_host_memory() || memory < heap_.spaces().base(own)) return false;
+  auto const [device, offset] = place_of(own, memory);
+  return device < layout_.device_count() && !layout_.far(own, device) && offset <= heap_.size() &&
+         bytes <= heap_.size() - offset;
+}
+
+Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
+  auto const& peer = peers_of_net_[process];
+  auto const& parcel = out.parcel;
+  u64 const left = out.size - out.sent;
+  if (left < smallest_write || parcel.device == Parcel::nowhere) return {};
+  auto const target = remote_heap_.find(parcel.device, parcel.offset + out.sent);
+  if (!target) return {};
+  u64 const bytes = std::min({left, largest_write, target->bytes});
+  auto const by = peer.undelivered.in({parcel.device, parcel.offset + out.sent, bytes});
+  if (by == Undelivered::By::message) return {};
+  if (by == Undelivered::By::write || peer.writing >= most_writes) return {Way::By::later};
+  return {Way::By::write, *target, bytes};
+}
+
+// The parcel that goes with it is the next to be sent. False: the engine has no room now.
+bool Proxy::begin_write(u32 process, OutgoingPtr const& out, Way const& way) {
+  auto& peer = peers_of_net_[process];
+  u64 const cookie = begin_reading(process, out, true);
+  ++peer.writes_begun;
+  if (engine_->write(process, out->rest().substr(0, way.bytes), way.target.memory,
+                     way.target.offset, peer.next_out, cookie)) {
+    out->written = way.bytes;
+    return true;
+  }
+  --peer.writes_begun;
+  on_done(cookie);
+  return false;
+}
+
+u64 Proxy::begin_reading(u32 process, OutgoingPtr const& out, bool write) {
+  ++out->reading;
+  if (write) ++peers_of_net_[process].writing;
+  in_flight_[++next_cookie_] = {out, process, write};
+  return next_cookie_;
+}
+
+void Proxy::on_done(u64 cookie) {
+  auto const found = in_flight_.find(cookie);
+  if (found == in_flight_.end()) return;  // of what was copied
+  auto const flight = std::move(found->second);
+  in_flight_.erase(found);
+  --flight.out->reading;
+  if (flight.write) --peers_of_net_[flight.process].writing;
+  end_if_read(*flight.out);
+}
+
+// Tells the rank that its source may change.
+void Proxy::end_if_read(Outgoing& out) {
+  if (!out.done || out.reading != 0 || out.sent != out.size || out.parcel.run != run_ || over_)
+    return;
+  begin_work();
+  memory::add(std::exchange(out.done, nullptr), 1, Order::system);
+}
+
+// -- at the receiver
+
+void Proxy::on_data(u32 process, u32 data) {
+  begin_work();
+  auto& peer = peers_of_net_[process];
+  if (peer.lost) return;
+  ++peer.writes_landed;
+  if (data - peer.next_in > ~u32{0} / 2 || !peer.landed.insert(data).second)
+    return on_lost(process, "it told twice that the bytes of a parcel are written");
+  try {
+    apply_early(process);
+  } catch (Error const& error) {
+    on_lost(process, error.cause());
+  }
+}
+
+bool Proxy::has_landed(Peer const& peer, Parcel const& parcel) {
+  return parcel.written == 0 || peer.landed.contains(parcel.sequence);
+}
+
+void Proxy::check_written(Parcel const& parcel) const {
+  char const* const bytes = own_memory(parcel.device, parcel.offset, parcel.bytes);
+  if (sum_of({bytes, parcel.bytes}) != parcel.sum)
+    throw Error(Kind::peer_lost, "receive a parcel",
+                fmt::format("{} bytes that were written to offset {} of device {} were changed on "
+                            "their way, or before or after it",
+                            parcel.bytes, parcel.offset, parcel.device),
+                "see that no rank changes the source of a put before flush, or its target before "
+                "the notification; start the job again");
+}
+
+// What has been carried out, to those that no other parcel has told. `idle`: there is nothing else
+// to do.
+bool Proxy::tell_delivered(bool idle) {
+  bool any = false;
+  for (u32 process = 0; process < peers_of_net_.size(); ++process) {
+    auto& peer = peers_of_net_[process];
+    u32 const untold = peer.next_in - peer.told;
+    if (untold == 0 || peer.lost ||
+        (untold < much_news && !(idle && (peer.waits || untold >= news))))
+      continue;
+    if (!peer.queue.empty() && peer.queue.front()->written != 0)
+      continue;  // its parcel is the next
+    Parcel parcel;
+    parcel.run = run_;
+    parcel.kind = Parcel::Kind::delivered;
+    any |= send_parcel(process, parcel, {}, 0);
+  }
+  return any;
+}
+
+}  // namespace meshpost::detail

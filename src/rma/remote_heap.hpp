@@ -1,0 +1,43 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "meshpost/world/heap.hpp"
+#include "net/engine.hpp"
+#include "world/peers.hpp"
+
+namespace meshpost::detail {
+
+/// The symmetric heap of processes out of reach, as far as an engine can write to it: that of CPU
+/// devices. Memory of GPUs can't be exposed (net's README).
+class RemoteHeap {
+ public:
+  RemoteHeap(Peers const& peers, Layout const& layout, Heap const& heap)
+      : peers_(peers), layout_(layout), heap_(heap) {}
+
+  /// Exposes what the heap has grown by. Collective, as its growth is.
+  void follow(net::Engine& engine);
+
+  struct Target {
+    net::RemoteMemory memory;
+    u64 offset = 0;  ///< in it
+    u64 bytes = 0;   ///< from there to its end
+  };
+  std::optional<Target> find(u32 device, u64 offset) const;
+
+ private:
+  struct Growth {
+    u64 offset, size;
+    std::vector<std::optional<net::RemoteMemory>> memories;  // by device of the world
+  };
+  std::string expose(net::Engine& engine, u64 offset, u64 size);
+
+  Peers const& peers_;
+  Layout const& layout_;
+  Heap const& heap_;
+  std::vector<Growth> growths_;
+  u64 size_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace meshpost::detail

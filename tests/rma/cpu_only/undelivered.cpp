@@ -1,0 +1,54 @@
+// What is known of puts under way, against a list that forgets nothing.
+#include "rma/undelivered.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace meshpost::detail {
+namespace {
+
+using By = Undelivered::By;
+
+TEST(Undelivered, knows_what_is_under_way_to_each_byte) {
+  u64 const seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  auto const below = [&](u64 limit) { return random() % limit; };
+  for (u32 round = 0; round < 50; ++round) {
+    Undelivered undelivered;
+    struct Put {
+      u32 sequence, device;
+      u64 begin, end;
+      By by;
+    };
+    std::vector<Put> puts;
+    u32 sequence = static_cast<u32>(0) - 40, delivered = sequence;  // they wrap
+    for (u32 step = 0; step < 200; ++step) {
+      u32 const device = static_cast<u32>(below(2));
+      u64 const begin = below(64), size = below(20);
+      if (below(3) == 0) {
+        // News may be old.
+        u32 const news = sequence - static_cast<u32>(below(12));
+        if (static_cast<i32>(news - delivered) > 0) delivered = news;
+        undelivered.delivered_before(news);
+      } else {
+        auto const by = below(2) == 0 ? By::message : By::write;
+        undelivered.add(sequence, {device, begin, size}, by);
+        puts.push_back({sequence++, device, begin, begin + size, by});
+      }
+      u64 const at = below(64), bytes = 1 + below(10);
+      auto right = By::nobody;
+      for (auto const& put : puts)
+        for (u64 byte = at; byte < at + bytes; ++byte)
+          if (static_cast<i32>(put.sequence - delivered) >= 0 && put.device == device &&
+              byte >= put.begin && byte < put.end)
+            right = std::max(right, put.by);
+      ASSERT_EQ(undelivered.in({device, at, bytes}), right);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshpost::detail
