@@ -217,7 +217,7 @@ void MailboxAccess::read(void const* source, u64 bytes, Take take) {
 void MailboxAccess::write(void* target, std::string_view bytes, std::function<void()> then) {
   into_.add({.start =
                  [target, kept = std::string(bytes)](Stream& stream, char* chunk) {
-                   std::memcpy(chunk, kept.data(), kept.size());
+                   kept.copy(chunk, kept.size());
                    stream.copy(target, chunk, Bytes{kept.size()});
                  },
              .end = [then = std::move(then)](char const*) { then(); }});

@@ -55,7 +55,7 @@ class Proxy : net::Events {
   /// writes that have begun.
   void abandon();
   /// After that: returns when these are over everywhere, so that none lands in the next run.
-  /// Collective. Where nothing comes for as long as `patience`, the proxy has failed: no run can
+  /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy has failed: no run can
   /// begin any more.
   void come_to_rest(std::string const& operation, std::chrono::milliseconds patience);
 

@@ -29,6 +29,7 @@ void Proxy::abandon() {
 
 void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
   abandon();
+  if (!engine_) return;  // and no other process takes part
   // The thread goes on: what others have begun to write needs it, and what this process has.
   wire::Packer mine;
   {

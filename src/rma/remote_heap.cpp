@@ -22,7 +22,7 @@ void RemoteHeap::follow(net::Engine& engine) {
     for (u32 device = 0; device < layout_.device_count(); ++device) {
       u32 const process = layout_.processes[device];
       auto const text = exposed[process].text();
-      if (!text.empty() && peers_.far(process))
+      if (!text.empty() && layout_.far_from(process))
         growth.memories[device] = engine.import(process, text);
     }
   });

@@ -148,7 +148,8 @@ class RunSupervisor {
   // Where all have stood still for the deadline, what has not come by then will not.
   std::chrono::milliseconds patience_at_rest(Reason reason) const {
     if (reason == Reason::deadline) return std::chrono::milliseconds(100);
-    if (peers_.alone()) return std::chrono::milliseconds(0);  // without end: only devices are waited for
+    if (peers_.alone())
+      return std::chrono::milliseconds(0);  // without end: only devices are waited for
     return peers_.processes().job().silence;
   }
 

@@ -123,7 +123,7 @@ Watch::Quiet Watch::quiet() {
   auto const before = proxy_ ? proxy_->quiet() : std::optional<u64>(0);
   if (!before || look().failed != 0) return {};
   bool known = true;
-  std::optional<u64> all = *before;
+  auto all = before;
   for (auto& crew : crews_) {
     auto const one = quiet(crew);
     known &= one.known;

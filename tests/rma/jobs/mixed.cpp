@@ -47,6 +47,36 @@ TEST(JobCpuOnly, may_have_devices_of_two_kinds_in_each_process) {
              {{"MESHPOST_DEVICES", "cpu:1"}}});
 }
 
+struct Fails {  // behind messages to all, while the others wait
+  Window<int> window;
+  MESHPOST_FN void operator()(Rank& self) const {
+    for (u32 to = 0; to < self.size(); ++to) self.notify(window, RankId{to}, Tag{0});
+    self.wait(window, Tag{0}, self.size());
+    if (self.id() == 0) self.fail("I will not");
+    self.wait(window, Tag{1}, 1, RankId{0});
+  }
+};
+
+Role const mixed_failure("mixed_failure", [] {
+  test::register_boxed();
+  World world(WorldOptions{});
+  auto const window = world.window<int>(1, Tags{2}, "inbox");
+  for (int run = 0; run < 3; ++run) {
+    test::print_error([&] { world.run(Fails{window}); });
+    try_everything(world);
+  }
+});
+
+// The proxy is of the one process alone: the other ends the run, and begins the next, with it.
+TEST(JobCpuOnly, may_have_one_process_whose_devices_need_the_host_among_themselves) {
+  test::Job job("mixed_failure", 2, {{"MESHPOST_RANKS", "2"}}, [](u32 process) -> test::Variables {
+    return {{"MESHPOST_DEVICES", process == 0 ? "boxed:0,cpu:1" : "none"}};
+  });
+  auto const all = job.wait();
+  test::expect_well(all);
+  for (auto const& one : all) EXPECT_THAT(one.out, testing::HasSubstr("I will not"));
+}
+
 TEST(JobCpuOnly, may_keep_the_devices_of_some_processes_apart) {
   run_mixed({{{"MESHPOST_DEVICES", "cpu:2"}, {"MESHPOST_REACH", "device"}},
              {{"MESHPOST_DEVICES", "cpu:2"}},
