@@ -34,16 +34,20 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
   wire::Packer mine;
   {
     std::scoped_lock const alone(driving_);
+    mine.value<u8>(failure() ? 1 : 0);
     for (auto const& peer : peers_of_net_) mine.value(peer.writes_begun);
   }
   auto const all = peers_.exchange(operation + ", which has come to nothing", mine.take());
   std::vector<u64> writes;  // of each process, to this one
+  bool failed = false;      // anybody: then this World has no further run
   for (auto const& one : all) {
     wire::Unpacker unpacker(one);
+    failed |= unpacker.value<u8>() != 0;
     for (u32 i = 0; i < peers_.number(); ++i) unpacker.value<u64>();
     writes.push_back(unpacker.value<u64>());
   }
-  for (Patience waiting(patience); !failure() && !at_rest(writes); help() || sched_yield())
+  for (Patience waiting(patience); !failed && !failure() && !at_rest(writes);
+       help() || sched_yield())
     if (waiting.ends(received() + activity_.load()))
       fail({Kind::peer_lost, operation,
             "not all that the run had begun to write into windows has come, and nothing for " +

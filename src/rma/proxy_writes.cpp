@@ -30,7 +30,7 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u64 smallest_write = u64{8} << 10;  // below, a message is as quick
-constexpr u64 largest_write = u64{128}
+constexpr u64 largest_write = u64{256}
                               << 10;  // both ends compute its sum while others are under way
 constexpr u32 most_writes = 16;       // at once to a process: the engine has operations for others
 constexpr u32 news = 256,

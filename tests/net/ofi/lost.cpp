@@ -165,5 +165,29 @@ TEST(Ended, an_engine_that_was_closed_is_lost_to_the_others) {
   EXPECT_NE(three.seen[1].lost[0].second, "");
 }
 
+// libfabric's ofi_rxm may not survive it (Provider::data_apart).
+TEST(Ended, an_engine_that_was_closed_while_a_write_came_in_takes_nobody_with_it) {
+  for (u32 const closed : {0, 1})
+    for (u32 const polls : {1, 3}) {
+      Group two(2, variants()[0]);
+      std::string const source(8 << 20, 's');
+      std::string memory(source.size(), 'm');
+      auto const target =
+          two.engines[0]->import(1, two.engines[1]->expose(memory.data(), Bytes{memory.size()}));
+      ASSERT_TRUE(two.retry([&] { return two.engines[0]->write(1, source, target, 0, 0, 1); }));
+      ASSERT_TRUE(two.until([&] { return memory.front() == 's'; }));
+      for (u32 poll = 0; poll < polls; ++poll) two.engines[1]->poll(two.seen[1]);
+      ASSERT_EQ(memory.back(), 'm') << "the write is over";
+      two.engines[closed].reset();
+      auto& other = two.seen[1 - closed];
+      auto const begin = std::chrono::steady_clock::now();
+      while (other.lost.empty() &&
+             std::chrono::steady_clock::now() - begin < std::chrono::seconds(30))
+        two.engines[1 - closed]->poll(other);
+      EXPECT_EQ(other.lost.size(), 1u);
+      EXPECT_TRUE(two.seen[1].data.empty());
+    }
+}
+
 }  // namespace
 }  // namespace meshpost::net::test

@@ -157,8 +157,8 @@ Role const flood("flood", [] {
   World world(test::world_options());
   auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
              source = world.window<u32>(region, Tags{1}, "source");
-  for (u32 run = 0; run < 8; ++run) {
-    test::print_error([&] { world.run(Flood{inbox, source, run * 3}); });
+  for (u32 run = 0; run < 5; ++run) {
+    test::print_error([&] { world.run(Flood{inbox, source, run * 5}); });
     world.run(Still{inbox});
   }
 });
