@@ -50,6 +50,7 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
       {"MESHPOST_CHECK", "delivery: delay bytes until they are consumed and report early use (CPU)",
        ""},
+      {"MESHPOST_LANES", "lanes of each rank for short messages, to test them (CPU); 0: none", "0"},
       {"MESHPOST_TRACE", "file that each run's timeline is written to, as Perfetto JSON", ""},
       {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
       {"MESHPOST_PROCESSES", "processes of this job; meshpost-run, mpirun and srun say it", "1"},
@@ -76,6 +77,7 @@ Config Config::from_environment() {
   auto const check = value_of("MESHPOST_CHECK", "");
   if (!check.empty() && check != "delivery") refuse("MESHPOST_CHECK", check, "'delivery' or empty");
   config.check_delivery = check == "delivery";
+  config.lanes = number("MESHPOST_LANES", "0", 1024);
   config.trace = value_of("MESHPOST_TRACE", "");
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
   config.net = value_of("MESHPOST_NET", "");

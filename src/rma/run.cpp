@@ -116,6 +116,7 @@ class RunSupervisor {
       own.error = error;  // here only, perhaps: the others are told
     }
     if (proxy_) proxy_->stop();
+    for (auto const& state : states_) world_.lanes().unpack(state);
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
       evidence.emplace(world_, spec_.grids, ending);
@@ -181,6 +182,10 @@ class RunSupervisor {
     spec_.workers = world_.options().workers;
     spec_.thread_a_rank = record_.launch.thread_a_rank;
     if (proxy_) spec_.help = [proxy = proxy_] { return proxy->help(); };
+    if (world_.lanes().lanes().count != 0)
+      spec_.has_news = [](void const* state, u32 local_rank) {
+        return lanes_have_news(*static_cast<RunState const*>(state), local_rank);
+      };
     spec_.shared = !peers_.alone();
     spec_.neighbours = peers_.count();
     spec_.sharers = layout_.sharers;
@@ -214,7 +219,8 @@ class RunSupervisor {
                     ledger_.get(),
                     record_.launch.user,
                     proxy_ ? proxy_->ring(d) : PostRing{},
-                    proxy_ ? proxy_->mailbox(d) : Mailbox{}};
+                    proxy_ ? proxy_->mailbox(d) : Mailbox{},
+                    world_.lanes().lanes()};
       readers_.emplace_back(ring);
       spec_.grids.push_back({layout_.devices[d], layout_.ranks_per_device,
                              (layout_.first_device + d) * layout_.ranks_per_device, state_of(d),
@@ -284,6 +290,7 @@ class RunSupervisor {
   // A rank that was ended half-way may have left anything behind.
   void clean_up_after_failure() {
     try {
+      for (auto const& state : states_) world_.lanes().skip(state);
       world_.heap().clear_counters();
       for (u32 d = 0; d < layout_.own_count(); ++d) {
         auto& memory = world_.run_memory(d);

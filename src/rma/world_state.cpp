@@ -89,6 +89,8 @@ WorldState::WorldState(WorldOptions options)
   if (options_.check_delivery && layout_.kind != "cpu")
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
+  if (layout_.kind == "cpu" && !options_.check_delivery)
+    lanes_ = LaneKeeper(options_.lanes, layout_, heap_);
   if (peers_.any_far()) {
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
     answering_.emplace(peers_,

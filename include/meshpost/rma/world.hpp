@@ -21,6 +21,9 @@ struct WorldOptions {
   u32 workers = Config::from_environment().workers;          ///< CPU worker threads, 0: one a core
   std::chrono::milliseconds deadline = Config::from_environment().deadline;
   bool check_delivery = Config::from_environment().check_delivery;  ///< CPU devices only
+  /// Lanes of each rank for short messages (rma/lanes.hpp); 0: all go direct. CPU devices only, to
+  /// test the protocol there; not with check_delivery.
+  u32 lanes = Config::from_environment().lanes;
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;
   std::string net = Config::from_environment().net;  ///< engine between nodes
