@@ -8,7 +8,8 @@
 //  1. A word and its message's number are one 8-byte store, and one load. So a word that is found
 //  with
 //     the awaited number is that message's, whatever else has come or not.
-//  2. Numbers of a lane count up, through all runs. A slot's words hold numbers of earlier laps. One
+//  2. Numbers of a lane count up, through all runs. A slot's words hold numbers of earlier laps.
+//  One
 //     that long messages alone reach may be many laps old: in one lap of each 2^20 every word of
 //     the slot is stored, so none is 2^32 messages old, and none is mistaken for a new one.
 //  3. A slot is written again only when its message's unpacking was told (credits): the store of a
@@ -44,7 +45,9 @@ class LaneEnd {
       : lanes_(lanes), device_(device), local_(local_rank), ranks_(ranks) {}
 
   MESHPOST_FN char* device() const { return device_; }
-  MESHPOST_FN u32* claims() const { return reinterpret_cast<u32*>(device_ + lanes_.claims) + local_; }
+  MESHPOST_FN u32* claims() const {
+    return reinterpret_cast<u32*>(device_ + lanes_.claims) + local_;
+  }
   MESHPOST_FN u32* taken(u32 lane) const {
     return reinterpret_cast<u32*>(device_ + lanes_.taken) + local_ * lanes_.count + lane;
   }
@@ -72,8 +75,8 @@ class LaneEnd {
 /// What stands before a message's bytes.
 struct LaneHeader {
   static constexpr u64 far_offset = u64{1} << 40;  ///< of bytes that a header can name
-  u64 offset = 0;   ///< of the target, on its device
-  u64 counter = 0;  ///< the same, in words
+  u64 offset = 0;                                  ///< of the target, on its device
+  u64 counter = 0;                                 ///< the same, in words
   u32 bytes = 0;
   u32 senders = 0;  ///< from the counter to the word that names who raised it, in lines
 
@@ -217,8 +220,7 @@ MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, voi
   u32 const device = state_->device_of(to.rank);
   char* const there = on_device(device, 0);
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - there);
-  u64 const word =
-      static_cast<u64>(counters.counters + tag.value - reinterpret_cast<u32*>(there));
+  u64 const word = static_cast<u64>(counters.counters + tag.value - reinterpret_cast<u32*>(there));
   u32 const senders = counters.counter_pitch / (2 * detail::LaneHeader::line);
   // Memory that is no part of the heap, and what the header can't name.
   if (offset >= stride_ || offset >= detail::LaneHeader::far_offset) return false;
@@ -228,7 +230,8 @@ MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, voi
   bool sent = false;
   if (thread() == 0) {
     detail::LaneEnd const other(state_->lanes, there, to.rank - device * ranks_per_device_, ranks_);
-    sent = !block_.step(hooks::Step::lane_send) || detail::send_by_lane(state_->lanes, detail::own_lanes(*state_, local_id_), other, id_,
+    sent = !block_.step(hooks::Step::lane_send) ||
+           detail::send_by_lane(state_->lanes, detail::own_lanes(*state_, local_id_), other, id_,
                                 to.rank, {offset, word, static_cast<u32>(bytes), senders}, source);
   }
   return block_.any(sent);

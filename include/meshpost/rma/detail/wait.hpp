@@ -20,8 +20,8 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count) {
 // is seen, so does what was sent before what has come directly (rma/detail/lanes.hpp, 7).
 MESHPOST_FN inline bool Rank::holds_with_lanes(Condition const& condition) {
   take_lanes();
-  bool const mine =
-      thread() == 0 && holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));
+  bool const mine = thread() == 0 &&
+                    holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));
   if (!block_.any(mine)) return false;
   take_lanes();
   return true;
