@@ -113,6 +113,7 @@ add_library(meshpost
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
+  src/rma/lanes.cpp
   src/rma/mailbox.cpp
   src/rma/parcel.cpp
   src/rma/proxy.cpp

@@ -13,8 +13,8 @@ Hook& current() {
 
 char const* name(Step step) {
   static constexpr std::array<char const*, static_cast<unsigned>(Step::count)> names = {
-      "put_copy",       "notify_raise",    "wait_begin", "wait_consume",
-      "barrier_arrive", "barrier_release", "rank_start", "rank_end"};
+      "put_copy",     "notify_raise",   "lane_send",       "lane_take",  "wait_begin",
+      "wait_consume", "barrier_arrive", "barrier_release", "rank_start", "rank_end"};
   return names.at(static_cast<unsigned>(step));
 }
 

@@ -55,8 +55,8 @@ class Proxy : net::Events {
   /// writes that have begun.
   void abandon();
   /// After that: returns when these are over everywhere, so that none lands in the next run.
-  /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy has failed: no run can
-  /// begin any more.
+  /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy
+  /// has failed: no run can begin any more.
   void come_to_rest(std::string const& operation, std::chrono::milliseconds patience);
 
   /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks

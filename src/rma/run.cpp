@@ -119,6 +119,8 @@ class RunSupervisor {
       own.error = error;  // here only, perhaps: the others are told
     }
     if (proxy_) proxy_->stop();
+    for (u32 d = 0; d < states_.size(); ++d)
+      if (layout_.devices[d]->in_host_memory()) world_.lanes().unpack(states_[d]);
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
       evidence.emplace(world_, all_grids(), ending);
@@ -215,7 +217,8 @@ class RunSupervisor {
                     ledger_.get(),
                     record_.launch.user,
                     proxy_ ? proxy_->ring(d) : PostRing{},
-                    proxy_ ? proxy_->mailbox(d) : Mailbox{}};
+                    proxy_ ? proxy_->mailbox(d) : Mailbox{},
+                    world_.lanes().lanes()};
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
@@ -236,6 +239,10 @@ class RunSupervisor {
     spec.workers = world_.options().workers;
     spec.thread_a_rank = record_.launch.thread_a_rank;
     if (proxy_) spec.help = [proxy = proxy_] { return proxy->help(); };
+    if (world_.lanes().lanes().count != 0)
+      spec.has_news = [](void const* state, u32 local_rank) {
+        return lanes_have_news(*static_cast<RunState const*>(state), local_rank);
+      };
     spec.shared = !peers_.alone() || proxy_;
     spec.neighbours = peers_.count();
     spec.sharers = layout_.sharers;
@@ -311,6 +318,8 @@ class RunSupervisor {
   // A rank that was ended half-way may have left anything behind.
   void clean_up_after_failure() {
     try {
+      for (u32 d = 0; d < states_.size(); ++d)
+        if (layout_.devices[d]->in_host_memory()) world_.lanes().skip(states_[d]);
       world_.heap().clear_counters();
       for (u32 d = 0; d < layout_.own_count(); ++d) {
         auto& memory = world_.run_memory(d);

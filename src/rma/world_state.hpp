@@ -11,6 +11,7 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
+#include "rma/lanes.hpp"
 #include "rma/proxy.hpp"
 #include "world/peers.hpp"
 
@@ -117,6 +118,7 @@ class WorldState {
   Heap const& heap() const { return heap_; }
   std::map<u32, WindowRecord> const& windows() const { return windows_; }
   WindowInfo const& tags() const { return tags_; }
+  LaneKeeper const& lanes() const { return lanes_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
@@ -151,6 +153,7 @@ class WorldState {
   Peers const peers_;
   Layout layout_;
   Heap heap_;
+  LaneKeeper lanes_;
   std::unique_ptr<Proxy> proxy_;
   std::optional<Answering> answering_;
   std::vector<DeviceRunMemory> run_memory_;

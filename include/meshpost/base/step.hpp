@@ -8,6 +8,8 @@ namespace meshpost::hooks {
 enum class Step : u32 {
   put_copy,         ///< before the bytes of a put are copied
   notify_raise,     ///< after the bytes, before the counter is raised
+  lane_send,        ///< before a message goes into a lane
+  lane_take,        ///< before a rank looks through its lanes
   wait_begin,       ///< before a rank looks at its counter
   wait_consume,     ///< the count is there, before it is consumed
   barrier_arrive,   ///< before a rank arrives at a barrier

@@ -63,6 +63,9 @@ struct GangSpec {
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
   /// by several at once. Empty: nothing.
   std::function<bool()> help{};
+  /// CPU: whether something has come for a rank that waits for a notification, besides what its
+  /// word says: await() then returns early. Any thread asks. Null: nothing ever does.
+  bool (*has_news)(void const* state, u32 local_rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
 };

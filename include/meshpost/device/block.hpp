@@ -38,7 +38,8 @@ class Block {
   MESHPOST_FN bool any(bool yes) const;
 
   /// Returns once `condition` holds, and the rank then sees what was stored before the word was
-  /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile.
+  /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile. In a wait
+  /// for a notification it may also return when GangSpec::has_news.
   MESHPOST_FN void await(Condition const& condition, Note const& note);
   /// Once for each operation: shows that the rank gets on (unless it only asks again and again),
   /// and now and then looks whether the run was poisoned.

@@ -212,6 +212,11 @@ class Rank {
   MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);
+  MESHPOST_FN bool uses_lanes() const;
+  MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
+                                Location const& counters, Tag tag);
+  MESHPOST_FN void take_lanes();
+  MESHPOST_FN bool holds_with_lanes(Condition const& condition);
   MESHPOST_FN bool is_far(u32 device) const;
   MESHPOST_FN static bool waits_for(Post const& request);
   MESHPOST_FN void post_alone(Post request);
@@ -279,6 +284,7 @@ struct Max {
 #include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/locate.hpp"
 #include "meshpost/rma/detail/far.hpp"
+#include "meshpost/rma/detail/lanes.hpp"
 #include "meshpost/rma/detail/put.hpp"
 #include "meshpost/rma/detail/wait.hpp"
 #include "meshpost/rma/detail/barrier.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 #include "meshpost/device/mailbox.hpp"
 #include "meshpost/device/report.hpp"
+#include "meshpost/rma/lanes.hpp"
 #include "meshpost/rma/post.hpp"
 #include "meshpost/rma/window.hpp"
 #include "meshpost/trace/record.hpp"
@@ -33,6 +34,7 @@ struct RunState {
   void* user = nullptr;              ///< Launch::user
   PostRing posts;
   Mailbox mail;
+  Lanes lanes;
 
   MESHPOST_FN static constexpr u64 reciprocal_of(u32 ranks_per_device) {
     return ((u64{1} << 32) + ranks_per_device - 1) / ranks_per_device;

@@ -24,6 +24,9 @@ struct WorldOptions {
   /// Ranks of different devices reach each other by the host's proxy alone, as those of devices
   /// that can't load and store each other's memory do anyway.
   bool apart = Config::from_environment().apart;
+  /// Lanes of each rank for short messages (rma/lanes.hpp); 0: all go direct. CPU devices only, to
+  /// test the protocol there; not with check_delivery.
+  u32 lanes = Config::from_environment().lanes;
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;
   std::string net = Config::from_environment().net;  ///< engine between nodes

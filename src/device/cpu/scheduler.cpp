@@ -28,17 +28,6 @@ u64 load_bits_relaxed(void const* word, WordType type) {
       .load(std::memory_order_relaxed);
 }
 
-// Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it
-// does.
-bool ready(Fiber const& fiber) {
-  void const* const word = fiber.word.load(std::memory_order_acquire);
-  if (!word) return true;
-  auto const type = fiber.type.load(std::memory_order_relaxed);
-  return holds({word, fiber.value.load(std::memory_order_relaxed), type,
-                fiber.compare.load(std::memory_order_relaxed)},
-               load_bits_relaxed(word, type));
-}
-
 void store_state(RankReport& report, RankState state) {
   std::atomic_ref(report.state).store(static_cast<u32>(state), std::memory_order_release);
 }
@@ -106,10 +95,14 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   report.note = note;
   report.condition = condition;
   store_state(report, RankState::waiting);
+  bool const takes_news = note.operation == Operation::wait && me.gang->may_have_news();
+  me.takes_news.store(takes_news, std::memory_order_relaxed);
   do {
     leave_condition(me, condition);
     suspend(me);
-  } while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)));
+  } while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)) &&
+           !(takes_news && me.gang->has_news(me)));
+  me.takes_news.store(false, std::memory_order_relaxed);
   store_state(report, RankState::running);
 }
 
@@ -260,6 +253,23 @@ void CpuGang::make_fibers(GangSpec const& spec, u32 workers) {
         worker.fibers.push_back(&fiber);
       }
     }
+}
+
+// Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it
+// does.
+bool CpuGang::ready(Fiber const& fiber) const {
+  void const* const word = fiber.word.load(std::memory_order_acquire);
+  if (!word) return true;
+  if (fiber.takes_news.load(std::memory_order_relaxed) && has_news(fiber)) return true;
+  auto const type = fiber.type.load(std::memory_order_relaxed);
+  return holds({word, fiber.value.load(std::memory_order_relaxed), type,
+                fiber.compare.load(std::memory_order_relaxed)},
+               load_bits_relaxed(word, type));
+}
+
+bool CpuGang::has_news(Fiber const& fiber) const {
+  auto const& rank = *fiber.rank;
+  return spec_.has_news(rank.grid->state, rank.local_rank);
 }
 
 bool CpuGang::run_ready(Worker& worker) {

@@ -46,6 +46,7 @@ struct Fiber : FiberView {
   std::atomic<u64> value{0};
   std::atomic<WordType> type{};
   std::atomic<Compare> compare{};
+  std::atomic<bool> takes_news{false};  // GangSpec::has_news wakes it, too
   std::atomic<bool> done{false};
 
   CpuGang* gang = nullptr;
@@ -76,6 +77,8 @@ class CpuGang : public Gang {
   std::optional<u64> quiet() override;
 
   bool poisoned() const;
+  bool may_have_news() const { return spec_.has_news != nullptr; }
+  bool has_news(Fiber const& fiber) const;
   /// Ends the calling fiber's rank with this fault; the first fault of a rank stands.
   /// Unchecked: the rank's threads share its report and a worker, whose switches order nothing for
   /// TSan.
@@ -86,6 +89,7 @@ class CpuGang : public Gang {
   void make_fibers(GangSpec const& spec, u32 workers);
   void start_workers();
   void work(Worker& worker);
+  bool ready(Fiber const& fiber) const;
   bool run_ready(Worker& worker);
   void look_for_deadlock();
   void end_fiber(Fiber& fiber);

@@ -80,6 +80,7 @@ MESHPOST_FN inline void Rank::move_and_raise(Location const& to, void* target, v
                                  .sender = counter + counters.counter_pitch / (2 * sizeof(u32))});
     return;
   }
+  if (move_by_lane(to, target, source, bytes, counters, tag)) return;
   move(to, target, source, bytes);
   raise(counters, tag);
 }
@@ -135,7 +136,7 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   Location const to = locate(Operation::notify, window.info(), target);
   check_tag(Operation::notify, to.tags, tag);
   Traced const traced(*this, Operation::notify, to.rank, window.info().number, tag.value);
-  raise(to, tag);
+  if (!move_by_lane(to, nullptr, nullptr, 0, to, tag)) raise(to, tag);
 }
 
 template <class T>

@@ -16,6 +16,17 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count) {
   if (delivery::checked(state_->ledger)) block_.sync();
 }
 
+// An await ends early when something has come by lane. What has come goes in first; once the count
+// is seen, so does what was sent before what has come directly (rma/detail/lanes.hpp, 7).
+MESHPOST_FN inline bool Rank::holds_with_lanes(Condition const& condition) {
+  take_lanes();
+  bool const mine = thread() == 0 &&
+                    holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));
+  if (!block_.any(mine)) return false;
+  take_lanes();
+  return true;
+}
+
 template <class T>
 MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId expected) {
   WindowInfo const& info = window.info();
@@ -27,8 +38,10 @@ MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId 
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
   block_.step(hooks::Step::wait_begin);
   u32* const counter = own(info).counters + tag.value;
-  block_.await({counter, count, WordType::counter, Compare::greater_equal},
-               {Operation::wait, info.number, tag.value, count, expected});
+  Condition const condition{counter, count, WordType::counter, Compare::greater_equal};
+  Note const note{Operation::wait, info.number, tag.value, count, expected};
+  do block_.await(condition, note);
+  while (uses_lanes() && !holds_with_lanes(condition));
   if (count != 0) consume(counter, count);
 }
 
@@ -41,6 +54,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   check_tag(Operation::test, info.tags, tag);
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
+  take_lanes();
   bool const mine = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
   if (!block_.any(mine)) {
     block_.asked_in_vain({Operation::test, info.number, tag.value, count});
@@ -48,6 +62,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
     return false;
   }
   block_.tick();
+  take_lanes();  // what was sent before what has come directly
   if (count != 0) consume(counter, count);
   return true;
 }

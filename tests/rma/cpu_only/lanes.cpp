@@ -1,0 +1,234 @@
+// Lanes by themselves: one sender's and one target's ends in memory of the test's own. All programs
+// of tests/rma run on them, too (rma.lanes).
+#include "rma/lanes.hpp"
+
+#include <gtest/gtest.h>
+#include <meshpost/meshpost.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/worlds.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+constexpr u32 sender = 0, target = 1;
+constexpr u64 heap_bytes = u64{1} << 20, data = 0, counters = heap_bytes / 2;
+constexpr u32 senders_at = 1;  // lines behind the counters
+
+u64 seed_of_test() {
+  char const* const text = std::getenv("MESHPOST_TEST_SEED");
+  return text ? std::stoull(text) : std::random_device{}();
+}
+
+// Two devices with a rank each, as their runs' states say.
+class LanesTest : public testing::Test {
+ protected:
+  LanesTest() { fill(0); }
+
+  // `before`: messages that the lane has passed in earlier runs.
+  void fill(u32 before, u32 slots = 4, u32 most = 64) {
+    std::ranges::fill(memory_, 0x55);
+    Lanes lanes{1, slots, most, Lanes::packets_for(most)};
+    u64 at = counters + 1024;
+    auto const place = [&](u64 bytes) {
+      u64 const here = std::exchange(at, at + (bytes + 63) / 64 * 64);
+      for (u32 device = 0; device < 2; ++device) std::memset(base(device) + here, 0, bytes);
+      return here;
+    };
+    lanes.rings = place(slots * lanes.packets * sizeof(Packet));
+    lanes.taken = place(sizeof(u32));
+    lanes.claims = place(sizeof(u32));
+    lanes.owners = place(sizeof(u64));
+    lanes.credits = place(2 * sizeof(u32));
+    lanes.outs = place(2 * sizeof(LaneOut));
+    for (u32 device = 0; device < 2; ++device) {
+      auto& state = states_[device];
+      state.heap = memory_.data();
+      state.stride = heap_bytes;
+      state.device = device;
+      state.devices = state.ranks = 2;
+      state.ranks_per_device = 1;
+      state.reciprocal = RunState::reciprocal_of(1);
+      state.lanes = lanes;
+      std::memset(base(device) + counters, 0, 1024);
+    }
+    *end(target).taken(0) = before;
+  }
+
+  char* base(u32 device) { return memory_.data() + device * heap_bytes; }
+  LaneEnd end(u32 rank) { return own_lanes(states_[rank], 0); }
+  bool send(u64 offset, std::string const& bytes, u32 tag = 0) {
+    LaneHeader const header{data + offset, counters / 4 + tag, static_cast<u32>(bytes.size()),
+                            senders_at};
+    return send_by_lane(states_[sender].lanes, end(sender), end(target), sender, target, header,
+                        bytes.data());
+  }
+  bool take() { return take_from_lane(states_[target], end(target), 0, 0); }
+  std::string at_target(u64 offset, u64 bytes) { return {base(target) + data + offset, bytes}; }
+  u32 count(u32 tag = 0) { return reinterpret_cast<u32*>(base(target) + counters)[tag]; }
+  std::string random_bytes(u64 size) {
+    std::string bytes(size, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random_());
+    return bytes;
+  }
+
+  u64 const seed_ = seed_of_test();
+  std::mt19937_64 random_{seed_};
+  testing::ScopedTrace const trace_{__FILE__, __LINE__,
+                                    "MESHPOST_TEST_SEED=" + std::to_string(seed_)};
+  std::vector<char> memory_ = std::vector<char>(2 * heap_bytes);
+  RunState states_[2];
+};
+
+TEST_F(LanesTest, carry_every_size_to_every_place_and_name_the_sender) {
+  for (u32 size = 0; size <= 64; ++size)
+    for (u32 offset : {0u, 1u, 2u, 3u, 1000u}) {
+      auto const bytes = random_bytes(size);
+      std::memset(base(target) + data, 0x55, 2000);
+      u32 const before = count(7);
+      ASSERT_TRUE(send(offset + 1, bytes, 7));
+      ASSERT_TRUE(take());
+      ASSERT_FALSE(take());
+      ASSERT_EQ(at_target(offset + 1, size), bytes);
+      ASSERT_EQ(at_target(offset, 1) + at_target(offset + 1 + size, 1), "\x55\x55");
+      ASSERT_EQ(count(7), before + 1);
+      ASSERT_EQ(count(7 + senders_at * LaneHeader::line / 4), sender + 1);
+    }
+}
+
+TEST_F(LanesTest, take_what_is_there_in_order_and_refuse_what_has_no_room) {
+  for (u32 i = 0; i < 4; ++i) ASSERT_TRUE(send(i, std::string(1, static_cast<char>('a' + i)), i));
+  EXPECT_FALSE(send(9, "x"));
+  EXPECT_EQ(at_target(0, 4), "\x55\x55\x55\x55");
+  EXPECT_TRUE(lanes_have_news(states_[target], 0));
+  ASSERT_TRUE(take());
+  EXPECT_EQ(at_target(0, 4), "a\x55\x55\x55");
+  ASSERT_TRUE(send(4, "e", 4));
+  EXPECT_FALSE(send(9, "x"));
+  EXPECT_TRUE(take_from_lanes(states_[target], 0));
+  EXPECT_EQ(at_target(0, 5), "abcde");
+  EXPECT_FALSE(lanes_have_news(states_[target], 0));
+}
+
+// A message's words may become visible in any order: nothing happens before the last.
+TEST_F(LanesTest, deliver_nothing_before_the_last_word_has_come_in_whatever_order) {
+  for (u32 round = 0; round < 3000; ++round) {
+    auto const bytes = random_bytes(random_() % 65);
+    u32 const number = *end(target).taken(0) + 1;
+    Packet* const slot = end(target).slot(0, number);
+    u64* const words = slot->word;
+    u32 const all = states_[0].lanes.packets * Packet::words;
+    std::vector<u64> const before(words, words + all);
+    ASSERT_TRUE(send(round % 100, bytes));
+    std::vector<u64> const after(words, words + all);
+    std::ranges::copy(before, words);
+    std::vector<u32> order;
+    for (u32 i = 0; i < all; ++i)
+      if (before[i] != after[i]) order.push_back(i);
+    ASSERT_GE(order.size(), Lanes::words_for(bytes.size()));
+    std::ranges::shuffle(order, random_);
+    u32 const needed = Lanes::words_for(bytes.size());
+    auto missing = std::ranges::count_if(order, [&](u32 i) { return i < needed; });
+    for (u32 const i : order) {
+      ASSERT_FALSE(take());
+      words[i] = after[i];
+      if (i < needed && --missing == 0) break;
+    }
+    ASSERT_TRUE(take());
+    ASSERT_EQ(at_target(round % 100, bytes.size()), bytes);
+    std::ranges::copy(after, words);
+  }
+}
+
+// Long messages seldom, short ones often, while the numbers pass 2^32 and start anew.
+TEST_F(LanesTest, count_past_the_end_of_their_numbers) {
+  for (u32 const before : {~u32{0} - 3000, u32{1} << 22, u32{0}}) {
+    fill(before);
+    u32 sent = 0;
+    for (u32 i = 0; i < 6000; ++i, ++sent) {
+      auto const bytes = random_bytes(random_() % 50 == 0 ? 64 : random_() % 4);
+      ASSERT_TRUE(send(0, bytes));
+      ASSERT_TRUE(take());
+      ASSERT_FALSE(take());
+      ASSERT_EQ(at_target(0, bytes.size()), bytes);
+    }
+    EXPECT_EQ(count(), sent);
+    EXPECT_EQ(*end(target).taken(0), before + sent);
+  }
+}
+
+// Words of a message that nobody has stored for 2^32 messages would be taken for new ones.
+TEST_F(LanesTest, store_all_words_of_a_slot_before_their_numbers_come_again) {
+  constexpr u32 slots = 4, laps = 1u << 20;
+  fill(slots * laps - 1, slots);
+  auto const last_word = [&](u32 number) {
+    return end(target).slot(0, number)[states_[0].lanes.packets - 1].word[1] >> 32;
+  };
+  for (u32 i = 0; i < 2 * slots; ++i) {
+    u32 const number = *end(target).taken(0) + 1;
+    ASSERT_TRUE(send(0, "x"));
+    ASSERT_EQ(last_word(number) == number, i < slots) << i;
+    ASSERT_TRUE(take());
+  }
+}
+
+TEST_F(LanesTest, step_over_what_a_failed_run_has_left) {
+  ASSERT_TRUE(send(0, "never"));
+  ASSERT_TRUE(send(8, "taken"));
+  LaneKeeper const keeper = [&] {
+    auto const layout = make_layout("cpu:1", 1);
+    Heap heap(layout);
+    return LaneKeeper(1, layout, heap);
+  }();
+  ASSERT_EQ(keeper.lanes().count, 1);
+  u32 const before = *end(target).taken(0);
+  keeper.skip(states_[target]);
+  EXPECT_EQ(*end(target).taken(0), before + LaneKeeper::slots);
+  *end(target).claims() = 0;  // as the next run finds it
+  end(sender).out(target) = {};
+  *end(sender).credit(target) = 0;
+  EXPECT_FALSE(take());
+  ASSERT_TRUE(send(16, "new"));
+  EXPECT_TRUE(take());
+  EXPECT_FALSE(take());
+  EXPECT_EQ(at_target(16, 3), "new");
+  EXPECT_EQ(at_target(0, 1), "\x55");
+}
+
+// Two threads, as sender and target; MESHPOST_TEST_MESSAGES makes it longer.
+TEST_F(LanesTest, keep_up_with_random_messages_between_threads) {
+  char const* const wanted = std::getenv("MESHPOST_TEST_MESSAGES");
+  u64 const messages = wanted ? std::stoull(wanted) : 100'000;
+  constexpr u64 places = 256;
+  auto const size_of = [](u64 i) { return static_cast<u32>(test::mixed(i, 1) % 65); };
+  auto const byte_of = [](u64 i, u64 b) { return static_cast<char>(test::mixed(i, b)); };
+  fill(static_cast<u32>(random_()));
+  std::jthread const other([&] {
+    std::string bytes;
+    for (u64 i = 0; i < messages; ++i) {
+      bytes.resize(size_of(i));
+      for (u64 b = 0; b < bytes.size(); ++b) bytes[b] = byte_of(i, b);
+      while (!send(i % places * 64, bytes, static_cast<u32>(i % 5))) std::this_thread::yield();
+    }
+  });
+  u64 wrong = 0, counts[5] = {};
+  for (u64 i = 0; i < messages; ++i) {
+    while (!take()) std::this_thread::yield();
+    auto const* const bytes = base(target) + data + i % places * 64;
+    for (u64 b = 0; b < size_of(i); ++b) wrong += bytes[b] != byte_of(i, b);
+    wrong += count(static_cast<u32>(i % 5)) != static_cast<u32>(++counts[i % 5]);
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_FALSE(take());
+}
+
+}  // namespace
+}  // namespace meshpost::detail

@@ -1,0 +1,113 @@
+// Which messages of a World take lanes, and what becomes of those that nobody waits for.
+#include <array>
+#include <atomic>
+
+#include "rma/lanes.hpp"
+#include "support/sink.hpp"
+#include "support/worlds.hpp"
+
+namespace meshpost {
+namespace {
+
+using detail::LaneKeeper;
+
+WorldOptions with_lanes(u32 ranks, u32 lanes = 4, char const* devices = "cpu:2") {
+  auto wanted = test::options(ranks, devices);
+  wanted.lanes = lanes;
+  return wanted;
+}
+
+// How often a step of the protocols was reached, while it lives.
+class Counted {
+ public:
+  Counted() {
+    hooks::install([this](hooks::Step step, unsigned) {
+      ++counts_[static_cast<u32>(step)];
+      return hooks::Action::proceed;
+    });
+  }
+  ~Counted() { hooks::install(nullptr); }
+  Counted(Counted const&) = delete;
+  Counted& operator=(Counted const&) = delete;
+  u32 of(hooks::Step step) const { return counts_[static_cast<u32>(step)]; }
+
+ private:
+  std::array<std::atomic<u32>, static_cast<u32>(hooks::Step::count)> counts_{};
+};
+
+// Everybody's messages to rank 0, which looks only when all are sent.
+struct ToOne {
+  Window<u32> inbox;  // [sender][each]
+  u32 each, elements;
+  test::Findings findings;
+  void operator()(Rank& self) const {
+    u32 const me = self.id();
+    auto const mine = inbox.local(self);
+    auto const out = mine.subspan(u64{self.size()} * each * elements);
+    self.each(out.size(), [&](u64 i) { out[i] = static_cast<u32>(test::mixed(me, i)); });
+    self.sync();
+    if (me != 0)
+      for (u32 k = 0; k < each; ++k)
+        self.put_notify(inbox.at(RankId{0}, (u64{me} * each + k) * elements),
+                        out.subspan(u64{k} * elements, elements), Tag{me});
+    self.barrier();
+    if (me != 0) return;
+    for (u32 from = 1; from < self.size(); ++from) {
+      self.wait(inbox, Tag{from}, each, RankId{from});
+      for (u64 i = 0; i < u64{each} * elements; ++i)
+        findings.add(
+            self, mine[u64{from} * each * elements + i] != static_cast<u32>(test::mixed(from, i)));
+    }
+  }
+};
+
+u32 send_to_one(World& world, u32 each, u32 elements) {
+  u64 const all = u64{world.size()} * each * elements + u64{each} * elements;
+  auto const inbox = world.window<u32>(all, Tags{world.size()}, "inbox");
+  auto const findings = test::make_findings(world);
+  Counted const counted;
+  world.run(ToOne{inbox, each, elements, findings});
+  EXPECT_EQ(test::total(world, findings), 0);
+  return counted.of(hooks::Step::put_copy);
+}
+
+TEST(Lanes, carry_short_messages_and_leave_long_ones_direct) {
+  World world(with_lanes(2));
+  EXPECT_EQ(send_to_one(world, 1, 256), 0);
+  EXPECT_EQ(send_to_one(world, 1, 257), 3);
+  EXPECT_EQ(send_to_one(world, LaneKeeper::slots, 2), 0);
+}
+
+TEST(Lanes, that_are_full_or_all_taken_leave_messages_direct) {
+  World world(with_lanes(3, 2));
+  EXPECT_EQ(send_to_one(world, LaneKeeper::slots + 5, 2), 2 * 5 + 3 * (LaneKeeper::slots + 5));
+}
+
+struct Leaves {
+  Window<u32> inbox;
+  bool fails;
+  void operator()(Rank& self) const {
+    auto const out = inbox.local(self).subspan(1, 1);
+    out[0] = 4711;
+    if (self.id() == 1) self.put_notify(inbox.at(RankId{0}), out, Tag{0});
+    self.barrier();
+    if (fails && self.id() == 0) self.fail("as asked");
+  }
+};
+
+TEST(Lanes, are_emptied_at_the_end_of_a_run_and_after_one_that_failed) {
+  test::Listener const quiet;  // of what is left over
+  World world(with_lanes(1));
+  auto const inbox = world.window<u32>(2, Tags{1}, "inbox");
+  auto const left = world.run(Leaves{inbox, false}).leftovers;
+  EXPECT_EQ(inbox.read(RankId{0})[0], 4711);
+  ASSERT_EQ(left.size(), 1);
+  EXPECT_EQ(left[0].sender.value, 1);
+  for (u32 round = 0; round < 3; ++round) {
+    EXPECT_THROW(world.run(Leaves{inbox, true}), Error);
+    EXPECT_EQ(send_to_one(world, LaneKeeper::slots, 2), 0);
+  }
+}
+
+}  // namespace
+}  // namespace meshpost
