@@ -163,7 +163,8 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
   u32 faults = 0, errors = 0;
   for (u32 round = 0; faults < wanted && round < 20 * wanted; ++round) {
     Trouble trouble{.fault = fault};
-    // Most rounds should see it: a connection carries some 750 kB, the bootstrap's some 13 until it ends.
+    // Most rounds should see it: a connection carries some 750 kB, the bootstrap's some 13 before
+    // the end.
     trouble.at = random() % (engine ? 300'000 : 12'000);
     trouble.forth = random() % 2 != 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
