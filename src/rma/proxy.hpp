@@ -158,6 +158,7 @@ class Proxy : net::Events {
   OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes = 0);
   void queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
   bool carry_out_queued();
+  u64 most_in_message() const;
   bool outlives_ranks(u32 own, void const* memory, u64 bytes) const;
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);

@@ -14,7 +14,6 @@ namespace {
 
 constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
 constexpr u64 short_payload = 512;              // goes along with the header, which engines copy
-constexpr u64 smallest_in_place = u64{8} << 10;
 
 // Whether the parcel's bytes lie behind it; else they say how many a get wants.
 bool carries_bytes(Parcel const& parcel) {
@@ -89,7 +88,7 @@ Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
 void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
   u64 const size = parcel.bytes;
   bool const by_engine = process != peers_.number();
-  if (by_engine && size >= smallest_in_place && outlives_ranks(own, source, size)) {
+  if (by_engine && size > most_in_message() && outlives_ranks(own, source, size)) {
     auto const out = queue(process, parcel);
     out->source = source;
     out->size = size;
@@ -112,6 +111,10 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
     parcel.offset += piece;
     parcel.position += piece;
   }
+}
+
+u64 Proxy::most_in_message() const {
+  return std::min(largest_parcel, engine_->most() - sizeof(Parcel));
 }
 
 bool Proxy::send_queued() {
@@ -137,8 +140,7 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
   if (way.by == Way::By::later) return false;
   if (way.by == Way::By::write && !begin_write(process, out, way)) return false;
   bool const written = out->written != 0;
-  u64 const most = std::min(largest_parcel, engine_->most() - sizeof(Parcel));
-  u64 const size = written ? out->written : std::min<u64>(most, out->rest().size());
+  u64 const size = written ? out->written : std::min<u64>(most_in_message(), out->rest().size());
   std::string_view payload = written ? std::string_view() : out->rest().substr(0, size);
   auto parcel = out->parcel;
   if (carries_bytes(parcel)) {

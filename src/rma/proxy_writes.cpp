@@ -29,12 +29,12 @@
 namespace meshpost::detail {
 namespace {
 
-constexpr u64 smallest_write = u64{8} << 10;  // below, a message is as quick
-constexpr u64 largest_write = u64{256}
-                              << 10;  // both ends compute its sum while others are under way
-constexpr u32 most_writes = 16;       // at once to a process: the engine has operations for others
-constexpr u32 news = 256,
-              much_news = 1024;  // parcels carried out, of which their sender was not told
+// Shorter ones would cost more in parcels, and longer ones in time: of one piece both ends compute
+// the sum while others are under way.
+constexpr u64 largest_write = u64{256} << 10;
+constexpr u32 most_writes = 16;  // at once to a process: the engine has operations for others too
+// Parcels carried out of which their sender has not been told.
+constexpr u32 news = 256, much_news = 1024;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
   auto const& peer = peers_of_net_[process];
   auto const& parcel = out.parcel;
   u64 const left = out.size - out.sent;
-  if (left < smallest_write || parcel.device == Parcel::nowhere) return {};
+  if (left <= most_in_message() || parcel.device == Parcel::nowhere) return {};
   auto const target = remote_heap_.find(parcel.device, parcel.offset + out.sent);
   if (!target) return {};
   u64 const bytes = std::min({left, largest_write, target->bytes});

@@ -29,8 +29,8 @@ struct Draw {
     u32 const x = number(from, to, round, 2 * put + 1);
     switch (x % 5) {
       case 0: return 1 + x / 5 % 32;
-      case 1: return 2000 + x / 5 % 100;   // where writes begin
-      case 2: return 32'750 + x / 5 % 40;  // a piece of a write
+      case 1: return 4040 + x / 5 % 50;    // where writes begin
+      case 2: return 65'520 + x / 5 % 40;  // a piece of a write
       case 3: return 100 + x / 5 % 4000;
       default: return 1 + x / 5 % region;
     }
