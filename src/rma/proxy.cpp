@@ -56,8 +56,7 @@ void Proxy::join(std::string const& engine) {
   });
   auto addresses = peers_.exchange("World", address);
   for (u32 process = 0; process < peers_.count(); ++process)
-    if (process == peers_.number() || !(peers_.far(process) || layout_.far_from(process)))
-      addresses[process].clear();
+    if (!peers_.far(process) && !layout_.far_from(process)) addresses[process].clear();
   peers_.together("World", [&] { engine_->connect(addresses); });
 }
 

@@ -19,7 +19,7 @@ bool Layout::any_far() const {
 bool Layout::far_from(u32 process) const {
   for (u32 own = 0; own < own_count(); ++own)
     for (u32 device = 0; device < device_count(); ++device)
-      if (processes[device] == process && far(own, device)) return true;
+      if (!owns(device) && processes[device] == process && far(own, device)) return true;
   return false;
 }
 

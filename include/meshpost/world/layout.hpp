@@ -32,7 +32,7 @@ struct Layout {
   bool far(u32 own, u32 device) const { return domains[first_device + own] != domains[device]; }
   /// Whether this is so of any two devices of which this process has the first.
   bool any_far() const;
-  /// Whether it is so of a device here and one of that process.
+  /// Whether it is so of a device here and one of that process, another one.
   bool far_from(u32 process) const;
   /// An own device that reaches that one; null: there is none.
   Device* neighbour(u32 device) const;
