@@ -283,8 +283,8 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) 
       break;
     case Parcel::Kind::get: return answer_get(from, parcel);
     case Parcel::Kind::answer: return take_answer(parcel, payload);
-    case Parcel::Kind::delivered: return;  // what it says was taken when it came
-    case Parcel::Kind::count: return;      // read_parcel() has refused it
+    case Parcel::Kind::delivered:      // what it says was taken when it came
+    case Parcel::Kind::count: return;  // read_parcel() has refused it
   }
   if (layout_.owns(device)) access_of(device).deliver(delivery);
 }

@@ -85,7 +85,7 @@ class Drums : public Backend {
     static auto const one = std::make_shared<Drum>();
     return one;
   }
-  std::unique_ptr<AddressSpace> reserve(NodeDevices const&) override { return nullptr; }
+  std::unique_ptr<AddressSpace> reserve(SpaceDevices const&) override { return nullptr; }
   std::unique_ptr<Gang> launch(GangSpec const&) override { return nullptr; }
   void connect(std::vector<std::shared_ptr<Device>> const&) override {}
   std::optional<MemoryRange> identify(void const* pointer) override {
