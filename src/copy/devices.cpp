@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -18,8 +19,8 @@ namespace {
 struct Chosen {
   std::mutex mutex;
   std::vector<std::shared_ptr<Device>> devices;
-  std::atomic<std::vector<Backend*> const*> drivers{
-      nullptr};                                  // null: not chosen; old ones are kept
+  std::deque<std::vector<Backend*>> kinds;  // of all choices: somebody may still read old ones
+  std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // the last of them; null: none yet
   std::atomic<Machine const*> machine{nullptr};  // null: not asked for since the choice
   std::map<std::pair<Device*, Device*>, bool> joined;
 };
@@ -31,15 +32,15 @@ Chosen& chosen() {
 
 void choose(std::vector<std::shared_ptr<Device>> const& given) {  // under the mutex
   auto devices = physical_devices(given);
-  auto* const kinds = new std::vector<Backend*>;
+  auto& kinds = chosen().kinds.emplace_back();
   for (auto const& device : devices) {
     auto* const kind = &backend(device->kind());
-    if (!device->in_host_memory() && std::ranges::find(*kinds, kind) == kinds->end())
-      kinds->push_back(kind);
+    if (!device->in_host_memory() && std::ranges::find(kinds, kind) == kinds.end())
+      kinds.push_back(kind);
   }
   chosen().devices = std::move(devices);
   chosen().machine = nullptr;
-  chosen().drivers.store(kinds, std::memory_order_release);
+  chosen().drivers.store(&kinds, std::memory_order_release);
 }
 
 }  // namespace

@@ -34,9 +34,10 @@ u64 with(u64 sum, char const* bytes, u64 size) {
   }
   for (; size >= sizeof(u64); bytes += sizeof(u64), size -= sizeof(u64))
     sum = with(sum, word_at(bytes));
+  if (size == 0) return sum;  // and `bytes` may be null
   u64 last = 0;
   std::memcpy(&last, bytes, size);
-  return size == 0 ? sum : with(sum, last);
+  return with(sum, last);
 }
 
 [[noreturn]] void refuse(std::string cause) {
