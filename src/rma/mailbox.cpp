@@ -18,11 +18,11 @@ void come_to_rest(Stream& stream) {
 
 }  // namespace
 
-MailboxAccess::Lane::Lane(Device& device)
+MailboxAccess::Direction::Direction(Device& device)
     : memory_(device.allocate(Bytes{chunks * largest}, MemoryKind::pinned)),
       stream_(device.make_stream()) {}
 
-std::optional<u32> MailboxAccess::Lane::take() {
+std::optional<u32> MailboxAccess::Direction::take() {
   for (u32 i = 0; i < chunks; ++i) {
     u32 const chunk = (next_ + i) % chunks;
     if (held_[chunk] || (copies_[chunk] && !copies_[chunk]->done())) continue;
@@ -34,16 +34,16 @@ std::optional<u32> MailboxAccess::Lane::take() {
   return std::nullopt;
 }
 
-std::shared_ptr<Event> MailboxAccess::Lane::copied(u32 chunk) {
+std::shared_ptr<Event> MailboxAccess::Direction::copied(u32 chunk) {
   return copies_[chunk] = stream_->record();
 }
 
-void MailboxAccess::Lane::add(Transfer transfer) {
+void MailboxAccess::Direction::add(Transfer transfer) {
   transfers_.push_back(std::move(transfer));
   start();
 }
 
-void MailboxAccess::Lane::start() {
+void MailboxAccess::Direction::start() {
   for (auto& one : transfers_) {
     if (one.chunk) continue;
     one.chunk = take();
@@ -53,7 +53,7 @@ void MailboxAccess::Lane::start() {
   }
 }
 
-bool MailboxAccess::Lane::poll() {
+bool MailboxAccess::Direction::poll() {
   bool any = false;
   while (!transfers_.empty() && transfers_.front().chunk &&
          copies_[*transfers_.front().chunk]->done()) {
@@ -67,7 +67,7 @@ bool MailboxAccess::Lane::poll() {
   return any;
 }
 
-void MailboxAccess::Lane::drop() {
+void MailboxAccess::Direction::drop() {
   come_to_rest(*stream_);
   held_.fill(false);
   copies_.fill(nullptr);

@@ -38,14 +38,14 @@ class MailboxAccess : public Access {
 
  private:
   // Copies one way: a stream, and pinned memory that they pass through, a chunk each.
-  class Lane {
+  class Direction {
    public:
     struct Transfer {
       std::function<void(Stream& stream, char* chunk)> start;
       std::function<void(char const* chunk)> end;
       std::optional<u32> chunk{};  // once it has started
     };
-    explicit Lane(Device& device);
+    explicit Direction(Device& device);
     Stream& stream() { return *stream_; }
     char* at(u32 chunk) const { return memory_.as<char>() + chunk * largest; }
     std::optional<u32> take();                         // a free chunk, held from now on
@@ -87,7 +87,7 @@ class MailboxAccess : public Access {
 
   Device& device_;
   Allocation letters_, applied_, words_;
-  Lane into_, out_of_;
+  Direction into_, out_of_;
   u32 written_ = 0;  // letters
   std::atomic<u32> written_to_all_{0};
   std::optional<Open> open_;
