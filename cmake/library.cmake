@@ -137,6 +137,7 @@ add_library(meshpost
   src/world/greeting.cpp
   src/world/heap.cpp
   src/world/job.cpp
+  src/world/join_engine.cpp
   src/world/join.cpp
   src/world/layout.cpp
   src/world/line.cpp

@@ -11,6 +11,7 @@
 
 #include "meshpost/device/block.hpp"
 #include "rma/patience.hpp"
+#include "world/join_engine.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
@@ -26,7 +27,10 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
       heap_(heap),
       remote_heap_(peers, layout, heap),
       peers_of_net_(peers.count()) {
-  if (layout.apart) join(engine);
+  if (layout.apart)
+    engine_ = join_engine(peers, "World", engine, [&](u32 process) {
+      return peers.far(process) || layout.far_from(process);
+    });
   shares_cores_ = layout.devices.empty();  // then with other processes' ranks
   for (u32 number = 0; number < layout.own_count(); ++number) {
     auto const& device = layout.devices[number];
@@ -47,18 +51,6 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
 }
 
 Proxy::~Proxy() { stop(); }
-
-void Proxy::join(std::string const& engine) {
-  std::string address;
-  peers_.together("World", [&] {
-    engine_ = net::make_engine(engine, peers_.processes().own_address());
-    address = engine_->address();
-  });
-  auto addresses = peers_.exchange("World", address);
-  for (u32 process = 0; process < peers_.count(); ++process)
-    if (!peers_.far(process) && !layout_.far_from(process)) addresses[process].clear();
-  peers_.together("World", [&] { engine_->connect(addresses); });
-}
 
 PostRing Proxy::ring(u32 own_device) const {
   auto const& own = own_[own_device];

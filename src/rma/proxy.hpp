@@ -143,7 +143,6 @@ class Proxy : net::Events {
     u64 offset;
   };
 
-  void join(std::string const& engine);  // the other processes' proxies
   std::optional<Error> await_sent(std::string const& operation);
   void settle_all(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "meshpost/base/config.hpp"
+#include "world/join_engine.hpp"
 
 namespace meshpost {
 namespace {
@@ -30,16 +31,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
       fastest_(options.fastest) {
   if (!peers.any_far()) return;
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
-  std::unique_ptr<net::Engine> engine;
-  std::string address;
-  peers.together("JobMemory", [&] {
-    engine = net::make_engine(wanted, peers.processes().own_address());
-    address = engine->address();
-  });
-  auto addresses = peers.exchange("JobMemory", address);
-  for (u32 process = 0; process < peers.count(); ++process)
-    if (!peers.far(process)) addresses[process].clear();
-  peers.together("JobMemory", [&] { engine->connect(addresses); });
+  auto engine =
+      join_engine(peers, "JobMemory", wanted, [this](u32 process) { return peers.far(process); });
   network_ = &courier.add(std::make_unique<copying::Desk>(
       std::move(engine), *this, peers.count(),
       [this](u32 process) { return peers.processes().name(process); }));

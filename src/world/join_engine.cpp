@@ -1,0 +1,21 @@
+#include "world/join_engine.hpp"
+
+namespace meshpost {
+
+std::unique_ptr<net::Engine> join_engine(Peers const& peers, std::string const& operation,
+                                         std::string const& engine,
+                                         std::function<bool(u32)> const& talks_to) {
+  std::unique_ptr<net::Engine> made;
+  std::string address;
+  peers.together(operation, [&] {
+    made = net::make_engine(engine, peers.processes().own_address());
+    address = made->address();
+  });
+  auto addresses = peers.exchange(operation, address);
+  for (u32 process = 0; process < peers.count(); ++process)
+    if (!talks_to(process)) addresses[process].clear();
+  peers.together(operation, [&] { made->connect(addresses); });
+  return made;
+}
+
+}  // namespace meshpost
