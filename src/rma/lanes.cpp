@@ -3,6 +3,17 @@
 #include "meshpost/rma/rank.hpp"
 
 namespace meshpost::detail {
+namespace {
+
+// Of the state's device, if it has lanes.
+template <class Visit>
+void each_rank(RunState const& state, Visit&& visit) {
+  if (state.lanes.count == 0) return;
+  for (u32 local = 0; local < state.ranks_per_device; ++local)
+    visit(state.device * state.ranks_per_device + local);
+}
+
+}  // namespace
 
 LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
   if (lanes == 0) return;
@@ -24,16 +35,15 @@ LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
   lanes_.outs = cleared(here * world * sizeof(LaneOut));
 }
 
-void LaneKeeper::unpack(RunState const& state) const {
-  if (state.lanes.count == 0) return;
-  for (u32 rank = 0; rank < state.ranks_per_device; ++rank) take_from_lanes(state, rank);
+void LaneKeeper::unpack(RunState const& state) {
+  each_rank(state, [&](u32 rank) { take_from_lanes(state, rank); });
 }
 
-void LaneKeeper::skip(RunState const& state) const {
-  if (state.lanes.count == 0) return;  // it never began
-  for (u32 rank = 0; rank < state.ranks_per_device; ++rank)
-    for (u32 lane = 0; lane < lanes_.count; ++lane)
-      *own_lanes(state, rank).taken(lane) += lanes_.slots;
+void LaneKeeper::skip(RunState const& state) {
+  each_rank(state, [&](u32 rank) {
+    for (u32 lane = 0; lane < state.lanes.count; ++lane)
+      *LaneEnd(state, rank).taken(lane) += state.lanes.slots;
+  });
 }
 
 }  // namespace meshpost::detail

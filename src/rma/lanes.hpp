@@ -21,10 +21,10 @@ class LaneKeeper {
   Bytes size() const { return size_; }
 
   /// After the ranks of all processes have ended: unpacks what nobody has waited for. `state`: of
-  /// an own device.
-  void unpack(RunState const& state) const;
+  /// an own device, with or without lanes.
+  static void unpack(RunState const& state);
   /// The same, of a run that failed: what is left of it will not be taken for new.
-  void skip(RunState const& state) const;
+  static void skip(RunState const& state);
 
  private:
   Lanes lanes_;

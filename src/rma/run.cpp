@@ -119,8 +119,7 @@ class RunSupervisor {
       own.error = error;  // here only, perhaps: the others are told
     }
     if (proxy_) proxy_->stop();
-    for (u32 d = 0; d < states_.size(); ++d)
-      if (layout_.devices[d]->in_host_memory()) world_.lanes().unpack(states_[d]);
+    for (auto const& state : states_) LaneKeeper::unpack(state);
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
       evidence.emplace(world_, all_grids(), ending);
@@ -218,7 +217,7 @@ class RunSupervisor {
                     record_.launch.user,
                     proxy_ ? proxy_->ring(d) : PostRing{},
                     proxy_ ? proxy_->mailbox(d) : Mailbox{},
-                    world_.lanes().lanes()};
+                    layout_.devices[d]->in_host_memory() ? world_.lanes().lanes() : Lanes{}};
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
@@ -240,8 +239,8 @@ class RunSupervisor {
     spec.thread_a_rank = record_.launch.thread_a_rank;
     if (proxy_) spec.help = [proxy = proxy_] { return proxy->help(); };
     if (world_.lanes().lanes().count != 0)
-      spec.has_news = [](void const* state, u32 local_rank) {
-        return lanes_have_news(*static_cast<RunState const*>(state), local_rank);
+      spec.has_news = [](void const* state, u32 rank) {
+        return lanes_have_news(*static_cast<RunState const*>(state), rank);
       };
     spec.shared = !peers_.alone() || proxy_;
     spec.neighbours = peers_.count();
@@ -318,8 +317,7 @@ class RunSupervisor {
   // A rank that was ended half-way may have left anything behind.
   void clean_up_after_failure() {
     try {
-      for (u32 d = 0; d < states_.size(); ++d)
-        if (layout_.devices[d]->in_host_memory()) world_.lanes().skip(states_[d]);
+      for (auto const& state : states_) LaneKeeper::skip(state);
       world_.heap().clear_counters();
       for (u32 d = 0; d < layout_.own_count(); ++d) {
         auto& memory = world_.run_memory(d);

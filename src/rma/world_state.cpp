@@ -89,11 +89,11 @@ WorldState::WorldState(WorldOptions options)
   if (options_.check_delivery && !std::ranges::all_of(layout_.devices, &Device::in_host_memory))
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
-  if (!options_.check_delivery) lanes_ = LaneKeeper(options_.lanes, layout_, heap_);
   if (options_.check_delivery && layout_.any_far())
     throw Error(Kind::bad_argument, "World",
                 "delivery can be checked only where devices reach each other's memory",
                 "leave MESHPOST_REACH empty, or MESHPOST_CHECK");
+  if (!options_.check_delivery) lanes_ = LaneKeeper(options_.lanes, layout_, heap_);
   if (layout_.apart || layout_.any_far())
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
   if (layout_.apart)

@@ -65,7 +65,7 @@ struct GangSpec {
   std::function<bool()> help{};
   /// CPU: whether something has come for a rank that waits for a notification, besides what its
   /// word says: await() then returns early. Any thread asks. Null: nothing ever does.
-  bool (*has_news)(void const* state, u32 local_rank) = nullptr;
+  bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
 };

@@ -95,13 +95,13 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   report.note = note;
   report.condition = condition;
   store_state(report, RankState::waiting);
-  bool const takes_news = note.operation == Operation::wait && me.gang->may_have_news();
-  me.takes_news.store(takes_news, std::memory_order_relaxed);
+  me.takes_news.store(note.operation == Operation::wait && me.gang->may_have_news(),
+                      std::memory_order_relaxed);
   do {
     leave_condition(me, condition);
     suspend(me);
   } while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)) &&
-           !(takes_news && me.gang->has_news(me)));
+           !me.gang->has_news(me));
   me.takes_news.store(false, std::memory_order_relaxed);
   store_state(report, RankState::running);
 }
@@ -260,16 +260,16 @@ void CpuGang::make_fibers(GangSpec const& spec, u32 workers) {
 bool CpuGang::ready(Fiber const& fiber) const {
   void const* const word = fiber.word.load(std::memory_order_acquire);
   if (!word) return true;
-  if (fiber.takes_news.load(std::memory_order_relaxed) && has_news(fiber)) return true;
   auto const type = fiber.type.load(std::memory_order_relaxed);
   return holds({word, fiber.value.load(std::memory_order_relaxed), type,
                 fiber.compare.load(std::memory_order_relaxed)},
-               load_bits_relaxed(word, type));
+               load_bits_relaxed(word, type)) ||
+         has_news(fiber);
 }
 
 bool CpuGang::has_news(Fiber const& fiber) const {
-  auto const& rank = *fiber.rank;
-  return spec_.has_news(rank.grid->state, rank.local_rank);
+  return fiber.takes_news.load(std::memory_order_relaxed) &&
+         spec_.has_news(fiber.rank->grid->state, fiber.world_rank);
 }
 
 bool CpuGang::run_ready(Worker& worker) {

@@ -64,14 +64,13 @@ class LanesTest : public testing::Test {
   }
 
   char* base(u32 device) { return memory_.data() + device * heap_bytes; }
-  LaneEnd end(u32 rank) { return own_lanes(states_[rank], 0); }
+  LaneEnd end(u32 rank) { return {states_[rank], rank}; }
   bool send(u64 offset, std::string const& bytes, u32 tag = 0) {
     LaneHeader const header{data + offset, counters / 4 + tag, static_cast<u32>(bytes.size()),
                             senders_at};
-    return send_by_lane(states_[sender].lanes, end(sender), end(target), sender, target, header,
-                        bytes.data());
+    return send_by_lane(states_[sender], sender, target, header, bytes.data());
   }
-  bool take() { return take_from_lane(states_[target], end(target), 0, 0); }
+  bool take() { return take_from_lane(states_[target], target, 0); }
   std::string at_target(u64 offset, u64 bytes) { return {base(target) + data + offset, bytes}; }
   u32 count(u32 tag = 0) { return reinterpret_cast<u32*>(base(target) + counters)[tag]; }
   std::string random_bytes(u64 size) {
@@ -108,14 +107,15 @@ TEST_F(LanesTest, take_what_is_there_in_order_and_refuse_what_has_no_room) {
   for (u32 i = 0; i < 4; ++i) ASSERT_TRUE(send(i, std::string(1, static_cast<char>('a' + i)), i));
   EXPECT_FALSE(send(9, "x"));
   EXPECT_EQ(at_target(0, 4), "\x55\x55\x55\x55");
-  EXPECT_TRUE(lanes_have_news(states_[target], 0));
+  EXPECT_TRUE(lanes_have_news(states_[target], target));
   ASSERT_TRUE(take());
   EXPECT_EQ(at_target(0, 4), "a\x55\x55\x55");
   ASSERT_TRUE(send(4, "e", 4));
   EXPECT_FALSE(send(9, "x"));
-  EXPECT_TRUE(take_from_lanes(states_[target], 0));
+  take_from_lanes(states_[target], target);
+  EXPECT_EQ(count(1) + count(2) + count(3) + count(4), 4);
   EXPECT_EQ(at_target(0, 5), "abcde");
-  EXPECT_FALSE(lanes_have_news(states_[target], 0));
+  EXPECT_FALSE(lanes_have_news(states_[target], target));
 }
 
 // A message's words may become visible in any order: nothing happens before the last.
@@ -183,15 +183,9 @@ TEST_F(LanesTest, store_all_words_of_a_slot_before_their_numbers_come_again) {
 TEST_F(LanesTest, step_over_what_a_failed_run_has_left) {
   ASSERT_TRUE(send(0, "never"));
   ASSERT_TRUE(send(8, "taken"));
-  LaneKeeper const keeper = [&] {
-    auto const layout = make_layout("cpu:1", 1);
-    Heap heap(layout);
-    return LaneKeeper(1, layout, heap);
-  }();
-  ASSERT_EQ(keeper.lanes().count, 1);
   u32 const before = *end(target).taken(0);
-  keeper.skip(states_[target]);
-  EXPECT_EQ(*end(target).taken(0), before + LaneKeeper::slots);
+  LaneKeeper::skip(states_[target]);
+  EXPECT_EQ(*end(target).taken(0), before + states_[target].lanes.slots);
   *end(target).claims() = 0;  // as the next run finds it
   end(sender).out(target) = {};
   *end(sender).credit(target) = 0;

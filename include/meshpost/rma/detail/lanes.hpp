@@ -6,17 +6,15 @@
 //
 // Why the receiver gets what was sent:
 //  1. A word and its message's number are one 8-byte store, and one load. So a word that is found
-//  with
-//     the awaited number is that message's, whatever else has come or not.
-//  2. Numbers of a lane count up, through all runs. A slot's words hold numbers of earlier laps.
-//  One
-//     that long messages alone reach may be many laps old: in one lap of each 2^20 every word of
-//     the slot is stored, so none is 2^32 messages old, and none is mistaken for a new one.
+//  with the awaited number is that message's, whatever else has come or not.
+//  2. Numbers of a lane count up, through all runs. A slot's words hold numbers of earlier laps;
+//  one that long messages alone reach may be many laps old. In one lap of each 2^20 every word of
+//  the slot is stored, so none is 2^32 messages old, and none is mistaken for a new one.
 //  3. A slot is written again only when its message's unpacking was told (credits): the store of a
-//     credit comes behind the loads of the slot (release), and its load before the stores of the
-//     next message (acquire).
+//  credit comes behind the loads of the slot (release), and its load before the stores of the next
+//  message (acquire).
 //  4. A run that fails leaves messages half written or not unpacked: the host then lets each lane's
-//     number step over all that its slots may hold.
+//  number step over all that its slots may hold.
 //
 // Why first in, first out holds for a pair of ranks across both protocols, and what a message
 // brings is there when a notification is consumed:
@@ -41,8 +39,11 @@ namespace detail {
 /// One rank's lanes, by way of its device's part of the heap.
 class LaneEnd {
  public:
-  MESHPOST_FN LaneEnd(Lanes const& lanes, char* device, u32 local_rank, u32 ranks)
-      : lanes_(lanes), device_(device), local_(local_rank), ranks_(ranks) {}
+  MESHPOST_FN LaneEnd(RunState const& state, u32 rank) : lanes_(state.lanes), ranks_(state.ranks) {
+    u32 const device = state.device_of(rank);
+    device_ = state.heap + device * state.stride;
+    local_ = rank - device * state.ranks_per_device;
+  }
 
   MESHPOST_FN char* device() const { return device_; }
   MESHPOST_FN u32* claims() const {
@@ -74,13 +75,17 @@ class LaneEnd {
 
 /// What stands before a message's bytes.
 struct LaneHeader {
-  static constexpr u64 far_offset = u64{1} << 40;  ///< of bytes that a header can name
-  u64 offset = 0;                                  ///< of the target, on its device
-  u64 counter = 0;                                 ///< the same, in words
+  u64 offset = 0;   ///< of the target, on its device
+  u64 counter = 0;  ///< the same, in words
   u32 bytes = 0;
   u32 senders = 0;  ///< from the counter to the word that names who raised it, in lines
 
-  static constexpr u32 line = 64, far_senders = 64;
+  static constexpr u32 line = 64;
+
+  /// Whether it has room for these numbers.
+  MESHPOST_FN bool fits() const {
+    return offset < u64{1} << 40 && counter < u64{1} << 38 && senders < 64;
+  }
 
   MESHPOST_FN u32 word(u32 i) const {
     if (i == 0) return static_cast<u32>(offset);
@@ -108,10 +113,11 @@ MESHPOST_FN inline bool claim_lane(Lanes const& lanes, LaneEnd const& there, u32
   return true;
 }
 
-/// Whether the message went.
-MESHPOST_FN inline bool send_by_lane(Lanes const& lanes, LaneEnd const& here, LaneEnd const& there,
-                                     u32 sender, u32 target, LaneHeader const& header,
-                                     void const* source) {
+/// Whether the message went. `sender` is on the state's device.
+MESHPOST_FN inline bool send_by_lane(RunState const& state, u32 sender, u32 target,
+                                     LaneHeader const& header, void const* source) {
+  Lanes const& lanes = state.lanes;
+  LaneEnd const here(state, sender), there(state, target);
   LaneOut& out = here.out(target);
   if (out.lane == LaneOut::refused) return false;
   if (out.lane == 0 && !claim_lane(lanes, there, sender, out)) return false;
@@ -137,9 +143,8 @@ MESHPOST_FN inline bool send_by_lane(Lanes const& lanes, LaneEnd const& here, La
 }
 
 /// Unpacks a lane's next message, if all of it is there.
-MESHPOST_FN inline bool take_from_lane(RunState const& state, LaneEnd const& mine, u32 local,
-                                       u32 lane) {
-  Lanes const& lanes = state.lanes;
+MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane) {
+  LaneEnd const mine(state, rank);
   u32 const number = memory::load_relaxed(mine.taken(lane)) + 1;
   Packet const* const slot = mine.slot(lane, number);
   bool whole = true;
@@ -164,16 +169,8 @@ MESHPOST_FN inline bool take_from_lane(RunState const& state, LaneEnd const& min
   memory::add(counter, 1, Order::none);
   memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)), sender + 1);
   memory::store(mine.taken(lane), number, Order::none);
-  u32 const device = state.device_of(sender);
-  LaneEnd const theirs(lanes, state.heap + device * state.stride,
-                       sender - device * state.ranks_per_device, state.ranks);
-  memory::store(theirs.credit(state.device * state.ranks_per_device + local), number - before,
-                Order::system);
+  memory::store(LaneEnd(state, sender).credit(rank), number - before, Order::system);
   return true;
-}
-
-MESHPOST_FN inline LaneEnd own_lanes(RunState const& state, u32 local) {
-  return {state.lanes, state.heap + state.device * state.stride, local, state.ranks};
 }
 
 MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine) {
@@ -181,19 +178,16 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
   return claims < state.lanes.count ? claims : state.lanes.count;
 }
 
-/// Unpacks all that has come for a rank. Whether anything had.
-MESHPOST_FN inline bool take_from_lanes(RunState const& state, u32 local) {
-  LaneEnd const mine = own_lanes(state, local);
-  bool any = false;
-  u32 const claimed = claimed_lanes(state, mine);
+/// Unpacks all that has come for a rank.
+MESHPOST_FN inline void take_from_lanes(RunState const& state, u32 rank) {
+  u32 const claimed = claimed_lanes(state, LaneEnd(state, rank));
   for (u32 lane = 0; lane < claimed; ++lane)
-    while (take_from_lane(state, mine, local, lane)) any = true;
-  return any;
+    while (take_from_lane(state, rank, lane)) continue;
 }
 
 /// Whether something has come. Any thread of the host may ask.
-MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 local) {
-  LaneEnd const mine = own_lanes(state, local);
+MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
+  LaneEnd const mine(state, rank);
   u32 const claimed = claimed_lanes(state, mine);
   for (u32 lane = 0; lane < claimed; ++lane) {
     u32 const number = memory::load_acquire(mine.taken(lane)) + 1;
@@ -217,31 +211,26 @@ MESHPOST_FN inline bool Rank::uses_lanes() const {
 MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, void const* source,
                                            u64 bytes, Location const& counters, Tag tag) {
   if (!uses_lanes() || to.far || unfenced_ || bytes > state_->lanes.most) return false;
-  u32 const device = state_->device_of(to.rank);
-  char* const there = on_device(device, 0);
+  char* const there = on_device(state_->device_of(to.rank), 0);
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - there);
   u64 const word = static_cast<u64>(counters.counters + tag.value - reinterpret_cast<u32*>(there));
   u32 const senders = counters.counter_pitch / (2 * detail::LaneHeader::line);
-  // Memory that is no part of the heap, and what the header can't name.
-  if (offset >= stride_ || offset >= detail::LaneHeader::far_offset) return false;
-  if (word >= stride_ / sizeof(u32) || word >= u64{1} << 38) return false;
-  if (senders >= detail::LaneHeader::far_senders) return false;
+  // Not memory that is no part of the heap, and not what the header can't name.
+  if (offset >= stride_ || word >= stride_ / sizeof(u32)) return false;
+  detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders};
+  if (!header.fits()) return false;
   block_.sync();
   bool sent = false;
-  if (thread() == 0) {
-    detail::LaneEnd const other(state_->lanes, there, to.rank - device * ranks_per_device_, ranks_);
+  if (thread() == 0)
     sent = !block_.step(hooks::Step::lane_send) ||
-           detail::send_by_lane(state_->lanes, detail::own_lanes(*state_, local_id_), other, id_,
-                                to.rank, {offset, word, static_cast<u32>(bytes), senders}, source);
-  }
+           detail::send_by_lane(*state_, id_, to.rank, header, source);
   return block_.any(sent);
 }
 
 /// All that has come by lane; by all threads.
 MESHPOST_FN inline void Rank::take_lanes() {
   if (!uses_lanes()) return;
-  if (thread() == 0 && block_.step(hooks::Step::lane_take))
-    detail::take_from_lanes(*state_, local_id_);
+  if (thread() == 0 && block_.step(hooks::Step::lane_take)) detail::take_from_lanes(*state_, id_);
   block_.sync();
 }
 

@@ -16,15 +16,14 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count) {
   if (delivery::checked(state_->ledger)) block_.sync();
 }
 
-// An await ends early when something has come by lane. What has come goes in first; once the count
-// is seen, so does what was sent before what has come directly (rma/detail/lanes.hpp, 7).
+// An await ends early when something has come by lane. Once the count is seen, what was sent before
+// what has come directly goes in, too (rma/detail/lanes.hpp, 7).
 MESHPOST_FN inline bool Rank::holds_with_lanes(Condition const& condition) {
-  take_lanes();
   bool const mine = thread() == 0 &&
                     holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));
-  if (!block_.any(mine)) return false;
+  bool const held = block_.any(mine);
   take_lanes();
-  return true;
+  return held;
 }
 
 template <class T>
