@@ -21,8 +21,7 @@ enum class Order : u32 {
 /// Unless said otherwise all threads of the rank call each function, with equal arguments.
 class Block {
  public:
-  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control,
-                    Mailbox const* mail = nullptr)
+  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control, Mailbox const* mail)
       : fiber_(fiber), report_(report), control_(control), mail_(mail) {}
 
   /// This thread's number in the rank, x fastest. Any thread may call it alone.

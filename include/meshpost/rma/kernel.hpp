@@ -38,7 +38,7 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(dynamic_bytes));
   auto* const state =
       reinterpret_cast<RunState*>(meshpost_scratch + dynamic_bytes - split_state_bytes);
-  Block const block(nullptr, nullptr, nullptr);
+  Block const block(nullptr, nullptr, nullptr, nullptr);
   memory::copy(state, states + blockIdx.y, sizeof(RunState), block.thread(), block.threads());
   block.sync();
   Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),

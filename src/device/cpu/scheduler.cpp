@@ -154,8 +154,9 @@ void CpuGang::fiber_body(void* argument) {
   try {
     if (fiber.thread == 0) store_state(rank.report(), RankState::running);
     fiber_step(&fiber, hooks::Step::rank_start);
-    spec.image.cpu(spec.kernel, rank.grid->state, Block(&fiber, &rank.report(), rank.grid->control),
-                   rank.local_rank, rank.scratch.data());
+    spec.image.cpu(spec.kernel, rank.grid->state,
+                   Block(&fiber, &rank.report(), rank.grid->control, nullptr), rank.local_rank,
+                   rank.scratch.data());
     fiber_step(&fiber, hooks::Step::rank_end);
   } catch (Unwind const&) {
   } catch (std::exception const& error) {

@@ -48,13 +48,16 @@ struct Sizes {
   MESHPOST_FN u32 word(u32 from, u32 round, u32 put, u32 i) const {
     return (from * 64 + round) * 64 + put + i * 7919;
   }
-  // Does one round's puts in memory of one's own.
-  MESHPOST_FN void replay(LocalSpan<u32> memory, u32 from, u32 to, u32 round) const {
-    for (u32 put = 0; put < draw.puts(from, to, round); ++put) {
+  // Does one round's puts in memory of one's own: one thread, for an earlier put of another's would
+  // come over a later one.
+  MESHPOST_FN void replay(Rank& self, LocalSpan<u32> memory, u32 from, u32 to, u32 round) const {
+    self.sync();
+    for (u32 put = 0; self.thread() == 0 && put < draw.puts(from, to, round); ++put) {
       u32 const size = draw.size(from, to, round, put);
       u32 const offset = draw.offset(from, to, round, put, size);
       for (u32 i = 0; i < size; ++i) memory[offset + i] = word(from, round, put, i);
     }
+    self.sync();
   }
   MESHPOST_FN void operator()(Rank& self) const {
     u32 const me = self.id(), n = self.size();
@@ -79,7 +82,7 @@ struct Sizes {
         u32 const from = (me + n - step) % n;
         self.wait(inbox, Tag{from});
         auto const right = wanted.subspan(u64{from} * region, region);
-        replay(right, from, me, round);
+        replay(self, right, from, me, round);
         for (u32 i = 0; i < region; ++i)
           if (in[u64{from} * region + i] != right[i]) self.fail("a put brought something else");
       }
@@ -87,7 +90,7 @@ struct Sizes {
       for (u32 step = 1; step < n; ++step) {
         u32 const to = (me + step) % n;
         auto const there = out.subspan(u64{to} * region, region);
-        replay(there, me, to, round);
+        replay(self, there, me, to, round);
         u32 const size = draw.size(to, me, round, 7);
         u32 const offset = draw.offset(to, me, round, 7, size);
         self.get(mine.subspan(0, size), inbox.at(RankId{to}, me * region + offset));
