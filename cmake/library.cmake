@@ -111,6 +111,7 @@ add_library(meshpost
   src/rma/delivery.cpp
   src/rma/device_locks.cpp
   src/rma/diagnosis.cpp
+  src/rma/drain.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
   src/rma/lanes.cpp
@@ -167,7 +168,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/mps.cpp
     src/device/cuda/share.cpp
     src/device/cuda/stream.cpp)
-  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
+  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp src/rma/drain.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
 else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)

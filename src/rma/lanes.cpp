@@ -1,23 +1,31 @@
 #include "rma/lanes.hpp"
 
+#include <algorithm>
+
 #include "meshpost/rma/rank.hpp"
+#include "meshpost/rma/world.hpp"
 
 namespace meshpost::detail {
 namespace {
 
-// Of the state's device, if it has lanes.
-template <class Visit>
-void each_rank(RunState const& state, Visit&& visit) {
-  if (state.lanes.count == 0) return;
-  for (u32 local = 0; local < state.ranks_per_device; ++local)
-    visit(state.device * state.ranks_per_device + local);
+constexpr u32 warp = 32;
+
+// Half of a lane, so that two of the longest messages fit.
+u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
+  return std::min(wanted, (lanes.packets() / 2 - 4) * bytes_a_packet);
 }
 
 }  // namespace
 
 LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
-  if (lanes == 0) return;
-  u64 const here = layout.ranks_per_device, world = layout.ranks();
+  bool const automatic = lanes == WorldOptions::automatic_lanes;
+  if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end())
+    on_cpus_ = automatic ? 0 : lanes;
+  if (std::ranges::find(layout.kinds, "cuda") != layout.kinds.end())
+    on_gpus_ = automatic ? on_gpus : std::min(lanes, on_gpus);
+  u64 const here = layout.ranks_per_device, world = layout.ranks(),
+            each = std::max(on_cpus_, on_gpus_);
+  if (each == 0) return;
   auto const data = [&](u64 bytes) {
     size_ = Bytes{size_ + bytes};
     return heap.allocate(bytes);
@@ -26,24 +34,43 @@ LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
     size_ = Bytes{size_ + bytes};
     return heap.allocate_counters(bytes);
   };
-  lanes_ = {lanes, slots, most, Lanes::packets_for(most)};
-  lanes_.rings = data(here * lanes * slots * lanes_.packets * sizeof(Packet));
-  lanes_.taken = data(here * lanes * sizeof(u32));
+  lanes_.shift = 10;
+  while (lanes_.shift > 5 && here * each * lanes_.packets() * sizeof(Packet) > memory)
+    --lanes_.shift;
+  lanes_.rings = data(here * each * lanes_.packets() * sizeof(Packet));
+  lanes_.taken = data(here * each * sizeof(u32));
   lanes_.claims = cleared(here * sizeof(u32));
-  lanes_.owners = cleared(here * lanes * sizeof(u64));
+  lanes_.owners = cleared(here * each * sizeof(u64));
   lanes_.credits = cleared(here * world * sizeof(u32));
   lanes_.outs = cleared(here * world * sizeof(LaneOut));
 }
 
-void LaneKeeper::unpack(RunState const& state) {
-  each_rank(state, [&](u32 rank) { take_from_lanes(state, rank); });
+Lanes LaneKeeper::lanes(Device const& device, u64 threads) const {
+  Lanes lanes = lanes_;
+  if (device.in_host_memory()) {
+    lanes.count = on_cpus_;
+    lanes.most = most_in(lanes, 8, most_on_cpus);
+  } else if (device.kind() == "cuda" && (threads == 0 || threads >= warp)) {
+    lanes.count = on_gpus_;
+    lanes.most = most_in(lanes, 12, most_on_gpus);
+  }
+  return lanes;
 }
 
-void LaneKeeper::skip(RunState const& state) {
-  each_rank(state, [&](u32 rank) {
-    for (u32 lane = 0; lane < state.lanes.count; ++lane)
-      *LaneEnd(state, rank).taken(lane) += state.lanes.slots;
-  });
+void LaneKeeper::unpack(RunState const& state) {
+  if (state.lanes.count == 0) return;
+  for (u32 local = 0; local < state.ranks_per_device; ++local)
+    take_from_lanes(state, state.device * state.ranks_per_device + local);
+}
+
+void LaneKeeper::skip(RunState const& state, Device& device) {
+  if (state.lanes.count == 0) return;
+  std::vector<u32> taken(u64{state.ranks_per_device} * state.lanes.count);
+  auto* const there = LaneEnd(state, state.device * state.ranks_per_device).taken(0);
+  Bytes const size{taken.size() * sizeof(u32)};
+  device.read(taken.data(), there, size);
+  for (u32& position : taken) position += state.lanes.packets();
+  device.write(there, taken.data(), size);
 }
 
 }  // namespace meshpost::detail

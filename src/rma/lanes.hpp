@@ -8,26 +8,30 @@ namespace meshpost::detail {
 /// The host's part in the inline protocol (meshpost/rma/lanes.hpp).
 class LaneKeeper {
  public:
-  static constexpr u32 slots = 8;     ///< messages that a lane holds
-  static constexpr u32 most = 1024;   ///< bytes of a message
-  static constexpr u32 limit = 1024;  ///< lanes of a rank
+  static constexpr u32 on_gpus = 32;           ///< lanes of a rank: a warp polls them
+  static constexpr u32 most_on_gpus = 4096;    ///< bytes of a message
+  static constexpr u32 most_on_cpus = 1024;    ///< likewise
+  static constexpr u64 memory = 128ull << 20;  ///< bytes of lanes on a device, at most
 
   LaneKeeper() = default;
-  /// Collective: takes memory for so many lanes of each rank. \throws Error(out_of_memory)
+  /// Collective: takes memory for so many lanes of each rank; WorldOptions::automatic_lanes: what
+  /// suits the world's devices. \throws Error(out_of_memory)
   LaneKeeper(u32 lanes, Layout const& layout, Heap& heap);
 
-  Lanes const& lanes() const { return lanes_; }
+  /// For a run with so many threads a rank (0: the device's default).
+  Lanes lanes(Device const& device, u64 threads) const;
   /// Bytes on each device.
   Bytes size() const { return size_; }
 
-  /// After the ranks of all processes have ended: unpacks what nobody has waited for. `state`: of
-  /// an own device, with or without lanes.
+  /// After the ranks of all processes have ended: unpacks what nobody has waited for on an own
+  /// device in the host's memory.
   static void unpack(RunState const& state);
-  /// The same, of a run that failed: what is left of it will not be taken for new.
-  static void skip(RunState const& state);
+  /// After a run that failed: what is left of it will not be taken for new.
+  static void skip(RunState const& state, Device& device);
 
  private:
   Lanes lanes_;
+  u32 on_cpus_ = 0, on_gpus_ = 0;
   Bytes size_;
 };
 

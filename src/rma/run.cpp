@@ -11,6 +11,7 @@
 #include "rma/delivery_ledger.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/diagnosis.hpp"
+#include "rma/drain.hpp"
 #include "rma/run_part.hpp"
 #include "rma/run_timeline.hpp"
 
@@ -119,7 +120,11 @@ class RunSupervisor {
       own.error = error;  // here only, perhaps: the others are told
     }
     if (proxy_) proxy_->stop();
-    for (auto const& state : states_) LaneKeeper::unpack(state);
+    try {
+      if (!own.error) drain_lanes(ending.reason == Reason::finished);
+    } catch (Error const& error) {
+      own.error = error;
+    }
     std::optional<Evidence> evidence;
     if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
       evidence.emplace(world_, all_grids(), ending);
@@ -144,6 +149,36 @@ class RunSupervisor {
     if (reason != Reason::finished) throw diagnosis(*evidence, reason);
     if (ledger_) ledger_->finish();
     report_leftovers();
+  }
+
+  // Everything is delivered at the end of a run, also what nobody has waited for.
+  void drain_lanes(bool finished) {
+    static constexpr DrainLanes kernel;
+    std::vector<RunState> states = states_;
+    std::vector<GangSpec> specs;
+    for (u32 d = 0; d < layout_.own_count(); ++d) {
+      auto& state = world_.split_states() ? world_.split_states()[d] : states[d];
+      auto const& device = layout_.devices[d];
+      if (device->in_host_memory()) LaneKeeper::unpack(state);
+      if (device->in_host_memory() || state.lanes.count == 0 || !finished) continue;
+      if (specs.empty()) {
+        specs.push_back(spec());
+        specs.back().image = drain_image();
+        specs.back().kernel = &kernel;
+        specs.back().threads = {32, 1, 1};
+        specs.back().scratch = Bytes{0};
+        specs.back().after.clear();
+      }
+      state.trace = {};  // which shows the user's kernel
+      specs.back().grids.push_back({device, layout_.ranks_per_device,
+                                    (layout_.first_device + d) * layout_.ranks_per_device, &state,
+                                    state.reports, world_.run_memory(d).control.as<Control>()});
+    }
+    for (auto const& spec : specs) {
+      auto const gang = backend("cuda").launch(spec);
+      while (!gang->finished()) gang->doze(std::chrono::microseconds(10));
+      if (auto const failure = gang->failure()) throw *failure;
+    }
   }
 
   // Where all have stood still for the deadline, what has not come by then will not.
@@ -217,7 +252,7 @@ class RunSupervisor {
                     record_.launch.user,
                     proxy_ ? proxy_->ring(d) : PostRing{},
                     proxy_ ? proxy_->mailbox(d) : Mailbox{},
-                    layout_.devices[d]->in_host_memory() ? world_.lanes().lanes() : Lanes{}};
+                    world_.lanes().lanes(*layout_.devices[d], threads_of_rank())};
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
@@ -238,7 +273,7 @@ class RunSupervisor {
     spec.workers = world_.options().workers;
     spec.thread_a_rank = record_.launch.thread_a_rank;
     if (proxy_) spec.help = [proxy = proxy_] { return proxy->help(); };
-    if (world_.lanes().lanes().count != 0)
+    if (world_.lanes().size() != 0)
       spec.has_news = [](void const* state, u32 rank) {
         return lanes_have_news(*static_cast<RunState const*>(state), rank);
       };
@@ -247,6 +282,11 @@ class RunSupervisor {
     spec.sharers = layout_.sharers;
     if (world_.queues_runs()) spec.after = record_.before;
     return spec;
+  }
+
+  u64 threads_of_rank() const {
+    auto const& threads = record_.launch.threads;
+    return u64{threads.x} * threads.y * threads.z;
   }
 
   std::vector<Grid> all_grids() const {
@@ -317,7 +357,7 @@ class RunSupervisor {
   // A rank that was ended half-way may have left anything behind.
   void clean_up_after_failure() {
     try {
-      for (auto const& state : states_) LaneKeeper::skip(state);
+      for (u32 d = 0; d < states_.size(); ++d) LaneKeeper::skip(states_[d], *layout_.devices[d]);
       world_.heap().clear_counters();
       for (u32 d = 0; d < layout_.own_count(); ++d) {
         auto& memory = world_.run_memory(d);

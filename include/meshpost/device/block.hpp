@@ -65,6 +65,15 @@ class Block {
     return copy;
   }
 
+  // -- GPUs, for a rank that looks for more than a word
+  /// By warp 0 alone: until poll.once() says so. Whether the run was poisoned.
+  template <class Poll>
+  MESHPOST_FN bool await_by_warp(Condition const& condition, Note const& note, Poll& poll);
+  /// All threads leave the kernel if one says so.
+  MESHPOST_FN void meet_or_leave(bool poisoned) {
+    if (any(poisoned)) leave();
+  }
+
  private:
   [[noreturn]] MESHPOST_FN void leave();
   MESHPOST_FN void look_around(bool progress);

@@ -21,6 +21,7 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
   Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control, &state.mail),
             blockIdx.x, meshpost_scratch);
+  self.start();
   kernel(self);
   self.finish();
 }
@@ -43,6 +44,7 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   block.sync();
   Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
             blockIdx.x, meshpost_scratch);
+  self.start();
   kernel(self);
   self.finish();
 }

@@ -5,51 +5,47 @@
 // so that the sender needs no fence. The receiver finds them while it waits, and unpacks them into
 // the window: delivery is at consumption.
 //
-// A rank has `count` lanes, rings of `slots` messages in its own memory. A sender claims a lane of
-// its target with the first message of a run, and owns it until the run ends: so nobody contends
-// for places. Without a lane, without room in it, or for a longer message, the direct protocol is
-// taken (rma/detail/put.hpp): no put ever waits for its receiver.
+// A rank has `count` lanes, rings of packets in its own memory. A sender claims a lane of its
+// target with the first message of a run, and owns it until the run ends: so nobody contends for
+// places. A longer message goes direct (rma/detail/put.hpp), and its notification by the lane.
+// Without a lane, or without room in it, all goes direct: no put ever waits for its receiver.
 
 namespace meshpost {
 
-/// Two words of a message, each with the message's number in the same 8-byte store. The number is
-/// what tells a word that has come from one that was there before.
+/// One place of a lane, stored as its machine can (memory::store_packet).
 struct alignas(16) Packet {
-  static constexpr u32 words = 2;
-  u64 word[words];  ///< the message's word, and its number in the upper half
+  u32 word[4];
 };
 
 /// What a sender knows of one target. Its own, all 0 at the beginning of a run.
-struct LaneOut {
+struct alignas(16) LaneOut {
   static constexpr u32 refused = ~u32{0};
   u32 lane;   ///< that it owns there + 1; 0: it has not asked yet
-  u32 taken;  ///< messages that the lane had passed before this run
-  u32 sent;   ///< in this run
+  u32 begin;  ///< packets that the lane had passed before this run
+  u32 sent;   ///< packets, in this run
+  u32 known;  ///< of them, those that it knows to be unpacked
 };
 
 /// Where the lanes of a World's ranks are. Offsets in the symmetric heap; each device has the
 /// arrays of its own ranks.
 struct Lanes {
-  u32 count = 0;    ///< of each rank; 0: everything goes direct
-  u32 slots = 0;    ///< messages that a lane holds
-  u32 most = 0;     ///< bytes of the longest message
-  u32 packets = 0;  ///< of a slot
-  u64 rings = 0;    ///< Packet[local rank][lane][slot][packets]
-  u64 taken = 0;    ///< u32[local rank][lane]: messages unpacked, in all runs
+  u32 count = 0;  ///< of each rank; 0: everything goes direct
+  u32 shift = 0;  ///< a lane has 2^shift packets
+  u32 most = 0;   ///< bytes of the longest message
+  u64 rings = 0;  ///< Packet[local rank][lane][2^shift]
+  u64 taken = 0;  ///< u32[local rank][lane]: packets unpacked, in all runs
   // 0 at the beginning of a run:
   u64 claims = 0;   ///< u32[local rank]: lanes that were asked for
-  u64 owners = 0;   ///< u64[local rank][lane]: sender + 1, and LaneOut::taken in the upper half
-  u64 credits = 0;  ///< u32[local rank][world rank]: messages of this run that the latter unpacked
+  u64 owners = 0;   ///< u64[local rank][lane]: sender + 1, and LaneOut::begin in the upper half
+  u64 credits = 0;  ///< u32[local rank][world rank]: packets of this run that the latter unpacked
   u64 outs = 0;     ///< LaneOut[local rank][world rank]
 
   /// Words before a message's bytes: where they go, and which counter rises.
   static constexpr u32 header_words = 3;
-  MESHPOST_FN static constexpr u32 words_for(u64 bytes) {
-    return header_words + static_cast<u32>((bytes + 3) / 4);
-  }
-  MESHPOST_FN static constexpr u32 packets_for(u64 bytes) {
-    return (words_for(bytes) + Packet::words - 1) / Packet::words;
-  }
+
+  MESHPOST_FN u32 packets() const { return 1u << shift; }
+  /// What tells a packet from those that lay in its place before: one for each lap, never 0.
+  MESHPOST_FN u32 flag(u32 position) const { return (position >> shift) + 1; }
 };
 
 }  // namespace meshpost

@@ -4,6 +4,10 @@
 
 namespace meshpost {
 
+namespace detail {
+struct DrainLanes;
+}
+
 /// One rank of a run, as its kernel sees it: what sends, receives and waits.
 ///
 /// Unless a function says otherwise, all threads of the rank call it with equal arguments, as they
@@ -31,6 +35,7 @@ class Rank {
         ranks_per_device_(state.ranks_per_device + zero_),
         traced_((state.trace.events != nullptr) + zero_),
         device_(state.device + zero_),
+        lane_limit_((state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_),
         heap_(state.heap + zero_),
         stride_(state.stride + zero_),
         reciprocal_(state.reciprocal + zero_) {
@@ -165,7 +170,8 @@ class Rank {
   }
   /// log() of a line that is put together already. One thread calls it, alone.
   MESHPOST_FN void send(LogRecord const& line);
-  /// The kernel's end; the launch calls it.
+  /// The kernel's begin, and its end; the launch calls them.
+  MESHPOST_FN void start();
   MESHPOST_FN void finish() {
     trace_life(true);
     block_.finish();
@@ -174,6 +180,7 @@ class Rank {
  private:
   template <class T>
   friend class Window;
+  friend struct detail::DrainLanes;
   class Traced;
   MESHPOST_FN void trace_life(bool ends) const;
 
@@ -215,15 +222,18 @@ class Rank {
   MESHPOST_FN bool uses_lanes() const;
   MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
                                 Location const& counters, Tag tag);
+  MESHPOST_FN LaneOut& lane_to(u32 target, u32 packets);
+  MESHPOST_FN bool has_lane_to(u32 target);
   MESHPOST_FN void take_lanes();
-  MESHPOST_FN bool holds_with_lanes(Condition const& condition);
+  MESHPOST_FN u32 await_count(u32* counter, u32 count, Note const& note);
+  MESHPOST_FN bool has_count(u32* counter, u32 count, u32& found);
   MESHPOST_FN bool is_far(u32 device) const;
   MESHPOST_FN static bool waits_for(Post const& request);
   MESHPOST_FN void post_alone(Post request);
   MESHPOST_FN void post(Operation operation, Post const& request);
   MESHPOST_FN void copy_to(u32 device, void* target, void const* source, u64 bytes,
                            Operation operation);
-  MESHPOST_FN void consume(u32* counter, u32 count);
+  MESHPOST_FN void consume(u32* counter, u32 count, u32 found);
   MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN u32 generation(Communicator const& communicator) const;
@@ -242,6 +252,7 @@ class Rank {
   // it from loading again, and in the vector registers, where such chains run faster than in the
   // uniform ones.
   u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
+  u32 lane_limit_;  // messages that are shorter may go by lane; 0: none
   char* heap_;
   u64 stride_, reciprocal_;
   u32 intervals_ = 0;         // timer intervals begun
@@ -285,6 +296,7 @@ struct Max {
 #include "meshpost/rma/detail/locate.hpp"
 #include "meshpost/rma/detail/far.hpp"
 #include "meshpost/rma/detail/lanes.hpp"
+#include "meshpost/rma/detail/unpack.hpp"
 #include "meshpost/rma/detail/put.hpp"
 #include "meshpost/rma/detail/wait.hpp"
 #include "meshpost/rma/detail/barrier.hpp"

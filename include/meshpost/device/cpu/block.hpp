@@ -97,7 +97,11 @@ MESHPOST_FN inline u64 load_bits_acquire(void const* word, u32 bytes) {
 MESHPOST_FN inline void add(u32* word, u32 value, Order /*order*/) {
   std::atomic_ref(*word).fetch_add(value, std::memory_order_release);
 }
-/// Adds and returns the old value; acquires and releases among the ranks of a device.
+/// Adds and returns the old value; acquires and releases among all ranks.
+MESHPOST_FN inline u32 fetch_add(u32* word, u32 value) {
+  return std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
+}
+/// The same among the ranks of a device.
 MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
   return std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
 }
@@ -117,6 +121,23 @@ MESHPOST_FN inline void store(T* word, T value, Order /*order*/) {
   __atomic_store(word, &value, __ATOMIC_RELEASE);
 }
 MESHPOST_FN inline void fence(Order /*order*/) {}  // every notification releases
+
+/// Words of a message that a packet carries here: two, each with the flag in the same 8-byte store.
+inline constexpr u32 packet_words = 2;
+MESHPOST_FN inline void store_packet(void* packet, u32 const* words, u32 flag) {
+  for (u32 i = 0; i < packet_words; ++i)
+    store(static_cast<u64*>(packet) + i, words[i] | static_cast<u64>(flag) << 32, Order::none);
+}
+/// Whether the whole packet has this flag; then `words` are its words.
+MESHPOST_FN inline bool load_packet(void const* packet, u32* words, u32 flag) {
+  bool whole = true;
+  for (u32 i = 0; i < packet_words; ++i) {
+    u64 const bits = load_bits_acquire(static_cast<u64 const*>(packet) + i, sizeof(u64));
+    words[i] = static_cast<u32>(bits);
+    whole &= static_cast<u32>(bits >> 32) == flag;
+  }
+  return whole;
+}
 
 /// This thread's share of a copy of `bytes`.
 MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 thread, u32 threads) {

@@ -33,6 +33,14 @@ MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
   fence(order);
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
+MESHPOST_FN inline u32 fetch_add(u32* word, u32 value) {
+  u32 old;
+  asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(word), "r"(value)
+               : "memory");
+  return old;
+}
 MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
   u32 old;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
@@ -76,6 +84,35 @@ MESHPOST_FN inline void store(T* word, T value, Order order) {
     asm volatile("st.relaxed.sys.global.u8 [%0], %1;" ::"l"(word),
                  "r"(u32{__builtin_bit_cast(u8, value)})
                  : "memory");
+}
+/// Words of a message that a packet carries here: three, with the flag in the same 16-byte store.
+inline constexpr u32 packet_words = 3;
+MESHPOST_FN inline void store_packet(void* packet, u32 const* words, u32 flag) {
+  asm volatile(
+      "{.reg .b128 whole; .reg .b64 low, high;"
+      " mov.b64 low, {%1, %2}; mov.b64 high, {%3, %4}; mov.b128 whole, {low, high};"
+      " st.relaxed.sys.global.b128 [%0], whole;}" ::"l"(packet),
+      "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(flag)
+      : "memory");
+}
+/// Words and flag of a packet, in one load.
+MESHPOST_FN inline void load_packet(void const* packet, u32 (&words)[4]) {
+  asm volatile(
+      "{.reg .b128 whole; .reg .b64 low, high;"
+      " ld.relaxed.sys.global.b128 whole, [%4]; mov.b128 {low, high}, whole;"
+      " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high;}"
+      : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+      : "l"(packet)
+      : "memory");
+}
+MESHPOST_FN inline void load_packet_acquire(void const* packet, u32 (&words)[4]) {
+  asm volatile(
+      "{.reg .b128 whole; .reg .b64 low, high;"
+      " ld.acquire.sys.global.b128 whole, [%4]; mov.b128 {low, high}, whole;"
+      " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high;}"
+      : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+      : "l"(packet)
+      : "memory");
 }
 /// Nanoseconds on this device's clock.
 MESHPOST_FN inline u64 clock_ns() {
@@ -194,19 +231,14 @@ MESHPOST_FN inline void publish(RankReport volatile* out, Note const& note) {
   out->note.expected = note.expected;
 }
 
-/// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a
-/// millisecond. Publishes what the rank waits for and answers the host's question. Returns whether
-/// the run was poisoned.
-///
-/// Why the host may believe it: the fence before the publication orders every notification this
-/// rank sent before "I wait"; the fence behind the withdrawal orders "I wait no more" before
-/// anything the rank does next. So while the host sees a publication, the rank has done nothing
-/// since; and an answer to question e is a value of the word read after e was asked. If all ranks
-/// answer the same question and no condition holds, no rank can be the first to go on.
-MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Mailbox const* mail,
-                                    Condition condition, Note note) {
-  auto* const out = const_cast<RankReport volatile*>(report);
-  u32 const bytes = width(condition.type);
+/// A rank's publication of what it waits for. Why the host may believe it: the fence before the
+/// publication orders every notification this rank sent before "I wait"; the fence behind the
+/// withdrawal orders "I wait no more" before anything the rank does next. So while the host sees a
+/// publication, the rank has done nothing since; and an answer to question e is a value of the word
+/// read after e was asked. If all ranks answer the same question and no condition holds, no rank
+/// can be the first to go on.
+MESHPOST_FN inline void publish_waiting(RankReport volatile* out, Condition const& condition,
+                                        Note const& note) {
   __threadfence_system();
   out->condition.word = condition.word;
   out->condition.value = condition.value;
@@ -216,24 +248,74 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
   out->sequence = out->sequence + 1;
   __threadfence_system();
   out->state = static_cast<u32>(RankState::waiting);
+}
+MESHPOST_FN inline void withdraw(RankReport volatile* out) {
+  out->state = static_cast<u32>(RankState::running);
+  __threadfence_system();
+}
+MESHPOST_FN inline void answer(RankReport volatile* out, u32 epoch, u64 bits) {
+  out->observed = bits;
+  __threadfence_system();
+  out->epoch = epoch;
+}
+
+/// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a
+/// millisecond. Publishes what the rank waits for and answers the host's question. Returns whether
+/// the run was poisoned; then the publication stays, for the host's report.
+MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Mailbox const* mail,
+                                    Condition condition, Note note) {
+  auto* const out = const_cast<RankReport volatile*>(report);
+  u32 const bytes = width(condition.type);
+  publish_waiting(out, condition, note);
   for (;;) {
     Control const word = look(control);
-    if (word.poison) return true;  // and keeps its publication: the host's report reads it
+    if (word.poison) return true;
     bool const asked = word.epoch != out->epoch;
 #pragma unroll 1
     for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
       u64 const bits = memory::load_bits_acquire(condition.word, bytes);
       if (holds(condition, bits)) {
-        out->state = static_cast<u32>(RankState::running);
-        __threadfence_system();
+        withdraw(out);
         return false;
       }
       if (mail->letters) open_letters(*mail);
-      if (polls == 0 && asked) {
-        out->observed = bits;
-        __threadfence_system();
-        out->epoch = word.epoch;
+      if (polls == 0 && asked) answer(out, word.epoch, bits);
+    }
+  }
+}
+
+/// The same by a warp, for a counter: what has come is in the counter before the rank answers.
+template <class Poll>
+MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
+                                     Mailbox const* mail, Condition condition, Note note,
+                                     Poll& poll) {
+  auto* const out = const_cast<RankReport volatile*>(report);
+  bool const first = poll.first();
+  poll.settle();
+  if (first) publish_waiting(out, condition, note);
+  for (;;) {
+    Control word{};
+    bool asked = false;
+    if (first) {
+      word = look(control);
+      asked = word.epoch != out->epoch;
+    }
+    if (poll.any(word.poison != 0)) return true;
+    if (poll.any(asked)) {
+      poll.drain();
+      poll.settle();
+      if (first)
+        answer(out, word.epoch, memory::load_acquire(static_cast<u32 const*>(condition.word)));
+    }
+#pragma unroll 1
+    for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
+      bool const holds = poll.once();
+      poll.settle();
+      if (holds) {
+        if (first) withdraw(out);
+        return false;
       }
+      if (first && mail->letters) open_letters(*mail);
     }
   }
 }
@@ -294,6 +376,18 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
     }
   }
   if (any(poisoned)) leave();  // also hands what thread 0 acquired to the other threads
+}
+
+template <class Poll>
+MESHPOST_FN bool Block::await_by_warp(Condition const& condition, Note const& note, Poll& poll) {
+  u32 polls = 0;
+#pragma unroll 1
+  while (!poll.once()) {
+    if (mail_->letters && poll.first()) open_letters(*mail_);
+    if (++polls == cuda::polls_a_look(mail_))
+      return cuda::wait_long_by_warp(report_, control_, mail_, condition, note, poll);
+  }
+  return false;
 }
 
 MESHPOST_FN inline void Block::tick(bool progress) {

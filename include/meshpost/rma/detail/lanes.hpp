@@ -1,37 +1,38 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// How messages get into lanes and out of them. By one thread of the rank, which all others meet
-// before and after.
+// How messages get into lanes; unpack.hpp: how they get out of them.
 //
 // Why the receiver gets what was sent:
-//  1. A word and its message's number are one 8-byte store, and one load. So a word that is found
-//  with the awaited number is that message's, whatever else has come or not.
-//  2. Numbers of a lane count up, through all runs. A slot's words hold numbers of earlier laps;
-//  one that long messages alone reach may be many laps old. In one lap of each 2^20 every word of
-//  the slot is stored, so none is 2^32 messages old, and none is mistaken for a new one.
-//  3. A slot is written again only when its message's unpacking was told (credits): the store of a
-//  credit comes behind the loads of the slot (release), and its load before the stores of the next
-//  message (acquire).
-//  4. A run that fails leaves messages half written or not unpacked: the host then lets each lane's
-//  number step over all that its slots may hold.
+//  1. A word and its message's flag are one store, and one load (memory::store_packet). So a word
+//  that is found with the awaited flag is that message's, whatever else has come or not.
+//  2. Flags count laps. A message takes an even number of packets, and all of them are stored; so
+//  each place is stored once a lap, and what lies there has this lap's flag or the last one's.
+//  3. A place is stored again only when its message's unpacking was told (credits). That needs no
+//  fence: the credit is stored because loads have returned this message's flags, and the next
+//  message because the credit was loaded; so those loads can't return what that store wrote.
+//  4. A run that fails leaves messages half written or not unpacked: the host then lets each lane
+//  step over a lap.
 //
 // Why first in, first out holds for a pair of ranks across both protocols, and what a message
 // brings is there when a notification is consumed:
-//  5. By lane after by lane: a lane's messages are unpacked in the order of their numbers. Of each,
-//     the bytes are stored before its counter rises.
-//  6. By lane after direct: the flags are stored with release after the direct message's bytes and
-//     count, and loaded with acquire. (On a GPU this would take the fence that lanes are to save:
-//     a message then says whether anything went direct since the one before.)
-//  7. Direct after by lane: who has seen a count looks through its lanes once more before it
-//     returns (Rank::wait). The lane's words were stored before that count was raised, so they are
-//     found there.
+//  5. By lane after by lane: a lane's messages are unpacked in their order. Of each, the bytes are
+//     stored before its count.
+//  6. By lane after anything else that it has to bring along (bytes that went direct, a count
+//     that went direct, plain stores for a rank of the same device): the thread that stores the
+//     message's header fences before; the header says so (acquires), and who finds it acquires
+//     before it unpacks. Release and acquire are by thread 0 and by a thread of warp 0; the rank's
+//     other threads meet the former before and the latter behind.
+//  7. Direct after by lane: who has seen a direct count looks through its lanes once more before
+//     it returns. The lane's packets were stored before the fence of that count, so they are found
+//     there.
 //  Bytes that went direct may lie in the window before those of an earlier message that is still
 //  in its lane. They can't be the same bytes: a put over bytes that the same rank has announced is
 //  against the rule of delivery.
 //
-// A plain put stays direct, and so does the notification behind it (unfenced_): it carries the
-// fence.
+// What is unpacked the receiver has stored itself, in its own memory. Ranks of its device see it
+// behind its next notification, as they see its plain stores; those of other devices that `get` it,
+// behind publish() or a barrier.
 
 namespace meshpost {
 namespace detail {
@@ -61,10 +62,10 @@ class LaneEnd {
   MESHPOST_FN LaneOut& out(u32 target) const {
     return reinterpret_cast<LaneOut*>(device_ + lanes_.outs)[u64{local_} * ranks_ + target];
   }
-  MESHPOST_FN Packet* slot(u32 lane, u32 number) const {
+  MESHPOST_FN Packet* packet(u32 lane, u32 position) const {
     u64 const ring = u64{local_} * lanes_.count + lane;
-    return reinterpret_cast<Packet*>(device_ + lanes_.rings) +
-           (ring * lanes_.slots + number % lanes_.slots) * lanes_.packets;
+    return reinterpret_cast<Packet*>(device_ + lanes_.rings) + (ring << lanes_.shift) +
+           (position & (lanes_.packets() - 1));
   }
 
  private:
@@ -78,160 +79,196 @@ struct LaneHeader {
   u64 offset = 0;   ///< of the target, on its device
   u64 counter = 0;  ///< the same, in words
   u32 bytes = 0;
-  u32 senders = 0;  ///< from the counter to the word that names who raised it, in lines
+  u32 senders = 0;        ///< from the counter to the word that names who raised it, in lines
+  bool acquires = false;  ///< whoever finds it: it brings along more than its bytes
 
-  static constexpr u32 line = 64;
+  static constexpr u32 line = 64, most = 0x1fff;
 
   /// Whether it has room for these numbers.
   MESHPOST_FN bool fits() const {
-    return offset < u64{1} << 40 && counter < u64{1} << 38 && senders < 64;
+    return offset < u64{1} << 39 && counter < u64{1} << 37 && senders < 64;
   }
 
   MESHPOST_FN u32 word(u32 i) const {
     if (i == 0) return static_cast<u32>(offset);
     if (i == 1) return static_cast<u32>(counter);
-    return bytes | static_cast<u32>(offset >> 32) << 12 | static_cast<u32>(counter >> 32) << 20 |
-           senders << 26;
+    return bytes | static_cast<u32>(offset >> 32) << 13 | static_cast<u32>(counter >> 32) << 20 |
+           senders << 25 | static_cast<u32>(acquires) << 31;
   }
   MESHPOST_FN static LaneHeader from(u32 a, u32 b, u32 c) {
-    return {a | static_cast<u64>(c >> 12 & 0xff) << 32, b | static_cast<u64>(c >> 20 & 0x3f) << 32,
-            c & 0xfff, c >> 26};
+    return {a | static_cast<u64>(c >> 13 & 0x7f) << 32, b | static_cast<u64>(c >> 20 & 0x1f) << 32,
+            c & most, c >> 25 & 0x3f, c >> 31 != 0};
+  }
+  MESHPOST_FN u32 words() const { return Lanes::header_words + (bytes + 3) / 4; }
+  /// All that the message takes: an even number.
+  MESHPOST_FN u32 packets() const {
+    u32 const used = (words() + memory::packet_words - 1) / memory::packet_words;
+    return used + used % 2;
+  }
+  /// Bytes [at, at + 4) of those at `source`, as far as there are any.
+  MESHPOST_FN u32 word_of(void const* source, u32 at) const {
+    if (at >= bytes) return 0;
+    auto const* const from = static_cast<u8 const*>(source) + at;
+    if (at + 4 <= bytes && reinterpret_cast<u64>(from) % 4 == 0)
+      return *reinterpret_cast<u32 const*>(from);
+    u32 word = 0;
+    for (u32 i = 0; i < 4 && at + i < bytes; ++i) word |= static_cast<u32>(from[i]) << 8 * i;
+    return word;
+  }
+  /// The other way.
+  MESHPOST_FN void put_word(void* target, u32 at, u32 word) const {
+    auto* const to = static_cast<u8*>(target) + at;
+    if (at + 4 <= bytes && reinterpret_cast<u64>(to) % 4 == 0) *reinterpret_cast<u32*>(to) = word;
+    else
+      for (u32 i = 0; i < 4 && at + i < bytes; ++i) to[i] = static_cast<u8>(word >> 8 * i);
   }
 };
 
-MESHPOST_FN inline bool claim_lane(Lanes const& lanes, LaneEnd const& there, u32 sender,
-                                   LaneOut& out) {
-  u32 const lane = memory::fetch_add_device(there.claims(), 1);
-  if (lane >= lanes.count) {
-    out.lane = LaneOut::refused;
-    return false;
-  }
-  out.taken = memory::load_acquire(there.taken(lane));  // nobody changes it: all was unpacked
-  out.lane = lane + 1;
-  memory::store(there.owner(lane), (u64{sender} + 1) | static_cast<u64>(out.taken) << 32,
-                Order::system);
-  return true;
+/// Whether a message of so many packets can go.
+MESHPOST_FN inline bool has_room(Lanes const& lanes, LaneOut const& out, u32 packets) {
+  return out.lane + 1 > 1 && out.sent + packets - out.known <= lanes.packets();  // 0, refused: no
 }
 
-/// Whether the message went. `sender` is on the state's device.
-MESHPOST_FN inline bool send_by_lane(RunState const& state, u32 sender, u32 target,
-                                     LaneHeader const& header, void const* source) {
-  Lanes const& lanes = state.lanes;
+/// Asks what a sender does not know: for a lane, or how much was unpacked. By one thread.
+MESHPOST_COLD inline void refresh(RunState const& state, u32 sender, u32 target, LaneOut& out) {
   LaneEnd const here(state, sender), there(state, target);
-  LaneOut& out = here.out(target);
-  if (out.lane == LaneOut::refused) return false;
-  if (out.lane == 0 && !claim_lane(lanes, there, sender, out)) return false;
-  if (out.sent - memory::load_acquire(here.credit(target)) >= lanes.slots) return false;
-  u32 const number = out.taken + ++out.sent;
-  Packet* const slot = there.slot(out.lane - 1, number);
-  u64 const flag = u64{number} << 32;
-  u32 const words = Lanes::words_for(header.bytes);
-  bool const renew = (number / lanes.slots) % (1u << 20) == 0;
-  u32 const all = renew ? lanes.packets * Packet::words : words;
-  for (u32 i = 0; i < all; ++i) {
-    u32 word = 0;
-    if (i < Lanes::header_words) {
-      word = header.word(i);
-    } else if (i < words) {
-      u32 const at = (i - Lanes::header_words) * 4;
-      u32 const left = header.bytes - at;
-      memory::copy(&word, static_cast<char const*>(source) + at, left < 4 ? left : 4, 0, 1);
+  if (out.lane != 0) {
+    out.known = memory::load_acquire(here.credit(target));
+    return;
+  }
+  u32 const lane = memory::fetch_add(there.claims(), 1);
+  if (lane >= state.lanes.count) {
+    out.lane = LaneOut::refused;
+    return;
+  }
+  out.lane = lane + 1;
+  out.begin = memory::load_acquire(there.taken(lane));  // nobody changes it: all was unpacked
+  memory::store(there.owner(lane), (u64{sender} + 1) | static_cast<u64>(out.begin) << 32,
+                Order::none);
+  memory::fence(Order::system);  // whoever finds a packet finds the owner
+}
+
+/// This thread's share of a message's packets.
+MESHPOST_FN inline void store_message(RunState const& state, u32 target, LaneOut const& out,
+                                      LaneHeader const& header, void const* source, u32 thread,
+                                      u32 threads) {
+  constexpr u32 each = memory::packet_words;
+  LaneEnd const there(state, target);
+  u32 const packets = header.packets(), begin = out.begin + out.sent;
+  for (u32 i = thread; i < packets; i += threads) {
+    u32 words[each];
+    for (u32 k = 0; k < each; ++k) {
+      u32 const number = i * each + k;
+      words[k] = number < Lanes::header_words
+                     ? header.word(number)
+                     : header.word_of(source, (number - Lanes::header_words) * 4);
     }
-    memory::store(&slot[i / Packet::words].word[i % Packet::words], flag | word, Order::none);
+    memory::store_packet(there.packet(out.lane - 1, begin + i), words, state.lanes.flag(begin + i));
   }
-  return true;
 }
 
-/// Unpacks a lane's next message, if all of it is there.
-MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane) {
-  LaneEnd const mine(state, rank);
-  u32 const number = memory::load_relaxed(mine.taken(lane)) + 1;
-  Packet const* const slot = mine.slot(lane, number);
-  bool whole = true;
-  auto const word = [&](u32 i) {
-    u64 const bits =
-        memory::load_bits_acquire(&slot[i / Packet::words].word[i % Packet::words], sizeof(u64));
-    whole &= static_cast<u32>(bits >> 32) == number;
-    return static_cast<u32>(bits);
-  };
-  auto const header = LaneHeader::from(word(0), word(1), word(2));
-  if (!whole) return false;
-  u32 const words = Lanes::words_for(header.bytes);
-  for (u32 i = Lanes::header_words; i < words; ++i) word(i);
-  if (!whole) return false;
-  for (u32 i = Lanes::header_words; i < words; ++i) {
-    u32 const bits = word(i), at = (i - Lanes::header_words) * 4, left = header.bytes - at;
-    memory::copy(mine.device() + header.offset + at, &bits, left < 4 ? left : 4, 0, 1);
+#if defined(__CUDA_ARCH__)
+
+/// A rank's shared memory for lanes, at both ends.
+struct LaneCache {
+  static constexpr u32 lanes = 32, targets = 32;
+  u32 taken[lanes];     ///< as LaneEnd::taken
+  u32 returned[lanes];  ///< of it, what the sender knows
+  u64 owners[lanes];    ///< 0: not known yet
+  // How the last message came, for the next will come so, too:
+  u32 last;                 ///< lane
+  u32 ahead;                ///< of its packets, those behind the first two, in loads of a warp
+  u32 acquires;             ///< whether it did not come by lane alone
+  u32 targets_of[targets];  ///< whom the outs are of, + 1
+  LaneOut outs[targets];
+
+  /// By each thread of warp 0.
+  __device__ void start(RunState const& state, u32 rank, u32 thread) {
+    taken[thread] = thread < state.lanes.count ? *LaneEnd(state, rank).taken(thread) : 0;
+    returned[thread] = taken[thread];
+    owners[thread] = 0;
+    targets_of[thread] = 0;
+    last = ahead = acquires = 0;
   }
-  u64 const owner = memory::load_bits_acquire(mine.owner(lane), sizeof(u64));
-  u32 const sender = static_cast<u32>(owner) - 1, before = static_cast<u32>(owner >> 32);
-  u32* const counter = reinterpret_cast<u32*>(mine.device()) + header.counter;
-  memory::add(counter, 1, Order::none);
-  memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)), sender + 1);
-  memory::store(mine.taken(lane), number, Order::none);
-  memory::store(LaneEnd(state, sender).credit(rank), number - before, Order::system);
-  return true;
-}
-
-MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine) {
-  u32 const claims = memory::load_acquire(mine.claims());
-  return claims < state.lanes.count ? claims : state.lanes.count;
-}
-
-/// Unpacks all that has come for a rank.
-MESHPOST_FN inline void take_from_lanes(RunState const& state, u32 rank) {
-  u32 const claimed = claimed_lanes(state, LaneEnd(state, rank));
-  for (u32 lane = 0; lane < claimed; ++lane)
-    while (take_from_lane(state, rank, lane)) continue;
-}
-
-/// Whether something has come. Any thread of the host may ask.
-MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
-  LaneEnd const mine(state, rank);
-  u32 const claimed = claimed_lanes(state, mine);
-  for (u32 lane = 0; lane < claimed; ++lane) {
-    u32 const number = memory::load_acquire(mine.taken(lane)) + 1;
-    u64 const first = memory::load_bits_acquire(mine.slot(lane, number), sizeof(u64));
-    if (static_cast<u32>(first >> 32) == number) return true;
+  /// By one thread.
+  __device__ void replace(RunState const& state, u32 rank, u32 target) {
+    LaneEnd const here(state, rank);
+    u32 const i = target % targets;
+    if (targets_of[i] != 0) here.out(targets_of[i] - 1) = outs[i];
+    outs[i] = here.out(target);
+    targets_of[i] = target + 1;
   }
-  return false;
+};
+
+__device__ inline LaneCache& lane_cache() {
+  __shared__ LaneCache cache;
+  return cache;
 }
+
+#endif
 
 }  // namespace detail
 
-MESHPOST_FN inline bool Rank::uses_lanes() const {
+MESHPOST_FN inline bool Rank::uses_lanes() const { return lane_limit_ != 0; }
+
+/// What this rank knows of its lane there; by all threads, which all may read it until the next
+/// time they meet. On a GPU it lies in shared memory (unpack.hpp), as every acquire drops what the
+/// block has cached of other memory.
+MESHPOST_FN inline LaneOut& Rank::lane_to(u32 target, u32 packets) {
 #if defined(__CUDA_ARCH__)
-  return false;  // CPU devices only, so far
+  detail::LaneCache& cache = detail::lane_cache();
+  LaneOut& out = cache.outs[target % detail::LaneCache::targets];
+  bool const known = cache.targets_of[target % detail::LaneCache::targets] == target + 1;
 #else
-  return state_->lanes.count != 0;
+  LaneOut& out = detail::LaneEnd(*state_, id_).out(target);
+  bool const known = true;
 #endif
+  if (known && (detail::has_room(state_->lanes, out, packets) || out.lane == LaneOut::refused))
+    return out;
+  block_.sync();  // all have read it
+  if (thread() == 0) {
+#if defined(__CUDA_ARCH__)
+    if (!known) cache.replace(*state_, id_, target);
+#endif
+    if (!detail::has_room(state_->lanes, out, packets) && out.lane != LaneOut::refused)
+      detail::refresh(*state_, id_, target, out);
+  }
+  block_.sync();
+  return out;
 }
 
 /// Whether the message went by a lane; by all threads.
 MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, void const* source,
                                            u64 bytes, Location const& counters, Tag tag) {
-  if (!uses_lanes() || to.far || unfenced_ || bytes > state_->lanes.most) return false;
+  if (bytes >= lane_limit_ || to.far) return false;  // lane_limit_ is 0 where there are none
   char* const there = on_device(state_->device_of(to.rank), 0);
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - there);
   u64 const word = static_cast<u64>(counters.counters + tag.value - reinterpret_cast<u32*>(there));
   u32 const senders = counters.counter_pitch / (2 * detail::LaneHeader::line);
   // Not memory that is no part of the heap, and not what the header can't name.
   if (offset >= stride_ || word >= stride_ / sizeof(u32)) return false;
-  detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders};
+  Order const order = to.near ? Order::device : unfenced_ ? Order::system : Order::none;
+  detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,
+                                  order != Order::none};
   if (!header.fits()) return false;
-  block_.sync();
-  bool sent = false;
-  if (thread() == 0)
-    sent = !block_.step(hooks::Step::lane_send) ||
-           detail::send_by_lane(*state_, id_, to.rank, header, source);
-  return block_.any(sent);
+  block_.sync();  // what the other threads packed into the source is complete
+  LaneOut& out = lane_to(to.rank, header.packets());
+  if (!detail::has_room(state_->lanes, out, header.packets())) return false;
+  if (block_.step(hooks::Step::lane_send)) {
+    if (thread() == 0) memory::fence(order);
+    detail::store_message(*state_, to.rank, out, header, source, thread(), threads());
+    block_.sync();  // all have read it
+    if (thread() == 0) out.sent += header.packets();
+  }
+  if (!to.near) unfenced_ = false;
+  return true;
 }
 
-/// All that has come by lane; by all threads.
-MESHPOST_FN inline void Rank::take_lanes() {
-  if (!uses_lanes()) return;
-  if (thread() == 0 && block_.step(hooks::Step::lane_take)) detail::take_from_lanes(*state_, id_);
-  block_.sync();
+/// Whether what went direct to this rank comes before what goes by lane.
+MESHPOST_FN inline bool Rank::has_lane_to(u32 target) {
+  if (!uses_lanes()) return false;
+  u32 const lane = lane_to(target, 0).lane;
+  return lane != 0 && lane != LaneOut::refused;
 }
 
 }  // namespace meshpost

@@ -24,7 +24,8 @@
 // own relaxed add; it orders nothing and need not.
 //
 // First in, first out per pair: a rank's puts and notifications to one target are all stores and
-// adds of its block, and each notification fences what came before it.
+// adds of its block, and each notification fences what came before it. Where the pair has a lane,
+// its notifications go by it, as long as there is room (lanes.hpp).
 //
 // A notification beyond the device with nothing stored there since the last system fence goes
 // without one: it orders no puts, for there are none, and plain stores take part only after
@@ -49,6 +50,7 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
 }
 
 MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
+  if (move_by_lane(to, nullptr, nullptr, 0, to, tag)) return;
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
   u32* const counter = to.counters + tag.value;
@@ -65,7 +67,8 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
     // on its order.
     memory::store_relaxed(counter + to.counter_pitch / (2 * sizeof(u32)), id_ + 1);
   }
-  if (!to.near) unfenced_ = false;
+  // What goes by lane later must not be seen before this count.
+  if (!to.near) unfenced_ = has_lane_to(to.rank);
 }
 
 // `counters`: of the same rank, maybe in another window.
@@ -136,7 +139,7 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   Location const to = locate(Operation::notify, window.info(), target);
   check_tag(Operation::notify, to.tags, tag);
   Traced const traced(*this, Operation::notify, to.rank, window.info().number, tag.value);
-  if (!move_by_lane(to, nullptr, nullptr, 0, to, tag)) raise(to, tag);
+  raise(to, tag);
 }
 
 template <class T>

@@ -5,25 +5,67 @@
 namespace meshpost {
 
 // A count that is consumed is taken off the counter itself, so a wait reads one word. Only the rank
-// that owns the counter takes off, and never more than it has seen there.
-MESHPOST_FN inline void Rank::consume(u32* counter, u32 count) {
+// that owns the counter takes off, and never more than it has seen there. `found`: of the count,
+// what came by lane and was not put there first (GPUs).
+MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
   block_.step(hooks::Step::wait_consume);
   if (thread() == 0) {
     if (delivery::checked(state_->ledger))
       delivery::consume(state_->ledger, block_, id_, counter, count);
-    memory::add(counter, 0u - count, Order::none);
+    if (count != found) memory::add(counter, found - count, Order::none);
   }
   if (delivery::checked(state_->ledger)) block_.sync();
 }
 
-// An await ends early when something has come by lane. Once the count is seen, what was sent before
-// what has come directly goes in, too (rma/detail/lanes.hpp, 7).
-MESHPOST_FN inline bool Rank::holds_with_lanes(Condition const& condition) {
-  bool const mine = thread() == 0 &&
-                    holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));
-  bool const held = block_.any(mine);
+// Both look through the lanes once more when the count was seen, for what was sent before a count
+// that came direct goes in, too (lanes.hpp, 7).
+
+MESHPOST_FN inline u32 Rank::await_count(u32* counter, u32 count, Note const& note) {
+  Condition const condition{counter, count, WordType::counter, Compare::greater_equal};
+  u32 found = 0;
+  if (!uses_lanes()) {
+    block_.await(condition, note);
+    return found;
+  }
+#if defined(__CUDA_ARCH__)
+  bool poisoned = false;
+  if (thread() < 32) {
+    detail::LanePoll poll(*state_, id_, counter, count);
+    poisoned = block_.await_by_warp(condition, note, poll);
+    found = poll.matched();
+    poll.keep();
+  }
+  block_.meet_or_leave(poisoned);
+#else
+  for (bool held = false; !held;) {
+    block_.await(condition, note);  // ends early when something has come by lane
+    held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
+    take_lanes();
+  }
+#endif
+  return found;
+}
+
+MESHPOST_FN inline bool Rank::has_count(u32* counter, u32 count, u32& found) {
+  found = 0;
+#if defined(__CUDA_ARCH__)
+  if (uses_lanes()) {
+    bool held = false;
+    if (thread() < 32) {
+      detail::LanePoll poll(*state_, id_, counter, count);
+      held = poll.drain();
+      if (!held) poll.settle();
+      found = poll.matched();
+      poll.keep();
+    }
+    return block_.any(held);
+  }
+#endif
   take_lanes();
-  return held;
+  bool const held = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
+  if (!block_.any(held)) return false;
+  take_lanes();
+  return true;
 }
 
 template <class T>
@@ -37,11 +79,9 @@ MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId 
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
   block_.step(hooks::Step::wait_begin);
   u32* const counter = own(info).counters + tag.value;
-  Condition const condition{counter, count, WordType::counter, Compare::greater_equal};
-  Note const note{Operation::wait, info.number, tag.value, count, expected};
-  do block_.await(condition, note);
-  while (uses_lanes() && !holds_with_lanes(condition));
-  if (count != 0) consume(counter, count);
+  u32 const found =
+      await_count(counter, count, {Operation::wait, info.number, tag.value, count, expected});
+  if (count != 0 || found != 0) consume(counter, count, found);
 }
 
 template <class T>
@@ -53,16 +93,14 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   check_tag(Operation::test, info.tags, tag);
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
-  take_lanes();
-  bool const mine = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
-  if (!block_.any(mine)) {
+  u32 found = 0;
+  if (!has_count(counter, count, found)) {
     block_.asked_in_vain({Operation::test, info.number, tag.value, count});
     block_.yield();  // whoever will notify may share this rank's worker
     return false;
   }
   block_.tick();
-  take_lanes();  // what was sent before what has come directly
-  if (count != 0) consume(counter, count);
+  if (count != 0 || found != 0) consume(counter, count, found);
   return true;
 }
 

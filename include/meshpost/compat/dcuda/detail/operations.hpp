@@ -108,6 +108,7 @@ __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& g
     gst.phase = compat::DcudaPhase::running;
   }
   block.sync();
+  compat::rank_of(gst).start();
   if (gst.tables.shared) compat::tell_base(gst);
   dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
 }
