@@ -9,7 +9,7 @@ namespace meshpost::detail {
 class LaneKeeper {
  public:
   static constexpr u32 on_gpus = 32;           ///< lanes of a rank: a warp polls them
-  static constexpr u32 most_on_gpus = 4096;    ///< bytes of a message
+  static constexpr u32 most_on_gpus = 1152;    ///< bytes of a message
   static constexpr u32 most_on_cpus = 1024;    ///< likewise
   static constexpr u64 memory = 128ull << 20;  ///< bytes of lanes on a device, at most
 

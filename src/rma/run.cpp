@@ -253,6 +253,7 @@ class RunSupervisor {
                     proxy_ ? proxy_->ring(d) : PostRing{},
                     proxy_ ? proxy_->mailbox(d) : Mailbox{},
                     world_.lanes().lanes(*layout_.devices[d], threads_of_rank())};
+      if (states_[d].stride > LaneHeader::most_heap) states_[d].lanes = {};
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())

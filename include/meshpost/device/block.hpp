@@ -65,14 +65,10 @@ class Block {
     return copy;
   }
 
-  // -- GPUs, for a rank that looks for more than a word
-  /// By warp 0 alone: until poll.once() says so. Whether the run was poisoned.
+  /// GPUs: await() for a counter and more than it says. Warp 0 makes a Poll(counter, count) and
+  /// asks it once() after once(); returns what it found that the counter does not say.
   template <class Poll>
-  MESHPOST_FN bool await_by_warp(Condition const& condition, Note const& note, Poll& poll);
-  /// All threads leave the kernel if one says so.
-  MESHPOST_FN void meet_or_leave(bool poisoned) {
-    if (any(poisoned)) leave();
-  }
+  MESHPOST_FN u32 await_by_warp(u32* counter, u32 count, Note const& note);
 
  private:
   [[noreturn]] MESHPOST_FN void leave();

@@ -26,6 +26,18 @@ struct alignas(16) LaneOut {
   u32 known;  ///< of them, those that it knows to be unpacked
 };
 
+/// The lane that a rank used last. All of its threads hold the same.
+struct LaneHold {
+  Packet* ring = nullptr;  ///< null: there is none
+  u32 target = 0;          ///< rank + 1; 0: no rank's
+  u32 next = 0;            ///< place of the next packet
+  u32 end = 0;             ///< there is room before this one
+
+  MESHPOST_FN bool has_room(u32 target_rank, u32 packets) const {
+    return target == target_rank + 1 && end - next >= packets;
+  }
+};
+
 /// Where the lanes of a World's ranks are. Offsets in the symmetric heap; each device has the
 /// arrays of its own ranks.
 struct Lanes {

@@ -36,6 +36,7 @@ class Rank {
         traced_((state.trace.events != nullptr) + zero_),
         device_(state.device + zero_),
         lane_limit_((state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_),
+        lane_shift_(state.lanes.shift + zero_),
         heap_(state.heap + zero_),
         stride_(state.stride + zero_),
         reciprocal_(state.reciprocal + zero_) {
@@ -186,6 +187,7 @@ class Rank {
 
   /// A rank's part of a window, as this rank reaches it.
   struct Location {
+    char* heap = nullptr;  // its device's part
     char* data = nullptr;
     u32* counters = nullptr;
     u64 count = 0;  // elements
@@ -222,8 +224,6 @@ class Rank {
   MESHPOST_FN bool uses_lanes() const;
   MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
                                 Location const& counters, Tag tag);
-  MESHPOST_FN LaneOut& lane_to(u32 target, u32 packets);
-  MESHPOST_FN bool has_lane_to(u32 target);
   MESHPOST_FN void take_lanes();
   MESHPOST_FN u32 await_count(u32* counter, u32 count, Note const& note);
   MESHPOST_FN bool has_count(u32* counter, u32 count, u32& found);
@@ -253,12 +253,14 @@ class Rank {
   // uniform ones.
   u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
   u32 lane_limit_;  // messages that are shorter may go by lane; 0: none
+  u32 lane_shift_;
   char* heap_;
   u64 stride_, reciprocal_;
   u32 intervals_ = 0;         // timer intervals begun
   u32 world_generation_ = 0;  // barriers passed, world and device: kept here, for they are frequent
   u32 device_generation_ = 0;
   u32 posted_ = 0;         // requests to the proxy that this rank has waited for
+  LaneHold lane_{};        // that it sent by last
   bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
 };
 

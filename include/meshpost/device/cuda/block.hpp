@@ -214,7 +214,9 @@ namespace cuda {
 
 /// How many polls go by between two looks at the host's word: about a millisecond. One that looks
 /// into a mailbox, too, takes several times as long.
-MESHPOST_FN inline u32 polls_a_look(Mailbox const* mail) { return mail->letters ? 256 : 1024; }
+MESHPOST_FN inline u32 polls_a_look(Mailbox const* mail) {
+  return mail && mail->letters ? 256 : 1024;
+}
 
 /// Poison and question of the host, over PCIe.
 MESHPOST_FN inline Control look(Control const* control) {
@@ -287,11 +289,11 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
 /// The same by a warp, for a counter: what has come is in the counter before the rank answers.
 template <class Poll>
 MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
-                                     Mailbox const* mail, Condition condition, Note note,
-                                     Poll& poll) {
+                                     Mailbox const* mail, u32* counter, u32 count, Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
+  Condition const condition{counter, count};
+  Poll poll(counter, count);
   bool const first = poll.first();
-  poll.settle();
   if (first) publish_waiting(out, condition, note);
   for (;;) {
     Control word{};
@@ -305,13 +307,14 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
       poll.drain();
       poll.settle();
       if (first)
-        answer(out, word.epoch, memory::load_acquire(static_cast<u32 const*>(condition.word)));
+        answer(out, word.epoch, memory::load_acquire(counter));
     }
 #pragma unroll 1
     for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
       bool const holds = poll.once();
       poll.settle();
       if (holds) {
+        poll.keep();
         if (first) withdraw(out);
         return false;
       }
@@ -378,16 +381,34 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
   if (any(poisoned)) leave();  // also hands what thread 0 acquired to the other threads
 }
 
+namespace cuda {
+/// The quick half of a wait by a warp: what it found, and whether it has seen enough. `mail`: null
+/// where there are no letters. Out of line: the waits of a kernel share it.
 template <class Poll>
-MESHPOST_FN bool Block::await_by_warp(Condition const& condition, Note const& note, Poll& poll) {
-  u32 polls = 0;
+MESHPOST_COLD u64 wait_by_warp(Mailbox const* mail, u32* counter, u32 count) {
+  Poll poll(counter, count);
+  bool held = false;
 #pragma unroll 1
-  while (!poll.once()) {
-    if (mail_->letters && poll.first()) open_letters(*mail_);
-    if (++polls == cuda::polls_a_look(mail_))
-      return cuda::wait_long_by_warp(report_, control_, mail_, condition, note, poll);
+  for (u32 left = polls_a_look(mail); left != 0 && !(held = poll.once()); --left)
+    if (mail && poll.first()) open_letters(*mail);
+  if (!held) poll.settle();
+  poll.keep();
+  return poll.matched() | static_cast<u64>(held) << 32;
+}
+}  // namespace cuda
+
+template <class Poll>
+MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 count, Note const& note) {
+  bool poisoned = false;
+  u64 found = 1;
+  if (thread() < 32 && (count != 1 || !Poll::glance(thread(), counter))) {
+    found = cuda::wait_by_warp<Poll>(mail_->letters ? mail_ : nullptr, counter, count);
+    if (found >> 32 == 0) [[unlikely]]
+      poisoned =
+          cuda::wait_long_by_warp<Poll>(report_, control_, mail_, counter, count, note);
   }
-  return false;
+  if (any(poisoned)) leave();
+  return static_cast<u32>(found);
 }
 
 MESHPOST_FN inline void Block::tick(bool progress) {

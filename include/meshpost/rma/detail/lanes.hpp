@@ -82,12 +82,8 @@ struct LaneHeader {
   u32 senders = 0;        ///< from the counter to the word that names who raised it, in lines
   bool acquires = false;  ///< whoever finds it: it brings along more than its bytes
 
-  static constexpr u32 line = 64, most = 0x1fff;
-
-  /// Whether it has room for these numbers.
-  MESHPOST_FN bool fits() const {
-    return offset < u64{1} << 39 && counter < u64{1} << 37 && senders < 64;
-  }
+  static constexpr u32 line = 64, most_bytes = 0x1fff, most_senders = 63;
+  static constexpr u64 most_heap = u64{1} << 39;  ///< bytes of a device's part
 
   MESHPOST_FN u32 word(u32 i) const {
     if (i == 0) return static_cast<u32>(offset);
@@ -97,7 +93,7 @@ struct LaneHeader {
   }
   MESHPOST_FN static LaneHeader from(u32 a, u32 b, u32 c) {
     return {a | static_cast<u64>(c >> 13 & 0x7f) << 32, b | static_cast<u64>(c >> 20 & 0x1f) << 32,
-            c & most, c >> 25 & 0x3f, c >> 31 != 0};
+            c & most_bytes, c >> 25 & 0x3f, c >> 31 != 0};
   }
   MESHPOST_FN u32 words() const { return Lanes::header_words + (bytes + 3) / 4; }
   /// All that the message takes: an even number.
@@ -107,30 +103,31 @@ struct LaneHeader {
   }
   /// Bytes [at, at + 4) of those at `source`, as far as there are any.
   MESHPOST_FN u32 word_of(void const* source, u32 at) const {
-    if (at >= bytes) return 0;
     auto const* const from = static_cast<u8 const*>(source) + at;
-    if (at + 4 <= bytes && reinterpret_cast<u64>(from) % 4 == 0)
-      return *reinterpret_cast<u32 const*>(from);
-    u32 word = 0;
-    for (u32 i = 0; i < 4 && at + i < bytes; ++i) word |= static_cast<u32>(from[i]) << 8 * i;
-    return word;
+    if ((bytes | reinterpret_cast<u64>(source)) % 4 != 0) return gather(from, at, bytes);
+    return at < bytes ? *reinterpret_cast<u32 const*>(from) : 0;
   }
   /// The other way.
   MESHPOST_FN void put_word(void* target, u32 at, u32 word) const {
     auto* const to = static_cast<u8*>(target) + at;
-    if (at + 4 <= bytes && reinterpret_cast<u64>(to) % 4 == 0) *reinterpret_cast<u32*>(to) = word;
-    else
-      for (u32 i = 0; i < 4 && at + i < bytes; ++i) to[i] = static_cast<u8>(word >> 8 * i);
+    if ((bytes | reinterpret_cast<u64>(target)) % 4 != 0) scatter(to, at, bytes, word);
+    else if (at < bytes) *reinterpret_cast<u32*>(to) = word;
+  }
+
+ private:
+  MESHPOST_COLD static u32 gather(u8 const* from, u32 at, u32 bytes) {
+    u32 word = 0;
+    for (u32 i = 0; i < 4 && at + i < bytes; ++i) word |= static_cast<u32>(from[i]) << 8 * i;
+    return word;
+  }
+  MESHPOST_COLD static void scatter(u8* to, u32 at, u32 bytes, u32 word) {
+    for (u32 i = 0; i < 4 && at + i < bytes; ++i) to[i] = static_cast<u8>(word >> 8 * i);
   }
 };
 
-/// Whether a message of so many packets can go.
-MESHPOST_FN inline bool has_room(Lanes const& lanes, LaneOut const& out, u32 packets) {
-  return out.lane + 1 > 1 && out.sent + packets - out.known <= lanes.packets();  // 0, refused: no
-}
-
 /// Asks what a sender does not know: for a lane, or how much was unpacked. By one thread.
-MESHPOST_COLD inline void refresh(RunState const& state, u32 sender, u32 target, LaneOut& out) {
+MESHPOST_FN inline void refresh(RunState const& state, u32 sender, u32 target, LaneOut& out) {
+  if (out.lane == LaneOut::refused) return;
   LaneEnd const here(state, sender), there(state, target);
   if (out.lane != 0) {
     out.known = memory::load_acquire(here.credit(target));
@@ -148,13 +145,21 @@ MESHPOST_COLD inline void refresh(RunState const& state, u32 sender, u32 target,
   memory::fence(Order::system);  // whoever finds a packet finds the owner
 }
 
-/// This thread's share of a message's packets.
-MESHPOST_FN inline void store_message(RunState const& state, u32 target, LaneOut const& out,
-                                      LaneHeader const& header, void const* source, u32 thread,
-                                      u32 threads) {
+/// What a sender holds of a lane it knows so much of.
+MESHPOST_FN inline LaneHold hold(RunState const& state, u32 target, LaneOut const& out) {
+  if (out.lane == 0 || out.lane == LaneOut::refused) return {nullptr, target + 1, 0, 0};
+  return {LaneEnd(state, target).packet(out.lane - 1, 0), target + 1, out.begin + out.sent,
+          out.begin + out.known + state.lanes.packets()};
+}
+
+/// This thread's share of a message's packets, from place `begin` of a lane on.
+MESHPOST_FN inline void store_message(Packet* ring, u32 shift, u32 begin, LaneHeader const& header,
+                                      void const* source, u32 thread, u32 threads) {
   constexpr u32 each = memory::packet_words;
-  LaneEnd const there(state, target);
-  u32 const packets = header.packets(), begin = out.begin + out.sent;
+  u32 const packets = header.packets();
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
   for (u32 i = thread; i < packets; i += threads) {
     u32 words[each];
     for (u32 k = 0; k < each; ++k) {
@@ -163,40 +168,72 @@ MESHPOST_FN inline void store_message(RunState const& state, u32 target, LaneOut
                      ? header.word(number)
                      : header.word_of(source, (number - Lanes::header_words) * 4);
     }
-    memory::store_packet(there.packet(out.lane - 1, begin + i), words, state.lanes.flag(begin + i));
+    u32 const position = begin + i;
+    memory::store_packet(ring + (position & ((1u << shift) - 1)), words, (position >> shift) + 1);
   }
 }
 
 #if defined(__CUDA_ARCH__)
 
-/// A rank's shared memory for lanes, at both ends.
+/// What a rank on a GPU knows of its lanes, at both ends. In shared memory: an acquire drops what
+/// the block has cached of other memory, and what is out of line can't have it in registers.
 struct LaneCache {
   static constexpr u32 lanes = 32, targets = 32;
+  // Of the run:
+  RunState const* state;
+  char* device;         ///< this rank's device's part of the heap
+  Packet const* rings;  ///< its first lane
+  u32* positions;       ///< LaneEnd::taken of its first lane
+  u32 rank, count, shift;
+  // As receiver:
   u32 taken[lanes];     ///< as LaneEnd::taken
   u32 returned[lanes];  ///< of it, what the sender knows
   u64 owners[lanes];    ///< 0: not known yet
   // How the last message came, for the next will come so, too:
-  u32 last;                 ///< lane
-  u32 ahead;                ///< of its packets, those behind the first two, in loads of a warp
-  u32 acquires;             ///< whether it did not come by lane alone
-  u32 targets_of[targets];  ///< whom the outs are of, + 1
+  u32 last;      ///< lane
+  u32 ahead;     ///< of its packets, those behind the first two, in loads of a warp
+  u32 acquires;  ///< whether it brought more than its bytes
+  // As sender, of some targets:
+  u32 targets_of[targets];  ///< rank + 1; 0: none
   LaneOut outs[targets];
+  LaneHold held;  ///< the last that was asked for
 
   /// By each thread of warp 0.
-  __device__ void start(RunState const& state, u32 rank, u32 thread) {
-    taken[thread] = thread < state.lanes.count ? *LaneEnd(state, rank).taken(thread) : 0;
+  __device__ void start(RunState const& run, u32 id, u32 thread) {
+    LaneEnd const mine(run, id);
+    taken[thread] = thread < run.lanes.count ? *mine.taken(thread) : 0;
     returned[thread] = taken[thread];
     owners[thread] = 0;
     targets_of[thread] = 0;
+    state = &run;
+    device = mine.device();
+    rings = mine.packet(0, 0);
+    positions = mine.taken(0);
+    rank = id;
+    count = run.lanes.count;
+    shift = run.lanes.shift;
     last = ahead = acquires = 0;
   }
-  /// By one thread.
-  __device__ void replace(RunState const& state, u32 rank, u32 target) {
-    LaneEnd const here(state, rank);
+  /// The sender that a lane is of. By the lane's thread, like give_back().
+  __device__ __noinline__ u64 owner_of(u32 lane) {
+    return owners[lane] =
+               memory::load_bits_acquire(LaneEnd(*state, rank).owner(lane), sizeof(u64));
+  }
+  /// Tells it how much was unpacked.
+  __device__ __noinline__ void give_back(u32 lane) {
+    if (owners[lane] == 0) owner_of(lane);
+    returned[lane] = taken[lane];
+    u32 const sender = static_cast<u32>(owners[lane]) - 1, begin = owners[lane] >> 32;
+    memory::store_relaxed(LaneEnd(*state, sender).credit(rank), taken[lane] - begin);
+  }
+  /// What is known of that lane; by one thread.
+  __device__ LaneOut& out(u32 target) {
     u32 const i = target % targets;
+    if (targets_of[i] == target + 1) return outs[i];
+    LaneEnd const here(*state, rank);
     if (targets_of[i] != 0) here.out(targets_of[i] - 1) = outs[i];
-    outs[i] = here.out(target);
     targets_of[i] = target + 1;
+    return outs[i] = here.out(target);
   }
 };
 
@@ -207,68 +244,69 @@ __device__ inline LaneCache& lane_cache() {
 
 #endif
 
+/// The lane to `target`, with room for so many packets if there is any, instead of the one that was
+/// held; by all threads.
+MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 rank, LaneHold held,
+                                        u32 target, u32 packets) {
+#if defined(__CUDA_ARCH__)
+  LaneCache& cache = lane_cache();
+  auto const out_of = [&](u32 other) -> LaneOut& { return cache.out(other); };
+  LaneHold& result = cache.held;
+#else
+  LaneEnd const here(state, rank);
+  auto const out_of = [&](u32 other) -> LaneOut& { return here.out(other); };
+  LaneHold result;
+#endif
+  block.sync();  // all know what they held
+  if (block.thread() == 0) {
+    if (held.ring) {
+      LaneOut& last = out_of(held.target - 1);
+      last.sent = held.next - last.begin;
+    }
+    LaneOut& out = out_of(target);
+    if (!hold(state, target, out).has_room(target, packets)) refresh(state, rank, target, out);
+#if defined(__CUDA_ARCH__)
+    result = hold(state, target, out);
+#endif
+  }
+  block.sync();
+#if !defined(__CUDA_ARCH__)
+  result = hold(state, target, out_of(target));
+#endif
+  return result;
+}
+
 }  // namespace detail
 
 MESHPOST_FN inline bool Rank::uses_lanes() const { return lane_limit_ != 0; }
-
-/// What this rank knows of its lane there; by all threads, which all may read it until the next
-/// time they meet. On a GPU it lies in shared memory (unpack.hpp), as every acquire drops what the
-/// block has cached of other memory.
-MESHPOST_FN inline LaneOut& Rank::lane_to(u32 target, u32 packets) {
-#if defined(__CUDA_ARCH__)
-  detail::LaneCache& cache = detail::lane_cache();
-  LaneOut& out = cache.outs[target % detail::LaneCache::targets];
-  bool const known = cache.targets_of[target % detail::LaneCache::targets] == target + 1;
-#else
-  LaneOut& out = detail::LaneEnd(*state_, id_).out(target);
-  bool const known = true;
-#endif
-  if (known && (detail::has_room(state_->lanes, out, packets) || out.lane == LaneOut::refused))
-    return out;
-  block_.sync();  // all have read it
-  if (thread() == 0) {
-#if defined(__CUDA_ARCH__)
-    if (!known) cache.replace(*state_, id_, target);
-#endif
-    if (!detail::has_room(state_->lanes, out, packets) && out.lane != LaneOut::refused)
-      detail::refresh(*state_, id_, target, out);
-  }
-  block_.sync();
-  return out;
-}
 
 /// Whether the message went by a lane; by all threads.
 MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, void const* source,
                                            u64 bytes, Location const& counters, Tag tag) {
   if (bytes >= lane_limit_ || to.far) return false;  // lane_limit_ is 0 where there are none
-  char* const there = on_device(state_->device_of(to.rank), 0);
-  u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - there);
-  u64 const word = static_cast<u64>(counters.counters + tag.value - reinterpret_cast<u32*>(there));
+  u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - to.heap);
+  u64 const word =
+      static_cast<u64>(counters.counters - reinterpret_cast<u32*>(to.heap)) + tag.value;
   u32 const senders = counters.counter_pitch / (2 * detail::LaneHeader::line);
   // Not memory that is no part of the heap, and not what the header can't name.
-  if (offset >= stride_ || word >= stride_ / sizeof(u32)) return false;
+  if (offset >= stride_ || senders > detail::LaneHeader::most_senders) return false;
   Order const order = to.near ? Order::device : unfenced_ ? Order::system : Order::none;
   detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,
                                   order != Order::none};
-  if (!header.fits()) return false;
+  u32 const packets = header.packets();
   block_.sync();  // what the other threads packed into the source is complete
-  LaneOut& out = lane_to(to.rank, header.packets());
-  if (!detail::has_room(state_->lanes, out, header.packets())) return false;
+  if (!lane_.has_room(to.rank, packets)) [[unlikely]] {
+    lane_ = detail::take_hold(*state_, block_, id_, lane_, to.rank, packets);
+    if (!lane_.has_room(to.rank, packets)) return false;
+  }
   if (block_.step(hooks::Step::lane_send)) {
-    if (thread() == 0) memory::fence(order);
-    detail::store_message(*state_, to.rank, out, header, source, thread(), threads());
-    block_.sync();  // all have read it
-    if (thread() == 0) out.sent += header.packets();
+    if (order != Order::none && thread() == 0) memory::fence(order);
+    detail::store_message(lane_.ring, lane_shift_, lane_.next, header, source, thread(),
+                          threads());
+    lane_.next += packets;
   }
   if (!to.near) unfenced_ = false;
   return true;
-}
-
-/// Whether what went direct to this rank comes before what goes by lane.
-MESHPOST_FN inline bool Rank::has_lane_to(u32 target) {
-  if (!uses_lanes()) return false;
-  u32 const lane = lane_to(target, 0).lane;
-  return lane != 0 && lane != LaneOut::refused;
 }
 
 }  // namespace meshpost

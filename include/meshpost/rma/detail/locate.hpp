@@ -77,6 +77,7 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
   u32 const local = rank - device * ranks_per_device_;
   char* const base = heap_ + device * stride_;
   Location location;
+  location.heap = base;
   location.rank = rank;
   location.near = device == device_;
   location.far = is_far(device);

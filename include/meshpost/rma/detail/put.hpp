@@ -68,7 +68,7 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
     memory::store_relaxed(counter + to.counter_pitch / (2 * sizeof(u32)), id_ + 1);
   }
   // What goes by lane later must not be seen before this count.
-  if (!to.near) unfenced_ = has_lane_to(to.rank);
+  if (!to.near) unfenced_ = lane_.target == to.rank + 1 && lane_.ring;
 }
 
 // `counters`: of the same rank, maybe in another window.

@@ -17,20 +17,24 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
 /// Looks for what a rank waits for, by the threads of its warp 0.
 class LanePoll {
  public:
-  __device__ LanePoll(RunState const& state, u32 rank, u32* counter, u32 count)
-      : state_(state),
-        mine_(state, rank),
-        rank_(rank),
+  /// The wait that most are, for one count that comes by lane, like the last: its loads are under
+  /// way with those that find it. Inline, for every instruction counts here. Whether it has come;
+  /// else once() goes on.
+  __device__ static bool glance(u32 thread, u32* counter);
+
+  /// `counter`: null for all that has come.
+  __device__ LanePoll(u32* counter, u32 count)
+      : cache_(lane_cache()),
+        rings_(cache_.rings),
         counter_(counter),
         count_(count),
-        rings_(mine_.packet(0, 0)),
-        shift_(state.lanes.shift),
+        shift_(cache_.shift),
         thread_(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)),
-        live_(thread_ < state.lanes.count),
-        taken_(lane_cache().taken[thread_]),
-        last_(lane_cache().last),
-        ahead_(lane_cache().ahead),
-        acquires_(lane_cache().acquires != 0) {}
+        live_(thread_ < cache_.count),
+        taken_(cache_.taken[thread_]),
+        last_(cache_.last),
+        ahead_(cache_.ahead),
+        acquires_(cache_.acquires != 0) {}
 
   /// One look. Whether the count has been reached, and all that came before it is unpacked.
   __device__ bool once() {
@@ -74,10 +78,9 @@ class LanePoll {
   /// What the next poll begins with.
   __device__ void keep() const {
     if (thread_ != 0) return;
-    LaneCache& cache = lane_cache();
-    cache.last = last_;
-    cache.ahead = ahead_;
-    cache.acquires = acquires_;
+    cache_.last = last_;
+    cache_.ahead = ahead_;
+    cache_.acquires = acquires_;
   }
 
  private:
@@ -121,7 +124,7 @@ class LanePoll {
     }
     bool const whole = unpack(lane, taken, header);
     if (!__all_sync(all, whole)) return false;
-    u32* const counter = reinterpret_cast<u32*>(mine_.device()) + header.counter;
+    u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
     if (counter == counter_) ++matched_;
     else if (thread_ == 0) memory::add(counter, 1, Order::none);
     if (thread_ == lane) pass(header, counter);
@@ -160,36 +163,29 @@ class LanePoll {
   // The i-th packet of a message's bytes.
   __device__ bool put(LaneHeader const& header, u32 i, u32 const (&words)[4], u32 position) {
     if (words[3] != flag(position)) return false;
-    char* const target = mine_.device() + header.offset;
+    char* const target = cache_.device + header.offset;
 #pragma unroll
     for (u32 k = 0; k < 3; ++k)
-      if (i * 12 + k * 4 < header.bytes) header.put_word(target, i * 12 + k * 4, words[k]);
+      header.put_word(target, i * 12 + k * 4, words[k]);
     return true;
   }
 
   // By the lane's own thread: says who raised the counter, and that there is room again.
   __device__ void pass(LaneHeader const& header, u32* counter) {
-    LaneCache& cache = lane_cache();
-    u64 owner = cache.owners[thread_];
-    if (owner == 0)
-      cache.owners[thread_] = owner = memory::load_bits_acquire(mine_.owner(thread_), sizeof(u64));
+    u64 owner = cache_.owners[thread_];
+    if (owner == 0) owner = cache_.owner_of(thread_);
     u32 const sender = static_cast<u32>(owner) - 1;
     memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)), sender + 1);
     taken_ += header.packets();
-    cache.taken[thread_] = taken_;
-    memory::store_relaxed(mine_.taken(thread_), taken_);
-    if (taken_ - cache.returned[thread_] < (1u << shift_) / 4) return;
-    cache.returned[thread_] = taken_;
-    memory::store_relaxed(LaneEnd(state_, sender).credit(rank_),
-                          taken_ - static_cast<u32>(owner >> 32));
+    cache_.taken[thread_] = taken_;
+    memory::store_relaxed(cache_.positions + thread_, taken_);
+    if (taken_ - cache_.returned[thread_] >= (1u << shift_) / 4) cache_.give_back(thread_);
   }
 
-  RunState const& state_;
-  LaneEnd mine_;
-  u32 rank_;
-  u32* counter_;  // null: none
-  u32 count_, matched_ = 0;
+  LaneCache& cache_;
   Packet const* rings_;
+  u32* counter_;
+  u32 count_, matched_ = 0;
   u32 shift_, thread_;
   bool live_;  // there is a lane for this thread
   u32 taken_, last_, ahead_;
@@ -199,6 +195,83 @@ class LanePoll {
   u32 closing_ = 0;  // looks left, once the count was reached by counts that came direct
   u32 head_[4] = {}, first_[4] = {}, ahead_words_[loads_ahead][4] = {}, word_ = 0;
 };
+
+__device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
+  LaneCache& cache = lane_cache();
+  u32 const shift = cache.shift, mask = (1u << shift) - 1, acquires = cache.acquires;
+  Packet const* const rings = cache.rings;
+  bool const live = thread < cache.count;
+  u32 const taken = cache.taken[thread], flag = (taken >> shift) + 1;
+  Packet const* const head = rings + ((thread << shift) + (taken & mask));
+  u64 const wanted = static_cast<u64>(counter - reinterpret_cast<u32*>(cache.device));
+  u32 last = cache.last, ahead = cache.ahead;
+#pragma unroll 1
+  for (u32 left = 512; left != 0; --left) {
+    u32 header[4] = {}, first[4] = {}, more[loads_ahead][4], word = 0;
+    if (live) {
+      if (acquires) memory::load_packet_acquire(head, header);
+      else memory::load_packet(head, header);
+      memory::load_packet(head + 1, first);
+    }
+    u32 const behind = __shfl_sync(all, taken, static_cast<int>(last)) + 2 + thread;
+#pragma unroll
+    for (u32 k = 0; k < loads_ahead; ++k)
+      if (k < ahead)
+        memory::load_packet(rings + ((last << shift) + ((behind + 32 * k) & mask)), more[k]);
+    if (thread == 0) word = memory::load_relaxed(counter);
+    u32 const found = __ballot_sync(all, live && header[3] == flag);
+    if (found == 0) {
+      if (__any_sync(all, static_cast<i32>(word) > 0)) return false;
+      continue;
+    }
+    u32 const lane = found >> last & 1 ? last : __ffs(static_cast<int>(found)) - 1;
+    u32 const a = __shfl_sync(all, header[0], static_cast<int>(lane)),
+              b = __shfl_sync(all, header[1], static_cast<int>(lane)),
+              c = __shfl_sync(all, header[2], static_cast<int>(lane));
+    auto const message = LaneHeader::from(a, b, c);
+    u32 const bytes = message.bytes, rest = bytes <= 12 ? 0 : (bytes - 1) / 12;
+    // Not for this wait, or not as plain as most.
+    if (message.counter != wanted || ((a | bytes) & 3) != 0 ||
+        rest > 32 * loads_ahead || (message.acquires && !acquires))
+      return false;
+    if (rest > 32 * ahead || (rest != 0 && lane != last)) {  // look again, with its loads
+      last = lane;
+      ahead = (rest + 31) / 32;
+      continue;
+    }
+    bool whole = thread != lane || bytes == 0 || first[3] == flag;
+#pragma unroll
+    for (u32 k = 0; k < loads_ahead; ++k)
+      if (thread + 32 * k < rest) whole &= more[k][3] == ((behind + 32 * k) >> shift) + 1;
+    if (!__all_sync(all, whole)) continue;
+    auto* const target = reinterpret_cast<u32*>(cache.device + message.offset);
+    if (thread == lane) {
+#pragma unroll
+      for (u32 k = 0; k < 3; ++k)
+        if (4 * k < bytes) target[k] = first[k];
+      u32 const now = taken + message.packets();
+      cache.taken[lane] = now;
+      cache.last = lane;
+      cache.ahead = ahead;
+      cache.acquires = message.acquires;
+      memory::store_relaxed(cache.positions + lane, now);
+      u32 const sender = static_cast<u32>(cache.owners[lane]);
+      if (sender == 0 || now - cache.returned[lane] > mask / 4) [[unlikely]] cache.give_back(lane);
+      if (sender != 0)
+        memory::store_relaxed(counter + message.senders * (LaneHeader::line / sizeof(u32)), sender);
+    }
+#pragma unroll
+    for (u32 k = 0; k < loads_ahead; ++k)
+      if (thread + 32 * k < rest) {
+        u32 const at = 3 + 3 * (thread + 32 * k);
+#pragma unroll
+        for (u32 i = 0; i < 3; ++i)
+          if (4 * (at + i) < bytes) target[at + i] = more[k][i];
+      }
+    return true;
+  }
+  return false;
+}
 
 #else
 
@@ -260,7 +333,7 @@ MESHPOST_FN inline void Rank::take_lanes() {
   if (!uses_lanes()) return;
 #if defined(__CUDA_ARCH__)
   if (thread() < 32) {
-    detail::LanePoll poll(*state_, id_, nullptr, 1);
+    detail::LanePoll poll(nullptr, 1);
     poll.drain();
   }
 #else

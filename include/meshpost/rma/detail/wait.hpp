@@ -21,21 +21,14 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
 // that came direct goes in, too (lanes.hpp, 7).
 
 MESHPOST_FN inline u32 Rank::await_count(u32* counter, u32 count, Note const& note) {
-  Condition const condition{counter, count, WordType::counter, Compare::greater_equal};
+  Condition const condition{counter, count};
   u32 found = 0;
   if (!uses_lanes()) {
     block_.await(condition, note);
     return found;
   }
 #if defined(__CUDA_ARCH__)
-  bool poisoned = false;
-  if (thread() < 32) {
-    detail::LanePoll poll(*state_, id_, counter, count);
-    poisoned = block_.await_by_warp(condition, note, poll);
-    found = poll.matched();
-    poll.keep();
-  }
-  block_.meet_or_leave(poisoned);
+  found = block_.await_by_warp<detail::LanePoll>(counter, count, note);
 #else
   for (bool held = false; !held;) {
     block_.await(condition, note);  // ends early when something has come by lane
@@ -52,7 +45,7 @@ MESHPOST_FN inline bool Rank::has_count(u32* counter, u32 count, u32& found) {
   if (uses_lanes()) {
     bool held = false;
     if (thread() < 32) {
-      detail::LanePoll poll(*state_, id_, counter, count);
+      detail::LanePoll poll(counter, count);
       held = poll.drain();
       if (!held) poll.settle();
       found = poll.matched();
