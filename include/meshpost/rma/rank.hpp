@@ -174,6 +174,7 @@ class Rank {
   /// The kernel's begin, and its end; the launch calls them.
   MESHPOST_FN void start();
   MESHPOST_FN void finish() {
+    tell_lanes();
     trace_life(true);
     block_.finish();
   }
@@ -225,6 +226,7 @@ class Rank {
   MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
                                 Location const& counters, Tag tag);
   MESHPOST_FN void take_lanes();
+  MESHPOST_FN void tell_lanes();
   MESHPOST_FN u32 await_count(u32* counter, u32 count, Note const& note);
   MESHPOST_FN bool has_count(u32* counter, u32 count, u32& found);
   MESHPOST_FN bool is_far(u32 device) const;

@@ -105,6 +105,10 @@ MESHPOST_FN inline void load_packet(void const* packet, u32 (&words)[4]) {
       : "l"(packet)
       : "memory");
 }
+/// Keeps the compiler from looking at the last of several loads before all are under way.
+MESHPOST_FN inline void all_loaded(u32 (&last)[4]) {
+  asm volatile("" : "+r"(last[0]), "+r"(last[1]), "+r"(last[2]), "+r"(last[3])::"memory");
+}
 MESHPOST_FN inline void load_packet_acquire(void const* packet, u32 (&words)[4]) {
   asm volatile(
       "{.reg .b128 whole; .reg .b64 low, high;"

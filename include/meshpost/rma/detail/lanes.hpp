@@ -152,14 +152,11 @@ MESHPOST_FN inline LaneHold hold(RunState const& state, u32 target, LaneOut cons
           out.begin + out.known + state.lanes.packets()};
 }
 
-/// This thread's share of a message's packets, from place `begin` of a lane on.
-MESHPOST_FN inline void store_message(Packet* ring, u32 shift, u32 begin, LaneHeader const& header,
-                                      void const* source, u32 thread, u32 threads) {
+/// This thread's share of a message's packets, from place `next` of a lane on.
+MESHPOST_COLD inline void store_message(Packet* ring, u32 shift, u32 next, LaneHeader header,
+                                        void const* source, u32 thread, u32 threads) {
   constexpr u32 each = memory::packet_words;
   u32 const packets = header.packets();
-#if defined(__CUDA_ARCH__)
-#pragma unroll 1
-#endif
   for (u32 i = thread; i < packets; i += threads) {
     u32 words[each];
     for (u32 k = 0; k < each; ++k) {
@@ -168,7 +165,7 @@ MESHPOST_FN inline void store_message(Packet* ring, u32 shift, u32 begin, LaneHe
                      ? header.word(number)
                      : header.word_of(source, (number - Lanes::header_words) * 4);
     }
-    u32 const position = begin + i;
+    u32 const position = next + i;
     memory::store_packet(ring + (position & ((1u << shift) - 1)), words, (position >> shift) + 1);
   }
 }
@@ -178,18 +175,27 @@ MESHPOST_FN inline void store_message(Packet* ring, u32 shift, u32 begin, LaneHe
 /// What a rank on a GPU knows of its lanes, at both ends. In shared memory: an acquire drops what
 /// the block has cached of other memory, and what is out of line can't have it in registers.
 struct LaneCache {
-  static constexpr u32 lanes = 32, targets = 32;
+  static constexpr u32 lanes = 32, targets = 32, guesses = 16;
+  /// How the next message for a counter will come: as the last one did.
+  struct alignas(16) Guess {
+    u32 b, c;  ///< LaneHeader::word, but for the target's place
+    u32 lane;  ///< ~0: nothing is known
+  };
   // Of the run:
   RunState const* state;
   char* device;         ///< this rank's device's part of the heap
   Packet const* rings;  ///< its first lane
   u32* positions;       ///< LaneEnd::taken of its first lane
+  u32 const* claims;    ///< LaneEnd::claims
   u32 rank, count, shift;
   // As receiver:
+  u32 claimed;          ///< lanes that were, as far as it knows
   u32 taken[lanes];     ///< as LaneEnd::taken
-  u32 returned[lanes];  ///< of it, what the sender knows
+  u32 told[lanes];      ///< what LaneEnd::taken says of it
+  u32 returned[lanes];  ///< what the sender knows of it
   u64 owners[lanes];    ///< 0: not known yet
-  // How the last message came, for the next will come so, too:
+  Guess guessed[guesses];  ///< by counter
+  // How the last message of all came:
   u32 last;      ///< lane
   u32 ahead;     ///< of its packets, those behind the first two, in loads of a warp
   u32 acquires;  ///< whether it brought more than its bytes
@@ -202,17 +208,39 @@ struct LaneCache {
   __device__ void start(RunState const& run, u32 id, u32 thread) {
     LaneEnd const mine(run, id);
     taken[thread] = thread < run.lanes.count ? *mine.taken(thread) : 0;
-    returned[thread] = taken[thread];
+    told[thread] = returned[thread] = taken[thread];
+    guessed[thread % guesses].lane = ~0u;
     owners[thread] = 0;
     targets_of[thread] = 0;
     state = &run;
     device = mine.device();
     rings = mine.packet(0, 0);
     positions = mine.taken(0);
+    claims = mine.claims();
+    claimed = 0;
     rank = id;
     count = run.lanes.count;
     shift = run.lanes.shift;
     last = ahead = acquires = 0;
+  }
+  __device__ Guess const& guess_of(u32* counter) const {
+    return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
+  }
+  /// By the lane's thread. Not what glance() has no loads for.
+  __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
+    bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
+    auto& place = guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
+    place = guess;
+    if (!plain) place.lane = ~0u;
+  }
+  /// Writes down where the lane's thread is, for a later run and for the sender. Not in the way of
+  /// a message: before the next one is looked for.
+  __device__ void tell(u32 lane) {
+    u32 const now = taken[lane];
+    if (now == told[lane]) return;
+    told[lane] = now;
+    memory::store_relaxed(positions + lane, now);
+    if (now - returned[lane] >= (1u << shift) / 4) give_back(lane);
   }
   /// The sender that a lane is of. By the lane's thread, like give_back().
   __device__ __noinline__ u64 owner_of(u32 lane) {
@@ -301,8 +329,24 @@ MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, voi
   }
   if (block_.step(hooks::Step::lane_send)) {
     if (order != Order::none && thread() == 0) memory::fence(order);
-    detail::store_message(lane_.ring, lane_shift_, lane_.next, header, source, thread(),
-                          threads());
+#if defined(__CUDA_ARCH__)
+    // What most are: words, a packet a thread.
+    if (packets <= threads() && (reinterpret_cast<u64>(source) | bytes) % 4 == 0) {
+      if (u32 const i = thread(); i < packets) {
+        u32 words[3] = {header.word(0), header.word(1), header.word(2)};
+        if (i != 0) {
+          auto const* const from = static_cast<u32 const*>(source) + 3 * i;
+#pragma unroll
+          for (u32 k = 0; k < 3; ++k) words[k] = 12 * i + 4 * k < bytes + 12 ? from[static_cast<i32>(k) - 3] : 0;
+        }
+        u32 const place = lane_.next + i;
+        memory::store_packet(lane_.ring + (place & ((1u << lane_shift_) - 1)), words,
+                             (place >> lane_shift_) + 1);
+      }
+    } else
+#endif
+      detail::store_message(lane_.ring, lane_shift_, lane_.next, header, source, thread(),
+                            threads());
     lane_.next += packets;
   }
   if (!to.near) unfenced_ = false;

@@ -17,9 +17,9 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
 /// Looks for what a rank waits for, by the threads of its warp 0.
 class LanePoll {
  public:
-  /// The wait that most are, for one count that comes by lane, like the last: its loads are under
-  /// way with those that find it. Inline, for every instruction counts here. Whether it has come;
-  /// else once() goes on.
+  /// The wait that most are: for one count, which comes as the last one of this counter came. Its
+  /// loads are under way before it is known to be there, and one vote decides. Inline, for every
+  /// instruction counts here. Whether it has come; else once() goes on.
   __device__ static bool glance(u32 thread, u32* counter);
 
   /// `counter`: null for all that has come.
@@ -30,7 +30,7 @@ class LanePoll {
         count_(count),
         shift_(cache_.shift),
         thread_(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)),
-        live_(thread_ < cache_.count),
+        claimed_(counter ? cache_.claimed : cache_.count),
         taken_(cache_.taken[thread_]),
         last_(cache_.last),
         ahead_(cache_.ahead),
@@ -43,6 +43,8 @@ class LanePoll {
     took_ = false;
     for (u32 found = __ballot_sync(all, has_message()); found != 0; found &= found - 1)
       took_ |= take(__ffs(static_cast<int>(found)) - 1);
+    claims_ = __shfl_sync(all, claims_, 0);
+    if (claims_ > claimed_) claimed_ = claims_ < cache_.count ? claims_ : cache_.count;
     if (closing_ != 0) return !took_ || --closing_ == 0;
     if (reached(matched_)) return true;
     if (!reached(seen + matched_)) return false;
@@ -50,12 +52,14 @@ class LanePoll {
     if (!acquires_ && thread_ == 0) memory::load_acquire(counter_);
     __syncwarp();
     acquires_ = true;
+    claimed_ = cache_.count;
     closing_ = LaneCache::lanes << shift_;  // however fast others send on
     return false;
   }
   /// Takes all that has come. Whether the count has been reached.
   __device__ bool drain() {
     bool holds = false;
+    claimed_ = cache_.count;
     u32 left = LaneCache::lanes << shift_;
     do holds = once();
     while ((took_ || closing_ != 0) && !holds && --left != 0);
@@ -78,6 +82,7 @@ class LanePoll {
   /// What the next poll begins with.
   __device__ void keep() const {
     if (thread_ != 0) return;
+    cache_.claimed = claims_ < cache_.count ? claims_ : cache_.count;
     cache_.last = last_;
     cache_.ahead = ahead_;
     cache_.acquires = acquires_;
@@ -87,7 +92,7 @@ class LanePoll {
   static constexpr u32 all = ~0u, loads_ahead = 3;
 
   __device__ bool reached(u32 seen) const { return static_cast<i32>(seen - count_) >= 0; }
-  __device__ bool has_message() const { return live_ && head_[3] == flag(taken_); }
+  __device__ bool has_message() const { return thread_ < claimed_ && head_[3] == flag(taken_); }
   __device__ u32 flag(u32 position) const { return (position >> shift_) + 1; }
   __device__ Packet const* packet(u32 lane, u32 position) const {
     return rings_ + ((lane << shift_) + (position & ((1u << shift_) - 1)));
@@ -97,20 +102,23 @@ class LanePoll {
   /// behind the head if the next message is like the last.
   __device__ void look() {
     acquired_ = acquires_;
-    if (live_) {
-      Packet const* const head = packet(thread_, taken_);
-      if (acquired_) memory::load_packet_acquire(head, head_);
-      else memory::load_packet(head, head_);
-      memory::load_packet(head + 1, first_);  // taken_ is even
-    }
+    if (thread_ == 0) claims_ = memory::load_relaxed(cache_.claims);
     looked_ = last_;
     loaded_ = ahead_;
     u32 const behind = __shfl_sync(all, taken_, static_cast<int>(looked_)) + 2 + thread_;
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (k < loaded_) memory::load_packet(packet(looked_, behind + 32 * k), ahead_words_[k]);
+    bool const live = thread_ < claimed_;
+    if (live) memory::load_packet(packet(thread_, taken_) + 1, first_);  // taken_ is even
+    // Acquires come last: whatever comes behind them waits for them.
+    if (live) {
+      if (acquired_) memory::load_packet_acquire(packet(thread_, taken_), head_);
+      else memory::load_packet(packet(thread_, taken_), head_);
+    }
     if (thread_ == 0 && counter_)
       word_ = acquired_ ? memory::load_acquire(counter_) : memory::load_relaxed(counter_);
+    memory::all_loaded(head_);
   }
 
   /// Unpacks a lane's message, if all of it is there.
@@ -127,6 +135,7 @@ class LanePoll {
     u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
     if (counter == counter_) ++matched_;
     else if (thread_ == 0) memory::add(counter, 1, Order::none);
+    if (thread_ == lane) cache_.remember(counter, {head_[1], head_[2], lane}, header);
     if (thread_ == lane) pass(header, counter);
     last_ = lane;
     u32 const behind = header.packets() - 2;
@@ -174,12 +183,11 @@ class LanePoll {
   __device__ void pass(LaneHeader const& header, u32* counter) {
     u64 owner = cache_.owners[thread_];
     if (owner == 0) owner = cache_.owner_of(thread_);
-    u32 const sender = static_cast<u32>(owner) - 1;
-    memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)), sender + 1);
+    memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)),
+                          static_cast<u32>(owner));
     taken_ += header.packets();
     cache_.taken[thread_] = taken_;
-    memory::store_relaxed(cache_.positions + thread_, taken_);
-    if (taken_ - cache_.returned[thread_] >= (1u << shift_) / 4) cache_.give_back(thread_);
+    cache_.tell(thread_);
   }
 
   LaneCache& cache_;
@@ -187,7 +195,7 @@ class LanePoll {
   u32* counter_;
   u32 count_, matched_ = 0;
   u32 shift_, thread_;
-  bool live_;  // there is a lane for this thread
+  u32 claimed_, claims_ = 0;  // lanes that it looks at, and those that it should next
   u32 taken_, last_, ahead_;
   bool acquires_, took_ = false;
   u32 looked_ = 0, loaded_ = 0;  // last_, ahead_ and acquires_ of the last look
@@ -198,67 +206,61 @@ class LanePoll {
 
 __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
   LaneCache& cache = lane_cache();
-  u32 const shift = cache.shift, mask = (1u << shift) - 1, acquires = cache.acquires;
-  Packet const* const rings = cache.rings;
-  bool const live = thread < cache.count;
-  u32 const taken = cache.taken[thread], flag = (taken >> shift) + 1;
-  Packet const* const head = rings + ((thread << shift) + (taken & mask));
-  u64 const wanted = static_cast<u64>(counter - reinterpret_cast<u32*>(cache.device));
-  u32 last = cache.last, ahead = cache.ahead;
+  u32 const shift = cache.shift, mask = (1u << shift) - 1;
+  u32 const taken = cache.taken[thread];
+  cache.tell(thread);
+  LaneCache::Guess const guess = cache.guess_of(counter);
+  u64 const word = static_cast<u64>(counter - reinterpret_cast<u32*>(cache.device));
+  auto const like = LaneHeader::from(0, guess.b, guess.c);
+  if (guess.lane >= LaneCache::lanes || like.counter != word) return false;
+  u32 const lane = guess.lane, bytes = like.bytes, rest = bytes <= 12 ? 0 : (bytes - 1) / 12;
+  u32 const claimed = cache.claimed;
+  bool const live = thread < claimed, mine = thread == lane;
+  if (mine && cache.owners[lane] != 0)  // for reports: who raised it last
+    memory::store_relaxed(counter + like.senders * (LaneHeader::line / sizeof(u32)),
+                          static_cast<u32>(cache.owners[lane]));
+  u32 const flag = (taken >> shift) + 1;
+  Packet const* const head = cache.rings + ((thread << shift) + (taken & mask));
+  u32 const behind = __shfl_sync(all, taken, static_cast<int>(lane)) + 2 + thread;
+  Packet const* more[loads_ahead];
+#pragma unroll
+  for (u32 k = 0; k < loads_ahead; ++k)
+    more[k] = cache.rings + ((lane << shift) + ((behind + 32 * k) & mask));
 #pragma unroll 1
   for (u32 left = 512; left != 0; --left) {
-    u32 header[4] = {}, first[4] = {}, more[loads_ahead][4], word = 0;
+    // The acquire comes last: whatever comes behind it waits for it.
+    u32 header[4] = {}, first[4] = {}, next[loads_ahead][4], direct = 0,
+        claims = 0;
+    if (thread == 0) direct = memory::load_relaxed(counter);
+    if (thread == 1) claims = memory::load_relaxed(cache.claims);
+    if (mine) memory::load_packet(head + 1, first);
+#pragma unroll
+    for (u32 k = 0; k < loads_ahead; ++k)
+      if (thread + 32 * k < rest) memory::load_packet(more[k], next[k]);
     if (live) {
-      if (acquires) memory::load_packet_acquire(head, header);
+      if (like.acquires) memory::load_packet_acquire(head, header);
       else memory::load_packet(head, header);
-      memory::load_packet(head + 1, first);
     }
-    u32 const behind = __shfl_sync(all, taken, static_cast<int>(last)) + 2 + thread;
+    memory::all_loaded(header);
+    bool const here = live && header[3] == flag;
+    bool const known = header[1] == guess.b && header[2] == guess.c && header[0] % 4 == 0;
+    bool whole = !mine || (here && known && (bytes == 0 || first[3] == flag));
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
-      if (k < ahead)
-        memory::load_packet(rings + ((last << shift) + ((behind + 32 * k) & mask)), more[k]);
-    if (thread == 0) word = memory::load_relaxed(counter);
-    u32 const found = __ballot_sync(all, live && header[3] == flag);
-    if (found == 0) {
-      if (__any_sync(all, static_cast<i32>(word) > 0)) return false;
+      if (thread + 32 * k < rest) whole &= next[k][3] == ((behind + 32 * k) >> shift) + 1;
+    if (!__all_sync(all, whole)) {
+      bool const other = (here && !(mine && known)) || static_cast<i32>(direct) > 0 ||
+                         (claims > claimed && claimed < LaneCache::lanes);
+      if (__any_sync(all, other)) return false;
       continue;
     }
-    u32 const lane = found >> last & 1 ? last : __ffs(static_cast<int>(found)) - 1;
-    u32 const a = __shfl_sync(all, header[0], static_cast<int>(lane)),
-              b = __shfl_sync(all, header[1], static_cast<int>(lane)),
-              c = __shfl_sync(all, header[2], static_cast<int>(lane));
-    auto const message = LaneHeader::from(a, b, c);
-    u32 const bytes = message.bytes, rest = bytes <= 12 ? 0 : (bytes - 1) / 12;
-    // Not for this wait, or not as plain as most.
-    if (message.counter != wanted || ((a | bytes) & 3) != 0 ||
-        rest > 32 * loads_ahead || (message.acquires && !acquires))
-      return false;
-    if (rest > 32 * ahead || (rest != 0 && lane != last)) {  // look again, with its loads
-      last = lane;
-      ahead = (rest + 31) / 32;
-      continue;
-    }
-    bool whole = thread != lane || bytes == 0 || first[3] == flag;
+    u64 const offset = __shfl_sync(all, header[0], static_cast<int>(lane)) | like.offset;
+    auto* const target = reinterpret_cast<u32*>(cache.device + offset);
+    if (mine) {
+      cache.taken[lane] = taken + like.packets();
 #pragma unroll
-    for (u32 k = 0; k < loads_ahead; ++k)
-      if (thread + 32 * k < rest) whole &= more[k][3] == ((behind + 32 * k) >> shift) + 1;
-    if (!__all_sync(all, whole)) continue;
-    auto* const target = reinterpret_cast<u32*>(cache.device + message.offset);
-    if (thread == lane) {
-#pragma unroll
-      for (u32 k = 0; k < 3; ++k)
-        if (4 * k < bytes) target[k] = first[k];
-      u32 const now = taken + message.packets();
-      cache.taken[lane] = now;
-      cache.last = lane;
-      cache.ahead = ahead;
-      cache.acquires = message.acquires;
-      memory::store_relaxed(cache.positions + lane, now);
-      u32 const sender = static_cast<u32>(cache.owners[lane]);
-      if (sender == 0 || now - cache.returned[lane] > mask / 4) [[unlikely]] cache.give_back(lane);
-      if (sender != 0)
-        memory::store_relaxed(counter + message.senders * (LaneHeader::line / sizeof(u32)), sender);
+      for (u32 i = 0; i < 3; ++i)
+        if (4 * i < bytes) target[i] = first[i];
     }
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
@@ -266,7 +268,7 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
         u32 const at = 3 + 3 * (thread + 32 * k);
 #pragma unroll
         for (u32 i = 0; i < 3; ++i)
-          if (4 * (at + i) < bytes) target[at + i] = more[k][i];
+          if (4 * (at + i) < bytes) target[at + i] = next[k][i];
       }
     return true;
   }
@@ -340,6 +342,13 @@ MESHPOST_FN inline void Rank::take_lanes() {
   if (thread() == 0 && block_.step(hooks::Step::lane_take)) detail::take_from_lanes(*state_, id_);
 #endif
   block_.sync();
+}
+
+/// The other end of start(): for the next run.
+MESHPOST_FN inline void Rank::tell_lanes() {
+#if defined(__CUDA_ARCH__)
+  if (uses_lanes() && thread() < 32) detail::lane_cache().tell(thread());
+#endif
 }
 
 MESHPOST_FN inline void Rank::start() {
