@@ -226,13 +226,16 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
 #pragma unroll
   for (u32 k = 0; k < loads_ahead; ++k)
     more[k] = cache.rings + ((lane << shift) + ((behind + 32 * k) & mask));
+  u32 const passed = taken + like.packets();
+  char* const place = cache.device + like.offset;  // but for the lower half of the target's offset
+  u32 const* const claims_word = cache.claims;
 #pragma unroll 1
   for (u32 left = 512; left != 0; --left) {
     // The acquire comes last: whatever comes behind it waits for it.
     u32 header[4] = {}, first[4] = {}, next[loads_ahead][4], direct = 0,
         claims = 0;
     if (thread == 0) direct = memory::load_relaxed(counter);
-    if (thread == 1) claims = memory::load_relaxed(cache.claims);
+    if (thread == 1) claims = memory::load_relaxed(claims_word);
     if (mine) memory::load_packet(head + 1, first);
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
@@ -254,14 +257,16 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
       if (__any_sync(all, other)) return false;
       continue;
     }
-    u64 const offset = __shfl_sync(all, header[0], static_cast<int>(lane)) | like.offset;
-    auto* const target = reinterpret_cast<u32*>(cache.device + offset);
     if (mine) {
-      cache.taken[lane] = taken + like.packets();
+      cache.taken[lane] = passed;
+      auto* const target = reinterpret_cast<u32*>(place + header[0]);
 #pragma unroll
       for (u32 i = 0; i < 3; ++i)
         if (4 * i < bytes) target[i] = first[i];
     }
+    if (rest == 0) return true;
+    auto* const target =
+        reinterpret_cast<u32*>(place + __shfl_sync(all, header[0], static_cast<int>(lane)));
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (thread + 32 * k < rest) {
