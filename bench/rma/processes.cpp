@@ -94,10 +94,12 @@ WorldOptions one_device() {
 
 /// All processes have joined already, as bench::process() wants to know, and have their contexts.
 void start(benchmark::State& state) {
+  auto const options = one_device();
   std::unique_ptr<World> world;
+  World({.devices = "cpu:1", .ranks = 1});  // waits for all
   for (auto _ : state) {
     auto const begin = std::chrono::steady_clock::now();
-    world = std::make_unique<World>(one_device());
+    world = std::make_unique<World>(options);
     state.PauseTiming();
     std::chrono::duration<double, std::micro> const took = std::chrono::steady_clock::now() - begin;
     state.counters.try_emplace("first_us", took.count());

@@ -20,8 +20,8 @@ namespace meshpost::detail {
 /// overtakes earlier bytes: ranks open letters in order, and one that must wait for a copy is not
 /// ready before. Pieces that lie behind each other are copied as one.
 ///
-/// A copy does overtake letters that nobody has opened yet. So its bytes for the same places go once
-/// more, in letters behind those. read() and write() heed no letters: what they touch, by the
+/// A copy does overtake letters that nobody has opened yet. So its bytes for the same places go
+/// once more, in letters behind those. read() and write() heed no letters: what they touch, by the
 /// contract, is not on its way.
 class MailboxAccess : public Access {
  public:
