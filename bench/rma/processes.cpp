@@ -3,6 +3,7 @@
 // to compare with, run in process 0, while the others wait in the next World's constructor.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <string>
 
 #include "rma/ping_pong.hpp"
@@ -17,9 +18,10 @@ enum class Apart { one_worker, two_workers, two_processes };
 
 bool on_gpus() { return bench::kind() == "cuda"; }
 
-/// This process's device.
+/// This process's device. Processes beyond the GPUs share them.
 std::string own_device() {
-  return on_gpus() ? "cuda:" + std::to_string(bench::process()) : "cpu:1";
+  if (!on_gpus()) return "cpu:1";
+  return "cuda:" + std::to_string(bench::process() % bench::device_count());
 }
 
 /// Two ranks, of a device each. Null: other processes' business.
@@ -90,12 +92,17 @@ WorldOptions one_device() {
   return options;
 }
 
-/// All processes have joined already, as bench::process() wants to know.
+/// All processes have joined already, as bench::process() wants to know, and have their contexts.
 void start(benchmark::State& state) {
+  auto const options = one_device();
   std::unique_ptr<World> world;
+  World({.devices = "cpu:1", .ranks = 1});  // waits for all
   for (auto _ : state) {
-    world = std::make_unique<World>(one_device());
+    auto const begin = std::chrono::steady_clock::now();
+    world = std::make_unique<World>(options);
     state.PauseTiming();
+    std::chrono::duration<double, std::micro> const took = std::chrono::steady_clock::now() - begin;
+    state.counters.try_emplace("first_us", took.count());
     world->run(Nothing{});
     world.reset();
     state.ResumeTiming();
@@ -105,6 +112,16 @@ void start(benchmark::State& state) {
 void run_nothing(benchmark::State& state) {
   World world(one_device());
   for (auto _ : state) world.run(Nothing{});
+}
+
+/// One that takes new memory, which each process maps from all others; or one that need not.
+void make_window(benchmark::State& state, bool grows) {
+  auto options = one_device();
+  options.ranks = 1;
+  World world(options);
+  // A little less than the piece of memory that it takes: none is left for the next one.
+  u64 const bytes = grows ? (4 << 20) - (4 << 10) : 16;
+  for (auto _ : state) benchmark::DoNotOptimize(world.window<char>(bytes));
 }
 
 template <class Measure, class... More>
@@ -135,4 +152,8 @@ void bench::add_between_processes() {
   for (auto const& [name, measure] : {std::pair{"world_start_in_job" + of, &start},
                                       std::pair{"run_nothing_in_job" + of, &run_nothing}})
     benchmark::RegisterBenchmark(name.c_str(), measure)->Iterations(20)->UseRealTime();
+  for (bool const grows : {false, true}) {
+    auto const name = "window_in_job/grows:" + std::to_string(grows) + of;
+    benchmark::RegisterBenchmark(name.c_str(), make_window, grows)->Iterations(20)->UseRealTime();
+  }
 }

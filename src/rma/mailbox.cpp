@@ -98,6 +98,7 @@ void MailboxAccess::reset() {
   device_.fill(words_.data(), 0, words_.size());
   written_ = 0;
   written_to_all_ = 0;
+  closed_.clear();
   count_what_is_under_way();
 }
 
@@ -106,6 +107,7 @@ void MailboxAccess::drop() {
   out_of_.drop();
   open_.reset();
   last_copy_.reset();
+  closed_.clear();
   backlog_.clear();
   count_what_is_under_way();
 }
@@ -155,15 +157,48 @@ void MailboxAccess::deliver(Delivery const& delivery) {
   count_what_is_under_way();
 }
 
+u32 MailboxAccess::room() const {
+  return Mailbox::capacity - (written_ - memory::load_acquire(applied_.as<u32>()));
+}
+
+void MailboxAccess::forget_opened() {
+  u32 const closed = Mailbox::capacity - room();
+  std::erase_if(closed_, [&](Closed const& one) { return written_ - one.letter >= closed; });
+}
+
+// Letters for some of the same bytes, which may be opened later than now.
+std::vector<MailboxAccess::Closed*> MailboxAccess::closed_under(Delivery const& delivery) {
+  std::vector<Closed*> found;
+  if (!closed_.empty()) forget_opened();
+  for (auto& one : closed_)
+    if (one.target < delivery.target + delivery.bytes.size() &&
+        delivery.target < one.target + one.bytes)
+      found.push_back(&one);
+  return found;
+}
+
 // False: there is no room, and nothing was done.
 bool MailboxAccess::try_deliver(Delivery const& delivery) {
   bool const is_long = delivery.bytes.size() > Letter::most;
-  if (!is_long || delivery.counter)
-    if (written_ - memory::load_acquire(applied_.as<u32>()) >= Mailbox::capacity) return false;
+  auto const under = is_long ? closed_under(delivery) : std::vector<Closed*>();
+  u64 const letters = under.size() + (!is_long || delivery.counter ? 1 : 0);
+  if (letters > room()) return false;
   if (is_long && !append(delivery)) return false;
-  if (is_long && !delivery.counter) return true;
+  if (letters == 0) return true;
   flush();
+  for (auto* const one : under) {
+    char* const begin = std::max(one->target, delivery.target);
+    char* const end = std::min(one->target + one->bytes, delivery.target + delivery.bytes.size());
+    write_letter({.target = begin}, delivery.bytes.substr(static_cast<u64>(begin - delivery.target),
+                                                          static_cast<u64>(end - begin)));
+    one->letter = written_;
+  }
+  if (is_long && !delivery.counter) return true;
   write_letter(delivery, is_long ? std::string_view() : delivery.bytes);
+  if (!is_long && !delivery.bytes.empty()) {
+    if (closed_.size() >= 2 * Mailbox::capacity) forget_opened();
+    closed_.push_back({delivery.target, delivery.bytes.size(), written_});
+  }
   return true;
 }
 

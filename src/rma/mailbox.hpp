@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rma/access.hpp"
 
@@ -18,6 +19,10 @@ namespace meshpost::detail {
 /// order is a letter whose `ready` the same stream stores behind the copy. So a later letter never
 /// overtakes earlier bytes: ranks open letters in order, and one that must wait for a copy is not
 /// ready before. Pieces that lie behind each other are copied as one.
+///
+/// A copy does overtake letters that nobody has opened yet. So its bytes for the same places go
+/// once more, in letters behind those. read() and write() heed no letters: what they touch, by the
+/// contract, is not on its way.
 class MailboxAccess : public Access {
  public:
   explicit MailboxAccess(Device& device);
@@ -72,12 +77,20 @@ class MailboxAccess : public Access {
     char* target = nullptr;
     u64 filled = 0;
   };
+  struct Closed {  // a letter with bytes that may not have been opened
+    char* target;
+    u64 bytes;
+    u32 letter;  // written_ behind it
+  };
   struct Kept {  // until there is room
     Delivery delivery;
     std::string bytes;
   };
 
   bool try_deliver(Delivery const& delivery);
+  u32 room() const;
+  void forget_opened();
+  std::vector<Closed*> closed_under(Delivery const& delivery);
   bool append(Delivery const& delivery);
   void flush();
   void write_letter(Delivery const& delivery, std::string_view bytes);
@@ -90,6 +103,7 @@ class MailboxAccess : public Access {
   Direction into_, out_of_;
   u32 written_ = 0;  // letters
   std::atomic<u32> written_to_all_{0};
+  std::vector<Closed> closed_;
   std::optional<Open> open_;
   std::shared_ptr<Event> last_copy_;  // into the device, of what letters must not overtake
   std::deque<Kept> backlog_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -96,6 +97,35 @@ TEST_F(MailboxTest, more_letters_than_there_is_room_for_wait_their_turn) {
   start_rank();
   poll_until([&] { return memory::load_acquire(&words_[0]) == 2 * many; });
   poll_until([&] { return !access_.busy() && !access_.unopened(); });
+}
+
+// Short bytes wait for a rank in letters, long ones are copied at once.
+TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
+  for (bool const opened : {true, false}) {
+    access_.begin();
+    auto expected = memory_;
+    for (u32 i = 0; i < 2000; ++i) {  // there is no room for all
+      constexpr u64 place = 5000;
+      u64 const sizes[] = {1, 8, 1 + random_() % Letter::most, Letter::most + 1,
+                           1 + random_() % place};
+      std::vector<char> data(sizes[random_() % 5]);
+      for (auto& byte : data) byte = static_cast<char>(random_());
+      u64 const at = random_() % (place - data.size() + 1);
+      access_.deliver({memory_.data() + at, {data.data(), data.size()}});
+      std::ranges::copy(data, expected.data() + at);
+      if (random_() % 5 == 0) access_.poll();
+    }
+    access_.deliver({.counter = &words_[0], .value = 1});
+    while (opened && words_[0] == 0) {
+      access_.poll();  // begins what there is room for
+      bool copied = false;
+      access_.write(&words_[3], "1234", [&copied] { copied = true; });
+      poll_until([&copied] { return copied; });
+      for (u32 i = 0; i < 2 * Mailbox::capacity; ++i) open_letters(access_.mailbox());
+    }
+    if (!opened) access_.end();
+    EXPECT_TRUE(memory_ == expected) << (opened ? "opened by a rank" : "carried out at the end");
+  }
 }
 
 TEST_F(MailboxTest, words_of_every_width_are_stored_alone) {
