@@ -56,10 +56,11 @@ u32 CounterSnapshot::word(u32 device, u64 offset) const {
 
 CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u32 tag) const {
   auto const& layout = world_.layout();
-  u64 const at = window.counters + u64{rank % layout.ranks_per_device} * window.counter_pitch +
+  u64 const at = window.counters + u64{rank % layout.ranks_per_device} * window.counter_pitch() +
                  tag * sizeof(u32);
   u32 const device = layout.device_of(rank);
-  return {word(device, at), word(device, at + window.counter_pitch / 2)};
+  u32 const part = window.counter_part;
+  return {word(device, at) + word(device, at + 2 * part), word(device, at + part)};
 }
 
 std::vector<Leftover> CounterSnapshot::leftovers() const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "meshpost/rma/rank.hpp"
-#include "meshpost/rma/world.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -18,11 +17,10 @@ u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
 }  // namespace
 
 LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
-  bool const automatic = lanes == WorldOptions::automatic_lanes;
   if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end())
-    on_cpus_ = automatic ? 0 : lanes;
+    on_cpus_ = lanes;
   if (std::ranges::find(layout.kinds, "cuda") != layout.kinds.end())
-    on_gpus_ = automatic ? on_gpus : std::min(lanes, on_gpus);
+    on_gpus_ = std::min(lanes, on_gpus);
   u64 const here = layout.ranks_per_device, world = layout.ranks(),
             each = std::max(on_cpus_, on_gpus_);
   if (each == 0) return;

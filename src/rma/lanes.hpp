@@ -14,8 +14,7 @@ class LaneKeeper {
   static constexpr u64 memory = 128ull << 20;  ///< bytes of lanes on a device, at most
 
   LaneKeeper() = default;
-  /// Collective: takes memory for so many lanes of each rank; WorldOptions::automatic_lanes: what
-  /// suits the world's devices. \throws Error(out_of_memory)
+  /// Collective: takes memory for so many lanes of each rank. \throws Error(out_of_memory)
   LaneKeeper(u32 lanes, Layout const& layout, Heap& heap);
 
   /// For a run with so many threads a rank (0: the device's default).

@@ -22,9 +22,6 @@ std::string wish(World::WindowSpec const& spec) {
   return text;
 }
 
-// A rank's counters and, behind them, who raised each last; whole cache lines.
-u32 counter_pitch(u32 tags) { return static_cast<u32>(2 * padded(tags * sizeof(u32), 64)); }
-
 }  // namespace
 
 std::vector<Part> WorldState::place_extents(World::WindowSpec const& spec, WindowRecord& record) {
@@ -130,7 +127,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   info.number = next_window_;
   info.communicator = spec.communicator;
   info.tags = spec.tags.value;
-  info.counter_pitch = counter_pitch(info.tags);
+  info.counter_part = static_cast<u32>(padded(info.tags * sizeof(u32), 64));
   record.element_bytes = spec.element_bytes;
   record.name = spec.name.empty() ? fmt::format("window {}", info.number)
                                   : fmt::format("window '{}'", spec.name);
@@ -157,7 +154,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
     layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
                                Bytes{record.data_bytes});
   if (!record.parts.empty()) info.parts = upload_parts(record);
-  record.counter_bytes = u64{info.counter_pitch} * layout_.ranks_per_device;
+  record.counter_bytes = u64{info.counter_pitch()} * layout_.ranks_per_device;
   if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
   if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
     info.uniform_world = number_;

@@ -36,7 +36,6 @@ class Rank {
         traced_((state.trace.events != nullptr) + zero_),
         device_(state.device + zero_),
         lane_limit_((state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_),
-        lane_shift_(state.lanes.shift + zero_),
         heap_(state.heap + zero_),
         stride_(state.stride + zero_),
         reciprocal_(state.reciprocal + zero_) {
@@ -194,7 +193,7 @@ class Rank {
     u64 count = 0;  // elements
     u32 rank = 0;   // in the world
     u32 tags = 0;
-    u32 counter_pitch = 0;
+    u32 counter_part = 0;
     bool near = false;  // on this device
     bool far = false;   // out of reach of loads and stores
   };
@@ -219,6 +218,7 @@ class Rank {
   MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target,
                                  LocalSpan<T const> source);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
+  MESHPOST_FN u32 near_part(Location const& to) const;
   MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);
@@ -227,8 +227,8 @@ class Rank {
                                 Location const& counters, Tag tag);
   MESHPOST_FN void take_lanes();
   MESHPOST_FN void tell_lanes();
-  MESHPOST_FN u32 await_count(u32* counter, u32 count, Note const& note);
-  MESHPOST_FN bool has_count(u32* counter, u32 count, u32& found);
+  MESHPOST_FN u32 await_count(u32* counter, u32 part, u32 count, Note const& note);
+  MESHPOST_FN bool has_count(u32* counter, u32 part, u32 count, u32& found);
   MESHPOST_FN bool is_far(u32 device) const;
   MESHPOST_FN static bool waits_for(Post const& request);
   MESHPOST_FN void post_alone(Post request);
@@ -255,7 +255,6 @@ class Rank {
   // uniform ones.
   u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
   u32 lane_limit_;  // messages that are shorter may go by lane; 0: none
-  u32 lane_shift_;
   char* heap_;
   u64 stride_, reciprocal_;
   u32 intervals_ = 0;         // timer intervals begun

@@ -30,8 +30,12 @@ struct WindowInfo {
   u64 parts = 0;     ///< offset of Part[world ranks]; 0: the window is uniform
   u64 counters = 0;  ///< offset of the first local rank's counters
   u32 tags = 0;
-  u32 counter_pitch =
-      0;  ///< bytes of a rank's counters: u32 counts[], then in the other half u32 senders[] (+ 1)
+  /// Bytes of each of a rank's three arrays, a word a tag: counts, who raised each last (+ 1), and
+  /// on GPUs with lanes the counts from ranks of the same device.
+  u32 counter_part = 0;
+
+  /// Bytes from one local rank's counters to the next one's.
+  MESHPOST_FN u32 counter_pitch() const { return 3 * counter_part; }
 };
 
 template <class T>

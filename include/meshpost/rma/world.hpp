@@ -24,9 +24,8 @@ struct WorldOptions {
   /// Ranks of different devices reach each other by the host's proxy alone, as those of devices
   /// that can't load and store each other's memory do anyway.
   bool apart = Config::from_environment().apart;
-  /// Lanes of each rank for short messages (rma/lanes.hpp); 0: all go direct. A GPU has at most 32.
+  /// Lanes of each rank for short messages (rma/lanes.hpp), on GPUs at most 32; 0: all go direct.
   /// Not with check_delivery.
-  static constexpr u32 automatic_lanes = ~0u;  ///< GPUs: 32; CPU devices, which gain nothing: none
   u32 lanes = Config::from_environment().lanes;
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;

@@ -75,10 +75,11 @@ class LanesTest : public testing::Test {
                             senders_at};
     auto const& state = states_[sender];
     auto& out = end(sender).out(target);
-    if (!has_room(state.lanes, out, header.packets()) && out.lane != LaneOut::refused)
+    if (!hold(state, target, out).has_room(target, header.packets()))
       refresh(state, sender, target, out);
-    if (!has_room(state.lanes, out, header.packets())) return false;
-    store_message(state, target, out, header, bytes.data(), 0, 1);
+    auto const held = hold(state, target, out);
+    if (!held.has_room(target, header.packets())) return false;
+    store_message(held.ring, state.lanes.shift, held.next, header, bytes.data(), 0, 1);
     out.sent += header.packets();
     return true;
   }

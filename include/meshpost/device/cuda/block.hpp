@@ -85,6 +85,12 @@ MESHPOST_FN inline void store(T* word, T value, Order order) {
                  "r"(u32{__builtin_bit_cast(u8, value)})
                  : "memory");
 }
+/// Takes all of a counter that ranks of this device raise; acquires. One thread.
+MESHPOST_FN inline u32 take_all(u32* word) {
+  u32 old;
+  asm volatile("atom.acquire.sys.global.exch.b32 %0, [%1], 0;" : "=r"(old) : "l"(word) : "memory");
+  return old;
+}
 /// Words of a message that a packet carries here: three, with the flag in the same 16-byte store.
 inline constexpr u32 packet_words = 3;
 MESHPOST_FN inline void store_packet(void* packet, u32 const* words, u32 flag) {
@@ -293,10 +299,11 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
 /// The same by a warp, for a counter: what has come is in the counter before the rank answers.
 template <class Poll>
 MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
-                                     Mailbox const* mail, u32* counter, u32 count, Note note) {
+                                     Mailbox const* mail, u32* counter, u32 part, u32 count,
+                                     Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
   Condition const condition{counter, count};
-  Poll poll(counter, count);
+  Poll poll(counter, part, count);
   bool const first = poll.first();
   if (first) publish_waiting(out, condition, note);
   for (;;) {
@@ -322,7 +329,7 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
         if (first) withdraw(out);
         return false;
       }
-      if (first && mail->letters) open_letters(*mail);
+      if (first && mail) open_letters(*mail);
     }
   }
 }
@@ -389,8 +396,8 @@ namespace cuda {
 /// The quick half of a wait by a warp: what it found, and whether it has seen enough. `mail`: null
 /// where there are no letters. Out of line: the waits of a kernel share it.
 template <class Poll>
-MESHPOST_COLD u64 wait_by_warp(Mailbox const* mail, u32* counter, u32 count) {
-  Poll poll(counter, count);
+MESHPOST_COLD u64 wait_by_warp(Mailbox const* mail, u32* counter, u32 part, u32 count) {
+  Poll poll(counter, part, count);
   bool held = false;
 #pragma unroll 1
   for (u32 left = polls_a_look(mail); left != 0 && !(held = poll.once()); --left)
@@ -399,20 +406,26 @@ MESHPOST_COLD u64 wait_by_warp(Mailbox const* mail, u32* counter, u32 count) {
   poll.keep();
   return poll.matched() | static_cast<u64>(held) << 32;
 }
+/// All of it. Returns what was found, or `poisoned`.
+inline constexpr u32 poisoned = ~u32{0};
+template <class Poll>
+MESHPOST_COLD u32 await_by_warp(RankReport* report, Control const* control, Mailbox const* mail,
+                                u32 thread, u32* counter, u32 part, u32 count, Note note) {
+  if (count == 1 && Poll::glance(thread, counter, part)) return 1;
+  u64 const found = wait_by_warp<Poll>(mail, counter, part, count);
+  if (found >> 32 != 0) return static_cast<u32>(found);
+  return wait_long_by_warp<Poll>(report, control, mail, counter, part, count, note) ? poisoned : 0;
+}
 }  // namespace cuda
 
 template <class Poll>
-MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 count, Note const& note) {
-  bool poisoned = false;
-  u64 found = 1;
-  if (thread() < 32 && (count != 1 || !Poll::glance(thread(), counter))) {
-    found = cuda::wait_by_warp<Poll>(mail_->letters ? mail_ : nullptr, counter, count);
-    if (found >> 32 == 0) [[unlikely]]
-      poisoned =
-          cuda::wait_long_by_warp<Poll>(report_, control_, mail_, counter, count, note);
-  }
-  if (any(poisoned)) leave();
-  return static_cast<u32>(found);
+MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 part, u32 count, Note const& note) {
+  u32 found = 0;
+  if (thread() < 32)
+    found = cuda::await_by_warp<Poll>(report_, control_, mail_->letters ? mail_ : nullptr, thread(),
+                                      counter, part, count, note);
+  if (any(found == cuda::poisoned)) leave();
+  return found;
 }
 
 MESHPOST_FN inline void Block::tick(bool progress) {

@@ -18,17 +18,20 @@
 // brings is there when a notification is consumed:
 //  5. By lane after by lane: a lane's messages are unpacked in their order. Of each, the bytes are
 //     stored before its count.
-//  6. By lane after anything else that it has to bring along (bytes that went direct, a count
-//     that went direct, plain stores for a rank of the same device): the thread that stores the
-//     message's header fences before; the header says so (acquires), and who finds it acquires
-//     before it unpacks. Release and acquire are by thread 0 and by a thread of warp 0; the rank's
-//     other threads meet the former before and the latter behind.
-//  7. Direct after by lane: who has seen a direct count looks through its lanes once more before
-//     it returns. The lane's packets were stored before the fence of that count, so they are found
-//     there.
+//  6. By lane after anything else that it has to bring along (bytes or a count that went direct):
+//     the thread that stores the message's header fences before; the header says so (acquires), and
+//     who finds it acquires before it unpacks. Release and acquire are by thread 0 and by a thread
+//     of warp 0; the rank's other threads meet the former before and the latter behind.
+//  7. Direct after by lane: who has seen a direct count looks through all its lanes once more
+//     before it returns. The lane's packets were stored before the fence of that count, so they are
+//     found there. On GPUs a rank sends nothing by lane to ranks of its own device, and raises
+//     words of their own there (WindowInfo::counter_part): such counts need no second look.
 //  Bytes that went direct may lie in the window before those of an earlier message that is still
 //  in its lane. They can't be the same bytes: a put over bytes that the same rank has announced is
 //  against the rule of delivery.
+//
+// A rank polls the lanes that are claimed, as far as it knows, and asks for claims with each look:
+// the first message of a lane is found a look later. In 7, it looks at all.
 //
 // What is unpacked the receiver has stored itself, in its own memory. Ranks of its device see it
 // behind its next notification, as they see its plain stores; those of other devices that `get` it,
@@ -179,7 +182,9 @@ struct LaneCache {
   /// How the next message for a counter will come: as the last one did.
   struct alignas(16) Guess {
     u32 b, c;  ///< LaneHeader::word, but for the target's place
-    u32 lane;  ///< ~0: nothing is known
+    u32 lane;
+    static constexpr u32 near = 0xfe;  ///< from a rank of this device
+    static constexpr u32 unknown = 0xff;
   };
   // Of the run:
   RunState const* state;
@@ -209,7 +214,7 @@ struct LaneCache {
     LaneEnd const mine(run, id);
     taken[thread] = thread < run.lanes.count ? *mine.taken(thread) : 0;
     told[thread] = returned[thread] = taken[thread];
-    guessed[thread % guesses].lane = ~0u;
+    guessed[thread % guesses].lane = Guess::unknown;
     owners[thread] = 0;
     targets_of[thread] = 0;
     state = &run;
@@ -223,7 +228,7 @@ struct LaneCache {
     shift = run.lanes.shift;
     last = ahead = acquires = 0;
   }
-  __device__ Guess const& guess_of(u32* counter) const {
+  __device__ Guess& guess_of(u32* counter) {
     return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
   }
   /// By the lane's thread. Not what glance() has no loads for.
@@ -231,7 +236,7 @@ struct LaneCache {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
     auto& place = guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
     place = guess;
-    if (!plain) place.lane = ~0u;
+    if (!plain) place.lane = Guess::unknown;
   }
   /// Writes down where the lane's thread is, for a later run and for the sender. Not in the way of
   /// a message: before the next one is looked for.
@@ -274,16 +279,14 @@ __device__ inline LaneCache& lane_cache() {
 
 /// The lane to `target`, with room for so many packets if there is any, instead of the one that was
 /// held; by all threads.
-MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 rank, LaneHold held,
-                                        u32 target, u32 packets) {
+MESHPOST_FN inline LaneHold take_hold(RunState const& state, Block const& block, u32 rank,
+                                      LaneHold const& held, u32 target, u32 packets) {
 #if defined(__CUDA_ARCH__)
   LaneCache& cache = lane_cache();
   auto const out_of = [&](u32 other) -> LaneOut& { return cache.out(other); };
-  LaneHold& result = cache.held;
 #else
   LaneEnd const here(state, rank);
   auto const out_of = [&](u32 other) -> LaneOut& { return here.out(other); };
-  LaneHold result;
 #endif
   block.sync();  // all know what they held
   if (block.thread() == 0) {
@@ -294,14 +297,53 @@ MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 
     LaneOut& out = out_of(target);
     if (!hold(state, target, out).has_room(target, packets)) refresh(state, rank, target, out);
 #if defined(__CUDA_ARCH__)
-    result = hold(state, target, out);
+    cache.held = hold(state, target, out);
 #endif
   }
   block.sync();
-#if !defined(__CUDA_ARCH__)
-  result = hold(state, target, out_of(target));
+#if defined(__CUDA_ARCH__)
+  return cache.held;
+#else
+  return hold(state, target, out_of(target));
 #endif
-  return result;
+}
+
+/// Whether the message went, and what the rank holds now; by all threads. Out of line: whoever uses
+/// no lanes must not have them in the way.
+struct LaneSent {
+  LaneHold held;
+  bool went;
+};
+MESHPOST_COLD inline LaneSent send_by_lane(RunState const& state, Block block, u32 rank, u32 target,
+                                           LaneHold held, LaneHeader header, void const* source,
+                                           Order order) {
+  u32 const packets = header.packets(), thread = block.thread(), threads = block.threads();
+  block.sync();  // what the other threads packed into the source is complete
+  if (!held.has_room(target, packets)) {
+    held = take_hold(state, block, rank, held, target, packets);
+    if (!held.has_room(target, packets)) return {held, false};
+  }
+  if (!block.step(hooks::Step::lane_send)) return {held, true};
+  if (order != Order::none && thread == 0) memory::fence(order);
+#if defined(__CUDA_ARCH__)
+  // What most are: words, a packet a thread.
+  if (packets <= threads && (reinterpret_cast<u64>(source) | header.bytes) % 4 == 0) {
+    if (thread < packets) {
+      u32 words[3] = {header.word(0), header.word(1), header.word(2)};
+      if (thread != 0) {
+        auto const* const from = static_cast<u32 const*>(source) + 3 * (thread - 1);
+#pragma unroll
+        for (u32 k = 0; k < 3; ++k)
+          words[k] = 12 * (thread - 1) + 4 * k < header.bytes ? from[k] : 0;
+      }
+      u32 const shift = lane_cache().shift, place = held.next + thread;
+      memory::store_packet(held.ring + (place & ((1u << shift) - 1)), words, (place >> shift) + 1);
+    }
+  } else
+#endif
+    store_message(held.ring, state.lanes.shift, held.next, header, source, thread, threads);
+  held.next += packets;
+  return {held, true};
 }
 
 }  // namespace detail
@@ -312,43 +354,22 @@ MESHPOST_FN inline bool Rank::uses_lanes() const { return lane_limit_ != 0; }
 MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, void const* source,
                                            u64 bytes, Location const& counters, Tag tag) {
   if (bytes >= lane_limit_ || to.far) return false;  // lane_limit_ is 0 where there are none
+#if defined(__CUDA_ARCH__)
+  if (to.near) return false;  // gains nothing
+#endif
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - to.heap);
   u64 const word =
       static_cast<u64>(counters.counters - reinterpret_cast<u32*>(to.heap)) + tag.value;
-  u32 const senders = counters.counter_pitch / (2 * detail::LaneHeader::line);
+  u32 const senders = counters.counter_part / detail::LaneHeader::line;
   // Not memory that is no part of the heap, and not what the header can't name.
   if (offset >= stride_ || senders > detail::LaneHeader::most_senders) return false;
   Order const order = to.near ? Order::device : unfenced_ ? Order::system : Order::none;
   detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,
                                   order != Order::none};
-  u32 const packets = header.packets();
-  block_.sync();  // what the other threads packed into the source is complete
-  if (!lane_.has_room(to.rank, packets)) [[unlikely]] {
-    lane_ = detail::take_hold(*state_, block_, id_, lane_, to.rank, packets);
-    if (!lane_.has_room(to.rank, packets)) return false;
-  }
-  if (block_.step(hooks::Step::lane_send)) {
-    if (order != Order::none && thread() == 0) memory::fence(order);
-#if defined(__CUDA_ARCH__)
-    // What most are: words, a packet a thread.
-    if (packets <= threads() && (reinterpret_cast<u64>(source) | bytes) % 4 == 0) {
-      if (u32 const i = thread(); i < packets) {
-        u32 words[3] = {header.word(0), header.word(1), header.word(2)};
-        if (i != 0) {
-          auto const* const from = static_cast<u32 const*>(source) + 3 * i;
-#pragma unroll
-          for (u32 k = 0; k < 3; ++k) words[k] = 12 * i + 4 * k < bytes + 12 ? from[static_cast<i32>(k) - 3] : 0;
-        }
-        u32 const place = lane_.next + i;
-        memory::store_packet(lane_.ring + (place & ((1u << lane_shift_) - 1)), words,
-                             (place >> lane_shift_) + 1);
-      }
-    } else
-#endif
-      detail::store_message(lane_.ring, lane_shift_, lane_.next, header, source, thread(),
-                            threads());
-    lane_.next += packets;
-  }
+  auto const sent =
+      detail::send_by_lane(*state_, block_, id_, to.rank, lane_, header, source, order);
+  lane_ = sent.held;
+  if (!sent.went) return false;
   if (!to.near) unfenced_ = false;
   return true;
 }

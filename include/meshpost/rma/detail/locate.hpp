@@ -82,9 +82,9 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
   location.near = device == device_;
   location.far = is_far(device);
   location.tags = window.tags + zero_;
-  location.counter_pitch = window.counter_pitch + zero_;
+  location.counter_part = window.counter_part + zero_;
   location.counters = reinterpret_cast<u32*>(base + (window.counters + zero_) +
-                                             static_cast<u64>(local) * location.counter_pitch);
+                                             static_cast<u64>(local) * (3 * location.counter_part));
   location.data = base + (window.offset + zero_) + local * (window.pitch + zero_);
   location.count = window.count + zero_;
   return location;

@@ -49,26 +49,38 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
   unfenced_ |= !to.near;
 }
 
+// On GPUs with lanes ranks of a device raise words of their own: they send nothing by lane, so
+// nobody who sees their counts has to look there (lanes.hpp, 7).
+MESHPOST_FN inline u32 Rank::near_part(Location const& to) const {
+  bool apart = false;
+#if defined(__CUDA_ARCH__)
+  apart = uses_lanes() && to.near;
+#endif
+  return apart ? 2 * to.counter_part / sizeof(u32) : 0;
+}
+
 MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
-  if (move_by_lane(to, nullptr, nullptr, 0, to, tag)) return;
+  if (uses_lanes()) [[unlikely]]
+    if (move_by_lane(to, nullptr, nullptr, 0, to, tag)) return;
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
   u32* const counter = to.counters + tag.value;
   if (to.far) {
     post(Operation::notify,
-         {.counter = counter, .sender = counter + to.counter_pitch / (2 * sizeof(u32))});
+         {.counter = counter, .sender = counter + to.counter_part / sizeof(u32)});
     return;
   }
   if (thread() == 0) {
     if (delivery::checked(state_->ledger))
       delivery::notify(state_->ledger, block_, id_, to.rank, counter);
-    memory::add(counter, 1, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+    memory::add(uses_lanes() ? counter + near_part(to) : counter, 1,
+                to.near ? Order::device : unfenced_ ? Order::system : Order::none);
     // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
     // on its order.
-    memory::store_relaxed(counter + to.counter_pitch / (2 * sizeof(u32)), id_ + 1);
+    memory::store_relaxed(counter + to.counter_part / sizeof(u32), id_ + 1);
   }
   // What goes by lane later must not be seen before this count.
-  if (!to.near) unfenced_ = lane_.target == to.rank + 1 && lane_.ring;
+  if (!to.near) unfenced_ = uses_lanes() && lane_.target == to.rank + 1 && lane_.ring;
 }
 
 // `counters`: of the same rank, maybe in another window.
@@ -80,10 +92,11 @@ MESHPOST_FN inline void Rank::move_and_raise(Location const& to, void* target, v
                                  .source = source,
                                  .bytes = bytes,
                                  .counter = counter,
-                                 .sender = counter + counters.counter_pitch / (2 * sizeof(u32))});
+                                 .sender = counter + counters.counter_part / sizeof(u32)});
     return;
   }
-  if (move_by_lane(to, target, source, bytes, counters, tag)) return;
+  if (uses_lanes()) [[unlikely]]
+    if (move_by_lane(to, target, source, bytes, counters, tag)) return;
   move(to, target, source, bytes);
   raise(counters, tag);
 }

@@ -18,15 +18,15 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
 class LanePoll {
  public:
   /// The wait that most are: for one count, which comes as the last one of this counter came. Its
-  /// loads are under way before it is known to be there, and one vote decides. Inline, for every
-  /// instruction counts here. Whether it has come; else once() goes on.
-  __device__ static bool glance(u32 thread, u32* counter);
+  /// loads are under way before it is known to be there, and one vote decides. Whether it has come; else once() goes on.
+  __device__ static bool glance(u32 thread, u32* counter, u32 part);
 
   /// `counter`: null for all that has come.
-  __device__ LanePoll(u32* counter, u32 count)
+  __device__ LanePoll(u32* counter, u32 part, u32 count)
       : cache_(lane_cache()),
         rings_(cache_.rings),
         counter_(counter),
+        part_(part),
         count_(count),
         shift_(cache_.shift),
         thread_(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)),
@@ -116,6 +116,14 @@ class LanePoll {
       if (acquired_) memory::load_packet_acquire(packet(thread_, taken_), head_);
       else memory::load_packet(packet(thread_, taken_), head_);
     }
+    if (thread_ == 0 && counter_) {
+      // From ranks of this device: into the counter with it.
+      u32* const near = counter_ + 2 * part_ / sizeof(u32);
+      if (memory::load_relaxed(near) != 0) {
+        memory::add(counter_, memory::take_all(near), Order::none);
+        cache_.guess_of(counter_).lane = LaneCache::Guess::near;
+      }
+    }
     if (thread_ == 0 && counter_)
       word_ = acquired_ ? memory::load_acquire(counter_) : memory::load_relaxed(counter_);
     memory::all_loaded(head_);
@@ -193,6 +201,7 @@ class LanePoll {
   LaneCache& cache_;
   Packet const* rings_;
   u32* counter_;
+  u32 part_;  // WindowInfo::counter_part
   u32 count_, matched_ = 0;
   u32 shift_, thread_;
   u32 claimed_, claims_ = 0;  // lanes that it looks at, and those that it should next
@@ -204,7 +213,7 @@ class LanePoll {
   u32 head_[4] = {}, first_[4] = {}, ahead_words_[loads_ahead][4] = {}, word_ = 0;
 };
 
-__device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
+__device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
   LaneCache& cache = lane_cache();
   u32 const shift = cache.shift, mask = (1u << shift) - 1;
   u32 const taken = cache.taken[thread];
@@ -212,10 +221,12 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
   LaneCache::Guess const guess = cache.guess_of(counter);
   u64 const word = static_cast<u64>(counter - reinterpret_cast<u32*>(cache.device));
   auto const like = LaneHeader::from(0, guess.b, guess.c);
-  if (guess.lane >= LaneCache::lanes || like.counter != word) return false;
-  u32 const lane = guess.lane, bytes = like.bytes, rest = bytes <= 12 ? 0 : (bytes - 1) / 12;
+  bool const near = guess.lane == LaneCache::Guess::near;
+  if (!near && (guess.lane >= LaneCache::lanes || like.counter != word)) return false;
+  u32 const lane = guess.lane, bytes = like.bytes, rest = near || bytes <= 12 ? 0 : (bytes - 1) / 12;
   u32 const claimed = cache.claimed;
   bool const live = thread < claimed, mine = thread == lane;
+  u32* const near_word = counter + 2 * part / sizeof(u32);
   if (mine && cache.owners[lane] != 0)  // for reports: who raised it last
     memory::store_relaxed(counter + like.senders * (LaneHeader::line / sizeof(u32)),
                           static_cast<u32>(cache.owners[lane]));
@@ -233,8 +244,9 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
   for (u32 left = 512; left != 0; --left) {
     // The acquire comes last: whatever comes behind it waits for it.
     u32 header[4] = {}, first[4] = {}, next[loads_ahead][4], direct = 0,
-        claims = 0;
-    if (thread == 0) direct = memory::load_relaxed(counter);
+        claims = 0, neighbours = 0;
+    if (thread == 2) direct = memory::load_relaxed(counter);
+    if (thread == 0 && !near) neighbours = memory::load_relaxed(near_word);
     if (thread == 1) claims = memory::load_relaxed(claims_word);
     if (mine) memory::load_packet(head + 1, first);
 #pragma unroll
@@ -244,18 +256,23 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter) {
       if (like.acquires) memory::load_packet_acquire(head, header);
       else memory::load_packet(head, header);
     }
+    if (thread == 0 && near) neighbours = memory::load_acquire(near_word);
     memory::all_loaded(header);
     bool const here = live && header[3] == flag;
     bool const known = header[1] == guess.b && header[2] == guess.c && header[0] % 4 == 0;
-    bool whole = !mine || (here && known && (bytes == 0 || first[3] == flag));
+    bool whole = near ? thread != 0 || neighbours != 0 : !mine || (here && known && (bytes == 0 || first[3] == flag));
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (thread + 32 * k < rest) whole &= next[k][3] == ((behind + 32 * k) >> shift) + 1;
     if (!__all_sync(all, whole)) {
-      bool const other = (here && !(mine && known)) || static_cast<i32>(direct) > 0 ||
+      bool const other = (here && !(mine && known)) || static_cast<i32>(direct) > 0 || neighbours != 0 ||
                          (claims > claimed && claimed < LaneCache::lanes);
       if (__any_sync(all, other)) return false;
       continue;
+    }
+    if (near) {
+      if (thread == 0) memory::add(near_word, ~0u, Order::none);
+      return true;
     }
     if (mine) {
       cache.taken[lane] = passed;
@@ -340,7 +357,7 @@ MESHPOST_FN inline void Rank::take_lanes() {
   if (!uses_lanes()) return;
 #if defined(__CUDA_ARCH__)
   if (thread() < 32) {
-    detail::LanePoll poll(nullptr, 1);
+    detail::LanePoll poll(nullptr, 0, 1);
     poll.drain();
   }
 #else

@@ -20,16 +20,18 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
 // Both look through the lanes once more when the count was seen, for what was sent before a count
 // that came direct goes in, too (lanes.hpp, 7).
 
-MESHPOST_FN inline u32 Rank::await_count(u32* counter, u32 count, Note const& note) {
+MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
+                                           Note const& note) {
   Condition const condition{counter, count};
   u32 found = 0;
-  if (!uses_lanes()) {
+  if (!uses_lanes()) [[likely]] {
     block_.await(condition, note);
     return found;
   }
 #if defined(__CUDA_ARCH__)
-  found = block_.await_by_warp<detail::LanePoll>(counter, count, note);
+  found = block_.await_by_warp<detail::LanePoll>(counter, part, count, note);
 #else
+
   for (bool held = false; !held;) {
     block_.await(condition, note);  // ends early when something has come by lane
     held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
@@ -39,13 +41,15 @@ MESHPOST_FN inline u32 Rank::await_count(u32* counter, u32 count, Note const& no
   return found;
 }
 
-MESHPOST_FN inline bool Rank::has_count(u32* counter, u32 count, u32& found) {
+MESHPOST_FN inline bool Rank::has_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
+                                        u32& found) {
   found = 0;
+
 #if defined(__CUDA_ARCH__)
   if (uses_lanes()) {
     bool held = false;
     if (thread() < 32) {
-      detail::LanePoll poll(counter, count);
+      detail::LanePoll poll(counter, part, count);
       held = poll.drain();
       if (!held) poll.settle();
       found = poll.matched();
@@ -73,7 +77,7 @@ MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId 
   block_.step(hooks::Step::wait_begin);
   u32* const counter = own(info).counters + tag.value;
   u32 const found =
-      await_count(counter, count, {Operation::wait, info.number, tag.value, count, expected});
+      await_count(counter, info.counter_part, count, {Operation::wait, info.number, tag.value, count, expected});
   if (count != 0 || found != 0) consume(counter, count, found);
 }
 
@@ -87,7 +91,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
   u32 found = 0;
-  if (!has_count(counter, count, found)) {
+  if (!has_count(counter, info.counter_part, count, found)) {
     block_.asked_in_vain({Operation::test, info.number, tag.value, count});
     block_.yield();  // whoever will notify may share this rank's worker
     return false;

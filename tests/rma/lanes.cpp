@@ -1,0 +1,115 @@
+// Messages of all sizes on lanes, past what a lane holds: whatever way each takes, they come whole,
+// and in the order in which they were sent. tests/rma/cpu_only/lanes*.cpp look at the protocol
+// itself.
+#include <cstdlib>
+#include <random>
+
+#include "support/worlds.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::mixed;
+
+constexpr u32 place = 2048, tags = 4;  // bytes of a message's place in the inbox
+
+// What a rank sends another: both compute it.
+struct Messages {
+  u64 seed;
+  u32 count;
+  MESHPOST_FN u64 number(u32 from, u32 to, u32 i) const { return mixed(seed, from, to, i); }
+  MESHPOST_FN u32 size(u32 from, u32 to, u32 i) const {
+    u64 const x = number(from, to, i);
+    switch (x % 8) {
+      case 0: return 0;
+      case 1: return static_cast<u32>(x / 8 % 2000);
+      case 2: return static_cast<u32>(x / 8 % 250 * 4);
+      default: return static_cast<u32>(x / 8 % 16 * 4);  // most are short words
+    }
+  }
+  MESHPOST_FN u32 tag(u32 from, u32 to, u32 i) const {
+    return static_cast<u32>(number(from, to, i) >> 40) % tags;
+  }
+  MESHPOST_FN char byte(u32 from, u32 to, u32 i, u32 b) const {
+    return static_cast<char>(number(from, to, i) >> (b % 7 * 8)) ^ static_cast<char>(b);
+  }
+};
+
+// All ranks send to all others, `ahead` messages before anybody looks.
+struct Exchange {
+  Window<char> inbox;  // [sender][message][place], then what is sent
+  Messages messages;
+  u32 ahead;
+  test::Findings findings;
+
+  MESHPOST_FN u32 tag_of(u32 from, u32 to, u32 i) const {
+    return from * tags + messages.tag(from, to, i);
+  }
+  MESHPOST_FN u64 at(u32 from, u32 i) const { return (u64{from} * messages.count + i) * place; }
+
+  MESHPOST_FN void send(Rank& self, u32 to, u32 i) const {
+    u32 const me = self.id(), size = messages.size(me, to, i);
+    // Each message from a source of its own, aligned as it comes.
+    auto const out =
+        inbox.local(self).subspan(at(self.size(), 0) + i % 8 * place + i % 5 % 4, size);
+    self.flush(inbox);
+    self.each(size, [&](u64 b) { out[b] = messages.byte(me, to, i, static_cast<u32>(b)); });
+    self.put_notify(inbox.at(RankId{to}, at(me, i) + i % 3 * 4), out, Tag{tag_of(me, to, i)});
+  }
+  MESHPOST_FN void check(Rank& self, u32 from, u32 i) const {
+    u32 const me = self.id(), size = messages.size(from, me, i);
+    auto const in = inbox.local(self).subspan(at(from, i), place);
+    self.wait(inbox, Tag{tag_of(from, me, i)}, 1, RankId{from});
+    self.each(place - 8, [&](u64 b) {
+      u64 const first = i % 3 * 4;
+      bool const inside = b >= first && b < first + size;
+      char const right =
+          inside ? messages.byte(from, me, i, static_cast<u32>(b - first)) : char{0x55};
+      findings.add(self, in[b] != right);
+    });
+    // Nothing of a later message was counted in the place of this one.
+    if (i + 1 == messages.count)
+      for (u32 tag = 0; tag < tags; ++tag)
+        findings.add(self, self.test(inbox, Tag{from * tags + tag}));
+  }
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), me = self.id();
+    self.each(at(n, 0), [&](u64 i) { inbox.local(self)[i] = 0x55; });
+    self.barrier();
+    for (u32 step = 1; step < n; ++step)
+      for (u32 i = 0; i < ahead; ++i) send(self, (me + step) % n, i);
+    self.barrier();
+    for (u32 i = 0; i < messages.count; ++i)
+      for (u32 step = 1; step < n; ++step) {
+        if (ahead + i < messages.count) send(self, (me + step) % n, ahead + i);
+        check(self, (me + n - step) % n, i);
+      }
+  }
+};
+
+class LaneMessages : public testing::TestWithParam<u32> {};
+
+TEST_P(LaneMessages, of_all_sizes_come_whole_and_in_order) {
+  char const* const given = std::getenv("MESHPOST_TEST_SEED");
+  u64 const seed = given ? std::stoull(given) : std::random_device{}();
+  SCOPED_TRACE("MESHPOST_TEST_SEED=" + std::to_string(seed));
+  auto options = test::options(GetParam(), test::devices(test::Spread::several_devices));
+  options.lanes = 2;  // not enough for all
+  World world(options);
+  u32 const n = world.size(), count = 3000 / (n * n) + 40;
+  for (u32 const ahead : {0u, 3u, count}) {
+    auto const inbox =
+        world.window<char>(u64{n} * count * place + 8 * place, Tags{n * tags}, "inbox");
+    auto const findings = test::make_findings(world);
+    for (u32 round = 0; round < 2; ++round)
+      world.run(Exchange{inbox, {mixed(seed, round, ahead), count}, ahead, findings});
+    EXPECT_EQ(test::total(world, findings), 0);
+    world.free(findings.words);
+    world.free(inbox);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LaneMessages, testing::Values(1, 2, 3));
+
+}  // namespace
+}  // namespace meshpost
