@@ -48,7 +48,7 @@ Lanes LaneKeeper::lanes(Device const& device, u64 threads) const {
   if (device.in_host_memory()) {
     lanes.count = on_cpus_;
     lanes.most = most_in(lanes, 8, most_on_cpus);
-  } else if (device.kind() == "cuda" && (threads == 0 || threads >= warp)) {
+  } else if (device.kind() == "cuda" && !device.whole() && (threads == 0 || threads >= warp)) {
     lanes.count = on_gpus_;
     lanes.most = most_in(lanes, 12, most_on_gpus);
   }

@@ -164,6 +164,7 @@ class RunSupervisor {
       if (specs.empty()) {
         specs.push_back(spec());
         specs.back().image = drain_image();
+        specs.back().image.cuda = specs.back().image.cuda_lanes;
         specs.back().kernel = &kernel;
         specs.back().threads = {32, 1, 1};
         specs.back().scratch = Bytes{0};
@@ -268,6 +269,7 @@ class RunSupervisor {
   GangSpec spec() const {
     GangSpec spec;
     spec.image = record_.image;
+    if (uses_lanes_on_gpus() && spec.image.cuda_lanes) spec.image.cuda = spec.image.cuda_lanes;
     spec.kernel = record_.kernel.data();
     spec.threads = record_.launch.threads;
     spec.scratch = record_.launch.scratch;
@@ -283,6 +285,12 @@ class RunSupervisor {
     spec.sharers = layout_.sharers;
     if (world_.queues_runs()) spec.after = record_.before;
     return spec;
+  }
+
+  bool uses_lanes_on_gpus() const {
+    for (u32 d = 0; d < layout_.own_count(); ++d)
+      if (!layout_.devices[d]->in_host_memory() && states_[d].lanes.count != 0) return true;
+    return false;
   }
 
   u64 threads_of_rank() const {

@@ -34,6 +34,8 @@ struct KernelImage {
   /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
   /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
   void const* cuda_split = nullptr;
+  /// Like cuda, for runs whose state has lanes (meshpost/rma/lanes.hpp). Null: cuda is, too.
+  void const* cuda_lanes = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 

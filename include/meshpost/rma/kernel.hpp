@@ -16,11 +16,11 @@ void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_ra
 
 #if defined(__CUDACC__)
 
-template <class Kernel>
+template <bool lanes, class Kernel>
 __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
   Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control, &state.mail),
-            blockIdx.x, meshpost_scratch);
+            blockIdx.x, meshpost_scratch, lanes);
   self.start();
   kernel(self);
   self.finish();
@@ -29,7 +29,7 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
 /// What an entry for logical devices keeps of the run, behind the rank's scratch.
 inline constexpr u32 split_state_bytes = (sizeof(RunState) + 15) / 16 * 16;
 
-/// For logical devices that share a GPU: one launch, whose blockIdx.y counts them. `states` lie
+/// For logical devices that share a GPU, which use no lanes: one launch, whose blockIdx.y counts them. `states` lie
 /// side by side in memory of the host. Each block copies its own to shared memory, for every
 /// acquire drops what the block has cached of other memory.
 template <class Kernel>
@@ -43,16 +43,15 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   memory::copy(state, states + blockIdx.y, sizeof(RunState), block.thread(), block.threads());
   block.sync();
   Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
-            blockIdx.x, meshpost_scratch);
-  self.start();
+            blockIdx.x, meshpost_scratch, false);
   kernel(self);
   self.finish();
 }
 
-template <class Kernel>
+template <bool lanes, class Kernel>
 __global__ void gpu_entry(__grid_constant__ Kernel const kernel,
                           __grid_constant__ RunState const state) {
-  run_on_gpu(kernel, state);
+  run_on_gpu<lanes>(kernel, state);
 }
 
 template <class Kernel>
@@ -62,11 +61,11 @@ __global__ void split_gpu_entry(__grid_constant__ Kernel const kernel, RunState 
 
 /// For kernels that state `static constexpr int max_threads`: the compiler fits the registers to
 /// it.
-template <class Kernel>
+template <bool lanes, class Kernel>
 __global__ void __launch_bounds__(Kernel::max_threads)
     bounded_gpu_entry(__grid_constant__ Kernel const kernel,
                       __grid_constant__ RunState const state) {
-  run_on_gpu(kernel, state);
+  run_on_gpu<lanes>(kernel, state);
 }
 
 template <class Kernel>
@@ -103,10 +102,12 @@ KernelImage image_of() {
   image.cpu = &run_on_cpu<Kernel>;
 #if defined(__CUDACC__)
   if constexpr (requires { Kernel::max_threads; }) {
-    image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<Kernel>);
+    image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>);
+    image.cuda_lanes = reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>);
   } else {
-    image.cuda = reinterpret_cast<void const*>(&gpu_entry<Kernel>);
+    image.cuda = reinterpret_cast<void const*>(&gpu_entry<false, Kernel>);
+    image.cuda_lanes = reinterpret_cast<void const*>(&gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&split_gpu_entry<Kernel>);
   }
   image.split_scratch = Bytes{split_state_bytes};

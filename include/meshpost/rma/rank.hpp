@@ -23,7 +23,9 @@ struct DrainLanes;
 ///    stores; ranks of other devices that `get` them need publish() before the notification.
 class Rank {
  public:
-  MESHPOST_FN Rank(RunState const& state, Block block, u32 local_rank, void* scratch)
+  /// `lanes`: false where the run has none, so that the compiler leaves out what they take.
+  MESHPOST_FN Rank(RunState const& state, Block block, u32 local_rank, void* scratch,
+                   bool lanes = true)
       : state_(&state),
         block_(block),
         scratch_(scratch),
@@ -35,7 +37,7 @@ class Rank {
         ranks_per_device_(state.ranks_per_device + zero_),
         traced_((state.trace.events != nullptr) + zero_),
         device_(state.device + zero_),
-        lane_limit_((state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_),
+        lane_limit_(lanes ? (state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_ : 0),
         heap_(state.heap + zero_),
         stride_(state.stride + zero_),
         reciprocal_(state.reciprocal + zero_) {

@@ -409,7 +409,7 @@ MESHPOST_COLD u64 wait_by_warp(Mailbox const* mail, u32* counter, u32 part, u32 
 /// All of it. Returns what was found, or `poisoned`.
 inline constexpr u32 poisoned = ~u32{0};
 template <class Poll>
-MESHPOST_COLD u32 await_by_warp(RankReport* report, Control const* control, Mailbox const* mail,
+MESHPOST_FN u32 await_by_warp(RankReport* report, Control const* control, Mailbox const* mail,
                                 u32 thread, u32* counter, u32 part, u32 count, Note note) {
   if (count == 1 && Poll::glance(thread, counter, part)) return 1;
   u64 const found = wait_by_warp<Poll>(mail, counter, part, count);

@@ -279,8 +279,8 @@ __device__ inline LaneCache& lane_cache() {
 
 /// The lane to `target`, with room for so many packets if there is any, instead of the one that was
 /// held; by all threads.
-MESHPOST_FN inline LaneHold take_hold(RunState const& state, Block const& block, u32 rank,
-                                      LaneHold const& held, u32 target, u32 packets) {
+MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 rank, LaneHold held,
+                                        u32 target, u32 packets) {
 #if defined(__CUDA_ARCH__)
   LaneCache& cache = lane_cache();
   auto const out_of = [&](u32 other) -> LaneOut& { return cache.out(other); };
@@ -308,22 +308,17 @@ MESHPOST_FN inline LaneHold take_hold(RunState const& state, Block const& block,
 #endif
 }
 
-/// Whether the message went, and what the rank holds now; by all threads. Out of line: whoever uses
-/// no lanes must not have them in the way.
-struct LaneSent {
-  LaneHold held;
-  bool went;
-};
-MESHPOST_COLD inline LaneSent send_by_lane(RunState const& state, Block block, u32 rank, u32 target,
-                                           LaneHold held, LaneHeader header, void const* source,
-                                           Order order) {
+/// Whether the message went; by all threads.
+MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 rank, u32 target,
+                                     LaneHold& held, LaneHeader const& header, void const* source,
+                                     Order order) {
   u32 const packets = header.packets(), thread = block.thread(), threads = block.threads();
   block.sync();  // what the other threads packed into the source is complete
   if (!held.has_room(target, packets)) {
     held = take_hold(state, block, rank, held, target, packets);
-    if (!held.has_room(target, packets)) return {held, false};
+    if (!held.has_room(target, packets)) return false;
   }
-  if (!block.step(hooks::Step::lane_send)) return {held, true};
+  if (!block.step(hooks::Step::lane_send)) return true;
   if (order != Order::none && thread == 0) memory::fence(order);
 #if defined(__CUDA_ARCH__)
   // What most are: words, a packet a thread.
@@ -343,7 +338,7 @@ MESHPOST_COLD inline LaneSent send_by_lane(RunState const& state, Block block, u
 #endif
     store_message(held.ring, state.lanes.shift, held.next, header, source, thread, threads);
   held.next += packets;
-  return {held, true};
+  return true;
 }
 
 }  // namespace detail
@@ -366,10 +361,8 @@ MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, voi
   Order const order = to.near ? Order::device : unfenced_ ? Order::system : Order::none;
   detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,
                                   order != Order::none};
-  auto const sent =
-      detail::send_by_lane(*state_, block_, id_, to.rank, lane_, header, source, order);
-  lane_ = sent.held;
-  if (!sent.went) return false;
+  if (!detail::send_by_lane(*state_, block_, id_, to.rank, lane_, header, source, order))
+    return false;
   if (!to.near) unfenced_ = false;
   return true;
 }
