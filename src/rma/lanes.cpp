@@ -17,10 +17,8 @@ u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
 }  // namespace
 
 LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
-  if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end())
-    on_cpus_ = lanes;
-  if (std::ranges::find(layout.kinds, "cuda") != layout.kinds.end())
-    on_gpus_ = std::min(lanes, on_gpus);
+  if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end()) on_cpus_ = lanes;
+  if (std::ranges::count(layout.kinds, "cuda") > 1) on_gpus_ = std::min(lanes, on_gpus);
   u64 const here = layout.ranks_per_device, world = layout.ranks(),
             each = std::max(on_cpus_, on_gpus_);
   if (each == 0) return;

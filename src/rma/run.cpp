@@ -253,7 +253,7 @@ class RunSupervisor {
                     record_.launch.user,
                     proxy_ ? proxy_->ring(d) : PostRing{},
                     proxy_ ? proxy_->mailbox(d) : Mailbox{},
-                    world_.lanes().lanes(*layout_.devices[d], threads_of_rank())};
+                    lanes_of(*layout_.devices[d])};
       if (states_[d].stride > LaneHeader::most_heap) states_[d].lanes = {};
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
@@ -269,7 +269,7 @@ class RunSupervisor {
   GangSpec spec() const {
     GangSpec spec;
     spec.image = record_.image;
-    if (uses_lanes_on_gpus() && spec.image.cuda_lanes) spec.image.cuda = spec.image.cuda_lanes;
+    if (uses_lanes_on_gpus()) spec.image.cuda = spec.image.cuda_lanes;
     spec.kernel = record_.kernel.data();
     spec.threads = record_.launch.threads;
     spec.scratch = record_.launch.scratch;
@@ -287,15 +287,17 @@ class RunSupervisor {
     return spec;
   }
 
+  Lanes lanes_of(Device const& device) const {
+    auto const& image = record_.image;
+    if (!device.in_host_memory() && (!image.cuda || !image.cuda_lanes)) return {};
+    auto const& threads = record_.launch.threads;
+    return world_.lanes().lanes(device, u64{threads.x} * threads.y * threads.z);
+  }
+
   bool uses_lanes_on_gpus() const {
     for (u32 d = 0; d < layout_.own_count(); ++d)
       if (!layout_.devices[d]->in_host_memory() && states_[d].lanes.count != 0) return true;
     return false;
-  }
-
-  u64 threads_of_rank() const {
-    auto const& threads = record_.launch.threads;
-    return u64{threads.x} * threads.y * threads.z;
   }
 
   std::vector<Grid> all_grids() const {

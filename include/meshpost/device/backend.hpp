@@ -34,7 +34,7 @@ struct KernelImage {
   /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
   /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
   void const* cuda_split = nullptr;
-  /// Like cuda, for runs whose state has lanes (meshpost/rma/lanes.hpp). Null: cuda is, too.
+  /// Like cuda, for runs with lanes (meshpost/rma/lanes.hpp). Null: its runs have none.
   void const* cuda_lanes = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };

@@ -65,8 +65,8 @@ class Block {
     return copy;
   }
 
-  /// GPUs: await() for a counter and more than it says. Warp 0 makes a Poll(counter, part, count) and
-  /// asks it once() after once(); returns what it found that the counter does not say.
+  /// GPUs: await() for a counter and more than it says. Warp 0 makes a Poll(counter, part, count)
+  /// and asks it once() after once(); returns what it found that the counter does not say.
   template <class Poll>
   MESHPOST_FN u32 await_by_warp(u32* counter, u32 part, u32 count, Note const& note);
 

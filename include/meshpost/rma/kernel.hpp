@@ -29,9 +29,9 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
 /// What an entry for logical devices keeps of the run, behind the rank's scratch.
 inline constexpr u32 split_state_bytes = (sizeof(RunState) + 15) / 16 * 16;
 
-/// For logical devices that share a GPU, which use no lanes: one launch, whose blockIdx.y counts them. `states` lie
-/// side by side in memory of the host. Each block copies its own to shared memory, for every
-/// acquire drops what the block has cached of other memory.
+/// For logical devices that share a GPU, which use no lanes: one launch, whose blockIdx.y counts
+/// them. `states` lie side by side in memory of the host. Each block copies its own to shared
+/// memory, for every acquire drops what the block has cached of other memory.
 template <class Kernel>
 __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* states) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];

@@ -165,6 +165,8 @@ class Rank {
     copy.block_ = block_.for_thread(fiber);
     return copy;
   }
+  /// This copy sends and looks for nothing by lane; all ranks of the run have to.
+  MESHPOST_FN void leave_lanes() { lane_limit_ = 0; }
   /// Ends the whole run for this reason; the arguments are the report's.
   [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0,
                                      u64 c = 0, char const* text = nullptr) {

@@ -194,11 +194,11 @@ struct LaneCache {
   u32 const* claims;    ///< LaneEnd::claims
   u32 rank, count, shift;
   // As receiver:
-  u32 claimed;          ///< lanes that were, as far as it knows
-  u32 taken[lanes];     ///< as LaneEnd::taken
-  u32 told[lanes];      ///< what LaneEnd::taken says of it
-  u32 returned[lanes];  ///< what the sender knows of it
-  u64 owners[lanes];    ///< 0: not known yet
+  u32 claimed;             ///< lanes that were, as far as it knows
+  u32 taken[lanes];        ///< as LaneEnd::taken
+  u32 told[lanes];         ///< what LaneEnd::taken says of it
+  u32 returned[lanes];     ///< what the sender knows of it
+  u64 owners[lanes];       ///< 0: not known yet
   Guess guessed[guesses];  ///< by counter
   // How the last message of all came:
   u32 last;      ///< lane
@@ -249,8 +249,7 @@ struct LaneCache {
   }
   /// The sender that a lane is of. By the lane's thread, like give_back().
   __device__ __noinline__ u64 owner_of(u32 lane) {
-    return owners[lane] =
-               memory::load_bits_acquire(LaneEnd(*state, rank).owner(lane), sizeof(u64));
+    return owners[lane] = memory::load_bits_acquire(LaneEnd(*state, rank).owner(lane), sizeof(u64));
   }
   /// Tells it how much was unpacked.
   __device__ __noinline__ void give_back(u32 lane) {

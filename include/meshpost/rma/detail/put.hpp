@@ -74,7 +74,9 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
     if (delivery::checked(state_->ledger))
       delivery::notify(state_->ledger, block_, id_, to.rank, counter);
     memory::add(uses_lanes() ? counter + near_part(to) : counter, 1,
-                to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+                to.near     ? Order::device
+                : unfenced_ ? Order::system
+                            : Order::none);
     // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
     // on its order.
     memory::store_relaxed(counter + to.counter_part / sizeof(u32), id_ + 1);

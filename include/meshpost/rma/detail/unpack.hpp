@@ -18,7 +18,8 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
 class LanePoll {
  public:
   /// The wait that most are: for one count, which comes as the last one of this counter came. Its
-  /// loads are under way before it is known to be there, and one vote decides. Whether it has come; else once() goes on.
+  /// loads are under way before it is known to be there, and one vote decides. Whether it has come;
+  /// else once() goes on.
   __device__ static bool glance(u32 thread, u32* counter, u32 part);
 
   /// `counter`: null for all that has come.
@@ -182,8 +183,7 @@ class LanePoll {
     if (words[3] != flag(position)) return false;
     char* const target = cache_.device + header.offset;
 #pragma unroll
-    for (u32 k = 0; k < 3; ++k)
-      header.put_word(target, i * 12 + k * 4, words[k]);
+    for (u32 k = 0; k < 3; ++k) header.put_word(target, i * 12 + k * 4, words[k]);
     return true;
   }
 
@@ -223,7 +223,8 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
   auto const like = LaneHeader::from(0, guess.b, guess.c);
   bool const near = guess.lane == LaneCache::Guess::near;
   if (!near && (guess.lane >= LaneCache::lanes || like.counter != word)) return false;
-  u32 const lane = guess.lane, bytes = like.bytes, rest = near || bytes <= 12 ? 0 : (bytes - 1) / 12;
+  u32 const lane = guess.lane, bytes = like.bytes,
+            rest = near || bytes <= 12 ? 0 : (bytes - 1) / 12;
   u32 const claimed = cache.claimed;
   bool const live = thread < claimed, mine = thread == lane;
   u32* const near_word = counter + 2 * part / sizeof(u32);
@@ -239,34 +240,33 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
     more[k] = cache.rings + ((lane << shift) + ((behind + 32 * k) & mask));
   u32 const passed = taken + like.packets();
   char* const place = cache.device + like.offset;  // but for the lower half of the target's offset
-  u32 const* const claims_word = cache.claims;
+  // The first threads look at words that say that something else has come.
+  u32 const* const watched = thread == 0 ? near_word : thread == 1 ? counter : cache.claims;
+  u32 const expected = thread != 2 ? 0 : claimed < LaneCache::lanes ? claimed : ~0u;
 #pragma unroll 1
   for (u32 left = 512; left != 0; --left) {
-    // The acquire comes last: whatever comes behind it waits for it.
-    u32 header[4] = {}, first[4] = {}, next[loads_ahead][4], direct = 0,
-        claims = 0, neighbours = 0;
-    if (thread == 2) direct = memory::load_relaxed(counter);
-    if (thread == 0 && !near) neighbours = memory::load_relaxed(near_word);
-    if (thread == 1) claims = memory::load_relaxed(claims_word);
+    // The acquires come last: whatever comes behind them waits for them.
+    u32 header[4] = {}, first[4] = {}, next[loads_ahead][4], value = 0;
     if (mine) memory::load_packet(head + 1, first);
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (thread + 32 * k < rest) memory::load_packet(more[k], next[k]);
+    if (thread < 3) value = near ? memory::load_acquire(watched) : memory::load_relaxed(watched);
     if (live) {
       if (like.acquires) memory::load_packet_acquire(head, header);
       else memory::load_packet(head, header);
     }
-    if (thread == 0 && near) neighbours = memory::load_acquire(near_word);
     memory::all_loaded(header);
     bool const here = live && header[3] == flag;
     bool const known = header[1] == guess.b && header[2] == guess.c && header[0] % 4 == 0;
-    bool whole = near ? thread != 0 || neighbours != 0 : !mine || (here && known && (bytes == 0 || first[3] == flag));
+    bool whole = near ? thread != 0 || value != 0
+                      : !mine || (here && known && (bytes == 0 || first[3] == flag));
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (thread + 32 * k < rest) whole &= next[k][3] == ((behind + 32 * k) >> shift) + 1;
     if (!__all_sync(all, whole)) {
-      bool const other = (here && !(mine && known)) || static_cast<i32>(direct) > 0 || neighbours != 0 ||
-                         (claims > claimed && claimed < LaneCache::lanes);
+      // Something else has come, by whatever way, or somebody has claimed a lane.
+      bool const other = (here && !(mine && known)) || (thread < 3 && value > expected);
       if (__any_sync(all, other)) return false;
       continue;
     }

@@ -21,7 +21,7 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
 // that came direct goes in, too (lanes.hpp, 7).
 
 MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
-                                           Note const& note) {
+                                         Note const& note) {
   Condition const condition{counter, count};
   u32 found = 0;
   if (!uses_lanes()) [[likely]] {
@@ -76,8 +76,8 @@ MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId 
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
   block_.step(hooks::Step::wait_begin);
   u32* const counter = own(info).counters + tag.value;
-  u32 const found =
-      await_count(counter, info.counter_part, count, {Operation::wait, info.number, tag.value, count, expected});
+  u32 const found = await_count(counter, info.counter_part, count,
+                                {Operation::wait, info.number, tag.value, count, expected});
   if (count != 0 || found != 0) consume(counter, count, found);
 }
 

@@ -36,6 +36,7 @@ __device__ inline Rank rank_of(dcuda_state const& gst) {
   }
   auto const& kept = *reinterpret_cast<Rank const*>(gst.rank_memory);
   Rank self = kept.for_thread(this_block(run_of(gst)).fiber());
+  self.leave_lanes();  // said here, the compiler leaves out what they take
   if (gst.phase == DcudaPhase::finished)
     self.fail(Operation::kernel, Fault::misuse, 0, 0, 0, "dCUDA was used after dcuda_gpu_finish");
   return self;
@@ -108,7 +109,6 @@ __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& g
     gst.phase = compat::DcudaPhase::running;
   }
   block.sync();
-  compat::rank_of(gst).start();
   if (gst.tables.shared) compat::tell_base(gst);
   dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
 }
