@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "meshpost/rma/rank.hpp"
+#include "rma/drain.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -12,6 +13,12 @@ constexpr u32 warp = 32;
 // Half of a lane, so that two of the longest messages fit.
 u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
   return std::min(wanted, (lanes.packets() / 2 - 4) * bytes_a_packet);
+}
+
+// On a device in the host's memory.
+void unpack(RunState const& state) {
+  for (u32 local = 0; local < state.ranks_per_device; ++local)
+    take_from_lanes(state, state.device * state.ranks_per_device + local);
 }
 
 }  // namespace
@@ -53,12 +60,6 @@ Lanes LaneKeeper::lanes(Device const& device, u64 threads) const {
   return lanes;
 }
 
-void LaneKeeper::unpack(RunState const& state) {
-  if (state.lanes.count == 0) return;
-  for (u32 local = 0; local < state.ranks_per_device; ++local)
-    take_from_lanes(state, state.device * state.ranks_per_device + local);
-}
-
 void LaneKeeper::skip(RunState const& state, Device& device) {
   if (state.lanes.count == 0) return;
   std::vector<u32> taken(u64{state.ranks_per_device} * state.lanes.count);
@@ -67,6 +68,35 @@ void LaneKeeper::skip(RunState const& state, Device& device) {
   device.read(taken.data(), there, size);
   for (u32& position : taken) position += state.lanes.packets();
   device.write(there, taken.data(), size);
+}
+
+void drain_lanes(std::vector<GangSpec> specs, std::vector<RunState> states, bool finished) {
+  static constexpr DrainLanes kernel;
+  std::size_t next = 0;
+  for (auto& spec : specs) {
+    bool on_gpus = false;
+    for (auto& grid : spec.grids) {
+      auto& state = states[next++];
+      if (state.lanes.count == 0) continue;
+      if (grid.device->in_host_memory()) {
+        unpack(state);
+      } else {
+        state.trace = {};  // which shows the user's kernel
+        grid.state = &state;
+        on_gpus = true;
+      }
+    }
+    if (!on_gpus || !finished) continue;
+    spec.image = drain_image();
+    spec.image.cuda = spec.image.cuda_lanes;
+    spec.kernel = &kernel;
+    spec.threads = {warp, 1, 1};
+    spec.scratch = Bytes{0};
+    spec.after.clear();
+    auto const gang = backend(spec.grids.front().device->kind()).launch(spec);
+    while (!gang->finished()) gang->doze(std::chrono::microseconds(10));
+    if (auto const failure = gang->failure()) throw *failure;
+  }
 }
 
 }  // namespace meshpost::detail

@@ -1,4 +1,5 @@
 #pragma once
+#include "meshpost/device/backend.hpp"
 #include "meshpost/rma/run_state.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/layout.hpp"
@@ -22,9 +23,6 @@ class LaneKeeper {
   /// Bytes on each device.
   Bytes size() const { return size_; }
 
-  /// After the ranks of all processes have ended: unpacks what nobody has waited for on an own
-  /// device in the host's memory.
-  static void unpack(RunState const& state);
   /// After a run that failed: what is left of it will not be taken for new.
   static void skip(RunState const& state, Device& device);
 
@@ -33,5 +31,10 @@ class LaneKeeper {
   u32 on_cpus_ = 0, on_gpus_ = 0;
   Bytes size_;
 };
+
+/// After the ranks of all processes have ended: unpacks what nobody has waited for, for everything
+/// is delivered at the end of a run. `specs`: of the run, with its own devices; `states`: theirs,
+/// in the same order. \throws Error(device_failed)
+void drain_lanes(std::vector<GangSpec> specs, std::vector<RunState> states, bool finished);
 
 }  // namespace meshpost::detail

@@ -11,7 +11,6 @@
 #include "rma/delivery_ledger.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/diagnosis.hpp"
-#include "rma/drain.hpp"
 #include "rma/run_part.hpp"
 #include "rma/run_timeline.hpp"
 
@@ -121,7 +120,7 @@ class RunSupervisor {
     }
     if (proxy_) proxy_->stop();
     try {
-      if (!own.error) drain_lanes(ending.reason == Reason::finished);
+      if (!own.error) drain_lanes(specs_, states_, ending.reason == Reason::finished);
     } catch (Error const& error) {
       own.error = error;
     }
@@ -149,37 +148,6 @@ class RunSupervisor {
     if (reason != Reason::finished) throw diagnosis(*evidence, reason);
     if (ledger_) ledger_->finish();
     report_leftovers();
-  }
-
-  // Everything is delivered at the end of a run, also what nobody has waited for.
-  void drain_lanes(bool finished) {
-    static constexpr DrainLanes kernel;
-    std::vector<RunState> states = states_;
-    std::vector<GangSpec> specs;
-    for (u32 d = 0; d < layout_.own_count(); ++d) {
-      auto& state = world_.split_states() ? world_.split_states()[d] : states[d];
-      auto const& device = layout_.devices[d];
-      if (device->in_host_memory()) LaneKeeper::unpack(state);
-      if (device->in_host_memory() || state.lanes.count == 0 || !finished) continue;
-      if (specs.empty()) {
-        specs.push_back(spec());
-        specs.back().image = drain_image();
-        specs.back().image.cuda = specs.back().image.cuda_lanes;
-        specs.back().kernel = &kernel;
-        specs.back().threads = {32, 1, 1};
-        specs.back().scratch = Bytes{0};
-        specs.back().after.clear();
-      }
-      state.trace = {};  // which shows the user's kernel
-      specs.back().grids.push_back({device, layout_.ranks_per_device,
-                                    (layout_.first_device + d) * layout_.ranks_per_device, &state,
-                                    state.reports, world_.run_memory(d).control.as<Control>()});
-    }
-    for (auto const& spec : specs) {
-      auto const gang = backend("cuda").launch(spec);
-      while (!gang->finished()) gang->doze(std::chrono::microseconds(10));
-      if (auto const failure = gang->failure()) throw *failure;
-    }
   }
 
   // Where all have stood still for the deadline, what has not come by then will not.
@@ -258,18 +226,18 @@ class RunSupervisor {
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
-        specs_.push_back(spec());
+        specs_.push_back(spec(!device->in_host_memory() && states_[d].lanes.count != 0));
       specs_.back().grids.push_back({device, layout_.ranks_per_device,
                                      (layout_.first_device + d) * layout_.ranks_per_device,
                                      state_of(d), reports, memory.control.as<Control>()});
     }
   }
 
-  // What the gangs of all kinds of devices have in common.
-  GangSpec spec() const {
+  // What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.
+  GangSpec spec(bool lanes) const {
     GangSpec spec;
     spec.image = record_.image;
-    if (uses_lanes_on_gpus()) spec.image.cuda = spec.image.cuda_lanes;
+    if (lanes) spec.image.cuda = spec.image.cuda_lanes;
     spec.kernel = record_.kernel.data();
     spec.threads = record_.launch.threads;
     spec.scratch = record_.launch.scratch;
@@ -292,12 +260,6 @@ class RunSupervisor {
     if (!device.in_host_memory() && (!image.cuda || !image.cuda_lanes)) return {};
     auto const& threads = record_.launch.threads;
     return world_.lanes().lanes(device, u64{threads.x} * threads.y * threads.z);
-  }
-
-  bool uses_lanes_on_gpus() const {
-    for (u32 d = 0; d < layout_.own_count(); ++d)
-      if (!layout_.devices[d]->in_host_memory() && states_[d].lanes.count != 0) return true;
-    return false;
   }
 
   std::vector<Grid> all_grids() const {
