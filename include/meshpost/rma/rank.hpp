@@ -200,6 +200,11 @@ class Rank {
     u32 counter_part = 0;
     bool near = false;  // on this device
     bool far = false;   // out of reach of loads and stores
+
+    // Beside a counter, in another of the rank's three arrays (WindowInfo::counter_part).
+    MESHPOST_FN u32* beside(u32* counter, u32 array) const {
+      return reinterpret_cast<u32*>(reinterpret_cast<char*>(counter) + array * counter_part);
+    }
   };
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
   MESHPOST_FN Location locate_uniform(WindowInfo const& window, u32 rank) const;
@@ -222,7 +227,7 @@ class Rank {
   MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target,
                                  LocalSpan<T const> source);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
-  MESHPOST_FN u32 near_part(Location const& to) const;
+  MESHPOST_FN u32* raised_by(Location const& to, u32* counter) const;
   MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);

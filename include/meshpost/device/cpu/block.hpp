@@ -83,6 +83,8 @@ MESHPOST_FN inline bool Block::step(hooks::Step step) {
 // kernel runs.
 namespace memory {
 
+inline constexpr bool on_gpu = false;
+
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
   return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_acquire);
 }

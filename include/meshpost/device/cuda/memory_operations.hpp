@@ -6,6 +6,8 @@ namespace meshpost {
 // The memory operations of the protocols (PTX memory model, names as in the ISA).
 namespace memory {
 
+inline constexpr bool on_gpu = true;
+
 MESHPOST_FN inline u32 load_acquire(u32 const* word) {
   u32 value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");

@@ -348,9 +348,7 @@ MESHPOST_FN inline bool Rank::uses_lanes() const { return lane_limit_ != 0; }
 MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, void const* source,
                                            u64 bytes, Location const& counters, Tag tag) {
   if (bytes >= lane_limit_ || to.far) return false;  // lane_limit_ is 0 where there are none
-#if defined(__CUDA_ARCH__)
-  if (to.near) return false;  // gains nothing
-#endif
+  if (memory::on_gpu && to.near) return false;       // gains nothing
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - to.heap);
   u64 const word =
       static_cast<u64>(counters.counters - reinterpret_cast<u32*>(to.heap)) + tag.value;

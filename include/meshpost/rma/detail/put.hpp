@@ -51,12 +51,8 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
 
 // On GPUs with lanes ranks of a device raise words of their own: they send nothing by lane, so
 // nobody who sees their counts has to look there (lanes.hpp, 7).
-MESHPOST_FN inline u32 Rank::near_part(Location const& to) const {
-  bool apart = false;
-#if defined(__CUDA_ARCH__)
-  apart = uses_lanes() && to.near;
-#endif
-  return apart ? 2 * to.counter_part / sizeof(u32) : 0;
+MESHPOST_FN inline u32* Rank::raised_by(Location const& to, u32* counter) const {
+  return memory::on_gpu && uses_lanes() && to.near ? to.beside(counter, 2) : counter;
 }
 
 MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
@@ -66,20 +62,19 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   if (!block_.step(hooks::Step::notify_raise)) return;
   u32* const counter = to.counters + tag.value;
   if (to.far) {
-    post(Operation::notify,
-         {.counter = counter, .sender = counter + to.counter_part / sizeof(u32)});
+    post(Operation::notify, {.counter = counter, .sender = to.beside(counter, 1)});
     return;
   }
   if (thread() == 0) {
     if (delivery::checked(state_->ledger))
       delivery::notify(state_->ledger, block_, id_, to.rank, counter);
-    memory::add(uses_lanes() ? counter + near_part(to) : counter, 1,
+    memory::add(raised_by(to, counter), 1,
                 to.near     ? Order::device
                 : unfenced_ ? Order::system
                             : Order::none);
     // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
     // on its order.
-    memory::store_relaxed(counter + to.counter_part / sizeof(u32), id_ + 1);
+    memory::store_relaxed(to.beside(counter, 1), id_ + 1);
   }
   // What goes by lane later must not be seen before this count.
   if (!to.near) unfenced_ = uses_lanes() && lane_.target == to.rank + 1 && lane_.ring;
@@ -94,7 +89,7 @@ MESHPOST_FN inline void Rank::move_and_raise(Location const& to, void* target, v
                                  .source = source,
                                  .bytes = bytes,
                                  .counter = counter,
-                                 .sender = counter + counters.counter_part / sizeof(u32)});
+                                 .sender = counters.beside(counter, 1)});
     return;
   }
   if (uses_lanes()) [[unlikely]]
