@@ -16,6 +16,7 @@
 #include "meshpost/rma/world.hpp"
 #include "rma/world_state.hpp"
 #include "world/job.hpp"
+#include "world/secret.hpp"
 
 namespace meshpost::compat {
 namespace {
@@ -89,6 +90,7 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
 // them. They stay joined, as a launcher's.
 std::shared_ptr<Processes> join_as(DcudaOptions const& asked) {
   static std::mutex mutex;
+  begin_secrets();  // before `joined`, whose thread needs them to its end
   static std::shared_ptr<Processes> joined;
   if (asked.processes == 1) return nullptr;
   if (auto const job = job_from(std::getenv); !job.alone()) {

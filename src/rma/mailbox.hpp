@@ -21,7 +21,8 @@ namespace meshpost::detail {
 /// ready before. Pieces that lie behind each other are copied as one.
 ///
 /// A copy does overtake letters that nobody has opened yet. So its bytes for the same places go
-/// once more, in letters behind those. read() and write() heed no letters: what they touch, by the
+/// once more, in letters behind those: whichever of the copy and an earlier letter comes last
+/// there, these come behind both. read() and write() heed no letters: what they touch, by the
 /// contract, is not on its way.
 class MailboxAccess : public Access {
  public:
