@@ -60,7 +60,8 @@ CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u
                  tag * sizeof(u32);
   u32 const device = layout.device_of(rank);
   u32 const part = window.counter_part;
-  return {word(device, at) + word(device, at + 2 * part), word(device, at + part)};
+  return {word(device, at) + word(device, at + WindowInfo::near_counts * part),
+          word(device, at + WindowInfo::raised_by * part)};
 }
 
 std::vector<Leftover> CounterSnapshot::leftovers() const {

@@ -1,5 +1,7 @@
 #include "rma/lanes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "meshpost/rma/rank.hpp"
@@ -24,6 +26,10 @@ void unpack(RunState const& state) {
 }  // namespace
 
 LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
+  if (lanes > limit)
+    throw Error(Kind::bad_argument, "World",
+                fmt::format("{} lanes of each rank, at most {}", lanes, limit),
+                "ask for fewer; a rank needs one for each rank that sends it short messages");
   if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end()) on_cpus_ = lanes;
   if (std::ranges::count(layout.kinds, "cuda") > 1) on_gpus_ = std::min(lanes, on_gpus);
   u64 const here = layout.ranks_per_device, world = layout.ranks(),

@@ -9,13 +9,15 @@ namespace meshpost::detail {
 /// The host's part in the inline protocol (meshpost/rma/lanes.hpp).
 class LaneKeeper {
  public:
+  static constexpr u32 limit = 1024;           ///< lanes of a rank that may be asked for
   static constexpr u32 on_gpus = 32;           ///< lanes of a rank: a warp polls them
   static constexpr u32 most_on_gpus = 1152;    ///< bytes of a message
   static constexpr u32 most_on_cpus = 1024;    ///< likewise
   static constexpr u64 memory = 128ull << 20;  ///< bytes of lanes on a device, at most
 
   LaneKeeper() = default;
-  /// Collective: takes memory for so many lanes of each rank. \throws Error(out_of_memory)
+  /// Collective: takes memory for so many lanes of each rank.
+  /// \throws Error(bad_argument, out_of_memory)
   LaneKeeper(u32 lanes, Layout const& layout, Heap& heap);
 
   /// For a run with so many threads a rank (0: the device's default).

@@ -56,8 +56,10 @@ struct Lanes {
   static constexpr u32 header_words = 3;
 
   MESHPOST_FN u32 packets() const { return 1u << shift; }
+  /// Where in its lane a packet lies.
+  MESHPOST_FN static u32 index(u32 position, u32 shift) { return position & ((1u << shift) - 1); }
   /// What tells a packet from those that lay in its place before: one for each lap, never 0.
-  MESHPOST_FN u32 flag(u32 position) const { return (position >> shift) + 1; }
+  MESHPOST_FN static u32 flag(u32 position, u32 shift) { return (position >> shift) + 1; }
 };
 
 }  // namespace meshpost

@@ -201,9 +201,8 @@ class Rank {
     bool near = false;  // on this device
     bool far = false;   // out of reach of loads and stores
 
-    // Beside a counter, in another of the rank's three arrays (WindowInfo::counter_part).
-    MESHPOST_FN u32* beside(u32* counter, u32 array) const {
-      return reinterpret_cast<u32*>(reinterpret_cast<char*>(counter) + array * counter_part);
+    MESHPOST_FN u32* beside(u32* counter, WindowInfo::CounterArray array) const {
+      return WindowInfo::beside(counter, counter_part, array);
     }
   };
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);

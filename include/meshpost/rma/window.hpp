@@ -30,12 +30,17 @@ struct WindowInfo {
   u64 parts = 0;     ///< offset of Part[world ranks]; 0: the window is uniform
   u64 counters = 0;  ///< offset of the first local rank's counters
   u32 tags = 0;
-  /// Bytes of each of a rank's three arrays, a word a tag: counts, who raised each last (+ 1), and
-  /// on GPUs with lanes the counts from ranks of the same device.
-  u32 counter_part = 0;
+  u32 counter_part = 0;  ///< bytes of each of a rank's arrays of counters
 
+  /// They lie behind each other, a word a tag: counts, who raised each last (+ 1), and on GPUs with
+  /// lanes the counts from ranks of the same device.
+  enum CounterArray : u32 { counts, raised_by, near_counts, counter_arrays };
   /// Bytes from one local rank's counters to the next one's.
-  MESHPOST_FN u32 counter_pitch() const { return 3 * counter_part; }
+  MESHPOST_FN u32 counter_pitch() const { return counter_arrays * counter_part; }
+  /// The word of the same tag in another array, from the one in `counts`.
+  MESHPOST_FN static u32* beside(u32* counter, u32 part, CounterArray array) {
+    return reinterpret_cast<u32*>(reinterpret_cast<char*>(counter) + array * part);
+  }
 };
 
 template <class T>

@@ -64,7 +64,7 @@ class LanesTest : public testing::Test {
     *end(target).taken(0) = before;
     for (u32 i = 0; i < lanes.packets(); ++i)  // as the lap before has left them
       for (u32 k = 0; before != 0 && k < 4; k += 2)
-        end(target).packet(0, i)->word[k + 1] = lanes.flag(before - lanes.packets() + i);
+        end(target).packet(0, i)->word[k + 1] = Lanes::flag(before - lanes.packets() + i, shift);
   }
 
   char* base(u32 device) { return memory_.data() + device * heap_bytes; }

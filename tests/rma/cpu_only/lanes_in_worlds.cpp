@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 
+#include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
 
@@ -81,6 +82,11 @@ TEST(Lanes, carry_short_messages_and_leave_long_ones_direct) {
 TEST(Lanes, that_are_full_or_all_taken_leave_messages_direct) {
   World world(with_lanes(3, 2));
   EXPECT_EQ(send_to_one(world, places + 5, 2), 2 * 5 + 3 * (places + 5));
+}
+
+TEST(Lanes, more_than_a_rank_may_have_are_refused) {
+  EXPECT_TRUE(test::says(test::error_of([] { World const world(with_lanes(2, 1025)); }),
+                         Kind::bad_argument, {"1025 lanes", "at most 1024"}));
 }
 
 struct Leaves {

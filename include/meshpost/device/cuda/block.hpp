@@ -12,9 +12,12 @@ MESHPOST_FN inline Dim3 Block::thread_index() const {
 MESHPOST_FN inline Dim3 Block::thread_extent() const {
   return {blockDim.x, blockDim.y, blockDim.z};
 }
-MESHPOST_FN inline u32 Block::thread() const {
+namespace cuda {
+MESHPOST_FN inline u32 thread_number() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
+}  // namespace cuda
+MESHPOST_FN inline u32 Block::thread() const { return cuda::thread_number(); }
 MESHPOST_FN inline u32 Block::threads() const { return blockDim.x * blockDim.y * blockDim.z; }
 MESHPOST_FN inline void Block::sync() const { __syncthreads(); }
 MESHPOST_FN inline bool Block::any(bool yes) const { return __syncthreads_or(yes) != 0; }

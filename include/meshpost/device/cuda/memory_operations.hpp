@@ -103,27 +103,23 @@ MESHPOST_FN inline void store_packet(void* packet, u32 const* words, u32 flag) {
       : "memory");
 }
 /// Words and flag of a packet, in one load.
-MESHPOST_FN inline void load_packet(void const* packet, u32 (&words)[4]) {
-  asm volatile(
-      "{.reg .b128 whole; .reg .b64 low, high;"
-      " ld.relaxed.sys.global.b128 whole, [%4]; mov.b128 {low, high}, whole;"
-      " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high;}"
-      : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-      : "l"(packet)
-      : "memory");
+MESHPOST_FN inline void load_packet(void const* packet, u32 (&words)[4], bool acquires = false) {
+#define MESHPOST_LOAD_PACKET(order)                                    \
+  asm volatile(                                                        \
+      "{.reg .b128 whole; .reg .b64 low, high;"                        \
+      " ld." order                                                     \
+      ".sys.global.b128 whole, [%4]; mov.b128 {low, high}, whole;"     \
+      " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high;}"               \
+      : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) \
+      : "l"(packet)                                                    \
+      : "memory")
+  if (acquires) MESHPOST_LOAD_PACKET("acquire");
+  else MESHPOST_LOAD_PACKET("relaxed");
+#undef MESHPOST_LOAD_PACKET
 }
 /// Keeps the compiler from looking at the last of several loads before all are under way.
 MESHPOST_FN inline void all_loaded(u32 (&last)[4]) {
   asm volatile("" : "+r"(last[0]), "+r"(last[1]), "+r"(last[2]), "+r"(last[3])::"memory");
-}
-MESHPOST_FN inline void load_packet_acquire(void const* packet, u32 (&words)[4]) {
-  asm volatile(
-      "{.reg .b128 whole; .reg .b64 low, high;"
-      " ld.acquire.sys.global.b128 whole, [%4]; mov.b128 {low, high}, whole;"
-      " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high;}"
-      : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-      : "l"(packet)
-      : "memory");
 }
 /// Nanoseconds on this device's clock.
 MESHPOST_FN inline u64 clock_ns() {

@@ -68,7 +68,7 @@ class LaneEnd {
   MESHPOST_FN Packet* packet(u32 lane, u32 position) const {
     u64 const ring = u64{local_} * lanes_.count + lane;
     return reinterpret_cast<Packet*>(device_ + lanes_.rings) + (ring << lanes_.shift) +
-           (position & (lanes_.packets() - 1));
+           Lanes::index(position, lanes_.shift);
   }
 
  private:
@@ -97,6 +97,10 @@ struct LaneHeader {
   MESHPOST_FN static LaneHeader from(u32 a, u32 b, u32 c) {
     return {a | static_cast<u64>(c >> 13 & 0x7f) << 32, b | static_cast<u64>(c >> 20 & 0x1f) << 32,
             c & most_bytes, c >> 25 & 0x3f, c >> 31 != 0};
+  }
+  /// The word that names who raised the counter.
+  MESHPOST_FN u32* sender_of(u32* counter_word) const {
+    return counter_word + senders * (line / sizeof(u32));
   }
   MESHPOST_FN u32 words() const { return Lanes::header_words + (bytes + 3) / 4; }
   /// All that the message takes: an even number.
@@ -169,7 +173,7 @@ MESHPOST_COLD inline void store_message(Packet* ring, u32 shift, u32 next, LaneH
                      : header.word_of(source, (number - Lanes::header_words) * 4);
     }
     u32 const position = next + i;
-    memory::store_packet(ring + (position & ((1u << shift) - 1)), words, (position >> shift) + 1);
+    memory::store_packet(ring + Lanes::index(position, shift), words, Lanes::flag(position, shift));
   }
 }
 
@@ -234,9 +238,7 @@ struct LaneCache {
   /// By the lane's thread. Not what glance() has no loads for.
   __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
-    auto& place = guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
-    place = guess;
-    if (!plain) place.lane = Guess::unknown;
+    guess_of(counter) = {guess.b, guess.c, plain ? guess.lane : Guess::unknown};
   }
   /// Writes down where the lane's thread is, for a later run and for the sender. Not in the way of
   /// a message: before the next one is looked for.
@@ -330,8 +332,9 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
         for (u32 k = 0; k < 3; ++k)
           words[k] = 12 * (thread - 1) + 4 * k < header.bytes ? from[k] : 0;
       }
-      u32 const shift = lane_cache().shift, place = held.next + thread;
-      memory::store_packet(held.ring + (place & ((1u << shift) - 1)), words, (place >> shift) + 1);
+      u32 const shift = lane_cache().shift, position = held.next + thread;
+      memory::store_packet(held.ring + Lanes::index(position, shift), words,
+                           Lanes::flag(position, shift));
     }
   } else
 #endif

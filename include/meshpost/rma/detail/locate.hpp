@@ -83,8 +83,9 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
   location.far = is_far(device);
   location.tags = window.tags + zero_;
   location.counter_part = window.counter_part + zero_;
-  location.counters = reinterpret_cast<u32*>(base + (window.counters + zero_) +
-                                             static_cast<u64>(local) * (3 * location.counter_part));
+  location.counters = reinterpret_cast<u32*>(
+      base + (window.counters + zero_) +
+      static_cast<u64>(local) * (WindowInfo::counter_arrays * location.counter_part));
   location.data = base + (window.offset + zero_) + local * (window.pitch + zero_);
   location.count = window.count + zero_;
   return location;

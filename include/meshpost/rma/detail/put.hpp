@@ -52,17 +52,18 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
 // On GPUs with lanes ranks of a device raise words of their own: they send nothing by lane, so
 // nobody who sees their counts has to look there (lanes.hpp, 7).
 MESHPOST_FN inline u32* Rank::raised_by(Location const& to, u32* counter) const {
-  return memory::on_gpu && uses_lanes() && to.near ? to.beside(counter, 2) : counter;
+  return memory::on_gpu && uses_lanes() && to.near ? to.beside(counter, WindowInfo::near_counts)
+                                                   : counter;
 }
 
 MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
-  if (uses_lanes()) [[unlikely]]
-    if (move_by_lane(to, nullptr, nullptr, 0, to, tag)) return;
+  if (move_by_lane(to, nullptr, nullptr, 0, to, tag)) return;
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
   u32* const counter = to.counters + tag.value;
   if (to.far) {
-    post(Operation::notify, {.counter = counter, .sender = to.beside(counter, 1)});
+    post(Operation::notify,
+         {.counter = counter, .sender = to.beside(counter, WindowInfo::raised_by)});
     return;
   }
   if (thread() == 0) {
@@ -74,7 +75,7 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
                             : Order::none);
     // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
     // on its order.
-    memory::store_relaxed(to.beside(counter, 1), id_ + 1);
+    memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), id_ + 1);
   }
   // What goes by lane later must not be seen before this count.
   if (!to.near) unfenced_ = uses_lanes() && lane_.target == to.rank + 1 && lane_.ring;
@@ -89,11 +90,10 @@ MESHPOST_FN inline void Rank::move_and_raise(Location const& to, void* target, v
                                  .source = source,
                                  .bytes = bytes,
                                  .counter = counter,
-                                 .sender = counters.beside(counter, 1)});
+                                 .sender = counters.beside(counter, WindowInfo::raised_by)});
     return;
   }
-  if (uses_lanes()) [[unlikely]]
-    if (move_by_lane(to, target, source, bytes, counters, tag)) return;
+  if (move_by_lane(to, target, source, bytes, counters, tag)) return;
   move(to, target, source, bytes);
   raise(counters, tag);
 }

@@ -7,11 +7,6 @@
 
 namespace meshpost::detail {
 
-MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine) {
-  u32 const claims = memory::load_acquire(mine.claims());
-  return claims < state.lanes.count ? claims : state.lanes.count;
-}
-
 #if defined(__CUDA_ARCH__)
 
 /// Looks for what a rank waits for, by the threads of its warp 0.
@@ -30,7 +25,7 @@ class LanePoll {
         part_(part),
         count_(count),
         shift_(cache_.shift),
-        thread_(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)),
+        thread_(cuda::thread_number()),
         claimed_(counter ? cache_.claimed : cache_.count),
         taken_(cache_.taken[thread_]),
         last_(cache_.last),
@@ -45,7 +40,8 @@ class LanePoll {
     for (u32 found = __ballot_sync(all, has_message()); found != 0; found &= found - 1)
       took_ |= take(__ffs(static_cast<int>(found)) - 1);
     claims_ = __shfl_sync(all, claims_, 0);
-    if (claims_ > claimed_) claimed_ = claims_ < cache_.count ? claims_ : cache_.count;
+    if (claims_ > cache_.count) claims_ = cache_.count;
+    if (claims_ > claimed_) claimed_ = claims_;
     if (closing_ != 0) return !took_ || --closing_ == 0;
     if (reached(matched_)) return true;
     if (!reached(seen + matched_)) return false;
@@ -83,7 +79,7 @@ class LanePoll {
   /// What the next poll begins with.
   __device__ void keep() const {
     if (thread_ != 0) return;
-    cache_.claimed = claims_ < cache_.count ? claims_ : cache_.count;
+    cache_.claimed = claims_;
     cache_.last = last_;
     cache_.ahead = ahead_;
     cache_.acquires = acquires_;
@@ -94,9 +90,9 @@ class LanePoll {
 
   __device__ bool reached(u32 seen) const { return static_cast<i32>(seen - count_) >= 0; }
   __device__ bool has_message() const { return thread_ < claimed_ && head_[3] == flag(taken_); }
-  __device__ u32 flag(u32 position) const { return (position >> shift_) + 1; }
+  __device__ u32 flag(u32 position) const { return Lanes::flag(position, shift_); }
   __device__ Packet const* packet(u32 lane, u32 position) const {
-    return rings_ + ((lane << shift_) + (position & ((1u << shift_) - 1)));
+    return rings_ + ((lane << shift_) + Lanes::index(position, shift_));
   }
 
   /// All loads are under way at the same time: the heads of all lanes, the counter, and what comes
@@ -114,12 +110,11 @@ class LanePoll {
     if (live) memory::load_packet(packet(thread_, taken_) + 1, first_);  // taken_ is even
     // Acquires come last: whatever comes behind them waits for them.
     if (live) {
-      if (acquired_) memory::load_packet_acquire(packet(thread_, taken_), head_);
-      else memory::load_packet(packet(thread_, taken_), head_);
+      memory::load_packet(packet(thread_, taken_), head_, acquired_);
     }
     if (thread_ == 0 && counter_) {
       // From ranks of this device: into the counter with it.
-      u32* const near = counter_ + 2 * part_ / sizeof(u32);
+      u32* const near = WindowInfo::beside(counter_, part_, WindowInfo::near_counts);
       if (memory::load_relaxed(near) != 0) {
         memory::add(counter_, memory::take_all(near), Order::none);
         cache_.guess_of(counter_).lane = LaneCache::Guess::near;
@@ -136,7 +131,7 @@ class LanePoll {
     u32 const taken = from(taken_);
     auto const header = LaneHeader::from(from(head_[0]), from(head_[1]), from(head_[2]));
     if (header.acquires && !acquired_) {
-      if (thread_ == lane) memory::load_packet_acquire(packet(lane, taken), head_);
+      if (thread_ == lane) memory::load_packet(packet(lane, taken), head_, true);
       __syncwarp();
     }
     bool const whole = unpack(lane, taken, header);
@@ -191,8 +186,7 @@ class LanePoll {
   __device__ void pass(LaneHeader const& header, u32* counter) {
     u64 owner = cache_.owners[thread_];
     if (owner == 0) owner = cache_.owner_of(thread_);
-    memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)),
-                          static_cast<u32>(owner));
+    memory::store_relaxed(header.sender_of(counter), static_cast<u32>(owner));
     taken_ += header.packets();
     cache_.taken[thread_] = taken_;
     cache_.tell(thread_);
@@ -215,7 +209,7 @@ class LanePoll {
 
 __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
   LaneCache& cache = lane_cache();
-  u32 const shift = cache.shift, mask = (1u << shift) - 1;
+  u32 const shift = cache.shift;
   u32 const taken = cache.taken[thread];
   cache.tell(thread);
   LaneCache::Guess const guess = cache.guess_of(counter);
@@ -227,17 +221,16 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
             rest = near || bytes <= 12 ? 0 : (bytes - 1) / 12;
   u32 const claimed = cache.claimed;
   bool const live = thread < claimed, mine = thread == lane;
-  u32* const near_word = counter + 2 * part / sizeof(u32);
+  u32* const near_word = WindowInfo::beside(counter, part, WindowInfo::near_counts);
   if (mine && cache.owners[lane] != 0)  // for reports: who raised it last
-    memory::store_relaxed(counter + like.senders * (LaneHeader::line / sizeof(u32)),
-                          static_cast<u32>(cache.owners[lane]));
-  u32 const flag = (taken >> shift) + 1;
-  Packet const* const head = cache.rings + ((thread << shift) + (taken & mask));
+    memory::store_relaxed(like.sender_of(counter), static_cast<u32>(cache.owners[lane]));
+  u32 const flag = Lanes::flag(taken, shift);
+  Packet const* const head = cache.rings + ((thread << shift) + Lanes::index(taken, shift));
   u32 const behind = __shfl_sync(all, taken, static_cast<int>(lane)) + 2 + thread;
   Packet const* more[loads_ahead];
 #pragma unroll
   for (u32 k = 0; k < loads_ahead; ++k)
-    more[k] = cache.rings + ((lane << shift) + ((behind + 32 * k) & mask));
+    more[k] = cache.rings + ((lane << shift) + Lanes::index(behind + 32 * k, shift));
   u32 const passed = taken + like.packets();
   char* const place = cache.device + like.offset;  // but for the lower half of the target's offset
   // The first threads look at words that say that something else has come.
@@ -253,8 +246,7 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
       if (thread + 32 * k < rest) memory::load_packet(more[k], next[k]);
     if (thread < 3) value = near ? memory::load_acquire(watched) : memory::load_relaxed(watched);
     if (live) {
-      if (like.acquires) memory::load_packet_acquire(head, header);
-      else memory::load_packet(head, header);
+      memory::load_packet(head, header, like.acquires);
     }
     memory::all_loaded(header);
     bool const here = live && header[3] == flag;
@@ -263,7 +255,7 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
                       : !mine || (here && known && (bytes == 0 || first[3] == flag));
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
-      if (thread + 32 * k < rest) whole &= next[k][3] == ((behind + 32 * k) >> shift) + 1;
+      if (thread + 32 * k < rest) whole &= next[k][3] == Lanes::flag(behind + 32 * k, shift);
     if (!__all_sync(all, whole)) {
       // Something else has come, by whatever way, or somebody has claimed a lane.
       bool const other = (here && !(mine && known)) || (thread < 3 && value > expected);
@@ -299,13 +291,19 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
 
 #else
 
+MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine) {
+  u32 const claims = memory::load_acquire(mine.claims());
+  return claims < state.lanes.count ? claims : state.lanes.count;
+}
+
 /// Unpacks a lane's next message, if all of it is there. By one thread.
 MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane) {
   constexpr u32 each = memory::packet_words;
   LaneEnd const mine(state, rank);
   u32 const taken = memory::load_relaxed(mine.taken(lane));
   auto const load = [&](u32 i, u32* words) {
-    return memory::load_packet(mine.packet(lane, taken + i), words, state.lanes.flag(taken + i));
+    return memory::load_packet(mine.packet(lane, taken + i), words,
+                               Lanes::flag(taken + i, state.lanes.shift));
   };
   u32 words[2 * each];
   if (!load(0, words) || !load(1, words + each)) return false;
@@ -320,7 +318,7 @@ MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane
   u32 const sender = static_cast<u32>(owner) - 1, begin = static_cast<u32>(owner >> 32);
   u32* const counter = reinterpret_cast<u32*>(mine.device()) + header.counter;
   memory::add(counter, 1, Order::none);
-  memory::store_relaxed(counter + header.senders * (LaneHeader::line / sizeof(u32)), sender + 1);
+  memory::store_relaxed(header.sender_of(counter), sender + 1);
   u32 const now = taken + header.packets();
   memory::store(mine.taken(lane), now, Order::none);
   memory::store(LaneEnd(state, sender).credit(rank), now - begin, Order::none);
@@ -341,7 +339,8 @@ MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
   for (u32 lane = 0; lane < claimed; ++lane) {
     u32 const taken = memory::load_acquire(mine.taken(lane));
     u32 words[memory::packet_words];
-    if (memory::load_packet(mine.packet(lane, taken), words, state.lanes.flag(taken))) return true;
+    if (memory::load_packet(mine.packet(lane, taken), words, Lanes::flag(taken, state.lanes.shift)))
+      return true;
   }
   return false;
 }
