@@ -103,10 +103,7 @@ void Agent::start(Frame const& frame) {
   } catch (NotStarted const& error) {
     link_.send({Say::not_started, frame.process, error.status(), error.what()});
   }
-  if (frame.process == 0) {
-    listener_.close();
-    if (here_.open()) input_taken();
-  }
+  if (frame.process == 0) listener_.close();
 }
 
 void Agent::fail(std::string const& why, int status) { link_.send({Say::failed, 0, status, why}); }

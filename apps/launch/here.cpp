@@ -29,6 +29,7 @@ void Here::start(u32 process, Spawn const& spawn) {
   streams_.push_back(std::make_unique<Stream>(Stream{process, 2, std::move(child.errors)}));
   if (child.input) input_ = std::move(child.input);
   reports_.started(process, child.pid);
+  if (spawn.input == Input::pipe) reports_.input_taken();
 }
 
 void Here::watch(Poller& poller) {

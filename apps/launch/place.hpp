@@ -31,7 +31,7 @@ class Reports {
   virtual bool full(int stream) const = 0;
   /// Behind what the process had printed until then.
   virtual void ended(u32 process, End end) = 0;
-  /// What was given as standard input is with process 0: there may be more.
+  /// Process 0 is there to read, or what was given as standard input is with it: there may be more.
   virtual void input_taken() = 0;
   /// These were not started, or nobody can say what became of them: no more is told of them.
   virtual void lost(std::vector<u32> const& processes, std::string const& why, int status) = 0;
@@ -48,7 +48,7 @@ class Place {
   virtual void collect(pid_t child) = 0;
   /// To all processes and what they have started.
   virtual void signal(int number) = 0;
-  /// For process 0's standard input: the next one behind input_taken(); nothing: there is no more.
+  /// For process 0's standard input, each behind an input_taken(); nothing: there is no more.
   virtual void give(std::string bytes) = 0;
   /// May there still be something printed?
   virtual bool open() const = 0;

@@ -62,6 +62,7 @@ void Supervisor::start_here() {
   auto& here = *owned;
   place_ = std::move(owned);
   bool const typed = ::isatty(0) == 1;
+  if (typed) typed_.to([this](std::string bytes) { place_->give(std::move(bytes)); });
   for (u32 k = 0; k < options_.processes; ++k) {
     Process const process{k, rendezvous.listener.get()};
     try {
@@ -82,7 +83,6 @@ void Supervisor::start_here() {
     }
     rendezvous.listener.close();  // process 0 has it
   }
-  if (typed) typed_.to([this](std::string bytes) { place_->give(std::move(bytes)); });
 }
 
 void Supervisor::start_on_hosts() {

@@ -12,11 +12,10 @@ namespace meshpost::launch {
 class Typed {
  public:
   using Give = std::function<void(std::string)>;
-  void to(Give give) {
-    give_ = std::move(give);
-    taken();
-  }
-  /// There is room for more.
+  /// From the first taken() on.
+  void to(Give give) { give_ = std::move(give); }
+  /// There is room for more. One is under way at most: what is read before process 0 has taken the
+  /// one before would take its place.
   void taken() { reads_ = static_cast<bool>(give_); }
   void watch(Poller& poller);
 
