@@ -99,8 +99,9 @@ WorldState::WorldState(WorldOptions options)
   if (layout_.apart)
     answering_.emplace(peers_,
                        [this](u32, std::string const& question) { return answer(question); });
-  world_communicator_ = make_communicator(Communicator::Shape::world, 1);
-  device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count());
+  world_communicator_ = make_communicator(Communicator::Shape::world, 1, layout_.device_count());
+  device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count(),
+                                           layout_.device_count());
   tags_ = make_window({world_communicator_, 1, 0, {}, {}, Tags{default_tags}, "the world's tags"});
   for (auto const& device : layout_.devices) {
     DeviceRunMemory memory;
@@ -159,7 +160,7 @@ u64 WorldState::upload(void const* data, u64 bytes) {
   return offset;
 }
 
-Communicator WorldState::make_communicator(Communicator::Shape shape, u32 groups) {
+Communicator WorldState::make_communicator(Communicator::Shape shape, u32 groups, u32 places) {
   Communicator made;
   made.world = number_;
   made.number = next_communicator_++;
@@ -169,6 +170,8 @@ Communicator WorldState::make_communicator(Communicator::Shape shape, u32 groups
   made.barriers = heap_.allocate_counters(std::max(groups, 1u) * sizeof(BarrierWords));
   made.generations = heap_.allocate_counters(layout_.ranks_per_device * sizeof(u32));
   made.gather = heap_.allocate(2 * ranks * made.slot);
+  made.place_count = places;
+  made.parts = heap_.allocate(u64{2} * std::max(places, 1u) * made.slot);
   return made;
 }
 
@@ -198,7 +201,8 @@ Communicator WorldState::split(Communicator const& parent,
   peers_.exchange(fmt::format("split communicator {} into {} groups, {:#x}", parent.number,
                               numbers.size(), fingerprint(colors)));
   auto const tables = make_groups(colors, layout_.ranks_per_device);
-  Communicator made = make_communicator(Communicator::Shape::split, tables.group_count);
+  Communicator made = make_communicator(Communicator::Shape::split, tables.group_count,
+                                        static_cast<u32>(tables.places.size()));
   made.groups = upload(tables.groups.data(), tables.groups.size() * sizeof(Group));
   made.members = upload(tables.members.data(), tables.members.size() * sizeof(u32));
   made.places = upload(tables.places.data(), tables.places.size() * sizeof(u32));

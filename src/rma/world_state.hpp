@@ -139,7 +139,7 @@ class WorldState {
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
   void let_streams_wait(std::vector<Stream*> const& streams,
                         std::shared_ptr<RunRecord> const& record);
-  Communicator make_communicator(Communicator::Shape shape, u32 groups);
+  Communicator make_communicator(Communicator::Shape shape, u32 groups, u32 places);
   u64 upload(void const* data, u64 bytes);  // to the same offset of every device
   u64 upload_parts(WindowRecord const& record);
   WindowRecord& record_of(WindowInfo const& info, std::string_view operation);

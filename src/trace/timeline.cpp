@@ -66,10 +66,10 @@ void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
 
 std::string_view to_string(Operation operation) {
   static constexpr std::array<std::string_view, static_cast<u32>(Operation::count)> names = {
-      "none",      "put",    "put_notify", "notify",     "get",        "flush",
-      "publish",   "wait",   "test",       "put_value",  "wait_until", "barrier",
-      "broadcast", "reduce", "all_reduce", "all_gather", "scratch",    "log",
-      "mark",      "timer",  "fail",       "kernel"};
+      "none",      "put",    "put_notify", "notify",         "get",        "flush",
+      "publish",   "wait",   "test",       "put_value",      "wait_until", "barrier",
+      "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "scratch",
+      "log",       "mark",   "timer",      "fail",           "kernel"};
   return names.at(static_cast<u32>(operation));
 }
 

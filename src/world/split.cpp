@@ -16,7 +16,13 @@ GroupTables make_groups(std::vector<i64> const& color_of_rank, u32 ranks_per_dev
   for (auto const& [color, ranks] : ranks_of) {
     auto const device = [&](u32 rank) { return rank / ranks_per_device; };
     std::set<u32> devices;
-    for (u32 const rank : ranks) devices.insert(device(rank));
+    std::vector<u32> first(ranks.size());  // by number in the group: the first on the same device
+    std::vector<u32> place(ranks.size());
+    for (u32 index = 0; index < ranks.size(); ++index) {
+      bool const another = devices.insert(device(ranks[index])).second;
+      first[index] = another ? index : first[index - 1];
+      place[index] = static_cast<u32>(devices.size()) - 1;
+    }
     for (u32 index = 0; index < ranks.size(); ++index) {
       auto const same_device = [&](u32 other) { return device(other) == device(ranks[index]); };
       tables.groups[ranks[index]] = {tables.group_count,
@@ -25,7 +31,9 @@ GroupTables make_groups(std::vector<i64> const& color_of_rank, u32 ranks_per_dev
                                      static_cast<u32>(std::ranges::count_if(ranks, same_device)),
                                      static_cast<u32>(devices.size()),
                                      static_cast<u32>(tables.members.size()),
-                                     static_cast<u32>(tables.places.size())};
+                                     static_cast<u32>(tables.places.size()),
+                                     first[index],
+                                     place[index]};
     }
     tables.members.insert(tables.members.end(), ranks.begin(), ranks.end());
     tables.places.insert(tables.places.end(), devices.begin(), devices.end());

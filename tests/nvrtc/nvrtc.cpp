@@ -38,6 +38,7 @@ struct Kernel {
     self.barrier(split);
     self.all_reduce(split, mine, Sum{});
     self.reduce(split, mine, Max{}, RankId{0});
+    self.reduce_scatter(split, mine.subspan(0, 1), mine, Sum{});
     self.broadcast(split, words.local(self), RankId{0});
     self.all_gather(split, mine, mine.subspan(0, 1));
     auto const kept = self.scratch<double>(8);

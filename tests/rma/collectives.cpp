@@ -1,6 +1,7 @@
-// Collectives: against a sum in rank order on the host, equal to the bit at every rank, in every
-// group.
+// Collectives: against a sum in rank order on the host, first on each device, equal to the bit at
+// every rank, in every group.
 #include <cstring>
+#include <numeric>
 
 #include "support/worlds.hpp"
 
@@ -34,7 +35,9 @@ struct Value<Vec> {
   }
 };
 
-enum class What { all_reduce, reduce, broadcast, all_gather };
+enum class What { all_reduce, reduce, reduce_scatter, broadcast, all_gather };
+constexpr What all_of_them[] = {What::all_reduce, What::reduce, What::reduce_scatter,
+                                What::broadcast, What::all_gather};
 
 template <class T, class Combine>
 struct Collective {
@@ -51,6 +54,12 @@ struct Collective {
     switch (what) {
       case What::all_reduce: self.all_reduce(where, mine, Combine{}); break;
       case What::reduce: self.reduce(where, mine, Combine{}, from); break;
+      case What::reduce_scatter: {
+        auto const all = gathered.local(self).subspan(0, size * self.size(where));
+        self.each(all.size(), [&](u64 i) { all[i] = Value<T>::of(self.id(), i); });
+        self.reduce_scatter(where, mine, all, Combine{});
+        break;
+      }
       case What::broadcast: self.broadcast(where, mine, from); break;
       case What::all_gather: self.all_gather(where, gathered.local(self), mine); break;
     }
@@ -71,8 +80,8 @@ class Collectives : public test::EveryShape {
     u64 const most = 1100;  // of 8 bytes: more than two slots
     auto const data = world.window<T>(most, Tags{0});
     auto const gathered = world.window<T>(most * world.size(), Tags{0});
-    for (auto const what : {What::all_reduce, What::reduce, What::broadcast, What::all_gather})
-      for (u64 const size : {u64{0}, u64{1}, u64{7}, most}) {
+    for (auto const what : all_of_them)
+      for (u64 const size : {u64{0}, u64{1}, u64{7}, u64{65}, most}) {
         SCOPED_TRACE("what " + std::to_string(static_cast<int>(what)) + ", size " +
                      std::to_string(size));
         world.run(Collective<T, Combine>{where, data, gathered, what, root, size}, launch);
@@ -94,15 +103,25 @@ class Collectives : public test::EveryShape {
         T expected = Value<T>::of(group[r], i);  // what reduce leaves at others than the root
         if (what == What::broadcast) expected = Value<T>::of(from, i);
         if (what == What::all_gather) expected = Value<T>::of(group[i / size], i % size);
-        if (what == What::all_reduce || (what == What::reduce && group[r] == from)) {
-          expected = Value<T>::of(group[0], i);
-          for (std::size_t k = 1; k < group.size(); ++k)
-            expected = Combine{}(expected, Value<T>::of(group[k], i));
-        }
+        if (what == What::all_reduce || (what == What::reduce && group[r] == from))
+          expected = reduced<T, Combine>(group, i);
+        if (what == What::reduce_scatter) expected = reduced<T, Combine>(group, r * size + i);
         wrong += !same_bits(got[i], expected);
       }
       EXPECT_EQ(wrong, 0u) << "at rank " << group[r];
     }
+  }
+
+  template <class T, class Combine>
+  T reduced(std::vector<u32> const& group, u64 i) const {
+    auto const device = [this](u32 rank) { return rank / world.ranks_per_device(); };
+    std::vector<T> parts;
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      T const value = Value<T>::of(group[k], i);
+      if (k == 0 || device(group[k]) != device(group[k - 1])) parts.push_back(value);
+      else parts.back() = Combine{}(parts.back(), value);
+    }
+    return std::accumulate(parts.begin() + 1, parts.end(), parts.front(), Combine{});
   }
 
   Groups everybody() const {

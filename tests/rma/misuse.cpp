@@ -37,6 +37,7 @@ enum class Wrong {
   outside_of_group,
   root,
   gather_too_small,
+  scatter_too_large,
   counters_of_default_window,
   overflowing_offset,
   huge_wait
@@ -92,6 +93,8 @@ struct Misuse {
       case Wrong::root: return self.broadcast(self.state().tags.communicator, mine, RankId{77});
       case Wrong::gather_too_small:
         return self.all_gather(self.state().tags.communicator, mine, mine);
+      case Wrong::scatter_too_large:
+        return self.reduce_scatter(self.state().tags.communicator, mine, mine, Sum{});
       case Wrong::counters_of_default_window:
         return self.put_notify(window.at(other), mine, Window<u32>(), Tag{0});
       case Wrong::huge_wait: return self.wait(window, Tag{0}, ~0u);
@@ -163,6 +166,9 @@ std::vector<Case> cases() {
        {"barrier", "in no group", "color of 0 or more"}},
       {Wrong::root, "root_of_broadcast", {"broadcast", "rank 77 does not exist", "4 ranks"}},
       {Wrong::gather_too_small, "size_of_all_gather", {"all_gather", "16 elements", "where 4 fit"}},
+      {Wrong::scatter_too_large,
+       "size_of_reduce_scatter",
+       {"reduce_scatter", "4 elements", "where 16 fit"}},
       {Wrong::counters_of_default_window,
        "counters_of_default_window",
        {"put_notify", "never created"}},

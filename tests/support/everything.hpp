@@ -40,6 +40,10 @@ struct Everything {
     u32 sum = 0;
     for (u32 r = 0; r < n; ++r) sum += number(r, 0);
     if (mine[0] != sum) self.fail("all_reduce");
+    self.reduce_scatter(put.info().communicator, from.subspan(0, 1), mine, Max{});
+    self.sync();
+    if (from[0] != (self.id() == 0 ? sum : number(n - 1, self.id()))) self.fail("reduce_scatter");
+    self.sync();
     self.all_gather(put.info().communicator, from, mine.subspan(0, 1));
     for (u32 r = 0; r < n; ++r)
       if (from[r] != sum) self.fail("all_gather");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -34,6 +35,9 @@ void check(std::vector<i64> const& colors, u32 each) {
     EXPECT_EQ(group.local_size, local);
     EXPECT_EQ(group.devices, devices.size());
     EXPECT_EQ(members.at(group.index), rank);
+    auto const same_device = [&](u32 other) { return other / each == rank / each; };
+    EXPECT_EQ(group.local_first, std::ranges::find_if(members, same_device) - members.begin());
+    EXPECT_EQ(tables.places.at(group.places + group.place), rank / each);
     EXPECT_LT(group.number, tables.group_count);
     for (u32 i = 0; i < group.size; ++i) {
       EXPECT_EQ(tables.members.at(group.members + i), members[i]);

@@ -33,6 +33,7 @@ enum class Operation : u32 {
   broadcast,
   reduce,
   all_reduce,
+  reduce_scatter,
   all_gather,
   scratch,
   log,

@@ -127,14 +127,20 @@ class Rank {
   /// below.
   template <class T>
   MESHPOST_FN void broadcast(Communicator const& communicator, LocalSpan<T> data, RankId root);
-  /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`. The
-  /// result does not depend on timing.
+  /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`:
+  /// first those of each device, then what came of the devices. So the result does not depend on
+  /// timing, but where `combine` rounds, on which ranks share a device.
   template <class T, class Combine>
   MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
                           RankId root);
   /// The same at every rank; equal to the bit everywhere.
   template <class T, class Combine>
   MESHPOST_FN void all_reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine);
+  /// `data` has a block of target.size() elements for each rank of the group. Block r of all ranks,
+  /// combined as by reduce(), to `target` of rank r; `target` may be that block.
+  template <class T, class Combine>
+  MESHPOST_FN void reduce_scatter(Communicator const& communicator, LocalSpan<T> target,
+                                  LocalSpan<NonDeduced<T> const> data, Combine combine);
   /// `mine` of rank r to target[r * mine.size() ...], at every rank.
   template <class T>
   MESHPOST_FN void all_gather(Communicator const& communicator, LocalSpan<T> target,
@@ -244,14 +250,32 @@ class Rank {
   MESHPOST_FN void copy_to(u32 device, void* target, void const* source, u64 bytes,
                            Operation operation);
   MESHPOST_FN void consume(u32* counter, u32 count, u32 found);
-  MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
+  MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
+                                          u32 device) const;
+  MESHPOST_FN bool arrives_last(BarrierWords* words, Group const& group);
+  template <class AtLast>
+  MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation,
+                        AtLast const& at_last);
+  MESHPOST_FN void meet_on_device(Communicator const& communicator, Group const& group,
+                                  Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN u32 generation(Communicator const& communicator) const;
   MESHPOST_FN char* slot(Communicator const& communicator, Group const& group, u32 device, u32 half,
                          u32 index) const;
+  MESHPOST_FN char* part(Communicator const& communicator, Group const& group, u32 device, u32 half,
+                         u32 place) const;
+  struct Reduction;
   template <class T, class Combine>
-  MESHPOST_FN void combine(Operation operation, Communicator const& communicator, LocalSpan<T> data,
-                           Combine combine, RankId root, bool everywhere);
+  MESHPOST_FN void reduce_steps(Reduction step, T* target, LocalSpan<T const> data,
+                                Combine combine);
+  template <class T, class Combine>
+  MESHPOST_FN void reduce_step(Reduction const& step, T* target, T const* data, u64 count,
+                               Combine combine);
+  template <class T, class Combine>
+  MESHPOST_FN void combine_own(Reduction const& step, u32 half, u64 begin, u64 end,
+                               Combine combine);
+  template <class T>
+  MESHPOST_FN void send_far(Reduction const& step, u32 half, u64 begin, u64 end);
 
   RunState const* state_;
   Block block_;
@@ -312,5 +336,6 @@ struct Max {
 #include "meshpost/rma/detail/wait.hpp"
 #include "meshpost/rma/detail/barrier.hpp"
 #include "meshpost/rma/detail/collectives.hpp"
+#include "meshpost/rma/detail/reductions.hpp"
 #include "meshpost/rma/detail/telling.hpp"
 // clang-format on

@@ -5,13 +5,15 @@ namespace meshpost {
 
 /// A group of ranks as one of its members sees it.
 struct Group {
-  u32 number;      ///< of the group in its communicator
-  u32 index;       ///< this rank's number in the group
-  u32 size;        ///< ranks; 0: this rank is in no group
-  u32 local_size;  ///< those on this rank's device
-  u32 devices;     ///< devices that the group has ranks on
-  u32 members;     ///< where its world ranks begin in the member table
-  u32 places;      ///< where its devices begin in the device table
+  u32 number;       ///< of the group in its communicator
+  u32 index;        ///< this rank's number in the group
+  u32 size;         ///< ranks; 0: this rank is in no group
+  u32 local_size;   ///< those on this rank's device
+  u32 devices;      ///< devices that the group has ranks on
+  u32 members;      ///< where its world ranks begin in the member table
+  u32 places;       ///< where its devices begin in the device table
+  u32 local_first;  ///< number in the group of its first rank on this rank's device
+  u32 place;        ///< which of the group's devices this rank's is
 };
 
 /// What the ranks of a group on one device share for barriers; cleared before every run.
@@ -19,6 +21,7 @@ struct alignas(128) BarrierWords {
   u32 arrived;      ///< ranks of this device at the barrier that is forming
   u32 released[2];  ///< twice the devices that were complete, summed over every other barrier of
                     ///< the run, by its parity (wraps)
+  u32 met;          ///< times that the ranks of this device have met by themselves (wraps)
 };
 
 /// An ordered group of ranks, or a partition of the world into several: each rank means its own
@@ -37,6 +40,8 @@ struct Communicator {
   u64 barriers = 0;     ///< BarrierWords[groups]
   u64 generations = 0;  ///< u32[ranks of the device]: barriers passed in this run
   u64 gather = 0;       ///< two halves of [world ranks][slot] bytes, used in turn
+  u64 parts = 0;        ///< two halves of [place_count][slot] bytes: what devices have combined
+  u32 place_count = 0;  ///< entries of the device table
 };
 
 }  // namespace meshpost

@@ -13,6 +13,18 @@ MESHPOST_FN void store_whole(Letter const& letter) {
   memory::store(static_cast<T*>(letter.target), value, Order::none);
 }
 
+/// A letter's few bytes, one after the other: memory::copy would bring its many registers into
+/// every kernel that waits.
+template <class T>
+MESHPOST_FN void store_bytes(Letter const& letter) {
+  auto* const to = static_cast<T*>(letter.target);
+  for (u32 i = 0; i < letter.bytes / sizeof(T); ++i) {
+    T value;
+    __builtin_memcpy(&value, letter.data + i * sizeof(T), sizeof(T));
+    to[i] = value;
+  }
+}
+
 MESHPOST_FN inline void store_word(Letter const& letter) {
   switch (letter.word) {
     case 1: return store_whole<u8>(letter);
@@ -23,7 +35,11 @@ MESHPOST_FN inline void store_word(Letter const& letter) {
 }
 
 MESHPOST_FN inline void carry_out(Letter const& letter) {
-  if (letter.word == 0) memory::copy(letter.target, letter.data, letter.bytes, 0, 1);
+  if (letter.word == 0) {
+    bool const words = (reinterpret_cast<u64>(letter.target) | letter.bytes) % sizeof(u32) == 0;
+    if (words) store_bytes<u32>(letter);
+    else store_bytes<u8>(letter);
+  }
   memory::fence(Order::device);
   if (letter.word != 0) {
     store_word(letter);

@@ -9,8 +9,19 @@
 // the adds; the acquiring poll takes it. The words count up through a whole run and wrap; the
 // generation says which value to wait for. The last rank sets `arrived` back before it releases
 // anybody, so the next barrier starts at 0.
+//
+// Between the two the last rank may work for its device (`at_last`): it has acquired what the
+// others stored, and what it stores goes with the adds.
 
 namespace meshpost {
+
+namespace detail {
+struct Nothing {};
+template <class Work>
+inline constexpr bool is_nothing = false;
+template <>
+inline constexpr bool is_nothing<Nothing> = true;
+}  // namespace detail
 
 MESHPOST_FN inline u32 Rank::generation(Communicator const& communicator) const {
   switch (communicator.shape) {
@@ -22,25 +33,40 @@ MESHPOST_FN inline u32 Rank::generation(Communicator const& communicator) const 
       on_device(state_->device, communicator.generations))[local_id_];
 }
 
-MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const& group,
-                                   Operation operation) {
+MESHPOST_FN inline BarrierWords* Rank::barrier_words(Communicator const& communicator,
+                                                     Group const& group, u32 device) const {
+  return reinterpret_cast<BarrierWords*>(on_device(device, communicator.barriers)) + group.number;
+}
+
+/// By one thread: whether all other ranks of the group on this device have arrived.
+MESHPOST_FN inline bool Rank::arrives_last(BarrierWords* words, Group const& group) {
+  if (memory::fetch_add_device(&words->arrived, 1) + 1 != group.local_size) return false;
+  memory::store_relaxed(&words->arrived, 0);
+  block_.step(hooks::Step::barrier_release);
+  return true;
+}
+
+template <class AtLast>
+MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group,
+                            Operation operation, AtLast const& at_last) {
   u32 const next = generation(communicator) + 1;
-  u64 const offset = communicator.barriers + group.number * sizeof(BarrierWords);
-  auto* const words = reinterpret_cast<BarrierWords*>(on_device(state_->device, offset));
+  auto* const words = barrier_words(communicator, group, state_->device);
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
-  if (thread() == 0) {
-    if (memory::fetch_add_device(&words->arrived, 1) + 1 == group.local_size) {
-      memory::store_relaxed(&words->arrived, 0);
-      block_.step(hooks::Step::barrier_release);
-      memory::fence(Order::system);
-      for (u32 i = 0; i < group.devices; ++i) {
-        u32 const device = place_of(communicator, group, i);
-        u32* const released =
-            &reinterpret_cast<BarrierWords*>(on_device(device, offset))->released[next % 2];
-        if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
-        else memory::add(released, 2, Order::none);
-      }
+  bool last = thread() == 0 && arrives_last(words, group);
+  if constexpr (!detail::is_nothing<AtLast>) {
+    last = block_.any(last);
+    if (last) at_last();
+    block_.sync();
+    last = last && thread() == 0;
+  }
+  if (last) {
+    memory::fence(Order::system);
+    for (u32 i = 0; i < group.devices; ++i) {
+      u32 const device = place_of(communicator, group, i);
+      u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
+      if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
+      else memory::add(released, 2, Order::none);
     }
   }
   block_.await({&words->released[next % 2], (next + next % 2) * group.devices, WordType::counter,
@@ -58,6 +84,19 @@ MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const
   }
 }
 
+/// The group's ranks on this device alone, between two meetings of all. `met` can't change between
+/// a rank's look and its arrival, as it takes the arrivals of all.
+MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, Group const& group,
+                                             Operation operation) {
+  auto* const words = barrier_words(communicator, group, state_->device);
+  u32 const met = memory::load_relaxed(&words->met);
+  block_.step(hooks::Step::barrier_arrive);
+  block_.sync();
+  if (thread() == 0 && arrives_last(words, group)) memory::add(&words->met, 1, Order::device);
+  block_.await({&words->met, met + 1u, WordType::counter, Compare::greater_equal},
+               {operation, communicator.number, 0, generation(communicator) + 1});
+}
+
 MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
   block_.tick();
   if (communicator.world != state_->world)
@@ -65,7 +104,7 @@ MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
   Group const group = group_of(communicator);
   if (group.size == 0) fail(Operation::barrier, Fault::unreachable, communicator.number);
   Traced const traced(*this, Operation::barrier);
-  meet(communicator, group, Operation::barrier);
+  meet(communicator, group, Operation::barrier, detail::Nothing{});
 }
 
 MESHPOST_FN inline void Rank::barrier() { barrier(state_->tags.communicator); }

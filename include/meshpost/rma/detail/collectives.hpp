@@ -44,7 +44,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
     }
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, operation);
+    meet(communicator, group, operation, detail::Nothing{});
     for (u32 r = 0; r < group.size; ++r)
       memory::copy(target.data() + r * mine.size() + done,
                    slot(communicator, group, state_->device, half, r), count * sizeof(T), thread(),
@@ -76,59 +76,12 @@ MESHPOST_FN void Rank::broadcast(Communicator const& communicator, LocalSpan<T> 
     }
     block_.sync();
     if (thread() == 0 && sender && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, operation);
+    meet(communicator, group, operation, detail::Nothing{});
     if (!sender)
       memory::copy(data.data() + done, slot(communicator, group, state_->device, half, 0),
                    count * sizeof(T), thread(), threads());
   }
   block_.sync();
-}
-
-template <class T, class Combine>
-MESHPOST_FN void Rank::combine(Operation operation, Communicator const& communicator,
-                               LocalSpan<T> data, Combine combine, RankId root, bool everywhere) {
-  static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
-  block_.tick();
-  check_source(operation, data);
-  u32 const root_rank = member(operation, communicator, root);
-  Group const group = group_of(communicator);
-  Traced const traced(*this, operation, Note::no_rank, 0, 0, data.bytes());
-  u64 const step = communicator.slot / sizeof(T);
-  for (u64 done = 0; done < data.size(); done += step) {
-    u64 const count = detail::smaller(step, data.size() - done);
-    u32 const half = generation(communicator) % 2;
-    block_.sync();
-    for (u32 i = 0; i < group.devices; ++i) {
-      u32 const device = place_of(communicator, group, i);
-      if (everywhere || device == state_->device_of(root_rank))
-        copy_to(device, slot(communicator, group, device, half, group.index), data.data() + done,
-                count * sizeof(T), operation);
-    }
-    block_.sync();
-    if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, operation);
-    if (!everywhere && id_ != root_rank) continue;
-    for (u64 i = thread(); i < count; i += threads()) {
-      T sum = reinterpret_cast<T const*>(slot(communicator, group, state_->device, half, 0))[i];
-      for (u32 r = 1; r < group.size; ++r)
-        sum = combine(
-            sum, reinterpret_cast<T const*>(slot(communicator, group, state_->device, half, r))[i]);
-      data[done + i] = sum;
-    }
-  }
-  block_.sync();
-}
-
-template <class T, class Combine>
-MESHPOST_FN void Rank::reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
-                              RankId root) {
-  this->combine(Operation::reduce, communicator, data, combine, root, false);
-}
-
-template <class T, class Combine>
-MESHPOST_FN void Rank::all_reduce(Communicator const& communicator, LocalSpan<T> data,
-                                  Combine combine) {
-  this->combine(Operation::all_reduce, communicator, data, combine, RankId{0}, true);
 }
 
 }  // namespace meshpost

@@ -8,9 +8,10 @@ namespace meshpost {
 MESHPOST_FN inline Group Rank::group_of(Communicator const& communicator) const {
   u32 const each = state_->ranks_per_device;
   switch (communicator.shape) {
-    case Communicator::Shape::world: return {0, id_, state_->ranks, each, state_->devices, 0, 0};
+    case Communicator::Shape::world:
+      return {0, id_, ranks_, each, state_->devices, 0, 0, device_ * each, device_};
     case Communicator::Shape::device:
-      return {state_->device, local_id_, each, each, 1, state_->device * each, state_->device};
+      return {device_, local_id_, each, each, 1, device_ * each, device_, 0, 0};
     case Communicator::Shape::split: break;
   }
   return reinterpret_cast<Group const*>(on_device(state_->device, communicator.groups))[id_];
