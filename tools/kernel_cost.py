@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what each operation takes of a multiprocessor, as the CUDA compiler reports it (-Xptxas -v).
+"""Prints what each operation takes of a multiprocessor, by the CUDA compiler (-Xptxas -v).
 
 One kernel an operation, with and without lanes: registers, stack and spilled bytes of a thread,
 shared memory of a rank, and ranks of 256 threads that a multiprocessor has registers for.
