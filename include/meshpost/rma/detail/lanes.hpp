@@ -33,6 +33,10 @@
 //  in its lane. They can't be the same bytes: a put over bytes that the same rank has announced is
 //  against the rule of delivery.
 //
+// All of this is checked by herd7 against a model of PTX's memory, and against RC11 for CPU devices
+// (tests/litmus): each order, and that it does not hold without its fence, flag or acquire. Not
+// checked there is the arithmetic of positions and flags. Replies that are not fenced are open.
+//
 // A rank polls the lanes that are claimed, as far as it knows, and asks for claims with each look:
 // the first message of a lane is found a look later. In 7, it looks at all.
 //

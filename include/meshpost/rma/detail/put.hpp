@@ -30,7 +30,10 @@
 // A notification beyond the device with nothing stored there since the last system fence goes
 // without one: it orders no puts, for there are none, and plain stores take part only after
 // publish(). Packets are stores there, too: a direct notification to a rank that it may have a lane
-// to is fenced.
+// to is fenced. Nor does it hold this rank's earlier loads: that they are done before whoever it
+// tells can store there is not the model's promise but that of the way there and back.
+//
+// tests/litmus checks all of this against a model of PTX's memory.
 
 namespace meshpost {
 
