@@ -20,6 +20,8 @@ class Oracle {
   std::vector<std::vector<Command>> draw(std::mt19937_64& random, u32 steps) {
     programs_.assign(ranks_, {});
     random_ = &random;
+    long_ = below(3) == 0;
+    lazy_ = below(3) == 0;
     for (u32 step = 0; step < steps; ++step) draw_one();
     for (u32 w = 0; w < windows; ++w)
       for (u32 from = 0; from < ranks_; ++from)
@@ -54,10 +56,12 @@ class Oracle {
   }
 
   void draw_one() {
-    u32 const me = below(ranks_), peer = below(ranks_), w = below(windows), kind = below(32);
+    u32 const me = below(ranks_), w = below(windows), kind = below(32);
+    u32 const peer = lazy_ && below(4) != 0 ? (me + 1) % ranks_ : below(ranks_);
     if (kind < 12) return put(kind < 4 ? What::put : What::put_notify, me, peer, w);
     if (kind < 14) return notify(me, peer, w);
     if (kind < 22) {
+      if (lazy_ && below(16) != 0) return;
       if (u32 const there = pending(pair(peer, me), w))
         wait(kind < 18 ? What::wait : What::test, peer, me, w, 1 + below(there));
       return;
@@ -73,10 +77,10 @@ class Oracle {
 
   u32 new_word(u32 from, u32 to) { return static_cast<u32>(++words_[to][from]); }
 
-  // Most are short; some are longer than lanes carry.
+  // Most are short; some are longer than lanes carry. In some programs most are as long as those.
   void draw_range(u32& offset, u32& size) {
     u32 const kind = below(32);
-    u32 const most = kind < 4 ? 0 : kind < 26 ? 64 : kind < 31 ? 512 : region;
+    u32 const most = kind < 4 ? 0 : kind < 26 ? (long_ ? 1100 : 64) : kind < 31 ? 512 : region / 2;
     size = below(most + 1);
     offset = below(region - size + 1);
   }
@@ -150,6 +154,7 @@ class Oracle {
   std::vector<std::vector<u64>> words_;          // [rank][sender]
   std::vector<std::vector<Command>> programs_;
   std::mt19937_64* random_ = nullptr;
+  bool long_ = false, lazy_ = false;  // so that lanes fill up
 };
 
 }  // namespace meshpost::test

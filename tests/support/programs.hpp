@@ -34,7 +34,7 @@ struct Command {
 };
 
 inline constexpr u32 windows = 2;
-inline constexpr u32 region = 4096;  ///< bytes
+inline constexpr u32 region = 8192;  ///< bytes
 
 MESHPOST_FN constexpr u8 byte_of(u32 value, u32 b) {
   return static_cast<u8>((value ^ b * 0x9e3779b9u) >> 24);
