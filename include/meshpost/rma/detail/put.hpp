@@ -30,8 +30,8 @@
 // A notification beyond the device with nothing stored there since the last system fence goes
 // without one: it orders no puts, for there are none, and plain stores take part only after
 // publish(). Packets are stores there, too: a direct notification to a rank that it may have a lane
-// to is fenced. Nor does it hold this rank's earlier loads: that they are done before whoever it
-// tells can store there is not the model's promise but that of the way there and back.
+// to is fenced. Such a one neither holds this rank's earlier loads nor passes on what it has
+// acquired: the model does not promise either (docs/architecture.md).
 //
 // tests/litmus checks all of this against a model of PTX's memory.
 
