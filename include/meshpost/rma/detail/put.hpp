@@ -30,7 +30,7 @@
 // A notification beyond the device with nothing stored there since the last system fence goes
 // without one: it orders no puts, for there are none, and plain stores take part only after
 // publish(). Packets are stores there, too: a direct notification to a rank that it may have a lane
-// to is fenced. Such a one neither holds this rank's earlier loads nor passes on what it has
+// to is fenced. One without a fence neither holds earlier loads nor passes on what this rank has
 // acquired: the model does not promise either (docs/architecture.md).
 //
 // tests/litmus checks all of this against a model of PTX's memory.
