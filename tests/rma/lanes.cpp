@@ -109,6 +109,46 @@ TEST_P(LaneMessages, of_all_sizes_come_whole_and_in_order) {
   }
 }
 
+// A long put, a message to somebody else, then the notification of the put. The target has
+// read the same bytes a round before, and nothing but that notification tells it to look again.
+struct Between {
+  static constexpr u32 longs = 1024;
+  Window<u32> inbox;  // what the rank before has put, then what is sent
+  u32 rounds;
+  test::Findings findings;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), me = self.id();
+    RankId const next{(me + 1) % n}, other{(me + 2) % n}, last{(me + n - 1) % n};
+    auto const mine = inbox.local(self);
+    auto const out = mine.subspan(longs, longs);
+    for (u32 round = 1; round <= rounds; ++round) {
+      self.flush(inbox);
+      self.each(longs, [&](u64 i) { out[i] = static_cast<u32>(test::mixed(me, round, i)); });
+      self.put(inbox.at(next), out);
+      if (round % 3 == 0) self.publish();
+      else self.notify(inbox, other, Tag{1});
+      self.notify(inbox, next, Tag{0});
+      self.wait(inbox, Tag{0}, 1, last);
+      self.each(longs, [&](u64 i) {
+        findings.add(self, mine[i] != static_cast<u32>(test::mixed(last.value, round, i)));
+      });
+      if (round % 3 != 0) self.wait(inbox, Tag{1});
+      self.notify(inbox, last, Tag{2});  // has read it
+      self.wait(inbox, Tag{2}, 1, next);
+    }
+  }
+};
+
+TEST_P(LaneMessages, bring_what_went_direct_whoever_was_sent_one_between) {
+  auto options = test::options(GetParam(), test::devices(test::Spread::several_devices));
+  options.lanes = 4;
+  World world(options);
+  auto const findings = test::make_findings(world);
+  world.run(Between{world.window<u32>(2 * Between::longs, Tags{3}, "inbox"), 300, findings});
+  EXPECT_EQ(test::total(world, findings), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, LaneMessages, testing::Values(1, 2, 3));
 
 }  // namespace

@@ -1,176 +1,106 @@
-// Random programs against a sequential oracle: puts of random sizes to random ranks at random
-// places, counted by pair, in several windows. MESHPOST_TEST_SEED repeats one.
-#include <algorithm>
-#include <random>
+// Random programs against a sequential oracle: all operations, puts of random sizes at random
+// places, counted by pair, in several windows. MESHPOST_TEST_SEED repeats one program,
+// MESHPOST_TEST_OPERATIONS says how many operations each test makes, of all ranks together.
+#include <chrono>
+#include <cstdlib>
 
-#include "support/worlds.hpp"
+#include "support/hooks.hpp"
+#include "support/oracle.hpp"
 
 namespace meshpost {
 namespace {
 
+using test::Command;
 using test::mixed;
+using test::windows;
 
-// What a rank does, one after the other. Every rank's program is drawn on the host and read by its
-// kernel.
-struct Command {
-  u32 what;  // 0: put, 1: put_notify, 2: wait, 3: notify, 4: barrier
-  u32 peer;
-  u32 offset, size;  // in the pair's region of the window
-  u32 window;
-  u32 value;
-};
+u64 number(char const* variable, u64 otherwise) {
+  char const* const text = std::getenv(variable);
+  return text ? std::stoull(text) : otherwise;
+}
 
-constexpr u32 windows = 2;
-constexpr u32 region = 96;  // bytes of a window for each sender
+// Programs on one World, one after the other: each finds what the ones before it left.
+class Programs {
+ public:
+  Programs(World& world, Dim3 threads, u32 steps)
+      : world_(world), threads_(threads), steps_(steps), oracle_(world.size()) {
+    u32 const ranks = world.size();
+    for (auto& inbox : kernel_.inbox)
+      inbox = world.window<u8>(u64{ranks} * test::region, Tags{ranks}, "inbox");
+    kernel_.words = world.window<u64>(ranks, Tags{0}, "words");
+    kernel_.staging =
+        world.window<u8>(u64{test::Interpreter::slots} * test::Interpreter::slot, Tags{0}, "out");
+    kernel_.programs = world.window<Command>(steps + windows * ranks, Tags{0}, "programs");
+    kernel_.findings = test::make_findings(world);
+  }
 
-struct Interpreter {
-  Window<u8> inbox[windows];
-  Window<u8> staging;  // each command has its own part, so that no source changes before its flush
-  Window<Command> programs;
-  u32 length;
-  MESHPOST_FN void operator()(Rank& self) const {
-    auto const program = programs.local(self);
-    auto const out = staging.local(self);
-    for (u32 i = 0; i < length; ++i) {
-      Command const command = program[i];
-      RankId const peer{command.peer};
-      auto const& window = inbox[command.window];
-      auto const source = out.subspan(u64{i} * region, command.size);
-      auto const target = window.at(peer, u64{self.id()} * region + command.offset);
-      if (command.what <= 1)
-        self.each(command.size,
-                  [&](u64 b) { source[b] = static_cast<u8>(mixed(command.value, b)); });
-      switch (command.what) {
-        case 0: self.put(target, source); break;
-        case 1: self.put_notify(target, source, Tag{self.id()}); break;
-        case 2: self.wait(window, Tag{command.peer}, command.value, peer); break;
-        case 3: self.notify(window, peer, Tag{self.id()}); break;
-        default: self.barrier();
-      }
+  /// Returns how many operations that was.
+  u64 run(u64 seed) {
+    SCOPED_TRACE("MESHPOST_TEST_SEED=" + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    auto drawn = oracle_.draw(random, steps_);
+    std::size_t length = 1;
+    u64 operations = 0;
+    for (auto const& program : drawn) {
+      length = std::max(length, program.size());
+      operations += program.size();
     }
-  }
-};
-
-struct Draw {
-  std::vector<std::vector<Command>> programs;
-  std::vector<std::vector<u8>> expected[windows];  // by rank
-};
-
-// What one rank has sent another, in order, until a barrier after it was consumed.
-struct Message {
-  bool notification;
-  u32 window, offset, size;
-  bool consumed = false;
-};
-using Pair = std::vector<Message>;
-
-u32 pending(Pair const& sent, u32 window) {
-  return static_cast<u32>(std::ranges::count_if(sent, [window](Message const& m) {
-    return m.notification && !m.consumed && m.window == window;
-  }));
-}
-
-// Bytes that were announced must not be overwritten before they are consumed, and the sender knows
-// that.
-bool may_put(Pair const& sent, u32 window, u32 offset, u32 size) {
-  bool announced = false;
-  for (auto m = sent.rbegin(); m != sent.rend(); ++m) {
-    announced |= m->notification;
-    bool const overlap = !m->notification && m->window == window && offset < m->offset + m->size &&
-                         m->offset < offset + size;
-    if (announced && overlap) return false;
-  }
-  return true;
-}
-
-// The first `count` notifications of the window go, and with the last of them all puts before it.
-void consume(Pair& sent, u32 window, u32 count) {
-  std::size_t last = 0;
-  for (u32 seen = 0; seen < count; ++last)
-    seen += sent[last].notification && !sent[last].consumed && sent[last].window == window;
-  for (std::size_t i = 0; i < last; ++i)
-    sent[i].consumed |= !sent[i].notification || sent[i].window == window;
-}
-
-// Executed in the order in which it is drawn, so no wait is for something that comes later: no
-// deadlock.
-Draw draw(std::mt19937_64& random, u32 ranks, u32 steps) {
-  Draw result;
-  result.programs.resize(ranks);
-  for (auto& contents : result.expected)
-    contents.assign(ranks, std::vector<u8>(u64{ranks} * region, 0));
-  std::vector<Pair> pairs(ranks * ranks);
-  auto const pair = [&](u32 from, u32 to) -> Pair& { return pairs[from * ranks + to]; };
-  auto const below = [&](u32 n) { return static_cast<u32>(random() % n); };
-  for (u32 step = 0; step < steps; ++step) {
-    u32 const me = below(ranks), peer = below(ranks), w = below(windows);
-    u32 const offset = below(region), size = below(8) == 0 ? 0 : below(region - offset + 1);
-    u32 const kind = below(20), value = static_cast<u32>(random());
-    if (kind == 0) {
-      for (auto& program : result.programs) program.push_back({4, 0, 0, 0, 0, 0});
-      for (auto& sent : pairs) std::erase_if(sent, [](Message const& m) { return m.consumed; });
-    } else if (kind <= 11) {
-      u32 const what = !may_put(pair(me, peer), w, offset, size) ? 3
-                       : kind <= 3                               ? 0
-                       : kind <= 9                               ? 1
-                                                                 : 3;
-      result.programs[me].push_back({what, peer, offset, size, w, value});
-      if (what != 3) pair(me, peer).push_back({false, w, offset, size});
-      if (what != 0) pair(me, peer).push_back({true, w, 0, 0});
-      if (what != 3)
-        for (u32 b = 0; b < size; ++b)
-          result.expected[w][peer][me * region + offset + b] = static_cast<u8>(mixed(value, b));
-    } else if (u32 const there = pending(pair(peer, me), w)) {
-      u32 const taken = 1 + below(there);
-      consume(pair(peer, me), w, taken);
-      result.programs[me].push_back({2, peer, 0, 0, w, taken});
+    for (u32 r = 0; r < world_.size(); ++r) {
+      drawn[r].resize(length);
+      kernel_.programs.write(RankId{r}, 0, drawn[r]);
     }
+    kernel_.length = static_cast<u32>(length);
+    EXPECT_TRUE(world_.run(kernel_, {.threads = threads_}).leftovers.empty());
+    EXPECT_EQ(test::total(world_, kernel_.findings), 0);
+    for (u32 r = 0; r < world_.size(); ++r) {
+      for (u32 w = 0; w < windows; ++w)
+        EXPECT_TRUE(kernel_.inbox[w].read(RankId{r}) == oracle_.bytes(w, r)) << "at rank " << r;
+      EXPECT_EQ(kernel_.words.read(RankId{r}), oracle_.words(r)) << "at rank " << r;
+    }
+    return operations;
   }
-  for (u32 w = 0; w < windows; ++w)
-    for (u32 from = 0; from < ranks; ++from)
-      for (u32 to = 0; to < ranks; ++to)
-        if (u32 const left = pending(pair(from, to), w))
-          result.programs[to].push_back({2, from, 0, 0, w, left});
-  return result;
+
+ private:
+  World& world_;
+  Dim3 threads_;
+  u32 steps_;
+  test::Oracle oracle_;
+  test::Interpreter kernel_{};
+};
+
+// At least so many operations, in programs that begin with `seed`.
+void run_and_compare(World& world, Dim3 threads, u64 seed, u64 operations) {
+  u32 const steps = static_cast<u32>(std::clamp<u64>(operations / 25, 200, 50'000));
+  Programs programs(world, threads, steps);
+  if (u64 const given = number("MESHPOST_TEST_SEED", 0)) {
+    programs.run(given);
+    return;
+  }
+  u64 done = 0;
+  while (done < operations && !testing::Test::HasFailure()) done += programs.run(seed++);
+  testing::Test::RecordProperty("operations", std::to_string(done));
 }
 
-void run_and_compare(World& world, u64 seed, Dim3 threads) {
-  SCOPED_TRACE("MESHPOST_TEST_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  u32 const ranks = world.size();
-  auto drawn = draw(random, ranks, 200);
-  std::size_t length = 1;
-  for (auto const& program : drawn.programs) length = std::max(length, program.size());
-  auto const programs = world.window<Command>(length, Tags{0});
-  auto const staging = world.window<u8>(length * region, Tags{0});
-  Interpreter kernel{{}, staging, programs, static_cast<u32>(length)};
-  for (auto& inbox : kernel.inbox) inbox = world.window<u8>(u64{ranks} * region, Tags{ranks});
-  for (u32 r = 0; r < ranks; ++r) {
-    auto& program = drawn.programs[r];
-    program.resize(length, {0, 0, 0, 0, 0, 0});  // puts of nothing
-    programs.write(RankId{r}, 0, program);
-  }
-  auto const result = world.run(kernel, {.threads = threads});
-  EXPECT_TRUE(result.leftovers.empty());
-  for (u32 w = 0; w < windows; ++w)
-    for (u32 r = 0; r < ranks; ++r)
-      EXPECT_TRUE(kernel.inbox[w].read(RankId{r}) == drawn.expected[w][r]) << "at rank " << r;
-  for (auto const& inbox : kernel.inbox) world.free(inbox);
-  world.free(programs);
-  world.free(staging);
+u64 any_seed() {
+  return mixed(static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch().count()));
 }
 
-class RandomPrograms : public test::EveryShape {};
+class RandomPrograms : public test::EveryShape {
+ protected:
+  static u64 operations() { return number("MESHPOST_TEST_OPERATIONS", 5000); }
+};
 INSTANTIATE_TEST_SUITE_P(Shapes, RandomPrograms, test::all_shapes(), test::shape_name);
 
 TEST_P(RandomPrograms, leave_what_a_sequential_oracle_says) {
-  if (char const* const given = std::getenv("MESHPOST_TEST_SEED")) {
-    run_and_compare(world, std::strtoull(given, nullptr, 10), launch.threads);
-    return;
-  }
-  u64 const first =
-      mixed(static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch().count()));
-  for (u64 i = 0; i < 25 && !HasFailure(); ++i) run_and_compare(world, first + i, launch.threads);
+  run_and_compare(world, launch.threads, any_seed(), operations());
+}
+
+TEST_P(RandomPrograms, leave_the_same_when_steps_are_delayed_by_seed) {
+  if (test::on_gpus()) GTEST_SKIP() << "hooks are on CPU devices";
+  u64 const seed = number("MESHPOST_TEST_SEED", any_seed());
+  test::Delays const delays(seed, 8);
+  run_and_compare(world, launch.threads, seed, operations() / 5);
+  EXPECT_GT(delays.asked(), 0);
 }
 
 TEST_P(RandomPrograms, keep_the_delivery_rule) {
@@ -178,8 +108,7 @@ TEST_P(RandomPrograms, keep_the_delivery_rule) {
   auto wanted = test::options(GetParam().ranks, test::devices(GetParam().spread));
   wanted.check_delivery = true;
   World checked(wanted);
-  for (u64 seed = 1; seed <= 5 && !HasFailure(); ++seed)
-    run_and_compare(checked, seed, launch.threads);
+  run_and_compare(checked, launch.threads, 1, operations() / 5);
 }
 
 }  // namespace

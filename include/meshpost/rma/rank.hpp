@@ -237,6 +237,7 @@ class Rank {
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);
   MESHPOST_FN bool uses_lanes() const;
+  MESHPOST_FN bool may_have_lane(u32 target) const;
   MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
                                 Location const& counters, Tag tag);
   MESHPOST_FN void take_lanes();
@@ -295,6 +296,8 @@ class Rank {
   u32 posted_ = 0;         // requests to the proxy that this rank has waited for
   LaneHold lane_{};        // that it sent by last
   bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
+  // So it has since the last barrier of the world, or published: who finds its messages acquires.
+  bool brings_ = false;
 };
 
 /// Sum, product, smaller and larger, for reductions.

@@ -1,10 +1,9 @@
 // Schedules and losses that tests ask for at the steps of the protocols.
-#include "meshpost/base/hooks.hpp"
+#include "support/hooks.hpp"
 
 #include <atomic>
 
 #include "support/errors.hpp"
-#include "support/worlds.hpp"
 
 namespace meshpost {
 namespace {
@@ -12,15 +11,9 @@ namespace {
 using hooks::Action;
 using hooks::Step;
 using test::error_of;
+using test::Installed;
 using test::mixed;
 using test::says;
-
-struct Installed {  // for a scope
-  explicit Installed(hooks::Hook hook) { hooks::install(std::move(hook)); }
-  ~Installed() { hooks::install(nullptr); }
-  Installed(Installed const&) = delete;
-  Installed& operator=(Installed const&) = delete;
-};
 
 struct Exchange {  // everybody with everybody, with barriers and a sum between
   Window<u32> inbox;
@@ -52,17 +45,13 @@ struct Exchange {  // everybody with everybody, with barriers and a sum between
 TEST(Hooks, that_delay_every_step_by_seed_change_no_result) {
   for (u64 seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::atomic<u64> asked{0};
-    Installed const hook([&](Step step, unsigned rank) {
-      u64 const draw = mixed(seed, static_cast<u64>(step), rank, asked++);
-      return draw % 3 == 0 ? Action::delay : Action::proceed;
-    });
+    test::Delays const delays(seed, 3);
     World world(test::options(static_cast<u32>(1 + seed % 5), seed % 2 ? "cpu:1" : "cpu:3"));
     auto const findings = test::make_findings(world);
     world.run(Exchange{world.window<u32>(2 * world.size() + 1, Tags{world.size()}), 5, findings},
               {.threads = {seed % 7 == 0 ? 4u : 0u, 1, 1}});
     EXPECT_EQ(test::total(world, findings), 0u);
-    EXPECT_GT(asked, 0u);
+    EXPECT_GT(delays.asked(), 0u);
   }
 }
 

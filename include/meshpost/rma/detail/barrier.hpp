@@ -73,7 +73,10 @@ MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group
                 Compare::greater_equal},
                {operation, communicator.number, 0, next});
   switch (communicator.shape) {
-    case Communicator::Shape::world: world_generation_ = next; break;
+    case Communicator::Shape::world:
+      world_generation_ = next;
+      brings_ = unfenced_;  // all have acquired what was before
+      break;
     case Communicator::Shape::device: device_generation_ = next; break;
     case Communicator::Shape::split:
       if (thread() == 0)

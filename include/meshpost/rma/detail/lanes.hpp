@@ -18,17 +18,24 @@
 // brings is there when a notification is consumed:
 //  5. By lane after by lane: a lane's messages are unpacked in their order. Of each, the bytes are
 //     stored before its count.
-//  6. By lane after anything else that it has to bring along (bytes or a count that went direct):
-//     the thread that stores the message's header fences before; the header says so (acquires), and
-//     who finds it acquires before it unpacks. Release and acquire are by thread 0 and by a thread
-//     of warp 0; the rank's other threads meet the former before and the latter behind.
+//  6. By lane after anything else that it has to bring along (bytes, a word or a count that went
+//     direct, or what was published): the thread that stores the message's header fences before,
+//     unless it has for a message to somebody else; the header says so (acquires), and who finds it
+//     acquires before it unpacks. Release and acquire are by thread 0 and by a thread of warp 0;
+//     the rank's other threads meet the former before, those of the warp the latter before they
+//     unpack, and all others behind. A barrier of the world brings all that was before it.
 //  7. Direct after by lane: who has seen a direct count looks through all its lanes once more
 //     before it returns. The lane's packets were stored before the fence of that count, so they are
-//     found there. On GPUs a rank sends nothing by lane to ranks of its own device, and raises
-//     words of their own there (WindowInfo::counter_part): such counts need no second look.
+//     found there: such a count is fenced though nothing else went direct (Rank::may_have_lane). On
+//     GPUs a rank sends nothing by lane to ranks of its own device, and raises words of their own
+//     there (WindowInfo::counter_part): such counts need no second look.
 //  Bytes that went direct may lie in the window before those of an earlier message that is still
 //  in its lane. They can't be the same bytes: a put over bytes that the same rank has announced is
 //  against the rule of delivery.
+//
+// All of this is checked by herd7 against a model of PTX's memory, and against RC11 for CPU devices
+// (tests/litmus): each order, and that it does not hold without its fence, flag or acquire. Not
+// checked there is the arithmetic of positions and flags. Replies that are not fenced are open.
 //
 // A rank polls the lanes that are claimed, as far as it knows, and asks for claims with each look:
 // the first message of a lane is found a look later. In 7, it looks at all.
@@ -251,6 +258,7 @@ struct LaneCache {
   }
   /// The sender that a lane is of. By the lane's thread, like give_back().
   __device__ __noinline__ u64 owner_of(u32 lane) {
+    memory::fence(Order::system);  // the packet that it has found may not say so (refresh)
     return owners[lane] = memory::load_bits_acquire(LaneEnd(*state, rank).owner(lane), sizeof(u64));
   }
   /// Tells it how much was unpacked.
@@ -347,6 +355,11 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
 
 MESHPOST_FN inline bool Rank::uses_lanes() const { return lane_limit_ != 0; }
 
+/// False: all that this rank sends there goes direct.
+MESHPOST_FN inline bool Rank::may_have_lane(u32 target) const {
+  return uses_lanes() && (lane_.target != target + 1 || lane_.ring);
+}
+
 /// Whether the message went by a lane; by all threads.
 MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, void const* source,
                                            u64 bytes, Location const& counters, Tag tag) {
@@ -360,7 +373,7 @@ MESHPOST_FN inline bool Rank::move_by_lane(Location const& to, void* target, voi
   if (offset >= stride_ || senders > detail::LaneHeader::most_senders) return false;
   Order const order = to.near ? Order::device : unfenced_ ? Order::system : Order::none;
   detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,
-                                  order != Order::none};
+                                  brings_ || order != Order::none};
   if (!detail::send_by_lane(*state_, block_, id_, to.rank, lane_, header, source, order))
     return false;
   if (!to.near) unfenced_ = false;

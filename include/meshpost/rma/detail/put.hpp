@@ -29,7 +29,11 @@
 //
 // A notification beyond the device with nothing stored there since the last system fence goes
 // without one: it orders no puts, for there are none, and plain stores take part only after
-// publish().
+// publish(). Packets are stores there, too: a direct notification to a rank that it may have a lane
+// to is fenced. One without a fence neither holds earlier loads nor passes on what this rank has
+// acquired: the model does not promise either (docs/architecture.md).
+//
+// tests/litmus checks all of this against a model of PTX's memory.
 
 namespace meshpost {
 
@@ -46,7 +50,7 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
     return;
   }
   memory::copy(target, source, bytes, thread(), threads());
-  unfenced_ |= !to.near;
+  if (!to.near) unfenced_ = brings_ = true;
 }
 
 // On GPUs with lanes ranks of a device raise words of their own: they send nothing by lane, so
@@ -70,15 +74,15 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
     if (delivery::checked(state_->ledger))
       delivery::notify(state_->ledger, block_, id_, to.rank, counter);
     memory::add(raised_by(to, counter), 1,
-                to.near     ? Order::device
-                : unfenced_ ? Order::system
-                            : Order::none);
+                to.near                               ? Order::device
+                : unfenced_ || may_have_lane(to.rank) ? Order::system
+                                                      : Order::none);
     // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
     // on its order.
     memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), id_ + 1);
   }
   // What goes by lane later must not be seen before this count.
-  if (!to.near) unfenced_ = uses_lanes() && lane_.target == to.rank + 1 && lane_.ring;
+  if (!to.near) unfenced_ = may_have_lane(to.rank), brings_ |= unfenced_;
 }
 
 // `counters`: of the same rank, maybe in another window.
@@ -188,6 +192,7 @@ MESHPOST_FN inline void Rank::publish() {
   block_.sync();
   if (thread() == 0) memory::fence(Order::system);
   unfenced_ = false;
+  brings_ = true;
 }
 
 template <class T>
@@ -212,7 +217,7 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
   }
   if (thread() == 0)
     memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
-  if (!to.near) unfenced_ = true;  // the word itself is a store beyond the device
+  if (!to.near) unfenced_ = brings_ = true;  // the word itself is a store beyond the device
 }
 
 }  // namespace meshpost

@@ -130,9 +130,9 @@ class LanePoll {
     auto const from = [&](u32 value) { return __shfl_sync(all, value, static_cast<int>(lane)); };
     u32 const taken = from(taken_);
     auto const header = LaneHeader::from(from(head_[0]), from(head_[1]), from(head_[2]));
-    if (header.acquires && !acquired_) {
-      if (thread_ == lane) memory::load_packet(packet(lane, taken), head_, true);
-      __syncwarp();
+    if (header.acquires) {
+      if (!acquired_ && thread_ == lane) memory::load_packet(packet(lane, taken), head_, true);
+      __syncwarp();  // all unpack behind it: maybe over bytes that went direct
     }
     bool const whole = unpack(lane, taken, header);
     if (!__all_sync(all, whole)) return false;
@@ -266,6 +266,7 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
       if (thread == 0) memory::add(near_word, ~0u, Order::none);
       return true;
     }
+    if (like.acquires) __syncwarp();  // as in take()
     if (mine) {
       cache.taken[lane] = passed;
       auto* const target = reinterpret_cast<u32*>(place + header[0]);

@@ -1,0 +1,160 @@
+#pragma once
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "support/programs.hpp"
+
+namespace meshpost::test {
+
+/// Draws programs that keep the contract, and knows what they leave. Executes them in the order in
+/// which it draws them, so no wait is for something that comes later: no deadlock.
+class Oracle {
+ public:
+  explicit Oracle(u32 ranks)
+      : ranks_(ranks), pairs_(u64{ranks} * ranks), words_(ranks, std::vector<u64>(ranks, 0)) {
+    for (auto& contents : bytes_) contents.assign(ranks, std::vector<u8>(u64{ranks} * region, 0));
+  }
+
+  /// By rank. In the end everything has been consumed.
+  std::vector<std::vector<Command>> draw(std::mt19937_64& random, u32 steps) {
+    programs_.assign(ranks_, {});
+    random_ = &random;
+    long_ = below(3) == 0;
+    lazy_ = below(3) == 0;
+    for (u32 step = 0; step < steps; ++step) draw_one();
+    for (u32 w = 0; w < windows; ++w)
+      for (u32 from = 0; from < ranks_; ++from)
+        for (u32 to = 0; to < ranks_; ++to)
+          if (u32 const left = pending(pair(from, to), w)) wait(What::wait, from, to, w, left);
+    for (auto& sent : pairs_) sent.clear();
+    return std::move(programs_);
+  }
+  /// What a rank has in a window when all that was drawn is done.
+  std::vector<u8> const& bytes(u32 window, u32 rank) const { return bytes_[window][rank]; }
+  std::vector<u64> const& words(u32 rank) const { return words_[rank]; }
+
+ private:
+  // What one rank has sent another, in order, until a barrier after it was consumed.
+  struct Message {
+    enum Kind : u32 { put, notification, read } kind;  // read: by somebody's get
+    u32 window, offset, size;
+    bool consumed = false;
+
+    bool overlaps(u32 w, u32 from, u32 bytes) const {
+      return kind != notification && window == w && from < offset + size && offset < from + bytes;
+    }
+    bool pends(u32 w) const { return kind == notification && !consumed && window == w; }
+  };
+  using Pair = std::vector<Message>;
+
+  Pair& pair(u32 from, u32 to) { return pairs_[u64{from} * ranks_ + to]; }
+  u32 below(u32 n) { return static_cast<u32>((*random_)() % n); }
+  static u32 pending(Pair const& sent, u32 window) {
+    return static_cast<u32>(
+        std::ranges::count_if(sent, [window](Message const& m) { return m.pends(window); }));
+  }
+
+  void draw_one() {
+    u32 const me = below(ranks_), w = below(windows), kind = below(32);
+    u32 const peer = lazy_ && below(4) != 0 ? (me + 1) % ranks_ : below(ranks_);
+    if (kind < 12) return put(kind < 4 ? What::put : What::put_notify, me, peer, w);
+    if (kind < 14) return notify(me, peer, w);
+    if (kind < 22) {
+      if (lazy_ && below(16) != 0) return;
+      if (u32 const there = pending(pair(peer, me), w))
+        wait(kind < 18 ? What::wait : What::test, peer, me, w, 1 + below(there));
+      return;
+    }
+    if (kind < 25) return get(me, peer, w);
+    if (kind < 27) return programs_[me].push_back({What::put_value, peer, 0, new_word(me, peer)});
+    if (kind < 29)
+      return programs_[me].push_back(
+          {What::wait_until, peer, 0, static_cast<u32>(words_[me][peer])});
+    if (kind < 30) return programs_[me].push_back({What::flush, 0, w});
+    if (below(ranks_) == 0) barrier();
+  }
+
+  u32 new_word(u32 from, u32 to) { return static_cast<u32>(++words_[to][from]); }
+
+  // Most are short; some are longer than lanes carry. In some programs most are as long as those.
+  void draw_range(u32& offset, u32& size) {
+    u32 const kind = below(32);
+    u32 const most = kind < 4 ? 0 : kind < 26 ? (long_ ? 1100 : 64) : kind < 31 ? 512 : region / 2;
+    size = below(most + 1);
+    offset = below(region - size + 1);
+  }
+
+  void put(What what, u32 me, u32 peer, u32 w) {
+    u32 offset = 0, size = 0;
+    draw_range(offset, size);
+    auto& sent = pair(me, peer);
+    // Bytes that were announced must not be overwritten before they are consumed and the sender
+    // knows that; nor what others read.
+    bool announced = false;
+    for (auto m = sent.rbegin(); m != sent.rend(); ++m) {
+      announced |= m->kind == Message::notification;
+      if ((announced || m->kind == Message::read) && m->overlaps(w, offset, size))
+        return notify(me, peer, w);
+    }
+    u32 const value = static_cast<u32>((*random_)());
+    auto& target = bytes_[w][peer];
+    for (u32 b = 0; b < size; ++b) target[u64{me} * region + offset + b] = byte_of(value, b);
+    programs_[me].push_back({what, peer, w, value, offset, size});
+    sent.push_back({Message::put, w, offset, size});
+    if (what == What::put_notify) sent.push_back({Message::notification, w, 0, 0});
+  }
+
+  void notify(u32 me, u32 peer, u32 w) {
+    programs_[me].push_back({What::notify, peer, w});
+    pair(me, peer).push_back({Message::notification, w, 0, 0});
+  }
+
+  // The first `count` notifications of the window go, and with the last of them all puts before it:
+  // the last put is looked at.
+  void wait(What what, u32 from, u32 me, u32 w, u32 count) {
+    Command command{what, from, w, count, 0, 0, 0, from};
+    auto& sent = pair(from, me);
+    std::size_t last = 0;
+    for (u32 seen = 0; seen < count; ++last) seen += sent[last].pends(w);
+    for (std::size_t i = 0; i < last; ++i) {
+      auto& m = sent[i];
+      if (m.kind == Message::put && !m.consumed)
+        command.in = m.window, command.offset = m.offset, command.size = m.size;
+      m.consumed |= m.kind == Message::put || m.window == w;
+    }
+    command.sum = sum_of(bytes_[command.in][me], u64{from} * region + command.offset, command.size);
+    programs_[me].push_back(command);
+  }
+
+  // Somebody else's bytes at a third rank, which were there before the last barrier.
+  void get(u32 me, u32 peer, u32 w) {
+    Command command{What::get, peer, 0, below(16), 0, 0, w, below(ranks_)};
+    draw_range(command.offset, command.size);
+    auto& sent = pair(command.from, peer);
+    if (std::ranges::any_of(sent, [&](Message const& m) {
+          return m.kind == Message::put && m.overlaps(w, command.offset, command.size);
+        }))
+      return;
+    command.sum =
+        sum_of(bytes_[w][peer], u64{command.from} * region + command.offset, command.size);
+    programs_[me].push_back(command);
+    sent.push_back({Message::read, w, command.offset, command.size});
+  }
+
+  void barrier() {
+    for (auto& program : programs_) program.push_back({What::barrier});
+    for (auto& sent : pairs_)
+      std::erase_if(sent, [](Message const& m) { return m.consumed || m.kind == Message::read; });
+  }
+
+  u32 ranks_;
+  std::vector<Pair> pairs_;
+  std::vector<std::vector<u8>> bytes_[windows];  // [rank][byte]
+  std::vector<std::vector<u64>> words_;          // [rank][sender]
+  std::vector<std::vector<Command>> programs_;
+  std::mt19937_64* random_ = nullptr;
+  bool long_ = false, lazy_ = false;  // so that lanes fill up
+};
+
+}  // namespace meshpost::test

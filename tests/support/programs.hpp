@@ -1,0 +1,123 @@
+#pragma once
+#include "support/worlds.hpp"
+
+// Programs that are data: every rank's is drawn on the host (support/oracle.hpp) and read by its
+// kernel.
+
+namespace meshpost::test {
+
+enum class What : u32 {
+  nothing,
+  put,
+  put_notify,
+  notify,
+  wait,
+  test,  ///< until it says yes
+  get,
+  put_value,
+  wait_until,
+  flush,
+  barrier
+};
+
+/// One operation of one rank. A window has a region for each sender at each rank.
+struct Command {
+  What what = What::nothing;
+  u32 peer = 0;
+  u32 window = 0;
+  u32 value = 0;  ///< of the bytes put, counts waited for, or the word put or waited for
+  // Bytes in a sender's region: that are put; or read, of the get or once the wait is over. They
+  // are in window `in`, and the region is that of rank `from`.
+  u32 offset = 0, size = 0;
+  u32 in = 0, from = 0;
+  u64 sum = 0;  ///< of the bytes that are read
+};
+
+inline constexpr u32 windows = 2;
+inline constexpr u32 region = 8192;  ///< bytes
+
+MESHPOST_FN constexpr u8 byte_of(u32 value, u32 b) {
+  return static_cast<u8>((value ^ b * 0x9e3779b9u) >> 24);
+}
+/// Differs when bytes do, or their places.
+template <class Bytes>
+MESHPOST_FN constexpr u64 sum_of(Bytes const& bytes, u64 from, u32 size) {
+  u64 sum = 0;
+  for (u32 b = 0; b < size; ++b)
+    sum += (u64{bytes[from + b]} + 1) * ((2 * u64{b} + 1) * 0x9e3779b97f4a7c15ull);
+  return sum;
+}
+
+/// Does what the programs say.
+struct Interpreter {
+  static constexpr u32 slots = 8, slot = region + 16;
+
+  Window<u8> inbox[windows];
+  Window<u64> words;   ///< one for each sender
+  Window<u8> staging;  ///< slots
+  Window<Command> programs;
+  u32 length;
+  Findings findings;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const program = programs.local(self);
+    for (u32 i = 0, used = 0; i < length; ++i) {
+      Command const command = program[i];
+      RankId const peer{command.peer};
+      auto const& window = inbox[command.window];
+      switch (command.what) {
+        case What::nothing: break;
+        case What::put: self.put(place(self, command), source(self, command, used++)); break;
+        case What::put_notify:
+          self.put_notify(place(self, command), source(self, command, used++), Tag{self.id()});
+          break;
+        case What::notify: self.notify(window, peer, Tag{self.id()}); break;
+        case What::wait:
+          self.wait(window, Tag{command.peer}, command.value, peer);
+          check(self, inbox[command.in].local(self), u64{command.from} * region + command.offset,
+                command);
+          break;
+        case What::test:
+          while (!self.test(window, Tag{command.peer}, command.value)) continue;
+          check(self, inbox[command.in].local(self), u64{command.from} * region + command.offset,
+                command);
+          break;
+        case What::get: {
+          auto const out = slot_of(self, command, used++);
+          self.get(out, inbox[command.in].at(peer, u64{command.from} * region + command.offset));
+          check(self, out, 0, command);
+          break;
+        }
+        case What::put_value: self.put_value(words.at(peer, self.id()), command.value); break;
+        case What::wait_until:
+          self.wait_until(words.local(self).subspan(command.peer, 1), Compare::greater_equal,
+                          command.value);
+          break;
+        case What::flush: self.flush(window); break;
+        case What::barrier: self.barrier();
+      }
+    }
+  }
+
+ private:
+  MESHPOST_FN RemoteSpan<u8> place(Rank& self, Command const& command) const {
+    return inbox[command.window].at(RankId{command.peer}, u64{self.id()} * region + command.offset);
+  }
+  // Slots are used in turn, and again only when the puts that read them are through with it.
+  MESHPOST_FN LocalSpan<u8> slot_of(Rank& self, Command const& command, u32 used) const {
+    if (used % slots == 0)
+      for (auto const& window : inbox) self.flush(window);
+    return staging.local(self).subspan(u64{used} % slots * slot + command.value % 16, command.size);
+  }
+  MESHPOST_FN LocalSpan<u8> source(Rank& self, Command const& command, u32 used) const {
+    auto const out = slot_of(self, command, used);
+    self.each(command.size, [&](u64 b) { out[b] = byte_of(command.value, static_cast<u32>(b)); });
+    return out;
+  }
+  MESHPOST_FN void check(Rank& self, LocalSpan<u8> const& bytes, u64 from,
+                         Command const& command) const {
+    if (self.thread() == 0) findings.add(self, sum_of(bytes, from, command.size) != command.sum);
+  }
+};
+
+}  // namespace meshpost::test
