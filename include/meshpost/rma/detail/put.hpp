@@ -111,6 +111,12 @@ MESHPOST_FN Rank::Location Rank::begin_put(Operation operation, RemoteSpan<T> co
   return to;
 }
 
+MESHPOST_FN inline void Rank::check_counters(WindowInfo const& counters, Tag tag) {
+  if (counters.world != world_)
+    fail(Operation::put_notify, Fault::foreign_window, counters.world, world_);
+  check_tag(Operation::put_notify, counters.tags, tag);
+}
+
 template <class T>
 MESHPOST_FN void Rank::put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source) {
   Location const to = begin_put(Operation::put, target, source);
@@ -135,8 +141,7 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
                                   Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
   WindowInfo const& info = counters.info();
-  if (info.world != world_) fail(Operation::put_notify, Fault::foreign_window, info.world, world_);
-  check_tag(Operation::put_notify, info.tags, tag);
+  check_counters(info, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value,
                       source.bytes());
   move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes(),
