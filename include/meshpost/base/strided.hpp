@@ -29,8 +29,8 @@ MESHPOST_FN constexpr u64 product_of(u64 a, u64 b) {
 /// offset + i * strides.x + j * strides.y + k * strides.z, all in elements of a span. As mdspan's
 /// layout_stride, and what a subarray is in MPI.
 ///
-/// A subarray that leaves its bounds is not cut: it becomes invalid, and the operation that is given
-/// it fails.
+/// A subarray that leaves its bounds is not cut: it becomes invalid, and the operation that is
+/// given it fails.
 struct StridedLayout {
   Extents3 extents;
   Index3 strides{1, 1, 1};

@@ -14,9 +14,9 @@ struct StridedCopy {
 
   char* target = nullptr;
   char const* source = nullptr;
-  u64 run = 0;  ///< bytes
+  u64 run = 0;    ///< bytes
   u32 loops = 0;  ///< 0: one run is all
-  Loop loop[3];  ///< the innermost first; of those that are not used, one turn
+  Loop loop[3];   ///< the innermost first; of those that are not used, one turn
 
   MESHPOST_FN u64 runs() const { return loop[0].count * loop[1].count * loop[2].count; }
   MESHPOST_FN u64 bytes() const { return run * runs(); }
@@ -49,10 +49,9 @@ MESHPOST_COLD inline StridedCopy plan_strided_copy(void* target, StridedLayout c
   copy.target = static_cast<char*>(target) + to.offset * element;
   copy.source = static_cast<char const*>(source) + from.offset * element;
   copy.run = element;
-  StridedCopy::Loop loops[] = {
-      {to.extents.x, to.strides.x * element, from.strides.x * element},
-      {to.extents.y, to.strides.y * element, from.strides.y * element},
-      {to.extents.z, to.strides.z * element, from.strides.z * element}};
+  StridedCopy::Loop loops[] = {{to.extents.x, to.strides.x * element, from.strides.x * element},
+                               {to.extents.y, to.strides.y * element, from.strides.y * element},
+                               {to.extents.z, to.strides.z * element, from.strides.z * element}};
   auto const order = [&](u32 a, u32 b) {
     if (loops[a].target <= loops[b].target) return;
     auto const swapped = loops[a];

@@ -23,7 +23,7 @@ concept strided_put = requires(Target const& target, Source const& source) {
   same_elements(span_of(target), span_of(source));
 } && (requires(Target const& target) { target.layout; } ||
       requires(Source const& source) { source.layout; });
-}
+}  // namespace detail
 
 /// One rank of a run, as its kernel sees it: what sends, receives and waits.
 ///
@@ -123,8 +123,8 @@ class Rank {
   MESHPOST_FN void put_notify(Target const& target, Source const& source, Tag tag);
   template <class Target, class Source, class U>
     requires detail::strided_put<Target, Source>
-  MESHPOST_FN void put_notify(Target const& target, Source const& source,
-                              Window<U> const& counters, Tag tag);
+  MESHPOST_FN void put_notify(Target const& target, Source const& source, Window<U> const& counters,
+                              Tag tag);
   /// Raises rank `target`'s counter for `tag` in `window` by one.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, RankId target, Tag tag);

@@ -96,7 +96,9 @@ class RemoteSpan {
     return {*window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
   }
   /// Those elements that `layout` names, for puts of strided pieces.
-  MESHPOST_FN RemoteStrided<T> strided(StridedLayout const& layout) const { return {*this, layout}; }
+  MESHPOST_FN RemoteStrided<T> strided(StridedLayout const& layout) const {
+    return {*this, layout};
+  }
   MESHPOST_FN WindowInfo const& window() const { return *window_; }
   MESHPOST_FN RankId rank() const { return rank_; }
   MESHPOST_FN u64 offset() const { return offset_; }

@@ -44,8 +44,7 @@ MESHPOST_FN Rank::Location Rank::begin_strided_put(Operation operation, Target c
   check_source(operation, here);
   Location const to = locate(operation, there.window(), there.rank());
   // A side without a layout is packed, in the order of the other one's.
-  StridedLayout const from =
-      detail::layout_or(source, detail::layout_or(target, {}).extents);
+  StridedLayout const from = detail::layout_or(source, detail::layout_or(target, {}).extents);
   StridedLayout const onto = detail::layout_or(target, from.extents);
   if (auto const wrong = detail::fault_of(onto, from); wrong.fault != Fault::none)
     fail(operation, wrong.fault, wrong.a, wrong.b, wrong.c);
@@ -83,8 +82,7 @@ MESHPOST_FN inline void Rank::move(Location const& to, StridedCopy const& copy) 
 
 MESHPOST_FN inline void Rank::move_and_raise(Location const& to, StridedCopy const& copy,
                                              Location const& counters, Tag tag) {
-  if (copy.loops == 0)
-    return move_and_raise(to, copy.target, copy.source, copy.run, counters, tag);
+  if (copy.loops == 0) return move_and_raise(to, copy.target, copy.source, copy.run, counters, tag);
   move(to, copy);
   raise(counters, tag);
 }
