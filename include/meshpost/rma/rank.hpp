@@ -2,28 +2,13 @@
 #include "meshpost/base/span.hpp"
 #include "meshpost/device/strided_copy.hpp"
 #include "meshpost/rma/run_state.hpp"
+#include "meshpost/rma/strided.hpp"
 
 namespace meshpost {
 
 namespace detail {
 struct DrainLanes;
-
-template <class Side>
-MESHPOST_FN constexpr auto const& span_of(Side const& side) {
-  if constexpr (requires { side.layout; }) return side.span;
-  else return side;
 }
-template <class T, class U>
-MESHPOST_FN constexpr bool same_elements(RemoteSpan<T> const&, LocalSpan<U> const&) {
-  return same<T, Plain<U>>;
-}
-/// Spans of equal elements, of which one or both have a layout.
-template <class Target, class Source>
-concept strided_put = requires(Target const& target, Source const& source) {
-  same_elements(span_of(target), span_of(source));
-} && (requires(Target const& target) { target.layout; } ||
-      requires(Source const& source) { source.layout; });
-}  // namespace detail
 
 /// One rank of a run, as its kernel sees it: what sends, receives and waits.
 ///
@@ -109,12 +94,12 @@ class Rank {
                               Window<U> const& counters, Tag tag);
   /// put() and put_notify() of strided pieces, such as a face of a 3-D grid, straight from where
   /// they are to where they belong. One side or both are `span.strided(layout)`, with equal
-  /// extents; one that is a plain span is packed, x fastest. Reuse, order, delivery: as above.
-  /// Source and target must not overlap, unless they are the same, element by element.
-  /// Errors: as above; extents that differ, a layout that leaves its span, elements of the target
-  /// that lie on or between each other (StridedLayout::is_unique).
-  /// Ranks out of reach of loads and stores get a message for each run of elements that lie side
-  /// by side at the target, and one for each 128 bytes where those are shorter at the source.
+  /// extents; a side without a layout is packed, x fastest. Reuse, order and delivery as above;
+  /// source and target are the same, element by element, or have none in common. Errors: as above;
+  /// extents that differ; a layout that leaves its span; elements of the target that lie on or
+  /// between each other (StridedLayout::is_unique). For ranks out of reach of loads and stores,
+  /// each run of more than 128 bytes that lies side by side on both sides is a message; shorter
+  /// ones share messages of up to 128 bytes as long as they follow each other at the target.
   template <class Target, class Source>
     requires detail::strided_put<Target, Source>
   MESHPOST_FN void put(Target const& target, Source const& source);
