@@ -55,7 +55,10 @@ struct Kernel {
 };
 
 extern "C" __global__ void entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
-  detail::run_on_gpu(kernel, state);
+  detail::run_on_gpu<false>(kernel, state);
+}
+extern "C" __global__ void entry_with_lanes(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
+  detail::run_on_gpu<true>(kernel, state);
 }
 )cuda";
 
