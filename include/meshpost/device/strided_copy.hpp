@@ -45,7 +45,10 @@ MESHPOST_COLD inline StridedCopy plan_strided_copy(void* target, StridedLayout c
                                                    void const* source, StridedLayout const& from,
                                                    u64 element) {
   StridedCopy copy;
-  if (to.extents.empty()) return copy;
+  if (to.extents.empty()) {
+    copy.loop[0].count = 0;  // no run at all
+    return copy;
+  }
   copy.target = static_cast<char*>(target) + to.offset * element;
   copy.source = static_cast<char const*>(source) + from.offset * element;
   copy.run = element;

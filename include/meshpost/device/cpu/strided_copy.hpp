@@ -12,8 +12,8 @@ inline void copy_runs(char* target, char const* source, StridedCopy::Loop const&
     std::memcpy(target + i * loop.target, source + i * loop.source, size);
 }
 
-/// This thread's share of a strided copy: whole inner loops. Threads of a rank share a core, so one
-/// may have all of them.
+/// This thread's share of a strided copy that has bytes: whole inner loops. Threads of a rank share
+/// a core, so one may have all of them.
 MESHPOST_FN inline void copy(StridedCopy const& copy, u32 thread, u32 threads) {
   auto const& [inner, middle, outer] = copy.loop;
   for (u64 turn = thread; turn < middle.count * outer.count; turn += threads) {

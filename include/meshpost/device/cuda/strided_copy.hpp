@@ -71,7 +71,7 @@ MESHPOST_COLD inline void copy_strided(StridedCopy const& copy, u32 thread, u32 
   }
 }
 
-/// This thread's share of a strided copy.
+/// This thread's share of a strided copy that has bytes.
 MESHPOST_COLD inline void copy(StridedCopy const& copy, u32 thread, u32 threads) {
   if (copy.run >= 128ull * threads)  // enough for the eight loads in flight of a contiguous copy
     return copy.each_run([&](char* target, char const* source) {
