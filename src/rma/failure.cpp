@@ -74,6 +74,21 @@ Story story_of(RankReport const& report) {
                           static_cast<i64>(a), static_cast<i64>(a + b), c),
               "put from inside the window, or create a larger one"};
     case Fault::misuse: return {report.text, "see the operation's documentation"};
+    case Fault::layout:
+      return {"a layout is a subarray that leaves its bounds, or a grid of 2^64 elements or more",
+              "check the subarray's offset and extents"};
+    case Fault::extents:
+      return {fmt::format("the target has {} elements in {}, the source {}", b, "xyz"[a], c),
+              "give both layouts the same extents; strides may differ"};
+    case Fault::reach:
+      return {fmt::format("the {}'s layout reaches over {} elements of a span that has {}",
+                          report.text, count_of(a), count_of(b)),
+              "use smaller offsets, extents or strides, or a larger span"};
+    case Fault::interleave:
+      return {fmt::format("the target's strides {}, {} and {} let elements lie on or between each "
+                          "other",
+                          a, b, c),
+              "make each stride larger than what all smaller ones span: extents times stride"};
     case Fault::none: break;
   }
   return {"it ended itself", ""};

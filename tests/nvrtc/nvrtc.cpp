@@ -24,6 +24,10 @@ struct Kernel {
     self.put(field.at(next, 4), mine.subspan(0, 1));
     self.put_notify(field.at(next).subspan(1, 2), mine.subspan(2, 2), Tag{3});
     self.put_notify(field.at(next), mine.subspan(0, 1), words, Tag{1});
+    auto const face = StridedLayout::dense({4, 3, 2}).subarray({1, 0, 0}, {1, 3, 2});
+    self.put(field.at(next).strided(face), mine.strided(face));
+    self.put_notify(field.at(next), mine.strided(face), Tag{3});
+    self.put_notify(field.at(next).strided(face), mine.subspan(0, 6), words, Tag{1});
     self.notify(field, next, Tag{0});
     self.wait(field, Tag{3}, 1, next);
     while (!self.test(words, Tag{1})) {
@@ -52,7 +56,10 @@ struct Kernel {
 };
 
 extern "C" __global__ void entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
-  detail::run_on_gpu(kernel, state);
+  detail::run_on_gpu<false>(kernel, state);
+}
+extern "C" __global__ void entry_with_lanes(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
+  detail::run_on_gpu<true>(kernel, state);
 }
 )cuda";
 

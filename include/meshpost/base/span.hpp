@@ -1,7 +1,10 @@
 #pragma once
-#include "meshpost/base/types.hpp"
+#include "meshpost/base/strided.hpp"
 
 namespace meshpost {
+
+template <class T>
+struct LocalStrided;
 
 /// Memory that the calling rank can load and store, with its bounds.
 ///
@@ -36,11 +39,23 @@ class LocalSpan {
     return fits ? LocalSpan(data_ + offset, size_ - offset) : LocalSpan(data_, invalid_size);
   }
 
+  /// Those elements that `layout` names, for puts of strided pieces.
+  MESHPOST_FN constexpr LocalStrided<T> strided(StridedLayout const& layout) const {
+    return {*this, layout};
+  }
+
   static constexpr u64 invalid_size = ~u64{0};
 
  private:
   T* data_ = nullptr;
   u64 size_ = 0;
+};
+
+/// Elements of a LocalSpan that need not lie side by side. Checked when used.
+template <class T>
+struct LocalStrided {
+  LocalSpan<T> span;
+  StridedLayout layout;
 };
 
 }  // namespace meshpost

@@ -64,7 +64,11 @@ enum class Fault : u32 {
   hook,            ///< a test's hook asked for it
   argument,        ///< argument `text` is details[0]; it may be details[1] to details[2]
   source,  ///< a source of details[1] bytes, details[0] after the beginning of a part of details[2]
-  misuse   ///< an operation that is not allowed here; `text` says why
+  misuse,  ///< an operation that is not allowed here; `text` says why
+  layout,  ///< a layout that is invalid
+  extents,  ///< in direction details[0] details[1] elements at the target, details[2] at the source
+  reach,    ///< a layout that needs details[0] elements of a `text` span of details[1]
+  interleave  ///< a target's layout of strides `details` names a place twice, or may
 };
 
 /// What an operation concerns; the part of a report that a waiting rank publishes.

@@ -1,6 +1,8 @@
 #pragma once
 #include "meshpost/base/span.hpp"
+#include "meshpost/device/strided_copy.hpp"
 #include "meshpost/rma/run_state.hpp"
+#include "meshpost/rma/strided.hpp"
 
 namespace meshpost {
 
@@ -90,6 +92,24 @@ class Rank {
   template <class T, class U>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                               Window<U> const& counters, Tag tag);
+  /// put() and put_notify() of strided pieces, such as a face of a 3-D grid, straight from where
+  /// they are to where they belong. One side or both are `span.strided(layout)`, with equal
+  /// extents; a side without a layout is packed, x fastest. Reuse, order and delivery as above;
+  /// source and target are the same, element by element, or have none in common. Errors: as above;
+  /// extents that differ; a layout that leaves its span; elements of the target that lie on or
+  /// between each other (StridedLayout::is_unique). For ranks out of reach of loads and stores,
+  /// each run of more than 128 bytes that lies side by side on both sides is a message; shorter
+  /// ones share messages of up to 128 bytes as long as they follow each other at the target.
+  template <class Target, class Source>
+    requires detail::strided_put<Target, Source>
+  MESHPOST_FN void put(Target const& target, Source const& source);
+  template <class Target, class Source>
+    requires detail::strided_put<Target, Source>
+  MESHPOST_FN void put_notify(Target const& target, Source const& source, Tag tag);
+  template <class Target, class Source, class U>
+    requires detail::strided_put<Target, Source>
+  MESHPOST_FN void put_notify(Target const& target, Source const& source, Window<U> const& counters,
+                              Tag tag);
   /// Raises rank `target`'s counter for `tag` in `window` by one.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, RankId target, Tag tag);
@@ -225,19 +245,29 @@ class Rank {
   }
 
   MESHPOST_FN void check_tag(Operation operation, u32 tags, Tag tag);
+  MESHPOST_FN void check_counters(WindowInfo const& counters, Tag tag);
   template <class T>
   MESHPOST_FN void check_source(Operation operation, LocalSpan<T> span);
   MESHPOST_FN void check_range(Operation operation, u64 offset, u64 count, u64 limit);
   template <class T>
   MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target,
                                  LocalSpan<T const> source);
+  template <class Target, class Source>
+  MESHPOST_FN Location begin_strided_put(Operation operation, Target const& target,
+                                         Source const& source, StridedCopy& copy);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
+  MESHPOST_FN void move(Location const& to, StridedCopy const& copy);
   MESHPOST_FN u32* raised_by(Location const& to, u32* counter) const;
   MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);
+  MESHPOST_FN void move_and_raise(Location const& to, StridedCopy const& copy,
+                                  Location const& counters, Tag tag);
   MESHPOST_FN bool uses_lanes() const;
   MESHPOST_FN bool may_have_lane(u32 target) const;
+  MESHPOST_FN void stored_at(Location const& to) {
+    if (!to.near) unfenced_ = brings_ = true;
+  }
   MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
                                 Location const& counters, Tag tag);
   MESHPOST_FN void take_lanes();
@@ -248,6 +278,8 @@ class Rank {
   MESHPOST_FN static bool waits_for(Post const& request);
   MESHPOST_FN void post_alone(Post request);
   MESHPOST_FN void post(Operation operation, Post const& request);
+  MESHPOST_FN void await_posted(Operation operation);
+  MESHPOST_FN void post_runs(Operation operation, StridedCopy const& copy);
   MESHPOST_FN void copy_to(u32 device, void* target, void const* source, u64 bytes,
                            Operation operation);
   MESHPOST_FN void consume(u32* counter, u32 count, u32 found);
@@ -336,6 +368,7 @@ struct Max {
 #include "meshpost/rma/detail/lanes.hpp"
 #include "meshpost/rma/detail/unpack.hpp"
 #include "meshpost/rma/detail/put.hpp"
+#include "meshpost/rma/detail/strided.hpp"
 #include "meshpost/rma/detail/wait.hpp"
 #include "meshpost/rma/detail/barrier.hpp"
 #include "meshpost/rma/detail/collectives.hpp"

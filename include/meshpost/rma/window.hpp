@@ -45,6 +45,8 @@ struct WindowInfo {
 
 template <class T>
 class RemoteSpan;
+template <class T>
+struct RemoteStrided;
 
 /// Memory that every rank of a communicator exposes to puts, with its own counters. A handle:
 /// copies name the same window; kernels copy it. Made by World::window, valid until World::free or
@@ -93,6 +95,10 @@ class RemoteSpan {
     u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
     return {*window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
   }
+  /// Those elements that `layout` names, for puts of strided pieces.
+  MESHPOST_FN RemoteStrided<T> strided(StridedLayout const& layout) const {
+    return {*this, layout};
+  }
   MESHPOST_FN WindowInfo const& window() const { return *window_; }
   MESHPOST_FN RankId rank() const { return rank_; }
   MESHPOST_FN u64 offset() const { return offset_; }
@@ -106,6 +112,13 @@ class RemoteSpan {
   WindowInfo const* window_;
   RankId rank_;
   u64 offset_, count_;
+};
+
+/// Elements of a RemoteSpan that need not lie side by side; checked when used.
+template <class T>
+struct RemoteStrided {
+  RemoteSpan<T> span;
+  StridedLayout layout;
 };
 
 }  // namespace meshpost

@@ -5,6 +5,7 @@
 
 #include "support/everything.hpp"
 #include "support/job.hpp"
+#include "support/strided.hpp"
 
 namespace meshpost {
 namespace {
@@ -78,6 +79,19 @@ Role const everything("everything", [] {
 
 TEST(Job, has_every_operation_between_all_ranks) {
   test::Job job("everything", 4, {{"MESHPOST_RANKS", "4"}});
+  test::expect_well(job.wait());
+}
+
+Role const pieces("pieces", [] {
+  World world(test::world_options());
+  for (u64 seed = 1; seed < 4; ++seed) {
+    require(test::send_pieces<u64>(world, seed) == 0, "pieces of words");
+    require(test::send_pieces<u8>(world, seed) == 0, "pieces of bytes");
+  }
+});
+
+TEST(Job, puts_strided_pieces) {
+  test::Job job("pieces", 3, {{"MESHPOST_RANKS", "2"}});
   test::expect_well(job.wait());
 }
 

@@ -45,13 +45,48 @@ MESHPOST_FN inline void Rank::post_alone(Post request) {
 
 /// By all threads.
 MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
-  PostRing const& ring = state_->posts;
   block_.sync();  // what the other threads did is complete
   if (thread() == 0) post_alone(request);
   if (!waits_for(request)) return;
   ++posted_;
-  block_.await({&ring.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
+  await_posted(operation);
+}
+
+/// Until the proxy has read the sources of all this rank's requests, or filled their targets.
+MESHPOST_FN inline void Rank::await_posted(Operation operation) {
+  block_.await({&state_->posts.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
                {operation, 0, 0, 0});
+}
+
+/// A strided put, run by run; by all threads. The rank waits once, for all of them. Where runs are
+/// short and lie side by side at the target, a request has as many as it can hold.
+MESHPOST_FN inline void Rank::post_runs(Operation operation, StridedCopy const& copy) {
+  if (copy.run > Post::most_inline) {
+    if (thread() == 0)
+      copy.each_run([&](char* target, char const* source) {
+        post_alone({.target = target, .source = source, .bytes = copy.run});
+      });
+    posted_ += static_cast<u32>(copy.runs());
+    await_posted(operation);
+    return;
+  }
+  if (thread() != 0) return;
+  char packed[Post::most_inline];
+  Post request{.source = packed};
+  auto const send = [&] {
+    if (request.bytes != 0) post_alone(request);
+  };
+  copy.each_run([&](char* target, char const* source) {
+    bool const follows = target == static_cast<char*>(request.target) + request.bytes;
+    if (!follows || request.bytes + copy.run > Post::most_inline) {
+      send();
+      request.target = target;
+      request.bytes = 0;
+    }
+    memory::copy(packed + request.bytes, source, copy.run, 0, 1);
+    request.bytes += copy.run;
+  });
+  send();
 }
 
 /// A copy to memory of a device, wherever it is; by all threads.

@@ -50,7 +50,7 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
     return;
   }
   memory::copy(target, source, bytes, thread(), threads());
-  if (!to.near) unfenced_ = brings_ = true;
+  stored_at(to);
 }
 
 // On GPUs with lanes ranks of a device raise words of their own: they send nothing by lane, so
@@ -115,6 +115,12 @@ MESHPOST_FN Rank::Location Rank::begin_put(Operation operation, RemoteSpan<T> co
   return to;
 }
 
+MESHPOST_FN inline void Rank::check_counters(WindowInfo const& counters, Tag tag) {
+  if (counters.world != world_)
+    fail(Operation::put_notify, Fault::foreign_window, counters.world, world_);
+  check_tag(Operation::put_notify, counters.tags, tag);
+}
+
 template <class T>
 MESHPOST_FN void Rank::put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source) {
   Location const to = begin_put(Operation::put, target, source);
@@ -139,8 +145,7 @@ MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
                                   Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
   WindowInfo const& info = counters.info();
-  if (info.world != world_) fail(Operation::put_notify, Fault::foreign_window, info.world, world_);
-  check_tag(Operation::put_notify, info.tags, tag);
+  check_counters(info, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, info.number, tag.value,
                       source.bytes());
   move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes(),
@@ -217,7 +222,7 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
   }
   if (thread() == 0)
     memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
-  if (!to.near) unfenced_ = brings_ = true;  // the word itself is a store beyond the device
+  stored_at(to);  // the word itself
 }
 
 }  // namespace meshpost
