@@ -91,7 +91,7 @@ class Comparison:
     def __init__(self, arguments: argparse.Namespace):
         self.given = arguments
         self.there = gpu_count()
-        self.on_gpus = self.there > 0 and shutil.which("nvcc") is not None
+        self.on_gpus = self.there > 1 and shutil.which("nvcc") is not None
         self.sizes = arguments.sizes or list(SIZES if self.on_gpus else CPU_SIZES)
         self.rows: list[dict] = []
         self.missing: list[dict] = []
@@ -108,11 +108,9 @@ class Comparison:
         groups = self.given.gpus or ([2, 4, 8] if self.on_gpus else CPU_DEVICES)
         if self.on_gpus:
             for gpus in [gpus for gpus in groups if gpus > self.there]:
-                reason = f"this machine has {self.there} GPU{'s' * (self.there != 1)}"
+                reason = f"this machine has {self.there} GPUs"
                 self.miss(f"all systems, {gpus} GPUs", reason, "run it where there are so many")
             groups = [gpus for gpus in groups if gpus <= self.there]
-            if self.there < 2:
-                return []
         return [("pairs", 2), *(("groups", gpus) for gpus in groups)]
 
     def meshpost(self, mode: str, gpus: int) -> None:
@@ -131,7 +129,7 @@ class Comparison:
 
     def peer(self, peer, folder: Path, tasks: list[tuple[str, int]]) -> None:
         if not self.on_gpus:
-            reason = "no GPU" if self.there == 0 else "no nvcc"
+            reason = "no nvcc" if self.there > 1 else f"{self.there or 'no'} GPU"
             self.miss(
                 peer.name, reason, "run it on a host with two GPUs or more and the CUDA toolkit"
             )
@@ -168,6 +166,9 @@ class Comparison:
 
     def run(self) -> None:
         tasks = self.tasks()
+        self.miss(
+            "MSCCL++", "has no program in bench/compare yet", "write bench/compare/mscclpp.cu"
+        )
         if "meshpost" in self.given.peers:
             for mode, gpus in tasks:
                 self.meshpost(mode, gpus)

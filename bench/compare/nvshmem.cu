@@ -110,16 +110,15 @@ class Job {
   }
 
   ~Job() {
+    release();
     nvshmem_free(signals);
-    nvshmem_free(memory);
     nvshmem_finalize();
   }
 
   /// Symmetric memory for messages of so many bytes, both ways; false where it takes over a
   /// quarter.
   bool hold(u64 bytes) {
-    nvshmem_free(memory);
-    memory = nullptr;
+    release();
     std::size_t free = 0, all = 0;
     check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
     if (2 * bytes > all / 4) return false;  // the same for all processes, who decide alike
@@ -192,6 +191,11 @@ class Job {
   int const blocks = multiprocessors();
 
  private:
+  void release() {
+    if (memory != nullptr) nvshmem_free(memory);
+    memory = nullptr;
+  }
+
   cudaStream_t stream{};
   u64* signals = nullptr;
   u64* elapsed = nullptr;
