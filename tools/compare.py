@@ -99,6 +99,19 @@ class Comparison:
         self.versions = {"meshpost": git_revision()}
         if output_of("git", "status", "--porcelain", "--untracked-files=no"):
             self.versions["meshpost"] += ", modified"
+        query = ("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader")
+        gpus = [line.split(", ", 1) for line in output_of(*query).splitlines() if ", " in line]
+        if gpus:
+            self.versions["driver"] = gpus[0][0]
+        if nvcc := re.search(r"release [\d.]+, V([\d.]+)", output_of("nvcc", "--version")):
+            self.versions["nvcc"] = nvcc[1]
+        self.machine = {
+            "date": datetime.date.today().isoformat(),
+            "machine": platform.processor() or platform.machine(),
+            "system": platform.platform(),
+            "devices": "GPUs" if self.on_gpus else "CPU devices",
+            "gpus": [name for _, name in gpus],
+        }
 
     def miss(self, what: str, reason: str, remedy: str) -> None:
         self.missing.append({"what": what, "reason": reason, "remedy": remedy})
@@ -163,6 +176,7 @@ class Comparison:
             kept = "; rows it had printed before are kept" if some else ""
             again = f"./run compare --peers {name}, with a longer --limit if it is slow"
             self.miss(what, problem + kept, f"to see it alone: {again}")
+        self.save()
 
     def run(self) -> None:
         tasks = self.tasks()
@@ -178,19 +192,8 @@ class Comparison:
                     self.peer(peer, Path(folder), tasks)
 
     def result(self) -> dict:
-        query = ("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader")
-        gpus = [line.split(", ", 1) for line in output_of(*query).splitlines() if ", " in line]
-        if gpus:
-            self.versions["driver"] = gpus[0][0]
-        nvcc = re.search(r"release [\d.]+, V([\d.]+)", output_of("nvcc", "--version"))
-        if nvcc:
-            self.versions["nvcc"] = nvcc[1]
         return {
-            "date": datetime.date.today().isoformat(),
-            "machine": platform.processor() or platform.machine(),
-            "system": platform.platform(),
-            "devices": "GPUs" if self.on_gpus else "CPU devices",
-            "gpus": [name for _, name in gpus],
+            **self.machine,
             "meshpost_devices": self.seen,
             "versions": self.versions,
             "environment": ENVIRONMENT,
@@ -201,6 +204,11 @@ class Comparison:
             "missing": self.missing,
         }
 
+    def save(self) -> None:
+        """After each program, so that who ends the whole, as batch systems do, keeps the rest."""
+        self.given.output.parent.mkdir(parents=True, exist_ok=True)
+        self.given.output.write_text(json.dumps(self.result(), indent=1) + "\n")
+
 
 def main() -> int:
     arguments = parse()
@@ -209,10 +217,9 @@ def main() -> int:
     comparison = Comparison(arguments)
     comparison.run()
     result = comparison.result()
+    comparison.save()
     print(table(result["rows"], result["missing"], result["devices"]))
     print("NVLink multicast was off for all: NCCL_NVLS_ENABLE=0, NVSHMEM_DISABLE_NVLS=1.")
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     print(f"written: {arguments.output}")
     if any("median_us" in row for row in result["rows"]):
         try:

@@ -119,10 +119,13 @@ def panel(
         ends.append((label, x[-1], y[-1], colour))
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
-    axis.xaxis.set_major_locator(matplotlib.ticker.LogLocator(base=8, numticks=12))
+    shown = sorted({across(row) for rows in lines.values() for row in rows})
+    step = 8 if shown[-1] >= shown[0] << 10 else 2
+    axis.xaxis.set_major_locator(matplotlib.ticker.LogLocator(base=step, numticks=12))
     axis.xaxis.set_major_formatter(lambda value, _: size(round(value)))
     axis.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     if what == "median_us" and axis.get_ylim()[1] < 1e3:  # room for names between the decades
         axis.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
     axis.tick_params(axis="x", labelrotation=40, labelsize=8)

@@ -130,6 +130,7 @@ class Whole(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+        self.output = self.folder / "result.json"
         bins = self.folder / "bin"
         bins.mkdir()
         (bins / "python3").symlink_to(sys.executable)
@@ -161,17 +162,19 @@ class Whole(unittest.TestCase):
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
-    def compare(self, *arguments: str) -> tuple[str, dict]:
-        output = self.folder / "result.json"
+    def start(self, *arguments: str) -> subprocess.Popen:
         command = [sys.executable, ROOT / "tools/compare.py", "--program", self.folder / "bench"]
-        command += ["--output", output, "--plot", self.folder / "result.svg", *arguments]
+        command += ["--output", self.output, "--plot", self.folder / "result.svg", *arguments]
         environment = {**os.environ, "PATH": self.path, "PYTHONPATH": str(self.folder / "site")}
         environment.pop("CUDA_VISIBLE_DEVICES", None)
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout, json.loads(output.read_text())
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+    def compare(self, *arguments: str) -> tuple[str, dict]:
+        with self.start(*arguments) as process:
+            text, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, said)
+        return text, json.loads(self.output.read_text())
 
     def test_peers_that_hang_print_garbage_or_do_not_compile_stop_no_other(self):
         good = printed("NVSHMEM", "notify", 0, 1)
@@ -191,6 +194,21 @@ class Whole(unittest.TestCase):
         for what in missing:
             self.assertIn(what, text)
         self.assertEqual(result["environment"]["NCCL_NVLS_ENABLE"], "0")
+
+    def test_who_ends_it_keeps_what_was_measured_and_leaves_no_program_behind(self):
+        number = self.folder / "number"
+        self.script("nccl", f"echo $$ > {number}.new; mv {number}.new {number}; exec sleep 60")
+        with self.start("--gpus", "2", "--peers", "meshpost,nccl") as process:
+            deadline = time.monotonic() + 60
+            while not number.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.terminate()
+            process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143)
+        rows = json.loads(self.output.read_text())["rows"]
+        self.assertEqual({row["system"] for row in rows}, {"meshpost", "meshpost, 32 lanes"})
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(number.read_text()), 0)
 
     def test_garbage_is_said_to_be_garbage(self):
         self.script("raw", "echo what is this")
