@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <ranges>
 #include <string_view>
 #include <vector>
 
@@ -91,6 +92,18 @@ int run_one_of_many(std::vector<char*> arguments) {
   return 0;
 }
 
+/// Takes `--name=8,64` out of the arguments and returns its numbers; none where it was not there.
+std::vector<std::int64_t> take_sizes(std::vector<char*>& arguments, std::string_view option) {
+  std::vector<std::int64_t> sizes;
+  std::erase_if(arguments, [&](std::string_view one) {
+    if (!one.starts_with(option)) return false;
+    for (auto const size : std::views::split(one.substr(option.size()), ','))
+      sizes.push_back(std::stoll(std::string(size.begin(), size.end())));
+    return true;
+  });
+  return sizes;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -100,9 +113,19 @@ int main(int argc, char** argv) try {
   if (bench::processes() > 1) return run_one_of_many({argv, argv + argc});
   for (auto const& device : meshpost::open_devices(meshpost::Config::from_environment().devices))
     benchmark::AddCustomContext(device->name(), device->info().model);
-  bench::add_between_processes();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  std::vector<char*> arguments(argv, argv + argc);
+  auto const pairs = take_sizes(arguments, "--pairs=");
+  auto const groups = take_sizes(arguments, "--groups=");
+  if (pairs.empty() && groups.empty()) {
+    bench::add_between_processes();
+  } else {  // nothing but what tools/compare.py asks for
+    benchmark::ClearRegisteredBenchmarks();
+    if (!pairs.empty()) bench::add_pairs(pairs);
+    if (!groups.empty()) bench::add_groups(groups);
+  }
+  argc = static_cast<int>(arguments.size());
+  benchmark::Initialize(&argc, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(argc, arguments.data())) return 2;
   benchmark::RunSpecifiedBenchmarks();
 } catch (meshpost::Error const& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -1,8 +1,10 @@
 #pragma once
 #include <meshpost/meshpost.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace bench {
 
@@ -26,5 +28,10 @@ meshpost::u32 processes();
 
 /// Registers what is measured between the processes of a job.
 void add_between_processes();
+
+/// Register what is compared with other libraries, with messages of these sizes: between two
+/// devices, and among all that MESHPOST_DEVICES names.
+void add_pairs(std::vector<std::int64_t> const& sizes);
+void add_groups(std::vector<std::int64_t> const& sizes);
 
 }  // namespace bench

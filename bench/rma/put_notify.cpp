@@ -16,25 +16,34 @@ struct Setting {
   u32 active = 0;
 };
 
+bool fits(World const& world, u64 bytes) {
+  return bytes * world.ranks_per_device() <= world.devices().front()->info().memory / 4;
+}
+
 /// Axes: between (0: two halves of one device, 1: two devices), all (0: one pair, 1: all pairs).
-Setting prepare(benchmark::State& state) {
+/// A pair whose `bytes` no device has for all ranks gets a World without other ranks.
+Setting prepare(benchmark::State& state, u64 bytes = 0) {
   bool const between = state.range(0) != 0, all = state.range(1) != 0;
   Setting setting{bench::world(between ? 2 : 1), 1};
+  if (setting.world && !all && !fits(*setting.world, bytes)) {
+    setting.world.reset();
+    setting.world = between ? bench::world(2, 1) : bench::world(1, 2);
+  }
   if (!setting.world) {
     state.SkipWithError("needs two devices");
     return setting;
   }
   if (all) setting.active = setting.world->size() / 2;
+  if (!fits(*setting.world, bytes)) {
+    state.SkipWithError("needs more memory");
+    setting.world.reset();
+  }
   return setting;
 }
 
 void one_way(benchmark::State& state, u64 bytes) {
-  auto const [world, active] = prepare(state);
+  auto const [world, active] = prepare(state, 2 * bytes);
   if (!world) return;
-  if (2 * bytes * world->ranks_per_device() > world->devices().front()->info().memory / 4) {
-    state.SkipWithError("needs more memory");
-    return;
-  }
   auto const data = world->window<char>(std::max<u64>(2 * bytes, 16));
   auto const elapsed = world->window<u64>(1);
   u32 const rounds = static_cast<u32>(
@@ -43,6 +52,7 @@ void one_way(benchmark::State& state, u64 bytes) {
     world->run(PingPong{data, elapsed, bytes, active, rounds / 10 + 1, rounds}, bench::launch());
     state.SetIterationTime(static_cast<double>(slowest(elapsed, active)) * 1e-9 / rounds / 2);
   }
+  state.counters["pairs"] = active;
   state.SetBytesProcessed(static_cast<i64>(bytes * active) * state.iterations());
   world->free(elapsed);
   world->free(data);
@@ -72,9 +82,9 @@ void put_notify_one_way(benchmark::State& state) {
 }
 
 void put_stream(benchmark::State& state) {
-  auto const [world, active] = prepare(state);
-  if (!world) return;
   u64 const bytes = static_cast<u64>(state.range(2));
+  auto const [world, active] = prepare(state, 2 * bytes);
+  if (!world) return;
   bool const both_ways = state.range(3) != 0;
   auto const data = world->window<char>(2 * bytes);
   auto const elapsed = world->window<u64>(1);
@@ -85,6 +95,7 @@ void put_stream(benchmark::State& state) {
     world->run(Stream{data, elapsed, bytes, active, puts, both_ways}, launch);
     state.SetIterationTime(static_cast<double>(slowest(elapsed, active)) * 1e-9 / puts);
   }
+  state.counters["pairs"] = active;
   state.SetBytesProcessed(static_cast<i64>(bytes * active * (both_ways ? 2 : 1)) *
                           state.iterations());
   world->free(elapsed);
@@ -115,4 +126,20 @@ BENCHMARK(put_stream)
     ->Iterations(3)
     ->UseManualTime();
 
+/// An iteration is one run, as in the programs of bench/compare/.
+benchmark::internal::Benchmark* add(char const* name, void (*measure)(benchmark::State&)) {
+  return benchmark::RegisterBenchmark(name, measure)->Iterations(1)->UseManualTime();
+}
+
 }  // namespace
+
+void bench::add_pairs(std::vector<std::int64_t> const& sizes) {
+  add("flag_one_way", flag_one_way)->ArgNames({"between", "all"})->Args({1, 0});
+  add("notify_one_way", notify_one_way)->ArgNames({"between", "all"})->ArgsProduct({{1}, {0, 1}});
+  add("put_notify_one_way", put_notify_one_way)
+      ->ArgNames({"between", "all", "bytes"})
+      ->ArgsProduct({{1}, {0, 1}, sizes});
+  add("put_stream", put_stream)
+      ->ArgNames({"between", "all", "bytes", "both_ways", "threads"})
+      ->ArgsProduct({{1}, {0, 1}, sizes, {0}, {512}});
+}
