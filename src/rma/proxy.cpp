@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "meshpost/device/block.hpp"
@@ -82,6 +81,10 @@ void Proxy::stop() {
     std::scoped_lock const alone(driving_);  // a round that somebody is in ends before
     stopping_ = true;
   }
+  {
+    std::scoped_lock const seen(resting_);
+  }  // else it might be about to rest
+  wakes_.notify_all();
   thread_.join();
   gets_.clear();
   // Of a run that came to nothing: what is read for it no more would hold up all behind it.
@@ -224,23 +227,33 @@ bool Proxy::drive(bool helping) {
 bool Proxy::help() { return drive(true); }
 
 void Proxy::work() {
-  timespec const nap{0, 50'000};
+  constexpr std::chrono::microseconds nap{50}, longest_nap{1000};
+  auto away = nap;  // while others do the work
   u64 helps = helps_.load(std::memory_order_relaxed);
   for (u32 rests = 0; !stopping_.load();) {
     u64 const before = std::exchange(helps, helps_.load(std::memory_order_relaxed));
     if (helps != before) {
       rests = 0;
-      nanosleep(&nap, nullptr);
-    } else if (drive(false)) {
+      rest(away);
+      away = std::min(2 * away, longest_nap);
+      continue;
+    }
+    away = nap;
+    if (drive(false)) {
       rests = 0;
     } else if (++rests < 100'000 && !shares_cores_) {
       continue;                 // ranks on GPUs: a core is this thread's own
     } else if (rests < 4000) {  // at once: the ranks may share this core
       sched_yield();
     } else {
-      nanosleep(&nap, nullptr);
+      rest(nap);
     }
   }
+}
+
+void Proxy::rest(std::chrono::microseconds length) {
+  std::unique_lock lock(resting_);
+  wakes_.wait_for(lock, length, [this] { return stopping_.load(); });
 }
 
 bool Proxy::empty_ring(u32 index) {

@@ -1,5 +1,7 @@
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
@@ -24,8 +26,9 @@ namespace meshpost::detail {
 /// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
 /// carries out what is for devices of this process (proxy_within.cpp), sends parcels to the proxies
 /// of other processes, and carries out theirs. Its thread runs while a
-/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks every 50
-/// us whether they still do.
+/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks whether
+/// they still do: after 50 us, then half as often each time, up to 1 ms. So where a rank computes
+/// instead, the thread takes over after no longer than the workers had helped before.
 class Proxy : net::Events {
  public:
   /// Collective if processes are apart. \throws Error(bad_environment) where they are and there is
@@ -147,6 +150,7 @@ class Proxy : net::Events {
   void settle_all(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);
   void work();
+  void rest(std::chrono::microseconds length);
   bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
   bool get_on();             // what is to be done in it
   void begin_work();
@@ -201,6 +205,8 @@ class Proxy : net::Events {
   std::mutex driving_;
   std::atomic<u64> helps_{0};  // rounds of others than the thread
   std::thread thread_;
+  std::mutex resting_;
+  std::condition_variable wakes_;
   u32 run_ = 0;
   bool settled_ = false;
   bool over_ = false;          // the run: nothing is carried out
