@@ -101,13 +101,13 @@ class Rank {
   /// each run of more than 128 bytes that lies side by side on both sides is a message; shorter
   /// ones share messages of up to 128 bytes as long as they follow each other at the target.
   template <class Target, class Source>
-    requires detail::strided_put<Target, Source>
+    requires detail::StridedPut<Target, Source>
   MESHPOST_FN void put(Target const& target, Source const& source);
   template <class Target, class Source>
-    requires detail::strided_put<Target, Source>
+    requires detail::StridedPut<Target, Source>
   MESHPOST_FN void put_notify(Target const& target, Source const& source, Tag tag);
   template <class Target, class Source, class U>
-    requires detail::strided_put<Target, Source>
+    requires detail::StridedPut<Target, Source>
   MESHPOST_FN void put_notify(Target const& target, Source const& source, Window<U> const& counters,
                               Tag tag);
   /// Raises rank `target`'s counter for `tag` in `window` by one.

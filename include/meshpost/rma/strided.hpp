@@ -16,7 +16,7 @@ MESHPOST_FN constexpr bool same_elements(RemoteSpan<T> const&, LocalSpan<U> cons
 }
 /// Spans of equal elements, of which one or both have a layout.
 template <class Target, class Source>
-concept strided_put = requires(Target const& target, Source const& source) {
+concept StridedPut = requires(Target const& target, Source const& source) {
   same_elements(span_of(target), span_of(source));
 } && (requires(Target const& target) { target.layout; } ||
       requires(Source const& source) { source.layout; });

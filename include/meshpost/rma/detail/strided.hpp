@@ -88,7 +88,7 @@ MESHPOST_FN inline void Rank::move_and_raise(Location const& to, StridedCopy con
 }
 
 template <class Target, class Source>
-  requires detail::strided_put<Target, Source>
+  requires detail::StridedPut<Target, Source>
 MESHPOST_FN void Rank::put(Target const& target, Source const& source) {
   StridedCopy copy;
   Location const to = begin_strided_put(Operation::put, target, source, copy);
@@ -98,7 +98,7 @@ MESHPOST_FN void Rank::put(Target const& target, Source const& source) {
 }
 
 template <class Target, class Source>
-  requires detail::strided_put<Target, Source>
+  requires detail::StridedPut<Target, Source>
 MESHPOST_FN void Rank::put_notify(Target const& target, Source const& source, Tag tag) {
   StridedCopy copy;
   Location const to = begin_strided_put(Operation::put_notify, target, source, copy);
@@ -109,7 +109,7 @@ MESHPOST_FN void Rank::put_notify(Target const& target, Source const& source, Ta
 }
 
 template <class Target, class Source, class U>
-  requires detail::strided_put<Target, Source>
+  requires detail::StridedPut<Target, Source>
 MESHPOST_FN void Rank::put_notify(Target const& target, Source const& source,
                                   Window<U> const& counters, Tag tag) {
   StridedCopy copy;
