@@ -87,7 +87,12 @@ u64 any_seed() {
 
 class RandomPrograms : public test::EveryShape {
  protected:
-  static u64 operations() { return number("MESHPOST_TEST_OPERATIONS", 5000); }
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  static constexpr u64 few = 2000;
+#else
+  static constexpr u64 few = 5000;
+#endif
+  static u64 operations() { return number("MESHPOST_TEST_OPERATIONS", few); }
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, RandomPrograms, test::all_shapes(), test::shape_name);
 
