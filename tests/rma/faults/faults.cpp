@@ -161,11 +161,11 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   // A connection carries some 750 kB; the bootstrap's some 13, the last of them when all is done.
-  u64 const surely_felt = engine ? 200'000 : 8'000;
+  u64 const most_felt = engine ? 200'000 : 8'000;
   u32 felt = 0, errors = 0;
   for (u32 round = 0; felt < wanted && round < 20 * wanted; ++round) {
     Trouble trouble{.fault = fault};
-    trouble.at = random() % (surely_felt + surely_felt / 2);
+    trouble.at = random() % (most_felt + most_felt / 2);
     trouble.forth = random() % 2 != 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
     Engines engines;
@@ -185,10 +185,8 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
       EXPECT_EQ(here, 0u) << ended[0].out;
       continue;
     }
-    // A bit may be one that nobody reads.
-    if (fault != Trouble::Fault::flip && trouble.at < surely_felt) {
-      EXPECT_GT(here, 0u);
-    }
+    // Not all are felt: a bit may be one that nobody reads, and who is cut off while it joins calls
+    // again.
     if (here > 0) ++felt;
     errors += here;
     for (auto const& one : ended)
