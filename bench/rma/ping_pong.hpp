@@ -10,7 +10,27 @@ namespace bench {
 using namespace meshpost;
 
 /// Rank i of the first half of the ranks plays with rank i of the second half; the halves are two
-/// devices, or those of one. `active` pairs play. Each round goes there and back.
+/// devices, or those of one. `active` pairs play. Each round goes there and back: `send(partner)`
+/// is to raise the partner's counter 0 in `inbox`. Returns the ns of all rounds but those to warm
+/// up.
+template <class T, class Send>
+MESHPOST_FN u64 play(Rank& self, Window<T> const& inbox, u32 active, u32 warm_up, u32 rounds,
+                     Send const& send) {
+  u32 const half = self.size() / 2;
+  u32 const pair = self.id() % half;
+  if (pair >= active || self.id() >= 2 * half) return 0;
+  bool const first = self.id() < half;
+  RankId const partner{first ? pair + half : pair};
+  u64 begin = 0;
+  for (u32 i = 0; i < warm_up + rounds; ++i) {
+    if (i == warm_up) begin = self.now();
+    if (!first) self.wait(inbox, Tag{0});
+    send(partner);
+    if (first) self.wait(inbox, Tag{0});
+  }
+  return self.now() - begin;
+}
+
 struct PingPong {
   Window<char> data;
   Window<u64> elapsed;  // ns of all timed rounds, at the pair's first rank
@@ -18,21 +38,12 @@ struct PingPong {
   u32 active, warm_up, rounds;
 
   MESHPOST_FN void operator()(Rank& self) const {
-    u32 const half = self.size() / 2;
-    u32 const pair = self.id() % half;
-    if (pair >= active || self.id() >= 2 * half) return;
-    bool const first = self.id() < half;
-    RankId const partner{first ? pair + half : pair};
     auto const source = data.local(self).subspan(bytes, bytes);
-    u64 begin = 0;
-    for (u32 i = 0; i < warm_up + rounds; ++i) {
-      if (i == warm_up) begin = self.now();
-      if (!first) self.wait(data, Tag{0});
+    u64 const ns = play(self, data, active, warm_up, rounds, [&](RankId partner) {
       if (bytes == 0) self.notify(data, partner, Tag{0});
       else self.put_notify(data.at(partner), source, Tag{0});
-      if (first) self.wait(data, Tag{0});
-    }
-    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+    });
+    if (self.thread() == 0) elapsed.local(self)[0] = ns;
   }
 };
 

@@ -44,19 +44,9 @@ struct Faces {
     self.put_notify(inbox.at(partner), out.subspan(0, count), Tag{0});
   }
   MESHPOST_FN void operator()(Rank& self) const {
-    u32 const half = self.size() / 2;
-    u32 const pair = self.id() % half;
-    if (pair >= active || self.id() >= 2 * half) return;
-    bool const first = self.id() < half;
-    RankId const partner{first ? pair + half : pair};
-    u64 begin = 0;
-    for (u32 i = 0; i < warm_up + rounds; ++i) {
-      if (i == warm_up) begin = self.now();
-      if (!first) self.wait(inbox, Tag{0});
-      send(self, partner);
-      if (first) self.wait(inbox, Tag{0});
-    }
-    if (self.thread() == 0) elapsed.local(self)[0] = self.now() - begin;
+    u64 const ns = bench::play(self, inbox, active, warm_up, rounds,
+                               [&](RankId partner) { send(self, partner); });
+    if (self.thread() == 0) elapsed.local(self)[0] = ns;
   }
 };
 
