@@ -8,7 +8,8 @@ namespace meshpost {
 
 namespace detail {
 struct DrainLanes;
-}
+struct Nothing {};
+}  // namespace detail
 
 /// One rank of a run, as its kernel sees it: what sends, receives and waits.
 ///
@@ -286,9 +287,9 @@ class Rank {
   MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
                                           u32 device) const;
   MESHPOST_FN bool arrives_last(BarrierWords* words, Group const& group);
-  template <class AtLast>
+  template <class AtLast = detail::Nothing>
   MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation,
-                        AtLast const& at_last);
+                        AtLast const& at_last = {});
   MESHPOST_FN void meet_on_device(Communicator const& communicator, Group const& group,
                                   Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;

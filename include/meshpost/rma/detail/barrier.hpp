@@ -15,14 +15,6 @@
 
 namespace meshpost {
 
-namespace detail {
-struct Nothing {};
-template <class Work>
-inline constexpr bool is_nothing = false;
-template <>
-inline constexpr bool is_nothing<Nothing> = true;
-}  // namespace detail
-
 MESHPOST_FN inline u32 Rank::generation(Communicator const& communicator) const {
   switch (communicator.shape) {
     case Communicator::Shape::world: return world_generation_;
@@ -54,7 +46,7 @@ MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
   bool last = thread() == 0 && arrives_last(words, group);
-  if constexpr (!detail::is_nothing<AtLast>) {
+  if constexpr (!same<AtLast, detail::Nothing>) {
     last = block_.any(last);
     if (last) at_last();
     block_.sync();
@@ -107,7 +99,7 @@ MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
   Group const group = group_of(communicator);
   if (group.size == 0) fail(Operation::barrier, Fault::unreachable, communicator.number);
   Traced const traced(*this, Operation::barrier);
-  meet(communicator, group, Operation::barrier, detail::Nothing{});
+  meet(communicator, group, Operation::barrier);
 }
 
 MESHPOST_FN inline void Rank::barrier() { barrier(state_->tags.communicator); }

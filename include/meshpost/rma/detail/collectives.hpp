@@ -44,7 +44,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
     }
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, operation, detail::Nothing{});
+    meet(communicator, group, operation);
     for (u32 r = 0; r < group.size; ++r)
       memory::copy(target.data() + r * mine.size() + done,
                    slot(communicator, group, state_->device, half, r), count * sizeof(T), thread(),
@@ -76,7 +76,7 @@ MESHPOST_FN void Rank::broadcast(Communicator const& communicator, LocalSpan<T> 
     }
     block_.sync();
     if (thread() == 0 && sender && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, operation, detail::Nothing{});
+    meet(communicator, group, operation);
     if (!sender)
       memory::copy(data.data() + done, slot(communicator, group, state_->device, half, 0),
                    count * sizeof(T), thread(), threads());

@@ -135,7 +135,7 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
     combine_own<T>(step, half, begin, detail::smaller(begin + share, count), combine);
     block_.sync();
     if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, step.operation, detail::Nothing{});
+    meet(communicator, group, step.operation);
   }
   u64 begin = 0, end = count;  // what this rank gets
   if (step.to == Reduction::To::root && id_ != step.root) end = 0;
