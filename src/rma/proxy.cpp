@@ -78,12 +78,10 @@ void Proxy::start(u32 run) {
 void Proxy::stop() {
   if (!thread_.joinable()) return;
   {
-    std::scoped_lock const alone(driving_);  // a round that somebody is in ends before
+    // A round that somebody is in ends before, and the thread is not just about to rest.
+    std::scoped_lock const alone(driving_, resting_);
     stopping_ = true;
   }
-  {
-    std::scoped_lock const seen(resting_);
-  }  // else it might be about to rest
   wakes_.notify_all();
   thread_.join();
   gets_.clear();
