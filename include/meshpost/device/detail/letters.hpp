@@ -6,23 +6,24 @@ namespace meshpost {
 
 namespace detail {
 
+// Not by memory::copy, which would bring its many registers into every kernel that waits.
 template <class T>
-MESHPOST_FN void store_whole(Letter const& letter) {
+MESHPOST_FN T value_in(Letter const& letter, u32 index = 0) {
   T value;
-  memory::copy(&value, letter.data, sizeof(T), 0, 1);
-  memory::store(static_cast<T*>(letter.target), value, Order::none);
+  __builtin_memcpy(&value, letter.data + index * sizeof(T), sizeof(T));
+  return value;
 }
 
-/// A letter's few bytes, one after the other: memory::copy would bring its many registers into
-/// every kernel that waits.
+template <class T>
+MESHPOST_FN void store_whole(Letter const& letter) {
+  memory::store(static_cast<T*>(letter.target), value_in<T>(letter), Order::none);
+}
+
+/// A letter's few bytes, one after the other.
 template <class T>
 MESHPOST_FN void store_bytes(Letter const& letter) {
   auto* const to = static_cast<T*>(letter.target);
-  for (u32 i = 0; i < letter.bytes / sizeof(T); ++i) {
-    T value;
-    __builtin_memcpy(&value, letter.data + i * sizeof(T), sizeof(T));
-    to[i] = value;
-  }
+  for (u32 i = 0; i < letter.bytes / sizeof(T); ++i) to[i] = value_in<T>(letter, i);
 }
 
 MESHPOST_FN inline void store_word(Letter const& letter) {
