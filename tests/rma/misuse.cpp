@@ -1,5 +1,5 @@
 // What a kernel does wrong is named: the rank, the operation, the value, its limit and a remedy.
-#include "support/errors.hpp"
+#include "support/misuse.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
 
@@ -107,11 +107,7 @@ struct Misuse {
   }
 };
 
-struct Case {
-  Wrong wrong;
-  char const* name;
-  std::vector<std::string> pieces;
-};
+using Case = test::MisuseCase<Wrong>;
 
 class MisuseOf : public testing::TestWithParam<Case> {};
 std::vector<Case> cases() {
@@ -175,8 +171,7 @@ std::vector<Case> cases() {
       {Wrong::huge_wait, "huge_wait", {"wait", "4294967295"}},
   };
 }
-std::string case_name(testing::TestParamInfo<Case> const& one) { return one.param.name; }
-INSTANTIATE_TEST_SUITE_P(Kernels, MisuseOf, testing::ValuesIn(cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Kernels, MisuseOf, testing::ValuesIn(cases()), test::misuse_name<Wrong>);
 
 TEST_P(MisuseOf, is_named_with_its_limit_and_a_remedy) {
   test::Listener const listener;
@@ -186,8 +181,7 @@ TEST_P(MisuseOf, is_named_with_its_limit_and_a_remedy) {
   auto const window = world.window<u32>(4, Tags{2});
   auto const error = error_of([&] { world.run(Misuse{GetParam().wrong, window, evens}); });
   EXPECT_TRUE(says(error, Kind::kernel_failed, {"Misuse", "rank 1 (", world.devices()[0]->name()}));
-  for (auto const& piece : GetParam().pieces)
-    EXPECT_TRUE(says(error, Kind::kernel_failed, {piece}));
+  GetParam().expect_named_in(error);
 }
 
 struct UseForeign {

@@ -1,5 +1,5 @@
 // What can be wrong with a strided piece is named, with its numbers and a remedy.
-#include "support/errors.hpp"
+#include "support/misuse.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
 
@@ -81,11 +81,7 @@ struct Misuse {
   }
 };
 
-struct Case {
-  Wrong wrong;
-  char const* name;
-  std::vector<std::string> pieces;
-};
+using Case = test::MisuseCase<Wrong>;
 
 class StridedMisuse : public testing::TestWithParam<Case> {};
 std::vector<Case> cases() {
@@ -133,8 +129,8 @@ std::vector<Case> cases() {
       {Wrong::counters, "counters_of_no_window", {"put_notify", "never created"}},
   };
 }
-std::string case_name(testing::TestParamInfo<Case> const& one) { return one.param.name; }
-INSTANTIATE_TEST_SUITE_P(Kernels, StridedMisuse, testing::ValuesIn(cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Kernels, StridedMisuse, testing::ValuesIn(cases()),
+                         test::misuse_name<Wrong>);
 
 TEST_P(StridedMisuse, is_named_with_its_limit_and_a_remedy) {
   test::Listener const listener;
@@ -142,8 +138,7 @@ TEST_P(StridedMisuse, is_named_with_its_limit_and_a_remedy) {
   auto const window = world.window<u32>(24, Tags{2});
   auto const error = error_of([&] { world.run(Misuse{GetParam().wrong, window}); });
   EXPECT_TRUE(says(error, Kind::kernel_failed, {"Misuse", "rank 1 ("}));
-  for (auto const& piece : GetParam().pieces)
-    EXPECT_TRUE(says(error, Kind::kernel_failed, {piece}));
+  GetParam().expect_named_in(error);
 }
 
 }  // namespace

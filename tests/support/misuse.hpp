@@ -1,0 +1,30 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/errors.hpp"
+
+// Tables of what a kernel can do wrong.
+
+namespace meshpost::test {
+
+/// Something wrong, and pieces of the error that names it.
+template <class Wrong>
+struct MisuseCase {
+  Wrong wrong;
+  char const* name;
+  std::vector<std::string> pieces;
+
+  void expect_named_in(Error const& error) const {
+    for (auto const& piece : pieces) EXPECT_TRUE(says(error, Kind::kernel_failed, {piece}));
+  }
+};
+
+template <class Wrong>
+std::string misuse_name(testing::TestParamInfo<MisuseCase<Wrong>> const& one) {
+  return one.param.name;
+}
+
+}  // namespace meshpost::test
