@@ -5,17 +5,17 @@ import io
 import os
 import signal
 import sys
-import tempfile
-import unittest
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 
 APP = Path(__file__).resolve().parents[2] / "apps" / "diffusion"
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(APP))
 import diffusion
 import reference
+from folder_case import FolderCase
 
 # Stands in for the program; the variable FAKE says how it misbehaves.
 FAKE = f"""#!{sys.executable}
@@ -72,11 +72,9 @@ def hills(*shape: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).integers(200, 1000, shape).astype(np.float64) // 50 * 50
 
 
-class Front(unittest.TestCase):
+class Front(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.binary = self.folder / "diffusion"
         self.binary.write_text(FAKE)
         self.binary.chmod(0o755)

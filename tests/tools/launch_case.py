@@ -5,9 +5,11 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from folder_case import FolderCase
 
 BINARY = os.environ.get("MESHPOST_LAUNCH_BINARY")
 SANITIZERS = os.environ.get("MESHPOST_LAUNCH_SANITIZERS", "")  # that it was built with
@@ -26,11 +28,9 @@ class Ended:
 
 
 @unittest.skipUnless(BINARY, "ctest runs these, with the program built")
-class LaunchCase(unittest.TestCase):
+class LaunchCase(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         """Starts meshpost-run. Every process of the job inherits a pipe, as proof of its life."""

@@ -1,12 +1,14 @@
 """Plants documents in a small tree of its own and reads what check_docs says about them."""
 
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import check_docs
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from folder_case import FolderCase
 
 TABLE = "<!-- variables -->\n{}<!-- /variables -->\n"
 ROWS = """\
@@ -27,11 +29,10 @@ int after;
 """
 
 
-class CheckDocs(unittest.TestCase):
+class CheckDocs(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
+        super().setUp()
+        self.root = self.folder
         self.write("src/base/config.cpp", CONFIG)
         self.write("code.cpp", SOURCE)
         self.write("README.md", TABLE.format(ROWS))

@@ -18,6 +18,9 @@ import compare_meshpost
 import compare_peers
 import compare_table
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from folder_case import FolderCase
+
 
 def printed(system="NCCL", measure="put_notify", size=8, blocks=0, **more) -> str:
     row = {"system": system, "measure": measure, "timed": "both", "gpus": 2, "blocks": blocks}
@@ -123,13 +126,11 @@ class Limits(unittest.TestCase):
         self.assertEqual(ended.problem, "ended with status 3: no such GPU")
 
 
-class Whole(unittest.TestCase):
+class Whole(FolderCase):
     """The tool itself, on a machine that is made up."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.output = self.folder / "result.json"
         bins = self.folder / "bin"
         bins.mkdir()

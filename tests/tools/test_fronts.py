@@ -7,12 +7,12 @@ import json
 import os
 import shlex
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from folder_case import FolderCase
 from machines import server
 
 APPS = Path(__file__).resolve().parents[2] / "apps"
@@ -51,11 +51,9 @@ def measured(places=("pageable:0", "pinned:0", "cuda:0"), sizes=(8, 1 << 26)) ->
     return {"places": list(places), "variants": variants, "results": results}
 
 
-class Fronts(unittest.TestCase):
+class Fronts(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.binary = self.folder / "program"
         self.binary.write_text(FAKE)
         self.binary.chmod(0o755)

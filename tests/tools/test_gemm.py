@@ -6,10 +6,12 @@ import io
 import json
 import os
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from folder_case import FolderCase
 
 try:
     import matplotlib  # noqa: F401
@@ -60,11 +62,9 @@ front = load("gemm")
 picture = load("picture")
 
 
-class Front(unittest.TestCase):
+class Front(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.out = self.folder / "deep" / "out"
         binary = self.folder / "gemm"
         binary.write_text(FAKE)

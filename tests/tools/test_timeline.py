@@ -5,7 +5,6 @@ import io
 import json
 import struct
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -21,6 +20,9 @@ import timeline
 import timeline_picture
 import timeline_shares
 import timeline_trace
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from folder_case import FolderCase
 
 
 def span(name: str, start: float, length: float, rank: int = 0, device: int = 0, **more) -> dict:
@@ -55,11 +57,9 @@ def stencil(ranks: int, iterations: int, devices: int = 2) -> list[dict]:
     return events
 
 
-class Case(unittest.TestCase):
+class Case(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.out = self.folder / "out.png"
 
     def write(self, events, **more) -> Path:
