@@ -7,6 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from bench import TO_US
 from compare_peers import Ended, run_limited, summarised
 
 MEASURES = {
@@ -25,7 +26,6 @@ TIMED = {
     "barrier": "barrier of all ranks; delivers nothing by itself",
     "all_reduce": "all_reduce of a vector of each rank, maximum of doubles",
 }
-TO_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 
 def systems(lanes: int) -> str:

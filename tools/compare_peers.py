@@ -111,13 +111,10 @@ def find_package(peer: Peer) -> list[str]:
 
 
 def build(peer: Peer, folder: Path, limit: float) -> Path:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        raise Missing("no nvcc", "install the CUDA toolkit, or put its bin/ on the PATH")
     options = find_package(peer)
     program = folder / peer.name
     source = SOURCES / f"{peer.name}.cu"
-    command = [nvcc, "-std=c++20", "-O2", "-arch=native", *peer.flags, str(source)]
+    command = ["nvcc", "-std=c++20", "-O2", "-arch=native", *peer.flags, str(source)]
     ended = run_limited([[*command, "-o", str(program), *options, *peer.links]], limit)
     if ended.problem:
         raise Missing(f"{source.name} does not compile: {ended.problem}", "see that message")

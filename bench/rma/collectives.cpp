@@ -84,7 +84,7 @@ void barrier(benchmark::State& state) {
 
 void all_reduce(benchmark::State& state) {
   if (state.range(2) > (state.range(1) == 1 ? 16 << 20 : 64 << 10)) {
-    state.SkipWithError("would take minutes: a rank's vector goes in steps of 4 KiB at most");
+    state.SkipWithError("too long: a rank's vector goes in steps of 4 KiB at most");
     return;
   }
   measure(state, static_cast<u64>(state.range(2)) / sizeof(double),
