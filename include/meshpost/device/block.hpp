@@ -40,6 +40,10 @@ class Block {
   /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile. In a wait
   /// for a notification it may also return when GangSpec::has_news.
   MESHPOST_FN void await(Condition const& condition, Note const& note);
+  /// The same out of line, for what most ranks never wait for.
+  MESHPOST_FN void await_seldom(Condition const& condition, Note const& note) const {
+    await_of(*this, condition, note);
+  }
   /// Once for each operation: shows that the rank gets on (unless it only asks again and again),
   /// and now and then looks whether the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
@@ -73,6 +77,9 @@ class Block {
  private:
   [[noreturn]] MESHPOST_FN void leave();
   MESHPOST_FN void look_around(bool progress);
+  MESHPOST_COLD static void await_of(Block block, Condition condition, Note note) {
+    block.await(condition, note);
+  }
   static constexpr u32 many_tests = 1024;
 
   void* fiber_;  // the CPU scheduler's fiber; null on a GPU

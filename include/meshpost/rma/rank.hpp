@@ -277,7 +277,8 @@ class Rank {
   MESHPOST_FN bool has_count(u32* counter, u32 part, u32 count, u32& found);
   MESHPOST_FN bool is_far(u32 device) const;
   MESHPOST_FN static bool waits_for(Post const& request);
-  MESHPOST_FN void post_alone(Post request);
+  MESHPOST_FN void post_alone(Post const& request);
+  MESHPOST_FN static void fill_record(PostRing const& ring, Block block, Post request);
   MESHPOST_FN void post(Operation operation, Post const& request);
   MESHPOST_FN void await_posted(Operation operation);
   MESHPOST_FN void post_runs(Operation operation, StridedCopy const& copy);
@@ -368,6 +369,7 @@ struct Max {
 #include "meshpost/rma/detail/far.hpp"
 #include "meshpost/rma/detail/lanes.hpp"
 #include "meshpost/rma/detail/unpack.hpp"
+#include "meshpost/rma/detail/glance.hpp"
 #include "meshpost/rma/detail/put.hpp"
 #include "meshpost/rma/detail/strided.hpp"
 #include "meshpost/rma/detail/wait.hpp"

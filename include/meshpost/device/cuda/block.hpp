@@ -148,12 +148,26 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
 
 /// Shows the host, some ten times a second, that the rank gets on; by one thread. Returns when it
 /// last did.
-MESHPOST_COLD inline u32 beat(RankReport* report, u32 progress, u32 last) {
+MESHPOST_FN inline u32 beat(RankReport* report, u32 progress, u32 last) {
   u32 now;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
   if (now - last <= 1u << 28) return last;
   const_cast<RankReport volatile*>(report)->progress = progress;
   return now;
+}
+/// What a rank does once in some operations: beat(), and now and then a look whether the run was
+/// poisoned. `asked`: it had said that it asks on and on. By all threads.
+MESHPOST_COLD inline u32 look_around(RankReport* report, Control const* control, u32 ticks,
+                                     u32 progress, u32 last_beat, bool asked) {
+  bool poisoned = false;
+  if (thread_number() == 0) {
+    if (asked)
+      const_cast<RankReport volatile*>(report)->state = static_cast<u32>(RankState::running);
+    last_beat = beat(report, progress, last_beat);
+    poisoned = ticks % 1024 == 0 && look(control).poison != 0;
+  }
+  if (ticks % 1024 == 0 && __syncthreads_or(poisoned) != 0) asm volatile("exit;");
+  return last_beat;
 }
 
 MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
@@ -248,14 +262,10 @@ MESHPOST_FN inline void Block::tick(bool progress) {
 }
 
 MESHPOST_FN inline void Block::look_around(bool progress) {
-  if (progress && vain_ >= many_tests) {
-    vain_ = 0;
-    if (thread() == 0)
-      const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::running);
-  }
+  bool const asked = progress && vain_ >= many_tests;
+  if (asked) vain_ = 0;
   due_ = vain_ >= many_tests ? ticks_ + 1 : (ticks_ | 15) + 1;
-  if (thread() == 0) beat_ = cuda::beat(report_, ticks_ - idle_ticks_, beat_);
-  if (ticks_ % 1024 == 0 && any(thread() == 0 && cuda::look(control_).poison != 0)) leave();
+  beat_ = cuda::look_around(report_, control_, ticks_, ticks_ - idle_ticks_, beat_, asked);
 }
 
 MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {

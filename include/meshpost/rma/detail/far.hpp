@@ -24,15 +24,20 @@ MESHPOST_FN inline bool Rank::waits_for(Post const& request) {
 }
 
 /// By one thread.
-MESHPOST_FN inline void Rank::post_alone(Post request) {
-  PostRing const& ring = state_->posts;
-  request.rank = id_;
-  request.local_rank = local_id_;
-  request.waits = waits_for(request);
+MESHPOST_FN inline void Rank::post_alone(Post const& request) {
+  Post whole = request;
+  whole.rank = id_;
+  whole.local_rank = local_id_;
+  whole.waits = waits_for(request);
+  fill_record(state_->posts, block_, whole);
+}
+
+// Out of line: ranks in reach should not have to step over it.
+MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, Post request) {
   u32 const mine = memory::fetch_add_device(ring.head, 1);
   // Whether there is room a GPU asks over the bus, so not each time.
   for (u32 tail = memory::load_acquire(ring.seen); mine - tail >= PostRing::capacity;) {
-    block_.yield();  // the proxy reads on
+    block.yield();  // the proxy reads on
     tail = memory::load_acquire(ring.tail);
     memory::store(ring.seen, tail, Order::device);
   }
@@ -54,8 +59,9 @@ MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
 
 /// Until the proxy has read the sources of all this rank's requests, or filled their targets.
 MESHPOST_FN inline void Rank::await_posted(Operation operation) {
-  block_.await({&state_->posts.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
-               {operation, 0, 0, 0});
+  block_.await_seldom(
+      {&state_->posts.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
+      {operation, 0, 0, 0});
 }
 
 /// A strided put, run by run; by all threads. The rank waits once, for all of them. Where runs are

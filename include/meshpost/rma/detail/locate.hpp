@@ -117,13 +117,16 @@ MESHPOST_FN inline void Rank::check_tag(Operation operation, u32 tags, Tag tag) 
 }
 
 MESHPOST_FN inline void Rank::check_range(Operation operation, u64 offset, u64 count, u64 limit) {
-  if (offset > limit || count > limit - offset) fail(operation, Fault::range, offset, count, limit);
+  if (offset > limit || count > limit - offset) [[unlikely]]
+    fail(operation, Fault::range, offset, count, limit);
 }
 
 template <class T>
 MESHPOST_FN void Rank::check_source(Operation operation, LocalSpan<T> span) {
-  if (!span.valid()) fail(operation, Fault::span);
-  if (span.size() != 0 && !span.data()) fail(operation, Fault::null_pointer, span.size());
+  if (!span.valid()) [[unlikely]]
+    fail(operation, Fault::span);
+  if (span.size() != 0 && !span.data()) [[unlikely]]
+    fail(operation, Fault::null_pointer, span.size());
 }
 
 template <class T>

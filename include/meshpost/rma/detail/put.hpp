@@ -45,7 +45,7 @@ MESHPOST_FN inline void Rank::move(Location const& to, void* target, void const*
     if (thread() == 0) delivery::put(state_->ledger, block_, id_, to.rank, target, source, bytes);
     return;
   }
-  if (to.far) {
+  if (to.far) [[unlikely]] {
     post(Operation::put, {.target = target, .source = source, .bytes = bytes});
     return;
   }
@@ -65,7 +65,7 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
   u32* const counter = to.counters + tag.value;
-  if (to.far) {
+  if (to.far) [[unlikely]] {
     post(Operation::notify,
          {.counter = counter, .sender = to.beside(counter, WindowInfo::raised_by)});
     return;
@@ -88,7 +88,8 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
 // `counters`: of the same rank, maybe in another window.
 MESHPOST_FN inline void Rank::move_and_raise(Location const& to, void* target, void const* source,
                                              u64 bytes, Location const& counters, Tag tag) {
-  if (to.far && block_.step(hooks::Step::put_copy) && block_.step(hooks::Step::notify_raise)) {
+  if (to.far && block_.step(hooks::Step::put_copy) && block_.step(hooks::Step::notify_raise))
+      [[unlikely]] {
     u32* const counter = counters.counters + tag.value;  // one message
     post(Operation::put_notify, {.target = target,
                                  .source = source,
@@ -108,7 +109,8 @@ MESHPOST_FN Rank::Location Rank::begin_put(Operation operation, RemoteSpan<T> co
   block_.tick();
   check_source(operation, source);
   Location const to = locate(operation, target.window(), target.rank());
-  if (source.size() > target.count()) fail(operation, Fault::size, source.size(), target.count());
+  if (source.size() > target.count()) [[unlikely]]
+    fail(operation, Fault::size, source.size(), target.count());
   check_range(operation, target.offset(), source.size(), to.count);
   if (delivery::checked(state_->ledger) && thread() == 0)
     delivery::use(state_->ledger, block_, operation, id_, source.data(), source.bytes());
@@ -213,7 +215,7 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
     fail(Operation::put_value, Fault::alignment, reinterpret_cast<u64>(word), sizeof(T));
   Traced const traced(*this, Operation::put_value, to.rank, target.window().number, 0, sizeof(T));
   block_.sync();
-  if (to.far) {
+  if (to.far) [[unlikely]] {
     u64 bits = 0;
     memory::copy(&bits, &value, sizeof(T), 0, 1);
     post(Operation::put_value,

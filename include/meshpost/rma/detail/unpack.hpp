@@ -29,8 +29,7 @@ class LanePoll {
         claimed_(counter ? cache_.claimed : cache_.count),
         taken_(cache_.taken[thread_]),
         last_(cache_.last),
-        ahead_(cache_.ahead),
-        acquires_(cache_.acquires != 0) {}
+        ahead_(cache_.ahead) {}
 
   /// One look. Whether the count has been reached, and all that came before it is unpacked.
   __device__ bool once() {
@@ -46,9 +45,8 @@ class LanePoll {
     if (reached(matched_)) return true;
     if (!reached(seen + matched_)) return false;
     // Counts that came direct take part: what was sent by lane before them goes in, too.
-    if (!acquires_ && thread_ == 0) memory::load_acquire(counter_);
+    if (thread_ == 0) memory::acquire_fence();
     __syncwarp();
-    acquires_ = true;
     claimed_ = cache_.count;
     closing_ = LaneCache::lanes << shift_;  // however fast others send on
     return false;
@@ -82,11 +80,15 @@ class LanePoll {
     cache_.claimed = claims_;
     cache_.last = last_;
     cache_.ahead = ahead_;
-    cache_.acquires = acquires_;
   }
 
  private:
   static constexpr u32 all = ~0u, loads_ahead = 3;
+  struct Awaited;
+  template <u32 loads>
+  struct Look;
+  template <u32 loads>
+  __device__ static bool watch(Awaited const& one, Look<loads>& look);
 
   __device__ bool reached(u32 seen) const { return static_cast<i32>(seen - count_) >= 0; }
   __device__ bool has_message() const { return thread_ < claimed_ && head_[3] == flag(taken_); }
@@ -98,7 +100,6 @@ class LanePoll {
   /// All loads are under way at the same time: the heads of all lanes, the counter, and what comes
   /// behind the head if the next message is like the last.
   __device__ void look() {
-    acquired_ = acquires_;
     if (thread_ == 0) claims_ = memory::load_relaxed(cache_.claims);
     looked_ = last_;
     loaded_ = ahead_;
@@ -106,11 +107,9 @@ class LanePoll {
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (k < loaded_) memory::load_packet(packet(looked_, behind + 32 * k), ahead_words_[k]);
-    bool const live = thread_ < claimed_;
-    if (live) memory::load_packet(packet(thread_, taken_) + 1, first_);  // taken_ is even
-    // Acquires come last: whatever comes behind them waits for them.
-    if (live) {
-      memory::load_packet(packet(thread_, taken_), head_, acquired_);
+    if (thread_ < claimed_) {
+      memory::load_packet(packet(thread_, taken_) + 1, first_);  // taken_ is even
+      memory::load_packet(packet(thread_, taken_), head_);
     }
     if (thread_ == 0 && counter_) {
       // From ranks of this device: into the counter with it.
@@ -120,8 +119,7 @@ class LanePoll {
         cache_.guess_of(counter_).lane = LaneCache::Guess::near;
       }
     }
-    if (thread_ == 0 && counter_)
-      word_ = acquired_ ? memory::load_acquire(counter_) : memory::load_relaxed(counter_);
+    if (thread_ == 0 && counter_) word_ = memory::load_relaxed(counter_);
     memory::all_loaded(head_);
   }
 
@@ -131,7 +129,7 @@ class LanePoll {
     u32 const taken = from(taken_);
     auto const header = LaneHeader::from(from(head_[0]), from(head_[1]), from(head_[2]));
     if (header.acquires) {
-      if (!acquired_ && thread_ == lane) memory::load_packet(packet(lane, taken), head_, true);
+      if (thread_ == lane) memory::acquire_fence();
       __syncwarp();  // all unpack behind it: maybe over bytes that went direct
     }
     bool const whole = unpack(lane, taken, header);
@@ -144,7 +142,6 @@ class LanePoll {
     last_ = lane;
     u32 const behind = header.packets() - 2;
     ahead_ = (behind + 31) / 32 < loads_ahead ? (behind + 31) / 32 : loads_ahead;
-    acquires_ = header.acquires;
     return true;
   }
 
@@ -200,95 +197,11 @@ class LanePoll {
   u32 shift_, thread_;
   u32 claimed_, claims_ = 0;  // lanes that it looks at, and those that it should next
   u32 taken_, last_, ahead_;
-  bool acquires_, took_ = false;
-  u32 looked_ = 0, loaded_ = 0;  // last_, ahead_ and acquires_ of the last look
-  bool acquired_ = false;
+  bool took_ = false;
+  u32 looked_ = 0, loaded_ = 0;  // last_ and ahead_ of the last look
   u32 closing_ = 0;  // looks left, once the count was reached by counts that came direct
   u32 head_[4] = {}, first_[4] = {}, ahead_words_[loads_ahead][4] = {}, word_ = 0;
 };
-
-__device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
-  LaneCache& cache = lane_cache();
-  u32 const shift = cache.shift;
-  u32 const taken = cache.taken[thread];
-  cache.tell(thread);
-  LaneCache::Guess const guess = cache.guess_of(counter);
-  u64 const word = static_cast<u64>(counter - reinterpret_cast<u32*>(cache.device));
-  auto const like = LaneHeader::from(0, guess.b, guess.c);
-  bool const near = guess.lane == LaneCache::Guess::near;
-  if (!near && (guess.lane >= LaneCache::lanes || like.counter != word)) return false;
-  u32 const lane = guess.lane, bytes = like.bytes,
-            rest = near || bytes <= 12 ? 0 : (bytes - 1) / 12;
-  u32 const claimed = cache.claimed;
-  bool const live = thread < claimed, mine = thread == lane;
-  u32* const near_word = WindowInfo::beside(counter, part, WindowInfo::near_counts);
-  if (mine && cache.owners[lane] != 0)  // for reports: who raised it last
-    memory::store_relaxed(like.sender_of(counter), static_cast<u32>(cache.owners[lane]));
-  u32 const flag = Lanes::flag(taken, shift);
-  Packet const* const head = cache.rings + ((thread << shift) + Lanes::index(taken, shift));
-  u32 const behind = __shfl_sync(all, taken, static_cast<int>(lane)) + 2 + thread;
-  Packet const* more[loads_ahead];
-#pragma unroll
-  for (u32 k = 0; k < loads_ahead; ++k)
-    more[k] = cache.rings + ((lane << shift) + Lanes::index(behind + 32 * k, shift));
-  u32 const passed = taken + like.packets();
-  char* const place = cache.device + like.offset;  // but for the lower half of the target's offset
-  // The first threads look at words that say that something else has come.
-  u32 const* const watched = thread == 0 ? near_word : thread == 1 ? counter : cache.claims;
-  u32 const expected = thread != 2 ? 0 : claimed < LaneCache::lanes ? claimed : ~0u;
-#pragma unroll 1
-  for (u32 left = 512; left != 0; --left) {
-    // The acquires come last: whatever comes behind them waits for them.
-    u32 header[4] = {}, first[4] = {}, next[loads_ahead][4], value = 0;
-    if (mine) memory::load_packet(head + 1, first);
-#pragma unroll
-    for (u32 k = 0; k < loads_ahead; ++k)
-      if (thread + 32 * k < rest) memory::load_packet(more[k], next[k]);
-    if (thread < 3) value = near ? memory::load_acquire(watched) : memory::load_relaxed(watched);
-    if (live) {
-      memory::load_packet(head, header, like.acquires);
-    }
-    memory::all_loaded(header);
-    bool const here = live && header[3] == flag;
-    bool const known = header[1] == guess.b && header[2] == guess.c && header[0] % 4 == 0;
-    bool whole = near ? thread != 0 || value != 0
-                      : !mine || (here && known && (bytes == 0 || first[3] == flag));
-#pragma unroll
-    for (u32 k = 0; k < loads_ahead; ++k)
-      if (thread + 32 * k < rest) whole &= next[k][3] == Lanes::flag(behind + 32 * k, shift);
-    if (!__all_sync(all, whole)) {
-      // Something else has come, by whatever way, or somebody has claimed a lane.
-      bool const other = (here && !(mine && known)) || (thread < 3 && value > expected);
-      if (__any_sync(all, other)) return false;
-      continue;
-    }
-    if (near) {
-      if (thread == 0) memory::add(near_word, ~0u, Order::none);
-      return true;
-    }
-    if (like.acquires) __syncwarp();  // as in take()
-    if (mine) {
-      cache.taken[lane] = passed;
-      auto* const target = reinterpret_cast<u32*>(place + header[0]);
-#pragma unroll
-      for (u32 i = 0; i < 3; ++i)
-        if (4 * i < bytes) target[i] = first[i];
-    }
-    if (rest == 0) return true;
-    auto* const target =
-        reinterpret_cast<u32*>(place + __shfl_sync(all, header[0], static_cast<int>(lane)));
-#pragma unroll
-    for (u32 k = 0; k < loads_ahead; ++k)
-      if (thread + 32 * k < rest) {
-        u32 const at = 3 + 3 * (thread + 32 * k);
-#pragma unroll
-        for (u32 i = 0; i < 3; ++i)
-          if (4 * (at + i) < bytes) target[at + i] = next[k][i];
-      }
-    return true;
-  }
-  return false;
-}
 
 #else
 

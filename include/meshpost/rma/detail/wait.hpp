@@ -69,10 +69,11 @@ template <class T>
 MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId expected) {
   WindowInfo const& info = window.info();
   block_.tick();
-  if (info.world != state_->world)
+  if (info.world != world_) [[unlikely]]
     fail(Operation::wait, Fault::foreign_window, info.world, state_->world);
   check_tag(Operation::wait, info.tags, tag);
-  if (count > 1u << 30) fail(Operation::wait, Fault::range, 0, count, 1u << 30);
+  if (count > 1u << 30) [[unlikely]]
+    fail(Operation::wait, Fault::range, 0, count, 1u << 30);
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
   block_.step(hooks::Step::wait_begin);
   u32* const counter = own(info).counters + tag.value;
