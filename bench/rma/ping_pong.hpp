@@ -83,6 +83,7 @@ struct Stream {
   u64 bytes;
   u32 active, puts;
   bool both_ways;
+  static constexpr int max_threads = 512;
 
   MESHPOST_FN void operator()(Rank& self) const {
     u32 const half = self.size() / 2;
