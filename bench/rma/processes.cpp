@@ -43,7 +43,7 @@ void measure(benchmark::State& state, Apart apart, u64 bytes, Once&& once) {
     state.SkipWithError("runs in process 0");
     return;
   }
-  auto const data = world->window<char>(std::max<u64>(2 * bytes, 16));
+  auto const data = world->window<char>(bench::outgoing(bytes) + bytes);
   auto const elapsed = world->window<u64>(1);
   for (auto _ : state) state.SetIterationTime(once(*world, data, elapsed) * 1e-9);
   if (bytes > 0) state.SetBytesProcessed(static_cast<i64>(bytes) * state.iterations());

@@ -44,7 +44,7 @@ Setting prepare(benchmark::State& state, u64 bytes = 0) {
 void one_way(benchmark::State& state, u64 bytes) {
   auto const [world, active] = prepare(state, 2 * bytes);
   if (!world) return;
-  auto const data = world->window<char>(std::max<u64>(2 * bytes, 16));
+  auto const data = world->window<char>(bench::outgoing(bytes) + bytes);
   auto const elapsed = world->window<u64>(1);
   u32 const rounds = static_cast<u32>(
       std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes * active, 1), 10, 2000));
@@ -86,7 +86,7 @@ void put_stream(benchmark::State& state) {
   auto const [world, active] = prepare(state, 2 * bytes);
   if (!world) return;
   bool const both_ways = state.range(3) != 0;
-  auto const data = world->window<char>(2 * bytes);
+  auto const data = world->window<char>(bench::outgoing(bytes) + bytes);
   auto const elapsed = world->window<u64>(1);
   u32 const puts = bench::kind() == "cpu" ? 8 : 64;
   Launch launch = bench::launch();
