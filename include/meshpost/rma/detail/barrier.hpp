@@ -10,7 +10,7 @@
 // generation says which value to wait for. The last rank sets `arrived` back before it releases
 // anybody, so the next barrier starts at 0.
 //
-// Between the two the last rank may work for its device (`at_last`): it has acquired what the
+// Between the two the last rank may work for its device (reductions do): it has acquired what the
 // others stored, and what it stores goes with the adds.
 
 namespace meshpost {
@@ -38,29 +38,30 @@ MESHPOST_FN inline bool Rank::arrives_last(BarrierWords* words, Group const& gro
   return true;
 }
 
-template <class AtLast>
-MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group,
-                            Operation operation, AtLast const& at_last) {
-  u32 const next = generation(communicator) + 1;
-  auto* const words = barrier_words(communicator, group, state_->device);
+/// Counts this rank as arrived; by all threads. For thread 0: whether it was the last.
+MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group const& group) {
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
-  bool last = thread() == 0 && arrives_last(words, group);
-  if constexpr (!same<AtLast, detail::Nothing>) {
-    last = block_.any(last);
-    if (last) at_last();
-    block_.sync();
-    last = last && thread() == 0;
+  return thread() == 0 &&
+         arrives_last(barrier_words(communicator, group, state_->device), group);
+}
+
+/// By thread 0 of the last rank: tells every device of the group.
+MESHPOST_FN inline void Rank::release(Communicator const& communicator, Group const& group,
+                                      u32 next) {
+  memory::fence(Order::system);
+  for (u32 i = 0; i < group.devices; ++i) {
+    u32 const device = place_of(communicator, group, i);
+    u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
+    if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
+    else memory::add(released, 2, Order::none);
   }
-  if (last) {
-    memory::fence(Order::system);
-    for (u32 i = 0; i < group.devices; ++i) {
-      u32 const device = place_of(communicator, group, i);
-      u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
-      if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
-      else memory::add(released, 2, Order::none);
-    }
-  }
+}
+
+/// Until all devices of the group have told this one.
+MESHPOST_FN inline void Rank::await_release(Communicator const& communicator, Group const& group,
+                                            Operation operation, u32 next) {
+  auto* const words = barrier_words(communicator, group, state_->device);
   block_.await({&words->released[next % 2], (next + next % 2) * group.devices, WordType::counter,
                 Compare::greater_equal},
                {operation, communicator.number, 0, next});
@@ -77,6 +78,13 @@ MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group
       block_.sync();
       break;
   }
+}
+
+MESHPOST_FN inline void Rank::meet(Communicator const& communicator, Group const& group,
+                                   Operation operation) {
+  u32 const next = generation(communicator) + 1;
+  if (arrive(communicator, group)) release(communicator, group, next);
+  await_release(communicator, group, operation, next);
 }
 
 /// The group's ranks on this device alone, between two meetings of all. `met` can't change between
