@@ -11,6 +11,14 @@
 /// A function that is seldom called and must not lie in the way of what is.
 #define MESHPOST_COLD MESHPOST_FN __attribute__((noinline))
 
+/// Before a loop that a GPU's compiler must not unroll: its code would be longer to fetch, and take
+/// more registers.
+#if defined(__CUDA_ARCH__)
+#define MESHPOST_ROLLED _Pragma("unroll 1")
+#else
+#define MESHPOST_ROLLED
+#endif
+
 namespace meshpost {
 
 using u8 = unsigned char;

@@ -290,8 +290,12 @@ class Rank {
   MESHPOST_FN bool arrives_last(BarrierWords* words, Group const& group);
   MESHPOST_FN bool arrive(Communicator const& communicator, Group const& group);
   MESHPOST_FN void release(Communicator const& communicator, Group const& group, u32 next);
+  template <bool inlined>
+  MESHPOST_FN void await_word(u32 const* word, u32 value, Note const& note);
+  template <bool inlined = false>
   MESHPOST_FN void await_release(Communicator const& communicator, Group const& group,
                                  Operation operation, u32 next);
+  template <bool inlined = false>
   MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
   MESHPOST_FN void meet_on_device(Communicator const& communicator, Group const& group,
                                   Operation operation);

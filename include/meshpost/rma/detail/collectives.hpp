@@ -27,13 +27,13 @@ MESHPOST_FN inline char* Rank::slots(Communicator const& communicator, Group con
   return on_device(device, communicator.gather + before * communicator.slot);
 }
 
-/// `bytes` at `source` to the same place in the gathering area of every device, the own one last;
-/// what meets then passes it on. By all threads.
+/// `bytes` at `source` to the same place in the gathering area of every device; whoever passes the
+/// next meeting sees them. By all threads.
 MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Group const& group,
                                           u32 half, u64 offset, void const* source, u64 bytes,
                                           Operation operation) {
-  for (u32 i = 0, place = group.place; i < group.devices; ++i) {
-    if (++place == group.devices) place = 0;  // not all to one device at a time
+  MESHPOST_ROLLED
+  for (u32 place = 0; place < group.devices; ++place) {
     u32 const device = place_of(communicator, group, place);
     copy_to(device, slots(communicator, group, device, half) + offset, source, bytes, operation);
   }
@@ -63,6 +63,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
   // In a single step slots lie side by side, as in the target, and are read as one run.
   bool const single = mine.size() <= step;
   u64 const pitch = single ? mine.size() * sizeof(T) : communicator.slot;
+  MESHPOST_ROLLED
   for (u64 done = 0; done < mine.size(); done += step) {
     u64 const bytes = detail::smaller(step, mine.size() - done) * sizeof(T);
     u32 const half = generation(communicator) % 2;
@@ -71,6 +72,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
                 operation);
     meet(communicator, group, operation);
     char const* const gathered = slots(communicator, group, device_, half);
+    MESHPOST_ROLLED
     for (u32 r = 0; r < (single ? 1 : group.size); ++r)
       memory::copy(target.data() + r * mine.size() + done, gathered + r * pitch,
                    single ? bytes * group.size : bytes, thread(), threads());
@@ -89,6 +91,7 @@ MESHPOST_FN void Rank::broadcast(Communicator const& communicator, LocalSpan<T> 
   Traced const traced(*this, operation, Note::no_rank, 0, 0, data.bytes());
   u64 const step =
       communicator.slot * static_cast<u64>(group.size) / sizeof(T);  // the root has all slots
+  MESHPOST_ROLLED
   for (u64 done = 0; done < data.size(); done += step)
     broadcast_step(communicator, group, reinterpret_cast<char*>(data.data() + done),
                    detail::smaller(step, data.size() - done) * sizeof(T), group.index == root);
@@ -105,6 +108,7 @@ MESHPOST_FN inline void Rank::broadcast_step(Communicator const& communicator, G
   if (group.devices > 1 && group.size > 2 && bytes >= detail::pays_sharing) {
     u32 const half = generation(communicator) % 2;
     u64 const piece = detail::share_of(bytes, group.devices);
+    MESHPOST_ROLLED
     for (u32 k = 0; sender && k < group.devices; ++k) {
       u64 const from = detail::smaller(k * piece, bytes);
       u32 const device = place_of(communicator, group, k);

@@ -37,6 +37,7 @@ struct Targets {
 
   MESHPOST_FN void store(u64 i, T const& value) const {
     auto* at = reinterpret_cast<char*>(first + i);
+    MESHPOST_ROLLED
     for (u32 k = 0; k < count; ++k, at += stride) *reinterpret_cast<T*>(at) = value;
   }
 };
@@ -50,36 +51,42 @@ struct Targets {
 /// are under way before the first is needed, for a load takes a GPU far longer than to combine.
 /// What lies beyond the end is not loaded, so a few vectors take no more turns than many.
 template <u32 elements, u32 vectors, class T, class Combine>
-MESHPOST_FN void fold_tiles(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread,
+MESHPOST_COLD void fold_tiles(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread,
                             u32 threads, Combine combine) {
 #pragma unroll 1
   for (u64 i = begin + thread; i < end; i += static_cast<u64>(elements) * threads) {
     T sum[elements];
+    u32 const here = static_cast<u32>(smaller((end - i + threads - 1) / threads, elements));
 #pragma unroll 1
     for (u32 k = 0; k < from.count; k += vectors) {
       T loaded[vectors][elements];
+      u32 const left = from.count - k;
 #pragma unroll
-      for (u32 j = 0; j < vectors; ++j)
-#pragma unroll
-        for (u32 e = 0; e < elements; ++e)
-          if (k + j < from.count && i + e * threads < end)
-            loaded[j][e] = from[k + j][i + e * threads];
-#pragma unroll
-      for (u32 j = 0; j < vectors; ++j)
+      for (u32 j = 0; j < vectors; ++j) {
+        if (j >= left) break;
+        T const* const source = from[k + j] + i;
 #pragma unroll
         for (u32 e = 0; e < elements; ++e)
-          if (k + j < from.count && i + e * threads < end)
+          if (e == 0 || e < here) loaded[j][e] = source[e * threads];
+      }
+#pragma unroll
+      for (u32 j = 0; j < vectors; ++j) {
+        if (j >= left) break;
+#pragma unroll
+        for (u32 e = 0; e < elements; ++e)
+          if (e == 0 || e < here)
             sum[e] = k + j == 0 ? loaded[j][e] : combine(sum[e], loaded[j][e]);
+      }
     }
 #pragma unroll
     for (u32 e = 0; e < elements; ++e)
-      if (i + e * threads < end) to.store(i + e * threads - begin, sum[e]);
+      if (e == 0 || e < here) to.store(i + e * threads - begin, sum[e]);
   }
 }
 
 template <class T, class Combine>
-MESHPOST_COLD void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread,
-                        u32 threads, Combine combine) {
+MESHPOST_FN void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread, u32 threads,
+                      Combine combine) {
   constexpr u32 at_once = sizeof(T) <= 8 ? 16 : sizeof(T) <= 16 ? 8 : sizeof(T) <= 32 ? 4 : 1;
   constexpr u32 few = at_once >= 8 ? 4 : at_once;
   if (from.count <= few && end > begin + threads)

@@ -91,6 +91,7 @@ MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* sourc
   auto const& communicator = step.communicator;
   auto const& group = step.group;
   u32 place = 0;
+  MESHPOST_ROLLED
   for (u64 from = begin; from < end;) {
     u64 to = end;
     u32 device = 0;
@@ -99,6 +100,7 @@ MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* sourc
     } else {
       device = step.device_of(*this, from);
       to = from;
+      MESHPOST_ROLLED
       do to = step.same_device(to, end);
       while (to < end && step.device_of(*this, to) == device);
     }
@@ -136,6 +138,7 @@ MESHPOST_FN inline void Rank::touch(char const* slots, u64 bytes) {
   if constexpr (memory::on_gpu) {
     constexpr u64 sector = 32;  // what a cache of a GPU fetches
     u32 seen = 0;
+    MESHPOST_ROLLED
     for (u64 at = thread() * sector; at < bytes; at += threads() * sector)
       seen |= *reinterpret_cast<u32 const*>(slots + at);
     block_.any(seen != 0);
@@ -233,6 +236,7 @@ MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
   u64 const begin = detail::smaller(first + (group.index - group.local_first) * share, past);
   u64 const end = detail::smaller(begin + share, past);
   if (!fold_to_all(step, half, 0, true, parts, begin, end, combine))
+    MESHPOST_ROLLED
     for (u32 k = 0; k < group.devices && begin < end; ++k) {
       u64 const offset = begin * sizeof(T);
       if (u32 const device = place_of(communicator, group, k); device != device_)
@@ -249,6 +253,7 @@ MESHPOST_FN void Rank::reduce_steps(Reduction step, T* target, LocalSpan<T const
   static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
   Traced const traced(*this, step.operation, Note::no_rank, 0, 0, data.bytes());
   u64 const most = step.communicator.slot / sizeof(T);
+  MESHPOST_ROLLED
   for (; step.done < data.size(); step.done += most) {
     step.count = detail::smaller(most, data.size() - step.done);
     bool const two_hops = step.to == Reduction::To::all && step.group.devices > 2 &&
