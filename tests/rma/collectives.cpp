@@ -243,9 +243,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      test::Shape{test::Spread::several_devices, 3, {0, 1, 1}},
                                      test::Shape{test::Spread::several_devices, 2, {4, 2, 2}}),
                      testing::Bool()),
-    [](auto const& info) {
-      testing::TestParamInfo<test::Shape> const shape(std::get<0>(info.param), info.index);
-      return test::shape_name(shape) + (std::get<1>(info.param) ? "_apart" : "");
+    [](auto const& of) {
+      testing::TestParamInfo<test::Shape> const shape(std::get<0>(of.param), of.index);
+      return test::shape_name(shape) + (std::get<1>(of.param) ? "_apart" : "");
     });
 
 TEST_P(LongCollectives, join_all_ranks) {
