@@ -172,8 +172,8 @@ Communicator WorldState::make_communicator(Communicator::Shape shape, u32 groups
   u64 const all_slots = u64{2} * (made.slots + (of_device ? 1 : std::max(places, 1u)));
   u64 const budget =
       options_.collectives.value / (shape == Communicator::Shape::world ? 1 : 4) / all_slots;
-  made.slot =
-      static_cast<u32>(std::clamp(budget / smallest_slot * smallest_slot, smallest_slot, largest_slot));
+  made.slot = static_cast<u32>(
+      std::clamp(budget / smallest_slot * smallest_slot, smallest_slot, largest_slot));
   made.barriers = heap_.allocate_counters(std::max(groups, 1u) * sizeof(BarrierWords));
   made.generations = heap_.allocate_counters(layout_.ranks_per_device * sizeof(u32));
   made.gather = heap_.allocate(u64{2} * made.slots * made.slot);

@@ -125,7 +125,8 @@ class Compared {
       auto const got = (what == What::all_gather ? gathered : data).read(RankId{group[r]});
       u64 wrong = 0;
       for (u64 i = 0; i < size * (what == What::all_gather ? group.size() : 1); ++i) {
-        T expected = Value<T>::of(group[r], salt + i);  // what reduce leaves at others than the root
+        T expected =
+            Value<T>::of(group[r], salt + i);  // what reduce leaves at others than the root
         if (what == What::broadcast) expected = Value<T>::of(from, salt + i);
         if (what == What::all_gather) expected = Value<T>::of(group[i / size], salt + i % size);
         if (what == What::all_reduce || (what == What::reduce && group[r] == from))
@@ -219,7 +220,8 @@ struct Repeated {  // one after the other, with barriers between: the gathering 
 };
 
 /// With slots of some 100 KiB: sizes about every bound from which a collective takes another way.
-class LongCollectives : public Compared, public testing::TestWithParam<std::tuple<test::Shape, bool>> {
+class LongCollectives : public Compared,
+                        public testing::TestWithParam<std::tuple<test::Shape, bool>> {
  protected:
   LongCollectives()
       : Compared(options(std::get<0>(GetParam()), Bytes{u64{3} << 20}, std::get<1>(GetParam())),
@@ -261,9 +263,9 @@ TEST_P(LongCollectives, join_uneven_groups) {
   u32 const each = world.ranks_per_device();
   Groups groups(each > 1 ? 2 : 1);
   for (u32 r = 0; r < world.size(); ++r) groups[r == 0 || r >= each ? 0 : 1].push_back(r);
-  check<double, Sum>(world.split(world.communicator(),
-                                 [&](RankId r) { return i64{r == 0 || r >= each ? 0 : 1}; }),
-                     groups, 1);
+  check<double, Sum>(
+      world.split(world.communicator(), [&](RankId r) { return i64{r == 0 || r >= each ? 0 : 1}; }),
+      groups, 1);
 }
 
 TEST_P(Collectives, follow_each_other_without_mixing) {

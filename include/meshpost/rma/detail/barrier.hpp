@@ -48,7 +48,8 @@ MESHPOST_COLD inline void await_word(Block block, u32 const* word, u32 value, No
 /// which is less to fetch and to keep in registers than a loop at each.
 template <bool inlined>
 MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) {
-  if constexpr (inlined) block_.await({word, value, WordType::counter, Compare::greater_equal}, note);
+  if constexpr (inlined)
+    block_.await({word, value, WordType::counter, Compare::greater_equal}, note);
   else detail::await_word(block_, word, value, note);
 }
 
@@ -56,8 +57,7 @@ MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) 
 MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group const& group) {
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
-  return thread() == 0 &&
-         arrives_last(barrier_words(communicator, group, state_->device), group);
+  return thread() == 0 && arrives_last(barrier_words(communicator, group, state_->device), group);
 }
 
 /// By thread 0 of the last rank: tells every device of the group.

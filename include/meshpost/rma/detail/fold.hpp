@@ -52,11 +52,11 @@ struct Targets {
 /// What lies beyond the end is not loaded, so a few vectors take no more turns than many.
 template <u32 elements, u32 vectors, class T, class Combine>
 MESHPOST_COLD void fold_tiles(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread,
-                            u32 threads, Combine combine) {
+                              u32 threads, Combine combine) {
 #pragma unroll 1
   for (u64 i = begin + thread; i < end; i += static_cast<u64>(elements) * threads) {
     T sum[elements];
-    u32 const here = static_cast<u32>(smaller((end - i + threads - 1) / threads, elements));
+    u32 const here = static_cast<u32>(smaller(end - i, static_cast<u64>(elements) * threads));
 #pragma unroll 1
     for (u32 k = 0; k < from.count; k += vectors) {
       T loaded[vectors][elements];
@@ -67,20 +67,20 @@ MESHPOST_COLD void fold_tiles(Targets<T> to, Vectors<T> from, u64 begin, u64 end
         T const* const source = from[k + j] + i;
 #pragma unroll
         for (u32 e = 0; e < elements; ++e)
-          if (e == 0 || e < here) loaded[j][e] = source[e * threads];
+          if (e == 0 || e * threads < here) loaded[j][e] = source[e * threads];
       }
 #pragma unroll
       for (u32 j = 0; j < vectors; ++j) {
         if (j >= left) break;
 #pragma unroll
         for (u32 e = 0; e < elements; ++e)
-          if (e == 0 || e < here)
+          if (e == 0 || e * threads < here)
             sum[e] = k + j == 0 ? loaded[j][e] : combine(sum[e], loaded[j][e]);
       }
     }
 #pragma unroll
     for (u32 e = 0; e < elements; ++e)
-      if (e == 0 || e < here) to.store(i + e * threads - begin, sum[e]);
+      if (e == 0 || e * threads < here) to.store(i + e * threads - begin, sum[e]);
   }
 }
 
@@ -98,8 +98,8 @@ MESHPOST_FN void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 th
 
 /// A run of elements stays in a CPU's first cache; each vector takes a loop without conditions.
 template <class T, class Combine>
-MESHPOST_COLD void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread,
-                        u32 threads, Combine combine) {
+MESHPOST_COLD void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread, u32 threads,
+                        Combine combine) {
   constexpr u64 most = 2048 / sizeof(T);
   T sum[most];
   for (u64 i = begin + thread * most; i < end; i += threads * most) {

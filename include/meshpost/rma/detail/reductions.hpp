@@ -36,15 +36,17 @@ constexpr u64 combined_by_last = memory::on_gpu ? u64{64} << 10 : u64{8} << 10;
 constexpr u64 pays_two_hops = u64{64} << 10;
 
 /// Slots of short vectors lie side by side; longer ones so that they can be copied in wide units.
-MESHPOST_FN constexpr u64 pitch_of(u64 bytes) { return bytes <= 64 ? bytes : (bytes + 63) & ~63ull; }
+MESHPOST_FN constexpr u64 pitch_of(u64 bytes) {
+  return bytes <= 64 ? bytes : (bytes + 63) & ~63ull;
+}
 
 }  // namespace detail
 
 MESHPOST_FN inline char* Rank::part(Communicator const& communicator, Group const& group,
                                     u32 device, u32 half, u32 place) const {
   bool const own_device = communicator.shape == Communicator::Shape::device;
-  u64 const number = static_cast<u64>(half) * communicator.place_count +
-                     (own_device ? 0 : group.places) + place;
+  u64 const number =
+      static_cast<u64>(half) * communicator.place_count + (own_device ? 0 : group.places) + place;
   return on_device(device, communicator.parts + number * communicator.slot);
 }
 
@@ -105,15 +107,14 @@ MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* sourc
       while (to < end && step.device_of(*this, to) == device);
     }
     if (device != device_)
-      copy_to(device,
-              part(communicator, group, device, half, group.place) + from * sizeof(T),
+      copy_to(device, part(communicator, group, device, half, group.place) + from * sizeof(T),
               source + (from - begin), (to - from) * sizeof(T), step.operation);
     if (!step.one_hop_to_all() || ++place == group.devices) from = to;
   }
 }
 
-/// Elements [begin, end) of the vectors, combined, to place `place` of the parts of this device, and
-/// of all if they can be reached so: whether they can.
+/// Elements [begin, end) of the vectors, combined, to place `place` of the parts of this device,
+/// and of all if they can be reached so: whether they can.
 template <class T, class Combine>
 MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, bool to_all,
                                    detail::Vectors<T> const& vectors, u64 begin, u64 end,
@@ -124,9 +125,9 @@ MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, b
   bool const evenly = to_all && communicator.shape == Communicator::Shape::world &&
                       state_->posts.records == nullptr;
   char* const first = part(communicator, step.group, evenly ? 0 : device_, half, place);
-  detail::fold<T>({reinterpret_cast<T*>(first) + begin, state_->stride,
-                   evenly ? step.group.devices : 1},
-                  vectors, begin, end, thread(), threads(), combine);
+  detail::fold<T>(
+      {reinterpret_cast<T*>(first) + begin, state_->stride, evenly ? step.group.devices : 1},
+      vectors, begin, end, thread(), threads(), combine);
   if (!evenly) block_.sync();  // what the other threads combined is there to be sent
   return evenly;
 }
@@ -175,10 +176,10 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
     if ((last || !by_last) &&
         !fold_to_all<T>(step, half, group.place, step.one_hop_to_all(),
                         {first, pitch, group.local_size}, begin, end, combine))
-      send_part<T>(step, half,
-                   reinterpret_cast<T*>(part(communicator, group, device_, half, group.place)) +
-                       begin,
-                   begin, end);
+      send_part<T>(
+          step, half,
+          reinterpret_cast<T*>(part(communicator, group, device_, half, group.place)) + begin,
+          begin, end);
   }
   if (step.alone() || !by_last) {
     publish_beyond(group);
@@ -220,8 +221,7 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
   if (begin >= end) return;
   if (parts.count == 1)
     memory::copy(out(begin), parts[0] + begin, (end - begin) * sizeof(T), thread(), threads());
-  else
-    detail::fold<T>({out(begin)}, parts, begin, end, thread(), threads(), combine);
+  else detail::fold<T>({out(begin)}, parts, begin, end, thread(), threads(), combine);
 }
 
 /// This device's piece of a step, combined by its ranks, to every device.
@@ -235,15 +235,14 @@ MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
   u64 const share = (past - first + group.local_size - 1) / group.local_size;
   u64 const begin = detail::smaller(first + (group.index - group.local_first) * share, past);
   u64 const end = detail::smaller(begin + share, past);
-  if (!fold_to_all(step, half, 0, true, parts, begin, end, combine))
-    MESHPOST_ROLLED
-    for (u32 k = 0; k < group.devices && begin < end; ++k) {
-      u64 const offset = begin * sizeof(T);
-      if (u32 const device = place_of(communicator, group, k); device != device_)
-        copy_to(device, part(communicator, group, device, half, 0) + offset,
-                part(communicator, group, device_, half, 0) + offset, (end - begin) * sizeof(T),
-                step.operation);
-    }
+  if (!fold_to_all(step, half, 0, true, parts, begin, end, combine)) MESHPOST_ROLLED
+  for (u32 k = 0; k < group.devices && begin < end; ++k) {
+    u64 const offset = begin * sizeof(T);
+    if (u32 const device = place_of(communicator, group, k); device != device_)
+      copy_to(device, part(communicator, group, device, half, 0) + offset,
+              part(communicator, group, device_, half, 0) + offset, (end - begin) * sizeof(T),
+              step.operation);
+  }
   publish_beyond(group);
 }
 
