@@ -139,7 +139,6 @@ MESHPOST_FN inline void Rank::touch(char const* slots, u64 bytes) {
   if constexpr (memory::on_gpu) {
     constexpr u64 sector = 32;  // what a cache of a GPU fetches
     u32 seen = 0;
-    MESHPOST_ROLLED
     for (u64 at = thread() * sector; at < bytes; at += threads() * sector)
       seen |= *reinterpret_cast<u32 const*>(slots + at);
     block_.any(seen != 0);
@@ -208,7 +207,6 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
     begin = first > done ? detail::smaller(first - done, step.count) : 0;
     end = first + step.block > done ? detail::smaller(first + step.block - done, step.count) : 0;
   }
-  auto const out = [&](u64 i) { return target + (step.done + i - first); };
   // Parts came in the half before this one; what comes of pieces goes into this one.
   detail::Vectors<T> parts{part(communicator, group, device_, 1 - half, 0), communicator.slot,
                            group.devices};
@@ -219,9 +217,10 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
     parts = {part(communicator, group, device_, half, 0), 0, 1};
   }
   if (begin >= end) return;
+  T* const out = target + (step.done + begin - first);
   if (parts.count == 1)
-    memory::copy(out(begin), parts[0] + begin, (end - begin) * sizeof(T), thread(), threads());
-  else detail::fold<T>({out(begin)}, parts, begin, end, thread(), threads(), combine);
+    memory::copy(out, parts[0] + begin, (end - begin) * sizeof(T), thread(), threads());
+  else detail::fold<T>({out}, parts, begin, end, thread(), threads(), combine);
 }
 
 /// This device's piece of a step, combined by its ranks, to every device.
@@ -235,8 +234,9 @@ MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
   u64 const share = (past - first + group.local_size - 1) / group.local_size;
   u64 const begin = detail::smaller(first + (group.index - group.local_first) * share, past);
   u64 const end = detail::smaller(begin + share, past);
-  if (!fold_to_all(step, half, 0, true, parts, begin, end, combine)) MESHPOST_ROLLED
-  for (u32 k = 0; k < group.devices && begin < end; ++k) {
+  bool const sent = fold_to_all(step, half, 0, true, parts, begin, end, combine) || begin == end;
+  MESHPOST_ROLLED
+  for (u32 k = 0; !sent && k < group.devices; ++k) {
     u64 const offset = begin * sizeof(T);
     if (u32 const device = place_of(communicator, group, k); device != device_)
       copy_to(device, part(communicator, group, device, half, 0) + offset,
