@@ -27,8 +27,9 @@ u64 fingerprint(std::vector<i64> const& numbers) {  // FNV-1a, by number
   return hash;
 }
 
-constexpr u64 gather_bytes =
-    u64{4} << 20;                  // both halves of a communicator's gathering area, at most about
+// What a rank may bring to one step of a collective. Above the largest, barriers are some percent
+// of a step's time for one rank a GPU; the smallest takes an element of any type.
+constexpr u64 smallest_slot = 256, largest_slot = u64{512} << 10;
 constexpr u32 default_tags = 256;  // of the world's own counters, as in dCUDA
 
 // The end of a run's kernels, well or not, as streams wait for it.
@@ -165,13 +166,19 @@ Communicator WorldState::make_communicator(Communicator::Shape shape, u32 groups
   made.world = number_;
   made.number = next_communicator_++;
   made.shape = shape;
-  u64 const ranks = layout_.ranks();
-  made.slot = static_cast<u32>(std::clamp<u64>(gather_bytes / (2 * ranks) / 256 * 256, 256, 4096));
+  bool const of_device = shape == Communicator::Shape::device;
+  made.slots = of_device ? layout_.ranks_per_device : layout_.ranks();
+  // A device of such a communicator has one part only, though its table has them all.
+  u64 const all_slots = u64{2} * (made.slots + (of_device ? 1 : std::max(places, 1u)));
+  u64 const budget =
+      options_.collectives.value / (shape == Communicator::Shape::world ? 1 : 4) / all_slots;
+  made.slot = static_cast<u32>(
+      std::clamp(budget / smallest_slot * smallest_slot, smallest_slot, largest_slot));
   made.barriers = heap_.allocate_counters(std::max(groups, 1u) * sizeof(BarrierWords));
   made.generations = heap_.allocate_counters(layout_.ranks_per_device * sizeof(u32));
-  made.gather = heap_.allocate(2 * ranks * made.slot);
-  made.place_count = places;
-  made.parts = heap_.allocate(u64{2} * std::max(places, 1u) * made.slot);
+  made.gather = heap_.allocate(u64{2} * made.slots * made.slot);
+  made.place_count = of_device ? 1 : places;
+  made.parts = heap_.allocate((all_slots - u64{2} * made.slots) * made.slot);
   return made;
 }
 

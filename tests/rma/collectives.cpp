@@ -1,7 +1,9 @@
 // Collectives: against a sum in rank order on the host, first on each device, equal to the bit at
 // every rank, in every group.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <random>
 
 #include "support/worlds.hpp"
 
@@ -46,22 +48,29 @@ struct Collective {
   What what;
   u32 root;  // in the group, modulo its size
   u64 size;
+  u64 salt;  // the inputs are drawn from
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.size(where) == 0) return;
     auto const mine = data.local(self).subspan(0, size);
     RankId const from{root % self.size(where)};
-    self.each(size, [&](u64 i) { mine[i] = Value<T>::of(self.id(), i); });
+    self.each(size, [&](u64 i) { mine[i] = Value<T>::of(self.id(), salt + i); });
     switch (what) {
       case What::all_reduce: self.all_reduce(where, mine, Combine{}); break;
       case What::reduce: self.reduce(where, mine, Combine{}, from); break;
       case What::reduce_scatter: {
         auto const all = gathered.local(self).subspan(0, size * self.size(where));
-        self.each(all.size(), [&](u64 i) { all[i] = Value<T>::of(self.id(), i); });
+        self.each(all.size(), [&](u64 i) { all[i] = Value<T>::of(self.id(), salt + i); });
+        self.each(size, [&](u64 i) { mine[i] = Value<T>::of(~self.id(), salt + i); });  // to go
         self.reduce_scatter(where, mine, all, Combine{});
         break;
       }
       case What::broadcast: self.broadcast(where, mine, from); break;
-      case What::all_gather: self.all_gather(where, gathered.local(self), mine); break;
+      case What::all_gather: {
+        auto const all = gathered.local(self);
+        self.each(all.size(), [&](u64 i) { all[i] = Value<T>::of(~self.id(), salt + i); });
+        self.all_gather(where, all, mine);
+        break;
+      }
     }
   }
 };
@@ -71,24 +80,35 @@ bool same_bits(T const& a, T const& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-class Collectives : public test::EveryShape {
- protected:
+WorldOptions options(test::Shape const& shape, Bytes memory, bool apart = false) {
+  auto wanted = test::options(shape.ranks, test::devices(shape.spread));
+  wanted.collectives = memory;
+  wanted.apart = apart;
+  return wanted;
+}
+
+/// The checks, in a World of any kind.
+struct Compared {
   using Groups = std::vector<std::vector<u32>>;
 
+  Compared(WorldOptions const& wanted, test::Shape const& shape)
+      : world(wanted), launch(test::launch_of(shape)) {}
+
+  World world;
+  Launch launch;
+  u64 const salt = std::random_device{}();
+
   template <class T, class Combine>
-  void check(Communicator const& where, Groups const& groups, u32 root = 1) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    u64 const most = 600;  // of 8 bytes: more than a slot
-#else
-    u64 const most = 1100;  // more than two
-#endif
+  void check(Communicator const& where, Groups const& groups, u32 root,
+             std::vector<u64> const& sizes) {
+    u64 const most = std::ranges::max(sizes);
     auto const data = world.window<T>(most, Tags{0});
     auto const gathered = world.window<T>(most * world.size(), Tags{0});
     for (auto const what : all_of_them)
-      for (u64 const size : {u64{0}, u64{1}, u64{65}, most}) {
+      for (u64 const size : sizes) {
         SCOPED_TRACE("what " + std::to_string(static_cast<int>(what)) + ", size " +
-                     std::to_string(size));
-        world.run(Collective<T, Combine>{where, data, gathered, what, root, size}, launch);
+                     std::to_string(size) + ", salt " + std::to_string(salt));
+        world.run(Collective<T, Combine>{where, data, gathered, what, root, size, salt}, launch);
         for (auto const& group : groups)
           compare<T, Combine>(group, data, gathered, what, root, size);
       }
@@ -104,9 +124,10 @@ class Collectives : public test::EveryShape {
       auto const got = (what == What::all_gather ? gathered : data).read(RankId{group[r]});
       u64 wrong = 0;
       for (u64 i = 0; i < size * (what == What::all_gather ? group.size() : 1); ++i) {
-        T expected = Value<T>::of(group[r], i);  // what reduce leaves at others than the root
-        if (what == What::broadcast) expected = Value<T>::of(from, i);
-        if (what == What::all_gather) expected = Value<T>::of(group[i / size], i % size);
+        T expected =
+            Value<T>::of(group[r], salt + i);  // what reduce leaves at others than the root
+        if (what == What::broadcast) expected = Value<T>::of(from, salt + i);
+        if (what == What::all_gather) expected = Value<T>::of(group[i / size], salt + i % size);
         if (what == What::all_reduce || (what == What::reduce && group[r] == from))
           expected = reduced<T, Combine>(group, i);
         if (what == What::reduce_scatter) expected = reduced<T, Combine>(group, r * size + i);
@@ -121,7 +142,7 @@ class Collectives : public test::EveryShape {
     auto const device = [this](u32 rank) { return rank / world.ranks_per_device(); };
     std::vector<T> parts;
     for (std::size_t k = 0; k < group.size(); ++k) {
-      T const value = Value<T>::of(group[k], i);
+      T const value = Value<T>::of(group[k], salt + i);
       if (k == 0 || device(group[k]) != device(group[k - 1])) parts.push_back(value);
       else parts.back() = Combine{}(parts.back(), value);
     }
@@ -132,6 +153,17 @@ class Collectives : public test::EveryShape {
     Groups groups(1);
     for (u32 r = 0; r < world.size(); ++r) groups[0].push_back(r);
     return groups;
+  }
+};
+
+/// With slots of 256 bytes: what is longer goes in steps.
+class Collectives : public Compared, public testing::TestWithParam<test::Shape> {
+ protected:
+  Collectives() : Compared(options(GetParam(), Bytes{1}), GetParam()) {}
+
+  template <class T, class Combine>
+  void check(Communicator const& where, Groups const& groups, u32 root = 1) {
+    Compared::check<T, Combine>(where, groups, root, {0, 1, 65, 600});
   }
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, Collectives, test::all_shapes(), test::shape_name);
@@ -185,6 +217,58 @@ struct Repeated {  // one after the other, with barriers between: the gathering 
     }
   }
 };
+
+/// With slots of some 100 KiB: sizes about every bound from which a collective takes another way.
+class LongCollectives : public Compared,
+                        public testing::TestWithParam<std::tuple<test::Shape, bool>> {
+ protected:
+  LongCollectives()
+      : Compared(options(std::get<0>(GetParam()), Bytes{u64{3} << 20}, std::get<1>(GetParam())),
+                 std::get<0>(GetParam())) {}
+
+  template <class T, class Combine>
+  void check(Communicator const& where, Groups const& groups, u32 root) {
+    std::mt19937_64 random(salt);
+    u64 const two_hops = (u64{64} << 10) / sizeof(T), by_all = (u64{8} << 10) / sizeof(T);
+    std::vector<u64> sizes{two_hops + 1, random() % 512 + 1};
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+    u64 const step = where.slot / sizeof(T);
+    for (u64 const size : {by_all, by_all + 1, two_hops, step + 1}) sizes.push_back(size);
+    for (u64 const most : {u64{8192}, 2 * step}) sizes.push_back(random() % most + 1);
+#else
+    sizes.push_back(by_all + 1);
+#endif
+    Compared::check<T, Combine>(where, groups, root, sizes);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LongCollectives,
+    testing::Combine(testing::Values(test::Shape{test::Spread::several_devices, 1, {0, 1, 1}},
+                                     test::Shape{test::Spread::several_devices, 3, {0, 1, 1}},
+                                     test::Shape{test::Spread::several_devices, 2, {4, 2, 2}}),
+                     testing::Bool()),
+    [](auto const& of) {
+      testing::TestParamInfo<test::Shape> const shape(std::get<0>(of.param), of.index);
+      return test::shape_name(shape) + (std::get<1>(of.param) ? "_apart" : "");
+    });
+
+TEST_P(LongCollectives, join_all_ranks) {
+  check<double, Sum>(world.communicator(), everybody(), 1);
+}
+
+TEST_P(LongCollectives, take_types_of_the_user) {
+  check<Vec, AddVec>(world.communicator(), everybody(), 2);
+}
+
+// One rank of device 0 with all of the other devices, and the rest of device 0.
+TEST_P(LongCollectives, join_uneven_groups) {
+  u32 const each = world.ranks_per_device();
+  Groups groups(each > 1 ? 2 : 1);
+  for (u32 r = 0; r < world.size(); ++r) groups[r == 0 || r >= each ? 0 : 1].push_back(r);
+  check<double, Sum>(
+      world.split(world.communicator(), [&](RankId r) { return i64{r == 0 || r >= each ? 0 : 1}; }),
+      groups, 1);
+}
 
 TEST_P(Collectives, follow_each_other_without_mixing) {
   auto const findings = test::make_findings(world);

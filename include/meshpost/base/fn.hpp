@@ -11,6 +11,14 @@
 /// A function that is seldom called and must not lie in the way of what is.
 #define MESHPOST_COLD MESHPOST_FN __attribute__((noinline))
 
+/// Before a loop that a GPU's compiler must not unroll: its code would be longer to fetch, and take
+/// more registers.
+#if defined(__CUDA_ARCH__)
+#define MESHPOST_ROLLED _Pragma("unroll 1")
+#else
+#define MESHPOST_ROLLED
+#endif
+
 namespace meshpost {
 
 using u8 = unsigned char;
@@ -23,6 +31,6 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8);
 
 /// Version of everything that host and kernel share in memory. A kernel compiled against another
 /// one is refused at launch.
-inline constexpr u32 abi_version = 2;
+inline constexpr u32 abi_version = 3;
 
 }  // namespace meshpost

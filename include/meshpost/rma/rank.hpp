@@ -8,7 +8,8 @@ namespace meshpost {
 
 namespace detail {
 struct DrainLanes;
-struct Nothing {};
+template <class T>
+struct Vectors;
 }  // namespace detail
 
 /// One rank of a run, as its kernel sees it: what sends, receives and waits.
@@ -288,15 +289,26 @@ class Rank {
   MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
                                           u32 device) const;
   MESHPOST_FN bool arrives_last(BarrierWords* words, Group const& group);
-  template <class AtLast = detail::Nothing>
-  MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation,
-                        AtLast const& at_last = {});
+  MESHPOST_FN bool arrive(Communicator const& communicator, Group const& group);
+  MESHPOST_FN void release(Communicator const& communicator, Group const& group, u32 next);
+  template <bool inlined>
+  MESHPOST_FN void await_word(u32 const* word, u32 value, Note const& note);
+  template <bool inlined = false>
+  MESHPOST_FN void await_release(Communicator const& communicator, Group const& group,
+                                 Operation operation, u32 next);
+  template <bool inlined = false>
+  MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
   MESHPOST_FN void meet_on_device(Communicator const& communicator, Group const& group,
                                   Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN u32 generation(Communicator const& communicator) const;
-  MESHPOST_FN char* slot(Communicator const& communicator, Group const& group, u32 device, u32 half,
-                         u32 index) const;
+  MESHPOST_FN char* slots(Communicator const& communicator, Group const& group, u32 device,
+                          u32 half) const;
+  MESHPOST_FN void publish_beyond(Group const& group);
+  MESHPOST_FN void send_to_all(Communicator const& communicator, Group const& group, u32 half,
+                               u64 offset, void const* source, u64 bytes, Operation operation);
+  MESHPOST_FN void broadcast_step(Communicator const& communicator, Group const& group, char* data,
+                                  u64 bytes, bool sender);
   MESHPOST_FN char* part(Communicator const& communicator, Group const& group, u32 device, u32 half,
                          u32 place) const;
   struct Reduction;
@@ -304,13 +316,19 @@ class Rank {
   MESHPOST_FN void reduce_steps(Reduction step, T* target, LocalSpan<T const> data,
                                 Combine combine);
   template <class T, class Combine>
-  MESHPOST_FN void reduce_step(Reduction const& step, T* target, T const* data, u64 count,
+  MESHPOST_FN void reduce_step(Reduction const& step, T* target, T const* data, Combine combine);
+  MESHPOST_FN void touch(char const* slots, u64 bytes);
+  template <class T, class Combine>
+  MESHPOST_FN void bring_parts(Reduction const& step, T const* data, Combine combine);
+  template <class T, class Combine>
+  MESHPOST_FN bool fold_to_all(Reduction const& step, u32 half, u32 place, bool to_all,
+                               detail::Vectors<T> const& vectors, u64 begin, u64 end,
                                Combine combine);
   template <class T, class Combine>
-  MESHPOST_FN void combine_own(Reduction const& step, u32 half, u64 begin, u64 end,
-                               Combine combine);
+  MESHPOST_FN void combine_piece(Reduction const& step, u32 half, detail::Vectors<T> const& parts,
+                                 Combine combine);
   template <class T>
-  MESHPOST_FN void send_far(Reduction const& step, u32 half, u64 begin, u64 end);
+  MESHPOST_FN void send_part(Reduction const& step, u32 half, T const* source, u64 begin, u64 end);
 
   RunState const* state_;
   Block block_;

@@ -27,6 +27,10 @@ struct WorldOptions {
   /// Lanes of each rank for short messages (rma/lanes.hpp), on GPUs at most 32; 0: all go direct.
   /// Not with check_delivery.
   u32 lanes = Config::from_environment().lanes;
+  /// Memory on each device for collectives, about at most: of the world's communicator, and a
+  /// quarter of it of the devices' and of each split. More of it makes long vectors go in fewer
+  /// steps. Equal in all processes.
+  Bytes collectives{u64{32} << 20};
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;
   std::string net = Config::from_environment().net;  ///< engine between nodes

@@ -32,14 +32,15 @@ struct Communicator {
   u32 world = 0;   ///< number of the World that made it
   u32 number = 0;  ///< of the communicator in its world
   Shape shape = Shape::world;
-  u32 slot = 0;  ///< bytes that a rank may bring to one step of a collective
+  u32 slot = 0;   ///< bytes that a rank may bring to one step of a collective
+  u32 slots = 0;  ///< of a half of the gathering area: on a device, of all ranks that it may serve
   // Offsets in the symmetric heap; every device has its own copy of the tables.
   u64 groups = 0;       ///< Group[world ranks]; split only
   u64 members = 0;      ///< u32[world ranks]; split only
   u64 places = 0;       ///< u32[]; split only
   u64 barriers = 0;     ///< BarrierWords[groups]
   u64 generations = 0;  ///< u32[ranks of the device]: barriers passed in this run
-  u64 gather = 0;       ///< two halves of [world ranks][slot] bytes, used in turn
+  u64 gather = 0;       ///< two halves of [slots][slot] bytes, used in turn
   u64 parts = 0;        ///< two halves of [place_count][slot] bytes: what devices have combined
   u32 place_count = 0;  ///< entries of the device table
 };

@@ -10,7 +10,7 @@
 // generation says which value to wait for. The last rank sets `arrived` back before it releases
 // anybody, so the next barrier starts at 0.
 //
-// Between the two the last rank may work for its device (`at_last`): it has acquired what the
+// Between the two the last rank may work for its device (reductions do): it has acquired what the
 // others stored, and what it stores goes with the adds.
 
 namespace meshpost {
@@ -38,32 +38,47 @@ MESHPOST_FN inline bool Rank::arrives_last(BarrierWords* words, Group const& gro
   return true;
 }
 
-template <class AtLast>
-MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group,
-                            Operation operation, AtLast const& at_last) {
-  u32 const next = generation(communicator) + 1;
-  auto* const words = barrier_words(communicator, group, state_->device);
+namespace detail {
+MESHPOST_COLD inline void await_word(Block block, u32 const* word, u32 value, Note note) {
+  block.await({word, value, WordType::counter, Compare::greater_equal}, note);
+}
+}  // namespace detail
+
+/// Until the word has counted so far. A collective waits at several places: it shares one function,
+/// which is less to fetch and to keep in registers than a loop at each.
+template <bool inlined>
+MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) {
+  if constexpr (inlined)
+    block_.await({word, value, WordType::counter, Compare::greater_equal}, note);
+  else detail::await_word(block_, word, value, note);
+}
+
+/// Counts this rank as arrived; by all threads. For thread 0: whether it was the last.
+MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group const& group) {
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
-  bool last = thread() == 0 && arrives_last(words, group);
-  if constexpr (!same<AtLast, detail::Nothing>) {
-    last = block_.any(last);
-    if (last) at_last();
-    block_.sync();
-    last = last && thread() == 0;
+  return thread() == 0 && arrives_last(barrier_words(communicator, group, state_->device), group);
+}
+
+/// By thread 0 of the last rank: tells every device of the group.
+MESHPOST_FN inline void Rank::release(Communicator const& communicator, Group const& group,
+                                      u32 next) {
+  memory::fence(Order::system);
+  for (u32 i = 0; i < group.devices; ++i) {
+    u32 const device = place_of(communicator, group, i);
+    u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
+    if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
+    else memory::add(released, 2, Order::none);
   }
-  if (last) {
-    memory::fence(Order::system);
-    for (u32 i = 0; i < group.devices; ++i) {
-      u32 const device = place_of(communicator, group, i);
-      u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
-      if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
-      else memory::add(released, 2, Order::none);
-    }
-  }
-  block_.await({&words->released[next % 2], (next + next % 2) * group.devices, WordType::counter,
-                Compare::greater_equal},
-               {operation, communicator.number, 0, next});
+}
+
+/// Until all devices of the group have told this one.
+template <bool inlined>
+MESHPOST_FN void Rank::await_release(Communicator const& communicator, Group const& group,
+                                     Operation operation, u32 next) {
+  auto* const words = barrier_words(communicator, group, state_->device);
+  await_word<inlined>(&words->released[next % 2], (next + next % 2) * group.devices,
+                      {operation, communicator.number, 0, next});
   switch (communicator.shape) {
     case Communicator::Shape::world:
       world_generation_ = next;
@@ -79,6 +94,14 @@ MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group
   }
 }
 
+template <bool inlined>
+MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group,
+                            Operation operation) {
+  u32 const next = generation(communicator) + 1;
+  if (arrive(communicator, group)) release(communicator, group, next);
+  await_release<inlined>(communicator, group, operation, next);
+}
+
 /// The group's ranks on this device alone, between two meetings of all. `met` can't change between
 /// a rank's look and its arrival, as it takes the arrivals of all.
 MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, Group const& group,
@@ -88,8 +111,8 @@ MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, G
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
   if (thread() == 0 && arrives_last(words, group)) memory::add(&words->met, 1, Order::device);
-  block_.await({&words->met, met + 1u, WordType::counter, Compare::greater_equal},
-               {operation, communicator.number, 0, generation(communicator) + 1});
+  await_word<false>(&words->met, met + 1u,
+                    {operation, communicator.number, 0, generation(communicator) + 1});
 }
 
 MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
@@ -99,7 +122,7 @@ MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
   Group const group = group_of(communicator);
   if (group.size == 0) fail(Operation::barrier, Fault::unreachable, communicator.number);
   Traced const traced(*this, Operation::barrier);
-  meet(communicator, group, Operation::barrier);
+  meet<true>(communicator, group, Operation::barrier);
 }
 
 MESHPOST_FN inline void Rank::barrier() { barrier(state_->tags.communicator); }

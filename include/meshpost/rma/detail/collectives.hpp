@@ -1,4 +1,5 @@
 #pragma once
+#include "meshpost/rma/detail/fold.hpp"
 #include "meshpost/rma/rank.hpp"
 
 // Collectives: who has something writes it to every device of the group, once, for the ranks of a
@@ -6,18 +7,44 @@
 // has two halves, used in turn by the parity of the group's barriers: a rank writes a half again
 // only after a further barrier, which every rank enters only when it has done reading. Longer
 // vectors go in steps of a slot.
+//
+// A long broadcast takes two hops, for one rank alone sends slowly: the root gives each device a
+// piece, whose ranks send it on to all devices, each a share. What they send on they have acquired
+// at the barrier between; it is written behind that barrier, so into the other half.
 
 namespace meshpost {
 
-MESHPOST_FN inline char* Rank::slot(Communicator const& communicator, Group const& group,
-                                    u32 device, u32 half, u32 index) const {
-  u64 const place = static_cast<u64>(half) * state_->ranks + group.members + index;
-  return on_device(device, communicator.gather + place * communicator.slot);
+namespace detail {
+/// Bytes from which a broadcast takes two hops: a barrier is as long as one rank sends so much.
+constexpr u64 pays_sharing = u64{64} << 10;
+}  // namespace detail
+
+/// Where the group's slots begin on a device.
+MESHPOST_FN inline char* Rank::slots(Communicator const& communicator, Group const& group,
+                                     u32 device, u32 half) const {
+  bool const own_device = communicator.shape == Communicator::Shape::device;
+  u64 const before = static_cast<u64>(half) * communicator.slots + (own_device ? 0 : group.members);
+  return on_device(device, communicator.gather + before * communicator.slot);
 }
 
-namespace detail {
-MESHPOST_FN constexpr u64 smaller(u64 a, u64 b) { return a < b ? a : b; }
-}  // namespace detail
+/// `bytes` at `source` to the same place in the gathering area of every device; whoever passes the
+/// next meeting sees them. By all threads.
+MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Group const& group,
+                                          u32 half, u64 offset, void const* source, u64 bytes,
+                                          Operation operation) {
+  MESHPOST_ROLLED
+  for (u32 place = 0; place < group.devices; ++place) {
+    u32 const device = place_of(communicator, group, place);
+    copy_to(device, slots(communicator, group, device, half) + offset, source, bytes, operation);
+  }
+  publish_beyond(group);
+}
+
+/// By all threads: what they stored beyond the device is complete, and goes with what is next.
+MESHPOST_FN inline void Rank::publish_beyond(Group const& group) {
+  block_.sync();
+  if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
+}
 
 template <class T>
 MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T> target,
@@ -33,22 +60,22 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
   Traced const traced(*this, operation, Note::no_rank, 0, 0, mine.bytes());
   u64 const step = communicator.slot / sizeof(T);
   static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
+  // In a single step slots lie side by side, as in the target, and are read as one run.
+  bool const single = mine.size() <= step;
+  u64 const pitch = single ? mine.size() * sizeof(T) : communicator.slot;
+  MESHPOST_ROLLED
   for (u64 done = 0; done < mine.size(); done += step) {
-    u64 const count = detail::smaller(step, mine.size() - done);
+    u64 const bytes = detail::smaller(step, mine.size() - done) * sizeof(T);
     u32 const half = generation(communicator) % 2;
     block_.sync();
-    for (u32 i = 0; i < group.devices; ++i) {
-      u32 const device = place_of(communicator, group, i);
-      copy_to(device, slot(communicator, group, device, half, group.index), mine.data() + done,
-              count * sizeof(T), operation);
-    }
-    block_.sync();
-    if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
+    send_to_all(communicator, group, half, group.index * pitch, mine.data() + done, bytes,
+                operation);
     meet(communicator, group, operation);
-    for (u32 r = 0; r < group.size; ++r)
-      memory::copy(target.data() + r * mine.size() + done,
-                   slot(communicator, group, state_->device, half, r), count * sizeof(T), thread(),
-                   threads());
+    char const* const gathered = slots(communicator, group, device_, half);
+    MESHPOST_ROLLED
+    for (u32 r = 0; r < (single ? 1 : group.size); ++r)
+      memory::copy(target.data() + r * mine.size() + done, gathered + r * pitch,
+                   single ? bytes * group.size : bytes, thread(), threads());
   }
   block_.sync();
 }
@@ -62,26 +89,47 @@ MESHPOST_FN void Rank::broadcast(Communicator const& communicator, LocalSpan<T> 
   member(operation, communicator, root);
   Group const group = group_of(communicator);
   Traced const traced(*this, operation, Note::no_rank, 0, 0, data.bytes());
-  bool const sender = group.index == root;
   u64 const step =
       communicator.slot * static_cast<u64>(group.size) / sizeof(T);  // the root has all slots
-  for (u64 done = 0; done < data.size(); done += step) {
-    u64 const count = detail::smaller(step, data.size() - done);
-    u32 const half = generation(communicator) % 2;
-    block_.sync();
-    for (u32 i = 0; sender && i < group.devices; ++i) {
-      u32 const device = place_of(communicator, group, i);
-      copy_to(device, slot(communicator, group, device, half, 0), data.data() + done,
-              count * sizeof(T), operation);
-    }
-    block_.sync();
-    if (thread() == 0 && sender && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, operation);
-    if (!sender)
-      memory::copy(data.data() + done, slot(communicator, group, state_->device, half, 0),
-                   count * sizeof(T), thread(), threads());
-  }
+  MESHPOST_ROLLED
+  for (u64 done = 0; done < data.size(); done += step)
+    broadcast_step(communicator, group, reinterpret_cast<char*>(data.data() + done),
+                   detail::smaller(step, data.size() - done) * sizeof(T), group.index == root);
   block_.sync();
+}
+
+/// One step, of `bytes` at `data`.
+MESHPOST_FN inline void Rank::broadcast_step(Communicator const& communicator, Group const& group,
+                                             char* data, u64 bytes, bool sender) {
+  constexpr auto operation = Operation::broadcast;
+  block_.sync();
+  char const* source = data;
+  u64 begin = 0, end = sender ? bytes : 0;  // what this rank sends to all
+  if (group.devices > 1 && group.size > 2 && bytes >= detail::pays_sharing) {
+    u32 const half = generation(communicator) % 2;
+    u64 const piece = detail::share_of(bytes, group.devices);
+    MESHPOST_ROLLED
+    for (u32 k = 0; sender && k < group.devices; ++k) {
+      u64 const from = detail::smaller(k * piece, bytes);
+      u32 const device = place_of(communicator, group, k);
+      copy_to(device, slots(communicator, group, device, half) + from, data + from,
+              detail::smaller(piece, bytes - from), operation);
+    }
+    publish_beyond(group);
+    meet(communicator, group, operation);
+    u64 const first = detail::smaller(group.place * piece, bytes);
+    u64 const past = detail::smaller(first + piece, bytes);
+    u64 const share = detail::share_of(past - first, group.local_size);
+    begin = detail::smaller(first + (group.index - group.local_first) * share, past);
+    end = detail::smaller(begin + share, past);
+    source = slots(communicator, group, device_, half);
+  }
+  u32 const half = generation(communicator) % 2;
+  if (begin < end)
+    send_to_all(communicator, group, half, begin, source + begin, end - begin, operation);
+  meet(communicator, group, operation);
+  if (!sender)
+    memory::copy(data, slots(communicator, group, device_, half), bytes, thread(), threads());
 }
 
 }  // namespace meshpost

@@ -1,50 +1,56 @@
 #pragma once
+#include "meshpost/rma/detail/fold.hpp"
 #include "meshpost/rma/rank.hpp"
 
-// Reductions, first on each device, then between devices in one hop: ranks put what they have into
-// slots of their own device; what came of a device's goes to every device that wants it; there each
-// rank combines what came of the devices. Short vectors are combined by the last rank to arrive,
-// within the barrier. Of longer ones each rank of a device combines a share, after the device's
-// ranks have met, and before all do.
+// Reductions, first on each device, then between devices. Ranks put what they have into slots of
+// their own device, and combine it there; what came of a device's goes straight to the devices that
+// want it, as that device's part; there each rank combines the parts.
 //
-// Order: slots are written and read on one device, between two meetings of all ranks in turn; that
-// what is read has been written, the device's meeting sees to, or that the last one has acquired
-// all arrivals. Parts are written before a meeting of all and read after it. Both have two halves,
-// used in turn by the parity of those meetings: who writes into a half has passed the meeting that
-// every rank enters only when it has done reading from it.
+// On a device the last rank to arrive combines short vectors, within the barrier: the others wait
+// for one meeting only. Their slots lie side by side, so that its threads bring them all into the
+// first cache at once; who then combines them in order finds them there. Of longer ones each rank
+// combines a share, after the device's ranks have met, and before all do. A rank that is alone on
+// its device needs neither slot nor meeting: its part is its vector.
+//
+// All of a long vector to everybody, over three devices or more, goes in two hops (`piece`): of a
+// device's part each device gets a piece, combines it, and sends that to all. So a device takes in
+// twice the vector in all, not one of each other device, for a barrier more.
+//
+// Order: slots are written and read between two meetings of all; that what is read has been
+// written, the device's meeting sees to, or that the last one has acquired all arrivals. Parts, and
+// what has come of pieces, are written before a meeting of all and read behind it. What is written
+// between meetings n and n + 1 lies in the half of n's parity, and nobody reads it beyond meeting
+// n + 2, which everybody enters only when it has done reading; so who writes into that half again,
+// beyond n + 2, overwrites nothing that is wanted.
 
 namespace meshpost {
 
 namespace detail {
 
-constexpr u64 combined_by_one = 512;  ///< bytes; so the others only wait for one meeting
+/// Bytes of a device's vectors that its last rank combines alone: with all in flight, about as long
+/// as a meeting of the device takes. On a CPU the others' cores would idle.
+constexpr u64 combined_by_last = memory::on_gpu ? u64{64} << 10 : u64{8} << 10;
 
-/// Element `i` of `count` vectors, `pitch` bytes apart, combined in their order. Several are loaded
-/// at once: a load takes a GPU far longer than to combine.
-template <class T, class Combine>
-MESHPOST_FN T combined(char const* first, u64 pitch, u32 count, u64 i, Combine combine) {
-  constexpr u32 at_once = sizeof(T) <= 8 ? 16 : sizeof(T) <= 32 ? 4 : 1;
-  auto const at = [&](u32 k) { return reinterpret_cast<T const*>(first + k * pitch) + i; };
-  T sum = *at(0);
-  u32 k = 1;
-  for (; k + at_once <= count; k += at_once) {
-    T loaded[at_once];
-    for (u32 j = 0; j < at_once; ++j) loaded[j] = *at(k + j);
-    for (u32 j = 0; j < at_once; ++j) sum = combine(sum, loaded[j]);
-  }
-  for (; k < count; ++k) sum = combine(sum, *at(k));
-  return sum;
+/// Bytes of a vector from which two hops pay: a barrier is as long as it takes a rank to read so
+/// much for each device.
+constexpr u64 pays_two_hops = u64{64} << 10;
+
+/// Slots of short vectors lie side by side; longer ones so that they can be copied in wide units.
+MESHPOST_FN constexpr u64 pitch_of(u64 bytes) {
+  return bytes <= 64 ? bytes : (bytes + 63) & ~63ull;
 }
 
 }  // namespace detail
 
 MESHPOST_FN inline char* Rank::part(Communicator const& communicator, Group const& group,
                                     u32 device, u32 half, u32 place) const {
-  u64 const number = static_cast<u64>(half) * communicator.place_count + group.places + place;
+  bool const own_device = communicator.shape == Communicator::Shape::device;
+  u64 const number =
+      static_cast<u64>(half) * communicator.place_count + (own_device ? 0 : group.places) + place;
   return on_device(device, communicator.parts + number * communicator.slot);
 }
 
-/// A reduction, and how far it is.
+/// A step of a reduction.
 struct Rank::Reduction {
   enum class To : u32 { all, root, owners };
 
@@ -52,104 +58,192 @@ struct Rank::Reduction {
   Communicator const& communicator;
   Group group;
   To to;
-  u32 root;      ///< rank of the world
-  u64 block;     ///< elements of an owner
-  u64 done = 0;  ///< elements before this step
+  u32 root;       ///< rank of the world
+  u64 block;      ///< elements of an owner
+  u64 done = 0;   ///< elements before this step
+  u64 count = 0;  ///< elements of this step
+  u64 piece = 0;  ///< elements of it that a device combines for all; 0: each rank combines all
 
-  /// The only device that wants element `i` of this step.
+  MESHPOST_FN bool one_hop_to_all() const { return to == To::all && piece == 0; }
+  MESHPOST_FN bool alone() const { return group.local_size == 1; }
+  /// Which of the group's devices combines element `i` of this step, in two hops.
+  MESHPOST_FN u32 place_of_piece(u64 i) const {
+    return static_cast<u32>(i) / static_cast<u32>(piece);
+  }
+  /// The device that wants element `i` of this step, if it is only one.
   MESHPOST_FN u32 device_of(Rank const& self, u64 i) const {
+    if (to == To::all) return self.place_of(communicator, group, place_of_piece(i));
     if (to == To::root) return self.state_->device_of(root);
     u32 const owner = static_cast<u32>((done + i) / block);
     return self.state_->device_of(self.member_of(communicator, group, owner));
   }
+  /// The end of the elements from `i` on of which one device is known to want all.
+  MESHPOST_FN u64 same_device(u64 i, u64 end) const {
+    if (to == To::root) return end;
+    u64 const next = to == To::all ? (place_of_piece(i) + u64{1}) * piece
+                                   : ((done + i) / block + 1) * block - done;
+    return detail::smaller(next, end);
+  }
 };
 
-/// What this device's ranks have of elements [begin, end), combined, to the devices that want it.
-template <class T, class Combine>
-MESHPOST_FN void Rank::combine_own(Reduction const& step, u32 half, u64 begin, u64 end,
-                                   Combine combine) {
-  auto const& communicator = step.communicator;
-  auto const& group = step.group;
-  auto const part_at = [&](u32 device) {
-    return reinterpret_cast<T*>(part(communicator, group, device, half, group.place));
-  };
-  char const* const slots = slot(communicator, group, device_, half, group.local_first);
-  for (u64 i = begin + thread(); i < end; i += threads()) {
-    T const sum = detail::combined<T>(slots, communicator.slot, group.local_size, i, combine);
-    part_at(device_)[i] = sum;  // also what is sent far
-    if (step.to == Reduction::To::all) {
-      for (u32 k = 0; k < group.devices; ++k) {
-        u32 const device = place_of(communicator, group, k);
-        if (device != device_ && !is_far(device)) part_at(device)[i] = sum;
-      }
-    } else {
-      u32 const device = step.device_of(*this, i);
-      if (device != device_ && !is_far(device)) part_at(device)[i] = sum;
-    }
-  }
-  if (state_->posts.records != nullptr) send_far<T>(step, half, begin, end);
-}
-
-/// The same to devices out of reach of stores.
+/// Elements [begin, end) of the step, that lie at `source`, to the other devices that want them.
 template <class T>
-MESHPOST_FN void Rank::send_far(Reduction const& step, u32 half, u64 begin, u64 end) {
+MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* source, u64 begin,
+                                 u64 end) {
   auto const& communicator = step.communicator;
   auto const& group = step.group;
-  auto const send = [&](u32 device, u64 from, u64 to) {
-    if (!is_far(device)) return;
-    u64 const offset = from * sizeof(T);
-    post(step.operation, {.target = part(communicator, group, device, half, group.place) + offset,
-                          .source = part(communicator, group, device_, half, group.place) + offset,
-                          .bytes = (to - from) * sizeof(T)});
-  };
-  block_.sync();
-  if (begin == end) return;
-  if (step.to == Reduction::To::all) {
-    for (u32 k = 0; k < group.devices; ++k) send(place_of(communicator, group, k), begin, end);
-    return;
-  }
-  for (u64 from = begin, to; from < end; from = to) {
-    u32 const device = step.device_of(*this, from);
-    for (to = from + 1; to < end && step.device_of(*this, to) == device;) ++to;
-    send(device, from, to);
+  u32 place = 0;
+  MESHPOST_ROLLED
+  for (u64 from = begin; from < end;) {
+    u64 to = end;
+    u32 device = 0;
+    if (step.one_hop_to_all()) {
+      device = place_of(communicator, group, place);
+    } else {
+      device = step.device_of(*this, from);
+      to = from;
+      MESHPOST_ROLLED
+      do to = step.same_device(to, end);
+      while (to < end && step.device_of(*this, to) == device);
+    }
+    if (device != device_)
+      copy_to(device, part(communicator, group, device, half, group.place) + from * sizeof(T),
+              source + (from - begin), (to - from) * sizeof(T), step.operation);
+    if (!step.one_hop_to_all() || ++place == group.devices) from = to;
   }
 }
 
-/// One step: of `count` elements at `data`, those that this rank gets to `target`.
+/// Elements [begin, end) of the vectors, combined, to place `place` of the parts of this device,
+/// and of all if they can be reached so: whether they can.
 template <class T, class Combine>
-MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* data, u64 count,
+MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, bool to_all,
+                                   detail::Vectors<T> const& vectors, u64 begin, u64 end,
+                                   Combine combine) {
+  auto const& communicator = step.communicator;
+  // Those of the world lie evenly: to store to all of them here is quicker than to send them what
+  // has been stored on this device.
+  bool const evenly = to_all && communicator.shape == Communicator::Shape::world &&
+                      state_->posts.records == nullptr;
+  char* const first = part(communicator, step.group, evenly ? 0 : device_, half, place);
+  detail::fold<T>(
+      {reinterpret_cast<T*>(first) + begin, state_->stride, evenly ? step.group.devices : 1},
+      vectors, begin, end, thread(), threads(), combine);
+  if (!evenly) block_.sync();  // what the other threads combined is there to be sent
+  return evenly;
+}
+
+/// Brings `bytes` of the device's slots into the first cache; by all threads. A GPU only: its loads
+/// fill the cache, and the vote, whose outcome nobody needs, keeps the compiler from leaving them
+/// out.
+MESHPOST_FN inline void Rank::touch(char const* slots, u64 bytes) {
+  if constexpr (memory::on_gpu) {
+    constexpr u64 sector = 32;  // what a cache of a GPU fetches
+    u32 seen = 0;
+    for (u64 at = thread() * sector; at < bytes; at += threads() * sector)
+      seen |= *reinterpret_cast<u32 const*>(slots + at);
+    block_.any(seen != 0);
+  }
+}
+
+/// What this device has of a step, on its way to the devices that want it, and all have met: behind
+/// it the parts are there.
+template <class T, class Combine>
+MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine combine) {
+  auto const& communicator = step.communicator;
+  auto const& group = step.group;
+  u64 const bytes = step.count * sizeof(T), pitch = detail::pitch_of(bytes);
+  u32 const before = generation(communicator), half = before % 2;
+  u32 const local = group.index - group.local_first;
+  bool const by_last = group.local_size * pitch <= detail::combined_by_last;
+  bool last = false;
+  block_.sync();
+  if (step.alone()) {
+    send_part<T>(step, half, data, 0, step.count);
+  } else {
+    char* const first = slots(communicator, group, device_, half);
+    memory::copy(first + local * pitch, data, bytes, thread(), threads());
+    u64 begin = 0, end = step.count;
+    if (by_last) {
+      last = block_.any(arrive(communicator, group));
+      if (last) touch(first, group.local_size * pitch);
+    } else {
+      meet_on_device(communicator, group, step.operation);
+      u64 const share = (step.count + group.local_size - 1) / group.local_size;
+      begin = detail::smaller(share * local, step.count);
+      end = detail::smaller(begin + share, step.count);
+    }
+    if ((last || !by_last) &&
+        !fold_to_all<T>(step, half, group.place, step.one_hop_to_all(),
+                        {first, pitch, group.local_size}, begin, end, combine))
+      send_part<T>(
+          step, half,
+          reinterpret_cast<T*>(part(communicator, group, device_, half, group.place)) + begin,
+          begin, end);
+  }
+  if (step.alone() || !by_last) {
+    publish_beyond(group);
+    last = arrive(communicator, group);
+  } else {
+    block_.sync();
+  }
+  if (last && thread() == 0) release(communicator, group, before + 1);
+  await_release(communicator, group, step.operation, before + 1);
+}
+
+/// One step: of its elements at `data`, those that this rank gets to `target`.
+template <class T, class Combine>
+MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* data,
                                    Combine combine) {
   auto const& communicator = step.communicator;
   auto const& group = step.group;
+  bring_parts<T>(step, data, combine);
   u32 const half = generation(communicator) % 2;
-  block_.sync();
-  memory::copy(slot(communicator, group, device_, half, group.index), data, count * sizeof(T),
-               thread(), threads());
-  if (count * sizeof(T) <= detail::combined_by_one) {
-    meet(communicator, group, step.operation,
-         [&] { combine_own<T>(step, half, 0, count, combine); });
-  } else {
-    meet_on_device(communicator, group, step.operation);
-    u64 const share = (count + group.local_size - 1) / group.local_size;
-    u64 const begin = detail::smaller(share * (group.index - group.local_first), count);
-    combine_own<T>(step, half, begin, detail::smaller(begin + share, count), combine);
-    block_.sync();
-    if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
-    meet(communicator, group, step.operation);
-  }
-  u64 begin = 0, end = count;  // what this rank gets
+  u64 begin = 0, end = step.count;  // what this rank gets
   if (step.to == Reduction::To::root && id_ != step.root) end = 0;
   u64 first = 0;  // of the elements: target[0]
   if (step.to == Reduction::To::owners) {
     first = group.index * step.block;
     u64 const done = step.done;
-    begin = first > done ? detail::smaller(first - done, count) : 0;
-    end = first + step.block > done ? detail::smaller(first + step.block - done, count) : 0;
+    begin = first > done ? detail::smaller(first - done, step.count) : 0;
+    end = first + step.block > done ? detail::smaller(first + step.block - done, step.count) : 0;
   }
-  char const* const parts = part(communicator, group, device_, half, 0);
-  for (u64 i = begin + thread(); i < end; i += threads())
-    target[step.done + i - first] =
-        detail::combined<T>(parts, communicator.slot, group.devices, i, combine);
+  // Parts came in the half before this one; what comes of pieces goes into this one.
+  detail::Vectors<T> parts{part(communicator, group, device_, 1 - half, 0), communicator.slot,
+                           group.devices};
+  if (step.alone()) parts.own = group.place, parts.mine = data;
+  if (step.piece != 0) {
+    combine_piece<T>(step, half, parts, combine);
+    meet(communicator, group, step.operation);
+    parts = {part(communicator, group, device_, half, 0), 0, 1};
+  }
+  if (begin >= end) return;
+  T* const out = target + (step.done + begin - first);
+  if (parts.count == 1)
+    memory::copy(out, parts[0] + begin, (end - begin) * sizeof(T), thread(), threads());
+  else detail::fold<T>({out}, parts, begin, end, thread(), threads(), combine);
+}
+
+/// This device's piece of a step, combined by its ranks, to every device.
+template <class T, class Combine>
+MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
+                                     detail::Vectors<T> const& parts, Combine combine) {
+  auto const& communicator = step.communicator;
+  auto const& group = step.group;
+  u64 const first = detail::smaller(group.place * step.piece, step.count);
+  u64 const past = detail::smaller(first + step.piece, step.count);
+  u64 const share = (past - first + group.local_size - 1) / group.local_size;
+  u64 const begin = detail::smaller(first + (group.index - group.local_first) * share, past);
+  u64 const end = detail::smaller(begin + share, past);
+  bool const sent = fold_to_all(step, half, 0, true, parts, begin, end, combine) || begin == end;
+  MESHPOST_ROLLED
+  for (u32 k = 0; !sent && k < group.devices; ++k) {
+    u64 const offset = begin * sizeof(T);
+    if (u32 const device = place_of(communicator, group, k); device != device_)
+      copy_to(device, part(communicator, group, device, half, 0) + offset,
+              part(communicator, group, device_, half, 0) + offset, (end - begin) * sizeof(T),
+              step.operation);
+  }
+  publish_beyond(group);
 }
 
 template <class T, class Combine>
@@ -158,9 +252,14 @@ MESHPOST_FN void Rank::reduce_steps(Reduction step, T* target, LocalSpan<T const
   static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
   Traced const traced(*this, step.operation, Note::no_rank, 0, 0, data.bytes());
   u64 const most = step.communicator.slot / sizeof(T);
-  for (; step.done < data.size(); step.done += most)
-    reduce_step<T>(step, target, data.data() + step.done,
-                   detail::smaller(most, data.size() - step.done), combine);
+  MESHPOST_ROLLED
+  for (; step.done < data.size(); step.done += most) {
+    step.count = detail::smaller(most, data.size() - step.done);
+    bool const two_hops = step.to == Reduction::To::all && step.group.devices > 2 &&
+                          step.count * sizeof(T) >= detail::pays_two_hops;
+    step.piece = two_hops ? (step.count + step.group.devices - 1) / step.group.devices : 0;
+    reduce_step<T>(step, target, data.data() + step.done, combine);
+  }
   block_.sync();
 }
 
