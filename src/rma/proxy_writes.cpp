@@ -50,14 +50,23 @@ Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
   auto const& peer = peers_of_net_[process];
   auto const& parcel = out.parcel;
   u64 const left = out.size - out.sent;
-  if (left <= most_in_message() || parcel.device == Parcel::nowhere) return {};
-  auto const target = remote_heap_.find(parcel.device, parcel.offset + out.sent);
-  if (!target) return {};
+  if (left <= most_in_message()) return {};
+  auto const target = parcel.device == Parcel::nowhere
+                          ? std::nullopt
+                          : remote_heap_.find(parcel.device, parcel.offset + out.sent);
+  if (!target) return way_to_slot(process, left);
   u64 const bytes = std::min({left, largest_write, target->bytes});
   auto const by = peer.undelivered.in({parcel.device, parcel.offset + out.sent, bytes});
   if (by == Undelivered::By::message) return {};
   if (by == Undelivered::By::write || peer.writing >= most_writes) return {Way::By::later};
   return {Way::By::write, *target, bytes};
+}
+
+Proxy::Way Proxy::way_to_slot(u32 process, u64 left) const {
+  if (!staging_.offered_by(process)) return {};
+  auto const slot = staging_.next(process);
+  if (!slot || peers_of_net_[process].writing >= most_writes) return {Way::By::later};
+  return {Way::By::write, *slot, std::min(left, slot->bytes), true};
 }
 
 // The parcel that goes with it is the next to be sent. False: the engine has no room now.
@@ -68,6 +77,7 @@ bool Proxy::begin_write(u32 process, OutgoingPtr const& out, Way const& way) {
   if (engine_->write(process, out->rest().substr(0, way.bytes), way.target.memory,
                      way.target.offset, peer.next_out, cookie)) {
     out->written = way.bytes;
+    out->slot = way.to_slot ? std::optional(staging_.begin(process)) : std::nullopt;
     return true;
   }
   --peer.writes_begun;
@@ -117,12 +127,15 @@ void Proxy::on_data(u32 process, u32 data) {
 }
 
 bool Proxy::has_landed(Peer const& peer, Parcel const& parcel) {
-  return parcel.written == 0 || peer.landed.contains(parcel.sequence);
+  return parcel.written == Parcel::Written::no || peer.landed.contains(parcel.sequence);
 }
 
-void Proxy::check_written(Parcel const& parcel) const {
-  char const* const bytes = own_memory(parcel.device, parcel.offset, parcel.bytes);
-  if (sum_of({bytes, parcel.bytes}) != parcel.sum)
+void Proxy::check_window(Parcel const& parcel) const {
+  check_written(parcel, {own_memory(parcel.device, parcel.offset, parcel.bytes), parcel.bytes});
+}
+
+void Proxy::check_written(Parcel const& parcel, std::string_view bytes) {
+  if (sum_of(bytes) != parcel.sum)
     throw Error(Kind::peer_lost, "receive a parcel",
                 fmt::format("{} bytes that were written to offset {} of device {} were changed on "
                             "their way, or before or after it",
@@ -138,9 +151,9 @@ bool Proxy::tell_delivered(bool idle) {
   for (u32 process = 0; process < peers_of_net_.size(); ++process) {
     auto& peer = peers_of_net_[process];
     u32 const untold = peer.next_in - peer.told;
-    if (untold == 0 || peer.lost ||
-        (untold < much_news && !(idle && (peer.waits || untold >= news))))
-      continue;
+    bool const enough = untold >= much_news || (idle && (peer.waits || untold >= news)) ||
+                        staging_.news(process);
+    if (peer.lost || !enough) continue;
     if (!peer.queue.empty() && peer.queue.front()->written != 0)
       continue;  // its parcel is the next
     Parcel parcel;

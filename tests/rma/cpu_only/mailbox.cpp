@@ -122,7 +122,7 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
     while (opened && words_[0] == 0) {
       access_.poll();  // begins what there is room for
       bool copied = false;
-      access_.write(&words_[3], "1234", [&copied] { copied = true; });
+      access_.write(&words_[3], "1234", nullptr, [&copied] { copied = true; });
       poll_until([&copied] { return copied; });
       for (u32 i = 0; i < 2 * Mailbox::capacity; ++i) open_letters(access_.mailbox());
     }
@@ -174,11 +174,12 @@ TEST_F(MailboxTest, reads_end_in_their_order_and_writes_say_when) {
   constexpr u32 many = 40;  // more than there are chunks
   for (u32 i = 0; i < many; ++i) {
     u64 const bytes = 1 + random_() % 40000;
-    access_.write(memory_.data() + i * 45000, {data.data() + i, bytes}, [&written] { ++written; });
+    access_.write(memory_.data() + i * 45000, {data.data() + i, bytes}, nullptr,
+                  [&written] { ++written; });
   }
   poll_until([&] { return written == many; });
   for (u32 i = 0; i < many; ++i)
-    access_.read(memory_.data() + i * 45000, 1, [&, i](std::string_view bytes) {
+    access_.read(memory_.data() + i * 45000, 1, [&, i](std::string_view bytes, Keep const&) {
       EXPECT_EQ(read++, i);
       EXPECT_EQ(bytes[0], data[i]);
     });
