@@ -1,9 +1,12 @@
 // Puts and gets of all sizes between processes: between nodes short ones go in messages, long ones
-// are written straight into the window, in an order of their own.
+// are written straight into the window, in an order of their own; or where no engine can do that,
+// by way of the receiver's pinned memory.
 #include <meshpost/meshpost.hpp>
 
 #include <random>
+#include <thread>
 
+#include "support/boxed.hpp"
 #include "support/job.hpp"
 #include "support/worlds.hpp"
 
@@ -109,6 +112,7 @@ u64 seed_of_job() {
 }
 
 Role const sizes("sizes", [] {
+  test::register_boxed();
   World world(test::world_options());
   u32 const all = world.size() * region;
   auto const tags = Tags{world.size()};
@@ -125,6 +129,26 @@ TEST(Job, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
     SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
     test::Job job("sizes", processes,
                   {{"MESHPOST_RANKS", processes == 2 ? "2" : "1"}, {"MESHPOST_TEST_SEED", seed}});
+    test::expect_well(job.wait());
+  }
+}
+
+// Each process a node, whatever the nodes of other tests.
+test::Variables node_with(u32 process, char const* devices) {
+  return {{"MESHPOST_NODE", std::to_string(process)}, {"MESHPOST_DEVICES", devices}};
+}
+
+// Devices that no engine can write to.
+TEST(JobStagedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  auto const seed = std::to_string(std::random_device{}());
+  SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
+  for (std::vector<char const*> const& devices :
+       {std::vector{"boxed:0", "boxed:0"}, {"boxed:0,1", "cpu:1", "none", "boxed:0,cpu:1"}}) {
+    test::Job job("sizes", static_cast<u32>(devices.size()),
+                  {{"MESHPOST_RANKS", devices.size() == 2 ? "2" : "1"},
+                   {"MESHPOST_TEST_SEED", seed}},
+                  [&](u32 process) { return node_with(process, devices[process]); });
     test::expect_well(job.wait());
   }
 }
@@ -157,6 +181,7 @@ struct Still {
 };
 
 Role const flood("flood", [] {
+  test::register_boxed();
   World world(test::world_options());
   auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
              source = world.window<u32>(region, Tags{1}, "source");
@@ -171,6 +196,87 @@ TEST(JobFailure, no_put_of_a_run_that_failed_comes_into_the_next) {
   auto const ended = job.wait();
   test::expect_well(ended);
   for (auto const& one : ended) EXPECT_THAT(one.out, testing::HasSubstr("enough"));
+}
+
+TEST(JobStagedCpuOnly, no_put_of_a_run_that_failed_comes_into_the_next) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("flood", 2, {{"MESHPOST_RANKS", "2"}},
+                [](u32 process) { return node_with(process, "boxed:0"); });
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  for (auto const& one : ended) EXPECT_THAT(one.out, testing::HasSubstr("enough"));
+}
+
+Role const endless_flood("endless_flood", [] {
+  test::register_boxed();
+  World world(test::world_options());
+  auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
+             source = world.window<u32>(region, Tags{1}, "source");
+  std::printf("begins\n");
+  std::fflush(stdout);
+  test::print_error([&] { world.run(Flood{inbox, source, ~u32{0}}); });
+});
+
+TEST(JobStagedCpuOnly, loss_of_a_process_amid_long_puts_is_named) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  std::mt19937 random(std::random_device{}());
+  for (u32 const victim : {0, 1}) {
+    auto const after = std::chrono::milliseconds(random() % 40);
+    SCOPED_TRACE(testing::Message() << "killed after " << after.count() << " ms");
+    test::Job job("endless_flood", 3, {{"MESHPOST_RANKS", "1"}},
+                  [](u32 process) { return node_with(process, "boxed:0"); });
+    for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+    std::this_thread::sleep_for(after);
+    job.kill(victim);
+    auto const ended = job.wait();
+    for (u32 process = 0; process < 3; ++process) {
+      if (process == victim) continue;
+      EXPECT_TRUE(ended[process].well()) << ended[process].out;
+      EXPECT_THAT(ended[process].out,
+                  testing::AllOf(testing::HasSubstr("[peer lost]"),
+                                 testing::HasSubstr("process " + std::to_string(victim) + " (")));
+    }
+  }
+}
+
+// What a rank that does nothing is sent: many times what the receiver has slots for.
+struct Unheeded {
+  Window<u32> inbox, source, words;
+  MESHPOST_FN void operator()(Rank& self) const {
+    RankId const other{1 - self.id()};
+    auto const mine = source.local(self);
+    if (self.id() == 0) {
+      for (u32 put = 0; put < 100; ++put) {
+        for (u32 i = 0; i < region; ++i) mine[i] = put * region + i;
+        self.put(inbox.at(other, 0), mine.subspan(0, region));
+        self.flush(inbox);
+      }
+      self.put_value(words.at(other, 0), 1);
+      self.notify(inbox, other, Tag{0});
+    } else {
+      self.wait_until(words.local(self).subspan(0, 1), Compare::equal, 1);
+      self.wait(inbox, Tag{0});
+      auto const in = inbox.local(self);
+      for (u32 i = 0; i < region; ++i)
+        if (in[i] != 99 * region + i) self.fail("not the last put's");
+    }
+  }
+};
+
+Role const unheeded("unheeded", [] {
+  test::register_boxed();
+  World world(test::world_options());
+  auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
+             source = world.window<u32>(region, Tags{1}, "source"),
+             words = world.window<u32>(1, Tags{1}, "words");
+  for (u32 run = 0; run < 2; ++run) world.run(Unheeded{inbox, source, words});
+});
+
+TEST(JobStagedCpuOnly, long_puts_without_notifications_need_nobody_at_the_target) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("unheeded", 2, {{"MESHPOST_RANKS", "1"}},
+                [](u32 process) { return node_with(process, "boxed:0"); });
+  test::expect_well(job.wait());
 }
 
 }  // namespace
