@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-
 namespace meshpost::detail {
 
 MailboxAccess::MailboxAccess(Device& device)
@@ -160,8 +159,7 @@ bool MailboxAccess::append(Delivery const& delivery) {
 
 void MailboxAccess::flush() {
   if (!open_) return;
-  last_copy_ =
-      into_.copy(open_->target, {open_->chunk.get(), open_->filled}, open_->chunk, false);
+  last_copy_ = into_.copy(open_->target, {open_->chunk.get(), open_->filled}, open_->chunk, false);
   open_.reset();
 }
 
@@ -183,14 +181,13 @@ void MailboxAccess::write_letter(Delivery const& delivery, std::string_view byte
 }
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {
-  out_of_.add({.bytes = bytes,
-               .through_chunk = true,
-               .start = [source, bytes](Stream& stream,
-                                        char* chunk) { stream.copy(chunk, source, Bytes{bytes}); },
-               .end =
-                   [bytes, take = std::move(take)](PinnedCopies::Chunk const& chunk) {
-                     take({chunk.get(), bytes}, chunk);
-                   }});
+  out_of_.add(
+      {.bytes = bytes,
+       .through_chunk = true,
+       .start = [source, bytes](Stream& stream,
+                                char* chunk) { stream.copy(chunk, source, Bytes{bytes}); },
+       .end = [bytes, take = std::move(take)](
+                  PinnedCopies::Chunk const& chunk) { take({chunk.get(), bytes}, chunk); }});
   count_what_is_under_way();
 }
 

@@ -21,7 +21,7 @@ struct Parcel {
   Kind kind = Kind::put;
   u32 device = 0;
   u64 offset = 0;
-  u64 bytes = 0;      ///< of a put, a store, an answer, or of what a get wants
+  u64 bytes = 0;  ///< of a put, a store, an answer, or of what a get wants
   Written written = Written::no;
   u32 slot = 0;
   u32 delivered = 0;  ///< parcels that came the other way and were carried out; wraps

@@ -108,12 +108,12 @@ class Proxy : net::Events {
     char const* source = nullptr;  // in the heap, or what is kept; null: copy
     Keep keep{};
     bool ready = true;  // its bytes are here
-    u64 size = 0;                  // of them, then
+    u64 size = 0;       // of them, then
     u64 sent = 0;
-    u64 written = 0;      // that the engine has begun to write, but no parcel tells of,
+    u64 written = 0;            // that the engine has begun to write, but no parcel tells of,
     std::optional<u32> slot{};  // to it; none: to the window
-    u32 reading = 0;      // operations of the engine that read the source
-    u32* done = nullptr;  // to raise when it has been read
+    u32 reading = 0;            // operations of the engine that read the source
+    u32* done = nullptr;        // to raise when it has been read
     u64 holds = 0;
     u64& held;
     ~Outgoing() { held -= holds; }
@@ -204,7 +204,7 @@ class Proxy : net::Events {
   std::vector<Own> own_;
   std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
   RemoteHeap remote_heap_;
-  u64 held_ = 0;  // bytes that wait to be sent, or are being; outlives them
+  u64 held_ = 0;                     // bytes that wait to be sent, or are being; outlives them
   std::vector<Peer> peers_of_net_;   // by process
   std::map<u64, Flight> in_flight_;  // by cookie: what the engine is reading
   std::map<u64, Get> gets_;

@@ -10,8 +10,8 @@ namespace meshpost::detail {
 //
 // A request whose bytes a copy engine still reads holds up those behind it, also of other devices.
 // It never waits for a rank: no rank is needed to read its bytes, nor to let go of memory that they
-// pass through, and what comes to a device whose ranks open no letters is kept (MailboxAccess). So the queue always gets on, and a rank that waits
-// for room in its ring gets it.
+// pass through, and what comes to a device whose ranks open no letters is kept (MailboxAccess). So
+// the queue always gets on, and a rank that waits for room in its ring gets it.
 bool Proxy::carry_out_queued() {
   u32 const here = peers_.number();
   auto& queue = peers_of_net_[here].queue;

@@ -151,8 +151,8 @@ bool Proxy::tell_delivered(bool idle) {
   for (u32 process = 0; process < peers_of_net_.size(); ++process) {
     auto& peer = peers_of_net_[process];
     u32 const untold = peer.next_in - peer.told;
-    bool const enough = untold >= much_news || (idle && (peer.waits || untold >= news)) ||
-                        staging_.news(process);
+    bool const enough =
+        untold >= much_news || (idle && (peer.waits || untold >= news)) || staging_.news(process);
     if (peer.lost || !enough) continue;
     if (!peer.queue.empty() && peer.queue.front()->written != 0)
       continue;  // its parcel is the next
