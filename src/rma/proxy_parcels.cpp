@@ -85,8 +85,8 @@ Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
 }
 
 // Queued now, for the order; sent when the bytes have been read. The counter is raised with the
-// last. `done`, if any, is raised when all have been read: many bytes of the heap by the engine
-// itself, others into copies, as a rank may be ended before the engine has.
+// last. `done`, if any, is raised when all have been read: many bytes of the host's heap by the
+// engine itself, others into memory of this process, as a rank may be ended before the engine has.
 void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
   u64 const size = parcel.bytes;
   bool const by_engine = process != peers_.number();
