@@ -60,7 +60,8 @@ void PinnedCopies::start() {
   for (auto& one : transfers_) {
     if (one.copied) continue;
     if (copying_ >= most_at_once) return;
-    if (one.through_chunk && !(one.chunk = take())) return;
+    if (one.through_chunk) one.chunk = take();
+    if (one.through_chunk && !one.chunk) return;
     one.start(*stream_, one.chunk.get());
     one.copied = stream_->record();
     copying_ += one.bytes;
