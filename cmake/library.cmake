@@ -117,6 +117,7 @@ add_library(meshpost
   src/rma/lanes.cpp
   src/rma/mailbox.cpp
   src/rma/parcel.cpp
+  src/rma/pinned_copies.cpp
   src/rma/proxy.cpp
   src/rma/proxy_parcels.cpp
   src/rma/proxy_rest.cpp
@@ -126,6 +127,7 @@ add_library(meshpost
   src/rma/run.cpp
   src/rma/run_part.cpp
   src/rma/run_timeline.cpp
+  src/rma/staging.cpp
   src/rma/undelivered.cpp
   src/rma/watch.cpp
   src/rma/window.cpp

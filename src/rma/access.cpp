@@ -35,9 +35,10 @@ class HostAccess : public Access {
     memory::add(delivery.counter, delivery.value, Order::system);
   }
   void read(void const* source, u64 bytes, Take take) override {
-    take({static_cast<char const*>(source), bytes});
+    take({static_cast<char const*>(source), bytes}, nullptr);
   }
-  void write(void* target, std::string_view bytes, std::function<void()> then) override {
+  void write(void* target, std::string_view bytes, Keep /*keep*/,
+             std::function<void()> then) override {
     std::memcpy(target, bytes.data(), bytes.size());
     then();
   }

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "meshpost/device/block.hpp"
@@ -8,6 +9,14 @@
 #include "meshpost/device/mailbox.hpp"
 
 namespace meshpost::detail {
+
+/// Bytes in pinned memory stay as they are for as long as somebody has this. Null: only during the
+/// call that they are given to.
+using Keep = std::shared_ptr<void const>;
+struct Payload {
+  std::string_view bytes;
+  Keep keep{};
+};
 
 /// What the proxy brings to a device: bytes, then a counter to raise; or a word to store whole.
 struct Delivery {
@@ -18,6 +27,7 @@ struct Delivery {
   u32* sender_word = nullptr;
   u32 value = 0;   ///< to add to the counter
   u32 sender = 0;  ///< for sender_word
+  Keep keep{};     ///< of `bytes`
 };
 
 /// How the proxy reads and writes the memory of a device while ranks run there. Its thread calls
@@ -25,7 +35,7 @@ struct Delivery {
 class Access {
  public:
   static constexpr u64 largest = u64{256} << 10;  ///< bytes of a read or write
-  using Take = std::function<void(std::string_view bytes)>;
+  using Take = std::function<void(std::string_view bytes, Keep const& keep)>;
 
   virtual ~Access() = default;
   /// Before a run: nothing is under way.
@@ -37,12 +47,17 @@ class Access {
   /// What this device's ranks look into.
   virtual Mailbox mailbox() const { return {}; }
 
-  /// In the order of the calls. The bytes are copied.
+  /// In the order of the calls. Bytes are copied during the call, or kept; if kept, not for longer
+  /// than a copy engine takes: that a rank opens no letters makes nobody keep them.
   virtual void deliver(Delivery const& delivery) = 0;
-  /// Calls `take` with the bytes when they are here; reads end in the order of the calls.
+  /// Calls `take` with the bytes when they are here; reads end in the order of the calls. Others
+  /// may have to wait until what is kept is let go.
   virtual void read(void const* source, u64 bytes, Take take) = 0;
-  /// Calls `then` when the bytes, which are copied, are there.
-  virtual void write(void* target, std::string_view bytes, std::function<void()> then) = 0;
+  /// Calls `then` when the bytes, which are copied or kept, are there.
+  virtual void write(void* target, std::string_view bytes, Keep keep,
+                     std::function<void()> then) = 0;
+  /// The memory of which read() gives parts to keep.
+  virtual std::span<char> pinned() const { return {}; }
   /// Gets on. Whether anything has happened.
   virtual bool poll() { return false; }
 

@@ -3,76 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "meshpost/base/error.hpp"
-
 namespace meshpost::detail {
-namespace {
-
-void come_to_rest(Stream& stream) {
-  try {
-    stream.synchronize();
-  } catch (Error const&) {
-    return;  // the device is broken: nothing comes from it any more
-  }
-}
-
-}  // namespace
-
-MailboxAccess::Direction::Direction(Device& device)
-    : memory_(device.allocate(Bytes{chunks * largest}, MemoryKind::pinned)),
-      stream_(device.make_stream()) {}
-
-std::optional<u32> MailboxAccess::Direction::take() {
-  for (u32 i = 0; i < chunks; ++i) {
-    u32 const chunk = (next_ + i) % chunks;
-    if (held_[chunk] || (copies_[chunk] && !copies_[chunk]->done())) continue;
-    copies_[chunk].reset();
-    held_[chunk] = true;
-    next_ = chunk + 1;
-    return chunk;
-  }
-  return std::nullopt;
-}
-
-std::shared_ptr<Event> MailboxAccess::Direction::copied(u32 chunk) {
-  return copies_[chunk] = stream_->record();
-}
-
-void MailboxAccess::Direction::add(Transfer transfer) {
-  transfers_.push_back(std::move(transfer));
-  start();
-}
-
-void MailboxAccess::Direction::start() {
-  for (auto& one : transfers_) {
-    if (one.chunk) continue;
-    one.chunk = take();
-    if (!one.chunk) return;
-    one.start(*stream_, at(*one.chunk));
-    copied(*one.chunk);
-  }
-}
-
-bool MailboxAccess::Direction::poll() {
-  bool any = false;
-  while (!transfers_.empty() && transfers_.front().chunk &&
-         copies_[*transfers_.front().chunk]->done()) {
-    auto const one = std::move(transfers_.front());
-    transfers_.pop_front();
-    one.end(at(*one.chunk));
-    release(*one.chunk);
-    any = true;
-  }
-  start();
-  return any;
-}
-
-void MailboxAccess::Direction::drop() {
-  come_to_rest(*stream_);
-  held_.fill(false);
-  copies_.fill(nullptr);
-  transfers_.clear();
-}
 
 MailboxAccess::MailboxAccess(Device& device)
     : device_(device),
@@ -153,7 +84,9 @@ bool MailboxAccess::unopened() const {
 
 void MailboxAccess::deliver(Delivery const& delivery) {
   if (backlog_.empty() && try_deliver(delivery)) return count_what_is_under_way();
+  // Not kept where they lie, which would be until ranks open letters.
   backlog_.push_back({delivery, std::string(delivery.bytes)});
+  backlog_.back().delivery.keep = nullptr;
   count_what_is_under_way();
 }
 
@@ -183,7 +116,7 @@ bool MailboxAccess::try_deliver(Delivery const& delivery) {
   auto const under = is_long ? closed_under(delivery) : std::vector<Closed*>();
   u64 const letters = under.size() + (!is_long || delivery.counter ? 1 : 0);
   if (letters > room()) return false;
-  if (is_long && !append(delivery)) return false;
+  if (is_long && !copy(delivery)) return false;
   if (letters == 0) return true;
   flush();
   for (auto* const one : under) {
@@ -202,25 +135,31 @@ bool MailboxAccess::try_deliver(Delivery const& delivery) {
   return true;
 }
 
+// False: no chunk is free.
+bool MailboxAccess::copy(Delivery const& delivery) {
+  if (!delivery.keep) return append(delivery);
+  flush();
+  last_copy_ = into_.copy(delivery.target, delivery.bytes, delivery.keep, true);
+  return true;
+}
+
 bool MailboxAccess::append(Delivery const& delivery) {
   u64 const size = delivery.bytes.size();
   if (open_ && (open_->target + open_->filled != delivery.target || size > largest - open_->filled))
     flush();
   if (!open_) {
-    auto const chunk = into_.take();
+    auto chunk = into_.take();
     if (!chunk) return false;
-    open_ = Open{*chunk, delivery.target, 0};
+    open_ = Open{std::move(chunk), delivery.target, 0};
   }
-  std::memcpy(into_.at(open_->chunk) + open_->filled, delivery.bytes.data(), size);
+  std::memcpy(open_->chunk.get() + open_->filled, delivery.bytes.data(), size);
   open_->filled += size;
   return true;
 }
 
 void MailboxAccess::flush() {
   if (!open_) return;
-  into_.stream().copy(open_->target, into_.at(open_->chunk), Bytes{open_->filled});
-  last_copy_ = into_.copied(open_->chunk);
-  into_.release(open_->chunk);
+  last_copy_ = into_.copy(open_->target, {open_->chunk.get(), open_->filled}, open_->chunk, false);
   open_.reset();
 }
 
@@ -243,19 +182,33 @@ void MailboxAccess::write_letter(Delivery const& delivery, std::string_view byte
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {
   out_of_.add(
-      {.start = [source, bytes](Stream& stream,
+      {.bytes = bytes,
+       .through_chunk = true,
+       .start = [source, bytes](Stream& stream,
                                 char* chunk) { stream.copy(chunk, source, Bytes{bytes}); },
-       .end = [bytes, take = std::move(take)](char const* chunk) { take({chunk, bytes}); }});
+       .end = [bytes, take = std::move(take)](
+                  PinnedCopies::Chunk const& chunk) { take({chunk.get(), bytes}, chunk); }});
   count_what_is_under_way();
 }
 
-void MailboxAccess::write(void* target, std::string_view bytes, std::function<void()> then) {
-  into_.add({.start =
-                 [target, kept = std::string(bytes)](Stream& stream, char* chunk) {
-                   kept.copy(chunk, kept.size());
-                   stream.copy(target, chunk, Bytes{kept.size()});
-                 },
-             .end = [then = std::move(then)](char const*) { then(); }});
+void MailboxAccess::write(void* target, std::string_view bytes, Keep keep,
+                          std::function<void()> then) {
+  bool const kept = keep != nullptr;
+  PinnedCopies::Transfer transfer{
+      .bytes = bytes.size(), .through_chunk = !kept, .start = {}, .end = {}};
+  if (kept)
+    transfer.start = [target, bytes](Stream& stream, char*) {
+      stream.copy(target, bytes.data(), Bytes{bytes.size()});
+    };
+  else
+    transfer.start = [target, copy = std::string(bytes)](Stream& stream, char* chunk) {
+      copy.copy(chunk, copy.size());
+      stream.copy(target, chunk, Bytes{copy.size()});
+    };
+  transfer.end = [keep = std::move(keep), then = std::move(then)](PinnedCopies::Chunk const&) {
+    then();
+  };
+  into_.add(std::move(transfer));
   count_what_is_under_way();
 }
 

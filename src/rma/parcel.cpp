@@ -67,13 +67,13 @@ Arrival read_parcel(std::string_view message) {
   if (parcel.check != check_of(parcel, come.payload)) refuse("a parcel was changed on its way");
   using enum Parcel::Kind;
   bool const has_bytes = parcel.kind == put || parcel.kind == answer;
-  bool const carries = has_bytes && parcel.written == 0;
+  bool const carries = has_bytes && parcel.written == Parcel::Written::no;
   if (parcel.kind >= count)
     refuse(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
   if (come.payload.size() != (carries ? parcel.bytes : 0))
     refuse(fmt::format("it sent {} bytes with a parcel of kind {} for {}", come.payload.size(),
                        static_cast<u32>(parcel.kind), parcel.bytes));
-  if (parcel.written > (has_bytes ? 1u : 0u))
+  if (parcel.written > (has_bytes ? Parcel::Written::to_slot : Parcel::Written::no))
     refuse(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
                        static_cast<u32>(parcel.kind)));
   bool const odd =

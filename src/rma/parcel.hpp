@@ -12,15 +12,20 @@ namespace meshpost::detail {
 struct Parcel {
   static constexpr u32 nowhere = ~u32{0};
   enum class Kind : u32 { put, add, store, get, answer, delivered, count };
+  /// Where the bytes of a put or an answer are, if they don't lie behind it: the engine has written
+  /// them to their place, or to a slot for bytes that go on from there (Staging).
+  enum class Written : u32 { no, to_window, to_slot };
 
   u32 run = 0;
   u32 sequence = 0;  ///< of this sender to this receiver; wraps
   Kind kind = Kind::put;
   u32 device = 0;
   u64 offset = 0;
-  u64 bytes = 0;      ///< of a put, a store, an answer, or of what a get wants
-  u32 written = 0;    ///< 1: they do not lie behind it, the engine writes them to their place
+  u64 bytes = 0;  ///< of a put, a store, an answer, or of what a get wants
+  Written written = Written::no;
+  u32 slot = 0;
   u32 delivered = 0;  ///< parcels that came the other way and were carried out; wraps
+  u32 freed = 0;      ///< slots that were written the other way and let go of; wraps
   u64 sum = 0;        ///< sum_of() bytes that are written
   u64 value = 0;
   // put: the counter to raise when its last bytes are there; 0: none

@@ -24,6 +24,7 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
     : peers_(peers),
       layout_(layout),
       heap_(heap),
+      staging_(layout, peers.count()),
       remote_heap_(peers, layout, heap),
       peers_of_net_(peers.count()) {
   if (layout.apart)
@@ -47,6 +48,19 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
     shares_cores_ |= device->in_host_memory();
     own_.push_back(std::move(own));
   }
+  if (!engine_) return;
+  expose_sources();
+  staging_.join(*engine_, peers);
+}
+
+// Some engines write only from memory that they know, and would have to learn it for each write.
+void Proxy::expose_sources() {
+  for (auto const& own : own_)
+    if (auto const memory = own.access->pinned(); !memory.empty()) try {
+        engine_->expose(memory.data(), Bytes{memory.size()});
+      } catch (Error const&) {
+        return;  // it will be told each time
+      }
 }
 
 Proxy::~Proxy() { stop(); }

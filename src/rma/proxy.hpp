@@ -18,6 +18,7 @@
 #include "rma/access.hpp"
 #include "rma/parcel.hpp"
 #include "rma/remote_heap.hpp"
+#include "rma/staging.hpp"
 #include "rma/undelivered.hpp"
 #include "world/peers.hpp"
 
@@ -104,13 +105,15 @@ class Proxy : net::Events {
   struct Outgoing {
     Parcel parcel;
     std::string copy{};
-    char const* source = nullptr;  // in the heap; null: copy
-    bool ready = true;             // its bytes are here
-    u64 size = 0;                  // of them, then
+    char const* source = nullptr;  // in the heap, or what is kept; null: copy
+    Keep keep{};
+    bool ready = true;  // its bytes are here
+    u64 size = 0;       // of them, then
     u64 sent = 0;
-    u64 written = 0;      // that the engine has begun to write, but no parcel tells of
-    u32 reading = 0;      // operations of the engine that read the source
-    u32* done = nullptr;  // to raise when it has been read
+    u64 written = 0;            // that the engine has begun to write, but no parcel tells of,
+    std::optional<u32> slot{};  // to it; none: to the window
+    u32 reading = 0;            // operations of the engine that read the source
+    u32* done = nullptr;        // to raise when it has been read
     u64 holds = 0;
     u64& held;
     ~Outgoing() { held -= holds; }
@@ -140,12 +143,14 @@ class Proxy : net::Events {
     enum class By : u32 { message, write, later } by = By::message;
     RemoteHeap::Target target{};
     u64 bytes = 0;
+    bool to_slot = false;
   };
   struct Place {
     u32 device;
     u64 offset;
   };
 
+  void expose_sources();
   std::optional<Error> await_sent(std::string const& operation);
   void settle_all(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);
@@ -167,6 +172,7 @@ class Proxy : net::Events {
   bool send_next(u32 process, OutgoingPtr const& out);
   bool send_parcel(u32 process, Parcel& parcel, std::string_view payload, u64 cookie);
   Way way_of(u32 process, Outgoing const& out) const;
+  Way way_to_slot(u32 process, u64 left) const;
   bool begin_write(u32 process, OutgoingPtr const& out, Way const& way);
   u64 begin_reading(u32 process, OutgoingPtr const& out, bool write);
   void end_if_read(Outgoing& out);
@@ -176,10 +182,11 @@ class Proxy : net::Events {
   void apply(u32 from, Arrival const& come);
   void apply_early(u32 from);
   static bool has_landed(Peer const& peer, Parcel const& parcel);
-  void check_written(Parcel const& parcel) const;
-  void carry_out(u32 from, Parcel const& parcel, std::string_view payload);
+  void check_window(Parcel const& parcel) const;
+  static void check_written(Parcel const& parcel, std::string_view bytes);
+  void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
   void answer_get(u32 from, Parcel const& parcel);
-  void take_answer(Parcel const& parcel, std::string_view payload);
+  void take_answer(Parcel const& parcel, Payload const& payload);
   Place place_of(u32 own, void const* address) const;
   char* own_memory(u32 device, u64 offset, u64 bytes) const;
   Access& access_of(u32 device) { return *own_[device - layout_.first_device].access; }
@@ -192,10 +199,12 @@ class Proxy : net::Events {
   Peers const& peers_;
   Layout const& layout_;
   Heap const& heap_;
+  // What the engine may write to or read from ends behind it.
+  Staging staging_;
+  std::vector<Own> own_;
   std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
   RemoteHeap remote_heap_;
-  u64 held_ = 0;  // bytes that wait to be sent, or are being; outlives them
-  std::vector<Own> own_;
+  u64 held_ = 0;                     // bytes that wait to be sent, or are being; outlives them
   std::vector<Peer> peers_of_net_;   // by process
   std::map<u64, Flight> in_flight_;  // by cookie: what the engine is reading
   std::map<u64, Get> gets_;

@@ -14,6 +14,8 @@ namespace {
 
 constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
 constexpr u64 short_payload = 512;              // goes along with the header, which engines copy
+// Of what is read from devices, so much is copied at once: memory that it passes through is scarce.
+constexpr u64 short_read = u64{16} << 10;
 
 // Whether the parcel's bytes lie behind it; else they say how many a get wants.
 bool carries_bytes(Parcel const& parcel) {
@@ -83,8 +85,8 @@ Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
 }
 
 // Queued now, for the order; sent when the bytes have been read. The counter is raised with the
-// last. `done`, if any, is raised when all have been read: many bytes of the heap by the engine
-// itself, others into copies, as a rank may be ended before the engine has.
+// last. `done`, if any, is raised when all have been read: many bytes of the host's heap by the
+// engine itself, others into memory of this process, as a rank may be ended before the engine has.
 void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
   u64 const size = parcel.bytes;
   bool const by_engine = process != peers_.number();
@@ -103,11 +105,13 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
     parcel.counter = last ? counter : 0;
     auto const out = queue(process, parcel, piece);
     out->ready = false;
-    own_[own].access->read(source + at, piece, [out, done, last](std::string_view bytes) {
-      out->copy = bytes;
+    auto take = [out, done, last](std::string_view bytes, Keep const& keep) {
+      if (keep && bytes.size() > short_read) out->source = bytes.data(), out->keep = keep;
+      else out->copy = bytes;
       out->ready = true;
       if (last && done) memory::add(done, 1, Order::system);
-    });
+    };
+    own_[own].access->read(source + at, piece, std::move(take));
     parcel.offset += piece;
     parcel.position += piece;
   }
@@ -149,7 +153,11 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
     parcel.position += out->sent;
     if (size != out->rest().size()) parcel.counter = 0;
   }
-  if (written) parcel.written = 1, parcel.sum = sum_of(out->rest().substr(0, size));
+  if (written) {
+    parcel.written = out->slot ? Parcel::Written::to_slot : Parcel::Written::to_window;
+    parcel.slot = out->slot.value_or(0);
+    parcel.sum = sum_of(out->rest().substr(0, size));
+  }
   u64 const cookie = payload.size() <= short_payload ? 0 : begin_reading(process, out, false);
   u32 const sequence = peer.next_out;
   if (!send_parcel(process, parcel, payload, cookie)) {
@@ -169,6 +177,7 @@ bool Proxy::send_parcel(u32 process, Parcel& parcel, std::string_view payload, u
   auto& peer = peers_of_net_[process];
   parcel.sequence = peer.next_out;
   parcel.delivered = peer.next_in;
+  parcel.freed = staging_.freed_for(process);
   parcel.check = check_of(parcel, payload);
   std::array<char, sizeof parcel + short_payload> header;
   std::memcpy(header.data(), &parcel, sizeof parcel);
@@ -188,6 +197,7 @@ bool Proxy::send_parcel(u32 process, Parcel& parcel, std::string_view payload, u
   ++peer.next_out;
   peer.told = parcel.delivered;
   peer.waits = false;
+  staging_.told(process, parcel.freed);
   return true;
 }
 
@@ -200,6 +210,7 @@ void Proxy::on_message(u32 process, std::span<char const> bytes) {
   try {
     auto const come = read_parcel({bytes.data(), bytes.size()});
     peer.undelivered.delivered_before(come.parcel.delivered);
+    staging_.freed(process, come.parcel.freed);
     // The network keeps no order: it waits for its turn, or for bytes that are written.
     u32 const ahead = come.parcel.sequence - peer.next_in;
     bool const now =
@@ -229,14 +240,19 @@ void Proxy::apply_early(u32 from) {
 
 void Proxy::apply(u32 from, Arrival const& come) {
   auto& peer = peers_of_net_[from];
+  auto const& parcel = come.parcel;
   ++peer.next_in;
-  if (bool const landed = peer.landed.erase(come.parcel.sequence) != 0;
-      landed != (come.parcel.written != 0))
+  if (bool const landed = peer.landed.erase(parcel.sequence) != 0;
+      landed != (parcel.written != Parcel::Written::no))
     throw Error(Kind::peer_lost, "receive a parcel",
                 "it told that the bytes of a parcel are written which has them with it",
                 "start the job again; if it happens again, report it");
-  peer.waits |= come.parcel.written != 0;
-  if (come.parcel.run == run_ && !over_) carry_out(from, come.parcel, come.payload);
+  peer.waits |= parcel.written == Parcel::Written::to_window;
+  // Also where they are not carried out: then the slot is free again at once.
+  auto const payload = parcel.written == Parcel::Written::to_slot
+                           ? staging_.take(from, parcel.slot, parcel.bytes)
+                           : Payload{come.payload, nullptr};
+  if (parcel.run == run_ && !over_) carry_out(from, parcel, payload);
   peer.received.fetch_add(1, std::memory_order_release);
   received_in_all_.fetch_add(1, std::memory_order_release);
 }
@@ -253,17 +269,20 @@ char* Proxy::own_memory(u32 device, u64 offset, u64 bytes) const {
   return heap_.at(device, offset);
 }
 
-void Proxy::carry_out(u32 from, Parcel const& parcel, std::string_view payload) {
+void Proxy::carry_out(u32 from, Parcel const& parcel, Payload const& payload) {
   u32 const device = parcel.device;
+  if (parcel.written == Parcel::Written::to_slot) check_written(parcel, payload.bytes);
   auto const word = [&](u64 offset) {
     return reinterpret_cast<u32*>(own_memory(device, offset, sizeof(u32)));
   };
   Delivery delivery;
   switch (parcel.kind) {
     case Parcel::Kind::put:
-      if (parcel.written != 0) check_written(parcel);
-      delivery.bytes = payload;
-      if (!payload.empty()) delivery.target = own_memory(device, parcel.offset, payload.size());
+      if (parcel.written == Parcel::Written::to_window) check_window(parcel);
+      delivery.bytes = payload.bytes;
+      delivery.keep = payload.keep;
+      if (!delivery.bytes.empty())
+        delivery.target = own_memory(device, parcel.offset, delivery.bytes.size());
       if (parcel.counter != 0) {
         delivery.counter = word(parcel.counter);
         delivery.sender_word = word(parcel.sender_word);
@@ -301,12 +320,13 @@ void Proxy::answer_get(u32 from, Parcel const& parcel) {
   queue_long(parcel.device - layout_.first_device, from, answer, source, nullptr);
 }
 
-void Proxy::take_answer(Parcel const& parcel, std::string_view payload) {
+void Proxy::take_answer(Parcel const& parcel, Payload const& payload) {
+  bool const in_place = parcel.written == Parcel::Written::to_window;
+  u64 const size = in_place ? parcel.bytes : payload.bytes.size();
   auto const found = gets_.find(parcel.request);
   if (found == gets_.end()) return;  // of a rank that was ended
   auto const& get = found->second;
-  if (parcel.position > get.size || payload.size() > get.size - parcel.position) return;
-  u64 const size = parcel.written != 0 ? parcel.bytes : payload.size();
+  if (parcel.position > get.size || size > get.size - parcel.position) return;
   auto come = [this, request = parcel.request, size] {
     auto const still = gets_.find(request);
     if (still == gets_.end()) return;
@@ -315,9 +335,10 @@ void Proxy::take_answer(Parcel const& parcel, std::string_view payload) {
     memory::add(still->second.done, 1, Order::system);
     gets_.erase(still);
   };
-  if (parcel.written == 0)
-    return own_[get.own].access->write(get.target + parcel.position, payload, come);
-  check_written(parcel);
+  if (!in_place)
+    return own_[get.own].access->write(get.target + parcel.position, payload.bytes, payload.keep,
+                                       come);
+  check_window(parcel);
   come();
 }
 

@@ -9,7 +9,7 @@
 namespace meshpost::detail {
 
 /// The symmetric heap of processes out of reach, as far as an engine can write to it: that of CPU
-/// devices. Memory of GPUs can't be exposed (net's README).
+/// devices. Memory of GPUs can't be exposed (net's README); for it there is Staging.
 class RemoteHeap {
  public:
   RemoteHeap(Peers const& peers, Layout const& layout, Heap const& heap)

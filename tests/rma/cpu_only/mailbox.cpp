@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <random>
 #include <thread>
 #include <vector>
@@ -17,6 +18,14 @@ class MailboxTest : public testing::Test {
  protected:
   static constexpr u64 size = u64{2} << 20;
 
+  // A copy of them that is spoilt when it is let go.
+  static Payload kept(std::vector<char> const& data) {
+    auto* const copy = new std::vector<char>(data);
+    return {{copy->data(), copy->size()}, {copy->data(), [copy](void const*) {
+                                             std::ranges::fill(*copy, 0x66);
+                                             delete copy;
+                                           }}};
+  }
   // A rank that opens letters until the test has ended it.
   void start_rank() {
     rank_ = std::thread([this] {
@@ -64,12 +73,14 @@ TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
     bool const in_pieces = bytes > 1000 && random_() % 2 == 0;
     u64 const half = in_pieces ? bytes / 2 : 0;
     if (in_pieces) access_.deliver({memory_.data() + at, {data.data(), half}});
+    auto const rest = random_() % 2 == 0 ? kept(data) : Payload{{data.data(), bytes}};
     access_.deliver({.target = memory_.data() + at + half,
-                     .bytes = {data.data() + half, bytes - half},
+                     .bytes = rest.bytes.substr(half),
                      .counter = &words_[0],
                      .sender_word = &words_[1],
                      .value = 1,
-                     .sender = i + 1});
+                     .sender = i + 1,
+                     .keep = rest.keep});
     places.emplace_back(at, bytes);
     sent.push_back(std::move(data));
     at += bytes;
@@ -114,7 +125,8 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
       std::vector<char> data(sizes[random_() % 5]);
       for (auto& byte : data) byte = static_cast<char>(random_());
       u64 const at = random_() % (place - data.size() + 1);
-      access_.deliver({memory_.data() + at, {data.data(), data.size()}});
+      auto const sent = random_() % 2 == 0 ? kept(data) : Payload{{data.data(), data.size()}};
+      access_.deliver({.target = memory_.data() + at, .bytes = sent.bytes, .keep = sent.keep});
       std::ranges::copy(data, expected.data() + at);
       if (random_() % 5 == 0) access_.poll();
     }
@@ -122,13 +134,30 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
     while (opened && words_[0] == 0) {
       access_.poll();  // begins what there is room for
       bool copied = false;
-      access_.write(&words_[3], "1234", [&copied] { copied = true; });
+      access_.write(&words_[3], "1234", nullptr, [&copied] { copied = true; });
       poll_until([&copied] { return copied; });
       for (u32 i = 0; i < 2 * Mailbox::capacity; ++i) open_letters(access_.mailbox());
     }
     if (!opened) access_.end();
     EXPECT_TRUE(memory_ == expected) << (opened ? "opened by a rank" : "carried out at the end");
   }
+}
+
+TEST_F(MailboxTest, what_is_kept_is_let_go_though_no_rank_opens_letters) {
+  std::vector<char> const data(50'000, 7);
+  for (u32 i = 0; i < Mailbox::capacity + 20; ++i) {  // for the last there is no room
+    auto sent = kept(data);
+    std::weak_ptr<void const> const lent = sent.keep;
+    access_.deliver({.target = memory_.data() + i,
+                     .bytes = sent.bytes,
+                     .counter = &words_[0],
+                     .value = 1,
+                     .keep = std::move(sent.keep)});
+    poll_until([&] { return lent.expired() && !access_.busy(); });
+  }
+  access_.end();
+  EXPECT_EQ(words_[0], Mailbox::capacity + 20);
+  EXPECT_EQ(memory_[data.size() + Mailbox::capacity + 18], 7);
 }
 
 TEST_F(MailboxTest, words_of_every_width_are_stored_alone) {
@@ -174,15 +203,25 @@ TEST_F(MailboxTest, reads_end_in_their_order_and_writes_say_when) {
   constexpr u32 many = 40;  // more than there are chunks
   for (u32 i = 0; i < many; ++i) {
     u64 const bytes = 1 + random_() % 40000;
-    access_.write(memory_.data() + i * 45000, {data.data() + i, bytes}, [&written] { ++written; });
+    std::vector<char> const part(data.data() + i, data.data() + i + bytes);
+    auto const from = i % 3 == 0 ? kept(part) : Payload{{part.data(), bytes}};
+    access_.write(memory_.data() + i * 45000, from.bytes, from.keep, [&written] { ++written; });
   }
   poll_until([&] { return written == many; });
+  std::deque<Payload> lent;  // some are kept for a while
   for (u32 i = 0; i < many; ++i)
-    access_.read(memory_.data() + i * 45000, 1, [&, i](std::string_view bytes) {
+    access_.read(memory_.data() + i * 45000, 1, [&, i](std::string_view bytes, Keep const& keep) {
       EXPECT_EQ(read++, i);
       EXPECT_EQ(bytes[0], data[i]);
+      lent.push_back({bytes, keep});
     });
-  poll_until([&] { return read == many; });
+  u32 let_go = 0;
+  poll_until([&] {
+    for (; lent.size() > 10 || (read == many && !lent.empty()); lent.pop_front())
+      EXPECT_EQ(lent.front().bytes[0], data[let_go++]) << "though others have been read since";
+    return read == many;
+  });
+  EXPECT_EQ(let_go, many);
   EXPECT_FALSE(access_.busy());
 }
 

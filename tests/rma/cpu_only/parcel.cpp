@@ -118,8 +118,10 @@ TEST_F(Parcels, whose_fields_cannot_be_are_refused) {
   refused({.kind = add, .bytes = 0}, "four", {"sent 4 bytes"});
   refused({.kind = store, .bytes = 3}, "", {"a word of 3 bytes"});
   refused({.kind = store, .offset = 12, .bytes = 8}, "", {"8 bytes at offset 12"});
-  refused({.kind = add, .bytes = 4, .written = 1}, "", {"written elsewhere"});
-  refused({.kind = put, .bytes = 4, .written = 2}, "", {"written elsewhere"});
+  refused({.kind = add, .bytes = 4, .written = Parcel::Written::to_slot}, "",
+          {"written elsewhere"});
+  refused({.kind = put, .bytes = 4, .written = static_cast<Parcel::Written>(3)}, "",
+          {"written elsewhere"});
   refused({.kind = add, .offset = 6}, "", {"offset 6"});
   refused({.kind = put, .counter = 5}, "", {"where none can be"});
   refused({.kind = put, .counter = 4, .sender_word = 2}, "", {"where none can be"});
