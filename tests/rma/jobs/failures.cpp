@@ -176,6 +176,8 @@ TEST(JobMisuse, worlds_that_differ_are_refused) {
   };
   for (auto const& [variable, one, other, pieces] : {
            Wrong{"MESHPOST_RANKS", "2", "3", {"asks for 2 ranks", "for 3", "[bad argument]"}},
+           Wrong{
+               "MESHPOST_LANES", "2", "3", {"asks for 2 lanes", "process 1 for 3", "bad argument"}},
            Wrong{"MESHPOST_DEVICES", "none", "none", {"no process has devices"}},
            Wrong{"MESHPOST_DEVICES", "cpu:1", "tape:1", {"no kind of device called 'tape'"}},
            Wrong{"MESHPOST_CHECK", "delivery", "delivery", {"within one process only"}},

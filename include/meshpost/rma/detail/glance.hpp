@@ -32,7 +32,7 @@ struct LanePoll::Look {
     value = header[3] = 0;
     if (one.mine) memory::load_packet(one.head + 1, first);
 #pragma unroll
-    for (u32 k = 0; k < loads; ++k)
+    for (u32 k = loads; k-- != 0;)
       if (one.has(k)) memory::load_packet(one.more[k], next[k]);
     if (one.thread < 3) value = memory::load_relaxed(one.watched);
     if (one.live) memory::load_packet(one.head, header);
@@ -48,7 +48,7 @@ struct LanePoll::Look {
                               : !one.mine || (here(one) && known(one) &&
                                               (one.bytes == 0 || first[3] == one.flag));
 #pragma unroll
-    for (u32 k = 0; k < loads; ++k)
+    for (u32 k = loads; k-- != 0;)
       if (one.has(k)) all_of_it &= next[k][3] == one.flag_of(k);
     return all_of_it;
   }
