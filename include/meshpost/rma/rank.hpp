@@ -317,7 +317,7 @@ class Rank {
                                 Combine combine);
   template <class T, class Combine>
   MESHPOST_FN void reduce_step(Reduction const& step, T* target, T const* data, Combine combine);
-  MESHPOST_FN void touch(char const* slots, u64 bytes);
+  MESHPOST_FN void touch(char const* vectors, u64 pitch, u32 count, u64 begin, u64 end);
   template <class T, class Combine>
   MESHPOST_FN void bring_parts(Reduction const& step, T const* data, Combine combine);
   template <class T, class Combine>

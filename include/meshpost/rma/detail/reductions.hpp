@@ -132,15 +132,17 @@ MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, b
   return evenly;
 }
 
-/// Brings `bytes` of the device's slots into the first cache; by all threads. A GPU only: its loads
-/// fill the cache, and the vote, whose outcome nobody needs, keeps the compiler from leaving them
-/// out.
-MESHPOST_FN inline void Rank::touch(char const* slots, u64 bytes) {
+/// Brings bytes [begin, end) of each of `count` vectors, `pitch` bytes apart, into the first cache,
+/// all at once; by all threads. A GPU only: its loads fill the cache, and the vote, whose outcome
+/// nobody needs, keeps the compiler from leaving them out.
+MESHPOST_FN inline void Rank::touch(char const* vectors, u64 pitch, u32 count, u64 begin, u64 end) {
   if constexpr (memory::on_gpu) {
     constexpr u64 sector = 32;  // what a cache of a GPU fetches
+    begin &= ~(sector - 1);
+    u32 const each = static_cast<u32>((end - begin + sector - 1) / sector);
     u32 seen = 0;
-    for (u64 at = thread() * sector; at < bytes; at += threads() * sector)
-      seen |= *reinterpret_cast<u32 const*>(slots + at);
+    for (u32 i = thread(); i < each * count; i += threads())
+      seen |= *reinterpret_cast<u32 const*>(vectors + i / each * pitch + begin + i % each * sector);
     block_.any(seen != 0);
   }
 }
@@ -165,12 +167,15 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
     u64 begin = 0, end = step.count;
     if (by_last) {
       last = block_.any(arrive(communicator, group));
-      if (last) touch(first, group.local_size * pitch);
+      if (last) touch(first, 0, 1, 0, group.local_size * pitch);
     } else {
       meet_on_device(communicator, group, step.operation);
       u64 const share = (step.count + group.local_size - 1) / group.local_size;
       begin = detail::smaller(share * local, step.count);
       end = detail::smaller(begin + share, step.count);
+      // A few elements are a few threads' work, who would wait for each vector in turn.
+      if (share < threads())
+        touch(first, pitch, group.local_size, begin * sizeof(T), end * sizeof(T));
     }
     if ((last || !by_last) &&
         !fold_to_all<T>(step, half, group.place, step.one_hop_to_all(),
