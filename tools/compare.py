@@ -57,6 +57,12 @@ def bytes_of(text: str) -> int:
     return number
 
 
+def count_of(text: str) -> int:
+    if not text.strip().isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of GPUs: 2 or more, as 2,4,8")
+    return int(text)
+
+
 def listed(of) -> object:
     """For argparse: words with commas between them."""
     return lambda text: sorted({of(one) for one in text.split(",")})
@@ -68,7 +74,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--program", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument(
         "--gpus",
-        type=listed(int),
+        type=listed(count_of),
         help="2,4,8 unless given; without GPUs so many CPU devices, 2 unless given",
     )
     parser.add_argument("--sizes", type=listed(bytes_of), help="8,64K,256M; of each message")
@@ -80,8 +86,8 @@ def parse() -> argparse.Namespace:
     arguments = parser.parse_args()
     if unknown := set(arguments.peers) - set(names):
         parser.error(f"--peers {','.join(sorted(unknown))}: there are {', '.join(names)}")
-    if arguments.repetitions < 1 or arguments.limit <= 0 or min(arguments.gpus or [2]) < 2:
-        parser.error("repetitions and limit must be positive, GPUs at least 2")
+    if arguments.repetitions < 1 or arguments.limit <= 0:
+        parser.error("repetitions and limit must be positive")
     if arguments.plot.suffix not in (".svg", ".png"):
         parser.error(f"--plot {arguments.plot}: must end with .svg or .png")
     return arguments
