@@ -40,8 +40,8 @@ class Block {
   /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile. In a wait
   /// for a notification it may also return when GangSpec::has_news.
   MESHPOST_FN void await(Condition const& condition, Note const& note);
-  /// The same out of line, for what most ranks never wait for.
-  MESHPOST_FN void await_seldom(Condition const& condition, Note const& note) const {
+  /// The same out of line: for what most ranks never wait for, and for several waits to share.
+  MESHPOST_FN void await_out_of_line(Condition const& condition, Note const& note) const {
     await_of(*this, condition, note);
   }
   /// Once for each operation: shows that the rank gets on (unless it only asks again and again),

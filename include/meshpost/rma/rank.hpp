@@ -288,7 +288,6 @@ class Rank {
   MESHPOST_FN void consume(u32* counter, u32 count, u32 found);
   MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
                                           u32 device) const;
-  MESHPOST_FN bool arrives_last(BarrierWords* words, Group const& group);
   MESHPOST_FN bool arrive(Communicator const& communicator, Group const& group);
   MESHPOST_FN void release(Communicator const& communicator, Group const& group, u32 next);
   template <bool inlined>

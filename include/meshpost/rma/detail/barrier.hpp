@@ -30,34 +30,26 @@ MESHPOST_FN inline BarrierWords* Rank::barrier_words(Communicator const& communi
   return reinterpret_cast<BarrierWords*>(on_device(device, communicator.barriers)) + group.number;
 }
 
-/// By one thread: whether all other ranks of the group on this device have arrived.
-MESHPOST_FN inline bool Rank::arrives_last(BarrierWords* words, Group const& group) {
-  if (memory::fetch_add_device(&words->arrived, 1) + 1 != group.local_size) return false;
-  memory::store_relaxed(&words->arrived, 0);
-  block_.step(hooks::Step::barrier_release);
-  return true;
-}
-
-namespace detail {
-MESHPOST_COLD inline void await_word(Block block, u32 const* word, u32 value, Note note) {
-  block.await({word, value, WordType::counter, Compare::greater_equal}, note);
-}
-}  // namespace detail
-
 /// Until the word has counted so far. A collective waits at several places: it shares one function,
 /// which is less to fetch and to keep in registers than a loop at each.
 template <bool inlined>
 MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) {
-  if constexpr (inlined)
-    block_.await({word, value, WordType::counter, Compare::greater_equal}, note);
-  else detail::await_word(block_, word, value, note);
+  Condition const condition{word, value, WordType::counter, Compare::greater_equal};
+  if constexpr (inlined) block_.await(condition, note);
+  else block_.await_out_of_line(condition, note);
 }
 
-/// Counts this rank as arrived; by all threads. For thread 0: whether it was the last.
+/// Counts this rank as arrived; by all threads. For thread 0: whether it was the last of the
+/// group's on this device.
 MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group const& group) {
+  auto* const words = barrier_words(communicator, group, state_->device);
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
-  return thread() == 0 && arrives_last(barrier_words(communicator, group, state_->device), group);
+  if (thread() != 0) return false;
+  if (memory::fetch_add_device(&words->arrived, 1) + 1 != group.local_size) return false;
+  memory::store_relaxed(&words->arrived, 0);
+  block_.step(hooks::Step::barrier_release);
+  return true;
 }
 
 /// By thread 0 of the last rank: tells every device of the group.
@@ -108,9 +100,7 @@ MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, G
                                              Operation operation) {
   auto* const words = barrier_words(communicator, group, state_->device);
   u32 const met = memory::load_relaxed(&words->met);
-  block_.step(hooks::Step::barrier_arrive);
-  block_.sync();
-  if (thread() == 0 && arrives_last(words, group)) memory::add(&words->met, 1, Order::device);
+  if (arrive(communicator, group)) memory::add(&words->met, 1, Order::device);
   await_word<false>(&words->met, met + 1u,
                     {operation, communicator.number, 0, generation(communicator) + 1});
 }

@@ -59,7 +59,7 @@ MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
 
 /// Until the proxy has read the sources of all this rank's requests, or filled their targets.
 MESHPOST_FN inline void Rank::await_posted(Operation operation) {
-  block_.await_seldom(
+  block_.await_out_of_line(
       {&state_->posts.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
       {operation, 0, 0, 0});
 }

@@ -13,7 +13,7 @@ struct LanePoll::Awaited {
   u32 rest;  ///< packets behind the first two
   u32 flag, behind, shift;
   u32 expected;  ///< more in `watched` says that something else has come
-  bool live, mine, near, acquires;
+  bool live, mine, near;
   u32 b, c;  ///< LaneHeader::word
   Packet const* head;
   Packet const* more[loads_ahead];
@@ -84,7 +84,7 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
   one.shift = cache.shift, one.flag = Lanes::flag(taken, one.shift);
   one.behind = __shfl_sync(all, taken, static_cast<int>(one.lane)) + 2 + thread;
   one.live = thread < claimed, one.mine = thread == one.lane;
-  one.near = near, one.acquires = like.acquires, one.b = guess.b, one.c = guess.c;
+  one.near = near, one.b = guess.b, one.c = guess.c;
   one.head = cache.rings + ((thread << one.shift) + Lanes::index(taken, one.shift));
 #pragma unroll
   for (u32 k = 0; k < loads_ahead; ++k)
