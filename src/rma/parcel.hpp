@@ -48,6 +48,9 @@ u64 check_of(Parcel parcel, std::string_view payload);
 /// The same for bytes alone.
 u64 sum_of(std::string_view bytes);
 
+/// \throws Error(peer_lost): what came can't be what was sent
+[[noreturn]] void refuse_parcel(std::string cause);
+
 /// A parcel as it has come.
 struct Arrival {
   Parcel parcel;

@@ -244,9 +244,7 @@ void Proxy::apply(u32 from, Arrival const& come) {
   ++peer.next_in;
   if (bool const landed = peer.landed.erase(parcel.sequence) != 0;
       landed != (parcel.written != Parcel::Written::no))
-    throw Error(Kind::peer_lost, "receive a parcel",
-                "it told that the bytes of a parcel are written which has them with it",
-                "start the job again; if it happens again, report it");
+    refuse_parcel("it told that the bytes of a parcel are written which has them with it");
   peer.waits |= parcel.written == Parcel::Written::to_window;
   // Also where they are not carried out: then the slot is free again at once.
   auto const payload = parcel.written == Parcel::Written::to_slot
@@ -262,10 +260,8 @@ char* Proxy::own_memory(u32 device, u64 offset, u64 bytes) const {
   bool const inside =
       layout_.owns(device) && offset <= heap_.size() && bytes <= heap_.size() - offset;
   if (!inside)
-    throw Error(Kind::peer_lost, "receive a parcel",
-                fmt::format("it sent {} bytes for offset {} of device {}, where nothing is", bytes,
-                            offset, device),
-                "start the job again; if it happens again, report it");
+    refuse_parcel(fmt::format("it sent {} bytes for offset {} of device {}, where nothing is",
+                              bytes, offset, device));
   return heap_.at(device, offset);
 }
 

@@ -6,18 +6,10 @@
 #include <bit>
 
 #include "meshpost/base/events.hpp"
+#include "rma/parcel.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
-namespace {
-
-[[noreturn]] void refuse(std::string cause) {
-  throw Error(Kind::peer_lost, "receive a parcel", std::move(cause),
-              "start the job again; if it happens again, report it");
-}
-
-}  // namespace
-
 // A text, how many slots each process has, and where its first one is, for each process.
 std::string Staging::offer(net::Engine& engine, Peers const& peers) {
   std::vector<u32> writers;
@@ -88,8 +80,8 @@ void Staging::freed(u32 process, u32 count) {
   auto& theirs = peers_[process].theirs;
   if (static_cast<i32>(count - theirs.freed) <= 0) return;
   if (count - theirs.freed > theirs.begun - theirs.freed)
-    refuse(fmt::format("it let go of {} slots of which {} were written", count - theirs.freed,
-                       theirs.begun - theirs.freed));
+    refuse_parcel(fmt::format("it let go of {} slots of which {} were written",
+                              count - theirs.freed, theirs.begun - theirs.freed));
   theirs.freed = count;
 }
 
@@ -97,8 +89,8 @@ Payload Staging::take(u32 process, u32 slot, u64 bytes) {
   auto& ours = peers_[process].ours;
   if (ours.slots == 0 || slot != ours.taken % ours.slots || bytes > slot_bytes ||
       ours.taken - ours.freed == ours.slots)
-    refuse(fmt::format("it sent a parcel of {} bytes in slot {}, of {}, where they can't be", bytes,
-                       slot, ours.slots));
+    refuse_parcel(fmt::format("it sent a parcel of {} bytes in slot {}, of {}, where they can't be",
+                              bytes, slot, ours.slots));
   ++ours.taken;
   char const* const memory = ours.memory + slot * slot_bytes;
   return {{memory, bytes}, {memory, [&ours, slot](void const*) { let_go(ours, slot); }}};
