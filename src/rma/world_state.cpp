@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <ranges>
-#include <sstream>
 
 namespace meshpost::detail {
 namespace {
@@ -35,32 +32,10 @@ u64 fingerprint(std::vector<i64> const& numbers) {  // FNV-1a, by number
 constexpr u64 smallest_slot = 256, largest_slot = u64{512} << 10;
 constexpr u32 default_tags = 256;  // of the world's own counters, as in dCUDA
 
-// What decides where things lie in the symmetric heap has to be the same in all processes.
-// \throws Error(bad_argument) in all of them
-void agree_on_settings(Peers const& peers, WorldOptions const& options) {
-  if (peers.alone()) return;
-  struct Setting {
-    std::string_view what, remedy;
-    u64 value;
-  };
-  std::array const settings{
-      Setting{"lanes of each rank", "MESHPOST_LANES, or WorldOptions::lanes", options.lanes},
-      Setting{"bytes for collectives", "WorldOptions::collectives", options.collectives}};
-  auto const values = settings | std::views::transform(&Setting::value);
-  auto const all = peers.exchange("agree on settings", fmt::format("{}", fmt::join(values, " ")));
-  for (u32 process = 1; process < all.size(); ++process) {
-    std::istringstream ours(all[0]), theirs(all[process]);
-    for (auto const& setting : settings) {
-      u64 one = 0, other = 0;
-      ours >> one;
-      theirs >> other;
-      if (one != other)
-        throw Error(Kind::bad_argument, "World",
-                    fmt::format("process 0 asks for {} {}, process {} for {}", one, setting.what,
-                                process, other),
-                    fmt::format("give all processes the same {}", setting.remedy));
-    }
-  }
+// What decides, beside the number of ranks, where things lie in the symmetric heap.
+std::vector<Setting> settings_of(WorldOptions const& options) {
+  return {{"lanes of each rank", "MESHPOST_LANES, or WorldOptions::lanes", options.lanes},
+          {"bytes for collectives", "WorldOptions::collectives", options.collectives}};
 }
 
 // The end of a run's kernels, well or not, as streams wait for it.
@@ -114,11 +89,11 @@ WorldState::WorldState(WorldOptions options)
     : options_(std::move(options)),
       number_(++worlds_made),
       peers_(peers_of(options_)),
-      layout_(make_layout(options_.devices, options_.ranks, options_.apart, peers_)),
+      layout_(make_layout(options_.devices, options_.ranks, options_.apart, peers_,
+                          settings_of(options_))),
       heap_(layout_, [this](Spaces& spaces, Bytes offset, Bytes size) {
         peers_.extend(spaces, layout_, offset, size);
       }) {
-  agree_on_settings(peers_, options_);
   if (options_.check_delivery && !std::ranges::all_of(layout_.devices, &Device::in_host_memory))
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");

@@ -23,6 +23,7 @@ struct Own {
   std::vector<Part> devices;
   u32 ranks = 0;          // asked for
   u32 default_ranks = 0;  // the least of its devices'
+  std::vector<u64> settings;
   std::vector<DeviceUse> uses;
 
   std::string pack() const {
@@ -33,6 +34,8 @@ struct Own {
     packer.value(static_cast<u32>(uses.size()));
     for (auto const& use : uses)
       packer.text(use.name).text(use.uuid).value(static_cast<u8>(use.at_once));
+    packer.value(static_cast<u32>(settings.size()));
+    for (u64 const value : settings) packer.value(value);
     return packer.take();
   }
   static Own unpack(u32 process, std::string const& bytes) {
@@ -53,6 +56,8 @@ struct Own {
       use.uuid = unpacker.text();
       use.at_once = unpacker.value<u8>() != 0;
     }
+    own.settings.resize(unpacker.value<u32>());
+    for (u64& value : own.settings) value = unpacker.value<u64>();
     return own;
   }
 };
@@ -159,17 +164,24 @@ void add_devices(Layout& layout, std::vector<Own> const& parts, Peers const& pee
   layout.apart = peers.any_far() || differ(parts);
 }
 
-// Asked for by all alike; 0: nobody asks. \throws Error(bad_argument)
+// \throws Error(bad_argument) unless both ask for the same
+void agree(std::vector<Own> const& parts, Own const& one, Own const& other, Setting const& setting,
+           u64 ours, u64 theirs) {
+  if (ours == theirs) return;
+  throw Error(Kind::bad_argument, "World",
+              fmt::format("process {} asks for {} {}, process {} for {}", &one - parts.data(), ours,
+                          setting.what, &other - parts.data(), theirs),
+              fmt::format("give all processes the same {}", setting.remedy));
+}
+
+// Asked for by all alike that have devices; 0: nobody asks. \throws Error(bad_argument)
 u32 ranks_asked_for(std::vector<Own> const& parts) {
   Own const* first = nullptr;
   for (auto const& part : parts) {
     if (part.devices.empty()) continue;
     if (!first) first = &part;
-    if (part.ranks != first->ranks)
-      throw Error(Kind::bad_argument, "World",
-                  fmt::format("process {} asks for {} ranks a device, process {} for {}",
-                              first - parts.data(), first->ranks, &part - parts.data(), part.ranks),
-                  "give all processes the same MESHPOST_RANKS, or WorldOptions::ranks");
+    agree(parts, *first, part, {"ranks a device", "MESHPOST_RANKS, or WorldOptions::ranks", 0},
+          first->ranks, part.ranks);
   }
   if (!first)
     throw Error(Kind::bad_argument, "World", "no process has devices",
@@ -179,7 +191,8 @@ u32 ranks_asked_for(std::vector<Own> const& parts) {
 
 }  // namespace
 
-Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& peers) {
+Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& peers,
+                   std::vector<Setting> const& settings) {
   if (peers.alone()) return make_layout(spec, ranks, apart);
   Own own;
   Layout layout;
@@ -199,6 +212,7 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
                           backend(device->kind()).runs_processes_at_once(*device)});
   });
   own.ranks = ranks;
+  for (auto const& setting : settings) own.settings.push_back(setting.value);
   auto const all = peers.exchange("open devices", own.pack());
   std::vector<Own> parts;
   std::vector<DeviceUse> uses;
@@ -207,6 +221,10 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
     uses.insert(uses.end(), parts.back().uses.begin(), parts.back().uses.end());
   }
   layout.ranks_per_device = ranks_asked_for(parts);
+  for (auto const& part : parts)
+    for (std::size_t i = 0; i < settings.size(); ++i)
+      agree(parts, parts.front(), part, settings[i], parts.front().settings.at(i),
+            part.settings.at(i));
   add_devices(layout, parts, peers);
   u32 usual = ~0u;
   for (u32 process = 0; process < parts.size(); ++process)

@@ -62,9 +62,17 @@ class Peers {
   std::unique_ptr<Node> node_;
 };
 
+/// What all processes have to ask for alike.
+struct Setting {
+  std::string_view what;    ///< such as "ranks a device"
+  std::string_view remedy;  ///< where it is set
+  u64 value;
+};
+
 /// The devices of all processes, those that `spec` names here; as make_layout otherwise.
 /// Collective.
-/// \throws Error(bad_argument) where processes differ in the number of ranks
-Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& peers);
+/// \throws Error(bad_argument) where processes differ in the number of ranks, or in a setting
+Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& peers,
+                   std::vector<Setting> const& settings);
 
 }  // namespace meshpost
