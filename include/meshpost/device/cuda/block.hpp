@@ -204,8 +204,8 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
   if (thread() == 0) {
     u32 const bytes = width(condition.type);
     u32 polls = 0;
-    // Acquire in every poll costs nothing while it waits, a fence afterwards would cost half a
-    // microsecond.
+    // Acquire in every poll costs nothing while it waits; a fence afterwards would cost half a
+    // microsecond where it can't acquire alone (memory::acquire_fence).
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
       if (mail_->letters) open_letters(*mail_);
