@@ -8,19 +8,40 @@ namespace diffusion {
 using meshpost::u32;
 using meshpost::u64;
 
+inline constexpr u32 halo = 2;
+
 /// The whole field and how it is cut: rows into slabs of whole rows, in the order of the ranks. In
 /// memory a field is [row][level][column], so the two rows that a neighbour needs are one piece.
 struct Shape {
   u32 levels, rows, columns;
   u32 owners;  ///< ranks that own rows; the others idle
+  u32 ranks_per_device;
 
   MESHPOST_FN u64 row_size() const { return static_cast<u64>(levels) * columns; }
+  /// Each device has its share. What is left over when its ranks have as many each goes to those in
+  /// the middle: the first and the last one have to send rows to other devices.
   MESHPOST_FN u32 first_row(u32 owner) const {
+    if (owner == owners) return rows;
+    u32 const first = owner / ranks_per_device * ranks_per_device;
+    u32 const count =
+        owners - first < ranks_per_device ? owners - first : ranks_per_device;  // of that device
+    u32 const begin = share(first), all = share(first + count) - begin;
+    u32 const over = all % count, without = (count - over) / 2;  // ranks before those in the middle
+    u32 const place = owner - first, more = place < without ? 0 : place - without;
+    return begin + place * (all / count) + (more < over ? more : over);
+  }
+  /// The row at which an owner's part begins, which is its rows and the halo, as far as there are
+  /// rows.
+  MESHPOST_FN u32 part_row(u32 owner) const {
+    u32 const first = first_row(owner);
+    return first > halo ? first - halo : 0;
+  }
+
+ private:
+  MESHPOST_FN u32 share(u32 owner) const {
     return static_cast<u32>(static_cast<u64>(rows) * owner / owners);
   }
 };
-
-inline constexpr u32 halo = 2;
 
 /// Threads of a rank on a GPU: as many as fit, since it takes many loads under way to keep the
 /// memory busy. CPU devices take their default, one.
@@ -32,21 +53,15 @@ inline meshpost::Launch launch_on(meshpost::World const& world) {
   return {.threads = {gpu ? static_cast<u32>(gpu_threads) : 0u, 1, 1}};
 }
 
-/// First row of an owner's part, which is its rows and the halo, as far as there are rows.
-inline u32 part_row(Shape const& shape, u32 owner) {
-  u32 const first = shape.first_row(owner);
-  return first > halo ? first - halo : 0;
-}
-
 /// The parts of all ranks. Those of a device share one block and overlap by the halo, so that
 /// neighbours there see each other's rows.
-inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks, u32 ranks_per_device) {
+inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
   u64 const size = shape.row_size();
   std::vector<meshpost::Extent> all(ranks);
   for (u32 r = 0; r < shape.owners; ++r) {
-    u32 const block_row = part_row(shape, r / ranks_per_device * ranks_per_device);
+    u32 const block_row = shape.part_row(r / shape.ranks_per_device * shape.ranks_per_device);
     u32 const last = std::min(shape.first_row(r + 1) + halo, shape.rows);
-    all[r] = {(part_row(shape, r) - block_row) * size, (last - part_row(shape, r)) * size};
+    all[r] = {(shape.part_row(r) - block_row) * size, (last - shape.part_row(r)) * size};
   }
   return all;
 }
@@ -75,18 +90,19 @@ struct Diffusion {
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
     u32 const me = self.id();
     if (me >= shape.owners) return;
-    u32 const begin = shape.first_row(me), end = shape.first_row(me + 1);
-    u32 const base = begin > halo ? begin - halo : 0;  // the row at which the part begins
+    Rows const rows{shape.first_row(me), shape.first_row(me + 1), shape.part_row(me),
+                    me > 0 ? shape.part_row(me - 1) : 0,
+                    me + 1 < shape.owners ? shape.part_row(me + 1) : 0};
     for (u32 step = first_step; step < first_step + steps; ++step) {
       auto const in = fields[step % 2].local(self), out = fields[1 - step % 2].local(self);
       u64 const size = shape.row_size();
-      for (u32 row = begin; row < end; ++row)
+      for (u32 row = rows.begin; row < rows.end; ++row)
         self.each(size, [&](u64 i) {
-          u64 const at = (row - base) * size + i;
+          u64 const at = (row - rows.base) * size + i;
           out[at] = next(in.data() + at, row, static_cast<u32>(i) % shape.columns, size);
         });
       self.sync();  // a rank without neighbours calls nothing else that joins its threads
-      tell_neighbours(self, step, begin, end, base);
+      tell_neighbours(self, step, rows);
     }
   }
 
@@ -111,8 +127,12 @@ struct Diffusion {
   }
 
  private:
-  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, u32 begin, u32 end,
-                                   u32 base) const {
+  /// A rank's own, and where its part and those of its neighbours begin.
+  struct Rows {
+    u32 begin, end, base, before, after;
+  };
+
+  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, Rows const& rows) const {
     using meshpost::RankId, meshpost::Tag;
     auto const& window = fields[1 - step % 2];
     auto const mine = window.local(self);
@@ -121,16 +141,12 @@ struct Diffusion {
     Tag const up{2 * parity}, down{2 * parity + 1};
     // Shared rows of one device coincide, source and target: then the put copies nothing and only
     // notifies.
-    if (me > 0) {
-      u32 const theirs = shape.first_row(me - 1) > halo ? shape.first_row(me - 1) - halo : 0;
-      self.put_notify(window.at(RankId{me - 1}, (begin - theirs) * size),
-                      mine.subspan((begin - base) * size, halo * size), up);
-    }
-    if (me + 1 < shape.owners) {
-      u32 const theirs = end > halo ? end - halo : 0;
-      self.put_notify(window.at(RankId{me + 1}, (end - halo - theirs) * size),
-                      mine.subspan((end - halo - base) * size, halo * size), down);
-    }
+    if (me > 0)
+      self.put_notify(window.at(RankId{me - 1}, (rows.begin - rows.before) * size),
+                      mine.subspan((rows.begin - rows.base) * size, halo * size), up);
+    if (me + 1 < shape.owners)
+      self.put_notify(window.at(RankId{me + 1}, (rows.end - halo - rows.after) * size),
+                      mine.subspan((rows.end - halo - rows.base) * size, halo * size), down);
     if (me > 0) self.wait(window, down, 1, RankId{me - 1});
     if (me + 1 < shape.owners) self.wait(window, up, 1, RankId{me + 1});
   }

@@ -52,7 +52,8 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
   World world(where);
   bool const first = world.process() == 0, progress = shows_progress(options, world);
   Shape const shape{field.levels, field.rows, field.columns,
-                    std::max(1u, std::min(world.size(), field.rows / diffusion::halo))};
+                    std::max(1u, std::min(world.size(), field.rows / diffusion::halo)),
+                    world.ranks_per_device()};
   Outcome outcome{
       field,        {},          "cpu:1", world.process(), world.processes(), world.device_count(),
       world.size(), shape.owners};
@@ -62,8 +63,8 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
     outcome.reference = physical(world.devices().front())->name();
 
   u64 const size = shape.row_size();
-  u32 const each = world.ranks_per_device();
-  auto const parts = diffusion::parts(shape, world.size(), each);
+  u32 const each = shape.ranks_per_device;
+  auto const parts = diffusion::parts(shape, world.size());
   for (u32 r = 0; r + 1 < shape.owners; ++r)
     if (r / each != (r + 1) / each)
       outcome.exchanged += 2 * diffusion::halo * size * sizeof(Real) * options.iterations;
@@ -79,7 +80,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
       for (u32 i = 0; i < field.columns; ++i)
         rows[(u64{j} * field.levels + k) * field.columns + i] =
             static_cast<Real>(field.values[(u64{k} * field.rows + j) * field.columns + i]);
-  auto const base = [&](u32 r) { return diffusion::part_row(shape, r) * size; };
+  auto const base = [&](u32 r) { return shape.part_row(r) * size; };
   for (u32 r = 0; r < shape.owners && first; ++r)
     for (auto const& window : kernel.fields)
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));

@@ -19,8 +19,8 @@ void diffusion_step(benchmark::State& state) {
   }
   u32 const rows = 320 * (state.range(2) != 0 ? 1 : world->device_count());
   u32 const owners = std::min(world->size(), rows / diffusion::halo);
-  Shape const shape{26, rows, static_cast<u32>(state.range(1)), owners};
-  auto const parts = diffusion::parts(shape, world->size(), world->ranks_per_device());
+  Shape const shape{26, rows, static_cast<u32>(state.range(1)), owners, world->ranks_per_device()};
+  auto const parts = diffusion::parts(shape, world->size());
   Diffusion<float> const kernel{
       {world->window<float>(parts, Tags{4}), world->window<float>(parts, Tags{4})},
       shape,

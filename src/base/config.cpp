@@ -50,7 +50,8 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
       {"MESHPOST_CHECK", "delivery: delay bytes until they are consumed and report early use (CPU)",
        ""},
-      {"MESHPOST_LANES", "lanes of each rank for short messages, on GPUs at most 32; 0: none", "0"},
+      {"MESHPOST_LANES",
+       "lanes of each rank for short messages, on GPUs at most 32; 0: none; empty: 32 on GPUs", ""},
       {"MESHPOST_TRACE", "file that each run's timeline is written to, as Perfetto JSON", ""},
       {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
       {"MESHPOST_PROCESSES", "processes of this job; meshpost-run, mpirun and srun say it", "1"},
@@ -82,7 +83,7 @@ Config Config::from_environment() {
   auto const reach = value_of("MESHPOST_REACH", "");
   if (!reach.empty() && reach != "device") refuse("MESHPOST_REACH", reach, "'device' or empty");
   config.apart = reach == "device";
-  config.lanes = number("MESHPOST_LANES", "0", 1024);
+  if (!value_of("MESHPOST_LANES", "").empty()) config.lanes = number("MESHPOST_LANES", "", 1024);
   config.trace = value_of("MESHPOST_TRACE", "");
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
   config.net = value_of("MESHPOST_NET", "");

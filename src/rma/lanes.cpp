@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "meshpost/base/events.hpp"
 #include "meshpost/rma/rank.hpp"
 #include "rma/drain.hpp"
 
@@ -11,10 +13,21 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u32 warp = 32;
+// Votes.
+constexpr char can_not[] = "can't", gains_nothing[] = "gains nothing", gains_some[] = "gains";
 
 // Half of a lane, so that two of the longest messages fit.
 u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
   return std::min(wanted, (lanes.packets() / 2 - 4) * bytes_a_packet);
+}
+
+bool fits(Backend& gpus, GangSpec const& spec) {
+  try {
+    gpus.fit(spec);
+    return true;
+  } catch (Error const&) {
+    return false;
+  }
 }
 
 // On a device in the host's memory.
@@ -25,15 +38,17 @@ void unpack(RunState const& state) {
 
 }  // namespace
 
-LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
-  if (lanes > limit)
+LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& heap) {
+  if (lanes.value_or(0) > limit)
     throw Error(Kind::bad_argument, "World",
-                fmt::format("{} lanes of each rank, at most {}", lanes, limit),
+                fmt::format("{} lanes of each rank, at most {}", *lanes, limit),
                 "ask for fewer; a rank needs one for each rank that sends it short messages");
-  if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end()) on_cpus_ = lanes;
-  if (std::ranges::count(layout.kinds, "cuda") > 1) on_gpus_ = std::min(lanes, on_gpus);
-  u64 const here = layout.ranks_per_device, world = layout.ranks(),
-            each = std::max(on_cpus_, on_gpus_);
+  u64 const here = layout.ranks_per_device, world = layout.ranks();
+  bool const many = here * world * (sizeof(u32) + sizeof(LaneOut)) > most_for_pairs;
+  if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end()) on_cpus_ = lanes.value_or(0);
+  if (std::ranges::count(layout.kinds, "cuda") > 1)
+    on_gpus_ = std::min(lanes.value_or(many ? 0 : on_gpus), on_gpus);
+  u64 const each = std::max(on_cpus_, on_gpus_);
   if (each == 0) return;
   auto const data = [&](u64 bytes) {
     size_ = Bytes{size_ + bytes};
@@ -54,12 +69,47 @@ LaneKeeper::LaneKeeper(u32 lanes, Layout const& layout, Heap& heap) {
   lanes_.outs = cleared(here * world * sizeof(LaneOut));
 }
 
-Lanes LaneKeeper::lanes(Device const& device, u64 threads) const {
+std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& heap) {
+  bool gains = false;
+  for (u32 own = 0; own < layout.own_count(); ++own) {
+    auto const& device = layout.devices[own];
+    if (device->in_host_memory()) continue;
+    if (device->whole() || heap.spaces().stride(own) > LaneHeader::most_heap) return can_not;
+    spec.grids.push_back({device, layout.ranks_per_device});
+    for (u32 other = 0; other < layout.device_count(); ++other)
+      gains |= layout.kinds[other] == "cuda" && other != layout.first_device + own &&
+               !layout.far(own, other);
+  }
+  if (on_gpus_ == 0 || spec.grids.empty()) return gains_nothing;
+  u64 const threads = u64{spec.threads.x} * spec.threads.y * spec.threads.z;
+  if (!spec.image.cuda_lanes || (threads != 0 && threads < warp)) return can_not;
+  auto& gpus = backend(spec.grids.front().device->kind());
+  auto const without = std::exchange(spec.image.cuda, spec.image.cuda_lanes);
+  try {
+    gpus.fit(spec);
+  } catch (Error const& error) {
+    spec.image.cuda = without;
+    if (gains && fits(gpus, spec) && warned_.insert(spec.image.name).second)
+      event_sink()->warning(fmt::format(
+          "{} runs without lanes, so its short messages to other GPUs take up to twice the time: "
+          "with them, {}; {}, or set MESHPOST_LANES=0 if it sends none",
+          spec.image.name, error.cause(), error.remedy()));
+    return can_not;
+  }
+  return gains ? std::string(gains_some) : gains_nothing;
+}
+
+bool LaneKeeper::agreed(std::vector<std::string> const& votes) {
+  return std::ranges::find(votes, can_not) == votes.end() &&
+         std::ranges::find(votes, gains_some) != votes.end();
+}
+
+Lanes LaneKeeper::lanes(Device const& device, bool gpus_have) const {
   Lanes lanes = lanes_;
   if (device.in_host_memory()) {
     lanes.count = on_cpus_;
     lanes.most = most_in(lanes, 8, most_on_cpus);
-  } else if (device.kind() == "cuda" && !device.whole() && (threads == 0 || threads >= warp)) {
+  } else if (gpus_have) {
     lanes.count = on_gpus_;
     lanes.most = most_in(lanes, 12, most_on_gpus);
   }

@@ -1,4 +1,9 @@
 #pragma once
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "meshpost/device/backend.hpp"
 #include "meshpost/rma/run_state.hpp"
 #include "meshpost/world/heap.hpp"
@@ -14,14 +19,24 @@ class LaneKeeper {
   static constexpr u32 most_on_gpus = 1152;    ///< bytes of a message
   static constexpr u32 most_on_cpus = 1024;    ///< likewise
   static constexpr u64 memory = 128ull << 20;  ///< bytes of lanes on a device, at most
+  /// Bytes on a device of what is kept for each pair of ranks, at most, unless lanes are asked for.
+  static constexpr u64 most_for_pairs = 64ull << 20;
 
   LaneKeeper() = default;
-  /// Collective: takes memory for so many lanes of each rank.
+  /// Collective: takes memory for so many lanes of each rank; none: for those that pay.
   /// \throws Error(bad_argument, out_of_memory)
-  LaneKeeper(u32 lanes, Layout const& layout, Heap& heap);
+  LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& heap);
 
-  /// For a run with so many threads a rank (0: the device's default).
-  Lanes lanes(Device const& device, u64 threads) const;
+  /// GPUs have lanes in a run all alike, or none does: what is sent by a lane is looked for there.
+  /// So each process says what it thinks of it: that its own can't, as one is a part of a GPU, or
+  /// not all ranks of `spec`, which has no grids, fit into it; or whether they gain, as they reach
+  /// others. Warns of a kernel that doesn't fit, once.
+  std::string vote(GangSpec spec, Layout const& layout, Heap const& heap);
+  /// What comes of everybody's votes.
+  static bool agreed(std::vector<std::string> const& votes);
+
+  /// For a run. `gpus_have`: as agreed.
+  Lanes lanes(Device const& device, bool gpus_have) const;
   /// Bytes on each device.
   Bytes size() const { return size_; }
 
@@ -32,6 +47,7 @@ class LaneKeeper {
   Lanes lanes_;
   u32 on_cpus_ = 0, on_gpus_ = 0;
   Bytes size_;
+  std::set<std::string> warned_;  // of these kernels
 };
 
 /// After the ranks of all processes have ended: unpacks what nobody has waited for, for everything

@@ -43,7 +43,9 @@ class RunSupervisor {
     if (!world_.queues_runs())
       for (auto const& event : record_.before) event->wait();
     auto const turn = take_turn();
-    peers_.exchange(describe_launch());  // from here on everybody's counters are clear
+    // From here on everybody's counters are clear.
+    gpus_have_lanes_ = LaneKeeper::agreed(peers_.exchange(
+        describe_launch(), world_.lanes().vote(spec(false), layout_, world_.heap())));
     DeviceLocks const locks(layout_.devices, peers_);
     u32 const number = world_.next_run();
     if (!peers_.alone()) council_.emplace(peers_, number, deadline());
@@ -221,12 +223,11 @@ class RunSupervisor {
                     record_.launch.user,
                     proxy_ ? proxy_->ring(d) : PostRing{},
                     proxy_ ? proxy_->mailbox(d) : Mailbox{},
-                    lanes_of(*layout_.devices[d])};
-      if (states_[d].stride > LaneHeader::most_heap) states_[d].lanes = {};
+                    world_.lanes().lanes(*layout_.devices[d], gpus_have_lanes_)};
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
-        specs_.push_back(spec(!device->in_host_memory() && states_[d].lanes.count != 0));
+        specs_.push_back(spec(!device->in_host_memory() && gpus_have_lanes_));
       specs_.back().grids.push_back({device, layout_.ranks_per_device,
                                      (layout_.first_device + d) * layout_.ranks_per_device,
                                      state_of(d), reports, memory.control.as<Control>()});
@@ -253,13 +254,6 @@ class RunSupervisor {
     spec.sharers = layout_.sharers;
     if (world_.queues_runs()) spec.after = record_.before;
     return spec;
-  }
-
-  Lanes lanes_of(Device const& device) const {
-    auto const& image = record_.image;
-    if (!device.in_host_memory() && (!image.cuda || !image.cuda_lanes)) return {};
-    auto const& threads = record_.launch.threads;
-    return world_.lanes().lanes(device, u64{threads.x} * threads.y * threads.z);
   }
 
   std::vector<Grid> all_grids() const {
@@ -350,6 +344,7 @@ class RunSupervisor {
   Peers const& peers_;
   Proxy* const proxy_;              // where some processes are out of reach
   std::optional<Council> council_;  // where other processes take part
+  bool gpus_have_lanes_ = false;
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;

@@ -34,8 +34,10 @@ constexpr u32 default_tags = 256;  // of the world's own counters, as in dCUDA
 
 // What decides, beside the number of ranks, where things lie in the symmetric heap.
 std::vector<Setting> settings_of(WorldOptions const& options) {
-  return {{"lanes of each rank", "MESHPOST_LANES, or WorldOptions::lanes", options.lanes},
-          {"bytes for collectives", "WorldOptions::collectives", options.collectives}};
+  return {
+      {"lanes of each rank", "MESHPOST_LANES, or WorldOptions::lanes",
+       options.lanes ? std::to_string(*options.lanes) : "the usual"},
+      {"bytes for collectives", "WorldOptions::collectives", std::to_string(options.collectives)}};
 }
 
 // The end of a run's kernels, well or not, as streams wait for it.

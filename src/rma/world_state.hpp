@@ -118,7 +118,7 @@ class WorldState {
   Heap const& heap() const { return heap_; }
   std::map<u32, WindowRecord> const& windows() const { return windows_; }
   WindowInfo const& tags() const { return tags_; }
-  LaneKeeper const& lanes() const { return lanes_; }
+  LaneKeeper& lanes() { return lanes_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.

@@ -23,7 +23,7 @@ struct Own {
   std::vector<Part> devices;
   u32 ranks = 0;          // asked for
   u32 default_ranks = 0;  // the least of its devices'
-  std::vector<u64> settings;
+  std::vector<std::string> settings;
   std::vector<DeviceUse> uses;
 
   std::string pack() const {
@@ -35,7 +35,7 @@ struct Own {
     for (auto const& use : uses)
       packer.text(use.name).text(use.uuid).value(static_cast<u8>(use.at_once));
     packer.value(static_cast<u32>(settings.size()));
-    for (u64 const value : settings) packer.value(value);
+    for (auto const& value : settings) packer.text(value);
     return packer.take();
   }
   static Own unpack(u32 process, std::string const& bytes) {
@@ -56,8 +56,8 @@ struct Own {
       use.uuid = unpacker.text();
       use.at_once = unpacker.value<u8>() != 0;
     }
-    own.settings.resize(unpacker.value<u32>());
-    for (u64& value : own.settings) value = unpacker.value<u64>();
+    for (u32 left = unpacker.value<u32>(); left > 0; --left)
+      own.settings.push_back(unpacker.text());
     return own;
   }
 };
@@ -166,7 +166,7 @@ void add_devices(Layout& layout, std::vector<Own> const& parts, Peers const& pee
 
 // \throws Error(bad_argument) unless both ask for the same
 void agree(std::vector<Own> const& parts, Own const& one, Own const& other, Setting const& setting,
-           u64 ours, u64 theirs) {
+           std::string const& ours, std::string const& theirs) {
   if (ours == theirs) return;
   throw Error(Kind::bad_argument, "World",
               fmt::format("process {} asks for {} {}, process {} for {}", &one - parts.data(), ours,
@@ -180,8 +180,8 @@ u32 ranks_asked_for(std::vector<Own> const& parts) {
   for (auto const& part : parts) {
     if (part.devices.empty()) continue;
     if (!first) first = &part;
-    agree(parts, *first, part, {"ranks a device", "MESHPOST_RANKS, or WorldOptions::ranks", 0},
-          first->ranks, part.ranks);
+    agree(parts, *first, part, {"ranks a device", "MESHPOST_RANKS, or WorldOptions::ranks", {}},
+          std::to_string(first->ranks), std::to_string(part.ranks));
   }
   if (!first)
     throw Error(Kind::bad_argument, "World", "no process has devices",

@@ -66,7 +66,7 @@ class Peers {
 struct Setting {
   std::string_view what;    ///< such as "ranks a device"
   std::string_view remedy;  ///< where it is set
-  u64 value;
+  std::string value;
 };
 
 /// The devices of all processes, those that `spec` names here; as make_layout otherwise.

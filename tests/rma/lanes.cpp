@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "support/sink.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -147,6 +148,37 @@ TEST_P(LaneMessages, bring_what_went_direct_whoever_was_sent_one_between) {
   auto const findings = test::make_findings(world);
   world.run(Between{world.window<u32>(2 * Between::longs, Tags{3}, "inbox"), 300, findings});
   EXPECT_EQ(test::total(world, findings), 0);
+}
+
+// Next to nothing without lanes; with them 512 threads have too few registers for what unpacks.
+struct Token {
+  Window<u32> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), me = self.id();
+    self.notify(inbox, RankId{(me + 1) % n}, Tag{0});
+    self.wait(inbox, Tag{0}, 1, RankId{(me + n - 1) % n});
+  }
+};
+
+TEST(LanesOnGpus, are_left_out_where_ranks_do_not_fit_with_them_and_that_is_said_once) {
+  if (!test::on_gpus()) GTEST_SKIP() << "needs GPUs";
+  auto options = test::options(0);
+  options.lanes = std::nullopt;
+  World world(options);
+  if (world.device_count() < 2) GTEST_SKIP() << "needs two GPUs";
+  auto const inbox = world.window<u32>(1, Tags{1}, "inbox");
+  for (u32 const threads : {256u, 512u}) {
+    test::Listener heard;
+    Launch launch;
+    launch.threads = {threads, 1, 1};
+    for (u32 round = 0; round < 2; ++round) world.run(Token{inbox}, launch);
+    for (auto const& warning : heard.warnings()) RecordProperty("warning", warning);
+    ASSERT_EQ(heard.warnings().size(), threads == 256 ? 0 : 1);
+    for (char const* const piece : {"Token runs without lanes", "registers", "max_threads"})
+      if (threads == 512) {
+        EXPECT_NE(heard.warnings()[0].find(piece), std::string::npos) << heard.warnings()[0];
+      }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LaneMessages, testing::Values(1, 2, 3));

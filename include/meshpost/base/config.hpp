@@ -25,7 +25,7 @@ struct Config {
   std::chrono::milliseconds deadline{};  ///< MESHPOST_DEADLINE: seconds without progress, 0: off
   bool check_delivery = false;           ///< MESHPOST_CHECK=delivery
   bool apart = false;                    ///< MESHPOST_REACH=device
-  unsigned lanes = 0;                    ///< MESHPOST_LANES: of each rank, 0: all puts go direct
+  std::optional<unsigned> lanes;         ///< MESHPOST_LANES: of each rank, 0: all puts go direct
   std::string trace;                     ///< MESHPOST_TRACE: file for the timeline, "" for none
   unsigned trace_events = 0;             ///< MESHPOST_TRACE_EVENTS: events kept for each rank
   std::string net;                       ///< MESHPOST_NET: engine between nodes, "": the best

@@ -137,6 +137,8 @@ class Backend {
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
+  /// What launch() throws before anything runs. \throws Error(out_of_memory, bad_argument)
+  virtual void fit(GangSpec const& /*spec*/) {}
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;

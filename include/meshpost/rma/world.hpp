@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,9 +25,10 @@ struct WorldOptions {
   /// Ranks of different devices reach each other by the host's proxy alone, as those of devices
   /// that can't load and store each other's memory do anyway.
   bool apart = Config::from_environment().apart;
-  /// Lanes of each rank for short messages (rma/lanes.hpp), on GPUs at most 32; 0: all go direct.
-  /// Not with check_delivery.
-  u32 lanes = Config::from_environment().lanes;
+  /// Lanes of each rank for short messages (rma/lanes.hpp), on GPUs at most 32; 0: all go direct;
+  /// none: as many as GPUs can have that reach each other, and CPU devices have none. Not with
+  /// check_delivery. Runs whose ranks don't fit into a GPU with them go without, with a warning.
+  std::optional<u32> lanes = Config::from_environment().lanes;
   /// Memory on each device for collectives, about at most: of the world's communicator, and a
   /// quarter of it of the devices' and of each split. More of it makes long vectors go in fewer
   /// steps. Equal in all processes.

@@ -169,6 +169,7 @@ class CudaBackend : public Backend {
           "ask which GPUs are peers");
     return peers != 0;
   }
+  void fit(GangSpec const& spec) override { cuda::fit(spec); }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
 
   void connect(std::vector<std::shared_ptr<Device>> const& given) override {

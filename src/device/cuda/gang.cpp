@@ -137,19 +137,26 @@ class GpuLaunch {
   u64 shared_;  // bytes of dynamic shared memory of a rank
 };
 
+std::vector<GpuLaunch> launches_of(GangSpec const& spec) {
+  if (!spec.image.cuda)
+    throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
+                "it was not compiled for GPUs",
+                "compile it with meshpost_add_executable where nvcc is found");
+  std::vector<GpuLaunch> launches;
+  for (auto const& grids : by_physical_device(spec.grids)) {
+    Current const current(launches.emplace_back(spec, grids).device());
+    launches.back().fit();
+  }
+  return launches;
+}
+
 class CudaGang : public Gang {
  public:
   explicit CudaGang(GangSpec const& spec) {
     refuse_blocking_launches(spec.image.name);
-    if (!spec.image.cuda)
-      throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
-                  "it was not compiled for GPUs",
-                  "compile it with meshpost_add_executable where nvcc is found");
-    std::vector<GpuLaunch> launches;
-    for (auto const& grids : by_physical_device(spec.grids)) {
-      auto const& launch = launches.emplace_back(spec, grids);
+    auto const launches = launches_of(spec);
+    for (auto const& launch : launches) {
       Current const current(launch.device());
-      launch.fit();
       streams_.push_back(make_stream(launch.device()));
       for (auto const& event : spec.after) streams_.back()->wait(event);
     }
@@ -205,6 +212,7 @@ class CudaGang : public Gang {
 
 }  // namespace
 
+void fit(GangSpec const& spec) { launches_of(spec); }
 std::unique_ptr<Gang> launch(GangSpec const& spec) { return std::make_unique<CudaGang>(spec); }
 
 }  // namespace meshpost::cuda

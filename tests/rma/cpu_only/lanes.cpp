@@ -225,5 +225,16 @@ TEST_F(LanesTest, keep_up_with_random_messages_between_threads) {
   EXPECT_FALSE(take());
 }
 
+TEST(LaneVotesCpuOnly, are_for_lanes_if_one_gains_and_none_can_not) {
+  auto const layout = make_layout("cpu:2", 1);
+  Heap heap(layout, nullptr);
+  LaneKeeper keeper(std::nullopt, layout, heap);
+  EXPECT_EQ(keeper.size().value, 0);  // CPU devices gain nothing
+  auto const idle = keeper.vote({}, layout, heap);
+  EXPECT_FALSE(LaneKeeper::agreed({idle, idle}));
+  EXPECT_TRUE(LaneKeeper::agreed({idle, "gains"}));
+  EXPECT_FALSE(LaneKeeper::agreed({"gains", "can't"}));
+}
+
 }  // namespace
 }  // namespace meshpost::detail
