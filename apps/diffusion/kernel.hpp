@@ -18,17 +18,17 @@ struct Shape {
   u32 ranks_per_device;
 
   MESHPOST_FN u64 row_size() const { return static_cast<u64>(levels) * columns; }
-  /// Each device has its share. What is left over when its ranks have as many each goes to those in
-  /// the middle: the first and the last one have to send rows to other devices.
+  /// Each device has its share. What is left over when its ranks have as many each is spread, but
+  /// the first and the last one have none of it, if possible: they send rows to other devices.
   MESHPOST_FN u32 first_row(u32 owner) const {
     if (owner == owners) return rows;
-    u32 const first = owner / ranks_per_device * ranks_per_device;
+    u32 const first = owner / ranks_per_device * ranks_per_device, place = owner - first;
     u32 const count =
         owners - first < ranks_per_device ? owners - first : ranks_per_device;  // of that device
-    u32 const begin = share(first), all = share(first + count) - begin;
-    u32 const over = all % count, without = (count - over) / 2;  // ranks before those in the middle
-    u32 const place = owner - first, more = place < without ? 0 : place - without;
-    return begin + place * (all / count) + (more < over ? more : over);
+    u32 const begin = share(first), all = share(first + count) - begin, over = all % count;
+    bool const ends = over + 2 > count;  // have some, too
+    u32 const takers = ends ? count : count - 2, before = ends || place == 0 ? place : place - 1;
+    return begin + place * (all / count) + (takers == 0 ? 0 : over * before / takers);
   }
   /// The row at which an owner's part begins, which is its rows and the halo, as far as there are
   /// rows.

@@ -82,7 +82,8 @@ std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& he
   }
   if (on_gpus_ == 0 || spec.grids.empty()) return gains_nothing;
   u64 const threads = u64{spec.threads.x} * spec.threads.y * spec.threads.z;
-  if (!spec.image.cuda_lanes || (threads != 0 && threads < warp)) return can_not;
+  if (!spec.image.cuda || !spec.image.cuda_lanes || (threads != 0 && threads < warp))
+    return can_not;
   auto& gpus = backend(spec.grids.front().device->kind());
   auto const without = std::exchange(spec.image.cuda, spec.image.cuda_lanes);
   try {

@@ -23,15 +23,29 @@ u64 word_at(char const* bytes) {
   return word;
 }
 
+// Side by side, and without products, for which common processors have no vectors: twice as fast
+// as with() alone. An odd multiple, too, can be undone.
+using Words = u64 __attribute__((vector_size(16)));
+constexpr u64 lanes = 8;
+
+u64 with_many(u64 sum, char const*& bytes, u64& size) {
+  std::array<Words, lanes> sums;
+  for (u64 lane = 0; lane < lanes; ++lane) sums[lane] = Words{2 * lane + 1, 2 * lane + 2};
+  for (; size >= sizeof sums; bytes += sizeof sums, size -= sizeof sums)
+#pragma GCC unroll 8
+    for (u64 lane = 0; lane < lanes; ++lane) {
+      Words words;
+      std::memcpy(&words, bytes + lane * sizeof words, sizeof words);
+      words ^= sums[lane];
+      words += words << 5;
+      sums[lane] = words ^ words >> 27;
+    }
+  for (auto const& two : sums) sum = with(with(sum, two[0]), two[1]);
+  return sum;
+}
+
 u64 with(u64 sum, char const* bytes, u64 size) {
-  constexpr u64 lanes = 8;  // words that follow each other need not wait for each other
-  if (size >= lanes * sizeof(u64)) {
-    std::array<u64, lanes> sums{1, 2, 3, 4, 5, 6, 7, 8};
-    for (; size >= sizeof sums; bytes += sizeof sums, size -= sizeof sums)
-      for (u64 lane = 0; lane < lanes; ++lane)
-        sums[lane] = with(sums[lane], word_at(bytes + lane * sizeof(u64)));
-    for (u64 const one : sums) sum = with(sum, one);
-  }
+  if (size >= lanes * sizeof(Words)) sum = with_many(sum, bytes, size);
   for (; size >= sizeof(u64); bytes += sizeof(u64), size -= sizeof(u64))
     sum = with(sum, word_at(bytes));
   if (size == 0) return sum;  // and `bytes` may be null

@@ -88,6 +88,9 @@ namespace meshpost::detail {
 
 std::string readable_name(std::type_info const& type);
 
+/// More leave each less than 128 registers, and what unpacks messages would spill.
+inline constexpr int most_threads_with_lanes = 512;
+
 /// The entries of `Kernel` that this translation unit was compiled for.
 template <class Kernel>
 KernelImage image_of() {
@@ -103,7 +106,8 @@ KernelImage image_of() {
 #if defined(__CUDACC__)
   if constexpr (requires { Kernel::max_threads; }) {
     image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>);
-    image.cuda_lanes = reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>);
+    if constexpr (Kernel::max_threads <= most_threads_with_lanes)
+      image.cuda_lanes = reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>);
   } else {
     image.cuda = reinterpret_cast<void const*>(&gpu_entry<false, Kernel>);
