@@ -47,6 +47,34 @@ struct Targets {
 
 #if defined(__CUDA_ARCH__)
 
+/// Combines vectors [k, k + vectors), as far as there are any, with the sum of those before: of
+/// each elements i, i + threads and so on, as far as `here` of them reach. `whole`: there are all,
+/// and they lie a pitch apart. Then nothing is asked in between: one thread that combines many
+/// vectors is as slow as its instructions are many.
+template <bool whole, u32 vectors, u32 elements, class T, class Combine>
+MESHPOST_FN void fold_tile(T (&sum)[elements], Vectors<T> const& from, u32 k, u64 i, u32 here,
+                           u32 threads, Combine combine) {
+  T loaded[vectors][elements];
+  u32 const left = from.count - k;
+  auto const* at = from.first + k * from.pitch;
+#pragma unroll
+  for (u32 j = 0; j < vectors; ++j, at += from.pitch) {
+    if (!whole && j >= left) break;
+    T const* const source = (whole ? reinterpret_cast<T const*>(at) : from[k + j]) + i;
+#pragma unroll
+    for (u32 e = 0; e < elements; ++e)
+      if (whole || e == 0 || e * threads < here) loaded[j][e] = source[e * threads];
+  }
+#pragma unroll
+  for (u32 j = 0; j < vectors; ++j) {
+    if (!whole && j >= left) break;
+#pragma unroll
+    for (u32 e = 0; e < elements; ++e)
+      if (whole || e == 0 || e * threads < here)
+        sum[e] = j == 0 && k == 0 ? loaded[j][e] : combine(sum[e], loaded[j][e]);
+  }
+}
+
 /// Threads share the elements: `elements` at once each, of `vectors` vectors. All of those loads
 /// are under way before the first is needed, for a load takes a GPU far longer than to combine.
 /// What lies beyond the end is not loaded, so a few vectors take no more turns than many.
@@ -57,26 +85,12 @@ MESHPOST_COLD void fold_tiles(Targets<T> to, Vectors<T> from, u64 begin, u64 end
   for (u64 i = begin + thread; i < end; i += static_cast<u64>(elements) * threads) {
     T sum[elements];
     u32 const here = static_cast<u32>(smaller(end - i, static_cast<u64>(elements) * threads));
+    bool const all = elements == 1 || (elements - 1) * threads < here;
 #pragma unroll 1
     for (u32 k = 0; k < from.count; k += vectors) {
-      T loaded[vectors][elements];
-      u32 const left = from.count - k;
-#pragma unroll
-      for (u32 j = 0; j < vectors; ++j) {
-        if (j >= left) break;
-        T const* const source = from[k + j] + i;
-#pragma unroll
-        for (u32 e = 0; e < elements; ++e)
-          if (e == 0 || e * threads < here) loaded[j][e] = source[e * threads];
-      }
-#pragma unroll
-      for (u32 j = 0; j < vectors; ++j) {
-        if (j >= left) break;
-#pragma unroll
-        for (u32 e = 0; e < elements; ++e)
-          if (e == 0 || e * threads < here)
-            sum[e] = k + j == 0 ? loaded[j][e] : combine(sum[e], loaded[j][e]);
-      }
+      if (all && from.count - k >= vectors && from.own - k >= vectors)
+        fold_tile<true, vectors>(sum, from, k, i, here, threads, combine);
+      else fold_tile<false, vectors>(sum, from, k, i, here, threads, combine);
     }
 #pragma unroll
     for (u32 e = 0; e < elements; ++e)
