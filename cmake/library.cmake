@@ -119,6 +119,7 @@ add_library(meshpost
   src/rma/parcel.cpp
   src/rma/pinned_copies.cpp
   src/rma/proxy.cpp
+  src/rma/proxy_hang.cpp
   src/rma/proxy_parcels.cpp
   src/rma/proxy_rest.cpp
   src/rma/proxy_within.cpp

@@ -66,6 +66,10 @@ class Engine {
 
   /// Gets on, and tells what has happened. Whether anything had.
   virtual bool poll(Events& events) = 0;
+
+  /// A thread hangs in this engine, so it is called no more, and never destroyed: takes away what
+  /// it would leave on the host when the process ends. Any thread, while that one is in it.
+  virtual void abandon() noexcept {}
 };
 
 using EngineFactory =

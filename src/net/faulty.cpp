@@ -1,6 +1,7 @@
 #include "net/faulty.hpp"
 
 #include <array>
+#include <thread>
 #include <utility>
 
 #include "meshpost/base/error.hpp"
@@ -8,12 +9,13 @@
 namespace meshpost::net {
 namespace {
 
-constexpr std::array<std::pair<char const*, Faulty::Fault>, 5> names{
+constexpr std::array<std::pair<char const*, Faulty::Fault>, 6> names{
     {{"flip", Faulty::Fault::flip},
      {"truncate", Faulty::Fault::truncate},
      {"duplicate", Faulty::Fault::duplicate},
      {"drop", Faulty::Fault::drop},
-     {"lose", Faulty::Fault::lose}}};
+     {"lose", Faulty::Fault::lose},
+     {"hang", Faulty::Fault::hang}}};
 
 }  // namespace
 
@@ -21,7 +23,7 @@ Faulty::Fault fault_from(std::string const& name) {
   for (auto const& [known, fault] : names)
     if (name == known) return fault;
   throw Error(Kind::bad_environment, "network engine faulty:" + name, "there is no such fault",
-              "take flip, truncate, duplicate, drop or lose, as in faulty:flip:7:ofi");
+              "take flip, truncate, duplicate, drop, lose or hang, as in faulty:flip:7:ofi");
 }
 
 class Faulty::Filter final : public Events {
@@ -48,6 +50,7 @@ class Faulty::Filter final : public Events {
       case Fault::lose:
         self_.lost_[peer] = true;
         return events_.on_lost(peer, "a test wants it so");
+      case Fault::hang: std::this_thread::sleep_for(hangs); return events_.on_message(peer, bytes);
     }
   }
   void on_data(u32 peer, u32 data) override {
@@ -61,6 +64,7 @@ class Faulty::Filter final : public Events {
       case Fault::lose:
         self_.lost_[peer] = true;
         return events_.on_lost(peer, "a test wants it so");
+      case Fault::hang: std::this_thread::sleep_for(hangs); return events_.on_data(peer, data);
     }
   }
   void on_done(u64 cookie) override { events_.on_done(cookie); }

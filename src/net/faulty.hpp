@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <random>
 
 #include "net/wrapper.hpp"
@@ -15,9 +16,11 @@ class Faulty final : public Wrapper {
     truncate,   ///< its end is missing
     duplicate,  ///< it comes twice
     drop,       ///< it does not come
-    lose        ///< it and all that would come from that peer do not; the peer is told as lost
+    lose,       ///< it and all that would come from that peer do not; the peer is told as lost
+    hang        ///< poll() does not come back for `hangs`
   };
   static constexpr u32 most_before = 200;
+  static constexpr auto hangs = std::chrono::seconds(3);
 
   Faulty(std::unique_ptr<Engine> engine, Fault fault, u64 seed);
 

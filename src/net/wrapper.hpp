@@ -25,6 +25,7 @@ class Wrapper : public Engine {
     return engine_->write(peer, source, target, offset, data, cookie);
   }
   bool poll(Events& events) override { return engine_->poll(events); }
+  void abandon() noexcept override { engine_->abandon(); }
 
  private:
   std::unique_ptr<Engine> engine_;

@@ -10,6 +10,7 @@
 
 #include "meshpost/device/block.hpp"
 #include "rma/patience.hpp"
+#include "rma/round.hpp"
 #include "world/join_engine.hpp"
 #include "world/wire.hpp"
 
@@ -90,11 +91,13 @@ void Proxy::start(u32 run) {
 }
 
 void Proxy::stop() {
-  if (!thread_.joinable()) return;
-  {
-    // A round that somebody is in ends before, and the thread is not just about to rest.
-    std::scoped_lock const alone(driving_, resting_);
+  if (!thread_.joinable() || hangs_) return;
+  try {
+    auto const alone = this->alone();          // a round that somebody is in ends before,
+    std::scoped_lock const resting(resting_);  // and the thread is not just about to rest
     stopping_ = true;
+  } catch (Error const&) {
+    return;  // never to be joined
   }
   wakes_.notify_all();
   thread_.join();
@@ -106,11 +109,11 @@ void Proxy::stop() {
     else own.access->drop();
 }
 
-// The thread goes on: what ranks have asked for is on its way, or soon will be. What it needs of
-// devices of this process they do, or say that they are broken.
+// The thread goes on, alone: what ranks have asked for is on its way, or soon will be. What it
+// needs of devices of this process they do, or say that they are broken.
 std::optional<Error> Proxy::await_sent(std::string const& operation) {
   Patience patience(engine_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
-  for (; !is_empty(); help() || sched_yield()) {
+  for (wake(); !is_empty(); sched_yield()) {
     if (failure() || (engine_ && peers_.processes().lost())) break;
     if (patience.ends(sent() + received()))
       return Error(Kind::peer_lost, operation,
@@ -151,7 +154,7 @@ void Proxy::settle_all(std::string const& operation) {
 }
 
 void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
-  for (Patience patience(peers_.processes().job().silence);; help() || sched_yield()) {
+  for (Patience patience(peers_.processes().job().silence);; sched_yield()) {
     u64 const come = peers_of_net_[process].received.load(std::memory_order_acquire);
     if (come >= sent) return;
     if (auto const error = failure()) throw *error;
@@ -226,6 +229,7 @@ bool Proxy::get_on() {
 bool Proxy::drive(bool helping) {
   std::unique_lock const alone(driving_, std::try_to_lock);
   if (!alone || stopping_.load()) return false;
+  Round const round(rounds_);
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
     if (get_on()) return true;
@@ -265,7 +269,8 @@ void Proxy::work() {
 
 void Proxy::rest(std::chrono::microseconds length) {
   std::unique_lock lock(resting_);
-  wakes_.wait_for(lock, length, [this] { return stopping_.load(); });
+  wakes_.wait_for(lock, length, [this] { return stopping_.load() || woken_; });
+  woken_ = false;
 }
 
 bool Proxy::empty_ring(u32 index) {

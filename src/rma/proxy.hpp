@@ -30,6 +30,9 @@ namespace meshpost::detail {
 /// run does. Workers of CPU devices help (help()); then the thread steps back, and looks whether
 /// they still do: after 50 us, then half as often each time, up to 1 ms. So where a rank computes
 /// instead, the thread takes over after no longer than the workers had helped before.
+///
+/// Who supervises runs never enters the engine, and waits for nobody who is in it for longer than
+/// see_that_nobody_hangs() does.
 class Proxy : net::Events {
  public:
   /// Collective if processes are apart. \throws Error(bad_environment) where they are and there is
@@ -49,14 +52,14 @@ class Proxy : net::Events {
   }
   /// Starts the thread. What is still under way of an earlier run will be dropped.
   void start(u32 run);
-  /// Ends it, if it runs: from then on no memory of ranks is touched.
+  /// Ends it, if it runs: from then on no memory of ranks is touched, unless somebody hangs().
   void stop();
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
   /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
   /// job's deadline
   void settle(std::string const& operation);
   /// The run has come to nothing: from now on no memory of its ranks is touched but windows, by
-  /// writes that have begun.
+  /// writes that have begun. \throws Error(peer_lost) if somebody hangs()
   void abandon();
   /// After that: returns when these are over everywhere, so that none lands in the next run.
   /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy
@@ -82,6 +85,13 @@ class Proxy : net::Events {
   u64 received() const { return received_in_all_.load(std::memory_order_acquire); }
   /// What has gone wrong with the network.
   std::optional<Error> failure() const;
+
+  /// Whether a thread did not come back from the engine, though a process is lost. Then that
+  /// thread, this proxy and whatever the thread may touch are left alone for ever (proxy_hang.cpp).
+  /// Called by: who supervises runs, as the two below.
+  bool hangs();
+  /// \throws Error(peer_lost) naming that process
+  void see_that_nobody_hangs();
 
  private:
   // An own device's requests, and the way to its memory.
@@ -150,6 +160,9 @@ class Proxy : net::Events {
     u64 offset;
   };
 
+  // Excludes all who drive. \throws Error(peer_lost) if somebody hangs()
+  std::unique_lock<std::mutex> alone();
+  void wake();
   void expose_sources();
   std::optional<Error> await_sent(std::string const& operation);
   void settle_all(std::string const& operation);
@@ -212,10 +225,15 @@ class Proxy : net::Events {
 
   // Whoever holds it does what the thread does: all that is private and no atomic is theirs.
   std::mutex driving_;
-  std::atomic<u64> helps_{0};  // rounds of others than the thread
+  std::atomic<u64> helps_{0};   // rounds of others than the thread
+  std::atomic<u64> rounds_{0};  // begun and ended by whoever drives: odd while somebody does
+  u64 round_seen_ = 0;          // by hangs(), since
+  std::chrono::steady_clock::time_point round_seen_at_{};
+  bool hangs_ = false;
   std::thread thread_;
   std::mutex resting_;
   std::condition_variable wakes_;
+  bool woken_ = false;
   u32 run_ = 0;
   bool settled_ = false;
   bool over_ = false;          // the run: nothing is carried out
@@ -227,5 +245,8 @@ class Proxy : net::Events {
   mutable std::mutex mutex_;  // of failure_
   std::optional<Error> failure_;
 };
+
+/// What a thread that hangs may still touch: never freed, and not lost either. Thread-safe.
+void keep_for_ever(void const* what);
 
 }  // namespace meshpost::detail

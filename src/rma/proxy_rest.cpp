@@ -10,7 +10,7 @@
 namespace meshpost::detail {
 
 void Proxy::abandon() {
-  std::scoped_lock const alone(driving_);
+  auto const alone = this->alone();
   if (std::exchange(over_, true)) return;
   gets_.clear();
   for (auto& peer : peers_of_net_) {
@@ -33,7 +33,7 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
   // The thread goes on: what others have begun to write needs it, and what this process has.
   wire::Packer mine;
   {
-    std::scoped_lock const alone(driving_);
+    auto const alone = this->alone();
     mine.value<u8>(failure() ? 1 : 0);
     for (auto const& peer : peers_of_net_) mine.value(peer.writes_begun);
   }
@@ -46,8 +46,8 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
     for (u32 i = 0; i < peers_.number(); ++i) unpacker.value<u64>();
     writes.push_back(unpacker.value<u64>());
   }
-  for (Patience waiting(patience); !failed && !failure() && !at_rest(writes);
-       help() || sched_yield())
+  wake();
+  for (Patience waiting(patience); !failed && !failure() && !at_rest(writes); sched_yield())
     if (waiting.ends(received() + activity_.load()))
       fail({Kind::peer_lost, operation,
             "not all that the run had begun to write into windows has come, and nothing for " +
@@ -58,7 +58,7 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
 }
 
 bool Proxy::at_rest(std::vector<u64> const& writes_to_land) {
-  std::scoped_lock const alone(driving_);
+  auto const alone = this->alone();
   if (!in_flight_.empty()) return false;
   for (u32 process = 0; process < peers_of_net_.size(); ++process) {
     auto const& peer = peers_of_net_[process];

@@ -25,9 +25,10 @@ u64 steady_ns() { return memory::clock_ns(); }
 
 class RunSupervisor {
  public:
-  RunSupervisor(WorldState& world, RunRecord& record)
+  RunSupervisor(WorldState& world, std::shared_ptr<RunRecord> const& record)
       : world_(world),
-        record_(record),
+        kept_(record),
+        record_(*record),
         layout_(world.layout()),
         peers_(world.peers()),
         proxy_(world.proxy()) {}
@@ -63,6 +64,9 @@ class RunSupervisor {
     }
   }
 
+  /// Whether a thread that hangs may still touch what is here, when run() has thrown.
+  bool must_be_kept() const { return proxy_ && proxy_->hangs() && !gangs_.empty(); }
+
  private:
   // Runs of Worlds that span processes follow each other in the order that process 0 sees to: else
   // two processes could begin with different ones, and each wait for the other's devices.
@@ -79,19 +83,18 @@ class RunSupervisor {
   }
 
   Ending run_ranks() {
-    std::vector<std::unique_ptr<Gang>> gangs;
     std::vector<Crew> crews;
     std::optional<Error> not_launched;
     begin_ = steady_ns();
     try {
       prepare();
       for (auto const& spec : specs_) {
-        gangs.push_back(backend(spec.grids.front().device->kind()).launch(spec));
-        crews.push_back({gangs.back().get(), spec.grids});
+        gangs_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
+        crews.push_back({gangs_.back().get(), spec.grids});
       }
       if (world_.queues_runs() && !record_.launch.streams.empty()) {
         std::vector<std::shared_ptr<Event>> ends;
-        for (auto const& gang : gangs) std::ranges::move(gang->ends(), std::back_inserter(ends));
+        for (auto const& gang : gangs_) std::ranges::move(gang->ends(), std::back_inserter(ends));
         record_.launch_is_done(std::move(ends));
       }
     } catch (Error const& error) {
@@ -104,6 +107,7 @@ class RunSupervisor {
     auto ending = watch.until_end();
     // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
     if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
+    gangs_.clear();
     end_ = steady_ns();
     record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
     if (not_launched) ending.reason = Reason::failed, ending.failure = not_launched;
@@ -339,6 +343,7 @@ class RunSupervisor {
   }
 
   WorldState& world_;
+  std::shared_ptr<RunRecord> kept_;
   RunRecord& record_;
   Layout const& layout_;
   Peers const& peers_;
@@ -350,13 +355,21 @@ class RunSupervisor {
   std::vector<RunState> states_;
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;
+  std::vector<std::unique_ptr<Gang>> gangs_;  // while they run
 };
 
-void supervise_run(WorldState& world, RunRecord& record) {
+void supervise_run(WorldState& world, std::shared_ptr<RunRecord> const& shared) {
+  auto& record = *shared;
   std::optional<Error> error;
   auto const operation = fmt::format("run {}", record.image.name);
+  auto const keep = [](RunSupervisor* run) {
+    if (run->must_be_kept()) keep_for_ever(run);
+    else delete run;
+  };
   try {
-    RunSupervisor(world, record).run();
+    std::unique_ptr<RunSupervisor, decltype(keep)> const run(new RunSupervisor(world, shared),
+                                                             keep);
+    run->run();
   } catch (Error const& known) {
     error = known;
   } catch (std::bad_alloc const&) {

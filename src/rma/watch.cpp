@@ -223,6 +223,7 @@ Ending Watch::until_end() {
     signs = life;
     if (!poisoned_ && reason) poison(*reason);
     if (reason == Reason::failed) ending_.reason = Reason::failed;
+    if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();
     if (poisoned_ && !ended && Clock::now() - poisoned_at_ > grace) abandon();
   }
   ending_.failure = failure();

@@ -34,7 +34,8 @@ class Watch {
   /// Ends the ranks.
   void poison(Reason reason);
   /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and
-  /// ends the process: a kernel can't be taken off a device.
+  /// ends the process: a kernel can't be taken off a device. \throws Error(peer_lost) if the proxy
+  /// hangs: ranks may go on then
   Ending until_end();
 
  private:

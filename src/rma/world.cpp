@@ -27,7 +27,7 @@ Worlds& worlds() {
 class World::Implementation {
  public:
   explicit Implementation(WorldOptions const& options)
-      : state(std::make_shared<detail::WorldState>(options)) {
+      : state(new detail::WorldState(options), &detail::WorldState::end) {
     std::scoped_lock const lock(worlds().mutex);
     worlds().all[state->number()] = state;
   }

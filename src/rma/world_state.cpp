@@ -140,7 +140,13 @@ WorldState::WorldState(WorldOptions options)
   supervisor_ = std::thread([this] { supervise(); });
 }
 
-WorldState::~WorldState() {
+void WorldState::end(WorldState* state) {
+  state->close();
+  if (state->proxy_ && state->proxy_->hangs()) keep_for_ever(state);
+  else delete state;
+}
+
+void WorldState::close() {
   {
     std::scoped_lock const lock(mutex_);
     closing_ = true;
@@ -319,7 +325,7 @@ void WorldState::supervise() {
     running_ = true;
     lock.unlock();
     supervise_run(*this,
-                  *record);  // while running_, nobody else touches heap, windows and run memory
+                  record);  // while running_, nobody else touches heap, windows and run memory
     lock.lock();
     running_ = false;
     changed_.notify_all();

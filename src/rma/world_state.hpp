@@ -86,9 +86,13 @@ class Answering {
 class WorldState {
  public:
   explicit WorldState(WorldOptions options);
-  ~WorldState();
+  ~WorldState() = default;
   WorldState(WorldState const&) = delete;
   WorldState& operator=(WorldState const&) = delete;
+
+  /// Ends `state` when all its runs are over; but keeps it for ever if a thread hangs in its
+  /// engine.
+  static void end(WorldState* state);
 
   WindowInfo make_window(World::WindowSpec const& spec);
   void free_window(WindowInfo const& info);
@@ -133,6 +137,7 @@ class WorldState {
   bool same_group(u32 one, u32 other, u32 communicator) const;
 
  private:
+  void close();
   /// Throws if a host call is not allowed here.
   void guard(std::string_view operation) const;
   void supervise();  // the thread that runs what is queued
@@ -177,6 +182,6 @@ class WorldState {
 std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation);
 
 /// Runs one queued record to its end, from the world's supervisor thread.
-void supervise_run(WorldState& world, RunRecord& record);
+void supervise_run(WorldState& world, std::shared_ptr<RunRecord> const& record);
 
 }  // namespace meshpost::detail

@@ -1,5 +1,7 @@
 #include "net/ofi/ofi.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -56,6 +58,11 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Quirks const& qui
   memory_.emplace(domain, endpoint, provider_);
   operations_.emplace(*memory_, std::min<u64>(operations_at_once, info->tx_attr->size));
   receives_.emplace(endpoint, *memory_, provider_.multi_receive, buffer_size);
+  if (provider_.name() == "shm") {
+    std::string const native = native_address().c_str();  // "fi_shm://" and the name
+    auto const prefix = native.find("://");
+    shared_memory_ = "/" + (prefix == std::string::npos ? native : native.substr(prefix + 3));
+  }
 }
 
 Ofi::~Ofi() {
@@ -67,14 +74,21 @@ Ofi::~Ofi() {
   endpoint_.reset();
 }
 
-std::string Ofi::address() const {
+// Others that talk to this process have it mapped.
+void Ofi::abandon() noexcept {
+  if (!shared_memory_.empty()) shm_unlink(shared_memory_.c_str());
+}
+
+std::string Ofi::address() const { return to_text({provider_.name(), number_, native_address()}); }
+
+std::string Ofi::native_address() const {
   std::string native(64, '\0');
   size_t size = native.size();
   int result = fi_getname(&endpoint_->fid, native.data(), &size);
   native.resize(size);
   if (result == -FI_ETOOSMALL) result = fi_getname(&endpoint_->fid, native.data(), &size);
   check(result, "fi_getname");
-  return to_text({provider_.name(), number_, native});
+  return native;
 }
 
 void Ofi::connect(std::vector<std::string> const& addresses) {

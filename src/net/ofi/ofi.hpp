@@ -30,6 +30,7 @@ class Ofi final : public Engine {
   bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
              u32 data, u64 cookie) override;
   bool poll(Events& events) override;
+  void abandon() noexcept override;
 
   Telling telling() const { return provider_.telling; }
 
@@ -73,6 +74,7 @@ class Ofi final : public Engine {
   bool tell_losses(Events& events);
   void greet();
   void greet(u32 peer);
+  std::string native_address() const;
 
   Provider provider_;
   u32 number_;
@@ -84,6 +86,7 @@ class Ofi final : public Engine {
   std::optional<Operations> operations_;
   std::optional<Receives> receives_;
   Handle<fid_ep> endpoint_;
+  std::string shared_memory_;  // of this endpoint: its name under /dev/shm, over shm
 
   std::vector<Peer> peers_;
   std::unordered_map<u32, u32> by_number_;

@@ -1,0 +1,91 @@
+// What becomes of a job where the network does not come back to its caller (net::Faulty), and a
+// process is lost, as libfabric's shm does where that one was killed with a lock.
+#include <meshpost/meshpost.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::print_error;
+using test::Role;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Nothing {
+  MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
+};
+
+// A thread hangs while ranks wait, whose worker it then is most often, or while they compute, and
+// it is the proxy's own.
+struct Beats {
+  Window<int> inbox;
+  bool computes;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const next = RankId{(self.id() + 1) % self.size()};
+    for (;;) {
+      self.notify(inbox, next, Tag{0});
+      if (computes) {
+        auto const until = memory::clock_ns() + 2'000'000;
+        while (memory::clock_ns() < until) {
+        }
+      }
+      self.wait(inbox, Tag{0});
+    }
+  }
+};
+void hang(bool computes) {
+  {
+    World world;
+    auto const inbox = world.window<int>(1, Tags{1}, "inbox");
+    std::printf("begins\n");
+    std::fflush(stdout);
+    print_error([&] { world.run(Beats{inbox, computes}); });
+    print_error([&] { world.run(Nothing{}); });
+    print_error([&] { world.window<int>(1); });
+  }
+  std::printf("over\n");
+  std::fflush(stdout);
+  // Until the thread has come back, if this process is to see that.
+  if (std::getenv("MESHPOST_TEST_STAYS"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  World(WorldOptions{.alone = true}).run(Nothing{});  // the devices are free
+  std::printf("went on\n");
+}
+Role const hang_waiting("hang_waiting", [] { hang(false); });
+Role const hang_computing("hang_computing", [] { hang(true); });
+
+TEST(JobHangCpuOnly, of_the_network_after_a_loss_ends_all_others_within_two_seconds) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  for (bool const stays : {false, true})
+    for (char const* const role : {"hang_waiting", "hang_computing"}) {
+      SCOPED_TRACE(testing::Message() << role << (stays ? ", stays" : ""));
+      test::Variables all{{"MESHPOST_RANKS", "2"}};
+      if (stays) all["MESHPOST_TEST_STAYS"] = "1";
+      all["TSAN_OPTIONS"] = "report_thread_leaks=0";  // they are meant to be
+      test::Job job(role, 3, all, [](u32 process) -> test::Variables {
+        return {{"MESHPOST_NODE", std::to_string(process)},
+                {"MESHPOST_NET", process == 0 ? "faulty:hang:7:ofi:tcp" : "ofi:tcp"}};
+      });
+      for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // it does at the 16th message
+      job.kill(1);
+      auto const killed = std::chrono::steady_clock::now();
+      for (u32 const process : {0, 2}) job.wait_for(process, "over");
+      EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(2));
+      auto const ended = job.wait();
+      for (u32 const process : {0, 2}) {
+        EXPECT_TRUE(ended[process].well()) << ended[process].out;
+        EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 ("),
+                                              HasSubstr("went on")));
+      }
+      EXPECT_THAT(ended[0].out, HasSubstr("does not come back from faulty ofi"));
+    }
+}
+
+}  // namespace
+}  // namespace meshpost
