@@ -150,6 +150,71 @@ TEST_P(LaneMessages, bring_what_went_direct_whoever_was_sent_one_between) {
   EXPECT_EQ(test::total(world, findings), 0);
 }
 
+// Rows of short messages that are alike, which a receiver that awaits several takes at once, with
+// others between: of another length, too long for lanes, without bytes. Of what has been consumed
+// all must be there, and it is in their order that messages are consumed.
+struct Rows {
+  static constexpr u32 most = 300;  // words of a message
+  Window<u32> inbox;                // [sender][message], of `most` words, then what is sent
+  u64 seed;
+  u32 count, rounds;
+  test::Findings findings;
+
+  MESHPOST_FN u32 words(u32 from, u32 to, u32 i) const {
+    u64 const x = mixed(seed, from, to, i / 23);  // so many in a row are alike
+    return static_cast<u32>(mixed(seed, from, i) % 41 == 0 ? most - x % 50 : x % 5);
+  }
+  MESHPOST_FN u32 word(u32 round, u32 from, u32 to, u32 i, u32 k) const {
+    return static_cast<u32>(mixed(seed + round, from * 1000 + to, i, k));
+  }
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), me = self.id();
+    auto const mine = inbox.local(self);
+    auto const out = mine.subspan(u64{n} * count * most);
+    for (u32 round = 0; round < rounds; ++round) {
+      for (u32 step = 1; step < n; ++step) {
+        u32 const to = (me + step) % n;
+        for (u32 i = 0; i < count; ++i) {
+          u32 const size = words(me, to, i);
+          self.flush(inbox);
+          self.each(size, [&](u64 k) { out[k] = word(round, me, to, i, static_cast<u32>(k)); });
+          self.put_notify(inbox.at(RankId{to}, (u64{me} * count + i) * most), out.subspan(0, size),
+                          Tag{me});
+        }
+      }
+      for (u32 step = 1; step < n; ++step) {
+        u32 const from = (me + n - step) % n;
+        for (u32 i = 0; i < count;) {
+          u32 const rest = count - i, few = static_cast<u32>(1 + mixed(seed, me, round, i) % 40);
+          u32 const end = i + (few < rest ? few : rest);
+          self.wait(inbox, Tag{from}, end - i, RankId{from});
+          for (; i < end; ++i)
+            self.each(words(from, me, i), [&](u64 k) {
+              findings.add(self, mine[(u64{from} * count + i) * most + k] !=
+                                     word(round, from, me, i, static_cast<u32>(k)));
+            });
+        }
+      }
+      self.barrier();
+    }
+  }
+};
+
+TEST_P(LaneMessages, in_rows_come_whole_and_in_order) {
+  char const* const given = std::getenv("MESHPOST_TEST_SEED");
+  u64 const seed = given ? std::stoull(given) : std::random_device{}();
+  SCOPED_TRACE("MESHPOST_TEST_SEED=" + std::to_string(seed));
+  auto options = test::options(GetParam(), test::devices(test::Spread::several_devices));
+  options.lanes = 8;
+  World world(options);
+  u32 const n = world.size(), count = 2000 / n + 20;
+  auto const findings = test::make_findings(world);
+  world.run(Rows{world.window<u32>((u64{n} * count + 1) * Rows::most, Tags{n}, "inbox"), seed,
+                 count, test::on_gpus() ? 20u : 2u, findings});
+  EXPECT_EQ(test::total(world, findings), 0);
+}
+
 // Next to nothing without lanes; with them 512 threads have too few registers for what unpacks.
 struct Token {
   Window<u32> inbox;

@@ -29,15 +29,18 @@ class LanePoll {
         claimed_(counter ? cache_.claimed : cache_.count),
         taken_(cache_.taken[thread_]),
         last_(cache_.last),
-        ahead_(cache_.ahead) {}
+        ahead_(cache_.ahead),
+        many_(count > 1) {}
 
   /// One look. Whether the count has been reached, and all that came before it is unpacked.
   __device__ bool once() {
     look();
     u32 const seen = __shfl_sync(all, word_, 0);
     took_ = false;
-    for (u32 found = __ballot_sync(all, has_message()); found != 0; found &= found - 1)
-      took_ |= take(__ffs(static_cast<int>(found)) - 1);
+    for (u32 found = __ballot_sync(all, has_message()); found != 0; found &= found - 1) {
+      u32 const lane = __ffs(static_cast<int>(found)) - 1;
+      took_ |= (many_ && lane == looked_ && take_many(lane)) || take(lane);
+    }
     claims_ = __shfl_sync(all, claims_, 0);
     if (claims_ > cache_.count) claims_ = cache_.count;
     if (claims_ > claimed_) claimed_ = claims_;
@@ -107,6 +110,7 @@ class LanePoll {
 #pragma unroll
     for (u32 k = 0; k < loads_ahead; ++k)
       if (k < loaded_) memory::load_packet(packet(looked_, behind + 32 * k), ahead_words_[k]);
+    if (many_) memory::load_packet(packet(looked_, behind - 2), row_);
     if (thread_ < claimed_) {
       memory::load_packet(packet(thread_, taken_) + 1, first_);  // taken_ is even
       memory::load_packet(packet(thread_, taken_), head_);
@@ -134,15 +138,49 @@ class LanePoll {
     }
     bool const whole = unpack(lane, taken, header);
     if (!__all_sync(all, whole)) return false;
-    u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
-    if (counter == counter_) ++matched_;
-    else if (thread_ == 0) memory::add(counter, 1, Order::none);
-    if (thread_ == lane) cache_.remember(counter, {head_[1], head_[2], lane}, header);
-    if (thread_ == lane) pass(header, counter);
-    last_ = lane;
+    pass_all(lane, head_[1], head_[2], header, 1);
     u32 const behind = header.packets() - 2;
     ahead_ = (behind + 31) / 32 < loads_ahead ? (behind + 31) / 32 : loads_ahead;
     return true;
+  }
+
+  /// Unpacks what lies in a row in a lane, of the shortest messages that are alike but for their
+  /// place: up to 16, which one load of the warp has brought. False: there are not two.
+  ///
+  /// It is right as take() is, message by message: who finds a header acquires if that says so, and
+  /// none is unpacked before. They are not unpacked one after the other, though. So they must not
+  /// be for the same bytes, and by the rule of delivery they aren't: none of them is consumed.
+  __device__ bool take_many(u32 lane) {
+    auto const from = [&](u32 value) { return __shfl_sync(all, value, static_cast<int>(lane)); };
+    u32 const taken = from(taken_), b = from(head_[1]), c = from(head_[2]);
+    auto header = LaneHeader::from(row_[0], b, c);
+    if (header.bytes > 12) return false;
+    bool const first = thread_ % 2 == 0;  // of a message's packets
+    bool const like =
+        row_[3] == flag(taken + thread_) && (!first || (row_[1] == b && row_[2] == c));
+    u32 const unlike = ~__ballot_sync(all, like);
+    u32 const count = unlike == 0 ? 16 : (__ffs(static_cast<int>(unlike)) - 1) / 2;
+    if (count < 2) return false;
+    bool const taking = thread_ < 2 * count;
+    if (header.acquires) {
+      if (taking && first) memory::acquire_fence();
+      __syncwarp();
+    }
+    header.offset = LaneHeader::from(__shfl_up_sync(all, row_[0], 1), b, c).offset;
+    if (taking && !first) put(header, 0, row_, taken + thread_);
+    pass_all(lane, b, c, header, count);
+    ahead_ = 0;
+    return true;
+  }
+
+  /// Counts messages that have been unpacked. Of the header, the place does not matter.
+  __device__ void pass_all(u32 lane, u32 b, u32 c, LaneHeader const& header, u32 count) {
+    u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
+    if (counter == counter_) matched_ += count;
+    else if (thread_ == 0) memory::add(counter, count, Order::none);
+    if (thread_ == lane) cache_.remember(counter, {b, c, lane}, header);
+    if (thread_ == lane) pass(header, counter, count);
+    last_ = lane;
   }
 
   // Words of a message may go into the window before the rest has come: nobody may look at them
@@ -180,11 +218,11 @@ class LanePoll {
   }
 
   // By the lane's own thread: says who raised the counter, and that there is room again.
-  __device__ void pass(LaneHeader const& header, u32* counter) {
+  __device__ void pass(LaneHeader const& header, u32* counter, u32 count) {
     u64 owner = cache_.owners[thread_];
     if (owner == 0) owner = cache_.owner_of(thread_);
     memory::store_relaxed(header.sender_of(counter), static_cast<u32>(owner));
-    taken_ += header.packets();
+    taken_ += count * header.packets();
     cache_.taken[thread_] = taken_;
     cache_.tell(thread_);
   }
@@ -199,8 +237,10 @@ class LanePoll {
   u32 taken_, last_, ahead_;
   bool took_ = false;
   u32 looked_ = 0, loaded_ = 0;  // last_ and ahead_ of the last look
+  bool const many_;  // counts are awaited: of the last lane, it looks at a row of short messages
   u32 closing_ = 0;  // looks left, once the count was reached by counts that came direct
   u32 head_[4] = {}, first_[4] = {}, ahead_words_[loads_ahead][4] = {}, word_ = 0;
+  u32 row_[4] = {};
 };
 
 #else
