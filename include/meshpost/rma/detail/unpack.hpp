@@ -139,13 +139,11 @@ class LanePoll {
     bool const whole = unpack(lane, taken, header);
     if (!__all_sync(all, whole)) return false;
     pass_all(lane, head_[1], head_[2], header, 1);
-    u32 const behind = header.packets() - 2;
-    ahead_ = (behind + 31) / 32 < loads_ahead ? (behind + 31) / 32 : loads_ahead;
     return true;
   }
 
-  /// Unpacks what lies in a row in a lane, of the shortest messages that are alike but for their
-  /// place: up to 16, which one load of the warp has brought. False: there are not two.
+  /// Unpacks what lies in a row in a lane, of short messages that are alike but for their place: as
+  /// many as one load of the warp has brought. False: there are not two.
   ///
   /// It is right as take() is, message by message: who finds a header acquires if that says so, and
   /// none is unpacked before. They are not unpacked one after the other, though. So they must not
@@ -153,23 +151,24 @@ class LanePoll {
   __device__ bool take_many(u32 lane) {
     auto const from = [&](u32 value) { return __shfl_sync(all, value, static_cast<int>(lane)); };
     u32 const taken = from(taken_), b = from(head_[1]), c = from(head_[2]);
-    auto header = LaneHeader::from(row_[0], b, c);
-    if (header.bytes > 12) return false;
-    bool const first = thread_ % 2 == 0;  // of a message's packets
+    auto header = LaneHeader::from(0, b, c);
+    u32 const each = header.packets();
+    if (each > 16) return false;
+    u32 const number = thread_ / each, place = thread_ % each;  // of this thread's packet
+    bool const first = place == 0;
     bool const like =
         row_[3] == flag(taken + thread_) && (!first || (row_[1] == b && row_[2] == c));
     u32 const unlike = ~__ballot_sync(all, like);
-    u32 const count = unlike == 0 ? 16 : (__ffs(static_cast<int>(unlike)) - 1) / 2;
+    u32 const count = (unlike == 0 ? 32 : __ffs(static_cast<int>(unlike)) - 1) / each;
     if (count < 2) return false;
-    bool const taking = thread_ < 2 * count;
     if (header.acquires) {
-      if (taking && first) memory::acquire_fence();
+      if (number < count && first) memory::acquire_fence();
       __syncwarp();
     }
-    header.offset = LaneHeader::from(__shfl_up_sync(all, row_[0], 1), b, c).offset;
-    if (taking && !first) put(header, 0, row_, taken + thread_);
+    u32 const offset = __shfl_sync(all, row_[0], static_cast<int>(number * each));
+    header.offset = LaneHeader::from(offset, b, c).offset;
+    if (number < count && !first) put(header, place - 1, row_, taken + thread_);
     pass_all(lane, b, c, header, count);
-    ahead_ = 0;
     return true;
   }
 
@@ -181,6 +180,8 @@ class LanePoll {
     if (thread_ == lane) cache_.remember(counter, {b, c, lane}, header);
     if (thread_ == lane) pass(header, counter, count);
     last_ = lane;
+    u32 const behind = header.packets() - 2;
+    ahead_ = (behind + 31) / 32 < loads_ahead ? (behind + 31) / 32 : loads_ahead;
   }
 
   // Words of a message may go into the window before the rest has come: nobody may look at them
