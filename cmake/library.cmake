@@ -190,6 +190,7 @@ endif()
 
 if(MESHPOST_HAS_OFI)
   target_sources(meshpost PRIVATE
+    src/net/ofi/leftover.cpp
     src/net/ofi/library.cpp
     src/net/ofi/make.cpp
     src/net/ofi/memory.cpp

@@ -51,6 +51,8 @@ class Desk : net::Events {
   bool idle() const { return copies_.empty(); }
   /// A process is no more: its copies fail.
   void lose(u32 process, std::string const& why) { on_lost(process, why); }
+  /// Whether other copies go on then.
+  bool outlives_others() const { return engine_->outlives_peers(); }
   /// All copies under way fail, and all that are asked for from now on. Its own thread, or who has
   /// taken everything away from that. What the engine may be reading stays.
   void fail_all(Error const& error);

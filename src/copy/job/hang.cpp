@@ -53,7 +53,10 @@ void Courier::look_for_losses(std::vector<Desk*> const& desks) {
   auto& processes = peers_.processes();
   auto const loss = processes.lost();
   if (!loss) return;
-  for (auto* const desk : desks) desk->lose(loss->process, loss->how);
+  for (auto* const desk : desks) {
+    desk->lose(loss->process, loss->how);
+    if (!desk->outlives_others()) desk->fail_all(processes.lost_error("copy", *loss));
+  }
   for (auto const& post : processes.take_posts(hang_channel()))
     for (auto* const desk : desks) desk->lose(post.from, post.bytes);
 }

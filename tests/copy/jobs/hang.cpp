@@ -1,9 +1,12 @@
 // What becomes of copies where the network does not come back to its caller (net::Faulty), and a
 // process is lost, as libfabric's shm does where that one was killed with a lock.
+#include <unistd.h>
 #include <meshpost/meshpost.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -31,17 +34,23 @@ Role const copies_that_hang("copies_that_hang", [] {
   {
     JobMemory job;
     auto const field = job.expose(theirs.data(), Bytes{theirs.size()}, "field");
+    std::atomic<bool> over{false};
     auto const exchange_with = [&](u32 process) {
-      for (;;) {
-        auto const get = copy_async(here[process].data(), field.at(process, 0, Bytes{100'000}));
-        copy(field.at(process, 0, Bytes{100'000}), mine.data());
+      try {
+        while (!over) {
+          auto const get = copy_async(here[process].data(), field.at(process, 0, Bytes{100'000}));
+          copy(field.at(process, 0, Bytes{100'000}), mine.data());
+        }
+      } catch (Error const& error) {
+        std::printf("error: %s\n", error.what());
       }
+      over = true;
     };
+    std::printf("number %d\n", getpid());
     say("begins");
     std::vector<std::jthread> all;
     for (u32 process = 0; process < 3; ++process)
-      if (process != job.process())
-        all.emplace_back([&, process] { print_error([&] { exchange_with(process); }); });
+      if (process != job.process()) all.emplace_back([&, process] { exchange_with(process); });
     all.clear();
     print_error([&] { copy(here[0].data(), field.at(1, 0, Bytes{1})); });
     print_error([&] { job.expose(nullptr, Bytes{}, "more"); });
@@ -87,6 +96,28 @@ TEST(JobCopyHang, of_the_network_after_a_loss_ends_copies_within_two_seconds) {
           AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 ("), HasSubstr("of process 0 ("),
                 HasSubstr("does not come back from faulty ofi"), HasSubstr("went on")));
     }
+  }
+}
+
+// Over libfabric's shm, which tells of no loss, and leaves a file of 16 MiB.
+TEST(JobCopyLoss, over_shared_memory_ends_all_copies_and_leaves_no_file) {
+  if (!test::network) GTEST_SKIP() << "needs libfabric";
+  test::Job job(
+      "copies_that_hang", 3, {{"MESHPOST_NET", "ofi:shm"}},
+      [](u32 process) -> test::Variables { return {{"MESHPOST_NODE", std::to_string(process)}}; });
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  job.kill(1);
+  auto const& ended = job.wait();
+  for (u32 process = 0; process < 3; ++process) {
+    auto const& out = ended[process].out;
+    auto const number = out.substr(out.find("number ") + 7);
+    auto const file = "/dev/shm/" + number.substr(0, number.find('\n')) + ":0:0";
+    EXPECT_FALSE(std::filesystem::exists(file)) << file;
+    if (process == 1) continue;
+    EXPECT_TRUE(ended[process].well()) << out;
+    EXPECT_THAT(out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 (")));
+    EXPECT_LT(ended[process].seconds, 3);
   }
 }
 
