@@ -50,6 +50,7 @@ add_library(meshpost
   src/copy/job/desk.cpp
   src/copy/job/expose.cpp
   src/copy/job/gate.cpp
+  src/copy/job/hang.cpp
   src/copy/job/imports.cpp
   src/copy/job/message.cpp
   src/copy/job/other_memory.cpp
@@ -94,7 +95,9 @@ add_library(meshpost
   src/net/engine.cpp
   src/net/faulty.cpp
   src/net/misuse.cpp
+  src/net/rounds.cpp
   src/net/shuffled.cpp
+  src/net/watched.cpp
   src/pipeline/crossing.cpp
   src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
@@ -187,6 +190,7 @@ endif()
 
 if(MESHPOST_HAS_OFI)
   target_sources(meshpost PRIVATE
+    src/net/ofi/leftover.cpp
     src/net/ofi/library.cpp
     src/net/ofi/make.cpp
     src/net/ofi/memory.cpp

@@ -67,6 +67,9 @@ class Engine {
   /// Gets on, and tells what has happened. Whether anything had.
   virtual bool poll(Events& events) = 0;
 
+  /// Whether what goes to and from others gets on when a peer was killed.
+  virtual bool outlives_peers() const { return true; }
+
   /// A thread hangs in this engine, so it is called no more, and never destroyed: takes away what
   /// it would leave on the host when the process ends. Any thread, while that one is in it.
   virtual void abandon() noexcept {}

@@ -25,6 +25,7 @@ class Wrapper : public Engine {
     return engine_->write(peer, source, target, offset, data, cookie);
   }
   bool poll(Events& events) override { return engine_->poll(events); }
+  bool outlives_peers() const override { return engine_->outlives_peers(); }
   void abandon() noexcept override { engine_->abandon(); }
 
  private:

@@ -10,7 +10,6 @@
 
 #include "meshpost/device/block.hpp"
 #include "rma/patience.hpp"
-#include "rma/round.hpp"
 #include "world/join_engine.hpp"
 #include "world/wire.hpp"
 
@@ -91,7 +90,7 @@ void Proxy::start(u32 run) {
 }
 
 void Proxy::stop() {
-  if (!thread_.joinable() || hangs_) return;
+  if (!thread_.joinable() || rounds_.taken()) return;
   try {
     auto const alone = this->alone();          // a round that somebody is in ends before,
     std::scoped_lock const resting(resting_);  // and the thread is not just about to rest
@@ -229,7 +228,7 @@ bool Proxy::get_on() {
 bool Proxy::drive(bool helping) {
   std::unique_lock const alone(driving_, std::try_to_lock);
   if (!alone || stopping_.load()) return false;
-  Round const round(rounds_);
+  net::Round const round(rounds_);
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
     if (get_on()) return true;

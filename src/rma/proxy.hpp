@@ -15,6 +15,7 @@
 #include "meshpost/rma/post.hpp"
 #include "meshpost/world/heap.hpp"
 #include "net/engine.hpp"
+#include "net/rounds.hpp"
 #include "rma/access.hpp"
 #include "rma/parcel.hpp"
 #include "rma/remote_heap.hpp"
@@ -225,11 +226,8 @@ class Proxy : net::Events {
 
   // Whoever holds it does what the thread does: all that is private and no atomic is theirs.
   std::mutex driving_;
-  std::atomic<u64> helps_{0};   // rounds of others than the thread
-  std::atomic<u64> rounds_{0};  // begun and ended by whoever drives: odd while somebody does
-  u64 round_seen_ = 0;          // by hangs(), since
-  std::chrono::steady_clock::time_point round_seen_at_{};
-  bool hangs_ = false;
+  std::atomic<u64> helps_{0};  // rounds of others than the thread
+  net::Rounds rounds_;         // of whoever drives; hangs() supervises
   std::thread thread_;
   std::mutex resting_;
   std::condition_variable wakes_;
@@ -245,8 +243,5 @@ class Proxy : net::Events {
   mutable std::mutex mutex_;  // of failure_
   std::optional<Error> failure_;
 };
-
-/// What a thread that hangs may still touch: never freed, and not lost either. Thread-safe.
-void keep_for_ever(void const* what);
 
 }  // namespace meshpost::detail

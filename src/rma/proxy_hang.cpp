@@ -8,9 +8,9 @@
 //
 // No thread can be taken out of there. So the run is ended without it, and so is the World:
 // - Who supervises the run is never the one that hangs, as it does not enter the engine, and finds
-//   out by waiting: rounds_ is odd and stays the same. Nothing is concluded from that number but
-//   that the run, which a lost process ends in any case, ends in this way: if it is an old value,
-//   or the thread only slow, more is kept than need be.
+//   out by waiting: a round lasts too long (net::Rounds). Nothing is concluded from that but that
+//   the run, which a lost process ends in any case, ends in this way: if the thread was only slow,
+//   more is kept than need be.
 // - From then on the hanging thread owns driving_, and with it the engine and all that a round
 //   touches: nobody takes driving_ again, calls the engine or joins the thread. Whatever else the
 //   thread may touch, should it come back (a process that was stopped goes on, and lets go of its
@@ -25,25 +25,13 @@
 #include "rma/proxy.hpp"
 
 namespace meshpost::detail {
-namespace {
-
-// Rounds take microseconds, or as long as a crowded host keeps a thread from its core.
-constexpr auto longest_round = std::chrono::milliseconds(500);
-
-}  // namespace
 
 bool Proxy::hangs() {
-  if (hangs_ || !engine_ || !peers_.processes().lost()) return hangs_;
-  auto const now = std::chrono::steady_clock::now();
-  u64 const round = rounds_.load(std::memory_order_relaxed);
-  if (round % 2 == 0 || round != round_seen_) {
-    round_seen_ = round, round_seen_at_ = now;
-  } else if (now - round_seen_at_ > longest_round) {
-    hangs_ = true;
-    stopping_ = true;
-    engine_->abandon();
-  }
-  return hangs_;
+  if (rounds_.taken()) return true;
+  if (!engine_ || !peers_.processes().lost() || !rounds_.take_if_long()) return false;
+  stopping_ = true;
+  engine_->abandon();
+  return true;
 }
 
 void Proxy::see_that_nobody_hangs() {
@@ -53,13 +41,6 @@ void Proxy::see_that_nobody_hangs() {
               error.cause() + "; and a thread of this process does not come back from " +
                   engine_->name() + ", so its World is of no more use",
               error.remedy());
-}
-
-void keep_for_ever(void const* what) {
-  static auto* const mutex = new std::mutex;
-  static auto* const all = new std::vector<void const*>;
-  std::scoped_lock const lock(*mutex);
-  all->push_back(what);
 }
 
 // Instead of a round of the supervisor's own. After the last who helped, the thread rests no more

@@ -363,7 +363,7 @@ void supervise_run(WorldState& world, std::shared_ptr<RunRecord> const& shared) 
   std::optional<Error> error;
   auto const operation = fmt::format("run {}", record.image.name);
   auto const keep = [](RunSupervisor* run) {
-    if (run->must_be_kept()) keep_for_ever(run);
+    if (run->must_be_kept()) net::keep_for_ever(run);
     else delete run;
   };
   try {

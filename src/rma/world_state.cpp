@@ -142,7 +142,7 @@ WorldState::WorldState(WorldOptions options)
 
 void WorldState::end(WorldState* state) {
   state->close();
-  if (state->proxy_ && state->proxy_->hangs()) keep_for_ever(state);
+  if (state->proxy_ && state->proxy_->hangs()) net::keep_for_ever(state);
   else delete state;
 }
 

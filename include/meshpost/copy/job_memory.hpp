@@ -129,7 +129,8 @@ class JobMemory {
 /// are there. Copies have no order among each other: one that must come after another begins when
 /// that is done. A copy that fails may have written some of the bytes. Thread-safe.
 /// \throws Error(bad_argument) for memory that was released, or that its owner has freed, and as
-/// copy() of two places of this process; Error(peer_lost) if the owner is lost; Error(misuse) when
+/// copy() of two places of this process; Error(peer_lost) if the owner is lost, and by messages
+/// over a network also if another process is and the network does not get on; Error(misuse) when
 /// the JobMemory is gone
 void copy(RemoteBytes const& target, void const* source);
 /// The same the other way: returns when source.size() bytes are here.

@@ -10,7 +10,11 @@ namespace meshpost::copying {
 Desk& Courier::add(std::unique_ptr<Desk> desk) {
   std::scoped_lock const lock(mutex_);
   desks_.push_back(std::move(desk));
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  if (hang_) desks_.back()->fail_all(*hang_);
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { work(); });
+    if (engine_) watcher_ = std::thread([this] { watch(); });
+  }
   return *desks_.back();
 }
 
@@ -29,21 +33,17 @@ void Courier::stop() {
     stopping_ = true;
     wake_.notify_one();
   }
+  if (watcher_.joinable()) watcher_.join();  // ends as the thread does, or is seen to hang
+  if (hang_) return;
   thread_.join();
   for (auto const& desk : desks_)
     desk->fail_all({Kind::misuse, "copy", "its JobMemory is gone", "keep it longer"});
 }
 
-void Courier::look_for_losses(std::vector<Desk*> const& desks) {
-  auto const loss = peers_.processes().lost();
-  if (!loss) return;
-  for (auto* const desk : desks) desk->lose(loss->process, loss->how);
-}
-
 void Courier::work() {
   constexpr u32 at_once = 2000;  // looks, before it rests: the others may share this core
   std::vector<Desk*> desks;
-  for (u32 rests = 0;;) {
+  for (u32 rests = 0, rounds = 1;; ++rounds) {
     {
       std::unique_lock lock(mutex_);
       if (rests >= at_once) {
@@ -51,7 +51,11 @@ void Courier::work() {
         auto const rest = idle && rests > 2 * at_once ? longest_rest : short_rest;
         wake_.wait_for(lock, rest, [this] { return stopping_ || asked_; });
       }
-      if (stopping_) return;
+      if (stopping_) {
+        ended_ = true;
+        ends_.notify_one();
+        return;
+      }
       if (std::exchange(asked_, false)) rests = 0;
       desks.clear();
       for (auto const& desk : desks_) desks.push_back(desk.get());
@@ -59,7 +63,7 @@ void Courier::work() {
     bool any = false;  // without the lock: desks copy, and end copies that others wait for
     for (auto* const desk : desks) any |= desk->work();
     rests = any ? 0 : rests + 1;
-    if (rests % 1000 == 999) look_for_losses(desks);
+    if (rounds % 1000 == 0) look_for_losses(desks);
     if (rests < at_once) sched_yield();
   }
 }

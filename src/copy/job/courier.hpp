@@ -2,16 +2,21 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "copy/job/desk.hpp"
+#include "net/rounds.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::copying {
 
 /// The thread that gets on with desks: makes this process's copies, and answers others'. It looks
 /// at once while something happens, and ever more seldom while nothing does, up to `longest_rest`.
+///
+/// The thread may not come back from a network engine (src/rma/proxy_hang.cpp says why); another
+/// thread then does what is left to be done (hang.cpp).
 class Courier {
  public:
   explicit Courier(Peers const& peers) : peers_(peers) {}
@@ -19,11 +24,16 @@ class Courier {
   Courier(Courier const&) = delete;
   Courier& operator=(Courier const&) = delete;
 
+  /// A desk must have this in the place of a network engine. Before the first add(), once.
+  std::unique_ptr<net::Engine> watched(std::unique_ptr<net::Engine> engine);
   /// Starts the thread with the first.
   Desk& add(std::unique_ptr<Desk> desk);
   StatePtr ask(Desk& desk, Wish const& wish);
-  /// Ends the thread; copies still under way fail.
+  /// Ends the thread, unless it hangs; copies still under way fail.
   void stop();
+  /// Whether it does: then this courier must be kept for ever, with all that belongs to its desks.
+  /// After stop().
+  bool hangs() const { return hang_.has_value(); }
 
   static constexpr auto short_rest = std::chrono::microseconds(50);
   static constexpr auto longest_rest = std::chrono::microseconds(500);
@@ -31,6 +41,8 @@ class Courier {
  private:
   void work();
   void look_for_losses(std::vector<Desk*> const& desks);
+  void watch();
+  u32 hang_channel() const { return peers_.channel() | u32{1} << 30; }
 
   Peers const& peers_;
   std::vector<std::unique_ptr<Desk>> desks_;
@@ -38,6 +50,13 @@ class Courier {
   std::condition_variable wake_;
   bool stopping_ = false, asked_ = false;
   std::thread thread_;
+  // Of who watches it, if anybody.
+  net::Engine* engine_ = nullptr;
+  net::Rounds rounds_;
+  std::condition_variable ends_;
+  bool ended_ = false;         // the thread has
+  std::optional<Error> hang_;  // it never will
+  std::thread watcher_;
 };
 
 }  // namespace meshpost::copying

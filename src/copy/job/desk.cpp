@@ -29,8 +29,14 @@ Desk::Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
 StatePtr Desk::ask(Wish const& wish) {
   Copying copying{wish};
   auto state = copying.state;
-  std::scoped_lock const lock(mutex_);
-  wishes_.push_back(std::move(copying));
+  {
+    std::scoped_lock const lock(mutex_);
+    if (!over_) {
+      wishes_.push_back(std::move(copying));
+      return state;
+    }
+  }
+  state->run([&] { throw Error(*over_); });
   return state;
 }
 
@@ -210,7 +216,13 @@ void Desk::on_lost(u32 process, std::string const& why) {
 }
 
 void Desk::fail_all(Error const& error) {
-  take_wishes();
+  std::vector<Copying> wishes;
+  {
+    std::scoped_lock const lock(mutex_);
+    if (!over_) over_ = error;
+    wishes.swap(wishes_);
+  }
+  for (auto& wish : wishes) wish.state->run([&] { throw Error(error); });
   for (auto& [number, copy] : copies_) copy.state->run([&] { throw Error(error); });
   copies_.clear();
   pieces_.clear();

@@ -51,7 +51,10 @@ class Desk : net::Events {
   bool idle() const { return copies_.empty(); }
   /// A process is no more: its copies fail.
   void lose(u32 process, std::string const& why) { on_lost(process, why); }
-  /// All copies under way fail.
+  /// Whether other copies go on then.
+  bool outlives_others() const { return engine_->outlives_peers(); }
+  /// All copies under way fail, and all that are asked for from now on. Its own thread, or who has
+  /// taken everything away from that. What the engine may be reading stays.
   void fail_all(Error const& error);
 
   static constexpr u32 window = 8;  ///< pieces of a process that wait for an answer
@@ -98,8 +101,9 @@ class Desk : net::Events {
   std::map<u64, Piece> pieces_;           // that wait for an answer
   std::vector<Peer> peers_;               // by process
   std::map<u64, std::string> in_flight_;  // by cookie: what the engine is reading
-  std::mutex mutex_;                      // of wishes_
+  std::mutex mutex_;                      // of what follows
   std::vector<Copying> wishes_;
+  std::optional<Error> over_;                  // never changes again
   std::unique_ptr<net::Engine> const engine_;  // goes first: it reads what is in flight
   u64 const piece_;                            // bytes
 };

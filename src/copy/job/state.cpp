@@ -34,7 +34,7 @@ JobMemory::State::State(JobMemoryOptions const& options)
   auto engine =
       join_engine(peers, "JobMemory", wanted, [this](u32 process) { return peers.far(process); });
   network_ = &courier.add(std::make_unique<copying::Desk>(
-      std::move(engine), *this, peers.count(),
+      courier.watched(std::move(engine)), *this, peers.count(),
       [this](u32 process) { return peers.processes().name(process); }));
 }
 
@@ -51,6 +51,9 @@ void JobMemory::State::end() {
     courier
         .stop();  // they are gone, or do something else: they know, for this one will be gone too
   }
+  if (!courier.hangs()) return;
+  itself_ = shared_from_this();
+  net::keep_for_ever(this);
 }
 
 void JobMemory::State::begin_copy() {

@@ -94,6 +94,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
 
   std::atomic<u64> numbers_{0}, arrivals_{0};
   copying::Desk *network_ = nullptr, *staged_ = nullptr;
+  std::shared_ptr<State> itself_;  // if the courier hangs
 };
 
 }  // namespace meshpost

@@ -58,11 +58,7 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Quirks const& qui
   memory_.emplace(domain, endpoint, provider_);
   operations_.emplace(*memory_, std::min<u64>(operations_at_once, info->tx_attr->size));
   receives_.emplace(endpoint, *memory_, provider_.multi_receive, buffer_size);
-  if (provider_.name() == "shm") {
-    std::string const native = native_address().c_str();  // "fi_shm://" and the name
-    auto const prefix = native.find("://");
-    shared_memory_ = "/" + (prefix == std::string::npos ? native : native.substr(prefix + 3));
-  }
+  if (provider_.name() == "shm") shared_memory_ = shared_memory_of(native_address());
 }
 
 Ofi::~Ofi() {
@@ -72,11 +68,13 @@ Ofi::~Ofi() {
     memory_->close();
   }
   endpoint_.reset();
+  for (auto const& one : leftovers_) one.remove();
 }
 
 // Others that talk to this process have it mapped.
 void Ofi::abandon() noexcept {
   if (!shared_memory_.empty()) shm_unlink(shared_memory_.c_str());
+  for (auto const& one : leftovers_) one.remove();
 }
 
 std::string Ofi::address() const { return to_text({provider_.name(), number_, native_address()}); }
@@ -112,6 +110,9 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     known.talked_to = true;
     known.native = address->native;
     by_address_[known.address] = peer;
+    if (shared_memory_.empty()) continue;
+    if (auto leftover = Leftover::of(shared_memory_of(address->native)))
+      leftovers_.push_back(std::move(*leftover));
   }
   peers_ = std::move(peers);
 }

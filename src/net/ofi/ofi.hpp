@@ -3,6 +3,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "net/ofi/leftover.hpp"
 #include "net/ofi/operations.hpp"
 #include "net/ofi/probe.hpp"
 #include "net/ofi/receives.hpp"
@@ -30,6 +31,9 @@ class Ofi final : public Engine {
   bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
              u32 data, u64 cookie) override;
   bool poll(Events& events) override;
+  // libfabric's shm (1.17) ends sends in the order in which they began: not those behind one that
+  // the killed process was to read.
+  bool outlives_peers() const override { return shared_memory_.empty(); }
   void abandon() noexcept override;
 
   Telling telling() const { return provider_.telling; }
@@ -86,7 +90,8 @@ class Ofi final : public Engine {
   std::optional<Operations> operations_;
   std::optional<Receives> receives_;
   Handle<fid_ep> endpoint_;
-  std::string shared_memory_;  // of this endpoint: its name under /dev/shm, over shm
+  std::string shared_memory_;        // of this endpoint: its name under /dev/shm, over shm,
+  std::vector<Leftover> leftovers_;  // and of its peers
 
   std::vector<Peer> peers_;
   std::unordered_map<u32, u32> by_number_;

@@ -258,5 +258,24 @@ TEST(JobPipelines, that_lose_a_process_name_it) {
   }
 }
 
+// As libfabric's shm may, where a process was killed (src/copy/job/hang.cpp).
+TEST(JobPipelines, that_lose_a_process_end_though_the_network_of_another_hangs) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("endless", 3, {{"TSAN_OPTIONS", "report_thread_leaks=0"}},  // of the one that does
+                [](u32 process) -> test::Variables {
+                  return {{"MESHPOST_NODE", std::to_string(process)},
+                          {"MESHPOST_NET", process == 0 ? "faulty:hang:7:ofi:tcp" : "ofi:tcp"}};
+                });
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  job.kill(1);
+  auto const& all = job.wait();
+  for (u32 const process : {0, 2}) {
+    EXPECT_TRUE(all[process].well()) << all[process].out;
+    EXPECT_THAT(all[process].out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 (")));
+    EXPECT_LT(all[process].seconds, 2);
+  }
+}
+
 }  // namespace
 }  // namespace meshpost

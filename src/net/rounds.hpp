@@ -1,0 +1,64 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost::net {
+
+/// Who is in an engine, one thread at a time; and a supervisor, another thread, that may find that
+/// it does not come back, and then takes what it holds away from it.
+///
+/// end() and taking are read-modify-writes of one word, so just one of them comes first: either the
+/// thread has left, and keeps what is its own; or it is taken, end() says so, and all that the
+/// thread did before begin() is seen by the supervisor, which from then on is the only one to touch
+/// it.
+class Rounds {
+ public:
+  /// By the thread. A round is under way: the count is odd.
+  void begin() {
+    count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  /// Whether the thread may go on; false: this round was taken away meanwhile.
+  bool end() {
+    u64 now = count_.load(std::memory_order_relaxed) & ~mark;
+    return count_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);
+  }
+
+  /// By the supervisor, again and again: takes a round that has been under way for `longest`, of
+  /// which a pause between two looks counts for no more than `longest_pause`: this process may have
+  /// been stopped. \returns taken()
+  bool take_if_long();
+  bool taken() const { return taken_; }  ///< the supervisor's, too
+
+  /// Rounds take microseconds, or as long as a crowded host keeps a thread from its core.
+  static constexpr auto longest = std::chrono::milliseconds(500);
+  static constexpr auto longest_pause = std::chrono::milliseconds(50);
+
+ private:
+  static constexpr u64 mark = u64{1} << 63;
+
+  std::atomic<u64> count_{0};
+  // The supervisor's.
+  u64 seen_ = 0;  // a count, and how long it has been that
+  std::chrono::steady_clock::duration lasts_{};
+  std::chrono::steady_clock::time_point looked_{};
+  bool taken_ = false;
+};
+
+/// A round, of a thread that may go on in any case.
+class Round {
+ public:
+  explicit Round(Rounds& rounds) : rounds_(rounds) { rounds_.begin(); }
+  ~Round() { rounds_.end(); }
+  Round(Round const&) = delete;
+  Round& operator=(Round const&) = delete;
+
+ private:
+  Rounds& rounds_;
+};
+
+/// What a thread that hangs may still touch: never freed, and not lost either. Thread-safe.
+void keep_for_ever(void const* what);
+
+}  // namespace meshpost::net
