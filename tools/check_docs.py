@@ -25,7 +25,7 @@ FROM = re.compile(
 )
 MARK = re.compile(r"^<!-- from: .*$", re.MULTILINE)
 VARIABLES = re.compile(r"(?<=<!-- variables -->\n).*?(?=<!-- /variables -->)", re.DOTALL)
-VARIABLE = re.compile(r'^\s*\{"(MESHPOST_\w+)", "([^"]*)",\s*"([^"]*)"\},$', re.MULTILINE)
+VARIABLE = re.compile(r'\{"(MESHPOST_\w+)",\s*((?:"[^"]*"\s*)+),\s*"([^"]*)"\},')
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 CONFIG = "src/base/config.cpp"
 
@@ -55,7 +55,11 @@ def variables_table(root: Path) -> str:
     found = VARIABLE.findall((root / CONFIG).read_text(encoding="utf-8"))
     if not found:
         raise Wrong(f"found no variables in {CONFIG}; adapt check_docs.py to how it lists them")
-    rows = [f"| `{name}` | {meaning} | {value or 'empty'} |" for name, meaning, value in found]
+    literal = re.compile(r'"([^"]*)"')
+    rows = [
+        f"| `{name}` | {''.join(literal.findall(meaning))} | {value or 'empty'} |"
+        for name, meaning, value in found
+    ]
     return "\n".join(["| variable | meaning | default |", "|---|---|---|", *rows]) + "\n"
 
 
