@@ -1,17 +1,38 @@
 #include "rma/counter_snapshot.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
 
+namespace {
+
+// Those of all windows; near ones as one, for a copy from a device takes as long as these bytes.
+std::vector<Heap::Range> ranges_of(std::map<u32, WindowRecord> const& windows) {
+  constexpr u64 near = u64{64} << 10;
+  std::vector<Heap::Range> all, ranges;
+  for (auto const& [number, window] : windows)
+    if (window.counter_bytes != 0) all.push_back({window.info.counters, window.counter_bytes});
+  std::ranges::sort(all, {}, &Heap::Range::offset);
+  for (auto const& one : all) {
+    if (ranges.empty() || one.offset > ranges.back().offset + ranges.back().size + near)
+      ranges.push_back(one);
+    else ranges.back().size = one.offset + one.size - ranges.back().offset;
+  }
+  return ranges;
+}
+
+}  // namespace
+
 CounterSnapshot::CounterSnapshot(WorldState& world)
     : world_(world), words_(world.layout().device_count()) {
   auto const& layout = world.layout();
+  auto const ranges = ranges_of(world.windows());
   for (u32 own = 0; own < layout.own_count(); ++own) {
     u32 const d = layout.first_device + own;
-    for (auto const& range : world.heap().counter_ranges()) {
+    for (auto const& range : ranges) {
       auto& copy = words_[d][range.offset];
       copy.resize(range.size / sizeof(u32));
       layout.own(d).read(copy.data(), world.heap().at(d, range.offset), Bytes{range.size});
@@ -46,12 +67,17 @@ void CounterSnapshot::add(std::string_view packed) {
   }
 }
 
-u32 CounterSnapshot::word(u32 device, u64 offset) const {
+std::span<u32 const> CounterSnapshot::words_from(u32 device, u64 offset) const {
   auto after = words_[device].upper_bound(offset);
-  if (after == words_[device].begin()) return 0;
+  if (after == words_[device].begin()) return {};
   --after;
   u64 const index = (offset - after->first) / sizeof(u32);
-  return index < after->second.size() ? after->second[index] : 0;
+  return std::span(after->second).subspan(std::min<u64>(index, after->second.size()));
+}
+
+u32 CounterSnapshot::word(u32 device, u64 offset) const {
+  auto const words = words_from(device, offset);
+  return words.empty() ? 0 : words.front();
 }
 
 CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u32 tag) const {
@@ -64,16 +90,30 @@ CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u
           word(device, at + WindowInfo::raised_by * part)};
 }
 
+// Mostly there are none, in some ten thousand words.
+bool CounterSnapshot::has_any(WindowInfo const& window, u32 rank) const {
+  auto const& layout = world_.layout();
+  u64 const at = window.counters + u64{rank % layout.ranks_per_device} * window.counter_pitch();
+  for (u32 const array : {u32{0}, u32{WindowInfo::near_counts}}) {
+    auto const words = words_from(layout.device_of(rank), at + u64{array} * window.counter_part);
+    auto const of_tags = words.first(std::min<u64>(window.tags, words.size()));
+    if (std::ranges::any_of(of_tags, [](u32 count) { return count != 0; })) return true;
+  }
+  return false;
+}
+
 std::vector<Leftover> CounterSnapshot::leftovers() const {
   std::vector<Leftover> left;
   auto const& layout = world_.layout();
   u32 const first = layout.first_device * layout.ranks_per_device;
   u32 const end = first + layout.own_count() * layout.ranks_per_device;
   for (auto const& [number, window] : world_.windows())
-    for (u32 rank = first; rank < end; ++rank)
+    for (u32 rank = first; rank < end; ++rank) {
+      if (!has_any(window.info, rank)) continue;
       for (u32 tag = 0; tag < window.info.tags; ++tag)
         if (auto const [count, sender] = of(window.info, rank, tag); count != 0)
           left.push_back({window.name, RankId{rank}, Tag{tag}, count, RankId{sender - 1}});
+    }
   return left;
 }
 

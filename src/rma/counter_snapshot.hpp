@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,9 @@ class CounterSnapshot {
   void add(std::string_view packed);
 
  private:
+  std::span<u32 const> words_from(u32 device, u64 offset) const;  // up to the end of a range
   u32 word(u32 device, u64 offset) const;
+  bool has_any(WindowInfo const& window, u32 rank) const;
 
   WorldState& world_;
   std::vector<std::map<u64, std::vector<u32>>> words_;  // by device: offset of a range -> its words
