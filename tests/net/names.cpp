@@ -22,7 +22,7 @@ TEST(MakeEngine, wants_a_seed_to_shuffle) {
 TEST(MakeEngine, wants_a_fault_and_a_seed_for_one_that_is_faulty) {
   for (auto const* name : {"faulty", "faulty:flop:7:ofi"})
     EXPECT_TRUE(says(error_of([&] { make_engine(name, ""); }), Kind::bad_environment,
-                     {"no such fault", "flip, truncate, duplicate, drop or lose"}));
+                     {"no such fault", "flip, truncate, duplicate, drop, lose or hang"}));
   for (auto const* name : {"faulty:flip", "faulty:flip:ofi"})
     EXPECT_TRUE(says(error_of([&] { make_engine(name, ""); }), Kind::bad_environment, {"a seed"}));
 }
