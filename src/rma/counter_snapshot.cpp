@@ -67,39 +67,33 @@ void CounterSnapshot::add(std::string_view packed) {
   }
 }
 
-std::span<u32 const> CounterSnapshot::words_from(u32 device, u64 offset) const {
-  auto after = words_[device].upper_bound(offset);
-  if (after == words_[device].begin()) return {};
-  --after;
-  u64 const index = (offset - after->first) / sizeof(u32);
-  return std::span(after->second).subspan(std::min<u64>(index, after->second.size()));
-}
-
-u32 CounterSnapshot::word(u32 device, u64 offset) const {
-  auto const words = words_from(device, offset);
-  return words.empty() ? 0 : words.front();
+std::span<u32 const> CounterSnapshot::words_of(WindowInfo const& window, u32 rank,
+                                               WindowInfo::CounterArray array) const {
+  auto const& layout = world_.layout();
+  u64 const at = window.counters + u64{rank % layout.ranks_per_device} * window.counter_pitch() +
+                 u64{array} * window.counter_part;
+  auto const& ranges = words_[layout.device_of(rank)];
+  auto after = ranges.upper_bound(at);
+  if (after == ranges.begin()) return {};
+  auto const& [offset, words] = *--after;
+  u64 const begin = std::min<u64>((at - offset) / sizeof(u32), words.size());
+  return std::span(words).subspan(begin, std::min<u64>(window.tags, words.size() - begin));
 }
 
 CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u32 tag) const {
-  auto const& layout = world_.layout();
-  u64 const at = window.counters + u64{rank % layout.ranks_per_device} * window.counter_pitch() +
-                 tag * sizeof(u32);
-  u32 const device = layout.device_of(rank);
-  u32 const part = window.counter_part;
-  return {word(device, at) + word(device, at + WindowInfo::near_counts * part),
-          word(device, at + WindowInfo::raised_by * part)};
+  auto const word = [&](WindowInfo::CounterArray array) {
+    auto const words = words_of(window, rank, array);
+    return tag < words.size() ? words[tag] : 0;
+  };
+  return {word(WindowInfo::counts) + word(WindowInfo::near_counts), word(WindowInfo::raised_by)};
 }
 
 // Mostly there are none, in some ten thousand words.
 bool CounterSnapshot::has_any(WindowInfo const& window, u32 rank) const {
-  auto const& layout = world_.layout();
-  u64 const at = window.counters + u64{rank % layout.ranks_per_device} * window.counter_pitch();
-  for (u32 const array : {u32{0}, u32{WindowInfo::near_counts}}) {
-    auto const words = words_from(layout.device_of(rank), at + u64{array} * window.counter_part);
-    auto const of_tags = words.first(std::min<u64>(window.tags, words.size()));
-    if (std::ranges::any_of(of_tags, [](u32 count) { return count != 0; })) return true;
-  }
-  return false;
+  auto const any = [&](WindowInfo::CounterArray array) {
+    return std::ranges::any_of(words_of(window, rank, array), [](u32 count) { return count != 0; });
+  };
+  return any(WindowInfo::counts) || any(WindowInfo::near_counts);
 }
 
 std::vector<Leftover> CounterSnapshot::leftovers() const {

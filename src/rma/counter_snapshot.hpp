@@ -26,8 +26,9 @@ class CounterSnapshot {
   void add(std::string_view packed);
 
  private:
-  std::span<u32 const> words_from(u32 device, u64 offset) const;  // up to the end of a range
-  u32 word(u32 device, u64 offset) const;
+  // By tag; empty if they are not known here.
+  std::span<u32 const> words_of(WindowInfo const& window, u32 rank,
+                                WindowInfo::CounterArray array) const;
   bool has_any(WindowInfo const& window, u32 rank) const;
 
   WorldState& world_;
