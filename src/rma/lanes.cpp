@@ -21,12 +21,13 @@ u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
   return std::min(wanted, (lanes.packets() / 2 - 4) * bytes_a_packet);
 }
 
-bool fits(Backend& gpus, GangSpec const& spec) {
+// Why not all ranks fit, if they don't.
+std::optional<Error> misfit(Backend& gpus, GangSpec const& spec) {
   try {
     gpus.fit(spec);
-    return true;
-  } catch (Error const&) {
-    return false;
+    return std::nullopt;
+  } catch (Error const& error) {
+    return error;
   }
 }
 
@@ -86,18 +87,15 @@ std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& he
     return can_not;
   auto& gpus = backend(spec.grids.front().device->kind());
   auto const without = std::exchange(spec.image.cuda, spec.image.cuda_lanes);
-  try {
-    gpus.fit(spec);
-  } catch (Error const& error) {
-    spec.image.cuda = without;
-    if (gains && fits(gpus, spec) && warned_.insert(spec.image.name).second)
-      event_sink()->warning(fmt::format(
-          "{} runs without lanes, so its short messages to other GPUs take up to twice the time: "
-          "with them, {}; {}, or set MESHPOST_LANES=0 if it sends none",
-          spec.image.name, error.cause(), error.remedy()));
-    return can_not;
-  }
-  return gains ? std::string(gains_some) : gains_nothing;
+  auto const error = misfit(gpus, spec);
+  if (!error) return gains ? std::string(gains_some) : gains_nothing;
+  spec.image.cuda = without;
+  if (gains && !misfit(gpus, spec) && warned_.insert(spec.image.name).second)
+    event_sink()->warning(fmt::format(
+        "{} runs without lanes, so its short messages to other GPUs take up to twice the time: "
+        "with them, {}; {}, or set MESHPOST_LANES=0 if it sends none",
+        spec.image.name, error->cause(), error->remedy()));
+  return can_not;
 }
 
 bool LaneKeeper::agreed(std::vector<std::string> const& votes) {

@@ -343,7 +343,7 @@ class RunSupervisor {
   }
 
   WorldState& world_;
-  std::shared_ptr<RunRecord> kept_;
+  std::shared_ptr<RunRecord> kept_;  // record_, which may have to live as long as this
   RunRecord& record_;
   Layout const& layout_;
   Peers const& peers_;
