@@ -83,6 +83,11 @@ void let_world_options_be(std::function<WorldOptions()> options) {
   options_of_roles = std::move(options);
 }
 
+void say(std::string const& text) {
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
 void require(bool holds, std::string const& what, std::source_location where) {
   if (holds) return;
   std::printf("%s:%u: %s\n", where.file_name(), where.line(), what.c_str());
@@ -94,9 +99,7 @@ void print_error(std::function<void()> const& body) {
   try {
     body();
   } catch (std::exception const& error) {
-    std::printf("error: %s\n", error.what());
-    std::fflush(stdout);
-    return;
+    return say(std::string("error: ") + error.what());
   }
   require(false, "nothing was thrown");
 }

@@ -33,6 +33,8 @@ void play(std::string const& role);
 WorldOptions world_options();
 void let_world_options_be(std::function<WorldOptions()> options);
 
+/// For roles: a line on standard output, at once: somebody waits for it.
+void say(std::string const& text);
 /// For roles: ends the process with status 1, and says where and why.
 void require(bool holds, std::string const& what,
              std::source_location where = std::source_location::current());

@@ -18,13 +18,9 @@ namespace {
 
 using test::print_error;
 using test::Role;
+using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
-
-void say(char const* text) {
-  std::printf("%s\n", text);
-  std::fflush(stdout);
-}
 
 // All copy from and to all others. What hangs in process 0 is a message with bytes for `theirs` or
 // `here`: they are not to be written when it has ended with an error.

@@ -15,13 +15,9 @@ using test::expect_well;
 using test::print_error;
 using test::require;
 using test::Role;
+using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
-
-void say(char const* text) {
-  std::printf("%s\n", text);
-  std::fflush(stdout);
-}
 
 // The last process exposes what the others ask for wrongly.
 Role const bounds("bounds", [] {

@@ -15,6 +15,7 @@ using test::expect_well;
 using test::print_error;
 using test::require;
 using test::Role;
+using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -232,8 +233,7 @@ Role const endless("endless", [] {
   work.complete();
   work.pause = std::chrono::microseconds(300);
   Pipeline pipeline(work.options);
-  std::printf("begins\n");
-  std::fflush(stdout);
+  say("begins");
   print_error([&] {
     for (;;) pipeline.run();
   });

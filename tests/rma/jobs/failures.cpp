@@ -13,6 +13,7 @@ namespace {
 using test::print_error;
 using test::require;
 using test::Role;
+using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -208,16 +209,14 @@ struct Rounds {
 Role const rounds("rounds", [] {
   World world;
   auto const inbox = world.window<int>(1, Tags{1}, "inbox");
-  std::printf("begins\n");
-  std::fflush(stdout);
+  say("begins");
   print_error([&] { world.run(Rounds{inbox}); });
   print_error([&] { world.window<int>(1); });
 });
 // Host calls without end.
 Role const calls("calls", [] {
   World world;
-  std::printf("begins\n");
-  std::fflush(stdout);
+  say("begins");
   print_error([&] {
     for (;;) {
       auto const window = world.window<u64>(3000);

@@ -13,6 +13,7 @@ namespace {
 
 using test::print_error;
 using test::Role;
+using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -42,14 +43,12 @@ void hang(bool computes) {
   {
     World world;
     auto const inbox = world.window<int>(1, Tags{1}, "inbox");
-    std::printf("begins\n");
-    std::fflush(stdout);
+    say("begins");
     print_error([&] { world.run(Beats{inbox, computes}); });
     print_error([&] { world.run(Nothing{}); });
     print_error([&] { world.window<int>(1); });
   }
-  std::printf("over\n");
-  std::fflush(stdout);
+  say("over");
   // Until the thread has come back, if this process is to see that.
   if (std::getenv("MESHPOST_TEST_STAYS"))
     std::this_thread::sleep_for(std::chrono::milliseconds(2500));

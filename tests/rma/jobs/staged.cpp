@@ -12,6 +12,7 @@ namespace meshpost {
 namespace {
 
 using test::Role;
+using test::say;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -64,8 +65,7 @@ Role const endless_puts("endless_puts", [] {
   World world(test::world_options());
   auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
              source = world.window<u32>(region, Tags{1}, "source");
-  std::printf("begins\n");
-  std::fflush(stdout);
+  say("begins");
   test::print_error([&] { world.run(Endless{inbox, source}); });
 });
 
