@@ -63,7 +63,9 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_REACH", "device: ranks of different devices reach each other by the host alone",
        ""},
       {"MESHPOST_NET",
-       "engine between nodes, such as ofi, ofi:tcp or mpi; empty: the best there is", ""},
+       "engine between nodes, such as ofi, ofi:tcp or mpi; direct:ofi, staged:ofi: it reads and "
+       "writes memory of GPUs itself, or not; empty: the best there is",
+       ""},
       {"MESHPOST_DCUDA_MEMORY", "MiB for cudaMalloc in a dCUDA program of several processes", "64"},
       {"MESHPOST_MACHINE", "file with this host's measured links; empty: one in the user's cache",
        ""},

@@ -36,6 +36,7 @@ class LogicalDevice : public Device {
     whole_->write(device, host, size);
   }
   void fill(void* target, u8 value, Bytes size) override { whole_->fill(target, value, size); }
+  void see_writes() override { whole_->see_writes(); }
 
  private:
   std::shared_ptr<Device> whole_;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "meshpost/base/types.hpp"
@@ -58,15 +59,24 @@ class Engine {
   /// Lets peers write to this memory until the engine ends. The text is for import() there.
   /// \throws Error(bad_environment)
   virtual std::string expose(void* memory, Bytes size) = 0;
+  /// Whether it reads and writes memory of devices of that kind ("cuda") itself.
+  virtual bool reaches(std::string_view /*kind*/) const { return false; }
+  /// As expose(), for memory of such a device. Writes may come out of it, too, where they lie
+  /// within what was exposed at once.
+  /// \throws Error(bad_environment)
+  virtual std::string expose_device(void* memory, Bytes size, std::string_view kind, u32 index);
   virtual RemoteMemory import(u32 peer, std::string const& exposed) = 0;
   /// Starts to write `source` at `offset` of a peer's memory; the peer is told `data` when all
-  /// bytes are there. Any size. False as send().
+  /// bytes are there: in memory of a device, when its owner has seen to it that the device sees
+  /// them (Device::see_writes). Any size. False as send().
   virtual bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
                      u32 data, u64 cookie) = 0;
 
   /// Gets on, and tells what has happened. Whether anything had.
   virtual bool poll(Events& events) = 0;
 
+  /// Whether bytes come as they were sent, because no network has them on its way.
+  virtual bool keeps_bytes() const { return false; }
   /// Whether what goes to and from others gets on when a peer was killed.
   virtual bool outlives_peers() const { return true; }
 
@@ -75,14 +85,23 @@ class Engine {
   virtual void abandon() noexcept {}
 };
 
-using EngineFactory =
-    std::function<std::unique_ptr<Engine>(std::string const& rest, std::string const& bind)>;
+/// Whether an engine is to reach memory of GPUs itself.
+enum class Gpus {
+  no,         ///< there are none, or their bytes are to pass through the host
+  if_faster,  ///< where network cards do it, not where a library copies for them
+  yes         ///< or there is an error
+};
+
+using EngineFactory = std::function<std::unique_ptr<Engine>(std::string const& rest,
+                                                            std::string const& bind, Gpus gpus)>;
 /// For libraries beside this one: engines called "kind" or "kind:rest", from now on. Thread-safe.
 void register_engine(std::string const& kind, EngineFactory factory);
 
-/// An engine by its name: "ofi", "ofi:tcp" (a provider), "" for the best there is.
+/// An engine by its name: "ofi", "ofi:tcp" (a provider), "" for the best there is. "direct:" before
+/// it: it must reach memory of GPUs; "staged:": it must not.
 /// `bind`: host or address that the others reach this process by; empty: loopback.
 /// \throws Error(bad_environment) naming those that this build has
-std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& bind);
+std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& bind,
+                                    Gpus gpus = Gpus::no);
 
 }  // namespace meshpost::net

@@ -4,7 +4,8 @@
 
 namespace meshpost::net {
 
-std::unique_ptr<Engine> make_ofi(std::string const& /*provider*/, std::string const& /*bind*/) {
+std::unique_ptr<Engine> make_ofi(std::string const& /*provider*/, std::string const& /*bind*/,
+                                 Gpus /*gpus*/) {
   throw Error(Kind::bad_environment, "network engine ofi",
               "libfabric was not found when meshpost was built",
               "install libfabric-dev, then build it anew");

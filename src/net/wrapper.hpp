@@ -17,6 +17,10 @@ class Wrapper : public Engine {
     return engine_->send(peer, header, payload, cookie);
   }
   std::string expose(void* memory, Bytes size) override { return engine_->expose(memory, size); }
+  bool reaches(std::string_view kind) const override { return engine_->reaches(kind); }
+  std::string expose_device(void* memory, Bytes size, std::string_view kind, u32 index) override {
+    return engine_->expose_device(memory, size, kind, index);
+  }
   RemoteMemory import(u32 peer, std::string const& exposed) override {
     return engine_->import(peer, exposed);
   }
@@ -25,6 +29,7 @@ class Wrapper : public Engine {
     return engine_->write(peer, source, target, offset, data, cookie);
   }
   bool poll(Events& events) override { return engine_->poll(events); }
+  bool keeps_bytes() const override { return engine_->keeps_bytes(); }
   bool outlives_peers() const override { return engine_->outlives_peers(); }
   void abandon() noexcept override { engine_->abandon(); }
 

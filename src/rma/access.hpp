@@ -61,6 +61,9 @@ class Access {
   /// Gets on. Whether anything has happened.
   virtual bool poll() { return false; }
 
+  /// Whether nothing that was delivered can change the device's memory any more.
+  virtual bool settled() const { return true; }
+
   /// Whether something that was begun is not done, other than by ranks. Any thread.
   virtual bool busy() const { return false; }
   /// Whether ranks have something in their mailbox, or will have. Any thread.

@@ -94,6 +94,11 @@ u32 MailboxAccess::room() const {
   return Mailbox::capacity - (written_ - memory::load_acquire(applied_.as<u32>()));
 }
 
+bool MailboxAccess::settled() const {
+  return backlog_.empty() && !open_ && room() == Mailbox::capacity &&
+         (!last_copy_ || last_copy_->done());
+}
+
 void MailboxAccess::forget_opened() {
   u32 const closed = Mailbox::capacity - room();
   std::erase_if(closed_, [&](Closed const& one) { return written_ - one.letter >= closed; });

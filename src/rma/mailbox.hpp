@@ -41,6 +41,7 @@ class MailboxAccess : public Access {
   void write(void* target, std::string_view bytes, Keep keep, std::function<void()> then) override;
   std::span<char> pinned() const override { return out_of_.memory(); }
   bool poll() override;
+  bool settled() const override;
   bool busy() const override { return under_way_.load(std::memory_order_acquire) != 0; }
   bool unopened() const override;
 

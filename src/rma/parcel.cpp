@@ -69,7 +69,10 @@ u64 check_of(Parcel parcel, std::string_view payload) {
   return with(sum, payload.data(), payload.size());
 }
 
-u64 sum_of(std::string_view bytes) { return with(bytes.size(), bytes.data(), bytes.size()); }
+u64 sum_of(std::string_view bytes) {
+  u64 const sum = with(bytes.size(), bytes.data(), bytes.size());
+  return sum == 0 ? 1 : sum;
+}
 
 Arrival read_parcel(std::string_view message) {
   Arrival come;

@@ -26,7 +26,9 @@ struct Parcel {
   u32 slot = 0;
   u32 delivered = 0;  ///< parcels that came the other way and were carried out; wraps
   u32 freed = 0;      ///< slots that were written the other way and let go of; wraps
-  u64 sum = 0;        ///< sum_of() bytes that are written
+  u32 settled = 0;    ///< as `delivered`, and can change no window any more; wraps
+  u32 unused = 0;
+  u64 sum = 0;  ///< sum_of() bytes that are written; 0: nobody has computed it
   u64 value = 0;
   // put: the counter to raise when its last bytes are there; 0: none
   u64 counter = 0, sender_word = 0;
@@ -45,7 +47,7 @@ static_assert(std::has_unique_object_representations_v<Parcel>);  // all its byt
 /// Networks check too, but not all of them from one process's memory to the other's: TCP from end
 /// to end with 16 bits, Ethernet and InfiniBand with 32, from one switch to the next or in all.
 u64 check_of(Parcel parcel, std::string_view payload);
-/// The same for bytes alone.
+/// The same for bytes alone; never 0.
 u64 sum_of(std::string_view bytes);
 
 /// \throws Error(peer_lost): what came can't be what was sent

@@ -28,9 +28,11 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
       remote_heap_(peers, layout, heap),
       peers_of_net_(peers.count()) {
   if (layout.apart)
-    engine_ = join_engine(peers, "World", engine, [&](u32 process) {
-      return peers.far(process) || layout.far_from(process);
-    });
+    engine_ = join_engine(
+        peers, "World", engine,
+        std::ranges::all_of(layout.devices, &Device::in_host_memory) ? net::Gpus::no
+                                                                     : net::Gpus::if_faster,
+        [&](u32 process) { return peers.far(process) || layout.far_from(process); });
   shares_cores_ = layout.devices.empty();  // then with other processes' ranks
   for (u32 number = 0; number < layout.own_count(); ++number) {
     auto const& device = layout.devices[number];
@@ -83,7 +85,10 @@ void Proxy::start(u32 run) {
     own.access->begin();
   }
   // Nothing of earlier runs changes windows any more.
-  for (auto& peer : peers_of_net_) peer.undelivered.clear();
+  for (auto& peer : peers_of_net_) {
+    peer.undelivered.clear();
+    peer.unsettled.clear();
+  }
   settled_ = over_ = false;
   stopping_ = false;
   thread_ = std::thread([this] { work(); });

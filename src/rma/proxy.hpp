@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -112,16 +113,18 @@ class Proxy : net::Events {
   };
   // What is to be sent, in as many parcels as it takes. Bytes are copied out of the ranks' memory,
   // as a rank may be ended before the network has read it; but many bytes of the heap, which
-  // outlives ranks, stay where they are.
+  // outlives ranks, stay where they are, and those of a device that the engine reads itself.
   struct Outgoing {
     Parcel parcel;
     std::string copy{};
     char const* source = nullptr;  // in the heap, or what is kept; null: copy
+    std::optional<u32> device{};   // own one, in whose memory it is: only the engine reads it
     Keep keep{};
     bool ready = true;  // its bytes are here
     u64 size = 0;       // of them, then
     u64 sent = 0;
     u64 written = 0;            // that the engine has begun to write, but no parcel tells of,
+    u64 sum = 0;                // of them,
     std::optional<u32> slot{};  // to it; none: to the window
     u32 reading = 0;            // operations of the engine that read the source
     u32* done = nullptr;        // to raise when it has been read
@@ -138,6 +141,9 @@ class Proxy : net::Events {
     std::map<u32, std::string> early;  // parcels that came before their turn, or before their bytes
     std::set<u32> landed;              // parcels whose bytes are written, and that have not been
     Undelivered undelivered;
+    // Likewise, what may still come into windows that the engine writes to, but not the host.
+    Undelivered unsettled;
+    u32 settled = 0;     // parcels before this one came from it, and change nothing any more
     u32 told = 0;        // it knows that the parcels before this one have been carried out,
     bool waits = false;  // and may wait to hear more
     u32 writing = 0;     // by the engine, at once
@@ -177,16 +183,23 @@ class Proxy : net::Events {
   bool is_empty() const;
   bool empty_ring(u32 own);
   void take(u32 own, PostRecord const& record);
+  OutgoingPtr make_outgoing(Parcel const& parcel, u64 bytes);
   OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes = 0);
   void queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
+  std::deque<OutgoingPtr> read_in_pieces(u32 own, Parcel parcel, char const* source, u64 size,
+                                         std::function<void()> read);
+  void read_instead(Peer& peer, Outgoing& out);
   bool carry_out_queued();
   u64 most_in_message() const;
   bool outlives_ranks(u32 own, void const* memory, u64 bytes) const;
+  std::optional<Place> own_window(u32 own, void const* memory, u64 bytes) const;
+  u64 readable(Outgoing const& out) const;
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);
   bool send_parcel(u32 process, Parcel& parcel, std::string_view payload, u64 cookie);
   Way way_of(u32 process, Outgoing const& out) const;
   Way way_to_slot(u32 process, u64 left) const;
+  u32 settled(Peer& peer) const;
   bool begin_write(u32 process, OutgoingPtr const& out, Way const& way);
   u64 begin_reading(u32 process, OutgoingPtr const& out, bool write);
   void end_if_read(Outgoing& out);
@@ -196,7 +209,7 @@ class Proxy : net::Events {
   void apply(u32 from, Arrival const& come);
   void apply_early(u32 from);
   static bool has_landed(Peer const& peer, Parcel const& parcel);
-  void check_window(Parcel const& parcel) const;
+  void see_window(Parcel const& parcel) const;
   static void check_written(Parcel const& parcel, std::string_view bytes);
   void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
   void answer_get(u32 from, Parcel const& parcel);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -76,45 +77,80 @@ void Proxy::take(u32 own, PostRecord const& record) {
   queue(process, parcel);
 }
 
-Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
-  auto out =
-      OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .holds = bytes, .held = held_});
+Proxy::OutgoingPtr Proxy::make_outgoing(Parcel const& parcel, u64 bytes) {
   held_ += bytes;
+  return OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .holds = bytes, .held = held_});
+}
+
+Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
+  auto out = make_outgoing(parcel, bytes);
   if (!peers_of_net_[process].lost) peers_of_net_[process].queue.push_back(out);
   return out;
 }
 
 // Queued now, for the order; sent when the bytes have been read. The counter is raised with the
-// last. `done`, if any, is raised when all have been read: many bytes of the host's heap by the
-// engine itself, others into memory of this process, as a rank may be ended before the engine has.
+// last. `done`, if any, is raised when all have been read: many bytes of the host's heap, and those
+// of devices that the engine reads, by the engine itself; others into memory of this process, as a
+// rank may be ended before the engine has.
 void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
   u64 const size = parcel.bytes;
-  bool const by_engine = process != peers_.number();
-  if (by_engine && size > most_in_message() && outlives_ranks(own, source, size)) {
+  auto const window =
+      process != peers_.number() && size != 0 ? own_window(own, source, size) : std::nullopt;
+  if (window || (process != peers_.number() && size > most_in_message() &&
+                 outlives_ranks(own, source, size))) {
     auto const out = queue(process, parcel);
-    out->source = source;
+    out->source = window ? heap_.at(window->device, window->offset) : source;
+    if (window) out->device = window->device - layout_.first_device;
     out->size = size;
     out->done = done;
     return;
   }
+  auto pieces = read_in_pieces(own, parcel, source, size, [done] {
+    if (done) memory::add(done, 1, Order::system);
+  });
+  if (!peers_of_net_[process].lost)
+    std::ranges::move(pieces, std::back_inserter(peers_of_net_[process].queue));
+}
+
+std::deque<Proxy::OutgoingPtr> Proxy::read_in_pieces(u32 own, Parcel parcel, char const* source,
+                                                     u64 size, std::function<void()> read) {
+  std::deque<OutgoingPtr> pieces;
   u64 const counter = parcel.counter;
   for (u64 at = 0; at < size; at += Access::largest) {
     u64 const piece = std::min(Access::largest, size - at);
     bool const last = at + piece == size;
     parcel.bytes = piece;
     parcel.counter = last ? counter : 0;
-    auto const out = queue(process, parcel, piece);
+    auto const out = pieces.emplace_back(make_outgoing(parcel, piece));
     out->ready = false;
-    auto take = [out, done, last](std::string_view bytes, Keep const& keep) {
+    auto take = [out, read = last ? read : nullptr](std::string_view bytes, Keep const& keep) {
       if (keep && bytes.size() > short_read) out->source = bytes.data(), out->keep = keep;
       else out->copy = bytes;
       out->ready = true;
-      if (last && done) memory::add(done, 1, Order::system);
+      if (read) read();
     };
     own_[own].access->read(source + at, piece, std::move(take));
     parcel.offset += piece;
     parcel.position += piece;
   }
+  return pieces;
+}
+
+// What only the engine can read, but is to go in messages: the rest is read into memory of the
+// host.
+void Proxy::read_instead(Peer& peer, Outgoing& out) {
+  auto parcel = out.parcel;
+  parcel.offset += out.sent;
+  parcel.position += out.sent;
+  ++out.reading;
+  auto const itself = peer.queue.front();  // `out`
+  auto pieces = read_in_pieces(*out.device, parcel, out.source + out.sent, out.size - out.sent,
+                               [this, itself] {
+                                 --itself->reading;
+                                 end_if_read(*itself);
+                               });
+  out.sent = out.size;
+  peer.queue.insert(peer.queue.begin() + 1, pieces.begin(), pieces.end());
 }
 
 u64 Proxy::most_in_message() const {
@@ -142,6 +178,8 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
   auto& peer = peers_of_net_[process];
   auto const way = out->written != 0 ? Way{} : way_of(process, *out);
   if (way.by == Way::By::later) return false;
+  if (way.by == Way::By::message && out->device && out->written == 0)
+    return read_instead(peer, *out), true;
   if (way.by == Way::By::write && !begin_write(process, out, way)) return false;
   bool const written = out->written != 0;
   u64 const size = written ? out->written : std::min<u64>(most_in_message(), out->rest().size());
@@ -156,7 +194,7 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
   if (written) {
     parcel.written = out->slot ? Parcel::Written::to_slot : Parcel::Written::to_window;
     parcel.slot = out->slot.value_or(0);
-    parcel.sum = sum_of(out->rest().substr(0, size));
+    parcel.sum = out->sum;
   }
   u64 const cookie = payload.size() <= short_payload ? 0 : begin_reading(process, out, false);
   u32 const sequence = peer.next_out;
@@ -164,9 +202,15 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
     if (cookie != 0) on_done(cookie);
     return false;
   }
-  if (changes_windows(parcel) && remote_heap_.find(parcel.device, parcel.offset))
-    peer.undelivered.add(sequence, {parcel.device, parcel.offset, parcel.bytes},
-                         written ? Undelivered::By::write : Undelivered::By::message);
+  auto const window =
+      changes_windows(parcel) ? remote_heap_.find(parcel.device, parcel.offset) : std::nullopt;
+  if (window) {
+    bool const in_place = parcel.written == Parcel::Written::to_window;
+    Undelivered::Range const range{parcel.device, parcel.offset, parcel.bytes};
+    auto const by = in_place ? Undelivered::By::write : Undelivered::By::message;
+    peer.undelivered.add(sequence, range, by);
+    if (!in_place && !window->in_host_memory) peer.unsettled.add(sequence, range, by);
+  }
   out->sent += size;
   out->written = 0;
   end_if_read(*out);
@@ -177,6 +221,7 @@ bool Proxy::send_parcel(u32 process, Parcel& parcel, std::string_view payload, u
   auto& peer = peers_of_net_[process];
   parcel.sequence = peer.next_out;
   parcel.delivered = peer.next_in;
+  parcel.settled = settled(peer);
   parcel.freed = staging_.freed_for(process);
   parcel.check = check_of(parcel, payload);
   std::array<char, sizeof parcel + short_payload> header;
@@ -210,6 +255,7 @@ void Proxy::on_message(u32 process, std::span<char const> bytes) {
   try {
     auto const come = read_parcel({bytes.data(), bytes.size()});
     peer.undelivered.delivered_before(come.parcel.delivered);
+    peer.unsettled.delivered_before(come.parcel.settled);
     staging_.freed(process, come.parcel.freed);
     // The network keeps no order: it waits for its turn, or for bytes that are written.
     u32 const ahead = come.parcel.sequence - peer.next_in;
@@ -274,7 +320,7 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, Payload const& payload) {
   Delivery delivery;
   switch (parcel.kind) {
     case Parcel::Kind::put:
-      if (parcel.written == Parcel::Written::to_window) check_window(parcel);
+      if (parcel.written == Parcel::Written::to_window) see_window(parcel);
       delivery.bytes = payload.bytes;
       delivery.keep = payload.keep;
       if (!delivery.bytes.empty())
@@ -334,7 +380,7 @@ void Proxy::take_answer(Parcel const& parcel, Payload const& payload) {
   if (!in_place)
     return own_[get.own].access->write(get.target + parcel.position, payload.bytes, payload.keep,
                                        come);
-  check_window(parcel);
+  see_window(parcel);
   come();
 }
 

@@ -1,5 +1,6 @@
 // Long puts and answers that the engine writes straight from the sender's memory into the
-// receiver's window, or, where it can't, into pinned memory beside it.
+// receiver's window, or, where it can't, into pinned memory beside it. Of a device that the engine
+// reads itself also shorter ones: all that don't lie in the request.
 //
 // Such a piece is a parcel like others, with its sequence, its check and its counter, only that its
 // bytes do not lie behind it: the engine writes them (fi_writedata), and tells the receiver the
@@ -21,7 +22,27 @@
 // The write is over before the World touches those windows again: at the end of a run that went
 // well all parcels have been carried out, and after others all writes have landed (come_to_rest()).
 //
-// Memory of GPUs no engine here can write to. A piece for it goes into a slot of the receiver's
+// Windows of GPUs, too, where the engine reaches their memory (net::Engine::reaches), in and out of
+// it. What differs:
+// - Order: that a parcel was carried out there does not say that its bytes are in the window: they
+//   may be in a letter that no rank has opened, or in a copy that goes on. A write would come
+//   before them. So each parcel tells, too, before which of the other way none can change a window
+//   any more
+//   (`settled`). A piece over bytes of a parcel that is not known to be settled goes by way of the
+//   receiver's pinned memory, or in messages, behind it in its turn, as it would without such an
+//   engine. It doesn't wait: for letters a rank is needed. What comes behind a write, to the same
+//   bytes, has its turn when that has landed, since the write's own parcel has its turn before.
+// - Visibility: in its turn the device is told to see what network cards have written to it
+//   (Device::see_writes). The letter that raises the counter is released behind that, and a rank
+//   that opens it acquires it: so it sees the bytes.
+// - No host can compute a sum of bytes in a GPU. What is to be trusted there is the network card,
+//   which checks packets from memory to memory (InfiniBand's invariant CRC has 32 bits); engines
+//   that lack that reach no GPUs.
+// - A source that the engine reads stays where it is as the host's heap does, and `done` is raised
+//   when it was read. Where its bytes must go in messages after all, they are read by a copy engine
+//   then (read_instead).
+//
+// Memory of other GPUs no engine can write to. A piece for it goes into a slot of the receiver's
 // pinned memory (Staging), and from there by one copy of a copy engine, while others are written.
 // - Order: it is a parcel too. In its turn, when all before it have been carried out, its sum is
 //   compared and its copy put into the device's stream, behind all copies of earlier parcels; the
@@ -54,6 +75,7 @@ namespace {
 // Shorter ones would cost more in parcels, and longer ones in time: of one piece both ends compute
 // the sum while others are under way.
 constexpr u64 largest_write = u64{256} << 10;
+constexpr u64 largest_unsummed = u64{1} << 20;  // others get their turn in between
 constexpr u32 most_writes = 16;  // at once to a process: the engine has operations for others too
 // Parcels carried out of which their sender has not been told.
 constexpr u32 news = 256, much_news = 1024;
@@ -68,18 +90,41 @@ bool Proxy::outlives_ranks(u32 own, void const* memory, u64 bytes) const {
          bytes <= heap_.size() - offset;
 }
 
+// Where it is in a window of an own device that only the engine can read.
+std::optional<Proxy::Place> Proxy::own_window(u32 own, void const* memory, u64 bytes) const {
+  if (!engine_ || memory < heap_.spaces().base(own)) return std::nullopt;
+  auto const place = place_of(own, memory);
+  if (!layout_.owns(place.device) || place.offset > heap_.size() ||
+      bytes > heap_.size() - place.offset ||
+      remote_heap_.readable(place.device - layout_.first_device, place.offset) == 0)
+    return std::nullopt;
+  return place;
+}
+
+// How many of the next bytes the engine can read at once.
+u64 Proxy::readable(Outgoing const& out) const {
+  if (!out.device) return ~u64{0};
+  auto const* const memory = heap_.at(layout_.first_device + *out.device, 0);
+  return remote_heap_.readable(*out.device, static_cast<u64>(out.source + out.sent - memory));
+}
+
 Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
   auto const& peer = peers_of_net_[process];
   auto const& parcel = out.parcel;
-  u64 const left = out.size - out.sent;
-  if (left <= most_in_message()) return {};
+  u64 const left = std::min(out.size - out.sent, readable(out));
+  bool const is_short = out.size - out.sent <= most_in_message();
+  if ((is_short && !out.device) || left == 0) return {};
   auto const target = parcel.device == Parcel::nowhere
                           ? std::nullopt
                           : remote_heap_.find(parcel.device, parcel.offset + out.sent);
-  if (!target) return way_to_slot(process, left);
-  u64 const bytes = std::min({left, largest_write, target->bytes});
-  auto const by = peer.undelivered.in({parcel.device, parcel.offset + out.sent, bytes});
-  if (by == Undelivered::By::message) return {};
+  auto const beside = [&] { return is_short ? Way{} : way_to_slot(process, left); };
+  if (!target) return beside();
+  u64 const most = out.device || !target->in_host_memory ? largest_unsummed : largest_write;
+  u64 const bytes = std::min({left, most, target->bytes});
+  Undelivered::Range const range{parcel.device, parcel.offset + out.sent, bytes};
+  if (peer.unsettled.in(range) != Undelivered::By::nobody) return beside();
+  auto const by = peer.undelivered.in(range);
+  if (by == Undelivered::By::message && target->in_host_memory) return {};
   if (by == Undelivered::By::write || peer.writing >= most_writes) return {Way::By::later};
   return {Way::By::write, *target, bytes};
 }
@@ -94,11 +139,13 @@ Proxy::Way Proxy::way_to_slot(u32 process, u64 left) const {
 // The parcel that goes with it is the next to be sent. False: the engine has no room now.
 bool Proxy::begin_write(u32 process, OutgoingPtr const& out, Way const& way) {
   auto& peer = peers_of_net_[process];
+  auto const bytes = out->rest().substr(0, way.bytes);
   u64 const cookie = begin_reading(process, out, true);
   ++peer.writes_begun;
-  if (engine_->write(process, out->rest().substr(0, way.bytes), way.target.memory,
-                     way.target.offset, peer.next_out, cookie)) {
+  if (engine_->write(process, bytes, way.target.memory, way.target.offset, peer.next_out, cookie)) {
+    bool const both_see_them = !out->device && (way.to_slot || way.target.in_host_memory);
     out->written = way.bytes;
+    out->sum = both_see_them && !engine_->keeps_bytes() ? sum_of(bytes) : 0;
     out->slot = way.to_slot ? std::optional(staging_.begin(process)) : std::nullopt;
     return true;
   }
@@ -152,18 +199,30 @@ bool Proxy::has_landed(Peer const& peer, Parcel const& parcel) {
   return parcel.written == Parcel::Written::no || peer.landed.contains(parcel.sequence);
 }
 
-void Proxy::check_window(Parcel const& parcel) const {
-  check_written(parcel, {own_memory(parcel.device, parcel.offset, parcel.bytes), parcel.bytes});
+// Whoever acquires what is released from now on sees the bytes.
+void Proxy::see_window(Parcel const& parcel) const {
+  char* const memory = own_memory(parcel.device, parcel.offset, parcel.bytes);
+  auto& device = *layout_.devices[parcel.device - layout_.first_device];
+  if (device.in_host_memory()) check_written(parcel, {memory, parcel.bytes});
+  else device.see_writes();
 }
 
 void Proxy::check_written(Parcel const& parcel, std::string_view bytes) {
-  if (sum_of(bytes) != parcel.sum)
+  if (parcel.sum != 0 && sum_of(bytes) != parcel.sum)
     throw Error(Kind::peer_lost, "receive a parcel",
                 fmt::format("{} bytes that were written to offset {} of device {} were changed on "
                             "their way, or before or after it",
                             parcel.bytes, parcel.offset, parcel.device),
                 "see that no rank changes the source of a put before flush, or its target before "
                 "the notification; start the job again");
+}
+
+// Before which parcel from there all can change no window any more.
+u32 Proxy::settled(Peer& peer) const {
+  if (peer.settled != peer.next_in &&
+      std::ranges::all_of(own_, [](Own const& own) { return own.access->settled(); }))
+    peer.settled = peer.next_in;
+  return peer.settled;
 }
 
 // What has been carried out, to those that no other parcel has told. `idle`: there is nothing else

@@ -9,7 +9,7 @@
 namespace meshpost::detail {
 
 /// The symmetric heap of processes out of reach, as far as an engine can write to it: that of CPU
-/// devices. Memory of GPUs can't be exposed (net's README); for it there is Staging.
+/// devices, and that of devices whose memory the engine reaches. For others there is Staging.
 class RemoteHeap {
  public:
   RemoteHeap(Peers const& peers, Layout const& layout, Heap const& heap)
@@ -22,15 +22,24 @@ class RemoteHeap {
     net::RemoteMemory memory;
     u64 offset = 0;  ///< in it
     u64 bytes = 0;   ///< from there to its end
+    bool in_host_memory = true;
   };
   std::optional<Target> find(u32 device, u64 offset) const;
+
+  /// Of an own device whose memory only the engine reaches: how many bytes from there on a write
+  /// can come out of.
+  u64 readable(u32 own, u64 offset) const;
 
  private:
   struct Growth {
     u64 offset, size;
     std::vector<std::optional<net::RemoteMemory>> memories;  // by device of the world
+    std::vector<bool> in_host_memory;                        // likewise
+    std::vector<bool> readable;                              // by own device
   };
-  std::string expose(net::Engine& engine, u64 offset, u64 size);
+  Growth const* growth_at(u64 offset) const;
+  std::string expose(net::Engine& engine, Growth& growth);
+  std::string expose(net::Engine& engine, u32 own, u64 offset, u64 size);
 
   Peers const& peers_;
   Layout const& layout_;

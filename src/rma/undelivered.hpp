@@ -6,9 +6,10 @@
 namespace meshpost::detail {
 
 /// Where this process has put bytes in another's memory, by parcels that are not known to have been
-/// carried out there. A plain value.
+/// carried out there. A plain value. Of very many it knows less: one range around all.
 class Undelivered {
  public:
+  static constexpr u64 most = 4096;
   struct Range {
     u32 device = 0;
     u64 offset = 0, bytes = 0;
@@ -29,6 +30,7 @@ class Undelivered {
     Range range;
     By by;
   };
+  void coarsen();
   std::deque<Entry> entries_;
 };
 

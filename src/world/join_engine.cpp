@@ -3,12 +3,12 @@
 namespace meshpost {
 
 std::unique_ptr<net::Engine> join_engine(Peers const& peers, std::string const& operation,
-                                         std::string const& engine,
+                                         std::string const& engine, net::Gpus gpus,
                                          std::function<bool(u32)> const& talks_to) {
   std::unique_ptr<net::Engine> made;
   std::string address;
   peers.together(operation, [&] {
-    made = net::make_engine(engine, peers.processes().own_address());
+    made = net::make_engine(engine, peers.processes().own_address(), gpus);
     address = made->address();
   });
   auto addresses = peers.exchange(operation, address);

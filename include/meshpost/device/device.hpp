@@ -143,6 +143,9 @@ class Device {
   virtual void write(void* device, void const* host, Bytes size) = 0;
   /// Sets this device's memory, and returns when that is done.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
+  /// What network cards have written into this device's memory, and have said so, its kernels see
+  /// from now on: as soon as they have acquired something that the host releases behind this call.
+  virtual void see_writes() {}
 };
 
 /// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those

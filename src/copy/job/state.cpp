@@ -31,8 +31,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
       fastest_(options.fastest) {
   if (!peers.any_far()) return;
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
-  auto engine =
-      join_engine(peers, "JobMemory", wanted, [this](u32 process) { return peers.far(process); });
+  auto engine = join_engine(peers, "JobMemory", wanted, net::Gpus::no,
+                            [this](u32 process) { return peers.far(process); });
   network_ = &courier.add(std::make_unique<copying::Desk>(
       courier.watched(std::move(engine)), *this, peers.count(),
       [this](u32 process) { return peers.processes().name(process); }));

@@ -17,6 +17,9 @@ CUmemAllocationProp properties(u32 device) {
   wanted.requestedHandleTypes =
       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // for other processes of the node
   wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}};
+  // Network cards may read and write it; where they can't, some drivers refuse the flag.
+  wanted.allocFlags.gpuDirectRDMACapable =
+      attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) != 0 ? 1 : 0;
   return wanted;
 }
 

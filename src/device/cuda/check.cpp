@@ -78,10 +78,19 @@ Driver const& driver() {
     find(functions.pointer_attributes, "cuPointerGetAttributes");
     find(functions.stream_wait_value, "cuStreamWaitValue32");
     find(functions.stream_write_value, "cuStreamWriteValue32");
+    find(functions.device_attribute, "cuDeviceGetAttribute");
+    find(functions.flush_writes, "cuFlushGPUDirectRDMAWrites");
     find(functions.error_string, "cuGetErrorString");
     return functions;
   }();
   return one;
+}
+
+int attribute(CUdevice_attribute wanted, u32 device) {
+  int value = 0;
+  check(driver().device_attribute(&value, wanted, static_cast<CUdevice>(device)),
+        fmt::format("ask about cuda:{}", device));
+  return value;
 }
 
 Current::Current(int device) {

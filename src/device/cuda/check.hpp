@@ -34,9 +34,13 @@ struct Driver {
   CUresult (*pointer_attributes)(unsigned int, CUpointer_attribute*, void**, CUdeviceptr);
   CUresult (*stream_wait_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
   CUresult (*stream_write_value)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+  CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
+  CUresult (*flush_writes)(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope);
   CUresult (*error_string)(CUresult, char const**);
 };
 Driver const& driver();
+/// Of the device with CUDA's number. \throws as check()
+int attribute(CUdevice_attribute wanted, u32 device);
 
 /// Makes `device` current on this thread for a scope.
 class Current {

@@ -37,6 +37,8 @@ class CudaDevice : public Device {
       throw Error(Kind::bad_environment, fmt::format("open {}", name()),
                   "it has no cooperative launch", "use a GPU of compute capability 7.0 or higher");
     transfers_ = cuda::make_stream(number());
+    sees_writes_at_once_ = cuda::attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
+                                           index) >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
     info_ = {properties.name,
              Bytes{properties.totalGlobalMem},
              static_cast<u32>(properties.multiProcessorCount),
@@ -104,6 +106,13 @@ class CudaDevice : public Device {
     transfers_->fill(target, value, size);
     transfers_->synchronize();
   }
+  void see_writes() override {
+    if (sees_writes_at_once_) return;
+    Current const current(number());
+    check(cuda::driver().flush_writes(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                      CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER),
+          fmt::format("flush what network cards have written to {}", name()));
+  }
 
  private:
   Allocation known(void* data, Bytes size, MemoryKind kind, void (*release)(void*)) {
@@ -132,6 +141,7 @@ class CudaDevice : public Device {
   }
   u32 index_;
   DeviceInfo info_;
+  bool sees_writes_at_once_ = false;
   std::mutex mutex_;
   std::unique_ptr<Stream> transfers_;  // non-blocking: works while a kernel runs
 };

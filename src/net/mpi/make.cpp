@@ -22,8 +22,12 @@ Communicators& communicators() {
   return *one;
 }
 
-std::unique_ptr<Engine> make_mpi(std::string const& rest, std::string const& /*bind*/) {
+std::unique_ptr<Engine> make_mpi(std::string const& rest, std::string const& /*bind*/, Gpus gpus) {
   check_threads_of_mpi();
+  if (gpus == Gpus::yes)
+    throw Error(Kind::bad_environment, "network engine 'direct:mpi'",
+                "it passes bytes of GPUs through memory of the host",
+                "take direct:ofi, or mpi without 'direct:'");
   std::scoped_lock const lock(communicators().mutex);
   auto const number = parse_number(rest);
   if (!number || *number >= communicators().all.size())

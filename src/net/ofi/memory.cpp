@@ -10,11 +10,19 @@ Memory::Memory(fid_domain* domain, fid_ep* endpoint, Provider const& provider)
       register_sources_(provider.register_sources),
       mode_(provider.info->domain_attr->mr_mode) {}
 
-Handle<fid_mr> Memory::add(void const* memory, u64 size, u64 access) {
+Handle<fid_mr> Memory::add(void const* memory, u64 size, u64 access, std::optional<u32> gpu) {
+  iovec const range{const_cast<void*>(memory), size};
+  fi_mr_attr wanted{};
+  wanted.mr_iov = &range;
+  wanted.iov_count = 1;
+  wanted.access = access;
+  wanted.requested_key = next_key_++;  // counts unless the provider chooses (FI_MR_PROV_KEY)
+  wanted.iface = gpu ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
+  if (gpu) wanted.device.cuda = static_cast<int>(*gpu);
   fid_mr* region = nullptr;
-  // The key asked for counts unless the provider chooses (FI_MR_PROV_KEY).
-  check(fi_mr_reg(domain_, memory, size, access, 0, next_key_++, 0, &region, nullptr),
-        "fi_mr_reg of " + std::to_string(size) + " bytes");
+  check(fi_mr_regattr(domain_, &wanted, 0, &region),
+        "fi_mr_regattr of " + std::to_string(size) + " bytes" +
+            (gpu ? " of cuda:" + std::to_string(*gpu) : ""));
   Handle<fid_mr> added(region);
   if (mode_ & FI_MR_ENDPOINT) {
     check(fi_mr_bind(region, &endpoint_->fid, 0), "fi_mr_bind");
@@ -23,9 +31,9 @@ Handle<fid_mr> Memory::add(void const* memory, u64 size, u64 access) {
   return added;
 }
 
-RemoteMemory Memory::expose(void* memory, u64 size) {
-  u64 const access = FI_REMOTE_WRITE | (register_sources_ ? FI_WRITE : 0);
-  auto added = add(memory, size, access);
+RemoteMemory Memory::expose(void* memory, u64 size, std::optional<u32> gpu) {
+  auto added = add(memory, size, FI_REMOTE_WRITE | FI_WRITE, gpu);
+  has_gpus_ |= gpu.has_value();
   u64 const base = mode_ & FI_MR_VIRT_ADDR ? reinterpret_cast<u64>(memory) : 0;
   RemoteMemory const exposed{base, fi_mr_key(added.get())};
   auto& range = exposed_[static_cast<char const*>(memory)];
@@ -40,12 +48,17 @@ void* Memory::own(void* memory, u64 size) {
   return fi_mr_desc(kept_.back().get());
 }
 
+std::optional<Memory::Source> Memory::exposed(std::span<char const> bytes) const {
+  if (!register_sources_ && !has_gpus_) return std::nullopt;
+  auto const after = exposed_.upper_bound(bytes.data());
+  if (after == exposed_.begin()) return std::nullopt;
+  auto const& [begin, range] = *std::prev(after);
+  if (bytes.data() + bytes.size() > begin + range.size) return std::nullopt;
+  return Source{range.descriptor, nullptr};
+}
+
 Memory::Source Memory::source(std::span<char const> bytes) {
   if (!register_sources_ || bytes.empty()) return {};
-  if (auto after = exposed_.upper_bound(bytes.data()); after != exposed_.begin()) {
-    auto const& [begin, range] = *std::prev(after);
-    if (bytes.data() + bytes.size() <= begin + range.size) return {range.descriptor, nullptr};
-  }
   auto registered = add(bytes.data(), bytes.size(), FI_WRITE);
   void* const descriptor = fi_mr_desc(registered.get());
   return {descriptor, std::move(registered)};

@@ -28,8 +28,8 @@ Handle<F> handle(int result, F* const& opened, std::string const& what) {
 
 }  // namespace
 
-Ofi::Ofi(std::string const& provider, std::string const& bind, Quirks const& quirks)
-    : provider_(choose_provider(provider, bind, quirks)), number_(std::random_device()()) {
+Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks const& quirks)
+    : provider_(choose_provider(provider, bind, gpus, quirks)), number_(std::random_device()()) {
   fi_info* const info = provider_.info.get();
   fid_fabric* fabric = nullptr;
   fabric_ = handle(library().fabric(info->fabric_attr, &fabric, nullptr), fabric, "fi_fabric");
@@ -138,6 +138,12 @@ std::string Ofi::expose(void* memory, Bytes size) {
   return to_text(memory_->expose(memory, size));
 }
 
+std::string Ofi::expose_device(void* memory, Bytes size, std::string_view kind, u32 index) {
+  if (!reaches(kind)) return Engine::expose_device(memory, size, kind, index);
+  check_exposed("ofi", memory, size);
+  return to_text(memory_->expose(memory, size, index));
+}
+
 RemoteMemory Ofi::import(u32 peer, std::string const& exposed) {
   talked_to(peer, "import");
   auto const memory = memory_from(exposed);
@@ -154,7 +160,9 @@ bool Ofi::write(u32 peer, std::span<char const> source, RemoteMemory const& targ
   auto& operation = (*operations_)[index];
   operation.target = target, operation.offset = offset, operation.data = data;
   operation.source = source;
-  if (provider_.register_sources && source.size() <= buffer_size) {
+  if (auto const known = memory_->exposed(source)) {
+    operation.registration.descriptor = known->descriptor;
+  } else if (provider_.register_sources && source.size() <= buffer_size) {
     std::ranges::copy(source, operations_->buffer(index));
     operation.source = {operations_->buffer(index), source.size()};
     operation.registration.descriptor = operations_->descriptor();

@@ -15,7 +15,8 @@ namespace meshpost::net::ofi {
 
 class Ofi final : public Engine {
  public:
-  Ofi(std::string const& provider, std::string const& bind, Quirks const& quirks = {});
+  Ofi(std::string const& provider, std::string const& bind, Gpus gpus = Gpus::no,
+      Quirks const& quirks = {});
   ~Ofi() override;
   Ofi(Ofi const&) = delete;
   Ofi& operator=(Ofi const&) = delete;
@@ -27,10 +28,15 @@ class Ofi final : public Engine {
   bool send(u32 peer, std::span<char const> header, std::span<char const> payload,
             u64 cookie) override;
   std::string expose(void* memory, Bytes size) override;
+  bool reaches(std::string_view kind) const override {
+    return provider_.reaches_gpus && kind == "cuda";
+  }
+  std::string expose_device(void* memory, Bytes size, std::string_view kind, u32 index) override;
   RemoteMemory import(u32 peer, std::string const& exposed) override;
   bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
              u32 data, u64 cookie) override;
   bool poll(Events& events) override;
+  bool keeps_bytes() const override { return !shared_memory_.empty(); }
   // libfabric's shm (1.17) ends sends in the order in which they began: not those behind one that
   // the killed process was to read.
   bool outlives_peers() const override { return shared_memory_.empty(); }

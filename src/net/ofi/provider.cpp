@@ -3,8 +3,11 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
+
+#include "meshpost/base/events.hpp"
 
 namespace meshpost::net::ofi {
 namespace {
@@ -21,6 +24,7 @@ Info ask(u64 capabilities, char const* node, std::string const& provider = {}) {
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode =
       FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  if (capabilities & FI_HMEM) hints->domain_attr->mr_mode |= FI_MR_HMEM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -85,6 +89,27 @@ bool both(fi_info const& info, u64 order) {
   return (info.tx_attr->msg_order & info.rx_attr->msg_order & order) == order;
 }
 
+// A network card reads and writes memory of GPUs where the driver lets it. For others the library
+// would copy, call by call, which takes longer than by way of pinned memory (rma/staging.hpp): 256
+// KiB over shm in pieces of 32 KiB, each 8 us from and to a GPU.
+bool moves_by_itself(std::string const& provider) {
+  return std::ranges::any_of(std::array{"verbs", "efa", "cxi", "psm3", "opx"},
+                             [&](char const* one) { return provider.starts_with(one); });
+}
+
+void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus) {
+  std::string const cause = "libfabric's " + provider + " does not reach memory of GPUs here";
+  std::string const remedy =
+      "take a libfabric that was built with CUDA ('fi_info -c FI_HMEM' lists what reaches it)";
+  if (gpus == Gpus::yes)
+    throw Error(Kind::bad_environment, "network engine direct:ofi:" + provider, cause,
+                remedy + ", or say staged: instead of direct:");
+  event_sink()->warning(cause +
+                        ", so long puts to and from them pass through pinned memory of the "
+                        "host: " +
+                        remedy + "; staged:ofi says that this is meant");
+}
+
 // libfabric leaves it out where it finds no room, and says no more.
 std::string room_for_shm() {
   struct statvfs there{};
@@ -94,7 +119,8 @@ std::string room_for_shm() {
 
 }  // namespace
 
-Provider choose_provider(std::string const& named, std::string const& bind, Quirks const& quirks) {
+Provider choose_provider(std::string const& named, std::string const& bind, Gpus gpus,
+                         Quirks const& quirks) {
   bool const loopback = bind.empty();
   std::string const node = loopback ? "127.0.0.1" : bind;
   auto const search = [&](u64 more, std::string const& exactly) {
@@ -116,6 +142,11 @@ Provider choose_provider(std::string const& named, std::string const& bind, Quir
   u64 extra = 0;
   chosen.multi_receive = !quirks.ring && add(FI_MULTI_RECV, extra);
   if (chosen.multi_receive) extra |= FI_MULTI_RECV;
+  if (gpus == Gpus::yes || (gpus == Gpus::if_faster && moves_by_itself(chosen.name()))) {
+    chosen.reaches_gpus = add(FI_HMEM, extra);
+    if (chosen.reaches_gpus) extra |= FI_HMEM;
+    else tell_that_none_reaches_gpus(chosen.name(), gpus);
+  }
 
   auto const data_size = chosen.info->domain_attr->cq_data_size;
   if (quirks.announce) chosen.telling = Telling::message;

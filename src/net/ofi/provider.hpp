@@ -2,6 +2,7 @@
 #include <string>
 
 #include "meshpost/base/types.hpp"
+#include "net/engine.hpp"
 #include "net/ofi/handles.hpp"
 
 // Which of libfabric's providers is used, and what it can do.
@@ -32,6 +33,7 @@ struct Provider {
   bool multi_receive = false;  ///< one buffer takes many messages
   bool ordered = false;        ///< a write is not seen before an earlier one
   bool register_sources = false;
+  bool reaches_gpus = false;  ///< memory of theirs can be registered (FI_HMEM)
   /// Data goes in a write of its own, behind the bytes: a connection of ofi_rxm that ends while a
   /// write with data comes in tells of it in a way that ofi_rxm takes for a null pointer, and the
   /// process is gone (seen with libfabric 1.17). One without bytes comes whole.
@@ -44,7 +46,8 @@ struct Provider {
 };
 
 /// The best for `bind` (empty: loopback), or the one named ("tcp" is also "tcp;ofi_rxm").
-/// \throws Error(bad_environment) naming those that there are
-Provider choose_provider(std::string const& named, std::string const& bind, Quirks const& quirks);
+/// \throws Error(bad_environment) naming those that there are; or if it must reach GPUs and doesn't
+Provider choose_provider(std::string const& named, std::string const& bind, Gpus gpus,
+                         Quirks const& quirks);
 
 }  // namespace meshpost::net::ofi

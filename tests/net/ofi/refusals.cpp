@@ -51,5 +51,18 @@ TEST(OfiRefuses, what_is_not_allowed) {
   EXPECT_EQ(engine.most().value + 1, 16369u);  // what was refused above
 }
 
+TEST(Ofi, refuses_to_reach_gpus_where_it_cannot) {
+  for (auto const* name : {"direct", "direct:ofi:tcp"})
+    EXPECT_TRUE(says(error_of([&] { make_engine(name, "", Gpus::if_faster); }),
+                     Kind::bad_environment,
+                     {"direct:ofi:tcp", "memory of GPUs", "built with CUDA", "staged:"}));
+  EXPECT_FALSE(make_engine("direct:ofi:tcp", "", Gpus::no)->reaches("cuda"));  // it has none
+  auto const staged = make_engine("staged:ofi:tcp", "", Gpus::yes);
+  EXPECT_FALSE(staged->reaches("cuda"));
+  int word = 0;
+  EXPECT_TRUE(says(error_of([&] { staged->expose_device(&word, Bytes{sizeof word}, "cuda", 3); }),
+                   Kind::bad_environment, {"cuda:3", "tcp"}));
+}
+
 }  // namespace
 }  // namespace meshpost::net::test

@@ -7,7 +7,7 @@ namespace meshpost::net::test {
 namespace {
 
 auto on_ofi(char const* provider, ofi::Quirks const& quirks = {}) {
-  return [=] { return std::make_unique<ofi::Ofi>(provider, "", quirks); };
+  return [=] { return std::make_unique<ofi::Ofi>(provider, "", Gpus::no, quirks); };
 }
 
 }  // namespace

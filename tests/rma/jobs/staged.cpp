@@ -7,6 +7,7 @@
 
 #include "support/boxed.hpp"
 #include "support/job.hpp"
+#include "support/reaching.hpp"
 
 namespace meshpost {
 namespace {
@@ -62,6 +63,7 @@ struct Endless {
 
 Role const endless_puts("endless_puts", [] {
   test::register_boxed();
+  test::register_reaching();
   World world(test::world_options());
   auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
              source = world.window<u32>(region, Tags{1}, "source");
@@ -116,6 +118,7 @@ struct Unheeded {
 
 Role const unheeded("unheeded", [] {
   test::register_boxed();
+  test::register_reaching();
   try {
     World world(test::world_options());
     auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),

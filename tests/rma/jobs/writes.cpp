@@ -7,6 +7,7 @@
 
 #include "support/boxed.hpp"
 #include "support/job.hpp"
+#include "support/reaching.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -113,6 +114,7 @@ u64 seed_of_job() {
 
 Role const sizes("sizes", [] {
   test::register_boxed();
+  test::register_reaching();
   World world(test::world_options());
   u32 const all = world.size() * region;
   auto const tags = Tags{world.size()};
@@ -162,6 +164,7 @@ struct Still {
 
 Role const flood("flood", [] {
   test::register_boxed();
+  test::register_reaching();
   World world(test::world_options());
   auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
              source = world.window<u32>(region, Tags{1}, "source");

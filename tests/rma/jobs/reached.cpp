@@ -1,0 +1,85 @@
+// Puts and gets between nodes, out of and into devices whose memory the engine reads and writes
+// itself, though no load or store of the host does: as network cards do it with GPUs.
+#include <random>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+test::Variables node_with(u32 process, std::string const& devices, std::string const& engine) {
+  return {{"MESHPOST_NODE", std::to_string(process)},
+          {"MESHPOST_DEVICES", devices},
+          {"MESHPOST_NET", engine}};
+}
+
+auto const both_ways = AllOf(HasSubstr("wrote into a box"), HasSubstr("wrote out of a box"));
+
+// Roles of writes.cpp.
+TEST(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
+#endif
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  auto const seed = std::to_string(std::random_device{}());
+  SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
+  for (auto const* const engine : {"reaching:ofi", "reaching:shuffled:7:ofi"})
+    for (std::vector<char const*> const& devices :
+         {std::vector{"boxed:0", "boxed:0"}, {"boxed:0,1", "cpu:1", "none", "boxed:0,cpu:1"}}) {
+      test::Job job(
+          "sizes", static_cast<u32>(devices.size()),
+          {{"MESHPOST_RANKS", devices.size() == 2 ? "2" : "1"}, {"MESHPOST_TEST_SEED", seed}},
+          [&](u32 process) { return node_with(process, devices[process], engine); });
+      auto const ended = job.wait();
+      test::expect_well(ended);
+      EXPECT_THAT(ended[0].out, both_ways);
+      EXPECT_THAT(ended[1].out, HasSubstr("wrote into a box"));
+    }
+}
+
+// Who reaches its own devices writes to those of others by way of their hosts, and the other way
+// round.
+TEST(JobReachedCpuOnly, processes_of_both_kinds_mix) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
+#endif
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  auto const seed = std::to_string(std::random_device{}());
+  SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
+  test::Job job(
+      "sizes", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_SEED", seed}}, [&](u32 process) {
+        return node_with(process, "boxed:0",
+                         std::array{"reaching:ofi", "blind:ofi", "unreaching:ofi"}[process]);
+      });
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  EXPECT_THAT(ended[0].out, HasSubstr("wrote out of a box"));
+  EXPECT_THAT(ended[2].out,
+              AllOf(Not(HasSubstr("wrote out of a box")),
+                    HasSubstr("can't write to windows of boxed:0"), HasSubstr("pinned memory")));
+}
+
+TEST(JobReachedCpuOnly, no_put_of_a_run_that_failed_comes_into_the_next) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("flood", 2, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_RUNS", "3"}},
+                [](u32 process) { return node_with(process, "boxed:0", "reaching:ofi"); });
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("enough"));
+}
+
+TEST(JobReachedCpuOnly, long_puts_without_notifications_need_nobody_at_the_target) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("unheeded", 2, {{"MESHPOST_RANKS", "1"}},
+                [](u32 process) { return node_with(process, "boxed:0", "reaching:ofi"); });
+  auto const ended = job.wait();
+  for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all is well"));
+  EXPECT_THAT(ended[0].out, both_ways);
+}
+
+}  // namespace
+}  // namespace meshpost
