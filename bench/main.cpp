@@ -84,6 +84,9 @@ int run_one_of_many(std::vector<char*> arguments) {
   int count = static_cast<int>(arguments.size());
   benchmark::ClearRegisteredBenchmarks();
   bench::add_between_processes();
+#if defined(MESHPOST_BENCH_ENGINES)
+  bench::add_engine_between_processes();
+#endif
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
   Silent silent;

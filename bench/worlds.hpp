@@ -29,6 +29,9 @@ meshpost::u32 processes();
 /// Registers what is measured between the processes of a job.
 void add_between_processes();
 
+/// The engine alone between two of them. Where engines are built.
+void add_engine_between_processes();
+
 /// Register what is compared with other libraries, with messages of these sizes: between two
 /// devices, and among all that MESHPOST_DEVICES names.
 void add_pairs(std::vector<std::int64_t> const& sizes);

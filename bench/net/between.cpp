@@ -1,0 +1,135 @@
+// The engine alone between two processes, which act as two nodes: what is to be reached there by
+// ranks. Each polls; nobody else has anything to do. Memory of GPUs where the engine reaches it.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <optional>
+
+#include "world/join_engine.hpp"
+#include "worlds.hpp"
+
+namespace bench {
+namespace {
+
+using namespace meshpost;
+
+struct Counts : net::Events {
+  u64 messages = 0, data = 0, done = 0;
+  void on_message(u32, std::span<char const>) override { ++messages; }
+  void on_data(u32, u32) override { ++data; }
+  void on_done(u64) override { ++done; }
+  void on_lost(u32 peer, std::string const& why) override {
+    throw Error(Kind::peer_lost, "benchmark of an engine",
+                "process " + std::to_string(peer) + ": " + why, "start it again");
+  }
+};
+
+enum class Where { host, pinned, gpu };
+
+class Between {
+ public:
+  explicit Between(Where where)
+      : peers_(Processes::of_job(), channel()), other_(1 - peers_.number()) {
+    engine_ = join_engine(peers_, "benchmark", Config::from_environment().net,
+                          where == Where::gpu ? net::Gpus::if_faster : net::Gpus::no,
+                          [this](u32 process) { return process == other_; });
+    bool const reached = where != Where::gpu || engine_->reaches("cuda");
+    for (auto const& one : peers_.exchange("benchmark", reached ? "y" : "n"))
+      reached_ &= one == "y";
+    if (!reached_) return;
+    Bytes const size{u64{2} << 20};
+    auto const device =
+        where == Where::host
+            ? open_devices("cpu:1").front()
+            : open_devices("cuda:" + std::to_string(peers_.number() % device_count())).front();
+    memory_ = device->allocate(size, where == Where::gpu      ? MemoryKind::device
+                                     : where == Where::pinned ? MemoryKind::pinned
+                                                              : MemoryKind::pageable);
+    device->fill(memory_.data(), 1, size);
+    auto const mine = where == Where::gpu ? engine_->expose_device(memory_.data(), size,
+                                                                   device->kind(), device->index())
+                                          : engine_->expose(memory_.data(), size);
+    theirs_ = engine_->import(other_, peers_.exchange("benchmark", mine)[other_]);
+  }
+  ~Between() { peers_.exchange("end of the benchmark"); }
+  Between(Between const&) = delete;
+  Between& operator=(Between const&) = delete;
+
+  bool reached() const { return reached_; }
+  std::string name() const { return engine_->name(); }
+
+  /// Seconds one way: a write with data, answered by one.
+  double write(u64 bytes, u32 rounds) {
+    return measure(rounds, [&] { start_write(bytes); }, [this] { return seen_.data; }) / rounds / 2;
+  }
+  /// The same with messages.
+  double message(u64 bytes, u32 rounds) {
+    auto const start = [&] {
+      while (!engine_->send(other_, {memory_.as<char>(), bytes}, {}, 0)) engine_->poll(seen_);
+    };
+    return measure(rounds, start, [this] { return seen_.messages; }) / rounds / 2;
+  }
+
+ private:
+  // Another one in each Between, and far from those of Worlds and of JobMemory.
+  static u32 channel() {
+    static u32 made = 0;
+    return (u32{1} << 30) + made++;
+  }
+  void start_write(u64 bytes) {
+    while (!engine_->write(other_, {memory_.as<char>(), bytes}, theirs_, memory_.size() / 2, 1, 0))
+      engine_->poll(seen_);
+  }
+  template <class Start, class Seen>
+  double measure(u32 rounds, Start const& start, Seen const& seen) {
+    peers_.exchange("a benchmark's beginning");
+    auto const begin = std::chrono::steady_clock::now();
+    for (u32 round = 0; round < rounds; ++round) {
+      u64 const before = seen();
+      if (peers_.number() == 0) start();
+      while (seen() == before) engine_->poll(seen_);
+      if (peers_.number() != 0) start();
+    }
+    std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
+    // What has started has to end.
+    auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (std::chrono::steady_clock::now() < until) engine_->poll(seen_);
+    return took.count();
+  }
+
+  Peers peers_;
+  u32 other_;
+  Allocation memory_;
+  std::unique_ptr<net::Engine> engine_;
+  net::RemoteMemory theirs_;
+  bool reached_ = true;
+  Counts seen_;
+};
+
+void one_way(benchmark::State& state, Where where, bool message, u64 bytes) {
+  Between between(where);
+  if (!between.reached()) return state.SkipWithError("its memory is not reached");
+  auto const rounds = static_cast<u32>(std::clamp<u64>((u64{64} << 20) / bytes, 10, 1000));
+  message ? between.message(bytes, rounds / 10 + 1) : between.write(bytes, rounds / 10 + 1);
+  for (auto _ : state)
+    state.SetIterationTime(message ? between.message(bytes, rounds) : between.write(bytes, rounds));
+  state.SetLabel(between.name());
+}
+
+}  // namespace
+
+void add_engine_between_processes() {
+  if (processes() != 2) return;
+  auto const add = [](std::string const& name, auto... what) {
+    benchmark::RegisterBenchmark(name.c_str(), one_way, what...)->Iterations(1)->UseManualTime();
+  };
+  add("engine_between/message/bytes:8", Where::host, true, 8);
+  std::vector<std::pair<std::string, Where>> memories{{"host", Where::host}};
+  if (kind() == "cuda")
+    memories.insert(memories.end(), {{"pinned", Where::pinned}, {"gpu", Where::gpu}});
+  for (auto const& [name, where] : memories)
+    for (u64 const bytes : {8, 64 << 10, 256 << 10, 1 << 20})
+      add("engine_between/write/" + name + "/bytes:" + std::to_string(bytes), where, false, bytes);
+}
+
+}  // namespace bench
