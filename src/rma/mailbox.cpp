@@ -56,7 +56,7 @@ void MailboxAccess::end() {
     if (!one.bytes.empty())
       device_.write(one.delivery.target, one.bytes.data(), Bytes{one.bytes.size()});
     Letter rest;
-    rest.counter = one.delivery.counter, rest.value = one.delivery.value;
+    rest.head.counter = one.delivery.counter, rest.value = one.delivery.value;
     rest.sender_word = one.delivery.sender_word, rest.sender = one.delivery.sender;
     carry_out(rest);
   }
@@ -65,13 +65,16 @@ void MailboxAccess::end() {
 
 // What a rank would have done, for nobody else does any more.
 void MailboxAccess::carry_out(Letter const& letter) {
-  u32 const bytes = letter.word != 0 ? letter.word : letter.bytes;
+  auto const& head = letter.head;
+  bool const alone = (head.bytes & Letter::count_alone) != 0;
+  u32 const bytes = alone ? 0 : letter.word != 0 ? letter.word : head.bytes;
   if (bytes != 0) device_.write(letter.target, letter.data, Bytes{bytes});
-  if (!letter.counter) return;
+  if (!head.counter) return;
   u32 count = 0;
-  device_.read(&count, letter.counter, Bytes{sizeof count});
-  count += letter.value;
-  device_.write(letter.counter, &count, Bytes{sizeof count});
+  device_.read(&count, head.counter, Bytes{sizeof count});
+  count += alone ? head.bytes & ~Letter::count_alone : letter.value;
+  device_.write(head.counter, &count, Bytes{sizeof count});
+  if (alone) return;
   if (letter.sender_word)
     device_.write(letter.sender_word, &letter.sender, Bytes{sizeof letter.sender});
 }
@@ -170,19 +173,24 @@ void MailboxAccess::flush() {
 
 void MailboxAccess::write_letter(Delivery const& delivery, std::string_view bytes) {
   auto& letter = letters_.as<Letter>()[written_ % Mailbox::capacity];
-  letter.target = delivery.target;
-  letter.counter = delivery.counter;
-  letter.sender_word = delivery.sender_word;
-  letter.value = delivery.value;
-  letter.sender = delivery.sender;
-  letter.bytes = static_cast<u32>(bytes.size());
-  letter.word = delivery.word ? letter.bytes : 0;
-  if (!bytes.empty()) std::memcpy(letter.data, bytes.data(), bytes.size());
+  letter.head.counter = delivery.counter;
+  if (bytes.empty() && delivery.counter && !delivery.sender_word &&
+      delivery.value < Letter::count_alone) {
+    letter.head.bytes = Letter::count_alone | delivery.value;
+  } else {
+    letter.head.bytes = static_cast<u32>(bytes.size());
+    letter.target = delivery.target;
+    letter.sender_word = delivery.sender_word;
+    letter.value = delivery.value;
+    letter.sender = delivery.sender;
+    letter.word = delivery.word ? letter.head.bytes : 0;
+    if (!bytes.empty()) std::memcpy(letter.data, bytes.data(), bytes.size());
+  }
   ++written_;
   written_to_all_.store(written_, std::memory_order_release);
   if (last_copy_ && last_copy_->done()) last_copy_.reset();
-  if (last_copy_) into_.stream().store(&letter.ready, written_);
-  else memory::store(&letter.ready, written_, Order::system);
+  if (last_copy_) into_.stream().store(&letter.head.ready, written_);
+  else memory::store(&letter.head.ready, written_, Order::system);
 }
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {
