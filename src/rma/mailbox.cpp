@@ -56,7 +56,7 @@ void MailboxAccess::end() {
     if (!one.bytes.empty())
       device_.write(one.delivery.target, one.bytes.data(), Bytes{one.bytes.size()});
     Letter rest;
-    rest.head.counter = one.delivery.counter, rest.value = one.delivery.value;
+    rest.counter = one.delivery.counter, rest.value = one.delivery.value;
     rest.sender_word = one.delivery.sender_word, rest.sender = one.delivery.sender;
     carry_out(rest);
   }
@@ -65,18 +65,22 @@ void MailboxAccess::end() {
 
 // What a rank would have done, for nobody else does any more.
 void MailboxAccess::carry_out(Letter const& letter) {
-  auto const& head = letter.head;
-  bool const alone = (head.bytes & Letter::count_alone) != 0;
-  u32 const bytes = alone ? 0 : letter.word != 0 ? letter.word : head.bytes;
+  if (letter.alone.place != 0) {
+    auto const& count = letter.alone;
+    return raise(count.counter(), count.has_sender() ? 1 : count.number,
+                 count.has_sender() ? count.sender_word() : nullptr, count.number);
+  }
+  u32 const bytes = letter.word != 0 ? letter.word : letter.bytes;
   if (bytes != 0) device_.write(letter.target, letter.data, Bytes{bytes});
-  if (!head.counter) return;
+  if (letter.counter) raise(letter.counter, letter.value, letter.sender_word, letter.sender);
+}
+
+void MailboxAccess::raise(u32* counter, u32 value, u32* sender_word, u32 sender) {
   u32 count = 0;
-  device_.read(&count, head.counter, Bytes{sizeof count});
-  count += alone ? head.bytes & ~Letter::count_alone : letter.value;
-  device_.write(head.counter, &count, Bytes{sizeof count});
-  if (alone) return;
-  if (letter.sender_word)
-    device_.write(letter.sender_word, &letter.sender, Bytes{sizeof letter.sender});
+  device_.read(&count, counter, Bytes{sizeof count});
+  count += value;
+  device_.write(counter, &count, Bytes{sizeof count});
+  if (sender_word) device_.write(sender_word, &sender, Bytes{sizeof sender});
 }
 
 bool MailboxAccess::unopened() const {
@@ -173,24 +177,27 @@ void MailboxAccess::flush() {
 
 void MailboxAccess::write_letter(Delivery const& delivery, std::string_view bytes) {
   auto& letter = letters_.as<Letter>()[written_ % Mailbox::capacity];
-  letter.head.counter = delivery.counter;
-  if (bytes.empty() && delivery.counter && !delivery.sender_word &&
-      delivery.value < Letter::count_alone) {
-    letter.head.bytes = Letter::count_alone | delivery.value;
+  bool const one = !delivery.sender_word || delivery.value == 1;
+  if (bytes.empty() && delivery.counter && one &&
+      BareCount::fits(delivery.counter, delivery.sender_word)) {
+    letter.alone.place = BareCount::place_of(delivery.counter, delivery.sender_word);
+    letter.alone.number = delivery.sender_word ? delivery.sender : delivery.value;
   } else {
-    letter.head.bytes = static_cast<u32>(bytes.size());
+    letter.alone.place = 0;
     letter.target = delivery.target;
+    letter.counter = delivery.counter;
     letter.sender_word = delivery.sender_word;
     letter.value = delivery.value;
     letter.sender = delivery.sender;
-    letter.word = delivery.word ? letter.head.bytes : 0;
+    letter.bytes = static_cast<u32>(bytes.size());
+    letter.word = delivery.word ? letter.bytes : 0;
     if (!bytes.empty()) std::memcpy(letter.data, bytes.data(), bytes.size());
   }
   ++written_;
   written_to_all_.store(written_, std::memory_order_release);
   if (last_copy_ && last_copy_->done()) last_copy_.reset();
-  if (last_copy_) into_.stream().store(&letter.head.ready, written_);
-  else memory::store(&letter.head.ready, written_, Order::system);
+  if (last_copy_) into_.stream().store(&letter.alone.ready, written_);
+  else memory::store(&letter.alone.ready, written_, Order::system);
 }
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {

@@ -71,6 +71,7 @@ class MailboxAccess : public Access {
   void write_letter(Delivery const& delivery, std::string_view bytes);
   void count_what_is_under_way();
   void carry_out(Letter const& letter);
+  void raise(u32* counter, u32 value, u32* sender_word, u32 sender);
   void reset();
 
   Device& device_;

@@ -179,7 +179,7 @@ bool Proxy::is_empty() const {
                              [](Own const& own) {
                                u32 const tail = memory::load_acquire(own.tail.as<u32>());
                                auto& next = own.records.as<PostRecord>()[tail % PostRing::capacity];
-                               return memory::load_acquire(&next.ready) != tail + 1;
+                               return memory::load_acquire(&next.alone.ready) != tail + 1;
                              }) &&
          idle_.load();  // still: what was taken meanwhile has left its ring, and is under way
 }
@@ -282,7 +282,8 @@ bool Proxy::empty_ring(u32 index) {
   bool any = false;
   for (;;) {
     auto& record = own.records.as<PostRecord>()[own.taken % PostRing::capacity];
-    if (memory::load_acquire(&record.ready) != own.taken + 1 || held_ >= most_held) return any;
+    if (memory::load_acquire(&record.alone.ready) != own.taken + 1 || held_ >= most_held)
+      return any;
     if (!any) begin_work();
     any = true;
     take(index, record);

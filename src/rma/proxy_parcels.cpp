@@ -32,7 +32,11 @@ bool changes_windows(Parcel const& parcel) {
 }  // namespace
 
 void Proxy::take(u32 own, PostRecord const& record) {
-  auto const& post = record.post;
+  auto const& alone = record.alone;
+  auto const post =
+      alone.place == 0
+          ? record.post
+          : Post{.rank = alone.number, .counter = alone.counter(), .sender = alone.sender_word()};
   auto& asker = own_[own];
   Parcel parcel;
   parcel.run = run_;

@@ -1,5 +1,6 @@
 #pragma once
 #include "meshpost/base/types.hpp"
+#include "meshpost/device/detail/bare_count.hpp"
 
 // What the host brings to ranks of a device whose memory it can't reach by loads and stores: the
 // host writes letters into its own memory, ranks that wait carry them out. A host can't add to a
@@ -16,7 +17,7 @@
 // letter's counter also covers earlier letters' bytes.
 //
 // A letter with nothing but a count says it in the 16 bytes that a look reads at once, which spares
-// a trip over the bus. The host writes them before `ready`; that a look which finds `ready` finds
+// a trip over the bus. The host writes them before the flag; that a look which finds the flag finds
 // them too rests on what hosts and buses do with an aligned read of 16 bytes: it is answered out of
 // one cache line, at one time.
 
@@ -25,21 +26,16 @@ namespace meshpost {
 /// Bytes, then a counter to raise, or a word to store whole.
 struct Letter {
   static constexpr u32 most = 128;
-  static constexpr u32 count_alone = u32{1} << 31;
 
-  /// What a look reads. Where `bytes` has count_alone, its other bits are what to add, and no more
-  /// is said.
-  struct alignas(16) Head {
-    u32 ready = 0;           ///< number of the letter + 1 once it may be read
-    u32 bytes = 0;           ///< of `data`, for `target`; longer ones are there before the letter
-    u32* counter = nullptr;  ///< null: none
-  } head;
+  BareCount alone;  ///< ready: number of the letter + 1 once it may be read; if a count is all it
+                    ///< says, that, and the rest of the letter is not to be read
+  u32 bytes = 0;    ///< of `data`, for `target`; longer ones are there before the letter
+  u32 word = 0;     ///< not 0: `target` is a word of that many bytes, stored whole
   void* target = nullptr;
+  u32* counter = nullptr;  ///< null: none
   u32* sender_word = nullptr;
   u32 value = 0;   ///< to add to the counter
   u32 sender = 0;  ///< for sender_word
-  u32 word = 0;    ///< not 0: `target` is a word of that many bytes, stored whole
-  u32 reserved = 0;
   alignas(16) char data[most]{};
 };
 

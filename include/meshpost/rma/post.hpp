@@ -29,7 +29,8 @@ struct Post {
 };
 
 struct PostRecord {
-  u32 ready;  ///< slot number + 1 once the record is whole
+  BareCount alone;  ///< ready: slot number + 1 once the record is whole; if a notification is all
+                    ///< it asks for, that, by rank `number`, and `post` says nothing
   Post post;
   char data[Post::most_inline];  ///< the source of a short put: it may change at once
 };

@@ -278,6 +278,7 @@ class Rank {
   MESHPOST_FN bool has_count(u32* counter, u32 part, u32 count, u32& found);
   MESHPOST_FN bool is_far(u32 device) const;
   MESHPOST_FN static bool waits_for(Post const& request);
+  MESHPOST_FN static bool is_bare(Post const& request);
   MESHPOST_FN void post_alone(Post const& request);
   MESHPOST_FN static void fill_record(PostRing const& ring, Block block, Post request);
   MESHPOST_FN void post(Operation operation, Post const& request);

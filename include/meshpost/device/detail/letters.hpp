@@ -23,7 +23,7 @@ MESHPOST_FN void store_whole(Letter const& letter) {
 template <class T>
 MESHPOST_FN void store_bytes(Letter const& letter) {
   auto* const to = static_cast<T*>(letter.target);
-  for (u32 i = 0; i < letter.head.bytes / sizeof(T); ++i) to[i] = value_in<T>(letter, i);
+  for (u32 i = 0; i < letter.bytes / sizeof(T); ++i) to[i] = value_in<T>(letter, i);
 }
 
 MESHPOST_FN inline void store_word(Letter const& letter) {
@@ -37,8 +37,7 @@ MESHPOST_FN inline void store_word(Letter const& letter) {
 
 MESHPOST_FN inline void carry_out(Letter const& letter) {
   if (letter.word == 0) {
-    bool const words =
-        (reinterpret_cast<u64>(letter.target) | letter.head.bytes) % sizeof(u32) == 0;
+    bool const words = (reinterpret_cast<u64>(letter.target) | letter.bytes) % sizeof(u32) == 0;
     if (words) store_bytes<u32>(letter);
     else store_bytes<u8>(letter);
   }
@@ -47,26 +46,33 @@ MESHPOST_FN inline void carry_out(Letter const& letter) {
     store_word(letter);
     memory::fence(Order::device);  // it is what later letters' counters cover
   }
-  if (!letter.head.counter) return;
-  memory::add(letter.head.counter, letter.value, Order::none);
+  if (!letter.counter) return;
+  memory::add(letter.counter, letter.value, Order::none);
   if (letter.sender_word) memory::store_relaxed(letter.sender_word, letter.sender);
 }
 
-/// What it begins with; acquires. On a CPU device only `ready`: the rest may be written just now,
+/// What it begins with; acquires. On a CPU device only the flag: the rest may be written just now,
 /// and isn't read in the same load.
-MESHPOST_FN inline Letter::Head look(Letter const& letter) {
-  Letter::Head head;
+MESHPOST_FN inline BareCount look(Letter const& letter) {
+  BareCount head;
 #if defined(__CUDA_ARCH__)
   asm volatile(
-      "{.reg .b128 whole; .reg .b64 low;"
-      " ld.acquire.sys.global.b128 whole, [%3]; mov.b128 {low, %2}, whole; mov.b64 {%0, %1}, low;}"
-      : "=r"(head.ready), "=r"(head.bytes), "=l"(head.counter)
-      : "l"(&letter.head)
+      "{.reg .b128 whole; .reg .b64 high;"
+      " ld.acquire.sys.global.b128 whole, [%3]; mov.b128 {%0, high}, whole; mov.b64 {%1, %2}, "
+      "high;}"
+      : "=l"(head.place), "=r"(head.number), "=r"(head.ready)
+      : "l"(&letter.alone)
       : "memory");
 #else
-  head.ready = memory::load_acquire(&letter.head.ready);
+  head.ready = memory::load_acquire(&letter.alone.ready);
 #endif
   return head;
+}
+
+MESHPOST_FN inline void carry_out(BareCount const& count) {
+  memory::fence(Order::device);  // releases earlier letters' bytes, and copies before this one
+  memory::add(count.counter(), count.has_sender() ? 1 : count.number, Order::none);
+  if (count.has_sender()) memory::store_relaxed(count.sender_word(), count.number);
 }
 
 /// All of it at once: one trip over the bus, not one for each field.
@@ -101,14 +107,10 @@ MESHPOST_COLD inline void open_letters(Mailbox const& mail) {
   if (head.ready == taken + 1) {
     if (!memory::replace_device(&words.claimed, taken, taken + 1)) return;  // somebody else does
 #if !defined(__CUDA_ARCH__)
-    head = letter.head;
+    head = letter.alone;
 #endif
-    if ((head.bytes & Letter::count_alone) != 0) {
-      memory::fence(Order::device);  // releases earlier letters' bytes, and copies before this one
-      memory::add(head.counter, head.bytes & ~Letter::count_alone, Order::none);
-    } else {
-      detail::carry_out(detail::read(letter));
-    }
+    if (head.place != 0) detail::carry_out(head);
+    else detail::carry_out(detail::read(letter));
     memory::store_relaxed(&words.taken, taken + 1);
   } else if (told != taken && memory::replace_device(&words.claimed, taken, taken + 1)) {
     // The host may use the places again once it is told. Only now that nothing comes, for it takes

@@ -23,6 +23,29 @@ MESHPOST_FN inline bool Rank::waits_for(Post const& request) {
          (request.kind == Post::Kind::put && request.bytes > Post::most_inline);
 }
 
+/// A notification alone, which fits 16 bytes.
+MESHPOST_FN inline bool Rank::is_bare(Post const& request) {
+  return request.kind == Post::Kind::put && request.bytes == 0 && request.counter &&
+         request.sender && BareCount::fits(request.counter, request.sender);
+}
+
+namespace detail {
+// That the host finds all of it where it finds the flag rests on what devices and buses do with an
+// aligned store of 16 bytes: it comes as one write of one cache line.
+MESHPOST_FN inline void publish(BareCount& in_ring, BareCount const& count) {
+#if defined(__CUDA_ARCH__)
+  memory::fence(Order::system);
+  u32 const words[] = {static_cast<u32>(count.place), static_cast<u32>(count.place >> 32),
+                       count.number};
+  memory::store_packet(&in_ring, words, count.ready);
+#else
+  in_ring.place = count.place;
+  in_ring.number = count.number;
+  memory::store(&in_ring.ready, count.ready, Order::system);
+#endif
+}
+}  // namespace detail
+
 /// By one thread.
 MESHPOST_FN inline void Rank::post_alone(Post const& request) {
   Post whole = request;
@@ -42,10 +65,17 @@ MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, P
     memory::store(ring.seen, tail, Order::device);
   }
   PostRecord& record = ring.records[mine % PostRing::capacity];
+  if (is_bare(request)) {
+    // Behind the fence there is only this store, so the fence waits for none over the bus.
+    BareCount const alone{BareCount::place_of(request.counter, request.sender), request.rank,
+                          mine + 1};
+    return detail::publish(record.alone, alone);
+  }
+  record.alone.place = 0;
   record.post = request;
   if (request.kind == Post::Kind::put && !request.waits && request.bytes != 0)
     memory::copy(record.data, request.source, request.bytes, 0, 1);
-  memory::store(&record.ready, mine + 1, Order::system);
+  memory::store(&record.alone.ready, mine + 1, Order::system);
 }
 
 /// By all threads.
