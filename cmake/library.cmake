@@ -124,6 +124,7 @@ add_library(meshpost
   src/rma/proxy.cpp
   src/rma/proxy_hang.cpp
   src/rma/proxy_parcels.cpp
+  src/rma/proxy_requests.cpp
   src/rma/proxy_rest.cpp
   src/rma/proxy_within.cpp
   src/rma/proxy_writes.cpp

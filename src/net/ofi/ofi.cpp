@@ -21,6 +21,14 @@ Handle<F> handle(int result, F* const& opened, std::string const& what) {
   return Handle<F>(opened);
 }
 
+// Of GPUs' memory. Most network cards' providers don't know the question: they never make any.
+bool needs_no_copies(fid_ep* endpoint) {
+  int const wanted = FI_HMEM_P2P_REQUIRED;
+  int const result =
+      fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &wanted, sizeof wanted);
+  return result != -FI_EOPNOTSUPP && result != -FI_ENODEV;
+}
+
 [[noreturn]] void refuse(std::string const& what, std::string const& cause) {
   throw Error(Kind::bad_environment, "ofi: " + what, cause,
               "give it what the same engine of that process has made");
@@ -53,6 +61,10 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks
   endpoint_ = handle(fi_endpoint(domain, info, &endpoint, nullptr), endpoint, "fi_endpoint" + at);
   check(fi_ep_bind(endpoint, &addresses->fid, 0), "fi_ep_bind");
   check(fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+  if (provider_.reaches_gpus && !quirks.copies && !needs_no_copies(endpoint)) {
+    provider_.reaches_gpus = false;
+    tell_that_none_reaches_gpus(provider_.name(), gpus);
+  }
   check(fi_enable(endpoint), "fi_enable");
 
   memory_.emplace(domain, endpoint, provider_);

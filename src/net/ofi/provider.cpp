@@ -90,24 +90,11 @@ bool both(fi_info const& info, u64 order) {
 }
 
 // A network card reads and writes memory of GPUs where the driver lets it. For others the library
-// would copy, call by call, which takes longer than by way of pinned memory (rma/staging.hpp): 256
-// KiB over shm in pieces of 32 KiB, each 8 us from and to a GPU.
+// copies, and then waits for all that the GPU does (libfabric 2.1): so for kernels, which wait for
+// what it copies.
 bool moves_by_itself(std::string const& provider) {
   return std::ranges::any_of(std::array{"verbs", "efa", "cxi", "psm3", "opx"},
                              [&](char const* one) { return provider.starts_with(one); });
-}
-
-void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus) {
-  std::string const cause = "libfabric's " + provider + " does not reach memory of GPUs here";
-  std::string const remedy =
-      "take a libfabric that was built with CUDA ('fi_info -c FI_HMEM' lists what reaches it)";
-  if (gpus == Gpus::yes)
-    throw Error(Kind::bad_environment, "network engine direct:ofi:" + provider, cause,
-                remedy + ", or say staged: instead of direct:");
-  event_sink()->warning(cause +
-                        ", so long puts to and from them pass through pinned memory of the "
-                        "host: " +
-                        remedy + "; staged:ofi says that this is meant");
 }
 
 // libfabric leaves it out where it finds no room, and says no more.
@@ -118,6 +105,21 @@ std::string room_for_shm() {
 }
 
 }  // namespace
+
+void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus) {
+  auto const cause =
+      "libfabric's " + provider + " does not read and write memory of GPUs by itself";
+  auto const remedy =
+      "take a network card's provider, of a libfabric that was built with CUDA "
+      "('fi_info -c FI_HMEM' lists some)";
+  if (gpus == Gpus::yes)
+    throw Error(Kind::bad_environment, "network engine direct:ofi:" + provider, cause,
+                std::string(remedy) + ", or say staged: instead of direct:");
+  event_sink()->warning(cause +
+                        ", so long puts from and to them pass through pinned memory of the "
+                        "host: " +
+                        remedy + "; MESHPOST_NET=staged:ofi says that this is meant");
+}
 
 Provider choose_provider(std::string const& named, std::string const& bind, Gpus gpus,
                          Quirks const& quirks) {
@@ -142,10 +144,11 @@ Provider choose_provider(std::string const& named, std::string const& bind, Gpus
   u64 extra = 0;
   chosen.multi_receive = !quirks.ring && add(FI_MULTI_RECV, extra);
   if (chosen.multi_receive) extra |= FI_MULTI_RECV;
-  if (gpus == Gpus::yes || (gpus == Gpus::if_faster && moves_by_itself(chosen.name()))) {
-    chosen.reaches_gpus = add(FI_HMEM, extra);
+  if (gpus != Gpus::no) {
+    bool const might = quirks.copies || moves_by_itself(chosen.name());
+    chosen.reaches_gpus = might && add(FI_HMEM, extra);
     if (chosen.reaches_gpus) extra |= FI_HMEM;
-    else tell_that_none_reaches_gpus(chosen.name(), gpus);
+    else if (might || gpus == Gpus::yes) tell_that_none_reaches_gpus(chosen.name(), gpus);
   }
 
   auto const data_size = chosen.info->domain_attr->cq_data_size;

@@ -25,6 +25,7 @@ struct Quirks {
   bool by_source = false;         ///< Telling::source
   bool register_sources = false;  ///< FI_MR_LOCAL
   bool ring = false;              ///< a receive buffer for each message
+  bool copies = false;            ///< GPUs' memory is reached by providers that copy, too
 };
 
 struct Provider {
@@ -44,6 +45,10 @@ struct Provider {
   bool listens_on_tcp() const { return name().starts_with("tcp") || name().starts_with("net"); }
   std::string name() const { return info->fabric_attr->prov_name; }
 };
+
+/// There is an error if they must be reached and can't be, else a warning.
+/// \throws Error(bad_environment)
+void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus);
 
 /// The best for `bind` (empty: loopback), or the one named ("tcp" is also "tcp;ofi_rxm").
 /// \throws Error(bad_environment) naming those that there are; or if it must reach GPUs and doesn't

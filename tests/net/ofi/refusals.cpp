@@ -52,10 +52,10 @@ TEST(OfiRefuses, what_is_not_allowed) {
 }
 
 TEST(Ofi, refuses_to_reach_gpus_where_it_cannot) {
-  for (auto const* name : {"direct", "direct:ofi:tcp"})
+  for (auto const* name : {"direct", "direct:ofi:tcp", "direct:ofi:shm"})
     EXPECT_TRUE(says(error_of([&] { make_engine(name, "", Gpus::if_faster); }),
                      Kind::bad_environment,
-                     {"direct:ofi:tcp", "memory of GPUs", "built with CUDA", "staged:"}));
+                     {"direct:ofi:", "memory of GPUs by itself", "built with CUDA", "staged:"}));
   EXPECT_FALSE(make_engine("direct:ofi:tcp", "", Gpus::no)->reaches("cuda"));  // it has none
   auto const staged = make_engine("staged:ofi:tcp", "", Gpus::yes);
   EXPECT_FALSE(staged->reaches("cuda"));

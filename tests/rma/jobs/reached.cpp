@@ -1,5 +1,6 @@
 // Puts and gets between nodes, out of and into devices whose memory the engine reads and writes
 // itself, though no load or store of the host does: as network cards do it with GPUs.
+#include <cstdlib>
 #include <random>
 
 #include "support/job.hpp"
@@ -79,6 +80,26 @@ TEST(JobReachedCpuOnly, long_puts_without_notifications_need_nobody_at_the_targe
   auto const ended = job.wait();
   for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all is well"));
   EXPECT_THAT(ended[0].out, both_ways);
+}
+
+// libfabric's shm copies for GPUs. It is the one provider that reaches their memory without a
+// network card: so all but the card is tested, registration, descriptors and order. It needs a
+// libfabric that was built with CUDA, and a CUDA runtime under it as in tests/net/hmem.
+TEST(JobReached, gpus_are_written_to_and_read_by_the_engine) {
+  if (!std::getenv("MESHPOST_TEST_HMEM"))
+    GTEST_SKIP() << "set MESHPOST_TEST_HMEM where libfabric copies for GPUs: tests/net/hmem";
+  for (auto const* const role : {"sizes", "unheeded", "flood"}) {
+    auto const seed = std::to_string(std::random_device{}());
+    SCOPED_TRACE(std::string(role) + " MESHPOST_TEST_SEED=" + seed);
+    test::Job job(role, 2,
+                  {{"MESHPOST_RANKS", role == std::string("sizes") ? "2" : "1"},
+                   {"MESHPOST_TEST_RUNS", "3"},
+                   {"MESHPOST_TEST_SEED", seed}},
+                  [](u32 process) {
+                    return node_with(process, "cuda:" + std::to_string(process), "copying:shm");
+                  });
+    test::expect_well(job.wait());
+  }
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <random>
 #include <thread>
 
+#include "rma/jobs/reaching.hpp"
 #include "support/boxed.hpp"
 #include "support/job.hpp"
-#include "support/reaching.hpp"
 
 namespace meshpost {
 namespace {

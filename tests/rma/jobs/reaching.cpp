@@ -1,4 +1,4 @@
-#include "support/reaching.hpp"
+#include "rma/jobs/reaching.hpp"
 
 #include <cstdio>
 #include <map>
@@ -8,6 +8,9 @@
 
 #include "meshpost/base/error.hpp"
 #include "net/wrapper.hpp"
+#if MESHPOST_TEST_NETWORK
+#include "net/ofi/ofi.hpp"
+#endif
 
 namespace meshpost::test {
 namespace {
@@ -69,6 +72,13 @@ void register_reaching() {
                            [reach](std::string const& rest, std::string const& bind, net::Gpus) {
                              return std::make_unique<Reaching>(net::make_engine(rest, bind), reach);
                            });
+#if MESHPOST_TEST_NETWORK
+    net::register_engine("copying", [](std::string const& rest, std::string const& bind,
+                                       net::Gpus gpus) {
+      auto const wanted = gpus == net::Gpus::no ? gpus : net::Gpus::yes;
+      return std::make_unique<net::ofi::Ofi>(rest, bind, wanted, net::ofi::Quirks{.copies = true});
+    });
+#endif
   });
 }
 
