@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -211,6 +212,9 @@ int main(int argc, char** argv) {
   } catch (Error const& error) {
     std::fprintf(stderr, "bandwidth: %s\n", error.what());
     return error.kind() == Kind::bad_argument ? 2 : 1;
+  } catch (std::bad_alloc const&) {
+    std::fprintf(stderr, "bandwidth: the host's memory is used up; choose a smaller --size\n");
+    return 1;
   } catch (std::exception const& error) {
     std::fprintf(stderr, "bandwidth: %s\n", error.what());
     return 1;

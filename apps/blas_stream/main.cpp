@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
@@ -246,6 +247,9 @@ int main(int argc, char** argv) {
     return print(options, run(options));
   } catch (CLI::ParseError const& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  } catch (std::bad_alloc const&) {
+    std::fprintf(stderr, "blas_stream: the host's memory is used up; choose smaller --m or --n\n");
+    return 1;
   } catch (std::exception const& error) {
     std::fprintf(stderr, "blas_stream: %s\n", error.what());
     return 1;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -198,6 +199,11 @@ int main(int argc, char** argv) {
     return options.precision == "double" ? run<double>(options) : run<float>(options);
   } catch (CLI::ParseError const& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  } catch (std::bad_alloc const&) {
+    std::fprintf(stderr,
+                 "diffusion: --input %s: the host's memory is used up; choose a smaller field\n",
+                 options.input.c_str());
+    return 1;
   } catch (std::exception const& error) {
     std::fprintf(stderr, "diffusion: %s\n", error.what());
     return 1;

@@ -1,5 +1,6 @@
 #include "npy.hpp"
 
+#include <unistd.h>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -14,6 +15,23 @@ namespace {
   throw std::runtime_error(file + ": " + why);
 }
 
+// Room for the values. More than the host has is refused here, by name, since there it may be
+// promised and not given.
+void make_room(Field& field, std::string const& source) {
+  double const bytes = 8.0 * field.levels * field.rows * field.columns;
+  double const memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory) {
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "its %u x %u x %u values take %.4g GB, and this host has %.4g GB of memory; "
+                  "choose a smaller field",
+                  field.levels, field.rows, field.columns, bytes * 1e-9, memory * 1e-9);
+    refuse(source, text);
+  }
+  field.values.resize(std::size_t{field.levels} * field.rows * field.columns);
+}
+
 Field random_field(std::string const& source) {
   Field field;
   unsigned seed = 0;
@@ -21,7 +39,7 @@ Field random_field(std::string const& source) {
   if (std::sscanf(source.c_str(), "random:%ux%ux%u:%u%c", &field.levels, &field.rows,
                   &field.columns, &seed, &rest) != 4)
     refuse(source, "it should read random:LEVELSxROWSxCOLUMNS:SEED");
-  field.values.resize(std::size_t{field.levels} * field.rows * field.columns);
+  make_room(field, source);
   std::mt19937 engine(seed);
   std::uniform_real_distribution<double> values(0.0, 100.0);
   for (double& value : field.values) value = static_cast<float>(values(engine));
@@ -57,7 +75,7 @@ Field read_field(std::string const& source) {
   field.levels = found[1].matched ? static_cast<unsigned>(std::stoul(found[1])) : 1;
   field.rows = static_cast<unsigned>(std::stoul(found[2]));
   field.columns = static_cast<unsigned>(std::stoul(found[3]));
-  field.values.resize(std::size_t{field.levels} * field.rows * field.columns);
+  make_room(field, source);
   in.read(reinterpret_cast<char*>(field.values.data()),
           static_cast<long>(field.values.size() * sizeof(double)));
   if (!in) refuse(source, "it ends before its last value");

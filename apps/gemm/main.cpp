@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "common/gather.hpp"
@@ -207,6 +208,9 @@ int main(int argc, char** argv) {
   } catch (Error const& error) {
     std::fprintf(stderr, "gemm: %s\n", error.what());
     return error.kind() == Kind::bad_argument ? 2 : 1;
+  } catch (std::bad_alloc const&) {
+    std::fprintf(stderr, "gemm: the host's memory is used up; choose a smaller --size\n");
+    return 1;
   } catch (std::exception const& error) {
     std::fprintf(stderr, "gemm: %s\n", error.what());
     return 1;

@@ -12,6 +12,7 @@
 #include "compat/cuda_on_cpu.hpp"
 #include "compat/dcuda_options.hpp"
 #include "compat/shared_memory.hpp"
+#include "meshpost/base/events.hpp"
 #include "meshpost/compat/dcuda/detail/state.hpp"
 #include "meshpost/rma/world.hpp"
 #include "rma/world_state.hpp"
@@ -267,6 +268,12 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
            "start it alone, with more ranks, or compile it where MESHPOST_CUDA is off");
   options.processes = join_as(asked);
   if (asked.device && kernel.by_nvcc) options.devices = fmt::format("cuda:{}", *asked.device);
+  // Not refused: scripts that start a process a device give each another number.
+  if (asked.device.value_or(0) != 0 && !kernel.by_nvcc)
+    event_sink()->warning(
+        fmt::format("dcuda_host_init: -d {} chooses nothing: the kernel was compiled for CPU "
+                    "devices, of which each process has one of its own; leave -d out",
+                    *asked.device));
   dcuda_init(options, ctx, kernel, threads_per_rank);
 }
 

@@ -76,7 +76,8 @@ class Diagnosis {
       bool const there =
           other.state == RankState::waiting && other.note.operation == view.note.operation &&
           other.note.window == view.note.window && other.note.count == view.note.count;
-      if (!there && other.rank != view.rank &&
+      bool const known = other.state != RankState::absent || is_gone(process_of(other.rank));
+      if (!there && known && other.rank != view.rank &&
           run_.world.same_group(view.rank, other.rank, view.note.window))
         missing.push_back(other.rank);
     }
@@ -87,10 +88,21 @@ class Diagnosis {
     return fmt::format("rank {} ({})", rank, layout_.names[layout_.device_of(rank)]);
   }
   std::string who_waits(std::vector<RankView> const& all) const {
-    auto const name = [this](u32 number) { return run_.world.window_name(number); };
-    return wait_report(all, name,
-                       [this](u32 number) { return run_.world.communicator_name(number); });
+    auto const& world = run_.world;
+    return wait_report(all, {[&](u32 number) { return world.window_name(number); },
+                             [&](u32 number) { return world.communicator_name(number); },
+                             [&](u32 rank) { return place_of(process_of(rank)); }});
   }
+
+  // After a loss the processes tell each other nothing more: of others' ranks only this is known.
+  std::string place_of(u32 process) const {
+    return fmt::format("in process {}{}", process, is_gone(process) ? ", which is gone" : "");
+  }
+  bool is_gone(u32 process) const {
+    auto const lost = run_.world.peers().processes().lost();
+    return lost && lost->process == process;
+  }
+  u32 process_of(u32 rank) const { return layout_.processes[layout_.device_of(rank)]; }
 
   // Nothing was done for so long that what has not arrived won't.
   std::string on_the_way() const {

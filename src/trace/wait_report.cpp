@@ -14,10 +14,16 @@ namespace {
 
 using ByRank = std::map<u32, RankView const*>;
 
-std::string state_of(ByRank const& ranks, u32 rank) {
+bool is_absent(ByRank const& ranks, u32 rank) {
+  auto const found = ranks.find(rank);
+  return found != ranks.end() && found->second->state == RankState::absent;
+}
+
+std::string state_of(ByRank const& ranks, u32 rank, ReportNames const& names) {
   auto const found = ranks.find(rank);
   if (found == ranks.end()) return "is unknown";
   switch (found->second->state) {
+    case RankState::absent: return "is " + names.absent(rank);
     case RankState::ended: return "has ended";
     case RankState::failed: return "has failed";
     case RankState::waiting: return "waits itself";
@@ -41,16 +47,16 @@ std::string arrived(RankView const& view) {
   return fmt::format("{} of {} arrived", there, view.note.count);
 }
 
-std::string awaited(RankView const& view, NameOf const& window, NameOf const& communicator) {
+std::string awaited(RankView const& view, ReportNames const& names) {
   static constexpr char const* signs[] = {"==", "!=", "<", "<=", ">", ">="};
   Note const& note = view.note;
   switch (note.operation) {
     case Operation::wait:
-      return fmt::format("waits for tag {} of {}, {}", note.tag, window(note.window),
+      return fmt::format("waits for tag {} of {}, {}", note.tag, names.window(note.window),
                          arrived(view));
     case Operation::test:
-      return fmt::format("tests tag {} of {} again and again, {}", note.tag, window(note.window),
-                         arrived(view));
+      return fmt::format("tests tag {} of {} again and again, {}", note.tag,
+                         names.window(note.window), arrived(view));
     case Operation::wait_until:
       return fmt::format(
           "waits until its word is {} {}, it is {}", signs[static_cast<u8>(view.condition.compare)],
@@ -60,38 +66,57 @@ std::string awaited(RankView const& view, NameOf const& window, NameOf const& co
     case Operation::get:
       return fmt::format("waits for the network in {}", to_string(note.operation));
     default:
-      return fmt::format("waits in {} of {}", to_string(note.operation), communicator(note.window));
+      return fmt::format("waits in {} of {}", to_string(note.operation),
+                         names.communicator(note.window));
   }
 }
 
-std::string culprits(RankView const& view, ByRank const& ranks) {
+// "rank 3", "ranks 3, 4 and 8 more".
+std::string listed(std::vector<u32> const& ranks) {
+  auto const shown = std::min<std::size_t>(ranks.size(), 8);
+  auto const end = ranks.begin() + static_cast<long>(shown);
+  return fmt::format("rank{} {}{}", ranks.size() > 1 ? "s" : "",
+                     fmt::join(ranks.begin(), end, ", "),
+                     shown < ranks.size() ? fmt::format(" and {} more", ranks.size() - shown) : "");
+}
+
+// Who is missing in a collective operation, and of whom that is not known.
+std::string missing(RankView const& view, ByRank const& ranks, ReportNames const& names) {
+  std::vector<u32> known;
+  std::map<std::string, std::vector<u32>> absent;  // by where they are
+  for (u32 const rank : view.could_wake)
+    (is_absent(ranks, rank) ? absent[names.absent(rank)] : known).push_back(rank);
+  std::string text;
+  if (known.size() == 1)
+    text = fmt::format("; not there yet: {}, which {}", listed(known),
+                       state_of(ranks, known.front(), names));
+  if (known.size() > 1)
+    text = fmt::format("; not there yet: {}{}", listed(known),
+                       known.size() > 8 ? "" : ", which have not come");
+  for (auto const& [place, there] : absent)
+    text += fmt::format("; {} {} {}", listed(there), there.size() > 1 ? "are" : "is", place);
+  return text;
+}
+
+std::string culprits(RankView const& view, ByRank const& ranks, ReportNames const& names) {
   bool const counts =
       view.note.operation == Operation::wait || view.note.operation == Operation::test;
-  if (counts && view.could_wake.empty()) return "; nobody has sent it yet";
-  if (view.could_wake.empty()) return "";
-  if (!counts) {
-    auto const shown = std::min<std::size_t>(view.could_wake.size(), 8);
-    return fmt::format("; not there yet: rank{} {}{}", view.could_wake.size() > 1 ? "s" : "",
-                       fmt::join(view.could_wake.begin(),
-                                 view.could_wake.begin() + static_cast<long>(shown), ", "),
-                       shown < view.could_wake.size()
-                           ? fmt::format(" and {} more", view.could_wake.size() - shown)
-                           : fmt::format(", which {}", view.could_wake.size() > 1
-                                                           ? "have not come"
-                                                           : state_of(ranks, view.could_wake[0])));
-  }
+  if (!counts) return missing(view, ranks, names);
+  if (view.could_wake.empty()) return "; nobody has sent it yet";
   u32 const rank = view.could_wake.front();
   return fmt::format("; rank {}, which {}, {}", rank,
                      view.sent_before ? "sent it before" : "is expected to send it",
-                     state_of(ranks, rank));
+                     state_of(ranks, rank, names));
 }
 
 // Depth-first search along "waits for", with a path of its own: ranks come by the thousand.
 class CycleSearch {
  public:
   explicit CycleSearch(std::vector<RankView> const& ranks) {
-    for (auto const& view : ranks)
+    for (auto const& view : ranks) {
       if (view.state == RankState::waiting) waiting_[view.rank] = &view;
+      all_known_ &= view.state != RankState::absent;
+    }
   }
   std::vector<u32> find() {
     for (auto const& [rank, view] : waiting_)
@@ -109,6 +134,7 @@ class CycleSearch {
   std::vector<u32> others(u32 rank) const {
     auto const& view = *waiting_.at(rank);
     if (!view.could_wake.empty()) return view.could_wake;
+    if (!all_known_) return {};
     auto const after = waiting_.upper_bound(rank);
     u32 const other = after == waiting_.end() ? waiting_.begin()->first : after->first;
     return other == rank ? std::vector<u32>{} : std::vector<u32>{other};
@@ -135,6 +161,7 @@ class CycleSearch {
     return {};
   }
   std::map<u32, RankView const*> waiting_;
+  bool all_known_ = true;
   std::set<u32> seen_;  // no cycle goes through these, but for those on the path
 };
 
@@ -144,8 +171,8 @@ std::vector<u32> find_cycle(std::vector<RankView> const& ranks) {
   return CycleSearch(ranks).find();
 }
 
-std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window,
-                        NameOf const& communicator, std::size_t most) {
+std::string wait_report(std::vector<RankView> const& ranks, ReportNames const& names,
+                        std::size_t most) {
   ByRank by_rank;
   for (auto const& view : ranks) by_rank[view.rank] = &view;
   std::string text;
@@ -156,7 +183,7 @@ std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window
     if (++waiting > most) continue;
     ++listed;
     text += fmt::format("{}rank {} {}{}", text.empty() ? "" : "\n  ", view.rank,
-                        awaited(view, window, communicator), culprits(view, by_rank));
+                        awaited(view, names), culprits(view, by_rank, names));
   }
   if (waiting > listed) text += fmt::format("\n  and {} more ranks wait", waiting - listed);
   if (running > 0)

@@ -32,8 +32,9 @@ std::string window(u32 number) { return "window " + std::to_string(number); }
 std::string communicator(u32 number) {
   return number == 0 ? "the world" : "communicator " + std::to_string(number);
 }
+std::string place(u32 rank) { return rank < 100 ? "in process 1" : "in process 2, which is gone"; }
 std::string report(std::vector<RankView> const& ranks, std::size_t most = 16) {
-  return wait_report(ranks, window, communicator, most);
+  return wait_report(ranks, {window, communicator, place}, most);
 }
 using Ranks = std::vector<u32>;
 
@@ -74,6 +75,13 @@ TEST(Cycle, of_ranks_that_anybody_could_wake_goes_round_those_that_wait) {
             (Ranks{0, 2}));
 }
 
+TEST(Cycle, is_not_guessed_where_a_rank_that_could_wake_is_not_known) {
+  EXPECT_TRUE(find_cycle({waiting(0, {}), in_state(1, RankState::absent), waiting(2, {})}).empty());
+  EXPECT_EQ(find_cycle({waiting(0, {2}), in_state(1, RankState::absent), waiting(2, {0})}),
+            (Ranks{0, 2}))
+      << "known all the same";
+}
+
 TEST(Cycle, among_thousands_is_found_at_once) {
   std::vector<RankView> ranks;
   Ranks all;
@@ -96,6 +104,32 @@ TEST(WaitReport, names_tag_window_count_and_who_sent_before) {
             "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; nobody has sent it yet");
   EXPECT_NE(report({waiting(3, {9})}).find("rank 9, which is expected to send it, is unknown"),
             std::string::npos);
+}
+
+TEST(WaitReport, says_where_a_rank_is_whose_state_is_not_known) {
+  EXPECT_EQ(report({waiting(3, {9}), in_state(9, RankState::absent)}),
+            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; rank 9, which is expected to send "
+            "it, is in process 1");
+  EXPECT_EQ(report({waiting(3, {100}, true), in_state(100, RankState::absent)}),
+            "rank 3 waits for tag 7 of window 5, 0 of 1 arrived; rank 100, which sent it before, "
+            "is in process 2, which is gone");
+  EXPECT_EQ(report({in_state(9, RankState::absent)}), "");
+}
+
+TEST(WaitReport, says_of_ranks_that_are_not_known_not_that_a_barrier_misses_them) {
+  auto const absent = [](u32 rank) { return in_state(rank, RankState::absent); };
+  EXPECT_EQ(report({at_barrier(0, {1, 9, 100, 101}), in_state(1, RankState::ended), absent(9),
+                    absent(100), absent(101)}),
+            "rank 0 waits in barrier of the world; not there yet: rank 1, which has ended; rank 9 "
+            "is in process 1; ranks 100, 101 are in process 2, which is gone");
+  std::vector<RankView> ranks{at_barrier(0, {})};
+  for (u32 r = 100; r < 112; ++r) {
+    ranks.front().could_wake.push_back(r);
+    ranks.push_back(absent(r));
+  }
+  EXPECT_EQ(report(ranks),
+            "rank 0 waits in barrier of the world; ranks 100, 101, 102, 103, 104, 105, 106, 107 "
+            "and 4 more are in process 2, which is gone");
 }
 
 TEST(WaitReport, counts_what_has_arrived) {

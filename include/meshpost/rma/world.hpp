@@ -48,7 +48,8 @@ struct Extent {
 };
 
 /// All ranks on all devices of this process or, where a launcher started several (meshpost-run,
-/// mpirun, srun), of all processes of the job. Windows, communicators and runs belong to it.
+/// Open MPI's mpirun; srun's and MPICH's variables are read, but nothing was run under these yet),
+/// of all processes of the job. Windows, communicators and runs belong to it.
 ///
 /// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after
 /// fork(). Several Worlds may share devices: their runs take turns.

@@ -18,17 +18,21 @@ struct RankView {
   bool sent_before = false;     ///< could_wake holds the rank that last raised this counter
 };
 
-/// A name for a window's or a communicator's number, as it stands in messages.
+/// What stands in a report for a number.
 using NameOf = std::function<std::string(u32 number)>;
+struct ReportNames {
+  NameOf window, communicator;
+  NameOf absent;  ///< where a rank is whose state is not known: "in process 2, which is gone"
+};
 
 /// Every rank that waits and for what, who has ended or failed, and a cycle if they wait for each
 /// other: "rank 3 waits for tag 7 of window 'inbox', 0 of 1 arrived; rank 2, which sent it before,
 /// has ended". Pure. `most` ranks are listed one by one, the others counted.
-std::string wait_report(std::vector<RankView> const& ranks, NameOf const& window,
-                        NameOf const& communicator, std::size_t most = 16);
+std::string wait_report(std::vector<RankView> const& ranks, ReportNames const& names,
+                        std::size_t most = 16);
 
 /// Ranks that wait for each other in a circle, in order; empty if there is none. A rank that
-/// anybody could wake waits for any rank that waits.
+/// anybody could wake waits for any rank that waits, unless the state of some is not known.
 std::vector<u32> find_cycle(std::vector<RankView> const& ranks);
 
 }  // namespace meshpost

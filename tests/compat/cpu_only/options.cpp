@@ -80,6 +80,32 @@ void without_init(dcuda_context_handle /*dcuda*/) {
   dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
 }
 
+void nothing(dcuda_context_handle dcuda) {
+  __shared__ dcuda_state gst;
+  dcuda_gpu_init(dcuda, gst);
+  dcuda_gpu_finish(gst);
+}
+
+TEST(DcudaOnCpus, a_device_that_is_chosen_in_vain_is_named_and_the_program_runs) {
+  auto const warnings_with = [](std::vector<char const*> words) {
+    test::Listener const listener;
+    words.insert(words.begin(), "program");
+    std::vector<char*> values;
+    for (auto const* word : words) values.push_back(const_cast<char*>(word));
+    dcuda_host_context_handle context = nullptr;
+    dcuda_host_init(static_cast<int>(values.size()), values.data(), &context, nothing, 1);
+    dcuda_host_run(context);
+    dcuda_host_finish(context);
+    return listener.warnings();
+  };
+  auto const warnings = warnings_with({"-d", "9"});
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings.front().starts_with("dcuda_host_init: -d 9 chooses nothing"))
+      << warnings.front();
+  EXPECT_TRUE(warnings_with({"-d", "0"}).empty());
+  EXPECT_TRUE(warnings_with({}).empty());
+}
+
 TEST(DcudaOnCpus, use_before_init_is_named) {
   Program const program(without_init, 2);
   EXPECT_TRUE(

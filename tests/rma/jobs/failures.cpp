@@ -1,19 +1,13 @@
 // What goes wrong in a job goes wrong in all its processes, with one explanation.
 #include <meshpost/meshpost.hpp>
 
-#include <chrono>
-#include <random>
-#include <thread>
-
 #include "support/job.hpp"
 
 namespace meshpost {
 namespace {
 
 using test::print_error;
-using test::require;
 using test::Role;
-using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -191,84 +185,6 @@ TEST(JobMisuse, worlds_that_differ_are_refused) {
     for (auto const& each : ended)
       for (auto const& piece : pieces) EXPECT_THAT(each.out, HasSubstr(piece)) << variable;
   }
-}
-
-// -- processes that are lost
-
-// Runs without end: until somebody is killed.
-struct Rounds {
-  Window<int> inbox;
-  MESHPOST_FN void operator()(Rank& self) const {
-    auto const next = RankId{(self.id() + 1) % self.size()};
-    for (;;) {
-      self.notify(inbox, next, Tag{0});
-      self.wait(inbox, Tag{0});
-    }
-  }
-};
-Role const rounds("rounds", [] {
-  World world;
-  auto const inbox = world.window<int>(1, Tags{1}, "inbox");
-  say("begins");
-  print_error([&] { world.run(Rounds{inbox}); });
-  print_error([&] { world.window<int>(1); });
-});
-// Host calls without end.
-Role const calls("calls", [] {
-  World world;
-  say("begins");
-  print_error([&] {
-    for (;;) {
-      auto const window = world.window<u64>(3000);
-      world.run(Nothing{});
-      world.free(window);
-    }
-  });
-});
-
-void kill_one(char const* role, u32 processes, u32 victim, std::chrono::microseconds after) {
-  SCOPED_TRACE(testing::Message() << role << ", process " << victim << " of " << processes
-                                  << " killed after " << after.count() << " us");
-  test::Job job(role, processes, {{"MESHPOST_RANKS", "2"}});
-  for (u32 process = 0; process < processes; ++process) job.wait_for(process, "begins");
-  std::this_thread::sleep_for(after);
-  job.kill(victim);
-  auto const ended = job.wait();
-  for (u32 process = 0; process < processes; ++process) {
-    if (process == victim) continue;
-    EXPECT_TRUE(ended[process].well()) << ended[process].out;
-    EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"),
-                                          HasSubstr("process " + std::to_string(victim) + " (")));
-    EXPECT_LT(ended[process].seconds, 2);
-  }
-}
-
-TEST(JobLoss, of_a_process_in_a_run_is_named_by_all_others_within_two_seconds) {
-  for (u32 const victim : {0, 1, 2}) kill_one("rounds", 3, victim, std::chrono::milliseconds(20));
-}
-
-TEST(JobLoss, at_any_moment_ends_all_others) {
-  std::random_device seed;
-  std::mt19937 random(seed());
-  for (int i = 0; i < 6; ++i) {
-    u32 const processes = 2 + static_cast<u32>(random() % 4);
-    kill_one(i % 2 == 0 ? "calls" : "rounds", processes, static_cast<u32>(random() % processes),
-             std::chrono::microseconds(random() % 30'000));
-  }
-}
-
-TEST(JobLoss, of_a_process_that_is_stopped_is_named_after_the_deadline) {
-  test::Job job("rounds", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_DEADLINE", "2"}});
-  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
-  job.kill(1, SIGSTOP);
-  job.wait_for(0, "error: ");
-  job.wait_for(2, "error: ");
-  job.kill(1, SIGKILL);
-  auto const ended = job.wait();
-  // The run may be ended by its own deadline, which is as long, before the silence is noticed.
-  for (u32 const process : {0, 2})
-    EXPECT_THAT(ended[process].out, testing::AnyOf(HasSubstr("no sign of life for 2 s"),
-                                                   HasSubstr("no rank got on for 2 s")));
 }
 
 }  // namespace

@@ -1,0 +1,143 @@
+// Processes that are lost, while ranks run or between runs: all others end soon, and name them.
+#include <meshpost/meshpost.hpp>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::print_error;
+using test::Role;
+using test::say;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Meet {
+  MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
+};
+
+// Runs without end: until somebody is killed.
+struct Rounds {
+  Window<int> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const next = RankId{(self.id() + 1) % self.size()};
+    for (;;) {
+      self.notify(inbox, next, Tag{0});
+      self.wait(inbox, Tag{0});
+    }
+  }
+};
+Role const rounds("rounds", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{1}, "inbox");
+  say("begins");
+  print_error([&] { world.run(Rounds{inbox}); });
+  print_error([&] { world.window<int>(1); });
+});
+// Of three processes of two ranks, the first four wait and the last goes on: until it is killed.
+struct Waiting {
+  Window<int> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const rank = self.id().value;
+    if (rank < 4) self.notify(inbox, RankId{5}, Tag{1});
+    if (rank == 0) self.wait(inbox, Tag{0}, 1, RankId{4});
+    if (rank == 1) self.wait(inbox, Tag{0}, 1, RankId{2});
+    if (rank == 2 || rank == 4) self.wait(inbox, Tag{0});
+    if (rank == 3) self.barrier();
+    if (rank != 5) return;
+    self.wait(inbox, Tag{1}, 4);
+    self.log("all wait");
+    while (!self.test(inbox, Tag{0})) {
+    }
+  }
+};
+Role const four_wait("four_wait", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{2}, "inbox");
+  print_error([&] { world.run(Waiting{inbox}); });
+});
+// Host calls without end.
+Role const calls("calls", [] {
+  World world;
+  say("begins");
+  print_error([&] {
+    for (;;) {
+      auto const window = world.window<u64>(3000);
+      world.run(Meet{});
+      world.free(window);
+    }
+  });
+});
+
+void kill_one(char const* role, u32 processes, u32 victim, std::chrono::microseconds after) {
+  SCOPED_TRACE(testing::Message() << role << ", process " << victim << " of " << processes
+                                  << " killed after " << after.count() << " us");
+  test::Job job(role, processes, {{"MESHPOST_RANKS", "2"}});
+  for (u32 process = 0; process < processes; ++process) job.wait_for(process, "begins");
+  std::this_thread::sleep_for(after);
+  job.kill(victim);
+  auto const ended = job.wait();
+  for (u32 process = 0; process < processes; ++process) {
+    if (process == victim) continue;
+    EXPECT_TRUE(ended[process].well()) << ended[process].out;
+    EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"),
+                                          HasSubstr("process " + std::to_string(victim) + " (")));
+    EXPECT_LT(ended[process].seconds, 2);
+  }
+}
+
+TEST(JobLoss, of_a_process_in_a_run_is_named_by_all_others_within_two_seconds) {
+  for (u32 const victim : {0, 1, 2}) kill_one("rounds", 3, victim, std::chrono::milliseconds(20));
+}
+
+TEST(JobLoss, at_any_moment_ends_all_others) {
+  std::random_device seed;
+  std::mt19937 random(seed());
+  for (int i = 0; i < 6; ++i) {
+    u32 const processes = 2 + static_cast<u32>(random() % 4);
+    kill_one(i % 2 == 0 ? "calls" : "rounds", processes, static_cast<u32>(random() % processes),
+             std::chrono::microseconds(random() % 30'000));
+  }
+}
+
+TEST(JobLoss, leaves_each_process_to_say_what_it_knows_and_no_more) {
+  test::Job job("four_wait", 3, {{"MESHPOST_RANKS", "2"}});
+  job.wait_for(2, "all wait");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // they do, or are about to
+  job.kill(2);
+  auto const ended = job.wait();
+  EXPECT_THAT(
+      ended[0].out,
+      AllOf(HasSubstr("rank 4, which is expected to send it, is in process 2, which is gone"),
+            HasSubstr("rank 2, which is expected to send it, is in process 1")));
+  EXPECT_THAT(ended[0].out, testing::Not(HasSubstr("process 1, which is gone")));
+  EXPECT_THAT(ended[1].out, AllOf(HasSubstr("rank 2 waits for tag 0 of window 'inbox', 0 of 1 "
+                                            "arrived; nobody has sent it yet"),
+                                  HasSubstr("rank 3 waits in barrier of the world; not there yet: "
+                                            "rank 2, which waits itself; ranks 4, 5 are in process "
+                                            "2, which is gone")));
+  for (u32 const process : {0, 1})
+    EXPECT_THAT(ended[process].out,
+                testing::Not(testing::AnyOf(HasSubstr("still running"), HasSubstr("cycle: "))));
+}
+
+TEST(JobLoss, of_a_process_that_is_stopped_is_named_after_the_deadline) {
+  test::Job job("rounds", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_DEADLINE", "2"}});
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  job.kill(1, SIGSTOP);
+  job.wait_for(0, "error: ");
+  job.wait_for(2, "error: ");
+  job.kill(1, SIGKILL);
+  auto const ended = job.wait();
+  // The run may be ended by its own deadline, which is as long, before the silence is noticed.
+  for (u32 const process : {0, 2})
+    EXPECT_THAT(ended[process].out, testing::AnyOf(HasSubstr("no sign of life for 2 s"),
+                                                   HasSubstr("no rank got on for 2 s")));
+}
+
+}  // namespace
+}  // namespace meshpost
