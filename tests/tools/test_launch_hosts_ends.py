@@ -123,7 +123,7 @@ class Refused(HostsCase):
             (
                 "echo meshpost-run agent 0 of meshpost 0.0; cat",
                 "the launcher there is 'meshpost-run agent 0 of meshpost 0.0', "
-                "this one 'meshpost-run agent 1 of .*'; install the same",
+                "this one 'meshpost-run agent 2 of .*'; install the same",
             ),
             ("exec yes hello", "what answers there is no meshpost-run; see that shells print"),
             ("exit 2", "ended with status 2 before meshpost-run answered there"),
