@@ -17,7 +17,7 @@ enum class Say : u32 {
   // the launcher
   listen,  ///< where process 0 will: number: port or 0; a list: an interface or "", what to say
   reach,   ///< a list: what who listens says, and the addresses to try
-  job,     ///< Orders, see orders.hpp; where process 0 will be, nobody says any more that it listens
+  job,     ///< Orders, see orders.hpp; where process 0 will be, the door is left to it
   start,   ///< process
   signal,  ///< number, to all processes and what they have started
   input,   ///< of process 0; nothing: its end

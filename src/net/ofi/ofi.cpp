@@ -30,6 +30,8 @@ Handle<F> handle(int result, F* const& opened, std::string const& what) {
 
 Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks const& quirks)
     : provider_(choose_provider(provider, bind, gpus, quirks)), number_(std::random_device()()) {
+  bool const shared = provider_.name() == "shm";
+  if (shared) remove_leftovers();  // of jobs of which nobody survived
   fi_info* const info = provider_.info.get();
   fid_fabric* fabric = nullptr;
   fabric_ = handle(library().fabric(info->fabric_attr, &fabric, nullptr), fabric, "fi_fabric");
@@ -58,7 +60,9 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks
   memory_.emplace(domain, endpoint, provider_);
   operations_.emplace(*memory_, std::min<u64>(operations_at_once, info->tx_attr->size));
   receives_.emplace(endpoint, *memory_, provider_.multi_receive, buffer_size);
-  if (provider_.name() == "shm") shared_memory_ = shared_memory_of(native_address());
+  if (!shared) return;
+  shared_memory_ = shared_memory_of(native_address());
+  held_ = hold_shared_memory(shared_memory_);
 }
 
 Ofi::~Ofi() {
@@ -68,13 +72,14 @@ Ofi::~Ofi() {
     memory_->close();
   }
   endpoint_.reset();
-  for (auto const& one : leftovers_) one.remove();
+  if (!shared_memory_.empty()) remove_leftovers();  // of peers that were killed
 }
 
 // Others that talk to this process have it mapped.
 void Ofi::abandon() noexcept {
-  if (!shared_memory_.empty()) shm_unlink(shared_memory_.c_str());
-  for (auto const& one : leftovers_) one.remove();
+  if (shared_memory_.empty()) return;
+  shm_unlink(shared_memory_.c_str());
+  remove_leftovers();
 }
 
 std::string Ofi::address() const { return to_text({provider_.name(), number_, native_address()}); }
@@ -110,9 +115,6 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     known.talked_to = true;
     known.native = address->native;
     by_address_[known.address] = peer;
-    if (shared_memory_.empty()) continue;
-    if (auto leftover = Leftover::of(shared_memory_of(address->native)))
-      leftovers_.push_back(std::move(*leftover));
   }
   peers_ = std::move(peers);
 }
