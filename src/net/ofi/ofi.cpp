@@ -104,8 +104,11 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     if (!address) refuse(attempted, "'" + addresses[peer] + "' is no address of this engine");
     if (address->provider != provider_.name())
       refuse(attempted, "it uses " + address->provider + ", this process " + provider_.name());
-    // Same provider, so the same kind of address: another size would be read beyond its end.
-    if (address->native.size() != address_from(this->address())->native.size())
+    // Same provider, so the same kind of address: another size would be read beyond its end. Texts
+    // (shm) say where they end, and are as long as the numbers in them.
+    bool const is_text = provider_.info->addr_format == FI_ADDR_STR;
+    if (is_text ? !address->native.ends_with('\0')
+                : address->native.size() != address_from(this->address())->native.size())
       refuse(attempted, "'" + addresses[peer] + "' has another kind of address");
     if (address->number == number_ || !by_number_.emplace(address->number, peer).second)
       refuse(attempted, "two engines have drawn one number; start again");
