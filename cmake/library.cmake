@@ -33,6 +33,7 @@ add_library(meshpost
   src/base/config.cpp
   src/base/error.cpp
   src/base/events.cpp
+  src/base/held.cpp
   src/base/hooks.cpp
   src/compat/coaccel.cpp
   src/compat/coaccel_pipeline.cpp

@@ -87,6 +87,7 @@ void Agent::take_orders(std::string const& text) {
   if (doors_) listener_ = doors_->take(orders_.job.rendezvous);
   doors_.reset();
   enter(orders_.folder);
+  link_.send({Say::ready, 0, 0, {}});
 }
 
 void Agent::start(Frame const& frame) {

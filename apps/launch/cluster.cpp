@@ -99,7 +99,7 @@ std::vector<u32> Cluster::processes_on(u32 host) const {
 
 void Cluster::on_greeting() {
   ++greeted_;
-  if (agents_.size() == 1) return start_all({});
+  if (agents_.size() == 1) return meet_at({});
   if (agents_.front()->greeted() && !std::exchange(listens_, true))
     agents_.front()->send(
         {Say::listen, 0, plan_.meeting_port, pack_list({plan_.meeting_host, text_})});
@@ -141,12 +141,12 @@ void Cluster::try_all() {
 
 void Cluster::on_reached(u32 host, std::vector<std::string> const& addresses) {
   reached_[host] = addresses;
-  if (++answered_ < agents_.size() || started_) return;
+  if (++answered_ != agents_.size()) return;
   for (auto const& address : tried_)
     if (std::ranges::all_of(reached_, [&](auto const& list) {
           return std::ranges::find(list, address) != list.end();
         }))
-      return start_all(address);
+      return meet_at(address);
   std::string who;
   for (u32 one = 0; one < reached_.size(); ++one)
     who += fmt::format(
@@ -160,12 +160,18 @@ void Cluster::on_reached(u32 host, std::vector<std::string> const& addresses) {
        1);
 }
 
-void Cluster::start_all(std::string const& rendezvous) {
-  started_ = true;
+// Until process 0's agent has its orders, it tells whoever comes that it listens. A process of
+// another host would take that for a stranger's word, so none starts before.
+void Cluster::meet_at(std::string const& rendezvous) {
   deadline_.reset();
   orders_.job.rendezvous = rendezvous;
+  agents_.front()->send({Say::job, 0, 0, pack(orders_)});
+}
+
+void Cluster::start_all() {
+  started_ = true;
   for (u32 host = 0; host < agents_.size(); ++host) {
-    agents_[host]->send({Say::job, 0, 0, pack(orders_)});
+    if (host > 0) agents_[host]->send({Say::job, 0, 0, pack(orders_)});
     for (u32 const k : processes_on(host)) agents_[host]->send({Say::start, k, 0, {}});
   }
 }
@@ -195,6 +201,7 @@ void Cluster::on_frame(u32 host, Frame const& frame) {
   }
   if (frame.say == Say::listens && host == 0) on_listening(unpack_list(frame.text));
   else if (frame.say == Say::reached) on_reached(host, unpack_list(frame.text));
+  else if (frame.say == Say::ready && host == 0) start_all();
   else if (frame.say == Say::failed)
     fail(fmt::format("start on {}: {}", plan_.hosts[host].name, frame.text), frame.number);
 }

@@ -16,7 +16,7 @@ namespace meshpost::launch {
 ///
 /// All agents are started at once. When all have greeted, process 0's host listens and says at
 /// which addresses; all hosts try them; the first that leads there from each is where the processes
-/// meet.
+/// meet. When process 0's host has left the door to process 0, all are started.
 class Cluster : public Place {
  public:
   Cluster(Plan plan, Orders orders, rlimit files, Reports& reports);
@@ -47,7 +47,8 @@ class Cluster : public Place {
   void on_listening(std::vector<std::string> const& answer);
   void try_all();
   void on_reached(u32 host, std::vector<std::string> const& addresses);
-  void start_all(std::string const& rendezvous);
+  void meet_at(std::string const& rendezvous);
+  void start_all();
   void on_gone(u32 host, std::string const& why);
   void fail(std::string const& why, int status);
   void end_streams(u32 process);

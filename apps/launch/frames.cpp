@@ -16,7 +16,7 @@ struct Header {
   i32 number;
 };
 
-constexpr u32 version_of_frames = 1;
+constexpr u32 version_of_frames = 2;
 
 }  // namespace
 

@@ -17,7 +17,7 @@ enum class Say : u32 {
   // the launcher
   listen,  ///< where process 0 will: number: port or 0; a list: an interface or "", what to say
   reach,   ///< a list: what who listens says, and the addresses to try
-  job,     ///< Orders, see orders.hpp
+  job,     ///< Orders, see orders.hpp; where process 0 will be, the door is left to it
   start,   ///< process
   signal,  ///< number, to all processes and what they have started
   input,   ///< of process 0; nothing: its end
@@ -25,6 +25,7 @@ enum class Say : u32 {
   // an agent
   listens,      ///< a list: ports of IPv4 and IPv6, or ""; addresses of the interface; all
   reached,      ///< a list of addresses
+  ready,        ///< it has its orders
   started,      ///< process; number: pid
   not_started,  ///< process; number: exit status; text: why
   printed,      ///< process; number: 1 or 2; nothing: its end

@@ -6,10 +6,17 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 #include <vector>
+
+#include "meshpost/base/held.hpp"
+#include "poller.hpp"
 
 namespace meshpost::launch {
 namespace {
+
+constexpr std::chrono::seconds to_end{2};  // for what was killed
 
 [[noreturn]] void stand_by(int news) {
   ::prctl(PR_SET_NAME, "meshpost-guard");
@@ -27,6 +34,11 @@ namespace {
   pid_t leader = 0;
   while (::read(0, &leader, sizeof leader) == sizeof leader) leaders.push_back(leader);
   for (pid_t const one : leaders) ::kill(-one, SIGKILL);
+  auto const until = Clock::now() + to_end;  // nobody may collect them: they stay in their groups
+  for (pid_t const one : leaders)
+    while (::kill(-one, 0) == 0 && Clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  remove_unheld(shared_memory_folder);
   ::_exit(0);
 }
 

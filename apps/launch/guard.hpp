@@ -6,8 +6,8 @@
 namespace meshpost::launch {
 
 /// A process that waits for the launcher's death, of which SIGKILL leaves no other trace, and then
-/// kills the process groups that it was told of. The kernel ends the launcher's own children
-/// (PR_SET_PDEATHSIG), but not what those have started.
+/// kills the process groups that it was told of, and removes what they leave in shared memory. The
+/// kernel ends the launcher's own children (PR_SET_PDEATHSIG), but not what those have started.
 class Guard {
  public:
   Guard();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "meshpost/base/held.hpp"
+
 namespace meshpost::launch {
 
 Here::Here(Reports& reports) : reports_(reports) {
@@ -19,6 +21,7 @@ Here::~Here() {
   signal(SIGKILL);
   for (auto const& member : members_)  // and those of its group, which are this process's by now
     while (::waitpid(-member.pid, nullptr, 0) > 0 || errno == EINTR) continue;
+  remove_unheld(shared_memory_folder);  // what those that did not end well have left
 }
 
 void Here::start(u32 process, Spawn const& spawn) {

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "meshpost/base/error.hpp"
+#include "meshpost/base/held.hpp"
 
 namespace meshpost {
 namespace {
@@ -46,6 +48,13 @@ Addresses resolve(std::string const& address, bool to_listen) {
 
 bool is_file(Job const& job) { return job.rendezvous.starts_with("file:"); }
 std::string file_of(Job const& job) { return job.rendezvous.substr(5); }
+
+// Of jobs that were killed before all had come. Each has a name of its own (meeting_file in
+// job.cpp), so that no later one would find it.
+void remove_left_by_others(std::filesystem::path const& file) {
+  auto const folder = file.has_parent_path() ? file.parent_path() : ".";
+  remove_unheld(folder.c_str(), fmt::format("meshpost-{}-", geteuid()));
+}
 
 // On one host a call to a port where nobody listens may be given that port itself, and reach
 // itself.
@@ -133,10 +142,11 @@ Meeting open_meeting(Job const& job) {
   }
   auto const path = file_of(job);
   unlink(path.c_str());  // of a job that ended badly
+  remove_left_by_others(path);
   auto const secret = job.secret.empty() ? Secret(random_bytes()) : secret_of(job);
   Meeting meeting{listen_at("127.0.0.1:0"), secret, path};
-  write_private_file(path,
-                     fmt::format("127.0.0.1:{} {}\n", port_of(meeting.listener), secret.hex()));
+  meeting.held = write_private_file(
+      path, fmt::format("127.0.0.1:{} {}\n", port_of(meeting.listener), secret.hex()));
   return meeting;
 }
 

@@ -14,7 +14,8 @@ namespace meshpost {
 struct Meeting {
   Descriptor listener;
   Secret secret;
-  std::string file;  ///< that says where; removed when all have come
+  std::string file = {};  ///< that says where; removed when all have come
+  Descriptor held = {};   ///< itself
 };
 
 /// A socket that listens at "host:port"; port 0: one that is free.

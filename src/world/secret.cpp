@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/error.hpp"
+#include "meshpost/base/held.hpp"
 
 namespace meshpost {
 namespace {
@@ -98,14 +98,15 @@ std::string read_private_file(std::string const& path) {
   refuse(path, "it is not there", "name a file that is");
 }
 
-void write_private_file(std::string const& path, std::string_view text) {
+Descriptor write_private_file(std::string const& path, std::string_view text) {
   auto const draft = fmt::format("{}.{}", path, getpid());
   unlink(draft.c_str());
   errno = ENOSPC;  // should less be written than was asked for
-  Descriptor const file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   bool const written =
       file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (written && rename(draft.c_str(), path.c_str()) == 0) return;
+  if (written) hold(file);
+  if (written && rename(draft.c_str(), path.c_str()) == 0) return file;
   int const error = errno;
   unlink(draft.c_str());
   refuse(path, fmt::format("it can't be written: {}", std::strerror(error)),

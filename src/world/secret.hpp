@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/types.hpp"
 
 // Who knows the secret of a job may join it, nobody else. It never crosses a connection: both sides
@@ -40,8 +41,8 @@ class Secret {
 std::string read_private_file(std::string const& path);
 /// The same; nothing if there is no such file.
 std::optional<std::string> find_private_file(std::string const& path);
-/// Writes a file that nobody else may read, whole or not at all; replaces one that is there.
-/// \throws Error(bad_environment)
-void write_private_file(std::string const& path, std::string_view text);
+/// Writes a file that nobody else may read, whole or not at all; replaces one that is there. It is
+/// held while what is returned is open (meshpost/base/held.hpp). \throws Error(bad_environment)
+Descriptor write_private_file(std::string const& path, std::string_view text);
 
 }  // namespace meshpost

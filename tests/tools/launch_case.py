@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -58,6 +59,12 @@ class LaunchCase(FolderCase):
     def assert_nothing_remains(self, seconds: float = PATIENCE) -> None:
         ready, _, _ = select.select([self.alive], [], [], seconds)
         self.assertTrue(ready, "a process of the job is still there")
+
+    def assert_gone(self, files: list[str], seconds: float = PATIENCE) -> None:
+        until = time.monotonic() + seconds
+        while left := [file for file in files if os.path.exists(file)]:
+            self.assertLess(time.monotonic(), until, f"{left} is still there")
+            time.sleep(0.02)
 
     def job(self, *arguments: str, given: bytes | None = None, **more) -> Ended:
         if given is not None:

@@ -4,13 +4,25 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
-from launch_case import BINARY, SANITIZERS, LaunchCase
+from launch_case import BINARY, PATIENCE, SANITIZERS, LaunchCase
 
 # Says that it waits, then waits for ever, in a process that it has started.
 WAITS = "sleep 1000 & echo ready; wait"
+
+# Holds a file in shared memory as the engine does over libfabric's shm, says which, and waits.
+HOLDS = """
+import fcntl, os, signal
+name = f"/dev/shm/{os.getpid()}:0:0"
+file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+fcntl.flock(file, fcntl.LOCK_SH)
+os.fchmod(file, 0o1600)
+print(name, flush=True)
+signal.pause()
+"""
 
 
 class Ends(LaunchCase):
@@ -124,6 +136,25 @@ class Signals(LaunchCase):
         job.kill()
         job.wait()
         self.assert_nothing_remains()
+
+    def test_no_way_to_end_leaves_files_in_shared_memory(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+            with self.subTest(number.name):
+                job = self.start("-n", "2", "--no-label", sys.executable, "-c", HOLDS)
+                files = self.read_lines(job, 2)
+                self.assertTrue(all(os.path.exists(file) for file in files), files)
+                job.send_signal(number)
+                job.wait(PATIENCE)
+                self.assert_gone(files, PATIENCE if number == signal.SIGKILL else 0)
+
+    def test_files_in_shared_memory_of_living_processes_stay(self):
+        other = self.start("-n", "1", "--no-label", sys.executable, "-c", HOLDS)
+        files = self.read_lines(other, 1)
+        self.assertEqual(self.shell(1, "exit 0").status, 0)
+        self.assertTrue(os.path.exists(files[0]))
+        other.terminate()
+        other.wait(PATIENCE)
+        self.assert_gone(files, 0)
 
     def test_a_signal_ends_a_job_whose_output_nobody_reads(self):
         job = self.start("-n", "2", "yes")

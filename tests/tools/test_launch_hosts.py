@@ -9,6 +9,23 @@ import unittest
 from launch_case import BINARY, HERE, PATIENCE, HostsCase
 from test_launch import MEET
 
+# What is said to host a comes there later, and in the same order; host b hears at once.
+SLOW = f"""#!/bin/sh
+test $1 = a || exec "{HERE}" "$@"
+{sys.executable} -c '
+import os, queue, threading, time
+said = queue.Queue()
+def pass_on():
+    for due, said_then in iter(said.get, None):
+        time.sleep(max(0, due - time.monotonic()))
+        os.write(1, said_then)
+threading.Thread(target=pass_on).start()
+for piece in iter(lambda: os.read(0, 65536), b""):
+    said.put((time.monotonic() + 0.5, piece))
+said.put(None)
+' | "{HERE}" "$@"
+"""
+
 
 class Placed(HostsCase):
     def placed(self, hosts: str, *options: str) -> list[str]:
@@ -91,9 +108,9 @@ print(len(secret), seen > 0)
 
 
 class Meeting(HostsCase):
-    def meet(self, hosts: str, *options: str):
+    def meet(self, hosts: str, *options: str, **more):
         script = MEET + "\nprint(os.environ['MESHPOST_RENDEZVOUS'])"
-        ended = self.on(hosts, *options, "--no-label", sys.executable, "-c", script)
+        ended = self.on(hosts, *options, "--no-label", sys.executable, "-c", script, **more)
         self.assertEqual(ended.status, 0, ended.err)
         addresses = {line for line in ended.lines if "here" not in line}
         self.assertEqual(len(addresses), 1, ended.lines)
@@ -101,6 +118,12 @@ class Meeting(HostsCase):
 
     def test_all_know_one_address_that_leads_to_process_0(self):
         self.assertRegex(self.meet("a:2,b:2"), r"^(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+$")
+
+    def test_a_first_host_that_hears_late_is_not_met_before_process_0_is_there(self):
+        slow = self.folder / "slow"
+        slow.write_text(SLOW)
+        slow.chmod(0o755)
+        self.meet("a:2,b:2", "--timeout", "20", ssh=("--ssh", str(slow)))
 
     def test_on_one_host_they_meet_within_it(self):
         self.assertRegex(self.meet("a:3"), r"^127\.0\.0\.1:\d+$")

@@ -3,11 +3,12 @@
 import os
 import re
 import signal
+import sys
 import time
 import unittest
 
 from launch_case import HERE, PATIENCE, HostsCase
-from test_launch_ends import WAITS
+from test_launch_ends import HOLDS, WAITS
 
 
 class Ends(HostsCase):
@@ -38,6 +39,17 @@ class Ends(HostsCase):
         job.kill()
         job.wait()
         self.assert_nothing_remains()
+
+    def test_killing_launcher_or_agents_leaves_no_files_in_shared_memory(self):
+        for agents in (False, True):
+            job = self.start("--hosts", "a,b", *self.far, "--no-label", sys.executable, "-c", HOLDS)
+            files = self.read_lines(job, 2)
+            self.assertTrue(all(os.path.exists(file) for file in files), files)
+            for host in "ab" if agents else ():
+                os.kill(self.pid(f"agent.{host}"), signal.SIGKILL)
+            job.kill()
+            job.wait(PATIENCE)
+            self.assert_gone(files)
 
     def test_a_host_whose_connection_ends_is_lost(self):
         job = self.begin("a,b", WAITS, count=2)
@@ -123,7 +135,7 @@ class Refused(HostsCase):
             (
                 "echo meshpost-run agent 0 of meshpost 0.0; cat",
                 "the launcher there is 'meshpost-run agent 0 of meshpost 0.0', "
-                "this one 'meshpost-run agent 1 of .*'; install the same",
+                "this one 'meshpost-run agent 2 of .*'; install the same",
             ),
             ("exec yes hello", "what answers there is no meshpost-run; see that shells print"),
             ("exit 2", "ended with status 2 before meshpost-run answered there"),

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "meshpost/base/held.hpp"
 #include "world/players.hpp"
 
 namespace meshpost {
@@ -61,6 +62,35 @@ TEST_F(MeetingFile, of_an_earlier_job_does_no_harm) {
     expect_none({first.get(), second.get(), third.get()});
   }
   close(nobody.socket);
+}
+
+// As launchers that have no name for a job give: each has another one.
+TEST_F(MeetingFile, of_an_earlier_job_goes_and_that_of_one_that_others_still_join_stays) {
+  auto const path = [&](char const* name) {
+    return (folder_ / ("meshpost-" + std::to_string(geteuid()) + "-")).string() + name;
+  };
+  auto const text = "127.0.0.1:1 " + Secret(random_bytes()).hex() + "\n";
+  auto const stays = write_private_file(path("7"), text);
+  write_private_file(path("8"), text);  // and lets it go, as one that is killed does
+  std::ofstream(path("own")) << "the user's";
+  for (auto& job : jobs_) job.rendezvous = "file:" + path("9");
+  auto second = joining(jobs_[1]), third = joining(jobs_[2]), first = joining(jobs_[0]);
+  expect_none({first.get(), second.get(), third.get()});
+  for (auto const* const name : {"7", "own"}) EXPECT_TRUE(std::filesystem::exists(path(name)));
+  for (auto const* const name : {"8", "9"}) EXPECT_FALSE(std::filesystem::exists(path(name)));
+}
+
+// While others may come, also for a job that begins just then.
+TEST_F(MeetingFile, is_held_until_all_have_come) {
+  for (auto& job : jobs_)
+    job.rendezvous =
+        "file:" + (folder_ / ("meshpost-" + std::to_string(geteuid()) + "-1")).string();
+  auto first = joining(jobs_[0]);
+  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(jobs_[0].rendezvous.substr(5)); }));
+  remove_unheld(folder_.c_str());
+  auto second = joining(jobs_[1]), third = joining(jobs_[2]);
+  expect_none({first.get(), second.get(), third.get()});
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
 // The port of the earlier job has another owner: garbage, another job, or nothing at all is said.

@@ -38,6 +38,8 @@ bool needs_no_copies(fid_ep* endpoint) {
 
 Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks const& quirks)
     : provider_(choose_provider(provider, bind, gpus, quirks)), number_(std::random_device()()) {
+  bool const shared = provider_.name() == "shm";
+  if (shared) remove_leftovers();  // of jobs of which nobody survived
   fi_info* const info = provider_.info.get();
   fid_fabric* fabric = nullptr;
   fabric_ = handle(library().fabric(info->fabric_attr, &fabric, nullptr), fabric, "fi_fabric");
@@ -70,7 +72,9 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks
   memory_.emplace(domain, endpoint, provider_);
   operations_.emplace(*memory_, std::min<u64>(operations_at_once, info->tx_attr->size));
   receives_.emplace(endpoint, *memory_, provider_.multi_receive, buffer_size);
-  if (provider_.name() == "shm") shared_memory_ = shared_memory_of(native_address());
+  if (!shared) return;
+  shared_memory_ = shared_memory_of(native_address());
+  held_ = hold_shared_memory(shared_memory_);
 }
 
 Ofi::~Ofi() {
@@ -80,13 +84,14 @@ Ofi::~Ofi() {
     memory_->close();
   }
   endpoint_.reset();
-  for (auto const& one : leftovers_) one.remove();
+  if (!shared_memory_.empty()) remove_leftovers();  // of peers that were killed
 }
 
 // Others that talk to this process have it mapped.
 void Ofi::abandon() noexcept {
-  if (!shared_memory_.empty()) shm_unlink(shared_memory_.c_str());
-  for (auto const& one : leftovers_) one.remove();
+  if (shared_memory_.empty()) return;
+  shm_unlink(shared_memory_.c_str());
+  remove_leftovers();
 }
 
 std::string Ofi::address() const { return to_text({provider_.name(), number_, native_address()}); }
@@ -111,8 +116,11 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     if (!address) refuse(attempted, "'" + addresses[peer] + "' is no address of this engine");
     if (address->provider != provider_.name())
       refuse(attempted, "it uses " + address->provider + ", this process " + provider_.name());
-    // Same provider, so the same kind of address: another size would be read beyond its end.
-    if (address->native.size() != address_from(this->address())->native.size())
+    // Same provider, so the same kind of address: another size would be read beyond its end. Texts
+    // (shm) say where they end, and are as long as the numbers in them.
+    bool const is_text = provider_.info->addr_format == FI_ADDR_STR;
+    if (is_text ? !address->native.ends_with('\0')
+                : address->native.size() != address_from(this->address())->native.size())
       refuse(attempted, "'" + addresses[peer] + "' has another kind of address");
     if (address->number == number_ || !by_number_.emplace(address->number, peer).second)
       refuse(attempted, "two engines have drawn one number; start again");
@@ -122,9 +130,6 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     known.talked_to = true;
     known.native = address->native;
     by_address_[known.address] = peer;
-    if (shared_memory_.empty()) continue;
-    if (auto leftover = Leftover::of(shared_memory_of(address->native)))
-      leftovers_.push_back(std::move(*leftover));
   }
   peers_ = std::move(peers);
 }

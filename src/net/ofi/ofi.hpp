@@ -96,8 +96,8 @@ class Ofi final : public Engine {
   std::optional<Operations> operations_;
   std::optional<Receives> receives_;
   Handle<fid_ep> endpoint_;
-  std::string shared_memory_;        // of this endpoint: its name under /dev/shm, over shm,
-  std::vector<Leftover> leftovers_;  // and of its peers
+  std::string shared_memory_;  // of this endpoint: its name under /dev/shm, over shm,
+  Descriptor held_;            // and itself
 
   std::vector<Peer> peers_;
   std::unordered_map<u32, u32> by_number_;

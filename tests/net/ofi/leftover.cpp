@@ -4,96 +4,57 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
+
+#include "net/engine.hpp"
+#include "support/job.hpp"
 
 namespace meshpost::net::test {
 namespace {
 
-using ofi::Leftover;
+bool exists(std::string const& name) { return std::filesystem::exists("/dev/shm" + name); }
 
-bool make_file(std::string const& name, bool mapped) {
-  int const file = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-  bool const well = file >= 0 && ftruncate(file, 4096) == 0 &&
-                    (!mapped || mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED);
-  close(file);
-  return well;
+meshpost::test::Role const role("engine_over_shm", [] {
+  auto const engine = make_engine("ofi:shm", "");
+  meshpost::test::say("number " + std::to_string(getpid()));
+  for (;;) pause();
+});
+
+// Kills a process that has made an engine over shm, and returns the name of its file.
+std::string kill_one_with_an_engine() {
+  meshpost::test::Job job("engine_over_shm", 1);
+  job.wait_for(0, "number ");
+  ofi::remove_leftovers();
+  job.kill(0);
+  auto const& out = job.wait()[0].out;
+  auto const number = out.substr(out.find("number ") + 7);
+  auto const name = "/" + number.substr(0, number.find('\n')) + ":0:0";
+  EXPECT_TRUE(exists(name)) << "it was removed while it was in use, or never made";
+  return name;
 }
 
-// A process that has made its file, as libfabric would, and waits to be killed.
-class Peer {
- public:
-  explicit Peer(bool mapped = true) {
-    int ends[2] = {};
-    EXPECT_EQ(pipe(ends), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      char const well = make_file("/" + std::to_string(getpid()) + ":0:0", mapped) ? 1 : 0;
-      if (write(ends[1], &well, 1) != 1) _exit(1);
-      for (;;) pause();
-    }
-    char well = 0;
-    EXPECT_EQ(read(ends[0], &well, 1), 1);
-    EXPECT_EQ(well, 1);
-    close(ends[0]);
-    close(ends[1]);
-  }
-  ~Peer() {
-    end();
-    shm_unlink(name().c_str());
-  }
-  Peer(Peer const&) = delete;
-  Peer& operator=(Peer const&) = delete;
-
-  std::string name() const { return "/" + std::to_string(pid_) + ":0:0"; }
-  bool has_file() const { return std::filesystem::exists("/dev/shm" + name()); }
-  void end() {
-    if (over_) return;
-    over_ = true;
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_ = -1;
-  bool over_ = false;
-};
-
-TEST(Leftover, of_a_killed_process_is_removed_when_it_has_ended) {
-  Peer peer;
-  auto const one = Leftover::of(peer.name()), other = Leftover::of(peer.name());
-  if (!one) GTEST_SKIP() << "the system has no pidfd_open(), or does not show others' maps";
-  one->remove();
-  EXPECT_TRUE(peer.has_file()) << "it lives";
-  peer.end();
-  one->remove();
-  EXPECT_FALSE(peer.has_file());
-  other->remove();
+TEST(Leftover, of_a_killed_process_is_removed) {
+  auto const name = kill_one_with_an_engine();
+  ofi::remove_leftovers();
+  EXPECT_FALSE(exists(name));
 }
 
-TEST(Leftover, that_somebody_made_anew_stays) {
-  Peer peer;
-  auto const one = Leftover::of(peer.name());
-  peer.end();
-  // While the old one is still there, so that it has another inode.
-  auto const moved = peer.name() + ".moved";
-  std::filesystem::rename("/dev/shm" + peer.name(), "/dev/shm" + moved);
-  ASSERT_TRUE(make_file(peer.name(), false));
-  if (one) one->remove();
-  EXPECT_TRUE(peer.has_file());
-  shm_unlink(moved.c_str());
+TEST(Leftover, of_a_killed_process_is_removed_by_the_next_engine) {
+  auto const name = kill_one_with_an_engine();
+  auto const engine = make_engine("ofi:shm", "");
+  EXPECT_FALSE(exists(name));
 }
 
-TEST(Leftover, is_nothing_that_its_process_has_not_mapped_or_that_is_nobodys) {
-  Peer peer(false);
-  EXPECT_FALSE(Leftover::of(peer.name()));
-  peer.end();
-  EXPECT_FALSE(Leftover::of(peer.name()));
-  for (auto const* const name : {"", "/", "/x", "/12", "/-1:0:0", "/0:0:0", "/:0:0"})
-    EXPECT_FALSE(Leftover::of(name)) << name;
+TEST(Leftover, is_nothing_that_nobody_held) {
+  auto const name = "/" + std::to_string(getpid()) + ":7:7";
+  close(shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  ofi::remove_leftovers();
+  EXPECT_TRUE(exists(name)) << "it may be another program's";
+  ofi::hold_shared_memory(name);  // and lets it go at once
+  ofi::remove_leftovers();
+  EXPECT_FALSE(exists(name));
 }
 
 TEST(Leftover, has_the_name_that_the_address_says) {

@@ -33,6 +33,27 @@ TEST(OfiRefuses, texts_that_are_no_addresses) {
   EXPECT_TRUE(says(other, Kind::bad_environment, {"it uses tcp;ofi_rxm", "sockets"}));
 }
 
+// The name of an endpoint over shm holds its process's number and its own.
+TEST(Ofi, knows_peers_whose_names_are_longer_or_shorter) {
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (int i = 0; i < 11; ++i) engines.push_back(make_engine("ofi:shm", ""));
+  auto const first = engines.front()->address(), last = engines.back()->address();
+  engines.front()->connect({"", last});
+  engines.back()->connect({first, ""});
+  Recorder seen;
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  bool sent = false;
+  while (seen.messages.empty() && std::chrono::steady_clock::now() < until) {
+    sent = sent || engines.front()->send(1, std::string("hello"), {}, 1);
+    for (auto const* const one : {&engines.front(), &engines.back()}) (*one)->poll(seen);
+  }
+  EXPECT_EQ(seen.messages.size(), 1u);
+
+  auto const endless = first.substr(0, first.size() - 2) + "30";
+  auto const error = error_of([&] { make_engine("ofi:shm", "")->connect({endless}); });
+  EXPECT_TRUE(says(error, Kind::bad_environment, {"connect to peer 0", "another kind of address"}));
+}
+
 TEST(OfiRefuses, texts_that_are_no_memory) {
   Group two(2, variants()[0]);
   char memory[8];
