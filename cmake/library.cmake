@@ -150,6 +150,7 @@ add_library(meshpost
   src/world/line.cpp
   src/world/node.cpp
   src/world/offsets.cpp
+  src/world/open_files.cpp
   src/world/peers.cpp
   src/world/processes.cpp
   src/world/processes_questions.cpp

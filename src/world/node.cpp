@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "world/open_files.hpp"
 #include "world/secret.hpp"
 #include "world/wire.hpp"
 
@@ -91,7 +92,10 @@ bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
   ssize_t received = 0;
   do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   while (received < 0 && errno == EINTR);
-  if (received != sizeof count) return false;
+  if (received != sizeof count) {
+    if (received == 0) errno = 0;
+    return false;
+  }
   std::size_t const before = files.size();
   for (auto* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -102,6 +106,7 @@ bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
       files.emplace_back(file);
     }
   }
+  errno = (message.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : 0;  // Linux drops what has no room
   return files.size() - before == count;
 }
 
@@ -121,20 +126,54 @@ std::string pack_flags(std::vector<Descriptor> const& sockets) {
 Node::Node(Processes& processes, u32 channel)
     : processes_(processes), sockets_(processes.count()), why_not_(processes.count()) {
   auto const name = Secret(random_bytes()).hex();
-  Descriptor const door(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  auto const [address, size] = abstract_address(name);
-  if (!door || bind(door.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
-      listen(door.get(), static_cast<int>(processes.count())) != 0)
-    throw Error(Kind::bad_environment, operation,
-                fmt::format("no Unix socket is to be had: {}", std::strerror(errno)),
-                "raise the limit of open files (ulimit -n)");
-  call_lower(processes.exchange(channel, operation, pack(Door{processes.job().node, name})));
-  auto const reached = processes.exchange(channel, operation, pack_flags(sockets_));
+  Descriptor door;
+  auto const doors = exchange_after(channel, [&] {
+    door = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    auto const [address, size] = abstract_address(name);
+    if (!door || bind(door.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
+        listen(door.get(), static_cast<int>(processes_.count())) != 0)
+      throw no_files("there is no Unix socket", errno);
+    return pack(Door{processes_.job().node, name});
+  });
+  auto const reached = exchange_after(channel, [&] {
+    call_lower(doors);
+    return pack_flags(sockets_);
+  });
   std::vector<bool> coming(processes.count());
   for (u32 process = processes.number() + 1; process < processes.count(); ++process)
     coming[process] = unpack_flags(reached[process])[processes.number()];
-  answer_higher(door, coming);
+  exchange_after(channel, [&] {
+    answer_higher(door, coming);
+    return std::string();
+  });
   test_memory(channel);
+}
+
+std::vector<std::string> Node::exchange_after(u32 channel,
+                                              std::function<std::string()> const& step) {
+  std::string mine, failure;
+  try {
+    mine = step();
+  } catch (Error const& error) {
+    failure = wire::pack(error);
+  }
+  auto all =
+      processes_.exchange(channel, operation, wire::Packer().text(failure).text(mine).take());
+  for (u32 process = 0; process < all.size(); ++process) {
+    wire::Unpacker unpacker(all[process]);
+    if (auto const failed = unpacker.text(); !failed.empty()) {
+      auto const error = wire::unpack_error(failed);
+      throw Error(error.kind(), error.operation(),
+                  fmt::format("in {}: {}", processes_.name(process), error.cause()),
+                  error.remedy());
+    }
+    all[process] = unpacker.text();
+  }
+  return all;
+}
+
+Error Node::no_files(std::string const& cause, int error) const {
+  return lack_of_files(operation, cause, error, processes_.count());
 }
 
 void Node::call_lower(std::vector<std::string> const& doors) {
@@ -147,6 +186,7 @@ void Node::call_lower(std::vector<std::string> const& doors) {
     } else if (process < processes_.number()) {
       Descriptor line(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
       auto const [address, size] = abstract_address(other.name);
+      if (!line && is_lack_of_files(errno)) throw no_files("there is no Unix socket", errno);
       if (!line || connect(line.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0) {
         why_not_[process] = fmt::format(
             "its Unix socket is out of reach ({}): another host, container or network namespace",
@@ -168,6 +208,7 @@ void Node::answer_higher(Descriptor const& door, std::vector<bool> const& coming
   for (auto left = std::ranges::count(coming, true); left > 0;) {
     Descriptor line(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!line && errno == EINTR) continue;
+    if (!line && is_lack_of_files(errno)) throw no_files("a process can't be answered", errno);
     if (!line)
       throw Error(Kind::deadline, operation, "a process that came to the door is gone",
                   "see the messages of the others");
@@ -187,26 +228,27 @@ void Node::test_memory(u32 channel) {
   u32 const me = processes_.number(), all = processes_.count();
   for (u32 process = 0; process < all; ++process)
     if (process == me || sockets_[process]) members_.push_back(process);
-  Descriptor page(memfd_create("meshpost-test", MFD_CLOEXEC));
-  auto const word = random_bytes();
-  if (!page || write(page.get(), word.data(), word.size()) != static_cast<ssize_t>(word.size()))
-    throw Error(Kind::bad_environment, operation,
-                fmt::format("no memory file is to be had: {}", std::strerror(errno)),
-                "raise the limit of open files (ulimit -n), or of memory");
-  auto const words = processes_.exchange(channel, operation, {word.data(), word.size()});
   std::vector<Descriptor> mine;
-  mine.push_back(std::move(page));
-  std::string seen(all, '0');
-  seen[me] = '1';
-  share(mine, [&](u32 process, u32, int file) {
-    void* const there = mmap(nullptr, word.size(), PROT_READ, MAP_SHARED, file, 0);
-    bool const right =
-        there != MAP_FAILED && std::memcmp(there, words[process].data(), word.size()) == 0;
-    if (there != MAP_FAILED) munmap(there, word.size());
-    if (right) seen[process] = '1';
-    else why_not_[process] = fmt::format("its memory can't be mapped: {}", std::strerror(errno));
+  auto const words = exchange_after(channel, [&] {
+    auto const word = random_bytes();
+    auto const& page = mine.emplace_back(memfd_create("meshpost-test", MFD_CLOEXEC));
+    if (!page || write(page.get(), word.data(), word.size()) != static_cast<ssize_t>(word.size()))
+      throw no_files("there is no memory file", errno);
+    return std::string(word.data(), word.size());
   });
-  auto const matrix = processes_.exchange(channel, operation, seen);
+  auto const matrix = exchange_after(channel, [&] {
+    std::string seen(all, '0');
+    seen[me] = '1';
+    share(mine, [&](u32 process, u32, int file) {
+      auto const& word = words[process];
+      void* const there = mmap(nullptr, word.size(), PROT_READ, MAP_SHARED, file, 0);
+      bool const right = there != MAP_FAILED && std::memcmp(there, word.data(), word.size()) == 0;
+      if (there != MAP_FAILED) munmap(there, word.size());
+      if (right) seen[process] = '1';
+      else why_not_[process] = fmt::format("its memory can't be mapped: {}", std::strerror(errno));
+    });
+    return seen;
+  });
   // The same for all: each joins the first group all of whose members it sees, and they it.
   std::vector<std::vector<u32>> groups;
   for (u32 process = 0; process < all; ++process) {
@@ -236,6 +278,8 @@ bool Node::alive(u32 process) const {
 void Node::share(std::vector<Descriptor> const& mine,
                  std::function<void(u32 process, u32 number, int file)> const& take) {
   auto const gone = [&](u32 process) {
+    if (is_lack_of_files(errno))
+      throw lack_of_files("share memory", "files can't be sent", errno, processes_.count());
     bool const late = errno == EAGAIN || errno == EWOULDBLOCK;
     throw Error(
         late ? Kind::deadline : Kind::peer_lost, "share memory",
@@ -253,14 +297,25 @@ void Node::share(std::vector<Descriptor> const& mine,
       if (here < files_at_once) break;
     }
   }
+  // What fails here must not keep the others from getting on, nor the next files from their place.
+  std::optional<Error> failed;
   for (u32 const process : members_) {
     if (process == processes_.number()) continue;
     std::vector<Descriptor> files;
-    for (u32 here = files_at_once; here == files_at_once;)
-      if (!receive_files(sockets_[process].get(), files, here)) gone(process);
-    for (u32 number = 0; number < files.size(); ++number)
-      take(process, number, files[number].get());
+    for (u32 here = files_at_once; here == files_at_once;) {
+      if (receive_files(sockets_[process].get(), files, here)) continue;
+      if (errno != EMFILE) gone(process);
+      failed = lack_of_files("share memory", "files of other processes can't be taken", errno,
+                             processes_.count());
+    }
+    try {
+      for (u32 number = 0; !failed && number < files.size(); ++number)
+        take(process, number, files[number].get());
+    } catch (Error const& error) {
+      failed = error;
+    }
   }
+  if (failed) throw Error(*failed);
 }
 
 }  // namespace meshpost
