@@ -149,6 +149,7 @@ add_library(meshpost
   src/world/layout.cpp
   src/world/line.cpp
   src/world/node.cpp
+  src/world/node_files.cpp
   src/world/offsets.cpp
   src/world/open_files.cpp
   src/world/peers.cpp

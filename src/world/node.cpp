@@ -22,8 +22,6 @@ namespace meshpost {
 namespace {
 
 constexpr char const* operation = "find out who shares memory";
-constexpr u32 files_at_once = 64;  // in a message; Linux takes 253
-constexpr auto patience = std::chrono::seconds(20);
 
 struct Door {
   std::string node, name;
@@ -50,64 +48,10 @@ bool same_user(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
 
-void set_patience(int socket) {
+void set_patience(int socket, std::chrono::seconds patience) {
   timeval const limit{patience.count(), 0};
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
-// A few files with their number; as many as `count`, in one message.
-bool send_files(int socket, Descriptor const* files, u32 count) {
-  iovec text{&count, sizeof count};
-  alignas(cmsghdr) char control[CMSG_SPACE(files_at_once * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &text;
-  message.msg_iovlen = 1;
-  if (count != 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(count * sizeof(int));
-    for (u32 i = 0; i < count; ++i) {
-      int const file = files[i].get();
-      std::memcpy(CMSG_DATA(header) + i * sizeof(int), &file, sizeof file);
-    }
-  }
-  ssize_t sent = 0;
-  do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
-  return sent == sizeof count;
-}
-
-bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
-  iovec text{&count, sizeof count};
-  alignas(cmsghdr) char control[CMSG_SPACE(files_at_once * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &text;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t received = 0;
-  do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  while (received < 0 && errno == EINTR);
-  if (received != sizeof count) {
-    if (received == 0) errno = 0;
-    return false;
-  }
-  std::size_t const before = files.size();
-  for (auto* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    u64 const there = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (u64 i = 0; i < there; ++i) {
-      int file = -1;
-      std::memcpy(&file, CMSG_DATA(header) + i * sizeof(int), sizeof file);
-      files.emplace_back(file);
-    }
-  }
-  errno = (message.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : 0;  // Linux drops what has no room
-  return files.size() - before == count;
 }
 
 std::vector<bool> unpack_flags(std::string const& bytes) {
@@ -195,7 +139,7 @@ void Node::call_lower(std::vector<std::string> const& doors) {
         why_not_[process] = "it is another user's";
       } else {
         u32 const number = processes_.number();
-        set_patience(line.get());
+        set_patience(line.get(), patience);
         if (send(line.get(), &number, sizeof number, MSG_NOSIGNAL) == sizeof number)
           sockets_[process] = std::move(line);
       }
@@ -204,7 +148,7 @@ void Node::call_lower(std::vector<std::string> const& doors) {
 }
 
 void Node::answer_higher(Descriptor const& door, std::vector<bool> const& coming) {
-  set_patience(door.get());  // accept() obeys it too
+  set_patience(door.get(), patience);  // accept() obeys it too
   for (auto left = std::ranges::count(coming, true); left > 0;) {
     Descriptor line(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!line && errno == EINTR) continue;
@@ -212,7 +156,7 @@ void Node::answer_higher(Descriptor const& door, std::vector<bool> const& coming
     if (!line)
       throw Error(Kind::deadline, operation, "a process that came to the door is gone",
                   "see the messages of the others");
-    set_patience(line.get());
+    set_patience(line.get(), patience);
     u32 number = 0;
     if (!same_user(line.get()) ||
         recv(line.get(), &number, sizeof number, MSG_WAITALL) != sizeof number ||
@@ -273,49 +217,6 @@ std::string Node::why_not(u32 process) const {
 bool Node::alive(u32 process) const {
   pollfd line{sockets_[process].get(), 0, 0};  // its end is told in any case
   return poll(&line, 1, 0) <= 0 || (line.revents & (POLLHUP | POLLERR)) == 0;
-}
-
-void Node::share(std::vector<Descriptor> const& mine,
-                 std::function<void(u32 process, u32 number, int file)> const& take) {
-  auto const gone = [&](u32 process) {
-    if (is_lack_of_files(errno))
-      throw lack_of_files("share memory", "files can't be sent", errno, processes_.count());
-    bool const late = errno == EAGAIN || errno == EWOULDBLOCK;
-    throw Error(
-        late ? Kind::deadline : Kind::peer_lost, "share memory",
-        fmt::format("{} {}", processes_.name(process),
-                    late ? fmt::format("does not answer for {} s", patience.count()) : "is gone"),
-        "see its own messages, and start the job again");
-  };
-  // All send before anybody receives: a few hundred bytes wait in the sockets.
-  auto const total = static_cast<u32>(mine.size());
-  for (u32 const process : members_) {
-    if (process == processes_.number()) continue;
-    for (u32 sent = 0;; sent += files_at_once) {  // a message that is not full is the last one
-      u32 const here = std::min(files_at_once, total - sent);
-      if (!send_files(sockets_[process].get(), mine.data() + sent, here)) gone(process);
-      if (here < files_at_once) break;
-    }
-  }
-  // What fails here must not keep the others from getting on, nor the next files from their place.
-  std::optional<Error> failed;
-  for (u32 const process : members_) {
-    if (process == processes_.number()) continue;
-    std::vector<Descriptor> files;
-    for (u32 here = files_at_once; here == files_at_once;) {
-      if (receive_files(sockets_[process].get(), files, here)) continue;
-      if (errno != EMFILE) gone(process);
-      failed = lack_of_files("share memory", "files of other processes can't be taken", errno,
-                             processes_.count());
-    }
-    try {
-      for (u32 number = 0; !failed && number < files.size(); ++number)
-        take(process, number, files[number].get());
-    } catch (Error const& error) {
-      failed = error;
-    }
-  }
-  if (failed) throw Error(*failed);
 }
 
 }  // namespace meshpost

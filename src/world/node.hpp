@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class Node {
              std::function<void(u32 process, u32 number, int file)> const& take);
 
  private:
+  static constexpr std::chrono::seconds patience{20};
+
   /// Everybody's result of `step`. Where it throws in one process, all do.
   std::vector<std::string> exchange_after(u32 channel, std::function<std::string()> const& step);
   Error no_files(std::string const& cause, int error) const;

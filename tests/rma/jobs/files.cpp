@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <vector>
@@ -54,6 +55,14 @@ test::Role const soft_limit("soft_limit", [] {
   make_world();
 });
 
+// Root may have any number of files under way between processes.
+test::Role const plain_user("plain_user", [] {
+  limit_files(true);
+  constexpr uid_t nobody = 65534;
+  test::require(geteuid() != 0 || setuid(nobody) == 0, "setuid");
+  make_world();
+});
+
 // Strangers who say nothing have called first, and take what room there is.
 test::Role const besieged("besieged", [] {
   std::vector<Descriptor> strangers;
@@ -82,6 +91,14 @@ test::Variables with(test::Variables more) {
 
 TEST(JobFiles, have_room_where_only_the_soft_limit_is_low) {
   test::Job job("soft_limit", 6, with({{room, "2"}}));
+  auto const& ended = job.wait();
+  test::expect_well(ended);
+  for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all are here"));
+}
+
+TEST(JobFiles, of_many_processes_of_a_plain_user_are_not_all_under_way_at_once) {
+  constexpr u32 processes = 24;  // which send 24 * 23 files
+  test::Job job("plain_user", processes, with({{room, "70"}}));
   auto const& ended = job.wait();
   test::expect_well(ended);
   for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all are here"));
