@@ -140,6 +140,7 @@ add_library(meshpost
   src/trace/log.cpp
   src/trace/timeline.cpp
   src/trace/wait_report.cpp
+  src/world/door.cpp
   src/world/exchanges.cpp
   src/world/greeting.cpp
   src/world/heap.cpp
