@@ -107,6 +107,7 @@ void Node::share(std::vector<Descriptor> const& mine,
   std::erase(awaited, processes_.number());
   auto const receive_what_comes = [&](std::chrono::milliseconds within) {
     std::vector<pollfd> lines;
+    lines.reserve(awaited.size());
     for (u32 const process : awaited) lines.push_back({sockets_[process].get(), POLLIN, 0});
     if (poll(lines.data(), lines.size(), static_cast<int>(within.count())) == 0) return false;
     auto const asked = std::exchange(awaited, {});
