@@ -142,6 +142,7 @@ add_library(meshpost
   src/trace/log.cpp
   src/trace/timeline.cpp
   src/trace/wait_report.cpp
+  src/world/door.cpp
   src/world/exchanges.cpp
   src/world/greeting.cpp
   src/world/heap.cpp
@@ -151,7 +152,9 @@ add_library(meshpost
   src/world/layout.cpp
   src/world/line.cpp
   src/world/node.cpp
+  src/world/node_files.cpp
   src/world/offsets.cpp
+  src/world/open_files.cpp
   src/world/peers.cpp
   src/world/processes.cpp
   src/world/processes_questions.cpp

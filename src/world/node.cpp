@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "world/open_files.hpp"
 #include "world/secret.hpp"
 #include "world/wire.hpp"
 
@@ -21,8 +22,6 @@ namespace meshpost {
 namespace {
 
 constexpr char const* operation = "find out who shares memory";
-constexpr u32 files_at_once = 64;  // in a message; Linux takes 253
-constexpr auto patience = std::chrono::seconds(20);
 
 struct Door {
   std::string node, name;
@@ -49,60 +48,10 @@ bool same_user(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
 
-void set_patience(int socket) {
+void set_patience(int socket, std::chrono::seconds patience) {
   timeval const limit{patience.count(), 0};
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
-// A few files with their number; as many as `count`, in one message.
-bool send_files(int socket, Descriptor const* files, u32 count) {
-  iovec text{&count, sizeof count};
-  alignas(cmsghdr) char control[CMSG_SPACE(files_at_once * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &text;
-  message.msg_iovlen = 1;
-  if (count != 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(count * sizeof(int));
-    for (u32 i = 0; i < count; ++i) {
-      int const file = files[i].get();
-      std::memcpy(CMSG_DATA(header) + i * sizeof(int), &file, sizeof file);
-    }
-  }
-  ssize_t sent = 0;
-  do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
-  return sent == sizeof count;
-}
-
-bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
-  iovec text{&count, sizeof count};
-  alignas(cmsghdr) char control[CMSG_SPACE(files_at_once * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &text;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t received = 0;
-  do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  while (received < 0 && errno == EINTR);
-  if (received != sizeof count) return false;
-  std::size_t const before = files.size();
-  for (auto* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    u64 const there = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (u64 i = 0; i < there; ++i) {
-      int file = -1;
-      std::memcpy(&file, CMSG_DATA(header) + i * sizeof(int), sizeof file);
-      files.emplace_back(file);
-    }
-  }
-  return files.size() - before == count;
 }
 
 std::vector<bool> unpack_flags(std::string const& bytes) {
@@ -121,20 +70,54 @@ std::string pack_flags(std::vector<Descriptor> const& sockets) {
 Node::Node(Processes& processes, u32 channel)
     : processes_(processes), sockets_(processes.count()), why_not_(processes.count()) {
   auto const name = Secret(random_bytes()).hex();
-  Descriptor const door(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  auto const [address, size] = abstract_address(name);
-  if (!door || bind(door.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
-      listen(door.get(), static_cast<int>(processes.count())) != 0)
-    throw Error(Kind::bad_environment, operation,
-                fmt::format("no Unix socket is to be had: {}", std::strerror(errno)),
-                "raise the limit of open files (ulimit -n)");
-  call_lower(processes.exchange(channel, operation, pack(Door{processes.job().node, name})));
-  auto const reached = processes.exchange(channel, operation, pack_flags(sockets_));
+  Descriptor door;
+  auto const doors = exchange_after(channel, [&] {
+    door = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    auto const [address, size] = abstract_address(name);
+    if (!door || bind(door.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
+        listen(door.get(), static_cast<int>(processes_.count())) != 0)
+      throw no_files("there is no Unix socket", errno);
+    return pack(Door{processes_.job().node, name});
+  });
+  auto const reached = exchange_after(channel, [&] {
+    call_lower(doors);
+    return pack_flags(sockets_);
+  });
   std::vector<bool> coming(processes.count());
   for (u32 process = processes.number() + 1; process < processes.count(); ++process)
     coming[process] = unpack_flags(reached[process])[processes.number()];
-  answer_higher(door, coming);
+  exchange_after(channel, [&] {
+    answer_higher(door, coming);
+    return std::string();
+  });
   test_memory(channel);
+}
+
+std::vector<std::string> Node::exchange_after(u32 channel,
+                                              std::function<std::string()> const& step) {
+  std::string mine, failure;
+  try {
+    mine = step();
+  } catch (Error const& error) {
+    failure = wire::pack(error);
+  }
+  auto all =
+      processes_.exchange(channel, operation, wire::Packer().text(failure).text(mine).take());
+  for (u32 process = 0; process < all.size(); ++process) {
+    wire::Unpacker unpacker(all[process]);
+    if (auto const failed = unpacker.text(); !failed.empty()) {
+      auto const error = wire::unpack_error(failed);
+      throw Error(error.kind(), error.operation(),
+                  fmt::format("in {}: {}", processes_.name(process), error.cause()),
+                  error.remedy());
+    }
+    all[process] = unpacker.text();
+  }
+  return all;
+}
+
+Error Node::no_files(std::string const& cause, int error) const {
+  return lack_of_files(operation, cause, error, processes_.count());
 }
 
 void Node::call_lower(std::vector<std::string> const& doors) {
@@ -147,6 +130,7 @@ void Node::call_lower(std::vector<std::string> const& doors) {
     } else if (process < processes_.number()) {
       Descriptor line(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
       auto const [address, size] = abstract_address(other.name);
+      if (!line && is_lack_of_files(errno)) throw no_files("there is no Unix socket", errno);
       if (!line || connect(line.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0) {
         why_not_[process] = fmt::format(
             "its Unix socket is out of reach ({}): another host, container or network namespace",
@@ -155,7 +139,7 @@ void Node::call_lower(std::vector<std::string> const& doors) {
         why_not_[process] = "it is another user's";
       } else {
         u32 const number = processes_.number();
-        set_patience(line.get());
+        set_patience(line.get(), patience);
         if (send(line.get(), &number, sizeof number, MSG_NOSIGNAL) == sizeof number)
           sockets_[process] = std::move(line);
       }
@@ -164,14 +148,15 @@ void Node::call_lower(std::vector<std::string> const& doors) {
 }
 
 void Node::answer_higher(Descriptor const& door, std::vector<bool> const& coming) {
-  set_patience(door.get());  // accept() obeys it too
+  set_patience(door.get(), patience);  // accept() obeys it too
   for (auto left = std::ranges::count(coming, true); left > 0;) {
     Descriptor line(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!line && errno == EINTR) continue;
+    if (!line && is_lack_of_files(errno)) throw no_files("a process can't be answered", errno);
     if (!line)
       throw Error(Kind::deadline, operation, "a process that came to the door is gone",
                   "see the messages of the others");
-    set_patience(line.get());
+    set_patience(line.get(), patience);
     u32 number = 0;
     if (!same_user(line.get()) ||
         recv(line.get(), &number, sizeof number, MSG_WAITALL) != sizeof number ||
@@ -187,26 +172,27 @@ void Node::test_memory(u32 channel) {
   u32 const me = processes_.number(), all = processes_.count();
   for (u32 process = 0; process < all; ++process)
     if (process == me || sockets_[process]) members_.push_back(process);
-  Descriptor page(memfd_create("meshpost-test", MFD_CLOEXEC));
-  auto const word = random_bytes();
-  if (!page || write(page.get(), word.data(), word.size()) != static_cast<ssize_t>(word.size()))
-    throw Error(Kind::bad_environment, operation,
-                fmt::format("no memory file is to be had: {}", std::strerror(errno)),
-                "raise the limit of open files (ulimit -n), or of memory");
-  auto const words = processes_.exchange(channel, operation, {word.data(), word.size()});
   std::vector<Descriptor> mine;
-  mine.push_back(std::move(page));
-  std::string seen(all, '0');
-  seen[me] = '1';
-  share(mine, [&](u32 process, u32, int file) {
-    void* const there = mmap(nullptr, word.size(), PROT_READ, MAP_SHARED, file, 0);
-    bool const right =
-        there != MAP_FAILED && std::memcmp(there, words[process].data(), word.size()) == 0;
-    if (there != MAP_FAILED) munmap(there, word.size());
-    if (right) seen[process] = '1';
-    else why_not_[process] = fmt::format("its memory can't be mapped: {}", std::strerror(errno));
+  auto const words = exchange_after(channel, [&] {
+    auto const word = random_bytes();
+    auto const& page = mine.emplace_back(memfd_create("meshpost-test", MFD_CLOEXEC));
+    if (!page || write(page.get(), word.data(), word.size()) != static_cast<ssize_t>(word.size()))
+      throw no_files("there is no memory file", errno);
+    return std::string(word.data(), word.size());
   });
-  auto const matrix = processes_.exchange(channel, operation, seen);
+  auto const matrix = exchange_after(channel, [&] {
+    std::string seen(all, '0');
+    seen[me] = '1';
+    share(mine, [&](u32 process, u32, int file) {
+      auto const& word = words[process];
+      void* const there = mmap(nullptr, word.size(), PROT_READ, MAP_SHARED, file, 0);
+      bool const right = there != MAP_FAILED && std::memcmp(there, word.data(), word.size()) == 0;
+      if (there != MAP_FAILED) munmap(there, word.size());
+      if (right) seen[process] = '1';
+      else why_not_[process] = fmt::format("its memory can't be mapped: {}", std::strerror(errno));
+    });
+    return seen;
+  });
   // The same for all: each joins the first group all of whose members it sees, and they it.
   std::vector<std::vector<u32>> groups;
   for (u32 process = 0; process < all; ++process) {
@@ -231,36 +217,6 @@ std::string Node::why_not(u32 process) const {
 bool Node::alive(u32 process) const {
   pollfd line{sockets_[process].get(), 0, 0};  // its end is told in any case
   return poll(&line, 1, 0) <= 0 || (line.revents & (POLLHUP | POLLERR)) == 0;
-}
-
-void Node::share(std::vector<Descriptor> const& mine,
-                 std::function<void(u32 process, u32 number, int file)> const& take) {
-  auto const gone = [&](u32 process) {
-    bool const late = errno == EAGAIN || errno == EWOULDBLOCK;
-    throw Error(
-        late ? Kind::deadline : Kind::peer_lost, "share memory",
-        fmt::format("{} {}", processes_.name(process),
-                    late ? fmt::format("does not answer for {} s", patience.count()) : "is gone"),
-        "see its own messages, and start the job again");
-  };
-  // All send before anybody receives: a few hundred bytes wait in the sockets.
-  auto const total = static_cast<u32>(mine.size());
-  for (u32 const process : members_) {
-    if (process == processes_.number()) continue;
-    for (u32 sent = 0;; sent += files_at_once) {  // a message that is not full is the last one
-      u32 const here = std::min(files_at_once, total - sent);
-      if (!send_files(sockets_[process].get(), mine.data() + sent, here)) gone(process);
-      if (here < files_at_once) break;
-    }
-  }
-  for (u32 const process : members_) {
-    if (process == processes_.number()) continue;
-    std::vector<Descriptor> files;
-    for (u32 here = files_at_once; here == files_at_once;)
-      if (!receive_files(sockets_[process].get(), files, here)) gone(process);
-    for (u32 number = 0; number < files.size(); ++number)
-      take(process, number, files[number].get());
-  }
 }
 
 }  // namespace meshpost

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ namespace meshpost {
 /// over which memory files pass. Not thread-safe.
 class Node {
  public:
-  /// Collective over all processes, on `channel`.
+  /// Collective over all processes, on `channel`. What one process lacks, all throw.
+  /// \throws Error(bad_environment) where no file is to be had; Error(peer_lost, deadline)
   Node(Processes& processes, u32 channel);
 
   /// Processes of this node, this one among them, ascending.
@@ -29,11 +31,17 @@ class Node {
 
   /// Passes `mine` to each other member and calls `take(process, number, file)` for each file of
   /// theirs, which is closed after. Collective over the node.
-  /// \throws Error(peer_lost, deadline)
+  /// \throws Error(peer_lost, deadline); Error(bad_environment) where no file is to be had, or
+  /// what `take` throws
   void share(std::vector<Descriptor> const& mine,
              std::function<void(u32 process, u32 number, int file)> const& take);
 
  private:
+  static constexpr std::chrono::seconds patience{20};
+
+  /// Everybody's result of `step`. Where it throws in one process, all do.
+  std::vector<std::string> exchange_after(u32 channel, std::function<std::string()> const& step);
+  Error no_files(std::string const& cause, int error) const;
   void call_lower(std::vector<std::string> const& doors);
   void answer_higher(Descriptor const& door, std::vector<bool> const& coming);
   void test_memory(u32 channel);

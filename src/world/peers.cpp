@@ -110,17 +110,12 @@ void Peers::extend(Spaces& spaces, Layout const& layout, Bytes offset, Bytes siz
     for (u32 own = 0; own < layout.own_count(); ++own)
       mine.emplace_back(spaces.share(own, offset, size));
   });
-  std::optional<Error> failed;
-  node_->share(mine, [&](u32 process, u32 index, int file) {
-    auto const first = std::ranges::find(layout.processes, process) - layout.processes.begin();
-    if (failed) return;
-    try {
+  together("map the symmetric heap", [&] {
+    node_->share(mine, [&](u32 process, u32 index, int file) {
+      auto const first = std::ranges::find(layout.processes, process) - layout.processes.begin();
       spaces.adopt(static_cast<u32>(first) + index, offset, size, file);
-    } catch (Error const& error) {
-      failed = error;
-    }
+    });
   });
-  agree("map the symmetric heap", failed);
 }
 
 namespace {

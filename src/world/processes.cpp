@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "meshpost/device/device.hpp"
 #include "world/join.hpp"
+#include "world/open_files.hpp"
 #include "world/processes_state.hpp"
 #include "world/secret.hpp"
 
@@ -23,24 +25,24 @@ Processes::Implementation::Implementation(Job job)
   // Several in each silence: the others' may be as short as ours.
   beat_every_ =
       job_.silence.count() == 0 ? most_beat : std::clamp(job_.silence / 4, least_beat, most_beat);
+  make_room_for_files(job_.processes);
+  if (!wake_) throw lack_of_files("join the job", "there is no eventfd", errno, job_.processes);
   lines_.resize(hub() ? job_.processes : 1);
   if (!hub()) lines_[0] = join::enter(job_);
   thread_ = std::thread([this] { work(); });
   try {
     if (hub() && !job_.alone())
       join::admit_all(
-          job_,
-          [this](u32 process, std::unique_ptr<Line> line) { admit(process, std::move(line)); },
-          [this] { throw_lost("join the job"); });
+          job_, {.welcome = [this](u32 process,
+                                   std::unique_ptr<Line> line) { admit(process, std::move(line)); },
+                 .check = [this] { throw_lost("join the job"); },
+                 .dismiss = [this](Error const& error) { dismiss(error); }});
     auto names =
         exchange(own_channel, "join the job", fmt::format("{}, pid {}", join::host_name(), owner_));
     std::scoped_lock const lock(mutex_);
     names_ = std::move(names);
   } catch (Error const& error) {
-    {
-      std::scoped_lock const lock(mutex_);
-      if (hub()) send_all({.type = wire::Type::refusal}, wire::pack(error), 0);
-    }
+    dismiss(error);
     close();
     throw;
   }
@@ -52,6 +54,11 @@ Processes::Implementation::~Implementation() {
     send_all({.type = wire::Type::leave}, {}, job_.process);
   }
   close();
+}
+
+void Processes::Implementation::dismiss(Error const& error) {
+  std::scoped_lock const lock(mutex_);
+  if (hub()) send_all({.type = wire::Type::refusal}, wire::pack(error), 0);
 }
 
 void Processes::Implementation::close() {

@@ -63,6 +63,7 @@ class Processes::Implementation {
   bool hub() const { return job_.process == 0; }
   void admit(u32 process, std::unique_ptr<Line> line);
   void throw_lost(std::string const& operation) const;  // if one is
+  void dismiss(Error const& error);                     // process 0: there will be no job
   void close();                                         // ends the thread
   void work();                                          // the thread
   bool is_done(Clock::time_point now);                  // whether it is

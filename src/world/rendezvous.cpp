@@ -17,6 +17,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/held.hpp"
+#include "world/open_files.hpp"
 
 namespace meshpost {
 namespace {
@@ -41,7 +42,9 @@ Addresses resolve(std::string const& address, bool to_listen) {
   addrinfo* found = nullptr;
   int const error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (error != 0)
-    refuse(address, fmt::format("the host '{}' can't be resolved: {}", host, gai_strerror(error)),
+    refuse(address,
+           fmt::format("the host '{}' can't be resolved: {}", host,
+                       error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)),
            "set MESHPOST_RENDEZVOUS to an address of process 0's host that all others know");
   return {found, freeaddrinfo};
 }
@@ -72,13 +75,14 @@ Secret secret_of(Job const& job) {
          "set MESHPOST_SECRET_FILE to a file with what `openssl rand -hex 32` prints");
 }
 
-// Nothing where it failed; `why` says how.
-Descriptor connect_to(std::string const& address, Clock::time_point deadline, std::string& why) {
+// Nothing where it failed; `error`, of errno, says how.
+Descriptor connect_to(std::string const& address, Clock::time_point deadline, int& error) {
   auto const found = resolve(address, false);
   for (auto const* one = found.get(); one; one = one->ai_next) {
     Descriptor socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    error = errno;
     if (!socket) continue;
-    int error = connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
+    error = connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       auto const left =
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -90,7 +94,6 @@ Descriptor connect_to(std::string const& address, Clock::time_point deadline, st
     }
     if (error == 0 && is_own_echo(socket)) error = ECONNREFUSED;
     if (error == 0) return socket;
-    why = std::strerror(error);
   }
   return {};
 }
@@ -106,6 +109,8 @@ Descriptor listen_at(std::string const& address) {
       listen(socket.get(), 128) == 0)
     return socket;
   int const error = errno;
+  if (is_lack_of_files(error))
+    throw lack_of_files(fmt::format("meet at {}", address), "process 0 can't listen there", error);
   refuse(address, fmt::format("process 0 can't listen there: {}", std::strerror(error)),
          error == EADDRINUSE ? "choose a port that is free, or end the job that has this one"
                              : "name an address of the host that process 0 runs on");
@@ -120,8 +125,8 @@ u32 port_of(Descriptor const& listener) {
 }
 
 bool answers(std::string const& address, std::chrono::milliseconds patience) {
-  std::string why;
-  return static_cast<bool>(connect_to(address, Clock::now() + patience, why));
+  int error = 0;
+  return static_cast<bool>(connect_to(address, Clock::now() + patience, error));
 }
 
 Meeting open_meeting(Job const& job) {
@@ -154,6 +159,12 @@ Clock::time_point start_deadline(Job const& job) {
   return job.patience.count() == 0 ? Clock::time_point::max() : Clock::now() + job.patience;
 }
 
+std::string where_to_meet(Job const& job) {
+  return is_file(job) ? "; if it has another file, set MESHPOST_RENDEZVOUS=file:PATH, the same "
+                        "for all"
+                      : "";
+}
+
 Caller call(Job const& job, Clock::time_point deadline) {
   std::string why = "nobody was called";
   for (;;) {
@@ -170,18 +181,24 @@ Caller call(Job const& job, Clock::time_point deadline) {
       }
     }
     if (secret && address.find(':') != std::string::npos) {
-      if (auto socket = connect_to(address, deadline, why)) {
+      int error = 0;
+      if (auto socket = connect_to(address, deadline, error)) {
         int const yes = 1;
         setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
         return {std::move(socket), *secret};
       }
+      why = std::strerror(error);
+      if (is_lack_of_files(error))
+        throw lack_of_files(fmt::format("meet at {}", job.rendezvous), "there is no socket", error,
+                            job.processes);
     }
     if (Clock::now() >= deadline)
       throw Error(Kind::deadline, fmt::format("meet at {}", job.rendezvous),
                   fmt::format("process 0 was not there within {:.3g} s: {}",
                               static_cast<double>(job.patience.count()) * 1e-3, why),
-                  "see what became of process 0; raise MESHPOST_START_DEADLINE (seconds) if it "
-                  "starts late");
+                  fmt::format("see what became of process 0{}; raise MESHPOST_START_DEADLINE "
+                              "(seconds) if it starts late",
+                              where_to_meet(job)));
     std::this_thread::sleep_for(pause_between_calls);
   }
 }

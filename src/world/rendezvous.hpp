@@ -29,6 +29,10 @@ bool answers(std::string const& address, std::chrono::milliseconds patience);
 /// \throws Error(bad_environment) as listen_at
 Meeting open_meeting(Job const& job);
 
+/// For remedies: that all must meet at one file; empty where it is none. Each process finds the
+/// name of that file by itself, from its launcher.
+std::string where_to_meet(Job const& job);
+
 /// When to stop waiting for others, from now on.
 std::chrono::steady_clock::time_point start_deadline(Job const& job);
 
@@ -37,7 +41,8 @@ struct Caller {
   Descriptor socket;
   Secret secret;
 };
-/// \throws Error(bad_environment) for an address that can't be; Error(deadline) when nobody listens
+/// \throws Error(bad_environment) for an address that can't be, or where no file is to be had;
+/// Error(deadline) when nobody listens
 Caller call(Job const& job, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace meshpost

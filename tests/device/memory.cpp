@@ -1,6 +1,9 @@
 // Memory and streams of CPU devices.
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -42,6 +45,23 @@ TEST(Memory, is_located_filled_and_copied) {
   std::vector<u8> out(64);
   device()->read(out.data(), memory.data(), Bytes{64});
   EXPECT_EQ(out, std::vector<u8>(64, 7));
+}
+
+[[noreturn]] void reserve_within_a_few_addresses() {
+  rlimit const limit{1u << 30, RLIM_INFINITY};
+  setrlimit(RLIMIT_AS, &limit);
+  auto const error = error_of([] { backend("cpu").reserve({open_devices("cpu:2"), {0, 1}, 2}); });
+  std::fprintf(stderr, "%s\n", error.what());
+  std::_Exit(error.kind() == Kind::out_of_memory ? 0 : 1);
+}
+
+TEST(AddressSpace, that_a_limit_of_addresses_forbids_names_that_limit) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need more addresses than this leaves";
+#endif
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(reserve_within_a_few_addresses(), testing::ExitedWithCode(0),
+              "2 devices times [0-9]+ bytes of addresses.*ulimit -v.*is 1048576 KiB");
 }
 
 TEST(AddressSpace, puts_every_device_at_its_stride_and_grows_with_zeroed_memory) {

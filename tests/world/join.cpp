@@ -14,47 +14,85 @@ using namespace test;
 
 // -- numbers, secrets, versions
 
-TEST(Joining, with_what_does_not_fit_is_refused_and_the_others_get_in) {
+TEST(Joining, without_the_secret_is_refused_whatever_else_it_says_and_the_others_get_in) {
   auto jobs = make_jobs(3);
   auto first = joining(jobs[0]), second = joining(jobs[1]);
-  auto wrong = jobs[2];
-  wrong.secret = Secret(random_bytes()).hex();
-  EXPECT_TRUE(says(error_of_joining(wrong), Kind::bad_environment, {"secret", "MESHPOST_SECRET"}));
-  wrong = jobs[2];
-  wrong.process = 5;
-  EXPECT_TRUE(says(error_of_joining(wrong), Kind::bad_environment, {"process 5", "counts 3"}));
-  wrong = jobs[2];
-  wrong.processes = 4;
-  EXPECT_TRUE(says(error_of_joining(wrong), Kind::bad_environment,
-                   {"process 2 believes that it is one of 4, process 0 counts 3"}));
+  for (u32 const process : {0u, 1u, 2u, 5u})
+    for (u32 const processes : {3u, 4u}) {
+      auto wrong = jobs[2];
+      wrong.secret = Secret(random_bytes()).hex();
+      wrong.process = process == 0 ? 9 : process;
+      wrong.processes = processes;
+      EXPECT_TRUE(
+          says(error_of_joining(wrong), Kind::bad_environment, {"secret", "MESHPOST_SECRET"}));
+    }
   auto third = joining(jobs[2]);
   expect_none({first.get(), second.get(), third.get()});
 }
 
-TEST(Joining, with_a_number_that_is_taken_is_refused) {
-  auto jobs = make_jobs(3);
-  auto first = joining(jobs[0]), one = joining(jobs[1]), other = joining(jobs[1]);
-  EXPECT_TRUE(comes_true([&] {
-    return one.wait_for(0s) == std::future_status::ready ||
-           other.wait_for(0s) == std::future_status::ready;
-  }));
-  auto third = joining(jobs[2]);
-  auto errors = std::vector{one.get(), other.get()};
-  if (!errors[0]) std::swap(errors[0], errors[1]);
-  ASSERT_TRUE(errors[0]);
-  EXPECT_TRUE(
-      says(*errors[0], Kind::bad_environment,
-           {"number 1 is taken by process " + std::to_string(getpid()) + " of " + join::host_name(),
-            "MESHPOST_PROCESS"}));
-  expect_none({errors[1], first.get(), third.get()});
+TEST(Joining, without_the_secret_is_named_by_process_0_when_it_gives_up) {
+  auto jobs = make_jobs(2);
+  jobs[0].patience = 1s;
+  auto first = joining(jobs[0]);
+  jobs[1].secret = Secret(random_bytes()).hex();
+  error_of_joining(jobs[1]);
+  error_of_joining(jobs[1]);
+  auto const told = first.get();
+  ASSERT_TRUE(told);
+  EXPECT_TRUE(says(*told, Kind::deadline,
+                   {"missing: 1; refused 2 with another secret, the last of a caller from "
+                    "127.0.0.1 (port ",
+                    "the same MESHPOST_SECRET", "MESHPOST_START_DEADLINE"}));
 }
 
-TEST(Joining, with_another_version_is_refused_whatever_else_it_says) {
-  auto jobs = make_jobs(2);
+// All that are in, the one that is wrong, and the one that comes behind it.
+void expect_all_told(std::vector<Job> jobs, Job wrong, Kind kind,
+                     std::initializer_list<std::string_view> parts) {
+  for (auto& job : jobs) job.patience = std::chrono::hours(1);
+  wrong.patience = jobs[0].patience;
   auto first = joining(jobs[0]);
-  auto const secret = *Secret::from_hex(jobs[0].secret);
-  greeting::Hello mine{1, 2, greeting::version() + 1, 1, "elsewhere", random_bytes()};
+  auto second = join::enter(jobs[1]);
+  std::vector<Error> told{error_of_joining(wrong), error_of_joining(jobs[2])};
+  auto const refusal = await(*second, wire::Type::refusal);
+  second.reset();  // for which process 0 would wait
+  ASSERT_TRUE(refusal);
+  told.push_back(wire::unpack_error(refusal->bytes));
+  auto const of_first = first.get();
+  ASSERT_TRUE(of_first);
+  told.push_back(*of_first);
+  for (auto const& error : told) EXPECT_TRUE(says(error, kind, parts));
+}
+
+TEST(Joining, with_the_secret_and_another_count_ends_the_job_at_once_everywhere) {
+  auto const jobs = make_jobs(4);
+  auto wrong = jobs[3];
+  wrong.processes = 5;
+  expect_all_told(jobs, wrong, Kind::bad_environment,
+                  {"process 3 believes that it is one of 5, process 0 counts 4"});
+}
+
+TEST(Joining, with_the_secret_and_a_number_that_is_none_ends_the_job_at_once_everywhere) {
+  auto const jobs = make_jobs(4);
+  auto wrong = jobs[3];
+  wrong.process = 7;
+  expect_all_told(jobs, wrong, Kind::bad_environment, {"process 7", "counts 4"});
+}
+
+TEST(Joining, with_the_secret_and_a_number_that_is_taken_ends_the_job_at_once_everywhere) {
+  auto const jobs = make_jobs(4);
+  auto const self = "process " + std::to_string(getpid()) + " of " + join::host_name();
+  expect_all_told(jobs, jobs[1], Kind::bad_environment,
+                  {"number 1 is taken by " + self + "; " + self + " says that it is 1, too",
+                   "MESHPOST_PROCESS"});
+}
+
+TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
   for (bool const foreign : {false, true}) {
+    auto jobs = make_jobs(2);
+    for (auto& job : jobs) job.patience = std::chrono::hours(1);
+    auto first = joining(jobs[0]);
+    auto const secret = *Secret::from_hex(jobs[0].secret);
+    greeting::Hello mine{1, 2, greeting::version() + 1, 1, "elsewhere", random_bytes()};
     Line line(connect_to(jobs[1].rendezvous), wire::most_before_greeting);
     auto const first_words = await(line, wire::Type::hello);
     ASSERT_TRUE(first_words);
@@ -70,8 +108,10 @@ TEST(Joining, with_another_version_is_refused_whatever_else_it_says) {
     ASSERT_TRUE(refusal);
     EXPECT_TRUE(says(wire::unpack_error(refusal->bytes), Kind::version_mismatch,
                      {"process 1", foreign ? "0x4d" : "", "one version of the library"}));
+    auto const told = first.get();
+    ASSERT_TRUE(told);
+    EXPECT_TRUE(says(*told, Kind::version_mismatch, {"process 1"}));
   }
-  expect_none({joining(jobs[1]).get(), first.get()});
 }
 
 // -- those who do not come
@@ -99,6 +139,8 @@ TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {
   EXPECT_TRUE(lost && lost->header.process == 2);
   EXPECT_TRUE(await(*second, wire::Type::refusal));
   second.reset();  // for which process 0 would wait
+  // It comes late, and is told so.
+  EXPECT_TRUE(says(error_of_joining(jobs[3]), Kind::peer_lost, {"join the job", "process 2"}));
   auto const told = first.get();
   ASSERT_TRUE(told);
   EXPECT_TRUE(says(*told, Kind::peer_lost, {"join the job", "process 2"}));
@@ -173,6 +215,31 @@ TEST(Joining, at_something_else_that_listens_there_says_so) {
     EXPECT_TRUE(says(error_of_joining(make_caller(stranger.address())), Kind::bad_environment,
                      {"what listens at " + stranger.address(), "check MESHPOST_RENDEZVOUS"}));
   }
+}
+
+TEST(Joining, at_something_that_listens_and_does_not_greet_says_so) {
+  Stranger const silent("");
+  auto job = make_caller(silent.address());
+  job.patience = 300ms;
+  EXPECT_TRUE(says(error_of_joining(job), Kind::deadline,
+                   {"what listens at " + silent.address() + " has not greeted within 0.3 s",
+                    "another program has this port", "MESHPOST_RENDEZVOUS"}));
+}
+
+TEST(Joining, at_something_that_hangs_up_ends_at_the_deadline_and_says_so) {
+  Port const port;
+  std::thread rude([&] {
+    while (Descriptor const call{accept4(port.socket, nullptr, nullptr, SOCK_CLOEXEC)})
+      shutdown(call.get(), SHUT_RDWR);
+  });
+  auto job = make_caller(port.address());
+  job.patience = 300ms;
+  EXPECT_TRUE(says(error_of_joining(job), Kind::deadline,
+                   {"what listens at " + port.address() + " has not greeted within 0.3 s",
+                    "another program has this port"}));
+  shutdown(port.socket, SHUT_RDWR);
+  rude.join();
+  close(port.socket);
 }
 
 // -- strangers

@@ -218,7 +218,9 @@ TEST(Processes, name_process_0_when_it_is_lost) {
   std::vector<std::unique_ptr<Line>> lines;
   std::thread played([&] {
     join::admit_all(
-        hub, [&](u32, std::unique_ptr<Line> line) { lines.push_back(std::move(line)); }, [] {});
+        hub, {.welcome = [&](u32, std::unique_ptr<Line> line) { lines.push_back(std::move(line)); },
+              .check = [] {},
+              .dismiss = [](Error const&) {}});
     wire::Packer names;
     for (u32 i = 0; i < 4; ++i) names.text("name " + std::to_string(i));
     auto const packed = names.take();
@@ -263,7 +265,10 @@ TEST(Processes, lose_process_0_when_it_is_silent) {
   std::vector<std::unique_ptr<Line>> lines;
   std::thread silent([&] {
     join::admit_all(
-        jobs[0], [&](u32, std::unique_ptr<Line> line) { lines.push_back(std::move(line)); }, [] {});
+        jobs[0],
+        {.welcome = [&](u32, std::unique_ptr<Line> line) { lines.push_back(std::move(line)); },
+         .check = [] {},
+         .dismiss = [](Error const&) {}});
   });
   EXPECT_TRUE(says(error_of([&] { Processes const processes(jobs[1]); }), Kind::peer_lost,
                    {"join the job", "process 0", "no sign of life for 0.6 s"}));

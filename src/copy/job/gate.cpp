@@ -40,15 +40,10 @@ Gate::Gate(Peers const& peers) : peers_(peers), maps_(peers.count(), nullptr), t
     maps_[peers.number()] = map(mine[0].get(), size_);
   });
   if (peers.alone()) return;
-  std::optional<Error> failed;
-  peers.node().share(mine, [&](u32 process, u32, int file) {
-    try {
-      maps_[process] = map(file, size_);
-    } catch (Error const& error) {
-      failed = error;
-    }
+  peers.together("JobMemory", [&] {
+    peers.node().share(mine,
+                       [&](u32 process, u32, int file) { maps_[process] = map(file, size_); });
   });
-  peers.agree("JobMemory", failed);
 }
 
 Gate::~Gate() {

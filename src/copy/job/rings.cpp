@@ -57,15 +57,9 @@ Rings::Rings(Peers const& peers)
                   "raise the limit of open files (ulimit -n), or of memory");
     maps_[peers.number()] = map(mine[0].get());
   });
-  std::optional<Error> failed;
-  peers.node().share(mine, [&](u32 process, u32, int file) {
-    try {
-      maps_[process] = map(file);
-    } catch (Error const& error) {
-      failed = error;
-    }
+  peers.together("copies through shared memory", [&] {
+    peers.node().share(mine, [&](u32 process, u32, int file) { maps_[process] = map(file); });
   });
-  peers.agree("copies through shared memory", failed);
   for (u32 process = 0; process < peers.count(); ++process)
     if (process != peers.number() && maps_[process]) {
       all_[process].out = reinterpret_cast<Ring*>(maps_[peers.number()]) + process;

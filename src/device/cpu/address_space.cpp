@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,11 @@ namespace meshpost::cpu {
 namespace {
 
 Bytes meminfo(std::string const& key) {
+  errno = 0;
   std::ifstream file("/proc/meminfo");
+  if (errno == EMFILE)
+    throw Error(Kind::bad_environment, "read /proc/meminfo", std::strerror(errno),
+                "raise the limit of open files (ulimit -n)");
   for (std::string name, unit; file;) {
     u64 kilobytes = 0;
     file >> name >> kilobytes >> unit;
@@ -28,9 +33,18 @@ Bytes meminfo(std::string const& key) {
   return Bytes{~u64{0} >> 1};
 }
 
-Error no_memory(std::string cause) {
-  return {Kind::out_of_memory, "memory of the CPU devices", std::move(cause),
-          "use smaller windows or fewer devices"};
+Error no_memory(std::string cause, std::string remedy = "use smaller windows or fewer devices") {
+  return {Kind::out_of_memory, "memory of the CPU devices", std::move(cause), std::move(remedy)};
+}
+
+// They cost no memory, and depend on no window.
+std::string remedy_for_addresses() {
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return "use fewer devices";
+  return fmt::format(
+      "raise the limit of addresses (ulimit -v), which is {} KiB, or use fewer devices",
+      limit.rlim_cur / 1024);
 }
 
 // As much as the host has, unless many devices in many ranges would use up the addresses.
@@ -51,11 +65,14 @@ class MemoryFiles : public AddressSpace {
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
       throw no_memory(fmt::format("{} devices times {} bytes of addresses are not to be had: {}",
-                                  devices_.count, stride_, std::strerror(errno)));
+                                  devices_.count, stride_, std::strerror(errno)),
+                      remedy_for_addresses());
     base_ = static_cast<char*>(range);
     for (int& file : files_) {
       file = memfd_create("meshpost", MFD_CLOEXEC);
-      if (file < 0) throw no_memory(fmt::format("memfd_create: {}", std::strerror(errno)));
+      if (file < 0)
+        throw no_memory(fmt::format("memfd_create: {}", std::strerror(errno)),
+                        "raise the limit of open files (ulimit -n), or use fewer devices");
     }
   }
   ~MemoryFiles() override {

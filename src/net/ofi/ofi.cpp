@@ -29,10 +29,12 @@ bool needs_no_copies(fid_ep* endpoint) {
   return result != -FI_EOPNOTSUPP && result != -FI_ENODEV;
 }
 
-[[noreturn]] void refuse(std::string const& what, std::string const& cause) {
-  throw Error(Kind::bad_environment, "ofi: " + what, cause,
-              "give it what the same engine of that process has made");
+[[noreturn]] void refuse(
+    std::string const& what, std::string const& cause,
+    char const* remedy = "give it what the same engine of that process has made") {
+  throw Error(Kind::bad_environment, "ofi: " + what, cause, remedy);
 }
+constexpr char const* same_net = "give all processes the same MESHPOST_NET (WorldOptions::net)";
 
 }  // namespace
 
@@ -113,9 +115,11 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     if (addresses[peer].empty()) continue;
     auto const attempted = "connect to peer " + std::to_string(peer);
     auto const address = address_from(addresses[peer]);
-    if (!address) refuse(attempted, "'" + addresses[peer] + "' is no address of this engine");
+    if (!address)
+      refuse(attempted, "'" + addresses[peer] + "' is no address of this engine", same_net);
     if (address->provider != provider_.name())
-      refuse(attempted, "it uses " + address->provider + ", this process " + provider_.name());
+      refuse(attempted, "it uses " + address->provider + ", this process " + provider_.name(),
+             same_net);
     // Same provider, so the same kind of address: another size would be read beyond its end. Texts
     // (shm) say where they end, and are as long as the numbers in them.
     bool const is_text = provider_.info->addr_format == FI_ADDR_STR;

@@ -30,7 +30,8 @@ TEST(OfiRefuses, texts_that_are_no_addresses) {
   auto const mine = error_of([&] { one->connect({one->address()}); });
   EXPECT_TRUE(says(mine, Kind::bad_environment, {"one number"}));
   auto const other = error_of([&] { make_engine("ofi:sockets", "")->connect({good}); });
-  EXPECT_TRUE(says(other, Kind::bad_environment, {"it uses tcp;ofi_rxm", "sockets"}));
+  EXPECT_TRUE(says(other, Kind::bad_environment,
+                   {"it uses tcp;ofi_rxm", "sockets", "the same MESHPOST_NET"}));
 }
 
 // The name of an endpoint over shm holds its process's number and its own.

@@ -1,0 +1,233 @@
+// Process 0's side of a start: who gets in.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+#include <vector>
+
+#include "world/greeting.hpp"
+#include "world/join.hpp"
+#include "world/join_common.hpp"
+#include "world/open_files.hpp"
+#include "world/rendezvous.hpp"
+
+namespace meshpost::join {
+namespace {
+
+constexpr std::size_t most_strangers = 64;  // at a time
+constexpr auto check_every = std::chrono::milliseconds(100);
+constexpr auto turning_away = std::chrono::seconds(1);  // those who come late
+constexpr char const* same_secret =
+    "give all processes the same MESHPOST_SECRET or MESHPOST_SECRET_FILE";
+
+// A connection that has not said who it is, or not proven it.
+struct Stranger {
+  std::unique_ptr<Line> line;
+  Digest challenge;
+  Clock::time_point until;
+};
+
+// Where somebody calls from: what they say of themselves may be a lie.
+std::string caller(Line const& line) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST] = {}, port[NI_MAXSERV] = {};
+  auto* const plain = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(line.socket(), plain, &size) != 0 ||
+      getnameinfo(plain, size, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "a caller";
+  return fmt::format("a caller from {} (port {})", host, port);
+}
+
+class Door {
+ public:
+  Door(Job const& job, Host const& host)
+      : job_(job),
+        host_(host),
+        meeting_(open_meeting(job)),
+        here_(job.processes),
+        missing_(job.processes - 1) {
+    here_[0] = "process 0 itself";
+  }
+  ~Door() {
+    if (!meeting_.file.empty()) unlink(meeting_.file.c_str());
+  }
+  Door(Door const&) = delete;
+  Door& operator=(Door const&) = delete;
+
+  void admit_all() {
+    auto const deadline = start_deadline(job_);
+    try {
+      while (missing_ > 0) {
+        host_.check();
+        if (Clock::now() >= deadline) give_up();
+        listen_until(deadline);
+        if (over_) throw Error(*over_);
+      }
+    } catch (Error const& error) {
+      host_.dismiss(error);
+      // Others would call until their deadline, and not know why in vain.
+      over_ = error;
+      auto const until = std::min(deadline, Clock::now() + turning_away);
+      while (missing_ > 0 && Clock::now() < until) listen_until(until);
+      throw;
+    }
+  }
+
+ private:
+  void listen_until(Clock::time_point deadline) {
+    auto const now = Clock::now();
+    auto wake = std::min(deadline, now + check_every);
+    int const listener = now < closed_until_ ? -1 : meeting_.listener.get();
+    std::vector<pollfd> polled{{listener, POLLIN, 0}};
+    for (auto const& stranger : strangers_) {
+      polled.push_back({stranger.line->socket(), POLLIN, 0});
+      wake = std::min(wake, stranger.until);
+    }
+    poll(polled.data(), polled.size(), milliseconds_until(wake));
+    strangers_.remove_if([this](Stranger& one) { return is_done_with(one); });
+    if (polled.front().revents != 0) open();
+  }
+
+  void open() {
+    Descriptor socket(
+        accept4(meeting_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (is_lack_of_files(errno)) make_room(errno);
+      return;
+    }
+    int const yes = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    if (strangers_.size() == most_strangers) strangers_.pop_front();
+    auto line = std::make_unique<Line>(std::move(socket), wire::most_before_greeting);
+    auto const challenge = random_bytes();
+    line->send({.type = wire::Type::hello}, greeting::challenge(challenge));
+    if (line->flush())
+      strangers_.push_back({std::move(line), challenge, Clock::now() + greeting_patience});
+  }
+
+  // Strangers must not keep out the real ones: the first of them has to greet at once, or leave.
+  void make_room(int error) {
+    if (strangers_.empty() && !over_)
+      throw lack_of_files(operation,
+                          fmt::format("{} of {} processes are here, and process 0 can't take in "
+                                      "another one",
+                                      job_.processes - missing_, job_.processes),
+                          error, job_.processes);
+    closed_until_ = Clock::now() + check_every;
+    if (!strangers_.empty())
+      strangers_.front().until = std::min(strangers_.front().until, closed_until_);
+  }
+
+  // Whether it was let in, refused or given up.
+  bool is_done_with(Stranger& stranger) {
+    std::optional<greeting::Hello> hello;
+    try {
+      bool const stands = stranger.line->receive();
+      auto const frame = stranger.line->next();
+      if (!frame) return !stands || Clock::now() >= stranger.until;
+      if (frame->header.type != wire::Type::hello) return true;
+      hello = greeting::read_hello(frame->bytes, stranger.challenge, meeting_.secret);
+    } catch (Error const&) {
+      return true;  // garbage: nothing to say to it
+    }
+    greet(stranger, hello);
+    return true;
+  }
+
+  void greet(Stranger& stranger, std::optional<greeting::Hello> const& hello) {
+    if (!hello) {
+      ++with_other_secret_;
+      last_refused_ = caller(*stranger.line);
+      return refuse(stranger, {Kind::bad_environment, operation, other_secret, same_secret});
+    }
+    // It knows the secret, so there will be no job without it.
+    if (!over_) over_ = objection(*hello);
+    if (over_) {
+      if (hello->process < here_.size() && here_[hello->process].empty()) settle(*hello);
+      return refuse(stranger, *over_);
+    }
+    stranger.line->send({.type = wire::Type::welcome},
+                        greeting::welcome(hello->challenge, stranger.challenge, meeting_.secret));
+    if (!stranger.line->flush()) return;
+    stranger.line->trust(
+        greeting::keys_of_process_0(stranger.challenge, hello->challenge, meeting_.secret));
+    settle(*hello);
+    host_.welcome(hello->process, std::move(stranger.line));
+  }
+
+  static void refuse(Stranger& stranger, Error const& why) {
+    stranger.line->send({.type = wire::Type::refusal}, wire::pack(why));
+    stranger.line->flush();
+  }
+
+  // It is let in, or has been told why not.
+  void settle(greeting::Hello const& hello) {
+    here_[hello.process] = fmt::format("process {} of {}", hello.pid, hello.host);
+    --missing_;
+  }
+
+  std::optional<Error> objection(greeting::Hello const& hello) const {
+    if (hello.version != greeting::version())
+      return Error(Kind::version_mismatch, operation,
+                   fmt::format("process {} has version {:#x} of the library's protocol, process 0 "
+                               "has {:#x}",
+                               hello.process, hello.version, greeting::version()),
+                   "build all programs of a job with one version of the library");
+    if (hello.processes != job_.processes || hello.process >= job_.processes)
+      return Error(Kind::bad_environment, operation,
+                   fmt::format("process {} believes that it is one of {}, process 0 counts {}",
+                               hello.process, hello.processes, job_.processes),
+                   "give all processes the same MESHPOST_PROCESSES");
+    if (!here_[hello.process].empty())
+      return Error(
+          Kind::bad_environment, operation,
+          fmt::format("number {} is taken by {}; process {} of {} says that it is {}, too",
+                      hello.process, here_[hello.process], hello.pid, hello.host, hello.process),
+          "give each process a number (MESHPOST_PROCESS) of its own");
+    return std::nullopt;
+  }
+
+  [[noreturn]] void give_up() const {
+    std::vector<u32> missing;
+    for (u32 process = 0; process < here_.size(); ++process)
+      if (here_[process].empty()) missing.push_back(process);
+    auto cause = fmt::format("{} of {} processes came within {:.3g} s; missing: {}",
+                             here_.size() - missing.size(), here_.size(), seconds(job_.patience),
+                             fmt::join(missing, ", "));
+    if (with_other_secret_ != 0)
+      cause += fmt::format("; refused {} with another secret, the last of {}", with_other_secret_,
+                           last_refused_);
+    throw Error(Kind::deadline, operation, cause,
+                fmt::format("see what became of them{}{}; raise MESHPOST_START_DEADLINE (seconds) "
+                            "if they start late",
+                            with_other_secret_ == 0 ? "" : fmt::format("; {}", same_secret),
+                            where_to_meet(job_)));
+  }
+
+  Job const& job_;
+  Host const& host_;
+  Meeting meeting_;
+  std::list<Stranger> strangers_;
+  std::vector<std::string> here_;  // who has which number; empty: nobody yet
+  u32 missing_;
+  u64 with_other_secret_ = 0;
+  std::string last_refused_;
+  Clock::time_point closed_until_{};  // where no file is to be had
+  std::optional<Error> over_;         // why there will be no job
+};
+
+}  // namespace
+
+void admit_all(Job const& job, Host const& host) { Door(job, host).admit_all(); }
+
+}  // namespace meshpost::join
