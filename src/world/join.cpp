@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <fstream>
 #include <list>
 #include <thread>
 #include <vector>
@@ -216,6 +217,12 @@ bool may_be_strangers(Error const& error) {
 std::string host_name() {
   char name[65] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
+}
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
 }
 
 void admit_all(Job const& job, Welcome welcome, std::function<void()> const& check) {
