@@ -159,12 +159,14 @@ add_library(meshpost
   src/world/processes.cpp
   src/world/processes_questions.cpp
   src/world/processes_thread.cpp
+  src/world/reach.cpp
   src/world/rendezvous.cpp
   src/world/seal.cpp
   src/world/secret.cpp
   src/world/sharing.cpp
   src/world/spaces.cpp
   src/world/split.cpp
+  src/world/trial.cpp
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include "world/greeting.hpp"
@@ -78,6 +79,12 @@ bool may_be_strangers(Error const& error) {
 std::string host_name() {
   char name[65] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
+}
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
 }
 
 std::unique_ptr<Line> enter(Job const& job) {

@@ -30,4 +30,7 @@ std::unique_ptr<Line> enter(Job const& job);
 /// This host's name, shortened to what a greeting holds.
 std::string host_name();
 
+/// Differs between hosts that are up; the same in all containers of one.
+std::string boot_id();
+
 }  // namespace meshpost::join

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "meshpost/base/error.hpp"
+#include "world/groups.hpp"
 
 namespace meshpost {
 
@@ -23,6 +24,13 @@ bool Layout::far_from(u32 process) const {
   return false;
 }
 
+bool Layout::is_mapped_elsewhere(u32 device) const {
+  if (kinds[device] == "cpu") return true;  // by those without devices, too
+  for (u32 other = 0; other < device_count(); ++other)
+    if (processes[other] != processes[device] && domains[other] == domains[device]) return true;
+  return false;
+}
+
 Device* Layout::neighbour(u32 device) const {
   if (owns(device)) return &own(device);
   for (u32 one = 0; one < own_count(); ++one)
@@ -31,20 +39,8 @@ Device* Layout::neighbour(u32 device) const {
 }
 
 std::vector<u32> domains_of(std::vector<std::shared_ptr<Device>> const& devices) {
-  std::vector<std::vector<std::shared_ptr<Device>>> domains;
-  std::vector<u32> numbers;
-  for (auto const& device : devices) {
-    auto const fits = [&](auto const& domain) {
-      return std::ranges::all_of(domain, [&](auto const& other) {
-        return reaches(device, other) && reaches(other, device);
-      });
-    };
-    auto found = std::ranges::find_if(domains, fits);
-    if (found == domains.end()) found = domains.emplace(domains.end());
-    found->push_back(device);
-    numbers.push_back(static_cast<u32>(found - domains.begin()));
-  }
-  return numbers;
+  return groups_that_fit(static_cast<u32>(devices.size()),
+                         [&](u32 from, u32 to) { return reaches(devices[from], devices[to]); });
 }
 
 Layout make_layout(std::string const& spec, u32 ranks, bool apart) {

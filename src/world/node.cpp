@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "world/groups.hpp"
+#include "world/join.hpp"
 #include "world/open_files.hpp"
 #include "world/secret.hpp"
 #include "world/wire.hpp"
@@ -24,14 +26,17 @@ namespace {
 constexpr char const* operation = "find out who shares memory";
 
 struct Door {
-  std::string node, name;
+  std::string boot, host, node, name;
 };
 
-std::string pack(Door const& door) { return wire::Packer().text(door.node).text(door.name).take(); }
+std::string pack(Door const& door) {
+  return wire::Packer().text(door.boot).text(door.host).text(door.node).text(door.name).take();
+}
 Door unpack_door(std::string_view bytes) {
   wire::Unpacker unpacker(bytes);
-  auto const node = unpacker.text();
-  return {node, unpacker.text()};
+  Door door;
+  for (auto* const text : {&door.boot, &door.host, &door.node, &door.name}) *text = unpacker.text();
+  return door;
 }
 
 std::pair<sockaddr_un, socklen_t> abstract_address(std::string const& name) {
@@ -77,7 +82,7 @@ Node::Node(Processes& processes, u32 channel)
     if (!door || bind(door.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
         listen(door.get(), static_cast<int>(processes_.count())) != 0)
       throw no_files("there is no Unix socket", errno);
-    return pack(Door{processes_.job().node, name});
+    return pack(Door{join::boot_id(), join::host_name(), processes_.job().node, name});
   });
   auto const reached = exchange_after(channel, [&] {
     call_lower(doors);
@@ -124,6 +129,10 @@ void Node::call_lower(std::vector<std::string> const& doors) {
   auto const own = unpack_door(doors[processes_.number()]);
   for (u32 process = 0; process < processes_.count(); ++process) {
     auto const other = unpack_door(doors[process]);
+    // A container of a host has a name of its own where it has devices of its own.
+    hosts_.push_back(other.host + ' ' + other.boot);
+    if (!own.boot.empty() && other.boot == own.boot && other.node == own.node)
+      expected_.push_back(process);
     if (other.node != own.node) {
       why_not_[process] =
           fmt::format("MESHPOST_NODE is '{}' there and '{}' here", other.node, own.node);
@@ -193,21 +202,20 @@ void Node::test_memory(u32 channel) {
     });
     return seen;
   });
-  // The same for all: each joins the first group all of whose members it sees, and they it.
-  std::vector<std::vector<u32>> groups;
-  for (u32 process = 0; process < all; ++process) {
-    auto const fits = [&](std::vector<u32> const& group) {
-      return std::ranges::all_of(group, [&](u32 other) {
-        return matrix[process][other] == '1' && matrix[other][process] == '1';
-      });
-    };
-    auto const found = std::ranges::find_if(groups, fits);
-    if (found != groups.end()) found->push_back(process);
-    else groups.push_back({process});
-  }
-  only_ = groups.size() == 1;
-  members_ = *std::ranges::find_if(
-      groups, [&](auto const& group) { return std::ranges::find(group, me) != group.end(); });
+  auto const groups =
+      groups_that_fit(all, [&](u32 one, u32 other) { return matrix[one][other] == '1'; });
+  only_ = std::ranges::all_of(groups, [](u32 group) { return group == 0; });
+  members_.clear();
+  for (u32 process = 0; process < all; ++process)
+    if (groups[process] == groups[me]) members_.push_back(process);
+}
+
+std::vector<Parted> Node::parted() const {
+  std::vector<Parted> found;
+  for (u32 const process : expected_)
+    if (!has(process) && !why_not_[process].empty())
+      found.push_back({processes_.number(), process, why_not_[process]});
+  return found;
 }
 
 std::string Node::why_not(u32 process) const {

@@ -7,6 +7,7 @@
 
 #include "meshpost/base/descriptor.hpp"
 #include "world/processes.hpp"
+#include "world/reach.hpp"
 
 namespace meshpost {
 
@@ -25,6 +26,11 @@ class Node {
   bool only() const { return only_; }
   /// Why a process is not a member, for people.
   std::string why_not(u32 process) const;
+  /// Processes of the same host that are no members though nobody asked for it (MESHPOST_NODE), as
+  /// far as this process knows the reason.
+  std::vector<Parted> parted() const;
+  /// What tells the host of each process from others, whether they share memory or not.
+  std::vector<std::string> const& hosts() const { return hosts_; }
   /// Whether another member still holds its end of the socket: false at once when it was killed.
   /// Thread-safe.
   bool alive(u32 process) const;
@@ -50,6 +56,8 @@ class Node {
   std::vector<Descriptor> sockets_;  // by process; none to oneself and to those out of reach
   std::vector<std::string> why_not_;
   std::vector<u32> members_;
+  std::vector<u32> expected_;  // processes that could be members, by host and MESHPOST_NODE
+  std::vector<std::string> hosts_;
   bool only_ = true;
 };
 

@@ -8,7 +8,9 @@
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/world/spaces.hpp"
+#include "world/reach.hpp"
 #include "world/sharing.hpp"
+#include "world/trial.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost {
@@ -25,6 +27,8 @@ struct Own {
   u32 default_ranks = 0;  // the least of its devices'
   std::vector<std::string> settings;
   std::vector<DeviceUse> uses;
+  std::vector<Offer> offers;  // of memory, to other processes of the node
+  std::vector<Parted> parted;
 
   std::string pack() const {
     wire::Packer packer;
@@ -36,6 +40,10 @@ struct Own {
       packer.text(use.name).text(use.uuid).value(static_cast<u8>(use.at_once));
     packer.value(static_cast<u32>(settings.size()));
     for (auto const& value : settings) packer.text(value);
+    packer.value(static_cast<u32>(offers.size()));
+    for (auto const& offer : offers) packer.text(offer.device).text(offer.kind);
+    packer.value(static_cast<u32>(parted.size()));
+    for (auto const& pair : parted) packer.value(pair.other).text(pair.why);
     return packer.take();
   }
   static Own unpack(u32 process, std::string const& bytes) {
@@ -58,19 +66,33 @@ struct Own {
     }
     for (u32 left = unpacker.value<u32>(); left > 0; --left)
       own.settings.push_back(unpacker.text());
+    own.offers.resize(unpacker.value<u32>());
+    for (auto& offer : own.offers) {
+      offer.process = process;
+      offer.device = unpacker.text();
+      offer.kind = unpacker.text();
+    }
+    own.parted.resize(unpacker.value<u32>());
+    for (auto& pair : own.parted) {
+      pair.process = process;
+      pair.other = unpacker.value<u32>();
+      pair.why = unpacker.text();
+    }
     return own;
   }
 };
 
 // Without a wish, the processes of a host share its GPUs, or have a CPU device each.
-std::string default_devices(u32 process) {
+std::string default_devices(Peers const& peers) {
   u32 gpus = 0;
   try {
     gpus = backend("cuda").count();
   } catch (Error const&) {
     gpus = 0;  // built without
   }
-  return gpus == 0 ? "cpu:1" : fmt::format("cuda:{}", process % gpus);
+  return gpus == 0
+             ? "cpu:1"
+             : fmt::format("cuda:{}", default_gpu(peers.node().hosts(), peers.number(), gpus));
 }
 
 }  // namespace
@@ -104,24 +126,26 @@ Error Peers::of_process(u32 process, Error const& error) const {
 
 void Peers::extend(Spaces& spaces, Layout const& layout, Bytes offset, Bytes size) const {
   if (alone()) return spaces.extend(offset, size);
+  std::vector<std::vector<u32>> passed(count());  // devices, by process: alike in those of a node
+  for (u32 device = 0; device < layout.device_count(); ++device)
+    if (layout.is_mapped_elsewhere(device)) passed[layout.processes[device]].push_back(device);
   std::vector<Descriptor> mine;
   together("grow the symmetric heap", [&] {
     spaces.extend(offset, size);
-    for (u32 own = 0; own < layout.own_count(); ++own)
-      mine.emplace_back(spaces.share(own, offset, size));
+    for (u32 const device : passed[number()])
+      mine.emplace_back(spaces.share(device - layout.first_device, offset, size));
   });
   together("map the symmetric heap", [&] {
     node_->share(mine, [&](u32 process, u32 index, int file) {
-      auto const first = std::ranges::find(layout.processes, process) - layout.processes.begin();
-      spaces.adopt(static_cast<u32>(first) + index, offset, size, file);
+      spaces.adopt(passed[process].at(index), offset, size, file);
     });
   });
 }
 
 namespace {
 
-// Devices of a kind are one domain on each node, unless they are more within this process, or to
-// be kept apart.
+// Devices of a kind are one domain on each node, named by the kind, unless they are more within
+// this process, or to be kept apart.
 void name_domains(Layout const& layout, bool apart, u32 process, std::vector<Own::Part>& devices) {
   for (u32 one = 0; one < devices.size(); ++one) {
     auto& device = devices[one];
@@ -131,6 +155,24 @@ void name_domains(Layout const& layout, bool apart, u32 process, std::vector<Own
     device.domain =
         whole ? device.kind : fmt::format("{} {} of {}", device.kind, layout.domains[one], process);
   }
+}
+
+bool is_whole(std::vector<Own::Part> const& devices, std::string_view kind) {
+  return std::ranges::any_of(
+      devices, [&](auto const& device) { return device.kind == kind && device.domain == kind; });
+}
+
+// One domain on each node, which processes that can't map each other's memory divide.
+void divide_domains(std::vector<Own>& parts, std::vector<Refusal> const& refusals) {
+  auto const processes = static_cast<u32>(parts.size());
+  std::map<std::string, std::vector<u32>> groups;  // by kind
+  for (u32 process = 0; process < processes; ++process)
+    for (auto& device : parts[process].devices) {
+      if (device.domain != device.kind) continue;
+      auto& of_kind = groups[device.kind];
+      if (of_kind.empty()) of_kind = groups_that_map(refusals, device.kind, processes);
+      device.domain += fmt::format(" {}", of_kind[process]);
+    }
 }
 
 // Whether devices of two processes of a node are of different domains.
@@ -191,10 +233,10 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
   if (peers.alone()) return make_layout(spec, ranks, apart);
   Own own;
   Layout layout;
+  std::vector<std::shared_ptr<Device>> opened;
   peers.together("open devices", [&] {
     if (spec == "none") return;
-    auto const alone =
-        make_layout(spec.empty() ? default_devices(peers.number()) : spec, ranks, apart);
+    auto const alone = make_layout(spec.empty() ? default_devices(peers) : spec, ranks, apart);
     layout.devices = alone.devices;
     own.default_ranks = ~0u;
     for (auto const& device : alone.devices) {
@@ -202,24 +244,37 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
       own.default_ranks = std::min(own.default_ranks, device->info().default_ranks);
     }
     name_domains(alone, apart, peers.number(), own.devices);
-    for (auto const& device : physical_devices(alone.devices))
+    opened = physical_devices(alone.devices);
+    for (auto const& device : opened) {
       own.uses.push_back({peers.number(), device->name(), device->info().uuid,
                           backend(device->kind()).runs_processes_at_once(*device)});
+      if (!device->in_host_memory() && is_whole(own.devices, device->kind()))
+        own.offers.push_back({peers.number(), device->name(), std::string(device->kind())});
+    }
   });
+  own.parted = peers.node().parted();
   own.ranks = ranks;
   for (auto const& setting : settings) own.settings.push_back(setting.value);
   auto const all = peers.exchange("open devices", own.pack());
   std::vector<Own> parts;
   std::vector<DeviceUse> uses;
+  std::vector<Offer> offers;
+  std::vector<Parted> parted;
+  std::vector<std::string> names;
   for (u32 process = 0; process < all.size(); ++process) {
     parts.push_back(Own::unpack(process, all[process]));
-    uses.insert(uses.end(), parts.back().uses.begin(), parts.back().uses.end());
+    std::ranges::copy(parts.back().uses, std::back_inserter(uses));
+    std::ranges::copy(parts.back().offers, std::back_inserter(offers));
+    std::ranges::copy(parts.back().parted, std::back_inserter(parted));
+    names.push_back(peers.processes().name(process));
   }
   layout.ranks_per_device = ranks_asked_for(parts);
   for (auto const& part : parts)
     for (std::size_t i = 0; i < settings.size(); ++i)
       agree(parts, parts.front(), part, settings[i], parts.front().settings.at(i),
             part.settings.at(i));
+  auto const refusals = try_to_map(peers, offers, opened);
+  divide_domains(parts, refusals);
   add_devices(layout, parts, peers);
   u32 usual = ~0u;
   for (u32 process = 0; process < parts.size(); ++process)
@@ -227,8 +282,9 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
       usual = std::min(usual, std::max(1u, parts[process].default_ranks / sharers(uses, process)));
   layout.sharers = sharers(uses, peers.number());
   choose_ranks(layout, usual);
-  if (peers.number() == 0)
-    for (auto const& warning : turns_taken(uses)) event_sink()->warning(warning);
+  if (peers.number() != 0) return layout;
+  for (auto const& warnings : {turns_taken(uses), slow_paths(refusals, parted, names)})
+    for (auto const& warning : warnings) event_sink()->warning(warning);
   return layout;
 }
 

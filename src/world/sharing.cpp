@@ -26,6 +26,11 @@ u32 sharers(std::vector<DeviceUse> const& uses, u32 process) {
   return static_cast<u32>(most);
 }
 
+u32 default_gpu(std::vector<std::string> const& hosts, u32 process, u32 gpus) {
+  auto const place = std::count(hosts.begin(), hosts.begin() + process, hosts[process]);
+  return static_cast<u32>(place) % gpus;
+}
+
 std::vector<std::string> turns_taken(std::vector<DeviceUse> const& uses) {
   std::vector<std::string> warnings;
   std::set<std::string> told;

@@ -20,6 +20,10 @@ struct DeviceUse {
 /// at least 1.
 u32 sharers(std::vector<DeviceUse> const& uses, u32 process);
 
+/// Which of `gpus` a process takes where nothing is said: those of a host share its GPUs evenly,
+/// whatever their numbers in the job. `hosts`: what tells the host of each process from others.
+u32 default_gpu(std::vector<std::string> const& hosts, u32 process, u32 gpus);
+
 /// For each device on which kernels of several processes can only take turns: a warning that names
 /// them and the remedy.
 std::vector<std::string> turns_taken(std::vector<DeviceUse> const& uses);

@@ -1,8 +1,13 @@
 #include "support/boxed.hpp"
 
+#include <sys/stat.h>
+
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -71,6 +76,45 @@ class BoxedGang : public Gang {
 
 constexpr u64 most_scratch = u64{64} << 10;  // GPUs have a limit, CPU devices none
 
+thread_local std::optional<u32> played;
+
+u32 own_process() {
+  char const* const number = std::getenv("MESHPOST_PROCESS");
+  return played.value_or(number ? static_cast<u32>(std::stoul(number)) : 0);
+}
+
+void refuse_where_told(u32 process, u32 owner, std::string const& operation) {
+  char const* const refused = std::getenv("MESHPOST_TEST_REFUSED");
+  auto const pair = "," + std::to_string(process) + ":" + std::to_string(owner) + ",";
+  if (refused && ("," + std::string(refused) + ",").find(pair) != std::string::npos)
+    throw Error(Kind::bad_environment, operation, "it is boxed in", "open the box");
+}
+
+// Files tell whose they are by their mode.
+class BoxedSpace : public AddressSpace {
+ public:
+  explicit BoxedSpace(SpaceDevices const& devices) : inside_(backend("cpu").reserve(devices)) {}
+  char* base() const override { return inside_->base(); }
+  Bytes stride() const override { return inside_->stride(); }
+  Bytes granularity() const override { return inside_->granularity(); }
+  void extend(Bytes offset, Bytes size) override { inside_->extend(offset, size); }
+  int share(u32 device, Bytes offset, Bytes size) override {
+    refuse_where_told(own_process(), own_process(), "share a box");
+    int const file = inside_->share(device, offset, size);
+    if (fchmod(file, 0600 + own_process()) != 0) std::abort();
+    return file;
+  }
+  void adopt(u32 device, Bytes offset, Bytes size, int file) override {
+    struct stat status{};
+    if (fstat(file, &status) != 0) std::abort();
+    refuse_where_told(own_process(), status.st_mode & 077, "map a box");
+    inside_->adopt(device, offset, size, file);
+  }
+
+ private:
+  std::unique_ptr<AddressSpace> inside_;
+};
+
 class BoxedBackend : public Backend {
  public:
   std::string_view kind() const override { return "boxed"; }
@@ -82,7 +126,7 @@ class BoxedBackend : public Backend {
     return device;
   }
   std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) override {
-    return backend("cpu").reserve(devices);
+    return std::make_unique<BoxedSpace>(devices);
   }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override {
     if (spec.scratch > most_scratch)
@@ -104,5 +148,7 @@ void register_boxed() {
   static std::once_flag once;
   std::call_once(once, [] { register_backend(std::make_unique<BoxedBackend>()); });
 }
+
+void play_process(u32 number) { played = number; }
 
 }  // namespace meshpost::test

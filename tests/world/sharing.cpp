@@ -55,5 +55,20 @@ TEST(Sharing, under_mps_or_of_cpu_devices_is_not_warned_of) {
   EXPECT_TRUE(turns_taken({}).empty());
 }
 
+TEST(Sharing, of_a_hosts_gpus_is_even_however_processes_are_numbered) {
+  std::vector<std::string> const cyclic{"a", "b", "a", "b", "a", "b", "a", "b"},
+      block{"a", "a", "a", "a", "b", "b", "b", "b"}, uneven{"a", "b", "b", "a", "b", "b", "b", "b"};
+  auto const gpus_of = [](std::vector<std::string> const& hosts, u32 gpus) {
+    std::vector<u32> chosen;
+    for (u32 process = 0; process < hosts.size(); ++process)
+      chosen.push_back(default_gpu(hosts, process, gpus));
+    return chosen;
+  };
+  EXPECT_EQ(gpus_of(cyclic, 4), (std::vector<u32>{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(gpus_of(block, 4), (std::vector<u32>{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(gpus_of(uneven, 4), (std::vector<u32>{0, 0, 1, 1, 2, 3, 0, 1}));
+  EXPECT_EQ(gpus_of(cyclic, 1), std::vector<u32>(8, 0));
+}
+
 }  // namespace
 }  // namespace meshpost

@@ -116,6 +116,8 @@ class AddressSpace {
   /// one: for adopt() in another process. \throws Error(bad_environment)
   virtual int share(u32 device, Bytes offset, Bytes size) = 0;
   /// Maps what share() gave another process for its `device`. `file` stays the caller's.
+  /// \throws Error(bad_environment) with the reason and the setting to change. Tried with a small
+  /// piece when a World is made: where it throws, those ranks reach each other through the host.
   virtual void adopt(u32 device, Bytes offset, Bytes size, int file) = 0;
 };
 

@@ -34,6 +34,9 @@ struct Layout {
   bool any_far() const;
   /// Whether it is so of a device here and one of that process, another one.
   bool far_from(u32 process) const;
+  /// Whether processes other than its own may map a device's memory. Known of those that this one
+  /// shares memory with.
+  bool is_mapped_elsewhere(u32 device) const;
   /// An own device that reaches that one; null: there is none.
   Device* neighbour(u32 device) const;
   /// An own device, by its number in the world.

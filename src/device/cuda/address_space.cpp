@@ -23,6 +23,14 @@ CUmemAllocationProp properties(u32 device) {
   return wanted;
 }
 
+// Drivers say little of why they share no memory between processes; these are what they want.
+Error not_shared(Error const& error) {
+  return {Kind::bad_environment, error.operation(), error.cause(),
+          "use GPUs with peer access (nvidia-smi topo -p2p r shows who has it); let each process "
+          "see the node's GPUs (CUDA_VISIBLE_DEVICES; containers: --gpus all), and start "
+          "containers with --ipc=host"};
+}
+
 class MappedMemory : public AddressSpace {
  public:
   explicit MappedMemory(SpaceDevices const& all)
@@ -90,8 +98,13 @@ class MappedMemory : public AddressSpace {
   int share(u32 device, Bytes offset, Bytes size) override {
     auto const piece = std::ranges::find(pieces_, address(device, offset), &Piece::address);
     int file = -1;
-    check(driver().export_handle(&file, piece->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+    try {
+      check(
+          driver().export_handle(&file, piece->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
           fmt::format("share {} bytes with other processes", size.value));
+    } catch (Error const& error) {
+      throw not_shared(error);
+    }
     return file;
   }
 
@@ -101,9 +114,13 @@ class MappedMemory : public AddressSpace {
     Piece piece{address(device, offset), size, 0};
     // The driver takes the descriptor as a pointer.
     void* const handle = reinterpret_cast<void*>(static_cast<u64>(file));  // NOLINT
-    check(driver().import_handle(&piece.handle, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-          what);
-    map(piece, what);
+    try {
+      check(driver().import_handle(&piece.handle, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            what);
+      map(piece, what);
+    } catch (Error const& error) {
+      throw not_shared(error);
+    }
   }
 
  private:

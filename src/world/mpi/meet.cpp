@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <span>
@@ -16,6 +15,7 @@
 
 #include "meshpost/base/config.hpp"
 #include "meshpost/base/error.hpp"
+#include "world/join.hpp"
 #include "world/mpi/addresses.hpp"
 #include "world/mpi/letters.hpp"
 #include "world/rendezvous.hpp"
@@ -77,11 +77,9 @@ struct Message {
 
 // Equal where processes share a host and its network, and do not act as if they did not.
 std::string host_identity(Job const& job) {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat network{};
   stat("/proc/self/ns/net", &network);
-  return fmt::format("{}/{}/{}", boot, network.st_ino, job.node);
+  return fmt::format("{}/{}/{}", join::boot_id(), network.st_ino, job.node);
 }
 
 double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) * 1e-3; }
