@@ -96,7 +96,10 @@ TEST(JobReached, gpus_are_written_to_and_read_by_the_engine) {
                    {"MESHPOST_TEST_RUNS", "3"},
                    {"MESHPOST_TEST_SEED", seed}},
                   [](u32 process) {
-                    return node_with(process, "cuda:" + std::to_string(process), "copying:shm");
+                    // libfabric copies on the first GPU that it sees.
+                    auto own = node_with(process, "cuda:0", "copying:shm");
+                    own["CUDA_VISIBLE_DEVICES"] = std::to_string(process);
+                    return own;
                   });
     test::expect_well(job.wait());
   }
