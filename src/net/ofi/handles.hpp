@@ -31,9 +31,11 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 /// \throws Error(bad_environment) where libfabric returned an error.
 inline void check(long result, std::string const& attempted) {
   if (result >= 0) return;
+  bool const lacks_files = result == -FI_EMFILE;
   throw Error(Kind::bad_environment, "libfabric: " + attempted,
               library().strerror(static_cast<int>(-result)),
-              "FI_LOG_LEVEL=warn says more; try another provider, as in ofi:tcp");
+              lacks_files ? "raise the limit of open files (ulimit -n)"
+                          : "FI_LOG_LEVEL=warn says more; try another provider, as in ofi:tcp");
 }
 
 }  // namespace meshpost::net::ofi

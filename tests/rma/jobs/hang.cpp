@@ -51,7 +51,7 @@ void hang(bool computes) {
   say("over");
   // Until the thread has come back, if this process is to see that.
   if (std::getenv("MESHPOST_TEST_STAYS"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    std::this_thread::sleep_for(std::chrono::seconds(3));
   World(WorldOptions{.alone = true}).run(Nothing{});  // the devices are free
   std::printf("went on\n");
 }
@@ -71,7 +71,7 @@ TEST(JobHangCpuOnly, of_the_network_after_a_loss_ends_all_others_within_two_seco
                 {"MESHPOST_NET", process == 0 ? "faulty:hang:7:ofi:tcp" : "ofi:tcp"}};
       });
       for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // it does at the 16th message
+      std::this_thread::sleep_for(std::chrono::seconds(1));  // it does at the 16th message
       job.kill(1);
       auto const killed = std::chrono::steady_clock::now();
       for (u32 const process : {0, 2}) job.wait_for(process, "over");
