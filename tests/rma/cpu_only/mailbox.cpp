@@ -51,7 +51,7 @@ class MailboxTest : public testing::Test {
   std::shared_ptr<Device> device_ = open_devices("cpu:1").front();
   MailboxAccess access_{*device_};
   std::vector<char> memory_ = std::vector<char>(size, 0x55);
-  std::vector<u32> words_ = std::vector<u32>(4);
+  std::vector<u32> words_ = std::vector<u32>(64);
   std::thread rank_;
   std::atomic<bool> stop_{false};
   std::mt19937_64 random_{std::random_device{}()};
@@ -98,6 +98,28 @@ TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
   poll_until([&] { return !access_.busy() && !access_.unopened(); });
   end_rank();
   EXPECT_EQ(words_[1], places.size());
+}
+
+// They have letters of their own kind (BareCount).
+TEST_F(MailboxTest, counts_alone_say_who_has_raised_them) {
+  auto const raise = [&](u32 sender) {
+    access_.deliver(
+        {.counter = &words_[0], .sender_word = &words_[32], .value = 1, .sender = sender});
+  };
+  start_rank();
+  for (u32 sender = 1; sender <= 3 * Mailbox::capacity; ++sender) {
+    raise(sender);
+    if (sender % 7 == 0) access_.deliver({.counter = &words_[0], .value = 100});
+  }
+  u32 const expected = 3 * Mailbox::capacity + 3 * Mailbox::capacity / 7 * 100;
+  poll_until([&] { return memory::load_acquire(&words_[0]) == expected; });
+  poll_until([&] { return !access_.busy() && !access_.unopened(); });
+  end_rank();
+  EXPECT_EQ(words_[32], 3 * Mailbox::capacity);
+  raise(77);  // the host carries it out
+  access_.end();
+  EXPECT_EQ(words_[0], expected + 1);
+  EXPECT_EQ(words_[32], 77u);
 }
 
 TEST_F(MailboxTest, more_letters_than_there_is_room_for_wait_their_turn) {

@@ -50,8 +50,7 @@ void hang(bool computes) {
   }
   say("over");
   // Until the thread has come back, if this process is to see that.
-  if (std::getenv("MESHPOST_TEST_STAYS"))
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+  if (std::getenv("MESHPOST_TEST_STAYS")) std::this_thread::sleep_for(std::chrono::seconds(3));
   World(WorldOptions{.alone = true}).run(Nothing{});  // the devices are free
   std::printf("went on\n");
 }
