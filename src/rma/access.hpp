@@ -34,7 +34,7 @@ struct Delivery {
 /// this, unless said otherwise. What is begun is done in poll().
 class Access {
  public:
-  static constexpr u64 largest = u64{256} << 10;  ///< bytes of a read or write
+  static constexpr u64 largest = u64{512} << 10;  ///< bytes of a read or write
   using Take = std::function<void(std::string_view bytes, Keep const& keep)>;
 
   virtual ~Access() = default;

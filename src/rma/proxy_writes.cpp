@@ -59,10 +59,10 @@
 //   latest. Sources are read from devices into chunks that are let go of when the engine has read
 //   them, which waits for slots alone: so a rank that puts waits for copy engines, the network and
 //   two proxies, and never for the receiver's kernel.
-// - Time: no less than the engine's, and reading the first piece and copying on the last (256 KiB
-//   over PCIe at 50 GB/s: 5 us, and as long to start it). What both hosts do besides, sums above
-//   all (10 us each), is pipelined, but at the sender comes on top where its engine works only
-//   when it is called.
+// - Time: no less than the engine's, and reading the first piece and copying on the last (512 KiB
+//   over PCIe at 50 GB/s: 10 us, and half as long to start it). What both hosts do besides, sums
+//   above all (20 us each), is pipelined, but at the sender comes on top where its engine works
+//   only when it is called.
 #include <fmt/format.h>
 
 #include <algorithm>

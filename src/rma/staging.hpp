@@ -29,7 +29,7 @@ class Staging {
   /// the writer has heard. A power of two, so that counts may wrap.
   static constexpr u32 most_slots = 8;
   /// In a process: for more than 16 others each has fewer slots, for more than 128 none.
-  static constexpr u64 most_memory = u64{32} << 20;
+  static constexpr u64 most_memory = u64{64} << 20;
 
   Staging(Layout const& layout, u32 processes) : layout_(layout), peers_(processes) {}
 

@@ -18,7 +18,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr u32 region = 100'000;  // words: two slots
+constexpr u32 region = 150'000;  // words: two slots
 
 // Each process a node, whatever the nodes of other tests.
 test::Variables node_with(u32 process, char const* devices) {

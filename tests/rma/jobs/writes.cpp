@@ -17,7 +17,7 @@ using test::mixed;
 using test::Role;
 using testing::HasSubstr;
 
-constexpr u32 region = 100'000;  // words of a window for each sender: several pieces of a write
+constexpr u32 region = 150'000;  // words of a window for each sender: several pieces of a write
 
 // What a rank sends another in a round, one after the other: over each other as it comes. Both
 // compute it.
