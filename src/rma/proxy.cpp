@@ -51,6 +51,9 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::st
     own_.push_back(std::move(own));
   }
   if (!engine_) return;
+  engine_reaches_devices_ = std::ranges::any_of(layout.devices, [&](auto const& device) {
+    return !device->in_host_memory() && engine_->reaches(device->kind());
+  });
   expose_sources();
   staging_.join(*engine_, peers);
 }

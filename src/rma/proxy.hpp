@@ -230,6 +230,7 @@ class Proxy : net::Events {
   Staging staging_;
   std::vector<Own> own_;
   std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
+  bool engine_reaches_devices_ = false;  // own ones, in whose memory the host can't load and store
   RemoteHeap remote_heap_;
   u64 held_ = 0;                     // bytes that wait to be sent, or are being; outlives them
   std::vector<Peer> peers_of_net_;   // by process

@@ -219,7 +219,7 @@ void Proxy::check_written(Parcel const& parcel, std::string_view bytes) {
 
 // Before which parcel from there all can change no window any more.
 u32 Proxy::settled(Peer& peer) const {
-  if (peer.settled != peer.next_in &&
+  if (engine_reaches_devices_ && peer.settled != peer.next_in &&
       std::ranges::all_of(own_, [](Own const& own) { return own.access->settled(); }))
     peer.settled = peer.next_in;
   return peer.settled;
