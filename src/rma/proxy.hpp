@@ -187,7 +187,7 @@ class Proxy : net::Events {
   OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes = 0);
   void queue_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
   std::deque<OutgoingPtr> read_in_pieces(u32 own, Parcel parcel, char const* source, u64 size,
-                                         std::function<void()> read);
+                                         std::function<void()> const& read);
   void read_instead(Peer& peer, Outgoing& out);
   bool carry_out_queued();
   u64 most_in_message() const;

@@ -99,7 +99,7 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
 }
 
 std::deque<Proxy::OutgoingPtr> Proxy::read_in_pieces(u32 own, Parcel parcel, char const* source,
-                                                     u64 size, std::function<void()> read) {
+                                                     u64 size, std::function<void()> const& read) {
   std::deque<OutgoingPtr> pieces;
   u64 const counter = parcel.counter;
   for (u64 at = 0; at < size; at += Access::largest) {
