@@ -50,5 +50,27 @@ TEST(Undelivered, knows_what_is_under_way_to_each_byte) {
   }
 }
 
+// Then it may take bytes for under way that are not, never the other way round.
+TEST(Undelivered, knows_of_very_many_no_less_than_there_is) {
+  u64 const seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  Undelivered undelivered;
+  std::vector<Undelivered::Range> puts;
+  std::vector<By> by;
+  u32 const first = static_cast<u32>(0) - 1000;  // they wrap
+  for (u32 i = 0; i < 3 * Undelivered::most; ++i) {
+    puts.push_back({static_cast<u32>(random() % 2), random() % 100'000, 1 + random() % 8});
+    by.push_back(random() % 2 == 0 ? By::message : By::write);
+    undelivered.add(first + i, puts.back(), by.back());
+  }
+  u32 const delivered = 2 * Undelivered::most;
+  undelivered.delivered_before(first + delivered);
+  for (u32 i = delivered; i < puts.size(); ++i) ASSERT_GE(undelivered.in(puts[i]), by[i]) << i;
+  EXPECT_EQ(undelivered.in({2, 0, 100'000}), By::nobody);
+  undelivered.delivered_before(first + static_cast<u32>(puts.size()));
+  EXPECT_EQ(undelivered.in({0, 0, 200'000}), By::nobody);
+}
+
 }  // namespace
 }  // namespace meshpost::detail

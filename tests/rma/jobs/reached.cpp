@@ -18,22 +18,28 @@ test::Variables node_with(u32 process, std::string const& devices, std::string c
           {"MESHPOST_NET", engine}};
 }
 
+class JobReachedCpuOnly : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  }
+  std::string const seed_ = std::to_string(std::random_device{}());
+  testing::ScopedTrace const trace_{__FILE__, __LINE__, "MESHPOST_TEST_SEED=" + seed_};
+};
+
 auto const both_ways = AllOf(HasSubstr("wrote into a box"), HasSubstr("wrote out of a box"));
 
 // Roles of writes.cpp.
-TEST(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
+TEST_F(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
 #endif
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
-  auto const seed = std::to_string(std::random_device{}());
-  SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
   for (auto const* const engine : {"reaching:ofi", "reaching:shuffled:7:ofi"})
     for (std::vector<char const*> const& devices :
          {std::vector{"boxed:0", "boxed:0"}, {"boxed:0,1", "cpu:1", "none", "boxed:0,cpu:1"}}) {
       test::Job job(
           "sizes", static_cast<u32>(devices.size()),
-          {{"MESHPOST_RANKS", devices.size() == 2 ? "2" : "1"}, {"MESHPOST_TEST_SEED", seed}},
+          {{"MESHPOST_RANKS", devices.size() == 2 ? "2" : "1"}, {"MESHPOST_TEST_SEED", seed_}},
           [&](u32 process) { return node_with(process, devices[process], engine); });
       auto const ended = job.wait();
       test::expect_well(ended);
@@ -44,15 +50,12 @@ TEST(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_othe
 
 // Who reaches its own devices writes to those of others by way of their hosts, and the other way
 // round.
-TEST(JobReachedCpuOnly, processes_of_both_kinds_mix) {
+TEST_F(JobReachedCpuOnly, processes_of_both_kinds_mix) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
 #endif
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
-  auto const seed = std::to_string(std::random_device{}());
-  SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
   test::Job job(
-      "sizes", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_SEED", seed}}, [&](u32 process) {
+      "sizes", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_SEED", seed_}}, [&](u32 process) {
         return node_with(process, "boxed:0",
                          std::array{"reaching:ofi", "blind:ofi", "unreaching:ofi"}[process]);
       });
@@ -64,8 +67,7 @@ TEST(JobReachedCpuOnly, processes_of_both_kinds_mix) {
                     HasSubstr("can't write to windows of boxed:0"), HasSubstr("pinned memory")));
 }
 
-TEST(JobReachedCpuOnly, no_put_of_a_run_that_failed_comes_into_the_next) {
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+TEST_F(JobReachedCpuOnly, no_put_of_a_run_that_failed_comes_into_the_next) {
   test::Job job("flood", 2, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_RUNS", "3"}},
                 [](u32 process) { return node_with(process, "boxed:0", "reaching:ofi"); });
   auto const ended = job.wait();
@@ -73,8 +75,7 @@ TEST(JobReachedCpuOnly, no_put_of_a_run_that_failed_comes_into_the_next) {
   for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("enough"));
 }
 
-TEST(JobReachedCpuOnly, long_puts_without_notifications_need_nobody_at_the_target) {
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+TEST_F(JobReachedCpuOnly, long_puts_without_notifications_need_nobody_at_the_target) {
   test::Job job("unheeded", 2, {{"MESHPOST_RANKS", "1"}},
                 [](u32 process) { return node_with(process, "boxed:0", "reaching:ofi"); });
   auto const ended = job.wait();

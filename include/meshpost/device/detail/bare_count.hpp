@@ -15,14 +15,13 @@ struct alignas(16) BareCount {
   static constexpr u64 unit = 64;  ///< of that distance, in bytes
 
   MESHPOST_FN static bool fits(u32 const* counter, u32 const* sender_word) {
-    u64 const distance = sender_word ? bits(sender_word) - bits(counter) : 0;
-    bool const near = distance % unit == 0 && distance / unit < (1u << 16);
-    return bits(counter) >> 48 == 0 && near && (distance != 0 || !sender_word);
+    u64 const behind = distance(counter, sender_word);
+    bool const near = behind % unit == 0 && behind / unit < (1u << 16);
+    return bits(counter) >> 48 == 0 && near && (behind != 0 || !sender_word);
   }
   /// Of a counter and a word that fit.
   MESHPOST_FN static u64 place_of(u32 const* counter, u32 const* sender_word) {
-    u64 const distance = sender_word ? bits(sender_word) - bits(counter) : 0;
-    return bits(counter) | distance / unit << 48;
+    return bits(counter) | distance(counter, sender_word) / unit << 48;
   }
   MESHPOST_FN u32* counter() const { return reinterpret_cast<u32*>(place & ((u64{1} << 48) - 1)); }
   MESHPOST_FN bool has_sender() const { return place >> 48 != 0; }
@@ -30,6 +29,9 @@ struct alignas(16) BareCount {
 
  private:
   MESHPOST_FN static u64 bits(u32 const* word) { return reinterpret_cast<u64>(word); }
+  MESHPOST_FN static u64 distance(u32 const* counter, u32 const* sender_word) {
+    return sender_word ? bits(sender_word) - bits(counter) : 0;
+  }
 };
 
 }  // namespace meshpost
