@@ -52,10 +52,8 @@ add_library(meshpost
   src/copy/job/expose.cpp
   src/copy/job/gate.cpp
   src/copy/job/hang.cpp
-  src/copy/job/imports.cpp
   src/copy/job/message.cpp
   src/copy/job/other_memory.cpp
-  src/copy/job/own_files.cpp
   src/copy/job/part.cpp
   src/copy/job/remote.cpp
   src/copy/job/remote_copy.cpp
@@ -122,6 +120,7 @@ add_library(meshpost
   src/rma/mailbox.cpp
   src/rma/parcel.cpp
   src/rma/pinned_copies.cpp
+  src/rma/places.cpp
   src/rma/proxy.cpp
   src/rma/proxy_hang.cpp
   src/rma/proxy_parcels.cpp
@@ -136,6 +135,7 @@ add_library(meshpost
   src/rma/staging.cpp
   src/rma/undelivered.cpp
   src/rma/watch.cpp
+  src/rma/user_windows.cpp
   src/rma/window.cpp
   src/rma/world.cpp
   src/rma/world_state.cpp
@@ -146,11 +146,14 @@ add_library(meshpost
   src/world/exchanges.cpp
   src/world/greeting.cpp
   src/world/heap.cpp
+  src/world/imports.cpp
   src/world/job.cpp
   src/world/join_engine.cpp
   src/world/join.cpp
   src/world/layout.cpp
   src/world/line.cpp
+  src/world/mappable.cpp
+  src/world/memory_files.cpp
   src/world/node.cpp
   src/world/node_files.cpp
   src/world/offsets.cpp

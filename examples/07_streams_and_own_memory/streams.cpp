@@ -36,7 +36,7 @@ struct Mine {
 
   Mine(mp::Device& device, mp::u64 count)
       : ints(count),
-        memory(device.allocate(mp::Bytes{count * sizeof(int)}, mp::MemoryKind::device)),
+        memory(mp::World::allocate(device, mp::Bytes{count * sizeof(int)})),
         buffer(device.allocate(mp::Bytes{count * sizeof(int)}, mp::MemoryKind::pinned)),
         stream(device.make_stream()) {}
 };
@@ -47,14 +47,14 @@ int main() try {
 
   // [streams]
   std::vector<Mine> mine;
-  std::vector<std::span<int>> parts;  // of the ranks, in order
+  std::vector<std::span<int>> parts(world.size());  // by rank; other processes name theirs
+  mp::u32 rank = world.first_rank();
   mp::Launch launch;
   for (auto const& device : world.devices()) {
     auto& one = mine.emplace_back(*device, each * 2 * half);
-    for (mp::u32 rank = 0; rank < each; ++rank)
-      parts.emplace_back(one.memory.as<int>() + rank * 2 * half, 2 * half);
-    for (mp::u64 i = 0; i < one.ints; ++i)
-      one.buffer.as<int>()[i] = static_cast<int>(parts.size() * i);
+    for (mp::u32 local = 0; local < each; ++local)
+      parts[rank++] = {one.memory.as<int>() + local * 2 * half, 2 * half};
+    for (mp::u64 i = 0; i < one.ints; ++i) one.buffer.as<int>()[i] = static_cast<int>(rank * i);
     one.stream->copy(one.memory.data(), one.buffer.data(), one.memory.size());  // returns at once
     launch.streams.push_back(one.stream.get());
   }
@@ -72,17 +72,19 @@ int main() try {
     mp::u64 const device = rank / each, local = rank % each;
     return static_cast<int>((device + 1) * each * (local * 2 * half + i));
   };
-  for (mp::u64 rank = 0; rank < world.size(); ++rank)
+  for (mp::u64 own = 0; own < mine.size() * each; ++own)
     for (mp::u64 i = 0; i < half; ++i) {
-      int const found = mine[rank / each].buffer.as<int>()[rank % each * 2 * half + i];
-      int const expected = initial(rank, i) + initial((rank + world.size() - 1) % world.size(), i);
+      mp::u64 const me = world.first_rank() + own;
+      int const found = mine[own / each].buffer.as<int>()[own % each * 2 * half + i];
+      int const expected = initial(me, i) + initial((me + world.size() - 1) % world.size(), i);
       if (found != expected) {
-        std::printf("number %llu of rank %llu is %d, not %d\n", i, rank, found, expected);
+        std::printf("number %llu of rank %llu is %d, not %d\n", i, me, found, expected);
         return 1;
       }
     }
-  std::printf("%u ranks on %u devices added their neighbours' numbers\n", world.size(),
-              world.device_count());
+  if (world.process() == 0)
+    std::printf("%u ranks on %u devices added their neighbours' numbers\n", world.size(),
+                world.device_count());
 } catch (mp::Error const& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

@@ -66,7 +66,8 @@ std::vector<Variable> const& variables() {
        "engine between nodes, such as ofi, ofi:tcp or mpi; direct:ofi, staged:ofi: it reads and "
        "writes memory of GPUs itself, or not; empty: the best there is",
        ""},
-      {"MESHPOST_DCUDA_MEMORY", "MiB for cudaMalloc in a dCUDA program of several processes", "64"},
+      {"MESHPOST_DCUDA_MEMORY", "MiB for cudaMalloc in a dCUDA program of several processes",
+       "64, on GPUs 1024"},
       {"MESHPOST_MACHINE", "file with this host's measured links; empty: one in the user's cache",
        ""},
   };
@@ -90,7 +91,7 @@ Config Config::from_environment() {
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
   config.net = value_of("MESHPOST_NET", "");
   config.start = seconds("MESHPOST_START_DEADLINE", "30");
-  config.dcuda_memory = number("MESHPOST_DCUDA_MEMORY", "64", 1u << 20);
+  config.dcuda_memory = number("MESHPOST_DCUDA_MEMORY", "0", 1u << 20);
   config.machine = value_of("MESHPOST_MACHINE", "");
   return config;
 }

@@ -49,7 +49,11 @@ KernelImage image_of(DcudaKernel const& kernel) {
 // One device, of the kind that the kernel was compiled for.
 WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
   std::string const wanted = by_nvcc ? "cuda" : "cpu";
-  if (options.devices.empty()) options.devices = wanted + (by_nvcc ? ":0" : ":1");
+  auto const job = options.processes ? options.processes->job() : job_from(std::getenv);
+  bool const alone = options.alone || job.alone();
+  // Processes of a host share its GPUs evenly: a World sees to that.
+  bool const any_gpu = by_nvcc && !alone && options.devices.empty();
+  if (options.devices.empty() && !any_gpu) options.devices = wanted + (by_nvcc ? ":0" : ":1");
   auto const kind = options.devices.substr(0, options.devices.find(':'));
   if (by_nvcc && kind == "cpu")
     refuse(
@@ -65,17 +69,12 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
                options.devices),
            "ask for cpu:1, or compile it with nvcc: meshpost_add_executable does where "
            "MESHPOST_CUDA is on");
-  if (by_nvcc && kind == "cuda" && backend(kind).count() == 0)
+  if (by_nvcc && backend(wanted).count() == 0)
     refuse(Kind::bad_environment,
            fmt::format("nvcc compiled the kernel, and there is no GPU here: {}",
-                       backend(kind).why_none()),
+                       backend(wanted).why_none()),
            "run it where there is one, or compile the program where MESHPOST_CUDA is off");
-  auto const job = options.processes ? options.processes->job() : job_from(std::getenv);
-  if (by_nvcc && !job.alone() && !options.alone)
-    refuse(Kind::bad_environment,
-           fmt::format("{} started {} processes; dCUDA programs on GPUs run in one", job.launcher,
-                       job.processes),
-           "start it alone, with more ranks, or compile it where MESHPOST_CUDA is off");
+  if (any_gpu) return options;
   auto const devices = open_devices(options.devices);
   if (devices.size() != 1)
     refuse(Kind::bad_argument,
@@ -175,7 +174,7 @@ class Context {
   // where each has the symmetric heap.
   void share() {
     auto const bases = overlapping<u64>(world_.device_count(), "bases of dCUDA's processes");
-    auto const bytes = shared_memory_bytes();
+    auto const bytes = shared_memory_bytes(kernel_.by_nvcc);
     auto const memory = overlapping<char>(bytes, "dCUDA's cudaMalloc");
     auto const state = detail::world_of(memory.info().world, "dcuda_host_init");
     auto const& layout = state->layout();
@@ -261,11 +260,6 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
   check_arguments(ctx, kernel, threads_per_rank);
   auto const asked = parse_dcuda_options(argc, argv);
   WorldOptions options;
-  if (kernel.by_nvcc && asked.processes != 1)
-    refuse(Kind::bad_argument,
-           fmt::format("{} processes were asked for (-n); dCUDA programs on GPUs run in one",
-                       asked.processes),
-           "start it alone, with more ranks, or compile it where MESHPOST_CUDA is off");
   options.processes = join_as(asked);
   if (asked.device && kernel.by_nvcc) options.devices = fmt::format("cuda:{}", *asked.device);
   // Not refused: scripts that start a process a device give each another number.

@@ -11,6 +11,7 @@
 #include "meshpost/base/config.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/compat/detail/cuda_on_cpu.hpp"
+#include "meshpost/compat/detail/shared_malloc.hpp"
 
 namespace meshpost::compat {
 
@@ -40,6 +41,8 @@ All& all() {
   return *one;
 }
 
+u64 rounded(std::size_t size) { return (size + alignment - 1) / alignment * alignment; }
+
 }  // namespace
 
 SharedMemory::SharedMemory(char* base, u64 size) : parts_(std::make_shared<Parts>()) {
@@ -59,36 +62,37 @@ void SharedMemory::end(std::shared_ptr<void> world) {
   else all().parts.remove(parts_);
 }
 
-void* allocate(std::size_t size) {
-  u64 const wanted = (size + alignment - 1) / alignment * alignment;
-  if (wanted < size) return nullptr;
+bool take_shared(std::size_t size, void** data) {
   std::scoped_lock const lock(all().mutex);
   auto const found = std::find_if(all().parts.rbegin(), all().parts.rend(),
                                   [](auto const& one) { return !one->ended; });
-  if (found == all().parts.rend()) return std::aligned_alloc(alignment, wanted);
+  if (found == all().parts.rend()) return false;
+  *data = nullptr;
   auto& parts = **found;
-  auto const offset = parts.free.take(wanted, alignment);
+  u64 const wanted = rounded(size);
+  auto const offset = wanted < size ? std::nullopt : parts.free.take(wanted, alignment);
   if (!offset) {
     event_sink()->warning(fmt::format(
         "cudaMalloc: {} bytes are not left of the {} that a dCUDA program has under several "
         "processes; raise MESHPOST_DCUDA_MEMORY (MiB)",
         size, parts.size));
-    return nullptr;
+    return true;
   }
   parts.taken[*offset] = wanted;
-  return parts.base + *offset;
+  *data = parts.base + *offset;
+  return true;
 }
 
-void release(void* data) {
+bool give_shared(void* data) {
   std::shared_ptr<void> world;  // ends outside of the lock
   {
     std::scoped_lock const lock(all().mutex);
     auto const found =
         std::ranges::find_if(all().parts, [&](auto const& one) { return one->holds(data); });
-    if (found == all().parts.end()) return std::free(data);
+    if (found == all().parts.end()) return false;
     auto& parts = **found;
     auto const part = parts.taken.find(static_cast<u64>(static_cast<char*>(data) - parts.base));
-    if (part == parts.taken.end()) return;  // as cudaFree, which has nothing to free here
+    if (part == parts.taken.end()) return true;  // as cudaFree, which has nothing to free here
     parts.free.give(part->first, part->second);
     parts.taken.erase(part);
     if (parts.ended && parts.taken.empty()) {
@@ -96,8 +100,22 @@ void release(void* data) {
       all().parts.erase(found);
     }
   }
+  return true;
 }
 
-u64 shared_memory_bytes() { return u64{Config::from_environment().dcuda_memory} << 20; }
+void* allocate(std::size_t size) {
+  void* data = nullptr;
+  if (take_shared(size, &data)) return data;
+  return rounded(size) < size ? nullptr : std::aligned_alloc(alignment, rounded(size));
+}
+
+void release(void* data) {
+  if (!give_shared(data)) std::free(data);
+}
+
+u64 shared_memory_bytes(bool on_gpu) {
+  u64 const wanted = Config::from_environment().dcuda_memory;
+  return (wanted != 0 ? wanted : on_gpu ? 1024 : 64) << 20;
+}
 
 }  // namespace meshpost::compat

@@ -25,6 +25,6 @@ class SharedMemory {
 };
 
 /// Bytes of a context's shared memory: MESHPOST_DCUDA_MEMORY. \throws Error(bad_environment)
-u64 shared_memory_bytes();
+u64 shared_memory_bytes(bool on_gpu);
 
 }  // namespace meshpost::compat

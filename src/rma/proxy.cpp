@@ -20,10 +20,12 @@ constexpr u64 most_held = u64{32} << 20;  // then ranks wait until something has
 
 }  // namespace
 
-Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine)
+Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, Places const& places,
+             std::string const& engine)
     : peers_(peers),
       layout_(layout),
       heap_(heap),
+      places_(places),
       staging_(layout, peers.count()),
       remote_heap_(peers, layout, heap),
       peers_of_net_(peers.count()) {
@@ -293,12 +295,6 @@ bool Proxy::empty_ring(u32 index) {
     ++own.taken;
     memory::store(own.tail.as<u32>(), own.taken, Order::system);
   }
-}
-
-Proxy::Place Proxy::place_of(u32 own, void const* address) const {
-  auto const& spaces = heap_.spaces();
-  u64 const distance = static_cast<u64>(static_cast<char const*>(address) - spaces.base(own));
-  return {static_cast<u32>(distance / spaces.stride(own)), distance % spaces.stride(own)};
 }
 
 }  // namespace meshpost::detail

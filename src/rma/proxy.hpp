@@ -19,6 +19,7 @@
 #include "net/rounds.hpp"
 #include "rma/access.hpp"
 #include "rma/parcel.hpp"
+#include "rma/places.hpp"
 #include "rma/remote_heap.hpp"
 #include "rma/staging.hpp"
 #include "rma/undelivered.hpp"
@@ -39,7 +40,8 @@ class Proxy : net::Events {
  public:
   /// Collective if processes are apart. \throws Error(bad_environment) where they are and there is
   /// no engine
-  Proxy(Peers const& peers, Layout const& layout, Heap const& heap, std::string const& engine);
+  Proxy(Peers const& peers, Layout const& layout, Heap const& heap, Places const& places,
+        std::string const& engine);
   ~Proxy() override;
   Proxy(Proxy const&) = delete;
   Proxy& operator=(Proxy const&) = delete;
@@ -162,10 +164,6 @@ class Proxy : net::Events {
     u64 bytes = 0;
     bool to_slot = false;
   };
-  struct Place {
-    u32 device;
-    u64 offset;
-  };
 
   // Excludes all who drive. \throws Error(peer_lost) if somebody hangs()
   std::unique_lock<std::mutex> alone();
@@ -214,7 +212,6 @@ class Proxy : net::Events {
   void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
   void answer_get(u32 from, Parcel const& parcel);
   void take_answer(Parcel const& parcel, Payload const& payload);
-  Place place_of(u32 own, void const* address) const;
   char* own_memory(u32 device, u64 offset, u64 bytes) const;
   Access& access_of(u32 device) { return *own_[device - layout_.first_device].access; }
 
@@ -226,6 +223,7 @@ class Proxy : net::Events {
   Peers const& peers_;
   Layout const& layout_;
   Heap const& heap_;
+  Places const& places_;
   // What the engine may write to or read from ends behind it.
   Staging staging_;
   std::vector<Own> own_;

@@ -176,14 +176,13 @@ void Proxy::apply(u32 from, Arrival const& come) {
   received_in_all_.fetch_add(1, std::memory_order_release);
 }
 
-// Nothing is written to where this process has no heap.
+// Nothing is written to where this process has no memory of the World.
 char* Proxy::own_memory(u32 device, u64 offset, u64 bytes) const {
-  bool const inside =
-      layout_.owns(device) && offset <= heap_.size() && bytes <= heap_.size() - offset;
-  if (!inside)
+  char* const memory = places_.memory({device, offset}, bytes);
+  if (!memory)
     refuse_parcel(fmt::format("it sent {} bytes for offset {} of device {}, where nothing is",
                               bytes, offset, device));
-  return heap_.at(device, offset);
+  return memory;
 }
 
 void Proxy::carry_out(u32 from, Parcel const& parcel, Payload const& payload) {

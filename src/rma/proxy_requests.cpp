@@ -27,9 +27,9 @@ void Proxy::take(u32 own, PostRecord const& record) {
   parcel.value = post.value;
   u32* const done = post.waits ? asker.done.as<u32>() + post.local_rank : nullptr;
   // A notification alone has no target, only a counter.
-  auto const place = place_of(own, post.kind == Post::Kind::get ? post.source
-                                   : post.target                ? post.target
-                                                                : post.counter);
+  auto const place = places_.of(own, post.kind == Post::Kind::get ? post.source
+                                     : post.target                ? post.target
+                                                                  : post.counter);
   u32 const process = layout_.processes[place.device];
   parcel.device = place.device;
   parcel.offset = place.offset;
@@ -45,15 +45,15 @@ void Proxy::take(u32 own, PostRecord const& record) {
       }
       gets_[parcel.request] = {own, done, static_cast<char*>(post.target), post.bytes, post.bytes};
       if (outlives_ranks(own, post.target, post.bytes)) {
-        auto const target = place_of(own, post.target);
+        auto const target = places_.of(own, post.target);
         parcel.target_device = target.device;
         parcel.target = target.offset;
       }
       break;
     case Post::Kind::put:
       if (post.counter) {
-        parcel.counter = place_of(own, post.counter).offset;
-        parcel.sender_word = place_of(own, post.sender).offset;
+        parcel.counter = places_.of(own, post.counter).offset;
+        parcel.sender_word = places_.of(own, post.sender).offset;
       }
       if (post.waits)
         return queue_long(own, process, parcel, static_cast<char const*>(post.source), done);

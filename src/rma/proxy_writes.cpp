@@ -84,19 +84,14 @@ constexpr u32 news = 256, much_news = 1024;
 
 // Windows of CPU devices, also those of neighbours that are mapped here.
 bool Proxy::outlives_ranks(u32 own, void const* memory, u64 bytes) const {
-  if (!layout_.devices[own]->in_host_memory() || memory < heap_.spaces().base(own)) return false;
-  auto const [device, offset] = place_of(own, memory);
-  return device < layout_.device_count() && !layout_.far(own, device) && offset <= heap_.size() &&
-         bytes <= heap_.size() - offset;
+  return layout_.devices[own]->in_host_memory() && places_.in_heap(own, memory, bytes);
 }
 
 // Where it is in a window of an own device that only the engine can read.
-std::optional<Proxy::Place> Proxy::own_window(u32 own, void const* memory, u64 bytes) const {
-  if (!engine_ || memory < heap_.spaces().base(own)) return std::nullopt;
-  auto const place = place_of(own, memory);
-  if (!layout_.owns(place.device) || place.offset > heap_.size() ||
-      bytes > heap_.size() - place.offset ||
-      remote_heap_.readable(place.device - layout_.first_device, place.offset) == 0)
+std::optional<Place> Proxy::own_window(u32 own, void const* memory, u64 bytes) const {
+  auto const place = engine_ ? places_.in_heap(own, memory, bytes) : std::nullopt;
+  if (!place || !layout_.owns(place->device) ||
+      remote_heap_.readable(place->device - layout_.first_device, place->offset) == 0)
     return std::nullopt;
   return place;
 }

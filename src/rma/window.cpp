@@ -19,61 +19,53 @@ std::string wish(World::WindowSpec const& spec) {
                   spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
   for (auto const& extent : spec.extents)
     text += fmt::format(" {}+{}", extent.offset, extent.count);
+  if (!spec.memory.empty()) text += " in memory of the user";
   return text;
 }
 
 }  // namespace
 
-std::vector<Part> WorldState::place_extents(World::WindowSpec const& spec, WindowRecord& record) {
+void WorldState::place_extents(World::WindowSpec const& spec, WindowRecord& record) {
   u64 elements = 0;
   for (auto const& extent : spec.extents)
     elements = std::max(elements, extent.offset + extent.count);
   record.data_bytes = elements * spec.element_bytes;
   record.info.offset = heap_.allocate(record.data_bytes);
-  std::vector<Part> parts;
   for (u32 rank = 0; rank < spec.extents.size(); ++rank) {
-    char* const block = heap_.at(layout_.device_of(rank), record.info.offset);
-    parts.push_back(
-        {block + spec.extents[rank].offset * spec.element_bytes, spec.extents[rank].count});
+    auto const& [offset, count] = spec.extents[rank];
+    u64 const place = record.info.offset + offset * spec.element_bytes;
+    record.parts.push_back({count, {layout_.device_of(rank), place}});
   }
-  return parts;
+}
+
+Place WorldState::place_of(WindowRecord const& record, u32 rank) const {
+  if (!record.parts.empty()) return record.parts[rank].place;
+  u64 const local = rank % layout_.ranks_per_device;
+  return {layout_.device_of(rank), record.info.offset + local * record.info.pitch};
+}
+
+char* WorldState::part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const {
+  auto const place = place_of(record, rank);
+  bool const users = Places::is_users(place.offset);
+  if (own && (!users || layout_.far(*own, place.device))) return places_.seen_by(*own, place);
+  if (!users) return heap_.at(place.device, place.offset);
+  if (layout_.owns(place.device)) return places_.memory(place, 0);
+  auto* const device = own ? physical(layout_.devices[*own]).get() : nullptr;
+  auto const found = record.users->mapped.find({device, rank});
+  return found == record.users->mapped.end() ? nullptr : found->second;
 }
 
 // Each device gets the table with the addresses that it has for the parts.
 u64 WorldState::upload_parts(WindowRecord const& record) {
   u64 const offset = heap_.allocate(record.parts.size() * sizeof(Part));
   for (u32 own = 0; own < layout_.own_count(); ++own) {
-    auto parts = record.parts;
-    for (u32 rank = 0; rank < parts.size() && record.data_bytes != 0; ++rank) {
-      u32 const device = layout_.device_of(rank);
-      auto const at = static_cast<char*>(parts[rank].data) - heap_.at(device, 0);
-      parts[rank].data = heap_.spaces().seen_by(own, device, static_cast<u64>(at));
-    }
+    std::vector<Part> parts;
+    for (u32 rank = 0; rank < record.parts.size(); ++rank)
+      parts.push_back({part_of(own, record, rank), record.parts[rank].count});
     layout_.devices[own]->write(heap_.at(layout_.first_device + own, offset), parts.data(),
                                 Bytes{parts.size() * sizeof(Part)});
   }
   return offset;
-}
-
-void WorldState::check_memory(World::WindowSpec const& spec) {
-  backend(layout_.kinds.front()).connect(layout_.devices);
-  for (u32 rank = 0; rank < spec.memory.size(); ++rank) {
-    auto const& part = spec.memory[rank];
-    if (part.count == 0) continue;
-    auto const& device = layout_.devices[layout_.device_of(rank)];
-    auto const where = device->locate(part.data);
-    auto const refuse = [&](std::string cause) {
-      throw Error(Kind::bad_argument, "register_memory",
-                  fmt::format("rank {}'s part at {}: {}", rank, part.data, cause),
-                  fmt::format("give memory of {}", device->name()));
-    };
-    if (!part.data) refuse(fmt::format("{} elements at a null pointer", part.count));
-    if (!where.usable || where.kind != MemoryKind::device)
-      refuse(fmt::format("it is not memory of {}", device->name()));
-    if (part.count > where.extent / spec.element_bytes)
-      refuse(fmt::format("{} bytes are named, its allocation ends after {}",
-                         part.count * spec.element_bytes, where.extent));
-  }
 }
 
 WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
@@ -89,14 +81,6 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
     refuse(fmt::format("the communicator belongs to world {}, not to {}", spec.communicator.world,
                        number_),
            "use a communicator of the same World");
-  if (!spec.memory.empty() && !peers_.alone())
-    throw Error(Kind::bad_argument, "register_memory",
-                "memory of the user can't be reached by other processes",
-                "make a window and copy, or a World of this process (WorldOptions::alone)");
-  if (!spec.memory.empty() && proxy_)
-    throw Error(Kind::bad_argument, "register_memory",
-                "memory of the user can't be reached by devices that need the host for it",
-                "make a window and copy, or a World of devices that reach each other's memory");
   constexpr u32 most_tags = 1u << 16;
   if (spec.tags.value > most_tags)
     refuse(
@@ -132,18 +116,9 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   record.name = spec.name.empty() ? fmt::format("window {}", info.number)
                                   : fmt::format("window '{}'", spec.name);
   if (!spec.memory.empty()) {
-    check_memory(spec);
-    record.parts = spec.memory;
-    auto& kind = backend(layout_.kinds.front());
-    for (auto const& part : spec.memory) {
-      if (part.count == 0 || memory_map().find(part.data)) continue;
-      auto range = kind.identify(part.data);  // all of the allocation: parts may overlap
-      if (!range) continue;
-      range->id = 0;
-      record.registered.push_back(std::make_unique<Registered>(*range));
-    }
+    register_memory(spec, record);
   } else if (!spec.extents.empty()) {
-    record.parts = place_extents(spec, record);
+    place_extents(spec, record);
   } else {
     info.count = spec.count;
     info.pitch = padded(spec.count * spec.element_bytes, 128);
@@ -176,8 +151,13 @@ void WorldState::free_window(WindowInfo const& info) {
   guard("free");
   std::unique_lock lock(mutex_);
   wait_until_idle(lock);
-  peers_.exchange(fmt::format("free window {}", info.number));
-  auto const& record = record_of(info, "free");
+  auto const operation = fmt::format("free window {}", info.number);
+  peers_.exchange(operation);
+  auto& record = record_of(info, "free");
+  if (record.users) {
+    record.users.reset();
+    peers_.exchange(operation);  // nobody has it mapped any more
+  }
   if (record.data_bytes != 0) heap_.release(info.offset, record.data_bytes);
   if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
   if (record.counter_bytes != 0) heap_.release_counters(info.counters, record.counter_bytes);
@@ -204,22 +184,21 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
                             offset + count, rank.value, limit),
                 "stay inside the part");
   if (count == 0) return;
-  auto* const part =
-      record.parts.empty()
-          ? heap_.at(device,
-                     record.info.offset + u64{rank % layout_.ranks_per_device} * record.info.pitch)
-          : static_cast<char*>(record.parts[rank].data);
-  char* const at = part + offset * element_bytes;
+  auto const near = layout_.neighbour(device);
+  char* const part = part_of(near, record, rank);
+  u64 const skipped = offset * element_bytes;
   Bytes const size{count * element_bytes};
-  bool const mapped = layout_.devices.empty() && layout_.kinds[device] == "cpu" &&
+  bool const mapped = part && layout_.devices.empty() && layout_.kinds[device] == "cpu" &&
                       !peers_.far(layout_.processes[device]);
-  if (auto* const near = layout_.neighbour(device)) {
-    if (target) near->read(target, at, size);
-    else near->write(at, source, size);
+  if (near) {
+    auto& through = *layout_.devices[*near];
+    if (target) through.read(target, part + skipped, size);
+    else through.write(part + skipped, source, size);
   } else if (mapped) {
-    std::memcpy(target ? target : at, target ? at : source, size);
+    std::memcpy(target ? target : part + skipped, target ? part + skipped : source, size);
   } else if (answering_) {
-    transfer_far(device, static_cast<u64>(at - heap_.at(device, 0)), target, source, size);
+    auto const place = place_of(record, rank);
+    transfer_far({device, place.offset + skipped}, target, source, size);
   } else {
     throw Error(
         Kind::bad_environment, operation,
@@ -235,17 +214,17 @@ struct Question {
   u64 offset, bytes;
 };
 
-void WorldState::transfer_far(u32 device, u64 offset, void* target, void const* source, u64 bytes) {
+void WorldState::transfer_far(Place place, void* target, void const* source, u64 bytes) {
+  u32 const process = layout_.processes[place.device];
   constexpr u64 most = u64{8} << 20;
   for (u64 at = 0; at < bytes; at += most) {
-    Question const question{!target, device, offset + at, std::min(most, bytes - at)};
+    Question const question{!target, place.device, place.offset + at, std::min(most, bytes - at)};
     std::string text(reinterpret_cast<char const*>(&question), sizeof question);
     if (!target) text.append(static_cast<char const*>(source) + at, question.bytes);
-    auto const reply = peers_.processes().ask(peers_.channel(), layout_.processes[device], text);
+    auto const reply = peers_.processes().ask(peers_.channel(), process, text);
     if (reply.size() != 1 + (target ? question.bytes : 0))
       throw Error(Kind::peer_lost, target ? "read" : "write",
-                  fmt::format("{} has this World no more",
-                              peers_.processes().name(layout_.processes[device])),
+                  fmt::format("{} has this World no more", peers_.processes().name(process)),
                   "keep the World until all processes have read what they want");
     if (target) std::memcpy(static_cast<char*>(target) + at, reply.data() + 1, question.bytes);
   }
@@ -256,11 +235,9 @@ std::string WorldState::answer(std::string_view text) const {
   Question question;
   if (text.size() < sizeof question) return {};
   std::memcpy(&question, text.data(), sizeof question);
-  bool const fits = layout_.owns(question.device) && question.offset <= heap_.size() &&
-                    question.bytes <= heap_.size() - question.offset;
-  if (!fits || text.size() != sizeof question + (question.writes ? question.bytes : 0)) return {};
+  char* const at = places_.memory({question.device, question.offset}, question.bytes);
+  if (!at || text.size() != sizeof question + (question.writes ? question.bytes : 0)) return {};
   Device& owner = layout_.own(question.device);
-  char* const at = heap_.at(question.device, question.offset);
   std::string reply(1 + (question.writes ? 0 : question.bytes), '\1');
   if (question.writes) owner.write(at, text.data() + sizeof question, Bytes{question.bytes});
   else owner.read(reply.data() + 1, at, Bytes{question.bytes});
@@ -278,13 +255,9 @@ std::string WorldState::describe(void const* address) const {
   auto const* const at = static_cast<char const*>(address);
   for (auto const& [number, window] : windows_)
     for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
-      u64 const offset =
-          window.info.offset + u64{rank % layout_.ranks_per_device} * window.info.pitch;
-      auto const* const part = window.parts.empty()
-                                   ? heap_.at(layout_.device_of(rank), offset)
-                                   : static_cast<char const*>(window.parts[rank].data);
+      auto const* const part = part_of(layout_.neighbour(layout_.device_of(rank)), window, rank);
       u64 const count = window.parts.empty() ? window.info.count : window.parts[rank].count;
-      if (at >= part && at < part + count * window.element_bytes)
+      if (part && at >= part && at < part + count * window.element_bytes)
         return fmt::format("{} of rank {} at element {}", window.name, rank,
                            static_cast<u64>(at - part) / window.element_bytes);
     }

@@ -8,6 +8,7 @@
 
 #include "meshpost/base/events.hpp"
 #include "rma/world_state.hpp"
+#include "world/mappable.hpp"
 
 namespace meshpost {
 namespace {
@@ -65,6 +66,10 @@ u32 World::processes() const { return implementation_->state->peers().count(); }
 u32 World::size() const { return implementation_->state->layout().ranks(); }
 u32 World::device_count() const { return implementation_->state->layout().device_count(); }
 u32 World::ranks_per_device() const { return implementation_->state->layout().ranks_per_device; }
+u32 World::first_rank() const {
+  auto const& layout = implementation_->state->layout();
+  return layout.first_device * layout.ranks_per_device;
+}
 std::vector<std::shared_ptr<Device>> const& World::devices() const {
   return implementation_->state->layout().devices;
 }
@@ -79,6 +84,7 @@ WindowInfo World::make_window(WindowSpec const& spec) {
   return implementation_->state->make_window(spec);
 }
 void World::free_window(WindowInfo const& info) { implementation_->state->free_window(info); }
+Allocation World::allocate(Device& device, Bytes size) { return allocate_mappable(device, size); }
 Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes,
                  Launch const& launch) {
   return Run(implementation_->state->start(image, kernel, bytes, launch));

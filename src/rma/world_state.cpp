@@ -105,7 +105,7 @@ WorldState::WorldState(WorldOptions options)
                 "leave MESHPOST_REACH empty, or MESHPOST_CHECK");
   if (!options_.check_delivery) lanes_ = LaneKeeper(options_.lanes, layout_, heap_);
   if (layout_.apart || layout_.any_far())
-    proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, options_.net);
+    proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, places_, options_.net);
   if (layout_.apart)
     answering_.emplace(peers_,
                        [this](u32, std::string const& question) { return answer(question); });
@@ -154,7 +154,13 @@ void WorldState::close() {
   changed_.notify_all();
   supervisor_.join();
   // Where an error is on its way, the others are elsewhere, and will hear of it.
-  if (!answering_ || std::uncaught_exceptions() > exceptions_) return;
+  if (std::uncaught_exceptions() > exceptions_) return;
+  bool shared = answering_.has_value();
+  for (auto& [number, window] : windows_) {
+    shared |= window.users && !peers_.alone();
+    window.users.reset();
+  }
+  if (!shared) return;
   try {
     peers_.exchange("end the World");  // until then others may read what is here
   } catch (Error const&) {

@@ -12,7 +12,9 @@
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
 #include "rma/lanes.hpp"
+#include "rma/places.hpp"
 #include "rma/proxy.hpp"
+#include "world/imports.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::detail {
@@ -59,14 +61,33 @@ class Registered {
   MemoryRange range_;
 };
 
+/// Memory of users that a window lies over, as this process has it.
+struct UserMemory {
+  explicit UserMemory(Places& of_world) : places(of_world), numbers(places.take_numbers()) {}
+  ~UserMemory() { places.give_numbers(numbers); }
+  UserMemory(UserMemory const&) = delete;
+  UserMemory& operator=(UserMemory const&) = delete;
+
+  Places& places;
+  u64 const numbers;  // the first of its numbers there
+  std::vector<std::unique_ptr<Registered>> registered;
+  Imports imports;
+  // What is mapped of other processes', by physical device (null: for the host) and world rank.
+  std::map<std::pair<Device*, u32>, char*> mapped;
+};
+
 struct WindowRecord {
+  struct Part {
+    u64 count = 0;
+    Place place;
+  };
   WindowInfo info;
   std::string name;
   u64 element_bytes = 0;
   std::vector<Part> parts;  // by world rank; empty: uniform
   u64 data_bytes = 0;       // heap bytes to give back, at info.offset
   u64 counter_bytes = 0;
-  std::vector<std::unique_ptr<Registered>> registered;
+  std::unique_ptr<UserMemory> users;  // null: it lies in the heap
 };
 
 /// While it lives, other processes' questions are answered.
@@ -148,16 +169,27 @@ class WorldState {
   u64 upload(void const* data, u64 bytes);  // to the same offset of every device
   u64 upload_parts(WindowRecord const& record);
   WindowRecord& record_of(WindowInfo const& info, std::string_view operation);
-  std::vector<Part> place_extents(World::WindowSpec const& spec, WindowRecord& record);
+  void place_extents(World::WindowSpec const& spec, WindowRecord& record);
+  /// Where a rank's part is, as an own device names it, or the host if there is none.
+  char* part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const;
+  Place place_of(WindowRecord const& record, u32 rank) const;
+  // Memory of users (user_windows.cpp):
+  void register_memory(World::WindowSpec const& spec, WindowRecord& record);
   void check_memory(World::WindowSpec const& spec);
+  std::string offer_memory(World::WindowSpec const& spec, WindowRecord& record,
+                           std::vector<Descriptor>& files);
+  void take_memory(WindowRecord& record, std::vector<std::string> const& offers,
+                   std::map<std::pair<u32, u32>, Descriptor> const& files);
+  bool must_map(u32 device) const;
   std::string answer(std::string_view question) const;  // another process's
-  void transfer_far(u32 device, u64 offset, void* target, void const* source, u64 bytes);
+  void transfer_far(Place place, void* target, void const* source, u64 bytes);
 
   WorldOptions const options_;
   u32 const number_;
   Peers const peers_;
   Layout layout_;
   Heap heap_;
+  Places places_{layout_, heap_};
   LaneKeeper lanes_;
   std::unique_ptr<Proxy> proxy_;
   std::optional<Answering> answering_;

@@ -31,11 +31,11 @@ bool Layout::is_mapped_elsewhere(u32 device) const {
   return false;
 }
 
-Device* Layout::neighbour(u32 device) const {
-  if (owns(device)) return &own(device);
+std::optional<u32> Layout::neighbour(u32 device) const {
+  if (owns(device)) return device - first_device;
   for (u32 one = 0; one < own_count(); ++one)
-    if (!far(one, device)) return devices[one].get();
-  return nullptr;
+    if (!far(one, device)) return one;
+  return std::nullopt;
 }
 
 std::vector<u32> domains_of(std::vector<std::shared_ptr<Device>> const& devices) {

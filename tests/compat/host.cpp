@@ -169,15 +169,6 @@ TEST(DcudaHostMisuse, wrong_devices_are_refused_with_the_remedy) {
   }
 }
 
-TEST(DcudaHostMisuse, more_than_one_process_with_gpus_is_refused) {
-  if (!compat::by_nvcc) GTEST_SKIP() << "CPU devices may have several: jobs/";
-  char program[] = "program", n[] = "-n", two[] = "2";
-  char* argv[] = {program, n, two, nullptr};
-  dcuda_host_context_handle ctx = nullptr;
-  EXPECT_TRUE(says(error_of([&] { dcuda_host_init(3, argv, &ctx, nothing, 1); }),
-                   Kind::bad_argument, {"2 processes"}));
-}
-
 TEST(DcudaHostMisuse, a_finished_context_is_found_out) {
   dcuda_host_context_handle ctx = nullptr;
   dcuda_host_init(test::one_device(2), &ctx, nothing, 1);

@@ -2,6 +2,7 @@
 // or because they are of two kinds.
 #include "support/errors.hpp"
 #include "support/everything.hpp"
+#include "support/users.hpp"
 
 namespace meshpost {
 namespace {
@@ -49,11 +50,14 @@ TEST(Apart, ranks_that_all_wait_are_found_deadlocked_and_named) {
   test::try_everything(world);
 }
 
-TEST(Apart, devices_refuse_memory_of_the_user) {
-  World world(apart(1, all_devices()[1]));
-  std::vector<std::span<u32>> const parts(world.size());
-  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
-                   {"register_memory", "need the host for it", "make a window"}));
+TEST(Apart, devices_reach_memory_of_the_user) {
+  for (auto const& devices : all_devices()) {
+    SCOPED_TRACE(devices);
+    World world(apart(3, devices));
+    test::UserMemory memory(world);
+    test::try_everything(world, memory);
+    EXPECT_EQ(test::wrong_blocks(world, 3, memory), 0u);
+  }
 }
 
 TEST(ApartCpuOnly, devices_refuse_to_check_delivery) {

@@ -274,7 +274,11 @@ TEST(Window, is_not_made_of_memory_that_its_device_cannot_use) {
   EXPECT_TRUE(says(
       error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
       {"register_memory", "rank 0", "null pointer", "memory of " + world.devices()[0]->name()}));
-  if (!test::on_gpus()) return;  // a CPU device uses any memory
+  auto const small = world.devices()[0]->allocate(Bytes{40}, MemoryKind::device);
+  parts[0] = {small.as<u32>(), 11};
+  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
+                   {"11 elements of 4 bytes", "ends after 40 bytes"}));
+  if (!test::on_gpus()) return;  // a CPU device uses any other memory
   std::vector<u32> host(100);
   parts[0] = host;
   EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,

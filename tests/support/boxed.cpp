@@ -1,7 +1,10 @@
 #include "support/boxed.hpp"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -18,6 +21,54 @@
 namespace meshpost::test {
 namespace {
 
+// Memory of boxed devices, in files that other processes map, as drivers let them map GPUs'.
+class Boxes {
+ public:
+  Allocation make(Bytes size, Device& device) {
+    u64 const bytes = std::max<u64>(size, 1);
+    Descriptor file(memfd_create("box", MFD_CLOEXEC));
+    if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) std::abort();
+    auto* const begin = map(file.get(), bytes);
+    memory_map().add({begin, bytes, MemoryKind::device, &device, true, 0});
+    std::scoped_lock const lock(mutex_);
+    boxes_.insert_or_assign(begin, Box{++last_, bytes, std::move(file)});
+    return {begin, size, [this](void* memory) { free(static_cast<char*>(memory)); }};
+  }
+  SharedMemory share(void const* pointer) {
+    std::scoped_lock const lock(mutex_);
+    auto const next = boxes_.upper_bound(static_cast<char const*>(pointer));
+    if (next == boxes_.begin() || pointer >= std::prev(next)->first + std::prev(next)->second.size)
+      throw Error(Kind::bad_environment, "share a box", "it lies in none", "use a box");
+    auto const& [begin, box] = *std::prev(next);
+    return {box.id, begin, box.size, "box", Descriptor::copy_of(box.file.get())};
+  }
+  static char* map(int file, u64 size) {
+    void* const at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) std::abort();
+    return static_cast<char*>(at);
+  }
+
+ private:
+  struct Box {
+    u64 id, size;
+    Descriptor file;
+  };
+  void free(char const* begin) {
+    std::scoped_lock const lock(mutex_);
+    auto const box = boxes_.extract(begin);
+    memory_map().forget(begin, box.mapped().size);
+    munmap(const_cast<char*>(begin), box.mapped().size);
+  }
+  std::mutex mutex_;
+  std::map<char const*, Box> boxes_;
+  u64 last_ = 0;
+};
+
+Boxes& boxes() {
+  static auto* const one = new Boxes;
+  return *one;
+}
+
 class BoxedDevice : public Device {
  public:
   explicit BoxedDevice(u32 index) : index_(index), inside_(backend("cpu").open(index)) {}
@@ -25,7 +76,7 @@ class BoxedDevice : public Device {
   u32 index() const override { return index_; }
   DeviceInfo const& info() const override { return inside_->info(); }
   Allocation allocate(Bytes size, MemoryKind kind) override {
-    return inside_->allocate(size, kind);
+    return kind == MemoryKind::device ? boxes().make(size, *this) : inside_->allocate(size, kind);
   }
   std::unique_ptr<Stream> make_stream() override { return inside_->make_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
@@ -136,10 +187,23 @@ class BoxedBackend : public Backend {
     return std::make_unique<BoxedGang>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}
+  SharedMemory share_memory(void const* pointer) override { return boxes().share(pointer); }
+  void* adopt_memory(Device&, std::string const& handle, int file, Bytes size) override {
+    if (handle != "box") std::abort();
+    char* const begin = Boxes::map(file, size);
+    std::scoped_lock const lock(mutex_);
+    adopted_[begin] = size;
+    return begin;
+  }
+  void drop_memory(void* adopted) override {
+    std::scoped_lock const lock(mutex_);
+    munmap(adopted, adopted_.extract(adopted).mapped());
+  }
 
  private:
   std::mutex mutex_;
   std::map<u32, std::shared_ptr<Device>> devices_;
+  std::map<void*, u64> adopted_;
 };
 
 }  // namespace

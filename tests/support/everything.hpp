@@ -50,12 +50,16 @@ struct Everything {
   }
 };
 
-inline void try_everything(World& world) {
+/// `windows`: what makes them, a World or UserMemory.
+template <class Windows>
+void try_everything(World& world, Windows& windows) {
   u32 const n = world.size();
-  auto const put = world.window<u32>(n, Tags{2}, "put"), got = world.window<u32>(n, Tags{2}, "got"),
-             words = world.window<u32>(1, Tags{2}, "words");
+  auto const put = windows.template window<u32>(n, Tags{2}, "put"),
+             got = windows.template window<u32>(n, Tags{2}, "got"),
+             words = windows.template window<u32>(1, Tags{2}, "words");
   for (u32 seed = 0; seed < 5; ++seed) world.run(Everything{put, got, words, seed});
 }
+inline void try_everything(World& world) { try_everything(world, world); }
 
 // Everybody sends everybody a block, of which each element says from whom, to whom and in which
 // round, and gets it back; short and long ones in turn, so that they travel by different ways.
@@ -98,13 +102,15 @@ struct Blocks {
   }
 };
 
-inline u64 wrong_blocks(World& world, u32 rounds) {
+template <class Windows>
+u64 wrong_blocks(World& world, u32 rounds, Windows& windows) {
   u64 const all = Blocks::largest * (world.size() + 1);
-  auto const inbox = world.window<u64>(all, Tags{world.size()}, "inbox"),
-             copies = world.window<u64>(Blocks::largest, Tags{0}, "copies");
+  auto const inbox = windows.template window<u64>(all, Tags{world.size()}, "inbox"),
+             copies = windows.template window<u64>(Blocks::largest, Tags{0}, "copies");
   auto const findings = make_findings(world);
   world.run(Blocks{inbox, copies, rounds, findings});
   return total(world, findings);
 }
+inline u64 wrong_blocks(World& world, u32 rounds) { return wrong_blocks(world, rounds, world); }
 
 }  // namespace meshpost::test

@@ -1,4 +1,5 @@
 #pragma once
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -10,6 +11,8 @@ class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) : number_(number) {}
+  /// Another number for the same; none, and errno, where there is none to be had.
+  static Descriptor copy_of(int number) { return Descriptor(fcntl(number, F_DUPFD_CLOEXEC, 0)); }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(number_, other.number_);

@@ -114,9 +114,9 @@ class JobMemory {
   /// Host memory that other processes of the node can map once it is exposed: they copy from and
   /// to it as fast as from and to their own. Zeroed. Not collective.
   /// \throws Error(out_of_memory)
-  Allocation allocate(Bytes size);
+  static Allocation allocate(Bytes size);
   /// The same of a device; a GPU's memory can always be shared.
-  Allocation allocate(Device& device, Bytes size);
+  static Allocation allocate(Device& device, Bytes size);
 
   struct State;
   State& state() const { return *state_; }  // for the library

@@ -72,6 +72,8 @@ class World {
   u32 size() const;          ///< ranks
   u32 device_count() const;  ///< of all processes
   u32 ranks_per_device() const;
+  /// Of this process's ranks, which are devices().size() * ranks_per_device(), in that order.
+  u32 first_rank() const;
   std::vector<std::shared_ptr<Device>> const& devices() const;  ///< of this process
 
   Communicator communicator() const;         ///< all ranks
@@ -103,7 +105,10 @@ class World {
   }
   /// Memory of the user, a span by world rank, in the memory of that rank's device (cudaMalloc, a
   /// tensor; any memory on CPU devices); it may overlap, and must live until free() or the World's
-  /// end.
+  /// end. In a job each process names the parts of its own ranks, and leaves the others' empty;
+  /// where other processes of the node reach them by loads and stores, memory of CPU devices must
+  /// be allocate()'s. Parts out of reach are written by way of the host, a GPU's also where the
+  /// network reaches windows. \throws Error(bad_argument, out_of_memory, bad_environment)
   template <class T>
   Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16},
                             std::string name = {}) {
@@ -112,7 +117,11 @@ class World {
     return Window<T>(make_window(
         {communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}));
   }
-  /// Ends a window; its memory is used again after the runs launched so far. \throws
+  /// Memory of a device of this process that register_memory() takes in every job: a GPU's as
+  /// cudaMalloc's, a CPU device's zeroed. Not collective. \throws Error(out_of_memory)
+  static Allocation allocate(Device& device, Bytes size);
+  /// Ends a window; its memory is used again after the runs launched so far. What the user has
+  /// registered may be freed when it returns, in every process. \throws
   /// Error(bad_argument)
   template <class T>
   void free(Window<T> const& window) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,8 @@ struct Layout {
   /// Whether processes other than its own may map a device's memory. Known of those that this one
   /// shares memory with.
   bool is_mapped_elsewhere(u32 device) const;
-  /// An own device that reaches that one; null: there is none.
-  Device* neighbour(u32 device) const;
+  /// An own device that reaches that one, by its number here, if there is one.
+  std::optional<u32> neighbour(u32 device) const;
   /// An own device, by its number in the world.
   Device& own(u32 device) const { return *devices[device - first_device]; }
 };

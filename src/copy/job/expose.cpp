@@ -1,9 +1,9 @@
 // What happens when memory is exposed: all processes learn of all parts, and how to reach them.
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "copy/devices.hpp"
 #include "copy/job/rings.hpp"
 #include "copy/job/state.hpp"
 #include "copy/locate.hpp"
@@ -12,44 +12,43 @@
 
 namespace meshpost {
 
-using copying::AllocationName;
 using copying::Part;
 
 void JobMemory::State::name_allocation(Part& part, char* memory, copying::Location const& where,
                                        std::vector<Descriptor>& files_to_pass) {
-  Descriptor file;
-  if (auto found = files->find(memory)) {
-    part.allocation = {"file", found->id};
-    part.allocation_size = found->size;
-    part.offset = static_cast<u64>(memory - found->begin);
-    file = std::move(found->file);
-  } else if (where.on_host) {
-    part.why = "it is not of JobMemory::allocate, and so can't be mapped by other processes";
+  Offered offered;
+  try {
+    offered = offer(memory, where.on_host ? nullptr : where.device);
+  } catch (Error const& error) {
+    part.why = error.cause() + "; " + error.remedy();
     return;
-  } else {
-    try {
-      auto shared = backend(where.device->kind()).share_memory(memory);
-      part.allocation = {std::string(where.device->kind()), shared.id};
-      part.allocation_size = shared.size;
-      part.offset = static_cast<u64>(memory - shared.begin);
-      part.handle = std::move(shared.handle);
-      file = std::move(shared.file);
-    } catch (Error const& error) {
-      part.why = error.cause() + "; " + error.remedy();
-      return;
-    }
   }
-  if (part.size > part.allocation_size - part.offset)  // of neighbours that the memory map joins
-    part.allocation = {}, part.why = "it reaches over several allocations";
-  else if (file && std::ranges::find(passed_, part.allocation) == passed_.end())
-    part.with_file = true, files_to_pass.push_back(std::move(file));
+  u64 const offset = static_cast<u64>(memory - offered.begin);
+  if (part.size > offered.mappable.size - offset) {  // of neighbours that the memory map joins
+    part.why = "it reaches over several allocations";
+    return;
+  }
+  part.allocation = std::move(offered.mappable);
+  part.offset = offset;
+  part.allocation.with_file =
+      offered.file && std::ranges::find(passed_, part.allocation.name) == passed_.end();
+  if (part.allocation.with_file) files_to_pass.push_back(std::move(offered.file));
 }
 
 void JobMemory::State::tell_what_is_gone(Part& part) {
   std::unique_lock const lock(mutex_);
-  std::ranges::copy(files->take_freed(), std::back_inserter(gone_));
   part.freed = gone_;
   for (auto const& gone : gone_) std::erase(passed_, gone);  // if it comes again, it is new
+}
+
+// One that copies here know: the same as the owner's, else any that may reach it.
+Device* JobMemory::State::device_for(Part const& part) {
+  Device* any = nullptr;
+  for (auto const& device : copying::known_devices()) {
+    if (device->kind() != part.allocation.name.kind) continue;
+    if (!any || device->info().bus == part.bus) any = device.get();
+  }
+  return any;
 }
 
 Part JobMemory::State::describe(void* memory, Bytes size, std::string const& name,
@@ -89,7 +88,7 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
       mine = describe(memory, size, name, files_to_pass);
       std::unique_lock const lock(mutex_);
       own_[exposure->number] = {mine->slot, static_cast<char*>(memory), size, name,
-                                mine->allocation};
+                                mine->allocation.name};
     });
     gate.open(mine->slot, exposure->number);
     for (auto const& part : peers.exchange(operation, mine->pack()))
@@ -103,9 +102,9 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
     std::vector<Descriptor> passed(peers.count());
     if (!peers.alone())
       peers.node().share(files_to_pass, [&](u32 process, u32, int file) {
-        passed[process] = Descriptor(fcntl(file, F_DUPFD_CLOEXEC, 0));
+        passed[process] = Descriptor::copy_of(file);
       });
-    if (mine->with_file) passed_.push_back(mine->allocation);
+    if (mine->allocation.with_file) passed_.push_back(mine->allocation.name);
     for (u32 process = 0; process < peers.count(); ++process) {
       for (auto const& freed : exposure->parts[process].freed) imports_.drop(process, freed);
       choose_path(*exposure, process, passed[process].get());
@@ -137,9 +136,10 @@ void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process,
   if (fastest_ > CopyPath::mapped) {
     known.why = "JobMemoryOptions::fastest";
     refused = false;
-  } else if (!part.allocation.kind.empty()) {
+  } else if (!part.allocation.name.kind.empty()) {
     try {
-      exposure.here[process] = imports_.map(process, part, file);
+      exposure.here[process] =
+          imports_.map(process, part.allocation, part.offset, part.size, device_for(part), file);
       known.why.clear();
       return;
     } catch (Error const& error) {

@@ -8,8 +8,8 @@ std::string Part::pack() const {
   wire::Packer packer;
   packer.value(size).value(address).value(slot).value(memory);
   packer.value(static_cast<u8>(on_host)).text(device).text(bus);
-  packer.text(allocation.kind).value(allocation.id).value(allocation_size).value(offset);
-  packer.text(handle).value(static_cast<u8>(with_file)).text(why);
+  allocation.pack(packer);
+  packer.value(offset).text(why);
   packer.value(static_cast<u32>(freed.size()));
   for (auto const& one : freed) packer.text(one.kind).value(one.id);
   return packer.take();
@@ -25,12 +25,8 @@ Part Part::unpack(std::string_view bytes) {
   part.on_host = unpacker.value<u8>() != 0;
   part.device = unpacker.text();
   part.bus = unpacker.text();
-  part.allocation.kind = unpacker.text();
-  part.allocation.id = unpacker.value<u64>();
-  part.allocation_size = unpacker.value<u64>();
+  part.allocation = Mappable::unpack(unpacker);
   part.offset = unpacker.value<u64>();
-  part.handle = unpacker.text();
-  part.with_file = unpacker.value<u8>() != 0;
   part.why = unpacker.text();
   for (u32 left = unpacker.value<u32>(); left > 0; --left) {
     auto const kind = unpacker.text();

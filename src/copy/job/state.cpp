@@ -25,10 +25,13 @@ JobMemory::State::State(JobMemoryOptions const& options)
     : peers(next_peers()),
       gate(peers),
       other(peers),
-      files(std::make_shared<copying::OwnFiles>(
-          [this](char const* begin, u64 size) { release_all_in(begin, size); })),
       courier(peers),
-      fastest_(options.fastest) {
+      fastest_(options.fastest),
+      watch_([this](u64 id, char const* begin, u64 size) {
+        release_all_in(begin, size);
+        std::unique_lock const lock(mutex_);
+        gone_.push_back({"file", id});
+      }) {
   if (!peers.any_far()) return;
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
   auto engine = join_engine(peers, "JobMemory", wanted, net::Gpus::no,
@@ -147,10 +150,9 @@ u32 JobMemory::processes() const { return state_->peers.count(); }
 Exposed JobMemory::expose(void* memory, Bytes size, std::string const& name) {
   return Exposed(state_->expose(memory, size, name));
 }
-Allocation JobMemory::allocate(Bytes size) { return state_->files->allocate(size, nullptr); }
+Allocation JobMemory::allocate(Bytes size) { return memory_files().allocate(size, nullptr); }
 Allocation JobMemory::allocate(Device& device, Bytes size) {
-  if (device.in_host_memory()) return state_->files->allocate(size, &device);
-  return device.allocate(size, MemoryKind::device);
+  return allocate_mappable(device, size);
 }
 
 }  // namespace meshpost

@@ -6,10 +6,11 @@
 
 #include "copy/job/courier.hpp"
 #include "copy/job/gate.hpp"
-#include "copy/job/imports.hpp"
 #include "copy/job/other_memory.hpp"
-#include "copy/job/own_files.hpp"
+#include "copy/job/part.hpp"
 #include "copy/locate.hpp"
+#include "world/imports.hpp"
+#include "world/memory_files.hpp"
 
 namespace meshpost {
 
@@ -53,7 +54,6 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   Peers const peers;
   copying::Gate gate;
   copying::OtherMemory const other;
-  std::shared_ptr<copying::OwnFiles> const files;
   copying::Courier courier;
 
  private:
@@ -65,7 +65,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
     char* begin;
     u64 size;
     std::string name;
-    copying::AllocationName allocation;
+    AllocationName allocation;
   };
   Own own_part(u32 exposure, u64 offset, u64 size);
   copying::Part describe(void* memory, Bytes size, std::string const& name,
@@ -73,19 +73,20 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   void name_allocation(copying::Part& part, char* memory, copying::Location const& where,
                        std::vector<Descriptor>& files_to_pass);
   void tell_what_is_gone(copying::Part& part);
+  static Device* device_for(copying::Part const& part);
   void choose_path(RemoteBytes::Exposure& exposure, u32 process, int file);
   void see_to_staging(RemoteBytes::Exposure const& exposure);
   void warn_once(u32 process, std::string const& text);
 
   std::mutex collective_;  // held in expose(): its exchanges have an order
   u32 last_ = 0;           // exposure
-  copying::Imports imports_;
-  std::vector<copying::AllocationName> passed_;  // whose files all have
+  Imports imports_;
+  std::vector<AllocationName> passed_;  // whose files all have
   bool warned_ = false;
 
-  std::shared_mutex mutex_;                    // of what follows
-  std::map<u32, Own> own_;                     // by exposure
-  std::vector<copying::AllocationName> gone_;  // others need not map them any more; to be told
+  std::shared_mutex mutex_;           // of what follows
+  std::map<u32, Own> own_;            // by exposure
+  std::vector<AllocationName> gone_;  // others need not map them any more; to be told
 
   std::mutex copies_;  // of what follows
   std::condition_variable copies_changed_;
@@ -95,6 +96,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   std::atomic<u64> numbers_{0}, arrivals_{0};
   copying::Desk *network_ = nullptr, *staged_ = nullptr;
   std::shared_ptr<State> itself_;  // if the courier hangs
+  MemoryFiles::Watch const watch_;
 };
 
 }  // namespace meshpost

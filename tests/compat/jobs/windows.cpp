@@ -1,7 +1,6 @@
 // dCUDA programs of several processes: what one process can do, they can together.
 #include <meshpost/compat/dcuda.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -18,7 +17,7 @@ constexpr int elements = 1000;  // of a rank
 
 struct Data {
   int* window;  // of the device's ranks, one after the other: what arrives, then what is sent
-  std::atomic<int> wrong;  // elements, counted by all of the process's ranks
+  int wrong;    // elements, counted by all of the process's ranks
 };
 
 // Every rank sends to the next and to the one across, in windows of the world and of the device.
@@ -46,7 +45,8 @@ __global__ void exchange(dcuda_context_handle dcuda) {
       dcuda_wait_notifications(gst, 3, 1);
       if (threadIdx.x == 0)
         for (int i = 0; i < elements; ++i)
-          if (mine[i] != from * 100'000 + round * 10'000 + step * 1000 + i) ++data->wrong;
+          if (mine[i] != from * 100'000 + round * 10'000 + step * 1000 + i)
+            atomicAdd(&data->wrong, 1);
       dcuda_comm_barrier(gst, DCUDA_COMM_WORLD);
     }
     dcuda_put_notify(gst, device, (local + 1) % locals, 4, 4, mine + elements, 4);
@@ -175,7 +175,7 @@ Role const foreign("dcuda_foreign", [] {
   require(cudaMalloc(&much, std::size_t{2} << 20) == cudaErrorMemoryAllocation,
           "more than there is");
   dcuda_host_finish(context);
-  late.bytes[0] = 'x';  // is there until it is freed
+  require(cudaMemset(late.bytes, 'x', 1) == cudaSuccess, "it is there until it is freed");
   cudaFree(late.bytes);
   cudaFree(early.bytes);
 });

@@ -3,6 +3,7 @@
 #include "support/boxed.hpp"
 #include "support/errors.hpp"
 #include "support/everything.hpp"
+#include "support/users.hpp"
 
 namespace meshpost {
 namespace {
@@ -141,12 +142,11 @@ TEST_P(MixedKinds, do_not_run_where_one_kind_can_not_be_launched) {
   test::try_everything(world);
 }
 
-TEST_P(MixedKinds, refuse_what_needs_loads_and_stores) {
-  World world(options(1));
-  std::vector<u32> memory(4);
-  std::vector<std::span<u32>> const parts(world.size(), std::span(memory));
-  EXPECT_TRUE(says(error_of([&] { world.register_memory(parts); }), Kind::bad_argument,
-                   {"register_memory", "need the host for it", "make a window"}));
+TEST_P(MixedKinds, reach_memory_of_the_user) {
+  World world(options(2));
+  test::UserMemory memory(world);
+  test::try_everything(world, memory);
+  EXPECT_EQ(test::wrong_blocks(world, 3, memory), 0u);
 }
 
 struct Tell {  // where their parts are, which a stream can only look at when the run is over

@@ -2,6 +2,7 @@
 #include <meshpost/meshpost.hpp>
 
 #include "support/job.hpp"
+#include "support/worlds.hpp"
 
 namespace meshpost {
 namespace {
@@ -122,11 +123,45 @@ Role const too_large("too_large", [] {
   print_error([&] { world.window<char>(u64{1} << 50, Tags{1}, "huge"); });
   world.run(Nothing{});
 });
-Role const no_memory_of_users("no_memory_of_users", [] {
+void refuse_memory(std::function<std::span<int>(World&)> const& of_own, bool for_others) {
   World world;
-  std::vector<int> numbers(10);
-  std::vector<std::span<int>> parts(world.size(), std::span(numbers));
+  std::vector<std::span<int>> parts(world.size());
+  u32 const rank = for_others ? world.size() - 1 - world.first_rank() : world.first_rank();
+  if (world.process() == 1) parts[rank] = of_own(world);
   print_error([&] { world.register_memory(parts); });
+  auto const memory = World::allocate(*world.devices()[0], Bytes{4});  // it goes on
+  parts.assign(world.size(), {});
+  parts[world.first_rank()] = {memory.as<int>(), 1};
+  world.free(world.register_memory(parts));
+  world.run(Nothing{});
+}
+Role const memory_of_nobody("memory_of_nobody", [] {
+  static std::vector<int> numbers(10);
+  refuse_memory([](World&) { return std::span(numbers); }, false);
+});
+Role const memory_for_others("memory_for_others", [] {
+  static Allocation memory;
+  refuse_memory(
+      [](World& world) {
+        memory = World::allocate(*world.devices()[0], Bytes{40});
+        return std::span(memory.as<int>(), 10);
+      },
+      true);
+});
+Role const too_much_memory("too_much_memory", [] {
+  static Allocation memory;
+  refuse_memory(
+      [](World& world) {
+        memory = World::allocate(*world.devices()[0], Bytes{40});
+        return std::span(memory.as<int>(), u64{1} << 26);
+      },
+      false);
+});
+Role const memory_of_one("memory_of_one", [] {
+  differ([](World& world, bool odd) {
+    if (odd) world.register_memory(std::vector<std::span<int>>(world.size()));
+    else world.window<int>(0);
+  });
 });
 Role const world_fails("world_fails", [] { print_error([] { World const world; }); });
 
@@ -143,7 +178,12 @@ TEST(JobMisuse, names_who_differs) {
            Case{"other_call", {"launch meshpost::Nothing", "make window 'late'", "[misuse]"}},
            Case{"other_split", {"into 2 groups", "into 3 groups", "[misuse]"}},
            Case{"too_large", {"out of memory"}},
-           Case{"no_memory_of_users", {"register_memory", "other processes"}},
+           Case{"memory_for_others",
+                {"register_memory", "rank 2's part", "memory of process 0's", "own ranks"}},
+           Case{"too_much_memory",
+                {"register_memory", "rank 3's part", "67108864 elements of 4 bytes",
+                 "ends after 40 bytes"}},
+           Case{"memory_of_one", {"in memory of the user", "[misuse]"}},
        }) {
     test::Job job(role, 2, {{"MESHPOST_RANKS", "3"}});
     auto const ended = job.wait();
@@ -151,6 +191,19 @@ TEST(JobMisuse, names_who_differs) {
     for (auto const& one : ended)
       for (auto const& piece : pieces) EXPECT_THAT(one.out, HasSubstr(piece)) << role;
   }
+}
+
+TEST(JobMisuse, memory_that_others_can_not_map_is_refused_with_what_to_do) {
+  bool const far = std::getenv("MESHPOST_TEST_NODES") || std::getenv("MESHPOST_REACH") ||
+                   std::getenv(test::hosts_variable);
+  if (far && !test::on_gpus()) GTEST_SKIP() << "nobody maps it";
+  test::Job job("memory_of_nobody", 2, {{"MESHPOST_RANKS", "3"}});
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  for (auto const& one : ended)
+    EXPECT_THAT(one.out,
+                AllOf(HasSubstr("register_memory"), HasSubstr("rank 3's part"),
+                      HasSubstr(test::on_gpus() ? "give memory of cuda" : "World::allocate")));
 }
 
 TEST(JobMisuse, a_process_that_leaves_while_others_call_is_named) {

@@ -3,9 +3,11 @@
 
 #include <random>
 
+#include "support/boxed.hpp"
 #include "support/everything.hpp"
 #include "support/job.hpp"
 #include "support/strided.hpp"
+#include "support/users.hpp"
 
 namespace meshpost {
 namespace {
@@ -159,6 +161,85 @@ Role const memory("memory", [] {
 TEST(Job, grows_its_heap_in_all_processes) {
   test::Job job("memory", 3, {{"MESHPOST_RANKS", "1"}});
   test::expect_well(job.wait());
+}
+
+// The same memory under two windows, and memory that lies in another window.
+struct Overlapping {
+  Window<u64> one, two, whole, within;
+  MESHPOST_FN void operator()(Rank& self) const {
+    RankId const next{(self.id() + 1) % self.size()};
+    auto const mine = one.local(self);
+    if (self.thread() == 0) mine[0] = self.id() + 1;
+    self.sync();
+    self.put(two.at(next, 1), mine.subspan(0, 1));
+    self.put_notify(within.at(next, 0), mine.subspan(0, 1), Tag{0});
+    self.wait(within, Tag{0});
+    u64 const before = (self.id() + self.size() - 1) % self.size() + 1;
+    if (mine[1] != before) self.fail("two windows over the same memory");
+    if (whole.local(self)[3] != before) self.fail("a window over another's memory");
+  }
+};
+
+struct WhereTheyAre {
+  Window<u64> one, whole, out;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.thread() != 0) return;
+    out.local(self)[0] = reinterpret_cast<u64>(one.local(self).data());
+    out.local(self)[1] = reinterpret_cast<u64>(whole.local(self).data() + 3);
+  }
+};
+
+Role const users("users", [] {
+  test::register_boxed();
+  World world(test::world_options());
+  for (int round = 0; round < 3; ++round) {
+    test::UserMemory users_memory(world);
+    try_everything(world, users_memory);
+    require(test::wrong_blocks(world, 2, users_memory) == 0, "blocks");
+    // Everybody reads and writes everybody's parts.
+    auto const table = users_memory.window<u64>(world.processes() + 70'000, Tags{0}, "table");
+    u64 const mine = world.process() + 100;
+    for (u32 r = 0; r < world.size(); ++r)
+      table.write(RankId{r}, 69'999 + world.process(), std::span<u64 const>(&mine, 1));
+    world.free(world.window<int>(1));  // when it is there, all have written
+    for (u32 r = 0; r < world.size(); ++r)
+      for (u64 p = 0; p < world.processes(); ++p)
+        require(table.read(RankId{r})[69'999 + p] == p + 100, "what each process wrote");
+    world.free(table);
+    auto const whole = world.window<u64>(5, Tags{0}, "whole"),
+               one = users_memory.window<u64>(2, Tags{0}), places = world.window<u64>(2, Tags{0});
+    world.run(WhereTheyAre{one, whole, places});
+    std::vector<std::span<u64>> same(world.size()), within(world.size());
+    for (u32 own = 0; own < world.devices().size() * world.ranks_per_device(); ++own) {
+      u32 const rank = world.first_rank() + own;
+      auto const place = places.read(RankId{rank});
+      same[rank] = {reinterpret_cast<u64*>(place[0]), 2};
+      within[rank] = {reinterpret_cast<u64*>(place[1]), 1};
+    }
+    auto const two = world.register_memory(same), inner = world.register_memory(within, Tags{1});
+    world.run(Overlapping{one, two, whole, inner});
+    world.free(inner);
+    world.free(two);
+  }
+});
+
+TEST(Job, has_windows_over_memory_of_users) {
+  for (u32 const processes : {1, 3}) {
+    test::Job job("users", processes, {{"MESHPOST_RANKS", "2"}});
+    test::expect_well(job.wait());
+  }
+}
+
+TEST(JobCpuOnly, has_windows_over_memory_of_users_on_any_devices) {
+  for (std::vector<char const*> const& devices : {std::vector{"cpu:2", "none", "cpu:1*2"},
+                                                  {"boxed:0,1", "boxed:0", "boxed:2*2"},
+                                                  {"boxed:0", "cpu:2", "none", "boxed:1,cpu:1"}}) {
+    if (!MESHPOST_TEST_NETWORK && devices.size() > 3) continue;
+    test::Job job(
+        "users", static_cast<u32>(devices.size()), {{"MESHPOST_RANKS", "2"}},
+        [&](u32 process) -> test::Variables { return {{"MESHPOST_DEVICES", devices[process]}}; });
+    test::expect_well(job.wait());
+  }
 }
 
 struct Extra {

@@ -40,6 +40,11 @@ TEST(JobStagedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other
         {{"MESHPOST_RANKS", devices.size() == 2 ? "2" : "1"}, {"MESHPOST_TEST_SEED", seed}},
         [&](u32 process) { return node_with(process, devices[process]); });
     test::expect_well(job.wait());
+    test::Job users(
+        "sizes", static_cast<u32>(devices.size()),
+        {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_SEED", seed}, {"MESHPOST_TEST_USERS", "1"}},
+        [&](u32 process) { return node_with(process, devices[process]); });
+    test::expect_well(users.wait());
   }
 }
 

@@ -8,6 +8,7 @@
 #include "rma/jobs/reaching.hpp"
 #include "support/boxed.hpp"
 #include "support/job.hpp"
+#include "support/users.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -118,8 +119,12 @@ Role const sizes("sizes", [] {
   World world(test::world_options());
   u32 const all = world.size() * region;
   auto const tags = Tags{world.size()};
-  auto const inbox = world.window<u32>(all, tags, "inbox"),
-             source = world.window<u32>(region, Tags{1}, "source"),
+  test::UserMemory memory(world);
+  bool const users = std::getenv("MESHPOST_TEST_USERS") != nullptr;
+  auto const inbox = users ? memory.window<u32>(all, tags, "inbox")
+                           : world.window<u32>(all, tags, "inbox"),
+             source = users ? memory.window<u32>(region, Tags{1}, "source")
+                            : world.window<u32>(region, Tags{1}, "source"),
              sent = world.window<u32>(all, Tags{1}, "sent"),
              expected = world.window<u32>(all, Tags{1}, "expected");
   world.run(Sizes{inbox, source, sent, expected, {seed_of_job()}, 6});
@@ -129,9 +134,13 @@ TEST(Job, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
   for (u32 const processes : {2, 3}) {
     auto const seed = std::to_string(std::random_device{}());
     SCOPED_TRACE("MESHPOST_TEST_SEED=" + seed);
-    test::Job job("sizes", processes,
-                  {{"MESHPOST_RANKS", processes == 2 ? "2" : "1"}, {"MESHPOST_TEST_SEED", seed}});
+    test::Variables variables{{"MESHPOST_RANKS", processes == 2 ? "2" : "1"},
+                              {"MESHPOST_TEST_SEED", seed}};
+    test::Job job("sizes", processes, variables);
     test::expect_well(job.wait());
+    variables["MESHPOST_TEST_USERS"] = "1";
+    test::Job users("sizes", processes, variables);
+    test::expect_well(users.wait());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/fn.hpp"
 #include "meshpost/compat/detail/cuda_on_cpu.hpp"
+#include "meshpost/compat/detail/shared_malloc.hpp"
 
 typedef struct dcuda_host_context* dcuda_host_context_handle;
 typedef struct dcuda_context* dcuda_context_handle;

@@ -23,8 +23,8 @@ Dim3 block_index();
 Dim3 grid_extent();
 void sync_threads();
 
-/// Memory of 256 bytes' alignment, null if there is none: of the last dCUDA context if that spans
-/// processes, so that windows of it can be reached by all of them; else this process's alone.
+/// Memory of 256 bytes' alignment, null if there is none: take_shared()'s, else this process's
+/// alone.
 void* allocate(std::size_t size);
 void release(void* data);
 

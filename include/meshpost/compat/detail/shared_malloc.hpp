@@ -1,0 +1,47 @@
+#pragma once
+// What a dCUDA program has from cudaMalloc under several processes: memory that all of them reach.
+#include <cstddef>
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#endif
+
+namespace meshpost::compat {
+
+/// Whether the last dCUDA context spans processes; then `data` is memory of it, of 256 bytes'
+/// alignment, or null if there is none left.
+bool take_shared(std::size_t size, void** data);
+/// Whether it was taken so, and now is given back.
+bool give_shared(void* data);
+
+#if defined(__CUDACC__)
+// In the place of CUDA's, in programs that include dcuda.h.
+
+static inline cudaError_t allocate(void** data, std::size_t size) {
+  if (!data || size == 0 || !take_shared(size, data)) return ::cudaMalloc(data, size);
+  return *data ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t release(void* data) {
+  if (!data) return ::cudaFree(data);
+  // As cudaFree: what uses the memory ends before.
+  if (auto const status = ::cudaDeviceSynchronize(); status != cudaSuccess) return status;
+  return give_shared(data) ? cudaSuccess : ::cudaFree(data);
+}
+#endif
+
+}  // namespace meshpost::compat
+
+#if defined(__CUDACC__)
+static inline cudaError_t meshpost_dcuda_malloc(void** data, std::size_t size) {
+  return meshpost::compat::allocate(data, size);
+}
+template <class T>
+static inline cudaError_t meshpost_dcuda_malloc(T** data, std::size_t size) {
+  return meshpost::compat::allocate(reinterpret_cast<void**>(data), size);
+}
+static inline cudaError_t meshpost_dcuda_free(void* data) {
+  return meshpost::compat::release(data);
+}
+#define cudaMalloc meshpost_dcuda_malloc
+#define cudaFree meshpost_dcuda_free
+#endif

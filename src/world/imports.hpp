@@ -1,0 +1,40 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "meshpost/device/backend.hpp"
+#include "world/mappable.hpp"
+
+namespace meshpost {
+
+/// Other processes' allocations, mapped here: each once. Not thread-safe; what is mapped stays
+/// where it is until it is dropped.
+class Imports {
+ public:
+  Imports() = default;
+  ~Imports();
+  Imports(Imports const&) = delete;
+  Imports& operator=(Imports const&) = delete;
+
+  /// `size` bytes from `offset` on of a process's allocation, for `device` of this one to load and
+  /// store; null: for the host, which memory files are mapped for. Maps the allocation if it is
+  /// new there. `file`: what was passed along, or -1.
+  /// \throws Error(bad_environment) with the reason if it can't be mapped
+  char* map(u32 process, Mappable const& allocation, u64 offset, u64 size, Device* device,
+            int file);
+  /// Its owner has freed it, and nobody uses it any more.
+  void drop(u32 process, AllocationName const& name);
+
+ private:
+  struct Import {
+    char* begin;
+    u64 size;
+    Backend* kind;  // null: a memory file
+  };
+  static void unmap(Import const& import);
+
+  std::map<std::tuple<u32, AllocationName, Device*>, Import> all_;
+};
+
+}  // namespace meshpost
