@@ -24,7 +24,8 @@ struct Counts : net::Events {
   }
 };
 
-enum class Where { host, pinned, gpu };
+// fresh: the host's, but each write in another place, as is what copy engines have just brought.
+enum class Where { host, fresh, pinned, gpu };
 
 class Between {
  public:
@@ -37,9 +38,9 @@ class Between {
     for (auto const& one : peers_.exchange("benchmark", reached ? "y" : "n"))
       reached_ &= one == "y";
     if (!reached_) return;
-    Bytes const size{u64{2} << 20};
+    Bytes const size{(where == Where::fresh ? u64{256} : u64{2}) << 20};
     auto const device =
-        where == Where::host
+        where == Where::host || where == Where::fresh
             ? open_devices("cpu:1").front()
             : open_devices("cuda:" + std::to_string(peers_.number() % device_count())).front();
     memory_ = device->allocate(size, where == Where::gpu      ? MemoryKind::device
@@ -77,7 +78,10 @@ class Between {
     return (u32{1} << 30) + made++;
   }
   void start_write(u64 bytes) {
-    while (!engine_->write(other_, {memory_.as<char>(), bytes}, theirs_, memory_.size() / 2, 1, 0))
+    u64 const half = memory_.size() / 2;
+    next_ = next_ + bytes > half - bytes ? 0 : next_ + bytes;
+    while (!engine_->write(other_, {memory_.as<char>() + next_, bytes}, theirs_, half + next_, 1,
+                           0))
       engine_->poll(seen_);
   }
   template <class Start, class Seen>
@@ -103,6 +107,7 @@ class Between {
   std::unique_ptr<net::Engine> engine_;
   net::RemoteMemory theirs_;
   bool reached_ = true;
+  u64 next_ = 0;
   Counts seen_;
 };
 
@@ -124,7 +129,8 @@ void add_engine_between_processes() {
     benchmark::RegisterBenchmark(name.c_str(), one_way, what...)->Iterations(1)->UseManualTime();
   };
   add("engine_between/message/bytes:8", Where::host, true, 8);
-  std::vector<std::pair<std::string, Where>> memories{{"host", Where::host}};
+  std::vector<std::pair<std::string, Where>> memories{{"host", Where::host},
+                                                      {"fresh", Where::fresh}};
   if (kind() == "cuda")
     memories.insert(memories.end(), {{"pinned", Where::pinned}, {"gpu", Where::gpu}});
   for (auto const& [name, where] : memories)
