@@ -83,16 +83,16 @@ bool take_shared(std::size_t size, void** data) {
   return true;
 }
 
-bool give_shared(void* data) {
+Given give_shared(void* data) {
   std::shared_ptr<void> world;  // ends outside of the lock
   {
     std::scoped_lock const lock(all().mutex);
     auto const found =
         std::ranges::find_if(all().parts, [&](auto const& one) { return one->holds(data); });
-    if (found == all().parts.end()) return false;
+    if (found == all().parts.end()) return Given::elsewhere;
     auto& parts = **found;
     auto const part = parts.taken.find(static_cast<u64>(static_cast<char*>(data) - parts.base));
-    if (part == parts.taken.end()) return true;  // as cudaFree, which has nothing to free here
+    if (part == parts.taken.end()) return Given::not_taken;
     parts.free.give(part->first, part->second);
     parts.taken.erase(part);
     if (parts.ended && parts.taken.empty()) {
@@ -100,7 +100,7 @@ bool give_shared(void* data) {
       all().parts.erase(found);
     }
   }
-  return true;
+  return Given::yes;
 }
 
 void* allocate(std::size_t size) {
@@ -110,7 +110,7 @@ void* allocate(std::size_t size) {
 }
 
 void release(void* data) {
-  if (!give_shared(data)) std::free(data);
+  if (give_shared(data) == Given::elsewhere) std::free(data);
 }
 
 u64 shared_memory_bytes(bool on_gpu) {

@@ -24,6 +24,7 @@ class Places {
   Places(Layout const& layout, Heap const& heap);
 
   static constexpr u64 each = u64{1} << 46;  // more than any device has
+  static constexpr u64 most_skew = 256;  // that a range begins behind its number's beginning
   static bool is_users(u64 offset) { return offset >= each; }
 
   /// The place that an own device names by an address, in the heap or out of reach.
@@ -48,7 +49,7 @@ class Places {
     char* begin;
     u64 bytes;
   };
-  static u64 skew(void const* begin) { return reinterpret_cast<u64>(begin) % 256; }
+  static u64 skew(void const* begin) { return reinterpret_cast<u64>(begin) % most_skew; }
 
   Layout const& layout_;
   Heap const& heap_;

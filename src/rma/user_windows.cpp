@@ -123,6 +123,13 @@ void WorldState::check_memory(World::WindowSpec const& spec) {
   }
 }
 
+// Whether a process of the node has no devices: then it reads and writes what it can map.
+bool WorldState::any_without_devices() const {
+  return std::ranges::any_of(peers_.node().members(), [this](u32 process) {
+    return std::ranges::find(layout_.processes, process) == layout_.processes.end();
+  });
+}
+
 // Whether ranks of other processes load and store its memory.
 bool WorldState::must_map(u32 device) const {
   for (u32 other = 0; other < layout_.device_count(); ++other)
@@ -160,12 +167,14 @@ std::string WorldState::offer_memory(World::WindowSpec const& spec, WindowRecord
       }
       told.place = places_.add(device, number, part.data, bytes);
       if (peers_.alone()) continue;
+      bool const must = must_map(device);
+      if (!must && !(whole->in_host_memory() && any_without_devices())) continue;
       try {
         auto const found = allocations.find(part, bytes, whole);
         told.allocation = found.number;
         told.offset = found.offset;
       } catch (Error const& error) {
-        if (must_map(device))
+        if (must)
           throw refusal(rank, part.data, error.cause(),
                         error.remedy() +
                             ", or let devices reach each other through the host alone "
@@ -179,7 +188,7 @@ std::string WorldState::offer_memory(World::WindowSpec const& spec, WindowRecord
 
 void WorldState::take_memory(WindowRecord& record, std::vector<std::string> const& offers,
                              std::map<std::pair<u32, u32>, Descriptor> const& files) {
-  u64 const stride = heap_.spaces().stride();
+  u64 const most = heap_.spaces().stride() - Places::most_skew;
   record.parts.resize(layout_.ranks());
   std::vector<u32> taken(offers.size());  // of its parts
   std::vector<Offer> all;
@@ -190,10 +199,13 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
     auto const& part = offer.parts.at(taken[process]++);
     u64 const bytes = part.count * record.element_bytes;
     record.parts[rank] = {part.count, {device, part.place}};
-    if (bytes > stride - std::min<u64>(stride, 256))
-      throw refusal(rank, nullptr,
-                    fmt::format("{} bytes are more than {} addresses a device", bytes, stride),
-                    "use smaller parts");
+    if (layout_.any_far() && bytes > most)
+      throw Error(Kind::bad_argument, operation,
+                  fmt::format("rank {}'s part has {} bytes; a device of {} has addresses for {}",
+                              rank, bytes, peers_.alone() ? "this process"
+                                             : peers_.processes().name(peers_.number()),
+                              most),
+                  "use smaller parts");
     if (layout_.owns(device) || part.allocation == none) continue;
     auto const& allocation = offer.allocations.at(part.allocation);
     auto const before = offer.allocations.begin() + part.allocation;
@@ -203,7 +215,7 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
     auto const map_for = [&](Device* user) {
       auto& mapped = record.users->mapped[{user, rank}];
       if (!mapped)
-        mapped = record.users->imports.map(process, allocation, part.offset, bytes, user,
+        mapped = record.users->imports->map(process, allocation, part.offset, bytes, user,
                                            file == files.end() ? -1 : file->second.get());
     };
     for (u32 own = 0; own < layout_.own_count(); ++own)

@@ -19,7 +19,7 @@ std::string wish(World::WindowSpec const& spec) {
                   spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
   for (auto const& extent : spec.extents)
     text += fmt::format(" {}+{}", extent.offset, extent.count);
-  if (!spec.memory.empty()) text += " in memory of the user";
+  if (!spec.memory.empty()) text += fmt::format(" in memory of the user for {} ranks", spec.memory.size());
   return text;
 }
 
@@ -152,16 +152,15 @@ void WorldState::free_window(WindowInfo const& info) {
   std::unique_lock lock(mutex_);
   wait_until_idle(lock);
   auto const operation = fmt::format("free window {}", info.number);
-  peers_.exchange(operation);
-  auto& record = record_of(info, "free");
-  if (record.users) {
-    record.users.reset();
-    peers_.exchange(operation);  // nobody has it mapped any more
-  }
+  peers_.together(operation, [&] { record_of(info, "free"); });
+  auto const found = windows_.extract(info.number);
+  auto const& record = found.mapped();
   if (record.data_bytes != 0) heap_.release(info.offset, record.data_bytes);
   if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
   if (record.counter_bytes != 0) heap_.release_counters(info.counters, record.counter_bytes);
-  windows_.erase(info.number);
+  if (!record.users) return;
+  record.users->unmap();
+  peers_.exchange(operation);  // nobody has it mapped any more
 }
 
 void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,

@@ -158,11 +158,12 @@ void WorldState::close() {
   bool shared = answering_.has_value();
   for (auto& [number, window] : windows_) {
     shared |= window.users && !peers_.alone();
-    window.users.reset();
+    if (window.users) window.users->unmap();
   }
   if (!shared) return;
   try {
-    peers_.exchange("end the World");  // until then others may read what is here
+    // Until then others may read what is here, and have memory of users mapped.
+    peers_.exchange("end the World");
   } catch (Error const&) {
     return;  // they are gone, or do something else: they know, for this process will be gone too
   }

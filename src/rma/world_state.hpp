@@ -68,10 +68,16 @@ struct UserMemory {
   UserMemory(UserMemory const&) = delete;
   UserMemory& operator=(UserMemory const&) = delete;
 
+  /// What is other processes'.
+  void unmap() {
+    mapped.clear();
+    imports.emplace();
+  }
+
   Places& places;
   u64 const numbers;  // the first of its numbers there
   std::vector<std::unique_ptr<Registered>> registered;
-  Imports imports;
+  std::optional<Imports> imports{std::in_place};
   // What is mapped of other processes', by physical device (null: for the host) and world rank.
   std::map<std::pair<Device*, u32>, char*> mapped;
 };
@@ -181,6 +187,7 @@ class WorldState {
   void take_memory(WindowRecord& record, std::vector<std::string> const& offers,
                    std::map<std::pair<u32, u32>, Descriptor> const& files);
   bool must_map(u32 device) const;
+  bool any_without_devices() const;
   std::string answer(std::string_view question) const;  // another process's
   void transfer_far(Place place, void* target, void const* source, u64 bytes);
 

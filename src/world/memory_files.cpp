@@ -52,13 +52,13 @@ void MemoryFiles::free(char* begin) {
     size = file.size;
   }
   {
-    std::scoped_lock const lock(watching_);
+    std::shared_lock const lock(watching_);
     for (auto const* const watch : watches_) watch->freed_(id, begin, size);
   }
   std::scoped_lock const lock(mutex_);
-  auto file = files_.extract(begin);
-  // Others may still have it mapped, but copy no more: its pages are given back now.
-  if (ftruncate(file.mapped().file.get(), 0) != 0) errno = 0;  // then later, when they unmap it
+  // Others may still have it mapped, and ranks of a job that has lost a process may store there: so
+  // its pages stay until they unmap it.
+  files_.erase(begin);
   memory_map().forget(begin, size);  // the addresses may soon be something else's
   munmap(begin, size);
 }
@@ -79,13 +79,13 @@ std::optional<MemoryFiles::Found> MemoryFiles::find(void const* pointer) const {
 
 MemoryFiles::Watch::Watch(Freed freed) : freed_(std::move(freed)) {
   auto& files = memory_files();
-  std::scoped_lock const lock(files.watching_);
+  std::unique_lock const lock(files.watching_);
   files.watches_.push_back(this);
 }
 
 MemoryFiles::Watch::~Watch() {
   auto& files = memory_files();
-  std::scoped_lock const lock(files.watching_);
+  std::unique_lock const lock(files.watching_);
   files.watches_.remove(this);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 
 #include "meshpost/base/descriptor.hpp"
 #include "meshpost/device/device.hpp"
@@ -25,7 +26,7 @@ class MemoryFiles {
   /// The file that `pointer` points into. \throws Error(bad_environment) where no file is to be had
   std::optional<Found> find(void const* pointer) const;
 
-  /// While it lives, `freed` is called before a file's memory goes away.
+  /// While it lives, `freed` is called before a file's memory goes away; of several files at once.
   class Watch {
    public:
     using Freed = std::function<void(u64 id, char const* begin, u64 size)>;
@@ -49,7 +50,7 @@ class MemoryFiles {
   mutable std::mutex mutex_;
   u64 last_ = 0;
   std::map<char const*, File> files_;  // by where they are mapped
-  std::mutex watching_;                // held while watches are told
+  std::shared_mutex watching_;         // held while watches are told
   std::list<Watch*> watches_;
 };
 

@@ -55,9 +55,10 @@ struct Extent {
 /// fork(). Several Worlds may share devices: their runs take turns.
 ///
 /// Collective in a job of several processes: the constructor, window(), register_memory(), free(),
-/// split(), launch() and run(). All processes make these calls in the same order, with the same
-/// arguments; where one differs, all get Error(misuse). If a process is lost, all get
-/// Error(peer_lost), from then on.
+/// split(), launch() and run(); while there are windows over memory of users, or ranks out of reach
+/// of each other, the destructor. All processes make these calls in the same order, with the same
+/// arguments (but for the memory of users); where one differs, all get Error(misuse). If a process
+/// is lost, all get Error(peer_lost), from then on.
 class World {
  public:
   /// \throws Error(bad_argument, bad_environment, out_of_memory)

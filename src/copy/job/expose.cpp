@@ -37,6 +37,7 @@ void JobMemory::State::name_allocation(Part& part, char* memory, copying::Locati
 
 void JobMemory::State::tell_what_is_gone(Part& part) {
   std::unique_lock const lock(mutex_);
+  std::erase_if(gone_, [&](auto const& gone) { return exposes(gone); });  // again, meanwhile
   part.freed = gone_;
   for (auto const& gone : gone_) std::erase(passed_, gone);  // if it comes again, it is new
 }
@@ -89,6 +90,7 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
       std::unique_lock const lock(mutex_);
       own_[exposure->number] = {mine->slot, static_cast<char*>(memory), size, name,
                                 mine->allocation.name};
+      if (mine->allocation.name.kind == "file") files_.insert(mine->allocation.name.id);
     });
     gate.open(mine->slot, exposure->number);
     for (auto const& part : peers.exchange(operation, mine->pack()))

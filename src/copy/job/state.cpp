@@ -30,7 +30,7 @@ JobMemory::State::State(JobMemoryOptions const& options)
       watch_([this](u64 id, char const* begin, u64 size) {
         release_all_in(begin, size);
         std::unique_lock const lock(mutex_);
-        gone_.push_back({"file", id});
+        if (files_.erase(id) != 0) gone_.push_back({"file", id});
       }) {
   if (!peers.any_far()) return;
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
@@ -82,19 +82,24 @@ void JobMemory::State::check_alive(u32 process) const {
 }
 
 void JobMemory::State::release(u32 number) {
+  AllocationName name;
   u32 slot = 0;
   {
     std::unique_lock const lock(mutex_);
     auto const own = own_.extract(number);
     if (own.empty()) return;
     slot = own.mapped().slot;
-    // Others close what drivers have mapped, or its memory would stay in use when it is freed.
-    auto const& name = own.mapped().allocation;
-    bool const last = std::ranges::none_of(
-        own_, [&](auto const& other_part) { return other_part.second.allocation == name; });
-    if (last && !name.kind.empty() && name.kind != "file") gone_.push_back(name);
+    name = own.mapped().allocation;
   }
-  gate.close(slot);
+  gate.close(slot);  // before others unmap it
+  // Others close what drivers have mapped, or its memory would stay in use when it is freed.
+  std::unique_lock const lock(mutex_);
+  if (!name.kind.empty() && name.kind != "file" && !exposes(name)) gone_.push_back(name);
+}
+
+// With mutex_ held.
+bool JobMemory::State::exposes(AllocationName const& name) const {
+  return std::ranges::any_of(own_, [&](auto const& own) { return own.second.allocation == name; });
 }
 
 void JobMemory::State::release_all_in(char const* begin, u64 size) {

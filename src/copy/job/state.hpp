@@ -2,6 +2,7 @@
 // What a JobMemory owns; its files share it.
 #include <atomic>
 #include <map>
+#include <set>
 #include <shared_mutex>
 
 #include "copy/job/courier.hpp"
@@ -76,6 +77,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   static Device* device_for(copying::Part const& part);
   void choose_path(RemoteBytes::Exposure& exposure, u32 process, int file);
   void see_to_staging(RemoteBytes::Exposure const& exposure);
+  bool exposes(AllocationName const& name) const;
   void warn_once(u32 process, std::string const& text);
 
   std::mutex collective_;  // held in expose(): its exchanges have an order
@@ -86,6 +88,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
 
   std::shared_mutex mutex_;           // of what follows
   std::map<u32, Own> own_;            // by exposure
+  std::set<u64> files_;               // memory files that were exposed, and still are
   std::vector<AllocationName> gone_;  // others need not map them any more; to be told
 
   std::mutex copies_;  // of what follows

@@ -157,6 +157,25 @@ Role const too_much_memory("too_much_memory", [] {
       },
       false);
 });
+Role const fewer_parts("fewer_parts", [] {
+  differ([](World& world, bool odd) {
+    world.register_memory(std::vector<std::span<int>>(world.size() - (odd ? 1 : 0)));
+  });
+});
+// Afterwards the window is as good as before.
+Role const foreign_free("foreign_free", [] {
+  World world, other;
+  auto const memory = World::allocate(*world.devices()[0], Bytes{4});
+  std::vector<std::span<int>> parts(world.size());
+  parts[world.first_rank()] = {memory.as<int>(), 1};
+  auto const window = world.register_memory(parts), stranger = other.register_memory(parts);
+  print_error([&] { world.free(world.process() == 1 ? stranger : window); });
+  int const number = 7;
+  for (RankId const rank : {RankId{0}, RankId{3}}) window.write(rank, 0, std::span(&number, 1));
+  test::require(window.read(RankId{0})[0] == 7, "what was written");
+  world.run(Nothing{});
+  world.free(window);
+});
 Role const memory_of_one("memory_of_one", [] {
   differ([](World& world, bool odd) {
     if (odd) world.register_memory(std::vector<std::span<int>>(world.size()));
@@ -183,6 +202,8 @@ TEST(JobMisuse, names_who_differs) {
            Case{"too_much_memory",
                 {"register_memory", "rank 3's part", "67108864 elements of 4 bytes",
                  "ends after 40 bytes"}},
+           Case{"fewer_parts", {"for 5 ranks", "for 6 ranks", "[misuse]"}},
+           Case{"foreign_free", {"free", "window 2 of world", "does not exist"}},
            Case{"memory_of_one", {"in memory of the user", "[misuse]"}},
        }) {
     test::Job job(role, 2, {{"MESHPOST_RANKS", "3"}});

@@ -38,6 +38,33 @@ Role const rounds("rounds", [] {
   print_error([&] { world.run(Rounds{inbox}); });
   print_error([&] { world.window<int>(1); });
 });
+// Memory of users goes as soon as its process knows of the loss, while others may still run.
+struct Puts {
+  Window<int> numbers;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const next = RankId{(self.id() + 1) % self.size()};
+    auto const mine = numbers.local(self);
+    for (;;) {
+      for (u64 i = 0; i < 1000; ++i) self.put(numbers.at(next, i), mine.subspan(i, 1));
+      self.notify(numbers, next, Tag{0});
+      self.test(numbers, Tag{0});
+    }
+  }
+};
+Role const puts("puts", [] {
+  Allocation memory;
+  {
+    World world;
+    memory = World::allocate(*world.devices()[0], Bytes{2000 * sizeof(int)});
+    std::vector<std::span<int>> parts(world.size());
+    for (u32 local = 0; local < 2; ++local)
+      parts[world.first_rank() + local] = {memory.as<int>() + local * 1000, 1000};
+    auto const numbers = world.register_memory(parts, Tags{1});
+    say("begins");
+    print_error([&] { world.run(Puts{numbers}); });
+  }
+  memory = {};
+});
 // Of three processes of two ranks, the first four wait and the last goes on: until it is killed.
 struct Waiting {
   Window<int> inbox;
@@ -92,6 +119,10 @@ void kill_one(char const* role, u32 processes, u32 victim, std::chrono::microsec
 
 TEST(JobLoss, of_a_process_in_a_run_is_named_by_all_others_within_two_seconds) {
   for (u32 const victim : {0, 1, 2}) kill_one("rounds", 3, victim, std::chrono::milliseconds(20));
+}
+
+TEST(JobLoss, leaves_memory_of_users_that_others_still_write_to) {
+  for (u32 const victim : {0, 1, 2, 2}) kill_one("puts", 3, victim, std::chrono::milliseconds(20));
 }
 
 TEST(JobLoss, at_any_moment_ends_all_others) {

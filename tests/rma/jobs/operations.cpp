@@ -1,7 +1,9 @@
 // What one process can do, several can: each role runs in all processes of a job.
 #include <meshpost/meshpost.hpp>
 
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "support/boxed.hpp"
 #include "support/everything.hpp"
@@ -226,6 +228,32 @@ Role const users("users", [] {
 TEST(Job, has_windows_over_memory_of_users) {
   for (u32 const processes : {1, 3}) {
     test::Job job("users", processes, {{"MESHPOST_RANKS", "2"}});
+    test::expect_well(job.wait());
+  }
+}
+
+Role const late_reader("late_reader", [] {
+  Allocation mine;  // lives longer than the World
+  World world(test::world_options());
+  mine = World::allocate(*world.devices()[0], Bytes{20 * sizeof(u32)});
+  std::vector<std::span<u32>> parts(world.size());
+  for (u32 own = 0; own < 2; ++own)
+    parts[world.first_rank() + own] = {mine.as<u32>() + own * 10, 10};
+  auto const window = world.register_memory(parts);
+  u32 const number = world.process() + 5;
+  for (u32 own = 0; own < 2; ++own)
+    window.write(RankId{world.first_rank() + own}, 9, std::span(&number, 1));
+  world.free(world.window<u32>(1));  // all have written
+  if (world.process() != 0) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  for (u32 rank = 0; rank < world.size(); ++rank)
+    require(window.read(RankId{rank})[9] == rank / 2 + 5, "what its process wrote");
+});
+
+TEST(Job, memory_of_users_is_there_until_all_have_ended_their_world) {
+  for (auto const* const reach : {"", "device"}) {
+    if (!MESHPOST_TEST_NETWORK && *reach) continue;
+    test::Job job("late_reader", 3, {{"MESHPOST_RANKS", "2"}, {"MESHPOST_REACH", reach}});
     test::expect_well(job.wait());
   }
 }
