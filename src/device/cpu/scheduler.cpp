@@ -306,8 +306,10 @@ bool CpuGang::run_ready(Worker& worker) {
 void CpuGang::work(Worker& worker) {
   worker.context.adopt_thread();
   // About as long as giving the core away and getting it back takes: even where there are cores
-  // enough, the kernel may have put two workers that wait for each other on one.
-  u32 const spins = 20;
+  // enough, the kernel may have put two workers that wait for each other on one. Longer where what
+  // is awaited comes through help: by way of another node, to which others here are no hindrance.
+  bool const cores_for_all = workers_.size() * spec_.neighbours <= usable_cores();
+  u32 const spins = spec_.help && cores_for_all ? 200 : 20;
   for (u32 rests = 0; !worker.fibers.empty();) {
     if (run_ready(worker)) {
       rests = 0;
