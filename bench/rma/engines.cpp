@@ -24,12 +24,13 @@ struct Counts : net::Events {
   }
 };
 
-// fresh: the host's, but each write in another place, as is what copy engines have just brought.
-enum class Where { host, fresh, pinned, gpu };
+enum class Where { host, pinned, gpu };
 
 class Between {
  public:
-  explicit Between(Where where)
+  /// `region`: bytes at each end, over which writes go on from one place to the next. What is small
+  /// stays in a core's own cache, as nothing does that copy engines have just brought.
+  Between(Where where, u64 region)
       : peers_(Processes::of_job(), channel()), other_(1 - peers_.number()) {
     engine_ = join_engine(peers_, "benchmark", Config::from_environment().net,
                           where == Where::gpu ? net::Gpus::if_faster : net::Gpus::no,
@@ -38,9 +39,9 @@ class Between {
     for (auto const& one : peers_.exchange("benchmark", reached ? "y" : "n"))
       reached_ &= one == "y";
     if (!reached_) return;
-    Bytes const size{(where == Where::fresh ? u64{256} : u64{2}) << 20};
+    Bytes const size{2 * region};
     auto const device =
-        where == Where::host || where == Where::fresh
+        where == Where::host
             ? open_devices("cpu:1").front()
             : open_devices("cuda:" + std::to_string(peers_.number() % device_count())).front();
     memory_ = device->allocate(size, where == Where::gpu      ? MemoryKind::device
@@ -111,8 +112,10 @@ class Between {
   Counts seen_;
 };
 
-void one_way(benchmark::State& state, Where where, bool message, u64 bytes) {
-  Between between(where);
+constexpr u64 usual_region = u64{1} << 20;
+
+void one_way(benchmark::State& state, Where where, u64 region, bool message, u64 bytes) {
+  Between between(where, region);
   if (!between.reached()) return state.SkipWithError("its memory is not reached");
   auto const rounds = static_cast<u32>(std::clamp<u64>((u64{64} << 20) / bytes, 10, 1000));
   message ? between.message(bytes, rounds / 10 + 1) : between.write(bytes, rounds / 10 + 1);
@@ -128,14 +131,18 @@ void add_engine_between_processes() {
   auto const add = [](std::string const& name, auto... what) {
     benchmark::RegisterBenchmark(name.c_str(), one_way, what...)->Iterations(1)->UseManualTime();
   };
-  add("engine_between/message/bytes:8", Where::host, true, 8);
-  std::vector<std::pair<std::string, Where>> memories{{"host", Where::host},
-                                                      {"fresh", Where::fresh}};
-  if (kind() == "cuda")
-    memories.insert(memories.end(), {{"pinned", Where::pinned}, {"gpu", Where::gpu}});
-  for (auto const& [name, where] : memories)
-    for (u64 const bytes : {8, 64 << 10, 256 << 10, 1 << 20})
-      add("engine_between/write/" + name + "/bytes:" + std::to_string(bytes), where, false, bytes);
+  add("engine_between/message/bytes:8", Where::host, usual_region, true, 8);
+  auto const add_writes = [&](std::string const& name, Where where, u64 region) {
+    for (u64 const bytes : {8, 64 << 10, 256 << 10, 512 << 10, 1 << 20})
+      add("engine_between/write/" + name + "/bytes:" + std::to_string(bytes), where, region, false,
+          bytes);
+  };
+  add_writes("host", Where::host, usual_region);
+  add_writes("host_of_16_MiB", Where::host, u64{16} << 20);
+  add_writes("host_of_128_MiB", Where::host, u64{128} << 20);
+  if (kind() != "cuda") return;
+  add_writes("pinned", Where::pinned, usual_region);
+  add_writes("gpu", Where::gpu, usual_region);
 }
 
 }  // namespace bench
