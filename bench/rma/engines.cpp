@@ -81,8 +81,8 @@ class Between {
   void start_write(u64 bytes) {
     u64 const half = memory_.size() / 2;
     next_ = next_ + bytes > half - bytes ? 0 : next_ + bytes;
-    while (!engine_->write(other_, {memory_.as<char>() + next_, bytes}, theirs_, half + next_, 1,
-                           0))
+    while (
+        !engine_->write(other_, {memory_.as<char>() + next_, bytes}, theirs_, half + next_, 1, 0))
       engine_->poll(seen_);
   }
   template <class Start, class Seen>

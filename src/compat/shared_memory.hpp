@@ -24,7 +24,8 @@ class SharedMemory {
   std::shared_ptr<Parts> parts_;
 };
 
-/// Bytes of a context's shared memory: MESHPOST_DCUDA_MEMORY, else 64 MiB, on GPUs 1 GiB. \throws Error(bad_environment)
+/// Bytes of a context's shared memory: MESHPOST_DCUDA_MEMORY, else 64 MiB, on GPUs 1 GiB. \throws
+/// Error(bad_environment)
 u64 shared_memory_bytes(bool on_gpu);
 
 }  // namespace meshpost::compat

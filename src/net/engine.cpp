@@ -85,8 +85,10 @@ std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& 
     throw Error(Kind::bad_environment, "network engine '" + name + "'",
                 "this World does not know MPI's communicator",
                 "link meshpost::mpi and make the World with options_over(communicator)");
-  throw Error(Kind::bad_environment, "network engine '" + name + "'", "there is none of that name",
-              "take ofi, ofi:PROVIDER (fi_info lists providers) or mpi");
+  throw Error(
+      Kind::bad_environment, "network engine '" + name + "'", "there is none of that name",
+      "take ofi, ofi:PROVIDER (fi_info lists providers), direct: or staged: before either, or "
+      "mpi");
 }
 
 }  // namespace meshpost::net

@@ -24,7 +24,7 @@ class Places {
   Places(Layout const& layout, Heap const& heap);
 
   static constexpr u64 each = u64{1} << 46;  // more than any device has
-  static constexpr u64 most_skew = 256;  // that a range begins behind its number's beginning
+  static constexpr u64 most_skew = 256;      // that a range begins behind its number's beginning
   static bool is_users(u64 offset) { return offset >= each; }
 
   /// The place that an own device names by an address, in the heap or out of reach.

@@ -192,6 +192,7 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
   record.parts.resize(layout_.ranks());
   std::vector<u32> taken(offers.size());  // of its parts
   std::vector<Offer> all;
+  all.reserve(offers.size());
   for (auto const& text : offers) all.push_back(Offer::unpack(text));
   for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
     u32 const device = layout_.device_of(rank), process = layout_.processes[device];
@@ -200,12 +201,12 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
     u64 const bytes = part.count * record.element_bytes;
     record.parts[rank] = {part.count, {device, part.place}};
     if (layout_.any_far() && bytes > most)
-      throw Error(Kind::bad_argument, operation,
-                  fmt::format("rank {}'s part has {} bytes; a device of {} has addresses for {}",
-                              rank, bytes, peers_.alone() ? "this process"
-                                             : peers_.processes().name(peers_.number()),
-                              most),
-                  "use smaller parts");
+      throw Error(
+          Kind::bad_argument, operation,
+          fmt::format(
+              "rank {}'s part has {} bytes; a device of {} has addresses for {}", rank, bytes,
+              peers_.alone() ? "this process" : peers_.processes().name(peers_.number()), most),
+          "use smaller parts");
     if (layout_.owns(device) || part.allocation == none) continue;
     auto const& allocation = offer.allocations.at(part.allocation);
     auto const before = offer.allocations.begin() + part.allocation;
@@ -216,7 +217,7 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
       auto& mapped = record.users->mapped[{user, rank}];
       if (!mapped)
         mapped = record.users->imports->map(process, allocation, part.offset, bytes, user,
-                                           file == files.end() ? -1 : file->second.get());
+                                            file == files.end() ? -1 : file->second.get());
     };
     for (u32 own = 0; own < layout_.own_count(); ++own)
       if (!layout_.far(own, device)) map_for(physical(layout_.devices[own]).get());

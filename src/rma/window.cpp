@@ -19,7 +19,8 @@ std::string wish(World::WindowSpec const& spec) {
                   spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
   for (auto const& extent : spec.extents)
     text += fmt::format(" {}+{}", extent.offset, extent.count);
-  if (!spec.memory.empty()) text += fmt::format(" in memory of the user for {} ranks", spec.memory.size());
+  if (!spec.memory.empty())
+    text += fmt::format(" in memory of the user for {} ranks", spec.memory.size());
   return text;
 }
 
@@ -60,6 +61,7 @@ u64 WorldState::upload_parts(WindowRecord const& record) {
   u64 const offset = heap_.allocate(record.parts.size() * sizeof(Part));
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     std::vector<Part> parts;
+    parts.reserve(record.parts.size());
     for (u32 rank = 0; rank < record.parts.size(); ++rank)
       parts.push_back({part_of(own, record, rank), record.parts[rank].count});
     layout_.devices[own]->write(heap_.at(layout_.first_device + own, offset), parts.data(),

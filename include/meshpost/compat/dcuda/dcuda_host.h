@@ -76,8 +76,9 @@ static inline void finish_copies() {}
 /// process 0), -l (leads: process 0 may say so); others are the program's own, as is everything
 /// behind "--". argc may be 0.
 ///
-/// The device is cuda:0 (or what -d says; in a job the process's share of the host's), or cpu:1 for a kernel compiled by g++; MESHPOST_DEVICES
-/// and MESHPOST_RANKS choose otherwise. `threads_per_rank` is 1 to 1024.
+/// The device is cuda:0 (or what -d says; in a job the process's share of the host's), or cpu:1 for
+/// a kernel compiled by g++; MESHPOST_DEVICES and MESHPOST_RANKS choose otherwise.
+/// `threads_per_rank` is 1 to 1024.
 /// \throws Error(bad_argument, bad_environment, out_of_memory)
 static inline void dcuda_host_init(int argc, char* argv[], dcuda_host_context_handle* ctx,
                                    dcuda_kernel_t kernel, int threads_per_rank) {
