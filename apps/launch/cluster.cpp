@@ -287,6 +287,11 @@ void Cluster::on_time() {
   std::vector<std::string> silent;
   for (u32 host = 0; host < agents_.size(); ++host)
     if (!agents_[host]->greeted()) silent.push_back(plan_.hosts[host].name);
+  if (silent.empty())
+    return fail(
+        "start: all hosts answered, but it was not complete in time; what --ssh names must "
+        "pass on bytes at once (srun: -u), or raise MESHPOST_START_DEADLINE (seconds)",
+        1);
   fail(
       fmt::format("start on {}: no answer within {:.3g} s; see that ssh leads there without asking "
                   "anything, raise MESHPOST_START_DEADLINE (seconds) if it takes long",

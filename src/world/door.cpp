@@ -28,6 +28,9 @@ constexpr auto turning_away = std::chrono::seconds(1);  // those who come late
 constexpr char const* same_secret =
     "give all processes the same MESHPOST_SECRET or MESHPOST_SECRET_FILE";
 
+constexpr char const* one_address_a_job =
+    "give each job, and each of its steps, an address (MESHPOST_RENDEZVOUS) of its own";
+
 // A connection that has not said who it is, or not proven it.
 struct Stranger {
   std::unique_ptr<Line> line;
@@ -150,6 +153,13 @@ class Door {
       last_refused_ = caller(*stranger.line);
       return refuse(stranger, {Kind::bad_environment, operation, other_secret, same_secret});
     }
+    if (is_of_other_job(*hello)) {
+      other_job_ = hello->job;
+      return refuse(stranger, {Kind::bad_environment, operation,
+                               fmt::format("{}: '{}'; this process is of '{}'", other_job,
+                                           job_.identity, hello->job),
+                               one_address_a_job});
+    }
     // It knows the secret, so there will be no job without it.
     if (!over_) over_ = objection(*hello);
     if (over_) {
@@ -163,6 +173,11 @@ class Door {
         greeting::keys_of_process_0(stranger.challenge, hello->challenge, meeting_.secret));
     settle(*hello);
     host_.welcome(hello->process, std::move(stranger.line));
+  }
+
+  bool is_of_other_job(greeting::Hello const& hello) const {
+    return hello.version == greeting::version() && !hello.job.empty() && !job_.identity.empty() &&
+           hello.job != job_.identity;
   }
 
   static void refuse(Stranger& stranger, Error const& why) {
@@ -187,7 +202,8 @@ class Door {
       return Error(Kind::bad_environment, operation,
                    fmt::format("process {} believes that it is one of {}, process 0 counts {}",
                                hello.process, hello.processes, job_.processes),
-                   "give all processes the same MESHPOST_PROCESSES");
+                   "give all processes the same MESHPOST_PROCESSES, and each job an address "
+                   "(MESHPOST_RENDEZVOUS) of its own");
     if (!here_[hello.process].empty())
       return Error(
           Kind::bad_environment, operation,
@@ -207,6 +223,9 @@ class Door {
     if (with_other_secret_ != 0)
       cause += fmt::format("; refused {} with another secret, the last of {}", with_other_secret_,
                            last_refused_);
+    if (!other_job_.empty())
+      cause += fmt::format("; refused processes of another job, '{}', as this is '{}'", other_job_,
+                           job_.identity);
     throw Error(Kind::deadline, operation, cause,
                 fmt::format("see what became of them{}{}; raise MESHPOST_START_DEADLINE (seconds) "
                             "if they start late",
@@ -222,6 +241,7 @@ class Door {
   u32 missing_;
   u64 with_other_secret_ = 0;
   std::string last_refused_;
+  std::string other_job_;             // of which somebody has come; empty: none
   Clock::time_point closed_until_{};  // where no file is to be had
   std::optional<Error> over_;         // why there will be no job
 };

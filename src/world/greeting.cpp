@@ -7,7 +7,7 @@ namespace meshpost::greeting {
 namespace {
 
 constexpr std::string_view magic = "meshpost";
-constexpr u32 wire_version = 2;
+constexpr u32 wire_version = 3;
 
 std::string as_text(Digest const& digest) { return {digest.data(), digest.size()}; }
 
@@ -18,6 +18,7 @@ std::string pack(Hello const& mine) {
       .value(mine.version)
       .value(mine.pid)
       .text(mine.host)
+      .text(mine.job)
       .value(mine.challenge)
       .take();
 }
@@ -55,6 +56,7 @@ std::optional<Hello> read_hello(std::string_view bytes, Digest const& mine, Secr
   if (hello.version != version()) return hello;  // what follows may lie elsewhere
   hello.pid = inner.value<i64>();
   hello.host = inner.text();
+  hello.job = inner.text();
   hello.challenge = inner.value<Digest>();
   return hello;
 }

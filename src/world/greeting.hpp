@@ -22,6 +22,7 @@ struct Hello {
   u32 version = 0;                 ///< of what crosses connections and of memory that is shared
   i64 pid = 0;
   std::string host;
+  std::string job;  ///< Job::identity
   Digest challenge{};
 };
 

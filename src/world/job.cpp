@@ -1,9 +1,13 @@
 #include "world/job.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 
 #include "meshpost/base/config.hpp"
@@ -57,15 +61,46 @@ void take_numbers(Job& job, Reader const& read, char const* process, char const*
   job.process = read.number(process, 0, job.processes - 1);
 }
 
+// What the launcher calls the job, and Slurm the step, of which a job may have several at a time.
+// Empty where it has no name: each of Slurm's jobs has a step 0.
+std::string identity_of(Reader const& read, Launcher const& launcher) {
+  constexpr std::size_t longest = 100;
+  std::string identity = read.text(launcher.identity);
+  if (identity.empty()) return identity;
+  if (read.has("SLURM_STEP_ID")) identity += '-' + read.text("SLURM_STEP_ID");
+  return identity.substr(identity.size() - std::min(identity.size(), longest));
+}
+
+// The nearest ancestor without `variable`, which has set it for all processes of the job. There may
+// be shells between.
+pid_t starter(std::string const& variable) {
+  for (pid_t process = getppid();;) {
+    std::ifstream environment(fmt::format("/proc/{}/environ", process));
+    bool set = false;
+    for (std::string one; !set && std::getline(environment, one, '\0');)
+      set = one.starts_with(variable + '=');
+    std::ifstream status(fmt::format("/proc/{}/stat", process));
+    std::string text;
+    std::getline(status, text);
+    auto const name_ends = text.rfind(") ");  // "PID (NAME) STATE PARENT ..."
+    if (!set || name_ends == std::string::npos || name_ends + 4 >= text.size()) return process;
+    pid_t const parent = std::atoi(text.c_str() + name_ends + 4);
+    if (parent <= 1) return process;
+    process = parent;
+  }
+}
+
 // Launchers that know nothing of us leave no address: process 0 leaves it in a file of this host.
 std::string meeting_file(Reader const& read, Launcher const& launcher) {
-  std::string identity = read.text(launcher.identity);
-  if (read.has("SLURM_STEP_ID")) identity += '-' + read.text("SLURM_STEP_ID");
+  auto identity = identity_of(read, launcher);
+  if (identity.empty()) identity = std::to_string(starter(launcher.process));
   for (char& c : identity)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+  // srun passes on what it is on the host where it was called; here there may be no such folder.
   auto const folder = read.text("XDG_RUNTIME_DIR");
-  return fmt::format("file:{}/meshpost-{}-{}", folder.empty() ? "/tmp" : folder, geteuid(),
-                     identity.empty() ? std::to_string(getppid()) : identity);
+  bool const usable =
+      !folder.empty() && faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  return fmt::format("file:{}/meshpost-{}-{}", usable ? folder : "/tmp", geteuid(), identity);
 }
 
 // Some (Slurm's PMI) say nothing of hosts; Slurm itself does, where it started the processes.
@@ -138,6 +173,9 @@ Job job_from(Variables const& variables) {
     job.launcher = launcher.name;
     take_numbers(job, read, launcher.process, launcher.processes);
     if (job.alone()) return job;
+    // Of a heterogeneous job of Slurm's each part has a number of its own.
+    if (!read.has("SLURM_HET_SIZE") && !read.has("SLURM_HET_JOB_ID"))
+      job.identity = identity_of(read, launcher);
     if (read.has("MESHPOST_RENDEZVOUS")) {
       take_rendezvous(job, read);
     } else {

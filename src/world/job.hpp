@@ -11,6 +11,7 @@ namespace meshpost {
 struct Job {
   u32 process = 0, processes = 1;
   std::string launcher;  ///< who said so, for messages; empty: nobody, the process is alone
+  std::string identity;  ///< what the launcher calls the job; empty where it does not say
   /// Where process 0 listens, "host:port"; or "file:PATH", which process 0 writes the address and
   /// the secret to.
   std::string rendezvous;

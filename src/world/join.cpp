@@ -44,8 +44,8 @@ bool is_let_in(Line& line, Job const& job, Secret const& secret, Clock::time_poi
     auto const first = await_frame(line, job, deadline);
     if (!first) return false;
     auto const theirs = greeting::read_challenge(first->bytes);
-    greeting::Hello const mine{job.process, job.processes, greeting::version(),
-                               getpid(),    host_name(),   random_bytes()};
+    greeting::Hello const mine{job.process, job.processes, greeting::version(), getpid(),
+                               host_name(), job.identity,  random_bytes()};
     line.send({.type = wire::Type::hello}, greeting::hello(mine, theirs, secret));
     line.flush();
     auto const answer = await_frame(line, job, deadline);
@@ -71,7 +71,7 @@ bool is_let_in(Line& line, Job const& job, Secret const& secret, Clock::time_poi
 // Whether it may be a stranger who said this: process 0 says these only to who knows the secret.
 bool may_be_strangers(Error const& error) {
   return error.kind() == Kind::deadline || error.cause() == other_secret ||
-         error.cause().starts_with("what listens at");
+         error.cause().starts_with(other_job) || error.cause().starts_with("what listens at");
 }
 
 }  // namespace

@@ -98,10 +98,19 @@ Descriptor connect_to(std::string const& address, Clock::time_point deadline, in
   return {};
 }
 
+bool is_loopback(addrinfo const& one) {
+  return one.ai_family == AF_INET &&
+         ntohl(reinterpret_cast<sockaddr_in const*>(one.ai_addr)->sin_addr.s_addr) >> 24 == 127;
+}
+
 }  // namespace
 
 Descriptor listen_at(std::string const& address) {
-  auto const found = resolve(address, true);
+  auto found = resolve(address, true);
+  // Debian gives a host's own name an address that no other host reaches.
+  auto const host = address.substr(0, address.rfind(':'));
+  if (is_loopback(*found) && host != "localhost" && !host.starts_with("127."))
+    found = resolve("0.0.0.0" + address.substr(host.size()), true);
   int const yes = 1;
   Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

@@ -16,7 +16,7 @@ using test::says;
 struct Greeting : testing::Test {
   Secret secret{random_bytes()};
   Digest hub = random_bytes();
-  Hello mine{3, 5, version(), 1234, "node-b", random_bytes()};
+  Hello mine{3, 5, version(), 1234, "node-b", "job 7", random_bytes()};
 };
 
 TEST_F(Greeting, tells_process_0_who_it_is) {
@@ -28,6 +28,7 @@ TEST_F(Greeting, tells_process_0_who_it_is) {
   EXPECT_EQ(read->version, version());
   EXPECT_EQ(read->pid, 1234);
   EXPECT_EQ(read->host, "node-b");
+  EXPECT_EQ(read->job, "job 7");
   EXPECT_EQ(read->challenge, mine.challenge);
   EXPECT_TRUE(read_welcome(welcome(read->challenge, hub, secret), mine.challenge, hub, secret));
 }

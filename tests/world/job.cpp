@@ -77,8 +77,8 @@ TEST(Job, takes_a_socket_that_listens_for_process_0_alone) {
 }
 
 TEST(Job, of_every_launcher_meets_at_a_file_of_its_own_on_one_host) {
-  Environment const folder{{"XDG_RUNTIME_DIR", "/run/user/7"}};
-  auto const prefix = "file:/run/user/7/meshpost-" + std::to_string(geteuid()) + "-";
+  Environment const folder{{"XDG_RUNTIME_DIR", "/var/tmp"}};
+  auto const prefix = "file:/var/tmp/meshpost-" + std::to_string(geteuid()) + "-";
   struct Case {
     Environment environment;
     char const* launcher;
@@ -93,6 +93,7 @@ TEST(Job, of_every_launcher_meets_at_a_file_of_its_own_on_one_host) {
     EXPECT_EQ(job.process, process);
     EXPECT_EQ(job.processes, processes);
     EXPECT_EQ(job.rendezvous, prefix + identity);
+    EXPECT_FALSE(job.identity.empty());
     EXPECT_EQ(job.secret, "");
   }
 }
@@ -100,9 +101,23 @@ TEST(Job, of_every_launcher_meets_at_a_file_of_its_own_on_one_host) {
 TEST(Job, without_a_runtime_folder_or_a_name_has_its_file_in_tmp) {
   auto environment = open_mpi;
   environment.erase("PMIX_NAMESPACE");
-  environment["XDG_RUNTIME_DIR"] = "";
-  EXPECT_EQ(job_of(environment).rendezvous,
-            "file:/tmp/meshpost-" + std::to_string(geteuid()) + "-" + std::to_string(getppid()));
+  auto const in_tmp =
+      "file:/tmp/meshpost-" + std::to_string(geteuid()) + "-" + std::to_string(getppid());
+  for (auto const* const none : {"", "/run/user/of another host"}) {
+    environment["XDG_RUNTIME_DIR"] = none;
+    EXPECT_EQ(job_of(environment).rendezvous, in_tmp);
+  }
+  // MPICH in a job of Slurm's: each of these has a step 0.
+  auto inside = mpich;
+  inside.erase("PMI_JOBID");
+  inside["SLURM_STEP_ID"] = "0";
+  EXPECT_EQ(job_of(inside).rendezvous, in_tmp);
+  EXPECT_EQ(job_of(inside).identity, "");
+}
+
+TEST(Job, of_several_parts_of_slurms_has_no_one_name) {
+  EXPECT_EQ(job_of(slurm).identity, "12-3");
+  EXPECT_EQ(job_of(with(slurm, {{"SLURM_HET_JOB_ID", "11"}})).identity, "");
 }
 
 TEST(Job, is_what_the_first_of_the_launchers_says) {

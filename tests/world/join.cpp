@@ -45,6 +45,31 @@ TEST(Joining, without_the_secret_is_named_by_process_0_when_it_gives_up) {
                     "the same MESHPOST_SECRET", "MESHPOST_START_DEADLINE"}));
 }
 
+// Two jobs of one script, with one address and one secret.
+TEST(Joining, with_the_secret_and_of_another_job_is_refused_by_name_and_the_others_get_in) {
+  auto jobs = make_jobs(2);
+  for (auto& job : jobs) job.identity = "12-0";
+  auto first = joining(jobs[0]);
+  auto other = jobs[1];
+  other.identity = "12-1";
+  EXPECT_TRUE(says(error_of_joining(other), Kind::bad_environment,
+                   {"another job meets there: '12-0'", "of '12-1'", "MESHPOST_RENDEZVOUS"}));
+  auto second = joining(jobs[1]);
+  expect_none({first.get(), second.get()});
+}
+
+TEST(Joining, of_another_job_is_named_by_process_0_when_it_gives_up) {
+  auto jobs = make_jobs(2);
+  jobs[0].identity = "12-0", jobs[1].identity = "13-0";
+  jobs[0].patience = 1s;
+  auto first = joining(jobs[0]);
+  error_of_joining(jobs[1]);
+  auto const told = first.get();
+  ASSERT_TRUE(told);
+  EXPECT_TRUE(
+      says(*told, Kind::deadline, {"missing: 1", "another job, '13-0', as this is '12-0'"}));
+}
+
 // All that are in, the one that is wrong, and the one that comes behind it.
 void expect_all_told(std::vector<Job> jobs, Job wrong, Kind kind,
                      std::initializer_list<std::string_view> parts) {
@@ -92,7 +117,7 @@ TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
     for (auto& job : jobs) job.patience = std::chrono::hours(1);
     auto first = joining(jobs[0]);
     auto const secret = *Secret::from_hex(jobs[0].secret);
-    greeting::Hello mine{1, 2, greeting::version() + 1, 1, "elsewhere", random_bytes()};
+    greeting::Hello mine{1, 2, greeting::version() + 1, 1, "elsewhere", "", random_bytes()};
     Line line(connect_to(jobs[1].rendezvous), wire::most_before_greeting);
     auto const first_words = await(line, wire::Type::hello);
     ASSERT_TRUE(first_words);

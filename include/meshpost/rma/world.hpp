@@ -48,7 +48,7 @@ struct Extent {
 };
 
 /// All ranks on all devices of this process or, where a launcher started several (meshpost-run,
-/// Open MPI's mpirun; srun's and MPICH's variables are read, but nothing was run under these yet),
+/// Open MPI's mpirun, MPICH's mpiexec, Slurm's srun),
 /// of all processes of the job. Windows, communicators and runs belong to it.
 ///
 /// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after
