@@ -77,8 +77,12 @@ SharedMemory share_memory(void const* pointer) {
   Current const current(static_cast<int>(found->device));
   SharedMemory shared{found->range.id, found->range.begin, found->range.size, {}, {}};
   auto* const begin = const_cast<char*>(found->range.begin);
+  // Asked first: the other call would fail, and tools that watch CUDA would tell the user so.
+  int by_malloc = 0;
+  driver().pointer_attribute(&by_malloc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                             reinterpret_cast<CUdeviceptr>(begin));
   CUmemGenericAllocationHandle handle = 0;
-  if (driver().retain_handle(&handle, begin) == CUDA_SUCCESS) {
+  if (by_malloc == 0 && driver().retain_handle(&handle, begin) == CUDA_SUCCESS) {
     int file = -1;
     auto const status =
         driver().export_handle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
