@@ -40,10 +40,10 @@ Role const rounds("rounds", [] {
 });
 // Memory of users goes as soon as its process knows of the loss, while others may still run.
 struct Puts {
-  Window<int> numbers;
+  Window<int> numbers, source;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const next = RankId{(self.id() + 1) % self.size()};
-    auto const mine = numbers.local(self);
+    auto const mine = source.local(self);
     for (;;) {
       for (u64 i = 0; i < 1000; ++i) self.put(numbers.at(next, i), mine.subspan(i, 1));
       self.notify(numbers, next, Tag{0});
@@ -60,8 +60,9 @@ Role const puts("puts", [] {
     for (u32 local = 0; local < 2; ++local)
       parts[world.first_rank() + local] = {memory.as<int>() + local * 1000, 1000};
     auto const numbers = world.register_memory(parts, Tags{1});
+    auto const source = world.window<int>(1000);
     say("begins");
-    print_error([&] { world.run(Puts{numbers}); });
+    print_error([&] { world.run(Puts{numbers, source}); });
   }
   memory = {};
 });
