@@ -130,15 +130,6 @@ bool WorldState::any_without_devices() const {
   });
 }
 
-// Whether ranks of other processes load and store its memory.
-bool WorldState::must_map(u32 device) const {
-  for (u32 other = 0; other < layout_.device_count(); ++other)
-    if (layout_.processes[other] != layout_.processes[device] &&
-        layout_.domains[other] == layout_.domains[device])
-      return true;
-  return false;
-}
-
 std::string WorldState::offer_memory(World::WindowSpec const& spec, WindowRecord& record,
                                      std::vector<Descriptor>& files) {
   Offer mine;
@@ -167,7 +158,7 @@ std::string WorldState::offer_memory(World::WindowSpec const& spec, WindowRecord
       }
       told.place = places_.add(device, number, part.data, bytes);
       if (peers_.alone()) continue;
-      bool const must = must_map(device);
+      bool const must = layout_.is_reached_elsewhere(device);
       if (!must && !(whole->in_host_memory() && any_without_devices())) continue;
       try {
         auto const found = allocations.find(part, bytes, whole);

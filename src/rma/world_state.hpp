@@ -186,7 +186,6 @@ class WorldState {
                            std::vector<Descriptor>& files);
   void take_memory(WindowRecord& record, std::vector<std::string> const& offers,
                    std::map<std::pair<u32, u32>, Descriptor> const& files);
-  bool must_map(u32 device) const;
   bool any_without_devices() const;
   std::string answer(std::string_view question) const;  // another process's
   void transfer_far(Place place, void* target, void const* source, u64 bytes);

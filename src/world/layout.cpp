@@ -24,11 +24,15 @@ bool Layout::far_from(u32 process) const {
   return false;
 }
 
-bool Layout::is_mapped_elsewhere(u32 device) const {
-  if (kinds[device] == "cpu") return true;  // by those without devices, too
+bool Layout::is_reached_elsewhere(u32 device) const {
   for (u32 other = 0; other < device_count(); ++other)
     if (processes[other] != processes[device] && domains[other] == domains[device]) return true;
   return false;
+}
+
+bool Layout::is_mapped_elsewhere(u32 device) const {
+  // CPU devices' also by those without devices.
+  return kinds[device] == "cpu" || is_reached_elsewhere(device);
 }
 
 std::optional<u32> Layout::neighbour(u32 device) const {

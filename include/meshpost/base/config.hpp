@@ -30,9 +30,8 @@ struct Config {
   unsigned trace_events = 0;             ///< MESHPOST_TRACE_EVENTS: events kept for each rank
   std::string net;                       ///< MESHPOST_NET: engine between nodes, "": the best
   std::chrono::milliseconds start{};     ///< MESHPOST_START_DEADLINE: seconds for all processes
-  unsigned dcuda_memory =
-      0;                ///< MESHPOST_DCUDA_MEMORY: MiB of a process's cudaMalloc; 0: the default
-  std::string machine;  ///< MESHPOST_MACHINE: file of links, "": the user's cache
+  unsigned dcuda_memory = 0;             ///< MESHPOST_DCUDA_MEMORY: MiB for cudaMalloc; 0: default
+  std::string machine;                   ///< MESHPOST_MACHINE: file of links, "": the user's cache
 
   /// Reads the environment.
   /// \throws Error(Kind::bad_environment) naming the variable, its value and what it may be.

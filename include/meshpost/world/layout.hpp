@@ -35,6 +35,8 @@ struct Layout {
   bool any_far() const;
   /// Whether it is so of a device here and one of that process, another one.
   bool far_from(u32 process) const;
+  /// Whether devices of processes other than its own load and store a device's memory.
+  bool is_reached_elsewhere(u32 device) const;
   /// Whether processes other than its own may map a device's memory. Known of those that this one
   /// shares memory with.
   bool is_mapped_elsewhere(u32 device) const;
