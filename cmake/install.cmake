@@ -7,6 +7,7 @@ install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTIN
         PATTERN .clang-tidy EXCLUDE)
 install(EXPORT meshpost NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostTargets.cmake)
 if(MESHPOST_HAS_MPI)  # a component of its own: who does not ask for it needs no MPI
+  set_property(GLOBAL APPEND PROPERTY meshpost_installed_targets meshpost_mpi)
   install(TARGETS meshpost_mpi EXPORT meshpost_mpi)
   install(EXPORT meshpost_mpi NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostMpiTargets.cmake)
 endif()

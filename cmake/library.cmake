@@ -30,11 +30,15 @@ endif()
 configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 
 add_library(meshpost
+  src/base/caught.cpp
   src/base/config.cpp
   src/base/error.cpp
   src/base/events.cpp
   src/base/held.cpp
   src/base/hooks.cpp
+  src/base/host_places.cpp
+  src/base/kept.cpp
+  src/base/thread.cpp
   src/compat/coaccel.cpp
   src/compat/coaccel_pipeline.cpp
   src/compat/cuda_on_cpu.cpp
@@ -70,8 +74,10 @@ add_library(meshpost
   src/copy/search.cpp
   src/copy/staging.cpp
   src/copy/state.cpp
+  src/copy/together.cpp
   src/copy/workers.cpp
   src/device/cpu/address_space.cpp
+  src/device/cpu/core_slices.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
   src/device/cpu/memory.cpp
@@ -84,6 +90,7 @@ add_library(meshpost
   src/fabric/calibrate.cpp
   src/fabric/discover.cpp
   src/fabric/host_copy.cpp
+  src/fabric/host_ways.cpp
   src/fabric/machine.cpp
   src/fabric/machine_cache.cpp
   src/fabric/machine_json.cpp
@@ -107,6 +114,7 @@ add_library(meshpost
   src/pipeline/relay.cpp
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
+  src/pipeline/waits.cpp
   src/rma/access.cpp
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
@@ -116,6 +124,7 @@ add_library(meshpost
   src/rma/drain.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
+  src/rma/freed_windows.cpp
   src/rma/lanes.cpp
   src/rma/mailbox.cpp
   src/rma/parcel.cpp
@@ -130,6 +139,7 @@ add_library(meshpost
   src/rma/proxy_writes.cpp
   src/rma/remote_heap.cpp
   src/rma/run.cpp
+  src/rma/run_end.cpp
   src/rma/run_part.cpp
   src/rma/run_timeline.cpp
   src/rma/staging.cpp
@@ -140,6 +150,7 @@ add_library(meshpost
   src/rma/world.cpp
   src/rma/world_state.cpp
   src/trace/log.cpp
+  src/trace/event_text.cpp
   src/trace/timeline.cpp
   src/trace/wait_report.cpp
   src/world/door.cpp
@@ -226,6 +237,8 @@ target_link_libraries(meshpost
   PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt OpenSSL::Crypto ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
+meshpost_unity(meshpost 12)
+
 # What a program written for the dCUDA thesis's API links: its include names, dcuda_host.h and dcuda_device.cu.h.
 add_library(meshpost_dcuda INTERFACE)
 add_library(meshpost::dcuda ALIAS meshpost_dcuda)
@@ -264,4 +277,5 @@ if(MESHPOST_HAS_MPI)
   set_target_properties(meshpost_mpi PROPERTIES EXPORT_NAME mpi)
   target_include_directories(meshpost_mpi PRIVATE src)
   target_link_libraries(meshpost_mpi PUBLIC meshpost MPI::MPI_CXX PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt)
+  meshpost_unity(meshpost_mpi 12)
 endif()

@@ -3,7 +3,6 @@
 # Compiles sources that hold kernels for every kind of device that the library has: nvcc where it has CUDA.
 function(meshpost_kernel_sources target)
   if(MESHPOST_CUDA)
-    set_property(GLOBAL APPEND PROPERTY meshpost_kernel_targets ${target})
     foreach(source IN LISTS ARGN)
       set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
     endforeach()

@@ -24,6 +24,16 @@ if(MESHPOST_CUDA)
   find_package(CUDAToolkit 12.5 REQUIRED)
 endif()
 
+# The preset `kernels`, for machines without a GPU: nvcc's front end finds what is wrong in a kernel, and ptxas, which
+# takes most of the time, sees all of our headers in the library, the applications and the benchmarks.
+option(MESHPOST_PTX_ALONE "Compile kernels of tests and examples no further than to PTX" OFF)
+macro(meshpost_ptx_alone)  # in this folder and below
+  if(MESHPOST_CUDA AND MESHPOST_PTX_ALONE)
+    set(CMAKE_CUDA_ARCHITECTURES 90-virtual)
+    add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcicc=-O0>)  # g++'s -O0 is the preset's
+  endif()
+endmacro()
+
 set(meshpost_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
                       -Wno-restrict)  # GCC 12 finds overlaps in std::string that are not there (bug 105651)
 add_library(meshpost_build INTERFACE)  # flags of our own sources; users choose theirs
@@ -32,6 +42,6 @@ target_compile_options(meshpost_build INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${mes
 if(MESHPOST_SANITIZE)
   add_compile_options(-fsanitize=${MESHPOST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   # AddressSanitizer finds what these find, and they take a seventh of the compiler's time.
-  add_compile_options(-fno-sanitize=null,vptr,object-size)
+  add_compile_options(-fno-sanitize=null,vptr,object-size,pointer-overflow)
   add_link_options(-fsanitize=${MESHPOST_SANITIZE})
 endif()

@@ -10,7 +10,15 @@ import numpy as np
 from timeline_shares import choose_window, coverage, shares
 from timeline_trace import KINDS, NAMES, Trace, TraceError, read_trace, select_ranks
 
-LABELS = {"put": "put, notify, get", "barrier": "barrier, collectives"}
+# What a kind is called where rows are ranks; a pipeline's stages have the kinds' own names.
+WORDS = {"compute": "running", "put": "sending", "wait": "waiting", "ready": "ready"}
+LABELS = {
+    "compute": "running",
+    "put": "sending: put, notify, get",
+    "ready": "ready, without a core",
+    "wait": "waiting",
+    "barrier": "barrier, collectives",
+}
 COLOURS = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for _, c in KINDS.values()])
 BARE = np.array([0.955, 0.955, 0.965])  # a row's colour where the trace says nothing
 SHAPES_MOST = 60_000  # more rectangles than this are drawn as an image: as clear, and fast
@@ -150,17 +158,23 @@ def draw(
     spent = shares(trace)
     what = "rank" if trace.ranks[0][1].startswith("rank") else "stage"
     nothing = "untraced" if what == "rank" else "idle"
+    words = WORDS if what == "rank" else {}
+    labels = LABELS if what == "rank" else {}
     spent = {nothing if kind == "untraced" else kind: share for kind, share in spent.items()}
     devices = len({rank[0] for rank in trace.ranks})
     scale, name = unit(trace.length)
     summary = (
         f"{len(trace.ranks)} {what}{'s' * (len(trace.ranks) != 1)} on {devices} "
         f"device{'s' * (devices != 1)}, {trace.length / scale:.4g} {name}: "
-        + ", ".join(f"{kind} {percent(share)}" for kind, share in spent.items())
+        + ", ".join(f"{words.get(kind, kind)} {percent(share)}" for kind, share in spent.items())
     )
+    if trace.cores:
+        count, used = trace.cores
+        cores = "its core" if count == 1 else f"{count} cores"
+        summary += f"; {percent(used)} of {cores} in use"
     figure.suptitle(f"{title or Path(path).stem}\n{summary}", fontsize=12)
     handles = [
-        Patch(color=COLOURS[i], label=LABELS.get(kind, kind))
+        Patch(color=COLOURS[i], label=labels.get(kind, kind))
         for i, kind in enumerate(NAMES)
         if kind in spent
     ]

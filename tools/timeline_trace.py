@@ -15,6 +15,7 @@ KINDS = {
     "load": (r"LOAD", "#4a90c2"),  # of a pipeline's chunks
     "save": (r"SAVE", "#8a63b0"),
     "put": (r"put|notify|publish|send|get|copy|read|write", "#2f6db3"),
+    "ready": (r"ready", "#d8d3a8"),  # could go on, and had no core
     "wait": (r"wait|receive|flush|test", "#f0a830"),
     "barrier": (r"barrier|reduce|broadcast|gather|scatter|scan|all_", "#b5443c"),
     "other": (r"", "#8f8f9c"),
@@ -37,6 +38,7 @@ class Trace:
     stop: np.ndarray
     marks: np.ndarray  # (n, 2): row and time
     length: float  # of the whole run
+    cores: tuple[int, float] | None = None  # that ranks shared, and the share of them in use
 
 
 def innermost(start: np.ndarray, stop: np.ndarray) -> list[tuple[int, float, float]]:
@@ -106,8 +108,8 @@ def numbers(events: list[dict], keys: tuple[str, ...]) -> list[np.ndarray]:
     return columns
 
 
-def read_events(path: Path) -> list[dict]:
-    """The trace's events, whatever they are."""
+def read_events(path: Path) -> tuple[list[dict], dict]:
+    """The trace's events, whatever they are, and what else it says of the run."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
@@ -119,12 +121,13 @@ def read_events(path: Path) -> list[dict]:
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise TraceError(f"{path} has no list 'traceEvents': it is no trace of ranks")
-    return events
+    more = content.get("otherData") if isinstance(content, dict) else None
+    return events, more if isinstance(more, dict) else {}
 
 
 def read_trace(path: Path) -> Trace:
     """Reads a trace. Raises TraceError where it is none, or has no events."""
-    events = read_events(path)
+    events, more = read_events(path)
     complete = [event for event in events if event.get("ph") == "X"]
     marks = [event for event in events if event.get("ph") in ("i", "I") and "tid" in event]
     if not complete:
@@ -161,7 +164,10 @@ def read_trace(path: Path) -> Trace:
     end = max(stop.max(), (mark_time - zero).max(initial=0))
     spans = flatten(row[: len(start)], kind, start, stop)
     points = np.stack([row[len(start) :], mark_time - zero], 1)
-    return Trace(ranks, *spans, points, float(end) or 1.0)
+    cores = (
+        (more["cores"], more["cores_in_use"]) if {"cores", "cores_in_use"} <= set(more) else None
+    )
+    return Trace(ranks, *spans, points, float(end) or 1.0, cores)
 
 
 def select_ranks(trace: Trace, wanted: set[int] | None) -> Trace:

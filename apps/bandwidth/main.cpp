@@ -1,17 +1,15 @@
 // Bandwidth of every ordered pair of memories in every variant: figure 5.2 of the GPUDirect thesis.
-#include <unistd.h>
 #include <meshpost/copy/copy.hpp>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "across.hpp"
+#include "common/command.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -20,13 +18,12 @@ using namespace meshpost;
 using bandwidth::Plan;
 using bandwidth::Result;
 
-struct Options {
-  std::string devices = Config::from_environment().devices, json, progress = "auto";
+struct Options : apps::Common {
   std::vector<std::string> places, variants;
   std::vector<u64> sizes{u64{64} << 20};
   unsigned repetitions = 5;
   u64 seed = std::random_device{}();
-  bool check = true, shared_memory = true;
+  bool shared_memory = true;
 };
 
 std::string list(std::vector<std::string> const& names) {
@@ -168,8 +165,7 @@ int run(Options const& options) {
   JobMemory job;
   if (job.processes() > 1) return run_across(options, job);
   auto const plan = make_plan(options);
-  bool const progress =
-      options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
+  bool const progress = options.shows_progress();
   for (auto const& device : plan.devices)
     std::printf("device      %s (%s)\n", device->name().c_str(), device->info().model.c_str());
   std::fflush(stdout);
@@ -183,40 +179,21 @@ int run(Options const& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Bandwidth between all memories of this machine, in every variant"};
-  try {
-    app.add_option("--devices", options.devices,
-                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
-    app.add_option("--size", options.sizes, "bytes of a copy, such as 64MiB; several with commas")
-        ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(u64{1}, u64{1} << 36));
-    app.add_option("--places", options.places, "only these, such as pinned:0,cuda:1")
-        ->delimiter(',');
-    app.add_option("--variants", options.variants, "only these, such as copy,driver")
-        ->delimiter(',');
-    app.add_option("--repetitions", options.repetitions, "copies that are timed; the median counts")
-        ->capture_default_str()
-        ->check(CLI::Range(1u, 10000u));
-    app.add_option("--seed", options.seed, "of the bytes that are copied");
-    app.add_flag("--check,!--no-check", options.check,
-                 "compare what arrived, bit for bit (default)");
-    app.add_flag("--shared-memory,!--no-shared-memory", options.shared_memory,
-                 "in several processes: whether they may share memory (default)");
-    app.add_option("--json", options.json, "file for the figures");
-    app.add_option("--progress", options.progress, "auto, always or never")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
-    app.parse(argc, argv);
-    return run(options);
-  } catch (CLI::ParseError const& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (Error const& error) {
-    std::fprintf(stderr, "bandwidth: %s\n", error.what());
-    return error.kind() == Kind::bad_argument ? 2 : 1;
-  } catch (std::bad_alloc const&) {
-    std::fprintf(stderr, "bandwidth: the host's memory is used up; choose a smaller --size\n");
-    return 1;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "bandwidth: %s\n", error.what());
-    return 1;
-  }
+  apps::add_common(app, "bandwidth", options,
+                   {.check = "compare what arrived, bit for bit",
+                    .refused = {{"--ranks", "copies are the host's, without ranks"}}});
+  app.add_option("--size", options.sizes, "bytes of a copy, such as 64MiB; several with commas")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(u64{1}, u64{1} << 36));
+  app.add_option("--places", options.places, "only these, such as pinned:0,cuda:1")->delimiter(',');
+  app.add_option("--variants", options.variants, "only these, such as copy,driver")->delimiter(',');
+  app.add_option("--repetitions", options.repetitions, "copies that are timed; the median counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 10000u));
+  app.add_option("--seed", options.seed, "of the bytes that are copied");
+  app.add_flag("--shared-memory,!--no-shared-memory", options.shared_memory,
+               "in several processes: whether they may share memory (default)");
+  return apps::run_app(app, argc, argv, options, "bandwidth", "--size",
+                       [&] { return run(options); });
 }

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 """COACCEL's streamed BLAS test, run and drawn: speed-up by iteration, stages over time.
 
-Started by `./run app blas_stream`; takes the options of the C++ program, and --out FOLDER.
-Exit status: that of the program; 2 for a wrong argument.
+Started by `./run app blas_stream`. Runs the C++ program `blas_stream`, which takes all other
+options, measures and checks, and draws what it found.
+
+Exit status: 0 done, 1 the program or a check failed, 2 a wrong argument, 130 interrupted.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "apps" / "common")]
-from front import launched
+import front
 
 
 def draw_speedup(facts: dict, path: Path) -> None:
@@ -37,58 +36,35 @@ def draw_speedup(facts: dict, path: Path) -> None:
     figure.savefig(path)
 
 
-def take_out(arguments: list[str]) -> tuple[Path, list[str]]:
-    """Splits --out FOLDER or --out=FOLDER off the program's arguments."""
-    out, rest = Path("out/blas_stream"), []
-    words = iter(arguments)
-    for word in words:
-        if word == "--out":
-            out = Path(next(words, ""))
-        elif word.startswith("--out="):
-            out = Path(word.removeprefix("--out="))
-        else:
-            rest.append(word)
-    return out, rest
-
-
-def main(arguments: list[str]) -> int:
-    """The program; returns its exit status."""
-    binary = os.environ.get("MESHPOST_APP_BINARY")
-    if not binary:
-        print("blas_stream: start it with ./run app blas_stream", file=sys.stderr)
-        return 2
-    out, rest = take_out(arguments)
-    if {"-h", "--help"} & set(rest):
-        print("--out FOLDER: where result.json and the pictures go (default: out/blas_stream)\n")
-        return subprocess.call([binary, "--help"])
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        print(f"blas_stream: can't make {out}: {error.strerror}", file=sys.stderr)
-        return 2
-    result, trace = out / "result.json", out / "timeline.json"
-    for name in ("result.json", "timeline.json", "speedup.png", "timeline.png"):
-        (out / name).unlink(missing_ok=True)  # an earlier run's must not pass for this one's
-    try:
-        command = [binary, "--json", str(result), "--trace", str(trace), *rest]
-        status = subprocess.call(launched(command))
-    except KeyboardInterrupt:
-        return 130
-    if not result.exists():
-        return status
-    facts = json.loads(result.read_text())
-    written = [result]
+def draw(facts: dict, folder: Path) -> list[Path]:
+    """Draws what there is: the speed-up, the timeline of the run before it."""
+    written = []
     if facts["plain_seconds"]:
-        draw_speedup(facts, out / "speedup.png")
-        written.append(out / "speedup.png")
-    if trace.exists():
-        from timeline_picture import draw
+        draw_speedup(facts, folder / "speedup.png")
+        written.append(folder / "speedup.png")
+    trace = Path(facts["trace"]) if facts.get("trace") else None
+    if trace and trace.exists():
+        import timeline_picture
 
-        draw(trace, out / "timeline.png", title="chunks through the pipeline of the first device")
-        written += [trace, out / "timeline.png"]
-    print("wrote", ", ".join(map(str, written)))
-    return status
+        title = "chunks through the pipeline of the first device"
+        timeline_picture.draw(trace, folder / "timeline.png", title=title)
+        written.append(folder / "timeline.png")
+    return written
+
+
+APP = front.App(
+    "blas_stream",
+    "COACCEL's streamed BLAS test, timed, checked and drawn.",
+    "--devices cpu:2 --m 512 --n 8192",
+    pictures=("speedup.png", "timeline.json", "timeline.png"),
+    draw=draw,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The program; returns its exit status."""
+    return front.main(APP, arguments, ("--trace", "{out}/timeline.json"))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

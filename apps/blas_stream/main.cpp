@@ -1,16 +1,13 @@
 // COACCEL's streamed BLAS test: R and Q pass through the devices in chunks of columns.
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <thread>
 
-#include "meshpost/base/config.hpp"
+#include "common/command.hpp"
 #include "streamed.hpp"
 
 namespace {
@@ -21,11 +18,10 @@ using namespace blas_stream;
 constexpr u64 buffer_limit =
     64'000'000;  // of one device, L and K with them: COACCEL's "less than 64 MB"
 
-struct Options {
+struct Options : apps::Common {
   StreamOptions stream{};
   u32 iterations = 5, plain = 1;
-  std::string devices = Config::from_environment().devices, memory = "pinned", json, trace,
-              progress = "auto";
+  std::string memory = "pinned", trace;
   bool stages = true;
 };
 
@@ -127,27 +123,32 @@ Report run(Options const& options) {
     blas::use_openblas_threads(cores);
     for (u32 i = 0; i < options.plain; ++i) report.plain_seconds.push_back(plain->iterate());
   }
+  if (!options.check) plain.reset();  // it was for its time alone
   blas::use_openblas_threads(1);
-  PlainRun sample(size, some_columns(options, streamed), factors, options.stream.seed);
-  for (u32 i = 0; i < options.iterations; ++i) sample.iterate();
+  std::optional<PlainRun> sample;
+  if (options.check) {
+    sample.emplace(size, some_columns(options, streamed), factors, options.stream.seed);
+    for (u32 i = 0; i < options.iterations; ++i) sample->iterate();
+  }
 
   {
-    Bar bar(options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO)),
-            options.iterations);
+    Bar bar(options.shows_progress(), options.iterations);
     for (u32 i = 0; i < options.iterations; ++i) {
       report.seconds.push_back(streamed.iterate({}, [&](u64 columns) {
         bar.show(i, static_cast<double>(columns) /
                         static_cast<double>(std::max<u64>(1, streamed.shares()[0].count)));
       }));
-      if (plain && i + 1 == options.plain) {
+      if (plain && options.check && i + 1 == options.plain) {
         report.first_error = largest_error(*plain, size, streamed.r(), streamed.q());
         report.right = report.right && report.first_error <= error_bound(size.m, i + 1);
         plain.reset();
       }
     }
   }
-  report.last_error = largest_error(sample, size, streamed.r(), streamed.q());
-  report.right = report.right && report.last_error <= error_bound(size.m, options.iterations);
+  if (sample) {
+    report.last_error = largest_error(*sample, size, streamed.r(), streamed.q());
+    report.right = report.right && report.last_error <= error_bound(size.m, options.iterations);
+  }
   u64 const memory = streamed.buffer_bytes() + streamed.resident_bytes();
   for (auto const& device : report.devices) std::printf("device      %s\n", device.c_str());
   std::printf("problem     m = %llu, n = %llu, chunks of %llu columns, depth %u, %s memory\n",
@@ -177,12 +178,14 @@ int print(Options const& options, Report const& report) {
     std::printf("pipeline    %.4g s; slowest stage alone %.4g s (%.3g of it), all in turn %.4g s\n",
                 report.total, slowest, report.total / slowest, report.in_turn);
   }
-  if (options.plain > 0)
+  if (options.check && options.plain > 0)
     std::printf("check       all columns, iteration %u: error %.2g of %.2g allowed\n",
                 options.plain, report.first_error, error_bound(size.m, options.plain));
-  std::printf("check       some columns, iteration %u: error %.2g of %.2g allowed: %s\n",
-              options.iterations, report.last_error, error_bound(size.m, options.iterations),
-              report.right ? "right" : "WRONG");
+  if (options.check)
+    std::printf("check       some columns, iteration %u: error %.2g of %.2g allowed: %s\n",
+                options.iterations, report.last_error, error_bound(size.m, options.iterations),
+                report.right ? "right" : "WRONG");
+  else std::printf("check       not made\n");
   if (!options.json.empty()) {
     nlohmann::json const all = {{"devices", report.devices},
                                 {"m", size.m},
@@ -197,6 +200,8 @@ int print(Options const& options, Report const& report) {
                                 {"stage_seconds_alone", report.alone},
                                 {"pipeline_seconds", report.total},
                                 {"in_turn_seconds", report.in_turn},
+                                {"checked", options.check},
+                                {"trace", options.stages ? options.trace : ""},
                                 {"errors", {report.first_error, report.last_error}},
                                 {"right", report.right}};
     std::ofstream(options.json) << all.dump(1) << '\n';
@@ -212,46 +217,35 @@ int main(int argc, char** argv) {
   CLI::App app{
       "COACCEL's streamed BLAS test: R = (Q-R)/2, Q = (Q+R)/2, R = L R, Q = K Q, R = R+Q, "
       "Q = R-Q with L, K (m x m) resident and R, Q (m x n) streamed in chunks of columns"};
-  try {
-    auto const number = [&](char const* name, auto& target, char const* what, u64 most) {
-      app.add_option(name, target, what)->capture_default_str()->check(CLI::Range(u64{1}, most));
-    };
-    number("-m,--m", stream.size.m, "rows of R and Q", 1 << 16);
-    number("-n,--n", stream.size.n, "columns of R and Q", u64{1} << 40);
-    number("--iterations", options.iterations, "times that all columns pass through", 1'000'000);
-    number("--chunk", stream.chunk, "columns at a time; default: what 64 MB of buffers allow",
-           1 << 20);
-    number("--depth", stream.depth, "chunks that each buffer has room for", 64);
-    app.add_option("--devices", options.devices,
-                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
-    app.add_option("--memory", options.memory,
-                   "of R and Q: pinned, or pageable with a level of pinned buffers before GPUs")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"pinned", "pageable"}));
-    app.add_option("--plain", options.plain,
-                   "iterations to repeat by plain BLAS calls on all cores, and compare in full")
-        ->capture_default_str();
-    app.add_option("--seed", stream.seed, "of the numbers in all matrices")->capture_default_str();
-    app.add_flag("--stages,!--no-stages", options.stages,
-                 "measure each stage alone, in further iterations (default)");
-    app.add_option("--json", options.json, "file for the figures");
-    app.add_option("--trace", options.trace, "file for the first device's timeline");
-    app.add_option("--progress", options.progress, "auto, always or never")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
-    app.parse(argc, argv);
+  apps::add_common(app, "blas_stream", options,
+                   {.check = "compare with plain BLAS calls",
+                    .refused = {{"--ranks", "its pipelines have no ranks"}}});
+  auto const number = [&](char const* name, auto& target, char const* what, u64 most) {
+    app.add_option(name, target, what)->capture_default_str()->check(CLI::Range(u64{1}, most));
+  };
+  number("-m,--m", stream.size.m, "rows of R and Q", 1 << 16);
+  number("-n,--n", stream.size.n, "columns of R and Q", u64{1} << 40);
+  number("--iterations", options.iterations, "times that all columns pass through", 1'000'000);
+  number("--chunk", stream.chunk, "columns at a time; default: what 64 MB of buffers allow",
+         1 << 20);
+  number("--depth", stream.depth, "chunks that each buffer has room for", 64);
+  app.add_option("--memory", options.memory,
+                 "of R and Q: pinned, or pageable with a level of pinned buffers before GPUs")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pinned", "pageable"}));
+  app.add_option("--plain", options.plain,
+                 "iterations to repeat by plain BLAS calls on all cores, and compare in full")
+      ->capture_default_str();
+  app.add_option("--seed", stream.seed, "of the numbers in all matrices")->capture_default_str();
+  app.add_flag("--stages,!--no-stages", options.stages,
+               "measure each stage alone, in further iterations (default)");
+  app.add_option("--trace", options.trace, "file for the first device's timeline");
+  return apps::run_app(app, argc, argv, options, "blas_stream", "--m or --n", [&] {
     options.plain = std::min(options.plain, options.iterations);
     stream.pageable = options.memory == "pageable";
     bool const gpus = open_devices(options.devices)[0]->kind() != "cpu";
     if (stream.chunk == 0) stream.chunk = choose_chunk(stream, gpus);
     stream.chunk = std::min(stream.chunk, stream.size.n);
     return print(options, run(options));
-  } catch (CLI::ParseError const& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (std::bad_alloc const&) {
-    std::fprintf(stderr, "blas_stream: the host's memory is used up; choose smaller --m or --n\n");
-    return 1;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "blas_stream: %s\n", error.what());
-    return 1;
-  }
+  });
 }

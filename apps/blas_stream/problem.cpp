@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <thread>
 
 #include "meshpost/device/backend.hpp"
@@ -25,13 +26,31 @@ double number_at(u64 seed, u64 place) {
 
 Factors make_factors(u64 m, u64 seed) {
   Factors factors{std::vector<double>(m * m), std::vector<double>(m * m)};
-  // The largest singular value of such a matrix is near 2 sqrt(m / 3).
-  double const scale = 1.0 / (2.0 * std::sqrt(static_cast<double>(m) / 3.0));
-  for (u64 i = 0; i < m * m; ++i) {
-    factors.l[i] = scale * number_at(seed + 2, i);
-    factors.k[i] = scale * number_at(seed + 3, i);
+  // The discrete Hartley transform is orthogonal for every m (Bracewell 1983); rows and columns get
+  // signs.
+  std::vector<double> wave(m);
+  for (u64 i = 0; i < m; ++i) {
+    double const angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(m);
+    wave[i] = (std::cos(angle) + std::sin(angle)) / std::sqrt(static_cast<double>(m));
   }
+  auto const sign = [&](u64 which, u64 i) { return number_at(seed + which, i) < 0 ? -1.0 : 1.0; };
+  for (u64 j = 0; j < m; ++j)
+    for (u64 i = 0; i < m; ++i) {
+      double const p = sign(2, i) * sign(3, j) * wave[i * j % m];
+      factors.l[j * m + i] = Factors::l_scale * p;
+      factors.k[j * m + i] = Factors::k_scale * p;
+    }
   return factors;
+}
+
+double energy(double const* r, double const* q, u64 m) {
+  constexpr double uu = Factors::l_scale / 2, vv = Factors::k_scale / 2, uv = Factors::k_scale / 4;
+  double sum = 0;
+  for (u64 i = 0; i < m; ++i) {
+    double const u = (q[i] - r[i]) / 2, v = (q[i] + u) / 2;
+    sum += uu * u * u + vv * v * v - uv * u * v;
+  }
+  return sum;
 }
 
 void first_column(double* out, u64 m, u64 column, u32 which, u64 seed) {

@@ -1,7 +1,11 @@
-"""Finds and runs the C++ program that a front end stands before, in one process or in several."""
+"""What the fronts of all apps share: options, running the C++ program behind them, pictures."""
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import importlib
+import json
 import os
 import shlex
 import signal
@@ -12,14 +16,88 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_PICTURES = ("numpy", "matplotlib")  # whose absence costs pictures, nothing else
 
 
 class Misuse(Exception):
     """An argument that can't be used: names the value, the limit and the remedy."""
 
 
-def find_binary(name: str, root: Path = ROOT) -> Path:
+class Failure(Exception):
+    """The program ran, or tried to, and gave no result."""
+
+
+@dataclasses.dataclass(frozen=True)
+class App:
+    """What distinguishes one front from another."""
+
+    name: str
+    description: str
+    example: str  # arguments
+    figures: str = "result.json"  # in --out
+    pictures: tuple[str, ...] = ()  # in --out
+    # Draws the figures of --json into the folder; returns what it wrote. Imports what it needs.
+    # None: `pictures` is one, which picture.py beside the front draws.
+    draw: Callable[[dict, Path], list[Path]] | None = None
+
+    @property
+    def command(self) -> str:
+        return f"./run app {self.name}"
+
+
+def options_parser(app: App, *, own_help: bool) -> argparse.ArgumentParser:
+    """A parser of the options that are the same in all fronts.
+
+    own_help: argparse's --help, for a front that knows all options. Else all that it does not know
+    is for the C++ program, whose --help is shown too.
+    """
+    parser = argparse.ArgumentParser(
+        prog=app.command,
+        description=app.description,
+        epilog=f"example: {app.command} {app.example}",
+        add_help=own_help,
+        allow_abbrev=False,  # --out must not take a program's --output
+    )
+    if not own_help:
+        parser.usage = (
+            f"{app.command} [--out FOLDER] [--json FILE] [--no-plot | --draw FILE] [OPTIONS below]"
+        )
+        parser.add_argument("--help", "-h", action="store_true", help="this, and further options")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("out", app.name),
+        metavar="FOLDER",
+        help="where figures and pictures go (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help=f"where the figures go (default: FOLDER/{app.figures})",
+    )
+    parser.add_argument("--no-plot", dest="plot", action="store_false", help="draw nothing")
+    return parser
+
+
+def parse(app: App, arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Reads what is the front's; the rest is the C++ program's, which refuses what it can't use."""
+    parser = options_parser(app, own_help=False)
+    parser.add_argument(
+        "--draw", type=Path, metavar="FILE", help="only draw the figures of an earlier run"
+    )
+    options, others = parser.parse_known_args(arguments)
+    if options.help:
+        parser.print_help()
+        print(flush=True)
+        sys.exit(run_binary([str(find_binary(app.name)), "--help"], launch=False))
+    options.json = options.json or options.out / app.figures
+    return options, others
+
+
+def find_binary(name: str, root: Path | None = None) -> Path:
     """The program: MESHPOST_APP_BINARY, else the newest one built in this checkout."""
+    root = root or ROOT
     remedy = f"build it with ./run app {name}, or set MESHPOST_APP_BINARY"
     if named := os.environ.get("MESHPOST_APP_BINARY"):
         binary = Path(named)
@@ -37,12 +115,13 @@ def launched(command: list[str]) -> list[str]:
     return shlex.split(os.environ.get("MESHPOST_APP_LAUNCH", "")) + command
 
 
-def run_binary(command: list[str]) -> int:
+def run_binary(command: list[str], *, launch: bool = True) -> int:
     """Runs the program on this terminal, so that its progress shows. Returns its exit status.
 
     Whatever ends this function, the program has ended too.
     """
-    command = launched(command)
+    if launch:
+        command = launched(command)
     sys.stdout.flush()
     began = time.perf_counter()
     try:
@@ -77,7 +156,7 @@ def guarded(name: str, work: Callable[[], int]) -> int:
     except Misuse as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    except OSError as error:
+    except (Failure, OSError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -91,3 +170,73 @@ def writable(path: Path) -> Path:
     except OSError as error:
         raise Misuse(f"{path} can't be written: {error.strerror}; name another file") from error
     return path
+
+
+def explain_no_picture(error: ImportError, command: str) -> None:
+    """Says why there is no picture, and how to get it. Any other missing module is a mistake.
+
+    Packages that are there but broken, such as by a C extension of another Python, give no name.
+    """
+    if error.name and error.name.partition(".")[0] not in NO_PICTURES:
+        raise error
+    print(
+        f"no picture: {error}. Pictures need NumPy and Matplotlib, which ./run setup installs, or "
+        f"apt: python3-matplotlib. Then: {command}",
+        file=sys.stderr,
+    )
+
+
+def draw_picture(app: App, facts: dict, folder: Path) -> list[Path]:
+    """Draws an app's only picture."""
+    (name,) = app.pictures
+    importlib.import_module("picture").draw(facts, folder / name)
+    return [folder / name]
+
+
+def draw(app: App, figures: Path, folder: Path) -> None:
+    """Draws the figures, or says what would."""
+    writable(folder / "x")
+    try:
+        facts = json.loads(figures.read_text())
+    except ValueError as error:
+        raise Misuse(f"{figures} holds no figures: {error}; name a file of --json") from error
+    try:
+        written = app.draw(facts, folder) if app.draw else draw_picture(app, facts, folder)
+    except ImportError as error:
+        words = [*app.command.split(), "--draw", str(figures)]
+        if folder != Path("out", app.name):
+            words += ["--out", str(folder)]
+        explain_no_picture(error, shlex.join(words))
+        return
+    except ValueError as error:  # of what was measured: the figures stand
+        print(f"no picture: {error}", file=sys.stderr)
+        return
+    for picture in written:
+        print(f"picture     {picture}")
+
+
+def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> int:
+    """The whole front of an app: runs the program with `more` arguments, and draws its figures."""
+    options, others = parse(app, arguments)
+    if options.draw:
+        if others:
+            raise Misuse(f"--draw runs no program, which {others[0]} is for: leave one out")
+        draw(app, options.draw, options.out)
+        return 0
+    binary = find_binary(app.name)
+    # An earlier run's must not pass for this one's.
+    for output in (options.json, *(options.out / name for name in app.pictures)):
+        writable(output).unlink(missing_ok=True)
+    given = [word.replace("{out}", str(options.out)) for word in more]
+    status = run_binary([str(binary), *given, *others, "--json", str(options.json)])
+    if not options.json.exists():
+        return status if status in (1, 2) else 1
+    print(f"\nfigures     {options.json}")
+    if options.plot:
+        draw(app, options.json, options.out)
+    return min(abs(status), 1)
+
+
+def main(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> int:
+    """The program of a front; returns its exit status."""
+    return guarded(app.name, lambda: run(app, arguments, more))

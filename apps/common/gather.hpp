@@ -9,11 +9,12 @@
 
 namespace meshpost {
 
-/// Returns when all processes are here.
-inline void meet(JobMemory& job) { auto const meeting = job.expose(nullptr, Bytes{}, "meet"); }
+/// Returns when all processes are here; each may have long work of its own to do first.
+inline void meet(JobMemory& job) { job.meet("meet"); }
 
 /// Everybody's text, by process.
 inline std::vector<std::string> gather(JobMemory& job, std::string mine) {
+  meet(job);
   auto const texts = job.expose(mine.data(), Bytes{mine.size()}, "texts");
   std::vector<std::string> all;
   for (u32 process = 0; process < job.processes(); ++process) {

@@ -2,7 +2,8 @@
 """Horizontal diffusion of an elevation model on every rank of every device, checked and drawn.
 
 Started by `./run app diffusion`. Prepares the input, runs the C++ program `diffusion`, repeats its
-work in NumPy, and draws the field before and after with the timeline of the ranks.
+work in NumPy, and draws the field before and after with the timeline of the ranks. Without NumPy it
+runs the program on a field that needs none, and says what the rest would take.
 
 Exit status: 0 done, 1 a run or a check failed, 2 a wrong argument or input, 130 interrupted.
 """
@@ -11,20 +12,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import json
-import signal
+import shlex
 import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
+from errors import Misuse
 
-from check import Check, check_result
-from errors import Failure, Misuse
-from field import SAMPLE, read_field
-from picture import draw_all, timelines
-from program import compute, find_binary
-from reference import TYPES
+import front  # isort: skip; errors.py says where it lies
+
+APP = front.App(
+    "diffusion",
+    "COSMO's horizontal diffusion of an elevation model, spread over all ranks of all devices, "
+    "checked against NumPy and drawn.",
+    "--devices cpu:2 --ranks 16 --iterations 500",
+)
 
 
 def count(least: int, what: str):
@@ -44,12 +48,7 @@ def count(least: int, what: str):
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Reads the command line; argparse ends the program with status 2 where it is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="./run app diffusion",
-        description="COSMO's horizontal diffusion of an elevation model, spread over all ranks of "
-        "all devices, checked against NumPy and drawn.",
-        epilog="example: ./run app diffusion --devices cpu:2 --ranks 16 --iterations 500",
-    )
+    parser = front.options_parser(APP, own_help=True)
     add = parser.add_argument
     add(
         "--input",
@@ -75,7 +74,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--ranks", type=count(1, "ranks"), metavar="N", help="ranks on each device")
     add(
         "--precision",
-        choices=tuple(TYPES),
+        choices=("float", "double"),
         default="float",
         help="numbers to compute in (default: %(default)s)",
     )
@@ -92,23 +91,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         default=True,
         help="compare with a run of one rank, bit for bit, and with NumPy (default: on)",
     )
-    add(
-        "--out",
-        type=Path,
-        default=Path("out/diffusion"),
-        metavar="FOLDER",
-        help="where the results go (default: %(default)s)",
-    )
-    add(
-        "--json",
-        type=Path,
-        nargs="?",
-        metavar="FILE",
-        help="where the report goes (default: FOLDER/result.json)",
-    )
-    add("--no-plot", action="store_true", help="draw no pictures")
+    add("--progress", choices=("auto", "always", "never"), help="a bar (default: on a terminal)")
     options = parser.parse_args(arguments)
-    options.json = options.json or options.out / "result.json"
+    options.json = options.json or options.out / APP.figures
     return options
 
 
@@ -125,23 +110,84 @@ def prepare_folders(options: argparse.Namespace) -> None:
             ) from error
 
 
+def timelines(folder: Path) -> list[Path]:
+    """timeline.json or, of several processes, timeline-0.json and so on."""
+    return sorted(folder.glob("timeline*.json"), key=lambda file: (len(file.name), file.name))
+
+
 def outputs(folder: Path) -> list[Path]:
     """What lies there of the files that the app writes."""
     names = ["diffusion.png", "result.npy", "timeline.png"]
     return [*(folder / n for n in names if (folder / n).exists()), *timelines(folder)]
 
 
-def work(options: argparse.Namespace) -> int:
-    """Does everything. Returns the exit status."""
-    field = read_field(options.input, options.array, options.precision)
-    find_binary()  # before the folders are made: a missing program leaves nothing behind
+def clear(options: argparse.Namespace) -> None:
+    """Makes room: what an earlier run left must not pass for this one's."""
+    front.find_binary(APP.name)  # before folders are made: a missing program leaves nothing behind
     prepare_folders(options)
-    for file in outputs(options.out):  # what an earlier run left must not pass for this one's
+    for file in outputs(options.out):
         file.unlink()
     options.json.unlink(missing_ok=True)
+
+
+def missing_package(options: argparse.Namespace) -> ImportError | None:
+    """Why the field can't be prepared here: NumPy, or Matplotlib, whose sample is the default."""
+    try:
+        importlib.import_module("numpy")
+        if options.input is None:
+            importlib.import_module("matplotlib")
+    except ImportError as error:
+        return error
+    return None
+
+
+def work_plainly(options: argparse.Namespace, missing: ImportError, command: str) -> int:
+    """Runs the program on a field that it can make or read by itself. Returns the exit status."""
+    if options.input is not None and options.input.suffix != ".npy":
+        raise Misuse(
+            f"{options.input}: {missing}, which reads it; install NumPy by ./run setup, or give a "
+            ".npy of float64"
+        )
+    clear(options)
+    source = str(options.input or "random:1x344x403:1")
+    files = ["--output", str(options.out / "result.npy"), "--json", str(options.json)]
+    files += ["--trace", str(options.out / "timeline.json")]
+    status = front.run_binary(
+        [str(front.find_binary(APP.name)), "--input", source, *program_options(options), *files]
+    )
+    if status == 0:
+        print(f"NumPy check skipped: {missing}", flush=True)
+        front.explain_no_picture(missing, command)
+    return status if status in (0, 1, 2) else 1
+
+
+def program_options(options: argparse.Namespace) -> list[str]:
+    """What the C++ program is told besides its files."""
+    told = ["--iterations", str(options.iterations), "--precision", options.precision]
+    if options.scheme != "gridtools":
+        told += ["--scheme", options.scheme]
+    told += ["--check" if options.check else "--no-check"]
+    for name in ("devices", "ranks", "progress"):
+        if (value := getattr(options, name)) is not None:
+            told += [f"--{name}", str(value)]
+    return told
+
+
+def work(options: argparse.Namespace) -> int:
+    """Does everything. Returns the exit status."""
+    import numpy as np
+
+    from check import Check, check_result
+    from field import SAMPLE, read_field
+    from picture import draw_all
+    from program import compute
+
+    field = read_field(options.input, options.array, options.precision)
+    clear(options)
     levels, rows, columns = field.values.shape
     print(f"{field.name}: {levels} x {rows} x {columns} (levels, rows, columns)")
-    after, facts, status = compute(options, field, options.out / "timeline.json")
+    trace = options.out / "timeline.json"
+    after, facts, status = compute(options, program_options(options), field, trace)
 
     if options.check:
         check = check_result(
@@ -153,8 +199,8 @@ def work(options: argparse.Namespace) -> int:
     print(f"NumPy check {verdict}: {check.reason}", flush=True)
 
     drawable = after.shape == field.values.shape and np.isfinite(after).all()
-    if not options.no_plot and drawable:
-        draw_all(options, field, after, facts)
+    if options.plot and drawable:
+        draw_all(options, field, after, facts, timelines(options.out))
     files = {file.name: str(file) for file in outputs(options.out)}
     facts |= {"input": str(options.input or SAMPLE), "array": options.array}
     facts |= {"numpy_check": dataclasses.asdict(check), "files": files}
@@ -165,19 +211,15 @@ def work(options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """The program; returns its exit status."""
-    # A job's end arrives as SIGTERM: the C++ program must end with this one.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        return work(parse(arguments))
-    except Misuse as error:
-        print(f"diffusion: {error}", file=sys.stderr)
-        return 2
-    except Failure as error:
-        print(f"diffusion: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("diffusion: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
+    given = sys.argv[1:] if arguments is None else arguments
+
+    def run() -> int:
+        options = parse(arguments)
+        options.command = shlex.join([*APP.command.split(), *given])
+        missing = missing_package(options)
+        return work_plainly(options, missing, options.command) if missing else work(options)
+
+    return front.guarded(APP.name, run)
 
 
 if __name__ == "__main__":

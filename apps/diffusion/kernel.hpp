@@ -66,7 +66,7 @@ inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
   return all;
 }
 
-/// Horizontal diffusion of COSMO, as in GridTools (SEEDS of the dCUDA thesis): lap = 4u -
+/// Horizontal diffusion of COSMO, as in GridTools' example horizontal_diffusion: lap = 4u -
 /// neighbours, fluxes along columns (x) and rows (y) that are set to 0 where they go up the
 /// gradient, out = u - c (differences of fluxes). `sign` -1 turns lap round, which is COSMO's own
 /// sign. The outer two rows and columns keep their values.

@@ -1,13 +1,12 @@
 // COSMO horizontal diffusion over all ranks of all devices, each in touch with its two neighbours
 // alone. Where several processes are started, process 0 brings the field and has the result.
-#include <unistd.h>
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "common/command.hpp"
 #include "kernel.hpp"
 #include "npy.hpp"
 
@@ -18,12 +17,9 @@ using diffusion::Diffusion;
 using diffusion::Field;
 using diffusion::Shape;
 
-struct Options {
-  std::string input, output, devices = Config::from_environment().devices, precision = "float",
-                             scheme = "gridtools";
-  std::string json, trace, progress = "auto";
-  unsigned iterations = 100, ranks = Config::from_environment().ranks;
-  bool check = true;
+struct Options : apps::Common {
+  std::string input, output, precision = "float", scheme = "gridtools", trace;
+  unsigned iterations = 100;
 };
 
 struct Outcome {
@@ -43,9 +39,8 @@ void show_progress(u32 done, u32 all) {
 
 // All processes must launch equally often, but not each has its own terminal: "auto" is for one.
 bool shows_progress(Options const& options, World const& world) {
-  return options.iterations > 0 &&
-         (options.progress == "always" ||
-          (options.progress == "auto" && world.processes() == 1 && isatty(STDERR_FILENO) == 1));
+  return options.iterations > 0 && options.shows_progress() &&
+         (options.progress == "always" || world.processes() == 1);
 }
 
 template <class Real>
@@ -169,43 +164,29 @@ int run(Options const& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"COSMO horizontal diffusion of a field, spread over all ranks of all devices"};
-  try {
-    app.add_option("--input", options.input,
-                   "field: FILE.npy (float64) or random:LEVELSxROWSxCOLUMNS:SEED")
-        ->required()
-        ->take_last();
-    app.add_option("--output", options.output, "where the result goes, as .npy");
-    app.add_option("--iterations", options.iterations, "steps")
-        ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
-    app.add_option("--devices", options.devices,
-                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
-    app.add_option("--ranks", options.ranks, "ranks of each device; 0: the device's default");
-    app.add_option("--precision", options.precision, "float or double")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"float", "double"}));
-    app.add_option(
-           "--scheme", options.scheme,
-           "sign of the Laplacian: gridtools (4u - neighbours) or cosmo (the other, which smooths)")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"gridtools", "cosmo"}));
-    app.add_flag("--check,!--no-check", options.check,
-                 "compare with one rank, bit for bit (default)");
-    app.add_option("--json", options.json, "file for the figures");
-    app.add_option("--trace", options.trace, "file for the timeline, which Perfetto loads");
-    app.add_option("--progress", options.progress, "auto, always or never")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
-    app.parse(argc, argv);
-    return options.precision == "double" ? run<double>(options) : run<float>(options);
-  } catch (CLI::ParseError const& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (std::bad_alloc const&) {
-    std::fprintf(stderr,
-                 "diffusion: --input %s: the host's memory is used up; choose a smaller field\n",
-                 options.input.c_str());
-    return 1;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "diffusion: %s\n", error.what());
-    return 1;
-  }
+  apps::add_common(app, "diffusion", options, {.check = "compare with one rank, bit for bit"});
+  app.add_option("--input", options.input,
+                 "field: FILE.npy (float64) or random:LEVELSxROWSxCOLUMNS:SEED")
+      ->required();
+  app.add_option("--output", options.output, "where the result goes, as .npy");
+  app.add_option("--iterations", options.iterations, "steps")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--precision", options.precision, "float or double")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"float", "double"}));
+  app.add_option(
+         "--scheme", options.scheme,
+         "sign of the Laplacian: gridtools (4u - neighbours) or cosmo (the other, which smooths)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"gridtools", "cosmo"}));
+  app.add_option("--trace", options.trace, "file for the timeline, which Perfetto loads");
+  return apps::run_app(app, argc, argv, options, "diffusion", "--input", [&] {
+    try {
+      return options.precision == "double" ? run<double>(options) : run<float>(options);
+    } catch (std::bad_alloc const&) {
+      throw Error(Kind::out_of_memory, "--input " + options.input, "the host's memory is used up",
+                  "choose a smaller field");
+    }
+  });
 }

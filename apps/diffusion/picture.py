@@ -11,6 +11,8 @@ import numpy as np
 
 from field import Field
 
+from front import explain_no_picture  # isort: skip; errors.py says where it lies
+
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
@@ -84,11 +86,6 @@ def draw_fields(field: Field, after: np.ndarray, run: str, file: Path) -> None:
     figure.savefig(file, bbox_inches="tight", pad_inches=0.15)
 
 
-def timelines(folder: Path) -> list[Path]:
-    """timeline.json or, of several processes, timeline-0.json and so on."""
-    return sorted(folder.glob("timeline*.json"), key=lambda file: (len(file.name), file.name))
-
-
 def draw_timeline(trace: Path, file: Path, title: str) -> None:
     """Draws the ranks' timeline with tools/timeline_picture.py."""
     sys.path.insert(0, str(TOOLS))
@@ -97,16 +94,25 @@ def draw_timeline(trace: Path, file: Path, title: str) -> None:
     timeline_picture.draw(trace, file, title=title)
 
 
-def draw_all(options: argparse.Namespace, field: Field, after: np.ndarray, facts: dict) -> None:
+def draw_all(
+    options: argparse.Namespace,
+    field: Field,
+    after: np.ndarray,
+    facts: dict,
+    timelines: list[Path],
+) -> None:
     """Draws both pictures. One that can't be drawn is said and left out: the result stands."""
     run = describe_run(facts, options)
     try:
         draw_fields(field, after, run, options.out / "diffusion.png")
     except ImportError as error:
-        print(f"no pictures: {error}; install matplotlib, or say --no-plot", file=sys.stderr)
+        explain_no_picture(error, options.command)
+        return
+    if not timelines:
+        print("no timeline: nothing was run", file=sys.stderr)
         return
     try:
-        trace = timelines(options.out)[0]  # that of process 0: each records its own
+        trace = timelines[0]  # that of process 0: each records its own
         draw_timeline(trace, options.out / "timeline.png", f"Horizontal diffusion, {run}")
-    except (ValueError, OSError, IndexError) as error:
+    except (ValueError, OSError) as error:
         print(f"no timeline: {error}", file=sys.stderr)

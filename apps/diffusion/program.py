@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,15 +13,12 @@ import numpy as np
 from errors import Failure, Misuse
 from field import Field
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
-import front
-
-ROOT = Path(__file__).resolve().parents[2]
+import front  # isort: skip; errors.py says where it lies
 
 
 def find_binary() -> Path:
     """The C++ program of this app."""
-    return front.find_binary("diffusion", ROOT)
+    return front.find_binary("diffusion")
 
 
 def run_binary(command: list[str]) -> int:
@@ -33,22 +29,19 @@ def run_binary(command: list[str]) -> int:
         raise Failure(str(error)) from error
 
 
-def compute(options: argparse.Namespace, field: Field, trace: Path) -> tuple[np.ndarray, dict, int]:
-    """Runs the program on `field`. Returns its result, its JSON report and its exit status."""
+def compute(
+    options: argparse.Namespace, told: list[str], field: Field, trace: Path
+) -> tuple[np.ndarray, dict, int]:
+    """Runs the program, `told` what it is to do, on `field`.
+
+    Returns its result, its JSON report and its exit status.
+    """
     result = options.out / "result.npy"
     with tempfile.TemporaryDirectory(prefix="diffusion-") as folder:
         source, report = Path(folder, "input.npy"), Path(folder, "report.json")
         np.save(source, field.values)
-        command = [str(find_binary()), "--input", str(source), "--output", str(result)]
-        command += ["--iterations", str(options.iterations), "--precision", options.precision]
-        if options.scheme != "gridtools":
-            command += ["--scheme", options.scheme]
+        command = [str(find_binary()), "--input", str(source), "--output", str(result), *told]
         command += ["--json", str(report), "--trace", str(trace)]
-        command += ["--check" if options.check else "--no-check"]
-        if options.devices is not None:
-            command += ["--devices", options.devices]
-        if options.ranks is not None:
-            command += ["--ranks", str(options.ranks)]
         status = run_binary(command)
         if status == 2:
             raise Misuse("the program refused its arguments: see its message above")

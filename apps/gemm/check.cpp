@@ -62,15 +62,21 @@ Verdict compare(Distributed const& one, Distributed const& other, u64 k, u64 ste
   return verdict;
 }
 
+std::vector<double> random_signs(u64 a_seed, u64 b_seed, u32 round, u64 count) {
+  // Not a_seed ^ b_seed: seeds that differ in one bit only would all give the same.
+  u64 const seed = (a_seed + 0x632be59bd9b4e019) * 0x9e3779b97f4a7c15 + b_seed;
+  std::vector<double> signs(count);
+  for (u64 j = 0; j < count; ++j) signs[j] = element(seed, round, j) < 0 ? -1 : 1;
+  return signs;
+}
+
 Verdict freivalds(Distributed const& c, u64 k, u64 a_seed, u64 b_seed, u64 steps, u32 rounds,
                   blas::Team& team) {
   auto const type = c.type();
   // The errors of a row's elements add up with random signs.
   Verdict verdict{0, std::sqrt(static_cast<double>(c.columns())) * tolerance(type, k, steps)};
   for (u32 round = 0; round < rounds; ++round) {
-    std::vector<double> signs(c.columns());
-    for (u64 j = 0; j < signs.size(); ++j)
-      signs[j] = element(a_seed ^ ~b_seed, round, j) < 0 ? -1 : 1;
+    auto const signs = random_signs(a_seed, b_seed, round, c.columns());
     auto const bx =
         times(k, signs, team, [&](u64 i, u64 j) { return stored(type, element(b_seed, i, j)); });
     auto const abx = times(c.rows(), bx, team,

@@ -24,6 +24,10 @@ double tolerance(blas::Type type, u64 k, u64 steps);
 Verdict compare(Distributed const& one, Distributed const& other, u64 k, u64 steps,
                 blas::Team& team);
 
+/// The vector x of a round of Freivalds' check: 1 and -1 by a hash of both seeds, the round and the
+/// place. So another seed tries other vectors.
+std::vector<double> random_signs(u64 a_seed, u64 b_seed, u32 round, u64 count);
+
 /// Freivalds' check: C x against A (B x) in double for a vector x of random signs, where A and B
 /// are those that fill() makes from these seeds. A wrong element goes unseen with probability 1/2
 /// in one round only if it has as large a counterpart in its row; `rounds` repeats it.

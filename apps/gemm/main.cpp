@@ -1,10 +1,7 @@
 // C = A B on several devices: each multiplies what it has while it fetches what others have.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 
 #include "common/gather.hpp"
@@ -159,8 +156,7 @@ int run(Options options) {
     std::fflush(stdout);
   }
 
-  bool const progress =
-      options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) == 1);
+  bool const progress = options.shows_progress();
   bool passed = true;
   nlohmann::json results = nlohmann::json::array();
   u64 done = 0;
@@ -202,17 +198,11 @@ int run(Options options) {
 
 int main(int argc, char** argv) {
   Options options;
-  if (auto const status = gemm::parse(argc, argv, options)) return *status;
-  try {
+  gemm::Texts texts;
+  CLI::App app{"C = A B with matrices spread over the devices, which fetch each other's parts"};
+  gemm::add_options(app, options, texts);
+  return apps::run_app(app, argc, argv, options, "gemm", "--size", [&] {
+    gemm::read_texts(texts, options);
     return run(options);
-  } catch (Error const& error) {
-    std::fprintf(stderr, "gemm: %s\n", error.what());
-    return error.kind() == Kind::bad_argument ? 2 : 1;
-  } catch (std::bad_alloc const&) {
-    std::fprintf(stderr, "gemm: the host's memory is used up; choose a smaller --size\n");
-    return 1;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "gemm: %s\n", error.what());
-    return 1;
-  }
+  });
 }

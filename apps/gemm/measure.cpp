@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/gather.hpp"
 #include "meshpost/base/error.hpp"
 
 namespace meshpost::gemm {
@@ -122,6 +123,7 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   figures.openblas = alone.openblas;
 
   note("filling");
+  if (spread.job) meet(*spread.job);  // the first has measured alone meanwhile
   Distributed a(devices, problem.grid, problem.m, problem.k, type, spread);
   Distributed b(devices, problem.grid, problem.k, problem.n, type, spread);
   Distributed c(devices, problem.grid, problem.m, problem.n, type, spread);

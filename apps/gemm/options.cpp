@@ -1,8 +1,6 @@
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
-#include <cstdio>
 #include <random>
 
 #include "meshpost/base/error.hpp"
@@ -65,54 +63,42 @@ Problem parse_size(std::string const& text) {
   return problem;
 }
 
-std::optional<int> parse(int argc, char** argv, Options& options) {
-  CLI::App app{"C = A B with matrices spread over the devices, which fetch each other's parts"};
-  std::string size = "4096", sweep, grid, type = "float", peer = "on";
-  try {
-    app.option_defaults()->take_last();
-    app.add_option("--devices", options.devices,
-                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
-    auto* const one =
-        app.add_option("--size", size, "N, or M,N,K: A is MxK, B is KxN")->capture_default_str();
-    app.add_option("--sweep", sweep,
-                   "several N: 500,1000:20000:1000 (FIRST:LAST:STEP); seed: just these")
-        ->excludes(one);
-    app.add_option("--type", type, "numbers: double, float, tf32 or bf16")->capture_default_str();
-    app.add_option("--grid", grid, "ROWSxCOLUMNS of devices; default: near to a square");
-    app.add_option("--peer", peer, "on: GPUs read each other's memory; off: through the host")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"on", "off"}));
-    app.add_option("--repeat", options.repeat, "measurements of each time; the median counts")
-        ->capture_default_str()
-        ->check(CLI::Range(1u, 10000u));
-    app.add_option("--panel", options.panel, "columns of A, rows of B in a fetch; default by N")
-        ->check(CLI::PositiveNumber);
-    app.add_option("--slots", options.slots, "buffers for fetches of A, and of B")
-        ->capture_default_str()
-        ->check(CLI::Range(1u, 64u));
-    app.add_option("--threads", options.threads, "of each CPU device; default: its share of cores")
-        ->check(CLI::Range(1u, 4096u));
-    app.add_option("--seed", options.seed, "of the random matrices; default: a new one");
-    app.add_flag("--check,!--no-check", options.check,
-                 "compare with one device's product, and Freivalds' check (default)");
-    app.add_option("--json", options.json, "file for the figures");
-    app.add_option("--progress", options.progress, "auto, always or never")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
-    app.parse(argc, argv);
-    options.type = blas::parse_type(type);
-    options.peer = peer == "on";
-    if (!grid.empty()) options.grid = parse_grid(grid);
-    if (options.seed == 0) options.seed = std::random_device{}();
-    if (sweep.empty()) options.problems.push_back(parse_size(size));
-    else
-      for (u64 const n : parse_sweep(sweep)) options.problems.push_back({n, n, n, {}});
-    return std::nullopt;
-  } catch (CLI::ParseError const& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (Error const& error) {
-    std::fprintf(stderr, "gemm: %s\n", error.what());
-    return 2;
-  }
+void add_options(CLI::App& app, Options& options, Texts& texts) {
+  apps::add_common(app, "gemm", options,
+                   {.check = "compare with one device's product, and Freivalds' check",
+                    .refused = {{"--ranks", "products are made by BLAS, without ranks"}}});
+  auto* const one = app.add_option("--size", texts.size, "N, or M,N,K: A is MxK, B is KxN")
+                        ->capture_default_str();
+  app.add_option("--sweep", texts.sweep,
+                 "several N: 500,1000:20000:1000 (FIRST:LAST:STEP); seed: just these")
+      ->excludes(one);
+  app.add_option("--type", texts.type, "numbers: double, float, tf32 or bf16")
+      ->capture_default_str();
+  app.add_option("--grid", texts.grid, "ROWSxCOLUMNS of devices; default: near to a square");
+  app.add_option("--peer", texts.peer, "on: GPUs read each other's memory; off: through the host")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--repeat", options.repeat, "measurements of each time; the median counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 10000u));
+  app.add_option("--panel", options.panel, "columns of A, rows of B in a fetch; default by N")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--slots", options.slots, "buffers for fetches of A, and of B")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 64u));
+  app.add_option("--threads", options.threads, "of each CPU device; default: its share of cores")
+      ->check(CLI::Range(1u, 4096u));
+  app.add_option("--seed", options.seed, "of the random matrices; default: a new one");
+}
+
+void read_texts(Texts const& texts, Options& options) {
+  options.type = blas::parse_type(texts.type);
+  options.peer = texts.peer == "on";
+  if (!texts.grid.empty()) options.grid = parse_grid(texts.grid);
+  if (options.seed == 0) options.seed = std::random_device{}();
+  if (texts.sweep.empty()) options.problems.push_back(parse_size(texts.size));
+  else
+    for (u64 const n : parse_sweep(texts.sweep)) options.problems.push_back({n, n, n, {}});
 }
 
 }  // namespace meshpost::gemm

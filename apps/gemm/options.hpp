@@ -4,27 +4,31 @@
 #include <vector>
 
 #include "common/blas.hpp"
+#include "common/command.hpp"
 #include "plan.hpp"
 
 namespace meshpost::gemm {
 
 /// What the command line says, checked.
-struct Options {
-  std::string devices;
+struct Options : apps::Common {
   std::vector<Problem> problems;  ///< without their grids
   std::optional<Grid> grid;       ///< else default_grid of the devices
   blas::Type type = blas::Type::float32;
-  bool peer = true, check = true;
+  bool peer = true;
   u32 repeat = 5, threads = 0;  ///< threads of a CPU device; 0: its share of the cores
   u32 slots = 2;
   u64 panel = 0;  ///< 0: default_panel
   u64 seed = 0;
-  std::string json, progress = "auto";
 };
 
-/// Reads the command line; the exit status, if the program is to end with it: 0 after --help, 2
-/// after a message about a wrong argument.
-std::optional<int> parse(int argc, char** argv, Options& options);
+/// What the command line says, as text.
+struct Texts {
+  std::string size = "4096", sweep, grid, type = "float", peer = "on";
+};
+/// Adds all options of the program.
+void add_options(CLI::App& app, Options& options, Texts& texts);
+/// Once the command line is read: what the texts mean. \throws Error(bad_argument)
+void read_texts(Texts const& texts, Options& options);
 
 /// The sizes that a list of numbers and FIRST:LAST:STEP names; "seed": those of the thesis.
 /// \throws Error(bad_argument)

@@ -1,7 +1,6 @@
 // Prints the memories of this machine and the links between them, measured.
 #include <meshpost/meshpost.hpp>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -11,12 +10,14 @@
 #include <tuple>
 #include <vector>
 
+#include "common/command.hpp"
+
 namespace {
 
 using namespace meshpost;
 
-struct Options {
-  std::string devices = Config::from_environment().devices, json, measure = "once";
+struct Options : apps::Common {
+  std::string measure = "once";
 };
 
 Machine get_machine(Options const& options) {
@@ -97,9 +98,24 @@ void print(Machine const& machine) {
   });
 }
 
+void print_host_copies(Machine const& machine) {
+  if (machine.host_copies.empty()) return;
+  std::printf("\nGB/s within host memory, MiB a copy\n%-13s", "");
+  for (auto const& one : machine.host_copies)
+    std::printf(" %6.0f", static_cast<double>(one.size) / (1 << 20));
+  std::printf("\n");
+  for (u32 way = 0; way < host_ways; ++way) {
+    std::printf("%-13s", std::string(to_string(static_cast<HostWay>(way))).c_str());
+    for (auto const& one : machine.host_copies)
+      std::printf(" %6s", gigabytes(one.rates[way]).c_str());
+    std::printf("\n");
+  }
+}
+
 int run(Options const& options) {
   auto const machine = get_machine(options);
   print(machine);
+  print_host_copies(machine);
   if (options.json.empty()) return 0;
   std::ofstream file(options.json);
   file << to_json(machine);
@@ -114,20 +130,14 @@ int run(Options const& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{"The memories of this machine and how fast bytes get from each to each"};
-  try {
-    app.add_option("--devices", options.devices,
-                   "cpu:4 (how many), cuda:0,1 (which), cuda (all), cuda:0*4 (each split in 4)");
-    app.add_option("--measure", options.measure,
-                   "once: what is known from before, else measured; again; never: without rates")
-        ->capture_default_str()
-        ->check(CLI::IsMember({"once", "again", "never"}));
-    app.add_option("--json", options.json, "file for the machine, as MESHPOST_MACHINE takes it");
-    app.parse(argc, argv);
-    return run(options);
-  } catch (CLI::ParseError const& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (std::exception const& error) {
-    std::fprintf(stderr, "topo: %s\n", error.what());
-    return 1;
-  }
+  apps::add_common(app, "topo", options,
+                   {.json = "file for the machine, as MESHPOST_MACHINE takes it",
+                    .refused = {{"--ranks", "links are measured by the host, without ranks"},
+                                {"--check", "rates are measured, no results are compared"},
+                                {"--progress", "what is known is printed at the end, at once"}}});
+  app.add_option("--measure", options.measure,
+                 "once: what is known from before, else measured; again; never: without rates")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"once", "again", "never"}));
+  return apps::run_app(app, argc, argv, options, "topo", "--devices", [&] { return run(options); });
 }

@@ -64,7 +64,7 @@ void flag(benchmark::State& state, Apart apart) {
   });
 }
 
-void one_way(benchmark::State& state, Apart apart, u64 bytes) {
+void one_way_between(benchmark::State& state, Apart apart, u64 bytes) {
   auto const rounds =
       static_cast<u32>(std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes, 1), 10, 1000));
   measure(state, apart, bytes, [&](World& world, auto& data, auto& elapsed) {
@@ -82,7 +82,7 @@ void stream(benchmark::State& state, Apart apart, u64 bytes) {
   });
 }
 
-struct Nothing {
+struct NothingInJob {
   MESHPOST_FN void operator()(Rank&) const {}
 };
 
@@ -103,15 +103,15 @@ void start(benchmark::State& state) {
     state.PauseTiming();
     std::chrono::duration<double, std::micro> const took = std::chrono::steady_clock::now() - begin;
     state.counters.try_emplace("first_us", took.count());
-    world->run(Nothing{});
+    world->run(NothingInJob{});
     world.reset();
     state.ResumeTiming();
   }
 }
 
-void run_nothing(benchmark::State& state) {
+void run_nothing_in_job(benchmark::State& state) {
   World world(one_device());
-  for (auto _ : state) world.run(Nothing{});
+  for (auto _ : state) world.run(NothingInJob{});
 }
 
 /// One that takes new memory, which each process maps from all others; or one that need not.
@@ -125,7 +125,7 @@ void make_window(benchmark::State& state, bool grows) {
 }
 
 template <class Measure, class... More>
-void add(std::string const& name, Measure&& measure, More... more) {
+void add_between(std::string const& name, Measure&& measure, More... more) {
   benchmark::RegisterBenchmark(name.c_str(), measure, more...)->Iterations(1)->UseManualTime();
 }
 
@@ -139,18 +139,19 @@ void bench::add_between_processes() {
           std::pair{Apart::two_processes, std::string("two_processes")}}) {
       if (on_gpus() && apart == Apart::one_worker) continue;
       bool const in_reach = std::getenv("MESHPOST_NODE") == nullptr;  // of loads and stores
-      if (apart != Apart::one_worker && in_reach) add("flag_between/" + name, flag, apart);
-      add("notify_between/" + name, one_way, apart, u64{0});
+      if (apart != Apart::one_worker && in_reach) add_between("flag_between/" + name, flag, apart);
+      add_between("notify_between/" + name, one_way_between, apart, u64{0});
       for (u64 const bytes : {8, 64, 1 << 10, 64 << 10, 1 << 20})
-        add("put_notify_between/" + name + "/bytes:" + std::to_string(bytes), one_way, apart,
-            bytes);
+        add_between("put_notify_between/" + name + "/bytes:" + std::to_string(bytes),
+                    one_way_between, apart, bytes);
       for (u64 const bytes : {64 << 10, 1 << 20, 16 << 20})
-        add("put_stream_between/" + name + "/bytes:" + std::to_string(bytes), stream, apart, bytes);
+        add_between("put_stream_between/" + name + "/bytes:" + std::to_string(bytes), stream, apart,
+                    bytes);
     }
   }
   auto const of = "/processes:" + std::to_string(processes());
   for (auto const& [name, measure] : {std::pair{"world_start_in_job" + of, &start},
-                                      std::pair{"run_nothing_in_job" + of, &run_nothing}})
+                                      std::pair{"run_nothing_in_job" + of, &run_nothing_in_job}})
     benchmark::RegisterBenchmark(name.c_str(), measure)->Iterations(20)->UseRealTime();
   for (bool const grows : {false, true}) {
     auto const name = "window_in_job/grows:" + std::to_string(grows) + of;

@@ -48,6 +48,9 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_RANKS", "ranks of a device; 0: one a multiprocessor, or 16 a CPU core", "0"},
       {"MESHPOST_WORKERS", "worker threads that run the ranks of CPU devices; 0: one a core", "0"},
       {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
+      {"MESHPOST_PEER_DEADLINE",
+       "seconds without a sign of life after which another process of the job is lost; 0: never",
+       "30"},
       {"MESHPOST_CHECK", "delivery: delay bytes until they are consumed and report early use (CPU)",
        ""},
       {"MESHPOST_LANES",
@@ -80,6 +83,7 @@ Config Config::from_environment() {
   config.ranks = number("MESHPOST_RANKS", "0", 1u << 20);
   config.workers = number("MESHPOST_WORKERS", "0", 4096);
   config.deadline = seconds("MESHPOST_DEADLINE", "30");
+  config.peer_deadline = seconds("MESHPOST_PEER_DEADLINE", "30");
   auto const check = value_of("MESHPOST_CHECK", "");
   if (!check.empty() && check != "delivery") refuse("MESHPOST_CHECK", check, "'delivery' or empty");
   config.check_delivery = check == "delivery";

@@ -23,9 +23,17 @@ struct Slot {
   std::shared_ptr<EventSink> sink = console();
 };
 
+// Things may be said after main, when a sink of the user's may be gone: then the console hears
+// them.
 Slot& slot() {
-  static Slot one;
-  return one;
+  static auto* const one = new Slot;
+  static struct AtExit {
+    AtExit() = default;
+    AtExit(AtExit const&) = delete;
+    AtExit& operator=(AtExit const&) = delete;
+    ~AtExit() { set_event_sink(nullptr); }
+  } const at_exit;
+  return *one;
 }
 
 }  // namespace
@@ -41,6 +49,15 @@ std::shared_ptr<EventSink> set_event_sink(std::shared_ptr<EventSink> sink) {
   if (!sink) sink = console();
   std::scoped_lock const lock(slot().mutex);
   return std::exchange(slot().sink, std::move(sink));
+}
+
+// Warnings come up anywhere, also where all processes of a job must go on together.
+void warn(std::string_view text) {
+  try {
+    event_sink()->warning(text);
+  } catch (...) {
+    Console().warning(text);
+  }
 }
 
 }  // namespace meshpost

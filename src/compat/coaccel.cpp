@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -10,12 +11,14 @@
 
 #include "compat/coaccel_error.hpp"
 #include "compat/coaccel_group.hpp"
+#include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"
 #include "meshpost/pipeline/group.hpp"
 
 // Figures 2 and 3: devices and groups of threads. The pipeline is in coaccel_pipeline.cpp.
 
 using namespace meshpost;
+using coaccel::DeviceCall;
 using coaccel::guarded;
 using coaccel::refuse;
 
@@ -42,6 +45,14 @@ void keep(char const* text) noexcept {
   failed = true;
 }
 
+void warn(char const* operation, char const* text) noexcept {
+  try {
+    meshpost::warn(std::string(operation) + ": " + text);
+  } catch (...) {
+    return;  // no memory for it: coaccel_last_error() has the text
+  }
+}
+
 void refuse(char const* operation, std::string cause, char const* remedy) {
   throw Error(Kind::bad_argument, operation, std::move(cause), remedy);
 }
@@ -62,6 +73,7 @@ struct coaccel_multi_s {
   coaccel_device_group group = nullptr;
   void* deinit_data = nullptr;  // written before the threads are told to end
   std::unique_ptr<DeviceGroup> threads{};
+  std::atomic<bool> ending{false};  // a call ends the threads, and frees this
 };
 
 namespace {
@@ -119,6 +131,7 @@ void coaccel_device_close(coaccel_device device) { delete device; }
 coaccel_address coaccel_device_malloc(coaccel_device device, size_t size) {
   return guarded("coaccel_device_malloc", [&]() -> coaccel_address {
     if (!device) refuse("coaccel_device_malloc", "the device is null", "open one");
+    DeviceCall const call(*device);
     auto memory = device->level.device->allocate(Bytes{size}, device->level.memory);
     void* const address = memory.data();
     std::scoped_lock const lock(device->mutex);
@@ -130,6 +143,7 @@ coaccel_address coaccel_device_malloc(coaccel_device device, size_t size) {
 void coaccel_device_free(coaccel_device device, coaccel_address address) {
   guarded("coaccel_device_free", [&] {
     if (!device) refuse("coaccel_device_free", "the device is null", "open one");
+    DeviceCall const call(*device);
     std::scoped_lock const lock(device->mutex);
     if (address && device->allocations.erase(address) == 0)
       refuse("coaccel_device_free", fmt::format("{} was not allocated there", address),
@@ -141,9 +155,10 @@ void coaccel_device_lock(coaccel_device device) {
   guarded("coaccel_device_lock", [&] {
     if (!device) refuse("coaccel_device_lock", "the device is null", "open one");
     std::unique_lock lock(device->mutex);
-    auto const self = std::this_thread::get_id();
-    device->unlocked.wait(lock, [&] { return device->locks == 0 || device->owner == self; });
-    device->owner = self;
+    // One that has it gets it again. Else calls of other threads must be over, too.
+    device->changed.wait(
+        lock, [&] { return device->mine_or_free() && (device->locks > 0 || device->calls == 0); });
+    device->owner = std::this_thread::get_id();
     ++device->locks;
   });
 }
@@ -154,7 +169,7 @@ void coaccel_device_unlock(coaccel_device device) {
     std::scoped_lock const lock(device->mutex);
     if (device->locks == 0 || device->owner != std::this_thread::get_id())
       refuse("coaccel_device_unlock", "this thread has not locked it", "lock it first");
-    if (--device->locks == 0) device->unlocked.notify_one();
+    if (--device->locks == 0) device->changed.notify_all();
   });
 }
 
@@ -162,6 +177,7 @@ void* coaccel_memcpy_start(coaccel_device device, int count, coaccel_address* ds
                            coaccel_address* src, size_t* size, int /*dir*/) {
   return guarded("coaccel_memcpy_start", [&]() -> void* {
     if (!device) refuse("coaccel_memcpy_start", "the device is null", "open one");
+    DeviceCall const call(*device);
     return new Copy(copy_batch(segments_of(count, dst, src, size), {Overlap::refuse, {}}));
   });
 }
@@ -195,7 +211,7 @@ coaccel_multi coaccel_multi_init(coaccel_device_group group, int nthreads,
     if (!group) refuse("coaccel_multi_init", "the group is null", "make one");
     if (nthreads < 0 || nthreads > 4096)
       refuse("coaccel_multi_init", fmt::format("{} threads", nthreads), "ask for 0 to 4096");
-    auto multi = std::make_unique<coaccel_multi_s>(coaccel_multi_s{group, data});
+    std::unique_ptr<coaccel_multi_s> multi(new coaccel_multi_s{group, data});
     std::vector<std::shared_ptr<Device>> devices;
     auto const threads = nthreads == 0 ? group->devices.size() : static_cast<std::size_t>(nthreads);
     devices.reserve(threads);
@@ -217,10 +233,21 @@ void coaccel_multi_step_all(coaccel_multi desc, coaccel_multi_func_t process, vo
 
 void coaccel_multi_finalize(coaccel_multi desc, void* data) {
   guarded("coaccel_multi_finalize", [&] {
-    std::unique_ptr<coaccel_multi_s> const multi(desc);
-    if (!multi) return;
-    multi->deinit_data = data;
-    multi->threads->finalize();
+    if (!desc) return;
+    auto& threads = *desc->threads;
+    if (threads.inside()) return threads.finalize();  // which refuses it
+    // While the threads end, their functions may call this again, by threads of another multi too.
+    if (desc->ending.exchange(true))
+      refuse("coaccel_multi_finalize", "another call is ending these threads", "call it once");
+    desc->deinit_data = data;
+    try {
+      threads.finalize();
+    } catch (...) {
+      if (threads.ended()) delete desc;
+      else desc->ending = false;  // it was refused: the threads go on
+      throw;
+    }
+    delete desc;
   });
 }
 

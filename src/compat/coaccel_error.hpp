@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "meshpost/base/events.hpp"
 #include "meshpost/compat/coaccel.h"
 #include "meshpost/copy/copy.hpp"
 
@@ -22,17 +21,24 @@ void keep(char const* text) noexcept;
 std::vector<Segment> segments_of(char const* operation, int count, coaccel_address const* dst,
                                  coaccel_address const* src, size_t const* size);
 
+/// Warns on the event sink. What that throws stays here: the caller may be written in C.
+void warn(char const* operation, char const* text) noexcept;
+
 /// What `work` returns. If it throws: keeps the text and returns null or, where there is nothing to
 /// return and the caller would not notice, warns.
 template <class Work>
 auto guarded(char const* operation, Work&& work) noexcept -> decltype(work()) {
   using Result = decltype(work());
+  auto const failed = [&](char const* text) {
+    keep(text);
+    if constexpr (std::is_void_v<Result>) warn(operation, text);
+  };
   try {
     return work();
   } catch (std::exception const& error) {
-    keep(error.what());
-    if constexpr (std::is_void_v<Result>)
-      event_sink()->warning(std::string(operation) + ": " + error.what());
+    failed(error.what());
+  } catch (...) {
+    failed("something that is no std::exception was thrown");
   }
   if constexpr (!std::is_void_v<Result>) return Result{};
 }

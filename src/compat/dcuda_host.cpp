@@ -264,7 +264,7 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
   if (asked.device && kernel.by_nvcc) options.devices = fmt::format("cuda:{}", *asked.device);
   // Not refused: scripts that start a process a device give each another number.
   if (asked.device.value_or(0) != 0 && !kernel.by_nvcc)
-    event_sink()->warning(
+    warn(
         fmt::format("dcuda_host_init: -d {} chooses nothing: the kernel was compiled for CPU "
                     "devices, of which each process has one of its own; leave -d out",
                     *asked.device));

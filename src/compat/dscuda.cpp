@@ -7,54 +7,85 @@
 #include <vector>
 
 #include "meshpost/base/error.hpp"
+#include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"
 
 namespace {
 
 using namespace meshpost;
 
-thread_local std::string last_error;
+thread_local std::string dscuda_error;
 
 std::mutex handler_mutex;
 void (*handler)(void*) = nullptr;
 void* handler_argument = nullptr;
 
-// Runs `work`; what it throws becomes the code, the text, and a call of the handler.
-template <class Work>
-int guarded(Work&& work) noexcept {
-  int code = 0;
+void keep_error(char const* text) noexcept {
   try {
-    work();
-    return 0;
-  } catch (Error const& error) {
-    code = static_cast<int>(error.kind()) + 1;
-    last_error = error.what();
-  } catch (std::exception const& error) {
-    code = -1;
-    last_error = error.what();
+    dscuda_error = text;
+  } catch (...) {
+    dscuda_error.clear();  // no memory for the text: the failure is still reported
   }
+}
+
+// Callers may be written in C: what the handler throws ends here, with a warning.
+void call_handler() noexcept {
   void (*called)(void*) = nullptr;
   void* argument = nullptr;
   {
     std::scoped_lock const lock(handler_mutex);
     called = handler, argument = handler_argument;
   }
-  if (called) called(argument);
+  if (!called) return;
+  try {
+    std::string what;
+    try {
+      called(argument);
+      return;
+    } catch (std::exception const& error) {
+      what = error.what();
+    } catch (...) {
+      what = "something that is no std::exception";
+    }
+    warn(fmt::format("the handler given to dscudaSetErrorHandler threw, which is ignored: {}",
+                     what));
+  } catch (...) {
+    return;  // no memory for it: the code returned and dscudaLastError() have the first failure
+  }
+}
+
+// Runs `work`; what it throws becomes the code, the text, and a call of the handler.
+template <class Work>
+int guarded(Work&& work) noexcept {
+  int code = -1;
+  try {
+    work();
+    return 0;
+  } catch (Error const& error) {
+    code = static_cast<int>(error.kind()) + 1;
+    keep_error(error.what());
+  } catch (std::exception const& error) {
+    keep_error(error.what());
+  } catch (...) {
+    keep_error("something that is no std::exception was thrown");
+  }
+  call_handler();
   return code;
 }
 
-[[noreturn]] void refuse(char const* operation, std::string cause, char const* remedy) {
+[[noreturn]] void refuse_call(char const* operation, std::string cause, char const* remedy) {
   throw Error(Kind::bad_argument, operation, std::move(cause), remedy);
 }
 
 u64 checked(char const* operation, char const* what, int value) {
-  if (value < 0) refuse(operation, fmt::format("{} is {}", what, value), "give 0 or more");
+  if (value < 0) refuse_call(operation, fmt::format("{} is {}", what, value), "give 0 or more");
   return static_cast<u64>(value);
 }
 
 void copy_all(char const* operation, void** targets, void** sources, auto const& size,
               std::size_t count) {
-  if (count != 0 && (!targets || !sources)) refuse(operation, "a list is null", "give both lists");
+  if (count != 0 && (!targets || !sources))
+    refuse_call(operation, "a list is null", "give both lists");
   std::vector<Segment> segments(count);
   for (std::size_t i = 0; i < count; ++i) segments[i] = {targets[i], sources[i], Bytes{size(i)}};
   copy_batch(segments, {Overlap::refuse, {}}).wait();
@@ -68,14 +99,15 @@ void check_apart(void** targets, void const* source, u64 size, std::size_t count
   std::sort(begins.begin(), begins.end());
   for (std::size_t i = 1; i < begins.size(); ++i)
     if (begins[i] - begins[i - 1] < size)
-      refuse("dscudaBroadcast",
-             fmt::format("buffers at {:#x} and {:#x} of {} bytes overlap", begins[i - 1], begins[i],
-                         size),
-             "give each its own memory");
+      refuse_call("dscudaBroadcast",
+                  fmt::format("buffers at {:#x} and {:#x} of {} bytes overlap", begins[i - 1],
+                              begins[i], size),
+                  "give each its own memory");
 }
 
 void broadcast(void** targets, void* source, u64 size, std::size_t count) {
-  if (count != 0 && !targets) refuse("dscudaBroadcast", "the list of targets is null", "give it");
+  if (count != 0 && !targets)
+    refuse_call("dscudaBroadcast", "the list of targets is null", "give it");
   check_apart(targets, source, size, count);
   // After each round twice as many have the bytes: holder i is the source, then the targets in
   // order.
@@ -95,7 +127,7 @@ extern "C" {
 int dscudaMemcopies(void** dbufs, void** sbufs, int* counts, int ncopies) {
   return guarded([&] {
     auto const copies = checked("dscudaMemcopies", "ncopies", ncopies);
-    if (copies != 0 && !counts) refuse("dscudaMemcopies", "counts is null", "give all lists");
+    if (copies != 0 && !counts) refuse_call("dscudaMemcopies", "counts is null", "give all lists");
     copy_all(
         "dscudaMemcopies", dbufs, sbufs,
         [&](std::size_t i) { return checked("dscudaMemcopies", "a count", counts[i]); }, copies);
@@ -104,7 +136,8 @@ int dscudaMemcopies(void** dbufs, void** sbufs, int* counts, int ncopies) {
 
 int dscudaMemcopies64(void** dbufs, void** sbufs, const size_t* counts, size_t ncopies) {
   return guarded([&] {
-    if (ncopies != 0 && !counts) refuse("dscudaMemcopies64", "counts is null", "give all lists");
+    if (ncopies != 0 && !counts)
+      refuse_call("dscudaMemcopies64", "counts is null", "give all lists");
     copy_all("dscudaMemcopies64", dbufs, sbufs, [&](std::size_t i) { return counts[i]; }, ncopies);
   });
 }
@@ -125,6 +158,6 @@ void dscudaSetErrorHandler(void (*wanted)(void*), void* argument) {
   handler = wanted, handler_argument = argument;
 }
 
-const char* dscudaLastError(void) { return last_error.c_str(); }
+const char* dscudaLastError(void) { return dscuda_error.c_str(); }
 
 }  // extern "C"

@@ -72,7 +72,7 @@ bool take_shared(std::size_t size, void** data) {
   u64 const wanted = rounded(size);
   auto const offset = wanted < size ? std::nullopt : parts.free.take(wanted, alignment);
   if (!offset) {
-    event_sink()->warning(fmt::format(
+    warn(fmt::format(
         "cudaMalloc: {} bytes are not left of the {} that a dCUDA program has under several "
         "processes; raise MESHPOST_DCUDA_MEMORY (MiB)",
         size, parts.size));

@@ -17,10 +17,13 @@ using copying::Together;
 
 struct Batch {
   std::vector<Request> requests;
-  std::vector<std::vector<u32>> after;
+  std::vector<copying::Dependence> dependences;
 
+  bool is_independent(u64 i) const { return dependences[i].meets == copying::Dependence::none; }
   bool independent() const {
-    return std::ranges::all_of(after, [](auto const& list) { return list.empty(); });
+    return std::ranges::all_of(dependences, [](copying::Dependence const& one) {
+      return one.meets == copying::Dependence::none;
+    });
   }
   // Independent entries first; the others in the list's order, each when those before it are done.
   void make() const {
@@ -28,15 +31,15 @@ struct Batch {
     std::vector<Request> first;
     std::vector<u64> numbers;
     for (u64 i = 0; i < requests.size(); ++i)
-      if (after[i].empty()) first.push_back(requests[i]), numbers.push_back(i);
+      if (is_independent(i)) first.push_back(requests[i]), numbers.push_back(i);
     auto started = copying::start_all(first);
     for (u64 i = 0; i < first.size(); ++i) states[numbers[i]] = std::move(started[i]);
     for (u64 i = 0; i < requests.size(); ++i) {
       if (states[i]) continue;
       try {
-        for (u32 const before : after[i]) states[before]->wait();
+        for (u32 const before : dependences[i].after) states[before]->wait();
         states[i] = copying::start(requests[i]);
-      } catch (Error const&) {
+      } catch (...) {
         std::erase(states, nullptr);
         Together::wait_for(states);  // nothing may be under way when this is over; throws the first
         throw;
@@ -64,19 +67,19 @@ Batch check(std::span<Segment const> segments, Overlap overlap) {
     kept.push_back(segment);
     numbers.push_back(i);
   }
-  batch.after = copying::dependences(kept);
+  batch.dependences = copying::dependences(kept);
   if (overlap == Overlap::refuse)
     for (u64 i = 0; i < kept.size(); ++i)
-      if (!batch.after[i].empty()) {
-        auto const& early = kept[batch.after[i].front()];
+      if (!batch.is_independent(i)) {
+        u32 const met = batch.dependences[i].meets;
+        auto const& early = kept[met];
         auto const& late = kept[i];
-        throw Error(
-            Kind::bad_argument, "copy_batch",
-            fmt::format("entries {} ({} bytes from {} to {}) and {} ({} bytes from {} to "
-                        "{}) overlap",
-                        numbers[batch.after[i].front()], early.size.value, early.source,
-                        early.target, numbers[i], late.size.value, late.source, late.target),
-            "let them go one after the other (Overlap::order), or make two batches");
+        throw Error(Kind::bad_argument, "copy_batch",
+                    fmt::format("entries {} ({} bytes from {} to {}) and {} ({} bytes from {} to "
+                                "{}) overlap",
+                                numbers[met], early.size.value, early.source, early.target,
+                                numbers[i], late.size.value, late.source, late.target),
+                    "let them go one after the other (Overlap::order), or make two batches");
       }
   return batch;
 }
@@ -84,6 +87,7 @@ Batch check(std::span<Segment const> segments, Overlap overlap) {
 }  // namespace
 
 Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options) {
+  copying::check_caller("copy_batch");
   auto batch = std::make_shared<Batch const>(check(segments, options.overlap));
   if (!options.streams.empty()) {
     copying::Work work{[batch] { batch->make(); }, nullptr};
@@ -96,7 +100,7 @@ Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options) 
   }
   if (batch->requests.empty()) return Copy(copying::finished());
   if (batch->independent())
-    return Copy(std::make_shared<Together>(copying::start_all(batch->requests)));
+    return Copy(Together::of([&] { return copying::start_all(batch->requests); }));
   auto state = std::make_shared<copying::HostState>();
   copying::conductors().run([state, batch] { state->run([&] { batch->make(); }); });
   return Copy(state);

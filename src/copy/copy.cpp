@@ -26,6 +26,7 @@ StatePtr nothing(CopyOptions const& options) {
 }  // namespace
 
 Copy copy_async(void* target, void const* source, Bytes size, CopyOptions const& options) {
+  copying::check_caller("copy");
   if (size == 0) return Copy(nothing(options));
   PitchedCopy rows;
   rows.target = target, rows.source = source, rows.width = size;
@@ -34,6 +35,7 @@ Copy copy_async(void* target, void const* source, Bytes size, CopyOptions const&
 
 Copy copy_async(void* target, Pitch target_pitch, void const* source, Pitch source_pitch,
                 BlockShape shape, CopyOptions const& options) {
+  copying::check_caller("copy");
   if (shape.width == 0 || shape.rows == 0 || shape.slices == 0) return Copy(nothing(options));
   PitchedCopy const rows{target,      target_pitch.row, target_pitch.slice,
                          source,      source_pitch.row, source_pitch.slice,
@@ -42,6 +44,7 @@ Copy copy_async(void* target, Pitch target_pitch, void const* source, Pitch sour
 }
 
 void copy(void* target, void const* source, Bytes size) {
+  copying::check_caller("copy");
   if (size == 0) return;
   PitchedCopy rows;
   rows.target = target, rows.source = source, rows.width = size;

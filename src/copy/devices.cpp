@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "copy/state.hpp"
 #include "meshpost/base/config.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"
@@ -81,7 +82,7 @@ bool join(Device& from, Device& to) {
       kind.connect({kind.open(from.index()), kind.open(to.index())});
       return at->second = true;
     } catch (Error const& error) {
-      event_sink()->warning(fmt::format(
+      warn(fmt::format(
           "copies from {} to {} go through host memory, at a tenth of the speed or less: "
           "{}; choose GPUs that reach each other (nvidia-smi topo -p2p r shows them)",
           from.name(), to.name(), error.cause()));
@@ -92,6 +93,7 @@ bool join(Device& from, Device& to) {
 }  // namespace copying
 
 void use_devices_for_copies(std::vector<std::shared_ptr<Device>> const& devices) {
+  copying::check_caller("use_devices_for_copies");
   if (devices.empty())
     throw Error(Kind::bad_argument, "use_devices_for_copies", "no device was given",
                 "give those of open_devices or of a World");

@@ -9,6 +9,7 @@
 #include "copy/chain.hpp"
 #include "copy/devices.hpp"
 #include "copy/measured.hpp"
+#include "copy/together.hpp"
 #include "copy/workers.hpp"
 #include "fabric/numa.hpp"
 
@@ -46,11 +47,15 @@ struct Running {
   std::shared_ptr<HostState> state = std::make_shared<HostState>();
   std::mutex mutex{};
   std::optional<Error> error{};
+  bool abandoned = false;  // written before the last one leaves
 
   void lead(Chain const& chain) {
     HostState attempt;  // keeps what is thrown
     attempt.run([&] { run_chain(*plan->machine, chain, request, share); });
-    if (auto const& failed = attempt.error()) {
+    leave(attempt.error());
+  }
+  void leave(std::optional<Error> const& failed) {
+    if (failed) {
       std::scoped_lock const lock(mutex);
       if (!error) error = failed;
     }
@@ -60,7 +65,7 @@ struct Running {
     auto const seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     state->run([&] {
       if (error) throw Error(*error);
-      remember(plan->name, request.bytes(), seconds);
+      if (!abandoned) remember(plan->name, request.bytes(), seconds);
     });
   }
 };
@@ -99,7 +104,17 @@ StatePtr execute(std::shared_ptr<Plan const> const& plan, Request const& request
   auto const& chains = plan->route.chains;
   auto running =
       std::shared_ptr<Running>(new Running{plan, request, Share(request.bytes()), {chains.size()}});
-  for (auto const& chain : chains) movers().run([running, &chain] { running->lead(chain); });
+  u64 led = 0;
+  try {
+    for (; led < chains.size(); ++led)
+      movers().run([running, &chain = chains[led]] { running->lead(chain); });
+  } catch (...) {  // nothing may be under way
+    running->share.stop();
+    running->abandoned = true;
+    for (; led < chains.size(); ++led) running->leave({});
+    wait_quietly({running->state});
+    throw;
+  }
   return running->state;
 }
 

@@ -65,9 +65,9 @@ Lane& lane(Device& device, Device const* other, bool outward, Traffic traffic) {
     if (auto const found = lanes->find(key); found != lanes->end()) return *found->second;
   }
   std::unique_lock const lock(mutex);
-  auto& made = (*lanes)[key];
-  if (!made) made = std::make_unique<Lane>(device);
-  return *made;
+  if (auto const found = lanes->find(key); found != lanes->end()) return *found->second;
+  auto made = std::make_unique<Lane>(device);  // first: the device may have no stream to give
+  return *lanes->emplace(key, std::move(made)).first->second;
 }
 
 }  // namespace meshpost::copying

@@ -3,25 +3,41 @@
 #include <algorithm>
 #include <atomic>
 
+#include "copy/together.hpp"
 #include "copy/workers.hpp"
 
 namespace meshpost::copying {
 namespace {
 
-StatePtr between_host_streams(std::vector<Stream*> const& streams,
-                              std::function<void()> const& make) {
+// All are recorded before one waits. Else two threads with the same streams could deadlock: each
+// would record one stream behind the other's wait in it. So, if the wait of a copy comes before the
+// record of another in some stream, all records of the first come before all waits of the second:
+// the first waits for the second in no stream. The same goes for a circle of more.
+StatePtr between_host_streams(std::vector<Stream*> const& streams, Work const& work) {
   auto state = std::make_shared<HostState>();
   auto const left = std::make_shared<std::atomic<u64>>(streams.size());
   std::vector<std::shared_ptr<Event>> before;
-  for (auto* const stream : streams) {
-    before.push_back(stream->record());
-    stream->wait(state->event());
+  before.reserve(streams.size());
+  for (auto* const stream : streams) before.push_back(stream->record());
+  auto const begin = [state, work] {
+    work.begin ? follow(state, work.begin) : state->run(work.make);
+  };
+  // On a stream's thread, which nobody could catch it on: what is thrown is the copy's error.
+  auto const arrive = [left, state, begin] {
+    if (left->fetch_sub(1) == 1) try {
+        conductors().run(begin);
+      } catch (...) {
+        state->run([] { throw; });
+      }
+  };
+  try {
+    for (auto* const stream : streams) stream->wait(state->event());
+    // Begun only when the streams are there: no thread is ever held up by what is the user's.
+    for (auto const& event : before) event->then(arrive);
+  } catch (...) {  // not all arrive, so it never begins; streams that wait go on
+    state->run([] { throw; });
+    throw;
   }
-  // Begun only when the streams are there: no thread is ever held up by what is the user's.
-  for (auto const& event : before)
-    event->then([left, state, make] {
-      if (left->fetch_sub(1) == 1) conductors().run([state, make] { state->run(make); });
-    });
   return state;
 }
 
@@ -48,11 +64,11 @@ StatePtr between(std::vector<Stream*> const& streams, Work const& work) {
       throw Error(Kind::bad_argument, "copy after streams", "one of the streams is null",
                   "give streams of Device::make_stream or Device::adopt_stream");
   auto const carrier = std::ranges::find_if(streams, [](auto* one) { return !one->on_host(); });
-  if (carrier == streams.end()) return between_host_streams(streams, work.make);
+  if (carrier == streams.end()) return between_host_streams(streams, work);
   if (work.queue) return in_stream(streams, **carrier, work.queue);
   for (auto* const stream : streams) stream->record()->wait();
   auto state = std::make_shared<HostState>();
-  state->run(work.make);
+  state->run([&] { work.begin ? work.begin()->wait() : work.make(); });
   return state;
 }
 

@@ -1,82 +1,118 @@
 #include "copy/overlap.hpp"
 
 #include <algorithm>
-#include <map>
+#include <bit>
+#include <numeric>
 
 namespace meshpost::copying {
 namespace {
 
-constexpr u32 nobody = ~0u;
+constexpr u32 none = Dependence::none;
 
-// Who touched these bytes last: one that wrote, and those that have read since.
-struct Cell {
-  u64 end = 0;
-  u32 writer = nobody;
-  std::vector<u32> readers;
+struct Range {
+  u64 begin, end;  // addresses
 };
+Range read_by(Segment const& segment) {
+  auto const begin = reinterpret_cast<u64>(segment.source);
+  return {begin, begin + segment.size};
+}
+Range written_by(Segment const& segment) {
+  auto const begin = reinterpret_cast<u64>(segment.target);
+  return {begin, begin + segment.size};
+}
 
-// Addresses that were touched so far, in cells that don't overlap.
-class Touched {
+// Ranges of a list's entries, of which some are in at a time: finds one that meets a range. They
+// lie in the order of their beginnings, under a tree of the largest ends: those that begin before
+// the range ends come first, and one of them meets it if the largest of their ends is behind its
+// beginning.
+class Ranges {
  public:
-  void read(u64 begin, u64 end, u32 who, std::vector<u32>& after) {
-    for_cells(begin, end, [&](Cell& cell) {
-      if (cell.writer != nobody) after.push_back(cell.writer);
-      cell.readers.push_back(who);
-    });
+  explicit Ranges(std::vector<Range> all)
+      : all_(std::move(all)),
+        order_(all_.size()),
+        place_(all_.size()),
+        leaves_(std::bit_ceil(std::max<u64>(all_.size(), 1))),
+        ends_(2 * leaves_, 0) {
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::ranges::sort(order_, {}, [&](u32 entry) { return all_[entry].begin; });
+    for (u32 i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
   }
-  void write(u64 begin, u64 end, u32 who, std::vector<u32>& after) {
-    for_cells(begin, end, [&](Cell& cell) {
-      if (cell.writer != nobody) after.push_back(cell.writer);
-      after.insert(after.end(), cell.readers.begin(), cell.readers.end());
-    });
-    // One cell from here on: this entry comes after all who touched it.
-    cells_.erase(cells_.lower_bound(begin), cells_.lower_bound(end));
-    cells_[begin] = {end, who, {}};
+  void put_in(u32 entry) { set(entry, all_[entry].end); }
+  void take_out(u32 entry) { set(entry, 0); }
+  // An entry that is in and meets the range; none if there is none.
+  u32 find(Range const& range) const {
+    auto const behind = std::ranges::lower_bound(order_, range.end, {},
+                                                 [&](u32 entry) { return all_[entry].begin; });
+    return find(1, 0, leaves_, static_cast<u64>(behind - order_.begin()), range.begin);
   }
 
  private:
-  // Makes `at` the beginning of a cell, if it lies in one.
-  void split(u64 at) {
-    auto const next = cells_.lower_bound(at);
-    if (next == cells_.begin()) return;
-    auto& cell = std::prev(next)->second;
-    if (cell.end <= at) return;
-    cells_.emplace_hint(next, at, cell);
-    cell.end = at;
-  }
-  template <class Visit>
-  void for_cells(u64 begin, u64 end, Visit&& visit) {
-    split(begin);
-    split(end);
-    for (u64 at = begin; at < end;) {
-      auto const next = cells_.lower_bound(at);
-      u64 const gap_end = next == cells_.end() ? end : std::min(next->first, end);
-      auto const cell =
-          gap_end > at ? cells_.emplace_hint(next, at, Cell{gap_end, nobody, {}}) : next;
-      visit(cell->second);
-      at = cell->second.end;
+  void set(u32 entry, u64 end) {
+    u64 node = leaves_ + place_[entry];
+    for (ends_[node] = end; node > 1;) {
+      node /= 2;
+      ends_[node] = std::max(ends_[2 * node], ends_[2 * node + 1]);
     }
   }
-  std::map<u64, Cell> cells_;
+  // Among the places from `from` on below `node`, of those before `behind`, one that ends after
+  // `begin`. Both halves are searched only where `behind` cuts the first, once in each level.
+  u32 find(u64 node, u64 from, u64 count, u64 behind, u64 begin) const {
+    if (from >= behind || ends_[node] <= begin) return none;
+    if (count == 1) return order_[from];
+    u32 const found = find(2 * node, from, count / 2, behind, begin);
+    return found != none ? found : find(2 * node + 1, from + count / 2, count / 2, behind, begin);
+  }
+
+  std::vector<Range> all_;          // by entry
+  std::vector<u32> order_, place_;  // entries by beginning; and where an entry is there
+  u64 leaves_;
+  std::vector<u64> ends_;  // of node i the halves are 2 i and 2 i + 1; 0: nothing is in
+};
+
+// What a list's entries so far read and write.
+class Touched {
+ public:
+  explicit Touched(std::span<Segment const> all)
+      : all_(all), read_(ranges(all, read_by)), written_(ranges(all, written_by)) {}
+  void put_in(u32 entry) {
+    read_.put_in(entry);
+    written_.put_in(entry);
+  }
+  void take_out(u32 entry) {
+    read_.take_out(entry);
+    written_.take_out(entry);
+  }
+  u32 find_met_by(u32 entry) const {
+    u32 met = written_.find(read_by(all_[entry]));
+    if (met == none) met = written_.find(written_by(all_[entry]));
+    if (met == none) met = read_.find(written_by(all_[entry]));
+    return met;
+  }
+
+ private:
+  static std::vector<Range> ranges(std::span<Segment const> all, Range (*of)(Segment const&)) {
+    std::vector<Range> found(all.size());
+    std::ranges::transform(all, found.begin(), of);
+    return found;
+  }
+  std::span<Segment const> all_;
+  Ranges read_, written_;
 };
 
 }  // namespace
 
-std::vector<std::vector<u32>> dependences(std::span<Segment const> segments) {
-  std::vector<std::vector<u32>> all(segments.size());
-  Touched touched;
+std::vector<Dependence> dependences(std::span<Segment const> segments) {
+  std::vector<Dependence> all(segments.size());
+  Touched before(segments), unawaited(segments);
   for (u32 i = 0; i < segments.size(); ++i) {
-    auto const& segment = segments[i];
-    auto& after = all[i];
-    if (segment.size == 0) continue;
-    auto const source = reinterpret_cast<u64>(segment.source);
-    auto const target = reinterpret_cast<u64>(segment.target);
-    touched.read(source, source + segment.size, i, after);
-    touched.write(target, target + segment.size, i, after);
-    std::ranges::sort(after);
-    auto const repeated = std::ranges::unique(after);
-    after.erase(repeated.begin(), repeated.end());
-    std::erase(after, i);
+    if (segments[i].size == 0) continue;
+    all[i].meets = before.find_met_by(i);
+    for (u32 met = unawaited.find_met_by(i); met != none; met = unawaited.find_met_by(i)) {
+      all[i].after.push_back(met);
+      unawaited.take_out(met);
+    }
+    before.put_in(i);
+    unawaited.put_in(i);
   }
   return all;
 }

@@ -108,9 +108,9 @@ std::vector<StatePtr> start_all(std::span<Request const> requests) {
   std::vector<u64> order(requests.size());
   std::iota(order.begin(), order.end(), u64{0});
   std::ranges::sort(order, {}, [&](u64 i) { return std::pair(round(i), i); });
+  std::vector<StatePtr> states(requests.size());  // before anything is under way
   auto started =
       start_each(order, [&](u64 i) { return begin(requests[i], fills_links(requests[i])); });
-  std::vector<StatePtr> states(requests.size());
   for (u64 i = 0; i < order.size(); ++i) states[order[i]] = std::move(started[i]);
   return states;
 }

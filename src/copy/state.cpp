@@ -1,6 +1,9 @@
 #include "copy/state.hpp"
 
+#include "base/caught.hpp"
+#include "base/kept.hpp"
 #include "meshpost/base/events.hpp"
+#include "meshpost/device/backend.hpp"
 
 namespace meshpost {
 namespace copying {
@@ -8,10 +11,8 @@ namespace copying {
 void HostState::run(std::function<void()> const& work) {
   try {
     work();
-  } catch (Error const& error) {
-    error_ = error;
-  } catch (std::exception const& error) {
-    error_ = Error(Kind::device_failed, "copy", error.what(), "see the text of the cause");
+  } catch (...) {
+    error_ = caught("copy");
   }
   event_->signal();
 }
@@ -22,12 +23,19 @@ void HostState::wait() {
 }
 
 StatePtr finished() {
-  static auto const one = [] {
+  static auto const* const one = [] {  // copies may be made after main
     auto state = std::make_shared<HostState>();
     state->run([] {});
-    return state;
+    return new StatePtr(state);
   }();
-  return one;
+  return *one;
+}
+
+void check_caller(char const* operation) {
+  refuse_after_fork(operation);
+  if (inside_kernel())
+    throw Error(Kind::misuse, operation, "it was called from inside a kernel",
+                "copy on the host, before or after the run; kernels use put and get");
 }
 
 }  // namespace copying
@@ -35,16 +43,35 @@ StatePtr finished() {
 Copy::Copy(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Copy::~Copy() {
-  if (!state_) return;  // moved from
+  if (!state_ || leave_to_parent(state_)) return;  // moved from; or its threads are the parent's
+  if (heard_.load(std::memory_order_relaxed)) return;
   try {
     state_->wait();
   } catch (std::exception const& error) {
-    event_sink()->warning(std::string("a copy that nobody waited for failed: ") + error.what());
+    warn(std::string("a copy that nobody waited for failed: ") + error.what());
   }
 }
 
-void Copy::wait() { state_->wait(); }
-bool Copy::done() const { return state_->done(); }
-std::shared_ptr<Event> Copy::event() const { return state_->event(); }
+Copy::State& Copy::state(char const* operation) const {
+  copying::check_caller(operation);
+  if (!state_)
+    throw Error(Kind::misuse, operation, "this Copy was moved from",
+                "ask the Copy that it was moved to");
+  return *state_;
+}
+
+// Relaxed: nothing but the flag itself is read by it. Several threads may wait.
+void Copy::wait() {
+  auto& asked = state("wait for a copy");
+  try {
+    asked.wait();
+  } catch (...) {
+    heard_.store(true, std::memory_order_relaxed);
+    throw;
+  }
+  heard_.store(true, std::memory_order_relaxed);
+}
+bool Copy::done() const { return state("ask whether a copy is done").done(); }
+std::shared_ptr<Event> Copy::event() const { return state("ask for a copy's event").event(); }
 
 }  // namespace meshpost

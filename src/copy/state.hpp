@@ -24,7 +24,7 @@ using StatePtr = std::shared_ptr<Copy::State>;
 /// A copy that a thread of the host makes, or leads.
 class HostState : public Copy::State {
  public:
-  /// Does the work on this thread; what it throws is kept.
+  /// Does the work on this thread; what it throws is kept, as an Error.
   void run(std::function<void()> const& work);
   void wait() override;
   /// What the work threw; to be asked when it is done.
@@ -51,6 +51,10 @@ class StreamState : public Copy::State {
 
 /// A copy that is over.
 StatePtr finished();
+
+/// Copies wait for threads of the library: a kernel on a CPU device would hold up its worker, and a
+/// process after fork() has none of them. \throws Error(misuse) in both
+void check_caller(char const* operation);
 
 }  // namespace copying
 }  // namespace meshpost

@@ -1,14 +1,20 @@
 #include "copy/workers.hpp"
 
+#include "base/thread.hpp"
+#include "meshpost/base/error.hpp"
+
 namespace meshpost::copying {
 
 void Workers::run(std::function<void()> task) {
   std::scoped_lock const lock(mutex_);
+  // Before the task is queued: one that the caller was told is not done must not be done later.
+  if (idle_ <= tasks_.size() && threads_ < most_) try {
+      start_thread("copy", [this] { serve(); }).detach();  // until the process ends
+      ++threads_;
+    } catch (Error const&) {
+      if (threads_ == 0) throw;
+    }
   tasks_.push_back(std::move(task));
-  if (idle_ < tasks_.size() && threads_ < most_) {
-    ++threads_;
-    std::thread([this] { serve(); }).detach();  // until the process ends, as the object does
-  }
   wake_.notify_one();
 }
 

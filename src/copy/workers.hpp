@@ -10,11 +10,13 @@
 
 namespace meshpost::copying {
 
-/// Threads that work off tasks, started as they are needed, up to a number. Thread-safe.
+/// Threads that work off tasks, started as they are needed, up to a number. Lives as long as the
+/// process. Thread-safe.
 class Workers {
  public:
   explicit Workers(u32 most) : most_(most) {}
-  /// `task` must not throw.
+  /// `task` must not throw. Where the system gives no further thread, those that there are do it.
+  /// \throws Error(out_of_memory) if there are none; `task` is never done then
   void run(std::function<void()> task);
 
  private:

@@ -35,8 +35,26 @@ void MemoryMap::retire(void const* begin) {
 }
 
 void MemoryMap::forget(void const* begin, u64 size) {
+  auto const* const from = static_cast<char const*>(begin);
+  auto const* const to = from + size;
   std::unique_lock const lock(mutex_);
-  drop(static_cast<char const*>(begin), size);
+  auto const first = ranges_.upper_bound(from);
+  std::optional<MemoryRange> before, after;
+  if (first != ranges_.begin() && std::prev(first)->first < from) before = std::prev(first)->second;
+  auto const last = ranges_.lower_bound(to);
+  if (last != ranges_.begin()) after = std::prev(last)->second;
+  drop(from, size);
+  if (before && before->contains(from)) {
+    auto left = *before;
+    left.size = static_cast<u64>(from - left.begin);
+    ranges_[left.begin] = left;
+  }
+  if (after && after->begin + after->size > to) {
+    auto left = *after;
+    left.size -= static_cast<u64>(to - left.begin);
+    left.begin = to;
+    ranges_[to] = left;
+  }
 }
 
 std::optional<MemoryRange> MemoryMap::find(void const* pointer) const {

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <iterator>
 #include <mutex>
 
+#include "base/kept.hpp"
 #include "device/backends.hpp"
 #include "device/logical.hpp"
 #include "meshpost/base/config.hpp"
@@ -54,8 +53,6 @@ Registry& registry() {
   static auto* const one = new Registry;  // worlds may be destroyed after main
   return *one;
 }
-
-std::atomic<pid_t> first_process{0};  // that used a device; 0: none yet
 
 [[noreturn]] void refuse(std::string const& spec, std::string cause, std::string remedy) {
   throw Error(Kind::bad_argument, fmt::format("devices '{}'", spec), std::move(cause),
@@ -137,7 +134,9 @@ Backend& backend(std::string_view kind) {
     throw Error(Kind::bad_argument, "devices",
                 fmt::format("there is no kind of device called '{}'", kind),
                 fmt::format("this build has {}{}", registry().names(),
-                            kind == "cuda" ? "; build it where nvcc is found to have cuda" : ""));
+                            kind == "cuda"   ? "; build it where nvcc is found to have cuda"
+                            : kind == "none" ? "; none is for one of several processes of a job"
+                                             : ""));
   return *found;
 }
 
@@ -204,8 +203,7 @@ bool reaches(std::shared_ptr<Device> const& from, std::shared_ptr<Device> const&
 }
 
 void refuse_after_fork(std::string_view operation) {
-  pid_t first = 0;
-  if (!first_process.compare_exchange_strong(first, getpid()) && first != getpid())
+  if (!begin_use())
     throw Error(
         Kind::misuse, std::string(operation), "this process was forked from one that uses meshpost",
         "start a new program (exec) or create the World after the fork, in the child alone");

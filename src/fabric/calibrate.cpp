@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "fabric/host_copy.hpp"
+#include "fabric/host_ways.hpp"
 #include "fabric/measure.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/fabric/machine.hpp"
@@ -13,7 +15,8 @@ namespace {
 
 using fabric::TestGround;
 
-constexpr u64 smallest = 8;  // bytes of the copies that latencies are measured with
+constexpr u64 past_caches = u64{64} << 20;  // who asks for so much has the time
+constexpr u64 smallest = 8;                 // bytes of the copies that latencies are measured with
 constexpr u64 page = 4096;
 
 // The driver's own way through the host is several times slower and needs less to show its rate.
@@ -148,6 +151,11 @@ void calibrate(Machine& machine, std::vector<std::shared_ptr<Device>> const& dev
   // Shares of what is measured at once are rounded up to pages.
   Bytes const room{options.large + page * machine.places.size()};
   TestGround ground(machine, devices, room);
+  // First, for links within host memory are measured by the best way.
+  machine.host_copies = fabric::measure_host_ways(
+      fabric::ThreadTeam::shared(),
+      options.large >= past_caches ? Bytes{options.large * 4} : options.large);
+  fabric::use_host_rates(machine.host_copies);
   measure_links(ground, machine, options);
   measure_pairs(ground, machine, options);
   measure_places(ground, machine, options);

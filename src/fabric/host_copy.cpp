@@ -8,46 +8,42 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <list>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/thread.hpp"
 #include "device/cpu/cores.hpp"
+#include "fabric/host_ways.hpp"
+#include "meshpost/base/error.hpp"
 
 namespace meshpost::fabric {
 namespace {
 
-// Waking an idle core takes 45 to 110 us, in which one thread copies about this much.
-constexpr u64 alone = u64{1} << 20;
-constexpr u64 page = 4096;
-// From here on a copy goes past the caches, which it would only empty. Measured on a Xeon, two
-// threads: at 64 MiB 13.3 GB/s against 12.2, at 512 MiB 13.0 against 7.1; below it gains nothing.
-constexpr u64 past_caches = u64{64} << 20;
+constexpr u64 host_page = 4096;
 
-// memcpy whose stores don't read what they overwrite. A memcpy of the whole would do so by itself;
-// one of a slice can't know.
+// memcpy whose stores don't read what they overwrite, and leave the caches as they are. The C
+// library's does so by itself from some size on, which slices don't reach. Line after line: one
+// processor gains from several pages side by side, others lose half of the rate by it.
 void stream_copy(char* target, char const* source, u64 size) {
 #if defined(MESHPOST_STREAM_STORES)
-  constexpr u64 line = 64, word = sizeof(__m128i), pages = 4;
+  constexpr u64 line = 64, word = sizeof(__m128i);
   u64 const head = std::min(size, (line - reinterpret_cast<std::uintptr_t>(target) % line) % line);
   std::memcpy(target, source, head);
   u64 at = head;
-  auto const move_line = [&](u64 offset) {
-    auto const* const from = reinterpret_cast<__m128i const*>(source + offset);
-    auto* const to = reinterpret_cast<__m128i*>(target + offset);
+  for (; at + line <= size; at += line) {
+    auto const* const from = reinterpret_cast<__m128i const*>(source + at);
+    auto* const to = reinterpret_cast<__m128i*>(target + at);
     __m128i const parts[line / word] = {_mm_loadu_si128(from), _mm_loadu_si128(from + 1),
                                         _mm_loadu_si128(from + 2), _mm_loadu_si128(from + 3)};
     for (u64 i = 0; i < line / word; ++i) _mm_stream_si128(to + i, parts[i]);
-  };
-  // Several pages side by side keep more of the memory's banks busy.
-  for (; at + pages * page <= size; at += pages * page)
-    for (u64 i = 0; i < page; i += line)
-      for (u64 k = 0; k < pages; ++k) move_line(at + k * page + i);
-  for (; at + line <= size; at += line) move_line(at);
+  }
   std::memcpy(target + at, source + at, size - at);
   _mm_sfence();  // such stores keep no order by themselves: before the lock that tells of the piece
 #else
@@ -55,11 +51,19 @@ void stream_copy(char* target, char const* source, u64 size) {
 #endif
 }
 
+void move_bytes(void* target, void const* source, u64 from, u64 size, HostWay way) {
+  auto* const to = static_cast<char*>(target) + from;
+  auto const* const what = static_cast<char const*>(source) + from;
+  if (way == HostWay::stream_one || way == HostWay::stream_slices) stream_copy(to, what, size);
+  else std::memcpy(to, what, size);
+}
+
 // Work of one caller. Pieces are claimed under the team's mutex, which they are large enough for;
 // that also makes what they wrote visible to the caller, who sees `done` under it.
 struct Job {
   std::function<void(u64)> const& work;
   u64 pieces, next = 0, done = 0;
+  std::exception_ptr error{};  // the first
 };
 
 }  // namespace
@@ -69,6 +73,7 @@ struct ThreadTeam::Impl {
   std::condition_variable wake, finished;
   std::list<Job*> jobs;  // with pieces that nobody has claimed
   bool closing = false;
+  std::atomic<i64> alone_until{0};  // the others' cores were busy: ns of the steady clock
   std::vector<std::thread> threads;
 
   // Claims a piece of `job`, does it without the lock, and counts it.
@@ -76,8 +81,14 @@ struct ThreadTeam::Impl {
     u64 const piece = job.next++;
     if (job.next == job.pieces) jobs.remove(&job);
     lock.unlock();
-    job.work(piece);
+    std::exception_ptr thrown;
+    try {
+      job.work(piece);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
     lock.lock();
+    if (thrown && !job.error) job.error = std::move(thrown);
     // The last look at the job: its owner may return, and end it, as soon as the lock is free.
     if (++job.done == job.pieces) finished.notify_all();
   }
@@ -95,7 +106,13 @@ struct ThreadTeam::Impl {
 };
 
 ThreadTeam::ThreadTeam(u32 threads) : impl_(std::make_unique<Impl>()) {
-  for (u32 i = 1; i < threads; ++i) impl_->threads.emplace_back([this] { impl_->serve(); });
+  impl_->threads.reserve(threads);
+  try {
+    for (u32 i = 1; i < threads; ++i)
+      impl_->threads.push_back(start_thread("copy on the host", [this] { impl_->serve(); }));
+  } catch (...) {
+    return;  // no thread, or no memory for it: those that there are do it, or the caller alone
+  }
 }
 
 ThreadTeam::~ThreadTeam() {
@@ -121,24 +138,46 @@ void ThreadTeam::each(u64 pieces, std::function<void(u64)> const& work) {
   impl_->wake.notify_all();
   while (job.next < job.pieces) impl_->do_piece(job, lock);
   impl_->finished.wait(lock, [&] { return job.done == job.pieces; });
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+// Whole pages: equal shares, or several slices for each thread, for some will be late. `done` is
+// called by each thread after each of its slices.
+void ThreadTeam::copy_slices(void* target, void const* source, u64 size, HostWay way,
+                             std::function<void()> const& done) {
+  u64 const wanted = way == HostWay::memcpy_shares
+                         ? (size + threads() - 1) / threads()
+                         : std::clamp(size / (u64{4} * threads()), u64{128} << 10, u64{4} << 20);
+  u64 const slice = (wanted + host_page - 1) / host_page * host_page;
+  each((size + slice - 1) / slice, [&](u64 piece) {
+    move_bytes(target, source, piece * slice, std::min(slice, size - piece * slice), way);
+    done();
+  });
 }
 
 void ThreadTeam::copy(void* target, void const* source, Bytes size) {
-  if (size == 0) return;
-  if (size <= alone || threads() == 1) {
-    std::memcpy(target, source, size);  // glibc's own goes past the caches where that helps
-    return;
-  }
-  // Slices of whole pages, several for each thread, for some will be late.
-  u64 const wanted = std::clamp(size / (u64{4} * threads()), u64{128} << 10, u64{4} << 20);
-  u64 const slice = (wanted + page - 1) / page * page;
-  each((size + slice - 1) / slice, [&](u64 piece) {
-    u64 const from = piece * slice, bytes = std::min(slice, size - from);
-    auto* const to = static_cast<char*>(target) + from;
-    auto const* const what = static_cast<char const*>(source) + from;
-    if (size >= past_caches) stream_copy(to, what, bytes);
-    else std::memcpy(to, what, bytes);
+  using Clock = std::chrono::steady_clock;
+  auto const now = [] { return Clock::now().time_since_epoch().count(); };
+  auto way = host_way(size);
+  if (by_one_thread(way) || threads() == 1) return copy(target, source, size, way);
+  auto const begin = now();
+  if (begin < impl_->alone_until.load(std::memory_order_relaxed))
+    return copy(target, source, size, host_way(size, Cores::one));
+  auto last = begin;  // end of the caller's last piece
+  copy_slices(target, source, size, way, [&, caller = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() == caller) last = now();
   });
+  // Where the caller waits long for the others, their cores are busy with something else. It copies
+  // alone for many times as long as this one took, so that trying again costs little.
+  auto const end = now();
+  if (end - last > (end - begin) / 3)
+    impl_->alone_until.store(end + 32 * (end - begin), std::memory_order_relaxed);
+}
+
+void ThreadTeam::copy(void* target, void const* source, Bytes size, HostWay way) {
+  if (size == 0) return;
+  if (by_one_thread(way) || threads() == 1) move_bytes(target, source, 0, size, way);
+  else copy_slices(target, source, size, way, [] {});
 }
 
 ThreadTeam& ThreadTeam::shared() {

@@ -11,7 +11,7 @@ namespace {
 
 using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
 
-Topology load() {
+Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return {nullptr, hwloc_topology_destroy};
   Topology topology(raw, hwloc_topology_destroy);
@@ -27,7 +27,7 @@ Topology load() {
 
 // Only read once it is loaded, which hwloc allows to several threads. Outlives main.
 hwloc_topology_t host() {
-  static auto* const one = new Topology(load());
+  static auto* const one = new Topology(load_topology());
   return one->get();
 }
 
@@ -52,7 +52,7 @@ std::vector<NumaNode> find_nodes() {
 }  // namespace
 
 std::vector<NumaNode> const& numa_nodes() {
-  static auto const nodes = find_nodes();
+  static auto const& nodes = *new auto(find_nodes());  // copies may be made after main
   return nodes;
 }
 

@@ -24,4 +24,10 @@ std::string_view to_string(Mover mover) {
   return "through_host";
 }
 
+std::string_view to_string(HostWay way) {
+  static constexpr std::array<std::string_view, host_ways> names = {
+      "memcpy_one", "memcpy_shares", "memcpy_slices", "stream_one", "stream_slices"};
+  return names.at(static_cast<u32>(way));
+}
+
 }  // namespace meshpost

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "fabric/fingerprint.hpp"
+#include "fabric/host_ways.hpp"
 #include "meshpost/base/config.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
@@ -37,17 +38,37 @@ std::optional<std::string> read_file(std::filesystem::path const& path) {
   return text.str();
 }
 
+// The text of the file that the user chose, nothing if there is none. What else is there the user
+// may have named by mistake, and measurements would replace it.
+std::optional<std::string> read_chosen(std::filesystem::path const& path) {
+  auto const refuse = [&](std::string cause) {
+    throw Error(Kind::bad_environment, "MESHPOST_MACHINE=" + path.string(), std::move(cause),
+                "name a machine file (meshpost-topo --json writes one) or a path where nothing is "
+                "yet, or unset MESHPOST_MACHINE");
+  };
+  std::error_code error;
+  auto const status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return std::nullopt;
+  if (!std::filesystem::exists(status)) refuse("it can't be looked at: " + error.message());
+  if (!std::filesystem::is_regular_file(status)) refuse("it exists and is no regular file");
+  auto text = read_file(path);
+  if (!text) refuse("it exists and can't be read");
+  if (!is_machine_file(*text))
+    refuse("it exists and is no machine file; it would be replaced by measurements");
+  return text;
+}
+
 // What the file holds of these devices; nothing if it is to be measured anew.
 std::optional<Machine> known(CacheFile const& file,
                              std::vector<std::shared_ptr<Device>> const& devices) {
-  auto const text = read_file(file.path);
+  auto const text = file.chosen ? read_chosen(file.path) : read_file(file.path);
   if (!text) return std::nullopt;
   Machine machine;
   try {
     machine = machine_from_json(*text);
   } catch (Error const& error) {
-    event_sink()->warning(fmt::format("the machine file {} can't be used: {}; measuring anew",
-                                      file.path.string(), error.what()));
+    warn(fmt::format("the machine file {} can't be used: {}; measuring anew", file.path.string(),
+                     error.what()));
     return std::nullopt;
   }
   auto part = part_of(machine, devices);
@@ -60,18 +81,49 @@ std::optional<Machine> known(CacheFile const& file,
   return part;
 }
 
+// Empty if neither variable that says where is set.
+std::filesystem::path users_folder() {
+  if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
+    return std::filesystem::path(cache) /
+           "meshpost";  // its specification has relative ones ignored
+  if (char const* const home = std::getenv("HOME"); home && *home != '\0')
+    return std::filesystem::path(home) / ".cache" / "meshpost";
+  return {};
+}
+
 }  // namespace
 
 CacheFile cache_file(std::string const& fingerprint) {
   if (auto const chosen = Config::from_environment().machine; !chosen.empty())
     return {chosen, true};
-  std::filesystem::path folder;
-  if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
-    folder = cache;  // its specification has relative ones ignored
-  else if (char const* const home = std::getenv("HOME"); home && *home != '\0')
-    folder = std::filesystem::path(home) / ".cache";
+  auto const folder = users_folder();
   if (folder.empty()) return {};
-  return {folder / "meshpost" / fmt::format("machine-{:016x}.json", hash(fingerprint)), false};
+  return {folder / fmt::format("machine-{:016x}.json", hash(fingerprint)), false};
+}
+
+CacheFile host_file() {
+  if (auto const chosen = Config::from_environment().machine; !chosen.empty())
+    return {chosen, true};
+  auto const folder = users_folder();
+  if (folder.empty()) return {};
+  return {folder / fmt::format("host-{:016x}.json", hash(host_part())), false};
+}
+
+std::optional<std::vector<HostRates>> kept_host_rates(CacheFile const& file) try {
+  auto const text = file.chosen ? read_chosen(file.path) : read_file(file.path);
+  if (!text) return std::nullopt;
+  auto const machine = machine_from_json(*text);
+  if (!part_of(machine, {}) || machine.host_copies.empty()) return std::nullopt;
+  return machine.host_copies;
+} catch (Error const&) {
+  return std::nullopt;
+}
+
+void keep_host_rates(std::vector<HostRates> const& measured, CacheFile const& file) {
+  if (file.path.empty() || measured.empty()) return;
+  auto machine = discover({});
+  machine.host_copies = measured;
+  store(machine, file.path);
 }
 
 std::optional<Machine> part_of(Machine const& machine,
@@ -124,7 +176,7 @@ void store(Machine const& machine, std::filesystem::path const& file) {
   if (written && !error) return;
   std::error_code unused;
   std::filesystem::remove(beside, unused);
-  event_sink()->warning(fmt::format(
+  warn(fmt::format(
       "what was measured of this machine can't be kept in {}{}; each process measures anew until "
       "MESHPOST_MACHINE names a file that can be written",
       file.string(), error ? ": " + error.message() : ""));
@@ -135,13 +187,17 @@ Machine measure_into(CacheFile const& file, std::vector<std::shared_ptr<Device>>
   auto machine = discover(devices);
   calibrate(machine, devices, options);
   if (!file.path.empty()) store(machine, file.path);
+  if (!file.chosen) keep_host_rates(machine.host_copies, host_file());  // for those without devices
   return machine;
 }
 
 Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices,
                        CalibrationOptions const& options) {
   auto const file = cache_file(fingerprint(devices));
-  if (auto machine = known(file, devices)) return *std::move(machine);
+  if (auto machine = known(file, devices)) {
+    use_host_rates(machine->host_copies);
+    return *std::move(machine);
+  }
   return measure_into(file, devices, options);
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "fabric/machine_cache.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/fabric/machine.hpp"
 
@@ -13,16 +14,21 @@ namespace {
 
 using nlohmann::json;
 
+// Of all versions.
+std::vector<std::string_view> machine_keys() {
+  return {"version", "host", "fingerprint", "places", "links"};
+}
+
 [[noreturn]] void refuse(std::string const& where, std::string const& cause) {
   throw Error(Kind::bad_argument, "read a machine file: " + where, cause,
               "measure it anew, with meshpost-topo --measure again, or mend the file");
 }
 
-std::string member(std::string const& where, char const* key) { return where + "." + key; }
+std::string member(std::string const& where, std::string const& key) { return where + "." + key; }
 
 // Refuses all but an object that has these members and no others.
 void check_object(json const& value, std::string const& where,
-                  std::initializer_list<std::string_view> keys) {
+                  std::vector<std::string_view> const& keys) {
   if (!value.is_object()) refuse(where, fmt::format("it is {}, not an object", value.type_name()));
   for (auto const key : keys)
     if (!value.contains(key)) refuse(where, fmt::format("'{}' is missing", key));
@@ -48,7 +54,7 @@ u64 whole(json const& owner, char const* key, std::string const& where, u64 most
 }
 
 // Seconds or bytes/s: finite, and 0 where nothing was measured.
-double measure(json const& owner, char const* key, std::string const& where) {
+double measure(json const& owner, std::string const& key, std::string const& where) {
   auto const& value = owner.at(key);
   if (!value.is_number())
     refuse(member(where, key), fmt::format("it is {}, not a number", value.type_name()));
@@ -118,6 +124,31 @@ Link read_link(json const& value, std::string const& where, Machine const& machi
   return link;
 }
 
+std::vector<std::string_view> host_copy_keys() {
+  std::vector<std::string_view> keys{"bytes"};
+  for (u32 way = 0; way < host_ways; ++way) keys.push_back(to_string(static_cast<HostWay>(way)));
+  return keys;
+}
+
+HostRates read_host_rates(json const& value, std::string const& where) {
+  check_object(value, where, host_copy_keys());
+  HostRates one{Bytes{whole(value, "bytes", where, ~u64{0})}, {}};
+  for (u32 way = 0; way < host_ways; ++way)
+    one.rates[way] = measure(value, std::string(to_string(static_cast<HostWay>(way))), where);
+  return one;
+}
+
+json host_copies_of(Machine const& machine) {
+  json all = json::array();
+  for (auto const& one : machine.host_copies) {
+    json row = {{"bytes", one.size.value}};
+    for (u32 way = 0; way < host_ways; ++way)
+      row[std::string(to_string(static_cast<HostWay>(way)))] = one.rates[way];
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string to_json(Machine const& machine) {
@@ -139,11 +170,9 @@ std::string to_json(Machine const& machine) {
                      {"latency", one.latency},
                      {"rate", one.rate},
                      {"rate_both_ways", one.rate_both_ways}});
-  json const all = {{"version", machine.version},
-                    {"host", machine.host},
-                    {"fingerprint", machine.fingerprint},
-                    {"places", std::move(places)},
-                    {"links", std::move(links)}};
+  json const all = {{"version", machine.version},         {"host", machine.host},
+                    {"fingerprint", machine.fingerprint}, {"places", std::move(places)},
+                    {"links", std::move(links)},          {"host_copies", host_copies_of(machine)}};
   // What is no UTF-8, such as a strange host name, is replaced: a name is not worth an exception.
   return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
@@ -159,7 +188,9 @@ Machine machine_from_json(std::string const& source) {
   if (machine.version != Machine::current_version)
     refuse("file.version", fmt::format("it is of version {}; this library reads version {}",
                                        machine.version, Machine::current_version));
-  check_object(all, "file", {"version", "host", "fingerprint", "places", "links"});
+  auto keys = machine_keys();
+  keys.emplace_back("host_copies");
+  check_object(all, "file", keys);
   machine.host = text(all, "host", "file");
   machine.fingerprint = text(all, "fingerprint", "file");
   for (auto const& one : list(all, "places")) {
@@ -172,7 +203,17 @@ Machine machine_from_json(std::string const& source) {
   for (auto const& one : list(all, "links"))
     machine.links.push_back(
         read_link(one, fmt::format("links[{}]", machine.links.size()), machine));
+  for (auto const& one : list(all, "host_copies"))
+    machine.host_copies.push_back(
+        read_host_rates(one, fmt::format("host_copies[{}]", machine.host_copies.size())));
   return machine;
+}
+
+bool fabric::is_machine_file(std::string const& text) {
+  auto const all = json::parse(text, nullptr, false);
+  return all.is_object() && std::ranges::all_of(machine_keys(), [&](std::string_view key) {
+           return all.contains(key);
+         });
 }
 
 }  // namespace meshpost

@@ -9,6 +9,7 @@
 #include <exception>
 #include <thread>
 
+#include "base/thread.hpp"
 #include "fabric/host_copy.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/fabric/allocate.hpp"
@@ -121,23 +122,35 @@ double time_together(TestGround& ground, std::vector<TestGround::Trip> const& tr
   std::vector<double> times;
   for (u32 i = 0; i < repetitions; ++i) {
     std::atomic<u32> ready{0};
+    std::atomic<bool> abandoned{false};
     std::vector<Clock::time_point> begin(trips.size()), end(trips.size());
     std::vector<std::exception_ptr> failure(trips.size());
     std::vector<std::thread> threads;
     threads.reserve(trips.size());
-    for (u32 lane = 0; lane < trips.size(); ++lane)
-      threads.emplace_back([&, lane] {
-        ++ready;
-        while (ready < trips.size()) std::this_thread::yield();
-        begin[lane] = Clock::now();
-        try {
-          ground.take(trips[lane], lane, rounds);
-        } catch (...) {
-          failure[lane] = std::current_exception();
-        }
-        end[lane] = Clock::now();
-      });
+    auto const make_trip = [&](u32 lane) {
+      ++ready;
+      while (ready < trips.size()) {
+        if (abandoned) return;
+        std::this_thread::yield();
+      }
+      begin[lane] = Clock::now();
+      try {
+        ground.take(trips[lane], lane, rounds);
+      } catch (...) {
+        failure[lane] = std::current_exception();
+      }
+      end[lane] = Clock::now();
+    };
+    std::exception_ptr not_started;
+    try {
+      for (u32 lane = 0; lane < trips.size(); ++lane)
+        threads.push_back(start_thread("measure a link", [&, lane] { make_trip(lane); }));
+    } catch (...) {
+      not_started = std::current_exception();
+      abandoned = true;  // those there are would wait for the rest
+    }
     for (auto& thread : threads) thread.join();
+    if (not_started) std::rethrow_exception(not_started);
     for (auto const& one : failure)
       if (one) std::rethrow_exception(one);
     times.push_back(seconds(*std::ranges::max_element(end) - *std::ranges::min_element(begin)) /

@@ -59,7 +59,8 @@ class TestGround {
 double time_alone(TestGround& ground, Link const& link, Bytes bytes, u32 repetitions);
 
 /// Seconds from the begin of the first to the end of the last when all trips are made at once, each
-/// by a thread of its own: the median of `repetitions`, for one trip each.
+/// by a thread of its own: the median of `repetitions`, for one trip each. \throws
+/// Error(out_of_memory) where the system has no thread to give; no trip is under way then
 double time_together(TestGround& ground, std::vector<TestGround::Trip> const& trips,
                      u32 repetitions);
 

@@ -5,7 +5,7 @@
 namespace meshpost::fabric {
 
 std::vector<NumaNode> const& numa_nodes() {
-  static std::vector<NumaNode> const nodes{whole_host()};
+  static auto const& nodes = *new std::vector<NumaNode>{whole_host()};  // used after main, too
   return nodes;
 }
 

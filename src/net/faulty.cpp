@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "meshpost/base/error.hpp"
+#include "meshpost/base/events.hpp"
 
 namespace meshpost::net {
 namespace {
@@ -24,6 +25,12 @@ Faulty::Fault fault_from(std::string const& name) {
     if (name == known) return fault;
   throw Error(Kind::bad_environment, "network engine faulty:" + name, "there is no such fault",
               "take flip, truncate, duplicate, drop, lose or hang, as in faulty:flip:7:ofi");
+}
+
+// Tests wait for these words.
+void Faulty::hang() {
+  warn("the engine 'faulty' hangs, as it was told to");
+  std::this_thread::sleep_for(hangs);
 }
 
 class Faulty::Filter final : public Events {
@@ -50,7 +57,7 @@ class Faulty::Filter final : public Events {
       case Fault::lose:
         self_.lost_[peer] = true;
         return events_.on_lost(peer, "a test wants it so");
-      case Fault::hang: std::this_thread::sleep_for(hangs); return events_.on_message(peer, bytes);
+      case Fault::hang: self_.hang(); return events_.on_message(peer, bytes);
     }
   }
   void on_data(u32 peer, u32 data) override {
@@ -64,7 +71,7 @@ class Faulty::Filter final : public Events {
       case Fault::lose:
         self_.lost_[peer] = true;
         return events_.on_lost(peer, "a test wants it so");
-      case Fault::hang: std::this_thread::sleep_for(hangs); return events_.on_data(peer, data);
+      case Fault::hang: self_.hang(); return events_.on_data(peer, data);
     }
   }
   void on_done(u64 cookie) override { events_.on_done(cookie); }

@@ -38,6 +38,7 @@ class Faulty final : public Wrapper {
  private:
   class Filter;
 
+  static void hang();
   bool changes_bytes() const { return fault_ == Fault::flip || fault_ == Fault::truncate; }
 
   Fault fault_;

@@ -1,7 +1,8 @@
 #pragma once
 #include <atomic>
-#include <chrono>
 
+#include "base/kept.hpp"
+#include "base/patience.hpp"
 #include "meshpost/base/types.hpp"
 
 namespace meshpost::net {
@@ -32,8 +33,8 @@ class Rounds {
   bool taken() const { return taken_; }  ///< the supervisor's, too
 
   /// Rounds take microseconds, or as long as a crowded host keeps a thread from its core.
-  static constexpr auto longest = std::chrono::milliseconds(500);
-  static constexpr auto longest_pause = std::chrono::milliseconds(50);
+  static constexpr std::chrono::milliseconds longest{500};
+  static constexpr auto longest_pause = Patience::usual_gap;
 
  private:
   static constexpr u64 mark = u64{1} << 63;
@@ -41,8 +42,7 @@ class Rounds {
   std::atomic<u64> count_{0};
   // The supervisor's.
   u64 seen_ = 0;  // a count, and how long it has been that
-  std::chrono::steady_clock::duration lasts_{};
-  std::chrono::steady_clock::time_point looked_{};
+  Patience lasts_{longest, longest_pause};
   bool taken_ = false;
 };
 
@@ -58,7 +58,6 @@ class Round {
   Rounds& rounds_;
 };
 
-/// What a thread that hangs may still touch: never freed, and not lost either. Thread-safe.
-void keep_for_ever(void const* what);
+using meshpost::keep_for_ever;  ///< for what a thread that hangs may still touch
 
 }  // namespace meshpost::net

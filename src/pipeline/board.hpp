@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -19,8 +20,13 @@ namespace meshpost::pipelining {
 /// of the next.
 class Board {
  public:
-  Board(std::size_t legs, u64 depth)
-      : kept_(2 * depth + 4), posted_(legs, 0), ends_(legs * kept_) {}
+  Board(std::size_t legs, u64 depth, u64 chunks)
+      : kept_(kept(depth, chunks)), posted_(legs, 0), ends_(legs * kept_) {}
+
+  /// How many ends of each leg are kept: no more than there are.
+  static u64 kept(u64 depth, u64 chunks) {
+    return std::max<u64>(1, std::min(2 * depth + 4, chunks));
+  }
 
   u64 kept() const { return kept_; }
 

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/kept.hpp"
+#include "base/thread.hpp"
 #include "copy/job/state.hpp"
 #include "meshpost/device/backend.hpp"
 #include "pipeline/board.hpp"
@@ -14,6 +16,7 @@
 #include "pipeline/distribution.hpp"
 #include "pipeline/options.hpp"
 #include "pipeline/relay.hpp"
+#include "pipeline/room.hpp"
 
 namespace meshpost {
 namespace {
@@ -41,12 +44,18 @@ struct Pipeline::State {
  private:
   // One run's: what its threads share.
   struct Run {
+    Run(PipelineRun const& wanted, Schedule const& schedule)
+        : how(wanted),
+          board(schedule.legs.size(), schedule.shape.depth, schedule.shape.chunks),
+          legs(times_of_legs(wanted, schedule)) {}
+    static std::vector<StepTime> times_of_legs(PipelineRun const& how, Schedule const& schedule);
+
     PipelineRun how;
     Clock::time_point start;
     Board board;
     std::mutex asking;  // held while the user's function gives segments
     std::atomic<u64> bytes{0};
-    std::vector<StepTime> legs{};  // each written by one thread, read when all have ended
+    std::vector<StepTime> legs;  // each written by one thread, read when all have ended
   };
 
   void make();
@@ -60,6 +69,7 @@ struct Pipeline::State {
   void fail(Run& run, std::string const& where) {
     if (run.board.fail(where)) relay_->tell_failure();
   }
+  void check_room() const;
   void agree_on_end(Run const& run, bool failed_elsewhere) const;
   Ticket put_work(u32 leg, u64 chunk);
   Ticket put_move(Run& run, u32 leg, u64 chunk);
@@ -96,6 +106,7 @@ void Pipeline::State::make() {
   schedule = make_schedule(pipelining::shape_of(options));
   pipelining::check(options, peers_.number(), peers_.count());
   schedule.shape.chunks = pipelining::chunks_of(options);
+  static_cast<void>(schedule.size());  // throws if there are too many
   distribution_ = pipelining::distribute(schedule, pipelining::processes_of(options));
   Bytes const size{options.chunk * options.item * options.depth};
   far_.resize(schedule.buffers.size());
@@ -232,13 +243,17 @@ void Pipeline::State::pass_all(Run& run, u32 leg) {
 }
 
 void Pipeline::State::pass_all_together(Run& run) {
-  std::vector<std::jthread> threads;
+  std::vector<std::thread> threads;
   try {
+    threads.reserve(schedule.legs.size());
     for (u32 leg = 0; leg < schedule.legs.size(); ++leg)
-      if (runs(leg)) threads.emplace_back([this, &run, leg] { pass_all(run, leg); });
+      if (runs(leg))
+        threads.push_back(
+            start_thread("run a leg of a pipeline", [this, &run, leg] { pass_all(run, leg); }));
   } catch (...) {
-    fail(run, "start the threads of a pipeline");  // those there are don't wait for the rest
+    fail(run, "run a pipeline");  // those there are don't wait for the rest
   }
+  for (auto& thread : threads) thread.join();
 }
 
 void Pipeline::State::pass_one_at_a_time(Run& run) {
@@ -254,20 +269,43 @@ void Pipeline::State::pass_one_at_a_time(Run& run) {
     }
 }
 
+std::vector<StepTime> Pipeline::State::Run::times_of_legs(PipelineRun const& how,
+                                                          Schedule const& schedule) {
+  if (!how.timed) return {};
+  return pipelining::make_list<StepTime>("run a pipeline", schedule.size() / 2, "times of legs",
+                                         "run it without PipelineRun::timed, or in larger chunks");
+}
+
+// Of what a run keeps in any case.
+void Pipeline::State::check_room() const {
+  auto const kept = Board::kept(options.depth, schedule.shape.chunks);
+  pipelining::check_room("run a pipeline", schedule.legs.size() * kept, sizeof(Ticket),
+                         "ends of legs that are kept", "use fewer levels, or a smaller depth");
+}
+
 PipelineResult Pipeline::State::run(PipelineRun const& how) {
+  refuse_after_fork("run a pipeline");
   if (inside_kernel())
     throw Error(Kind::misuse, "run a pipeline", "a kernel called it", "call it from the host");
-  // Until all are here, nobody may copy into another's buffers, or tell of what it has done.
-  peers_.exchange(how.one_at_a_time ? "run a pipeline, one leg at a time" : "run a pipeline");
-  auto const legs = static_cast<u32>(schedule.legs.size());
-  Run run{how, Clock::now(), {legs, options.depth}, {}};
-  if (how.timed) run.legs.resize(schedule.shape.chunks * legs);
+  // Until all are here, nobody may copy into another's buffers, or tell of what it has done. From
+  // then on nobody may leave before the others agree on the end: they would wait for it.
+  std::optional<Run> made;
+  peers_.together(how.one_at_a_time ? "run a pipeline, one leg at a time" : "run a pipeline", [&] {
+    check_room();
+    made.emplace(how, schedule);
+  });
+  auto& run = *made;
+  run.start = Clock::now();
   // Unlike that of any run before, of this pipeline or another: late notices are told from this
   // one's.
   u64 const number = options.job ? options.job->state().next_number() : 0;
-  relay_->start(run.board, number, how.one_at_a_time);
-  if (how.one_at_a_time) pass_one_at_a_time(run);
-  else if (schedule.shape.chunks > 0) pass_all_together(run);
+  try {
+    relay_->start(run.board, number, how.one_at_a_time);
+    if (how.one_at_a_time) pass_one_at_a_time(run);
+    else if (schedule.shape.chunks > 0) pass_all_together(run);
+  } catch (...) {
+    fail(run, "run a pipeline");
+  }
   bool const failed_elsewhere = relay_->stop();  // before the board is cleared
   // All threads have ended. Also after a failure: nothing may touch the buffers, or the caller's
   // memory, once this returns.
@@ -284,6 +322,7 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   agree_on_end(run, failed_elsewhere);
   double const seconds = std::chrono::duration<double>(Clock::now() - run.start).count();
   PipelineResult result{seconds, run.bytes, {}, std::move(run.legs)};
+  auto const legs = schedule.legs.size();
   if (how.timed) result.busy.assign(legs, 0);
   for (u64 i = 0; i < result.legs.size(); ++i)
     result.busy[i % legs] += result.legs[i].end - result.legs[i].begin;
@@ -302,8 +341,11 @@ void Pipeline::State::agree_on_end(Run const& run, bool failed_elsewhere) const 
   if (mine) throw Error(*mine);
 }
 
-Pipeline::Pipeline(PipelineOptions options) : state_(std::make_unique<State>(std::move(options))) {}
-Pipeline::~Pipeline() = default;
+Pipeline::Pipeline(PipelineOptions options) {
+  refuse_after_fork("make a pipeline");
+  state_ = std::make_unique<State>(std::move(options));
+}
+Pipeline::~Pipeline() { leave_to_parent(state_); }
 PipelineResult Pipeline::run(PipelineRun const& how) { return state_->run(how); }
 Schedule const& Pipeline::schedule() const { return state_->schedule; }
 Bytes Pipeline::buffer_bytes() const { return state_->buffer_bytes; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/thread.hpp"
 #include "copy/job/state.hpp"
 #include "world/wire.hpp"
 
@@ -32,15 +33,14 @@ void Relay::start(Board& board, u64 run, bool everybody) {
   run_ = run;
   everybody_ = everybody;
   failed_elsewhere_ = false;
+  over_ = false;
   if (peers_.alone()) return;
-  listener_ = std::jthread([this](std::stop_token const& over) { listen(over); });
+  listener_ = start_thread("hear of a pipeline's other processes", [this] { listen(); });
 }
 
 bool Relay::stop() {
-  if (listener_.joinable()) {
-    listener_.request_stop();
-    listener_.join();
-  }
+  over_ = true;
+  if (listener_.joinable()) listener_.join();
   return failed_elsewhere_;
 }
 
@@ -58,11 +58,11 @@ void Relay::tell_failure() const {
   send(Processes::everyone, notice);
 }
 
-void Relay::listen(std::stop_token const& over) {
+void Relay::listen() {
   auto& processes = peers_.processes();
   constexpr auto patience = std::chrono::milliseconds(2);  // until it sees that the run is over
   try {
-    while (!over.stop_requested() && !failed_elsewhere_) {
+    while (!over_ && !failed_elsewhere_) {
       processes.wait_for_posts(peers_.channel(), patience);
       for (auto const& post : processes.take_posts(peers_.channel())) take(post);
       if (auto const loss = processes.lost()) throw processes.lost_error("run a pipeline", *loss);

@@ -35,7 +35,12 @@ class Relay {
         Distribution const& distribution)
       : job_(job), peers_(peers), schedule_(schedule), distribution_(distribution) {}
 
-  /// For a run: `everybody` hears of every leg, not only those who wait for it.
+  ~Relay() { stop(); }
+  Relay(Relay const&) = delete;
+  Relay& operator=(Relay const&) = delete;
+
+  /// For a run: `everybody` hears of every leg, not only those who wait for it. \throws
+  /// Error(out_of_memory) where there is no thread to hear with; others can be told all the same
   void start(Board& board, u64 run, bool everybody);
   /// Hears no more. Whether the run was failed by what was heard.
   bool stop();
@@ -50,7 +55,7 @@ class Relay {
   void tell_failure() const;
 
  private:
-  void listen(std::stop_token const& over);
+  void listen();
   void take(Processes::Post const& post);
   void send(u32 process, Notice const& notice) const {
     peers_.processes().post(peers_.channel(), process, notice.pack());
@@ -63,8 +68,8 @@ class Relay {
   Board* board_ = nullptr;
   u64 run_ = 0;
   bool everybody_ = false;
-  std::atomic<bool> failed_elsewhere_{false};
-  std::jthread listener_;
+  std::atomic<bool> over_{false}, failed_elsewhere_{false};
+  std::thread listener_;
 };
 
 }  // namespace meshpost::pipelining

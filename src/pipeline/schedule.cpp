@@ -8,11 +8,17 @@
 #include <limits>
 
 #include "meshpost/base/error.hpp"
+#include "pipeline/room.hpp"
 
 namespace meshpost {
 namespace {
 
 constexpr std::string_view operation = "make a schedule";
+
+// Far beyond what is of use. A pipeline has threads for each level, and keeps the ends of `depth`
+// chunks.
+constexpr u32 most_levels = 4096, most_deep = u32{1} << 16;
+constexpr u32 most_engines = 3 * most_levels;  // one for each leg that there can be
 
 void check(ScheduleShape const& shape) {
   if (shape.levels == 0)
@@ -21,6 +27,14 @@ void check(ScheduleShape const& shape) {
   if (shape.depth == 0)
     throw Error(Kind::bad_argument, std::string(operation), "its buffers have room for 0 chunks",
                 "use a depth of 1 or more; 2 lets neighbouring stages overlap");
+  if (shape.levels > most_levels)
+    throw Error(Kind::bad_argument, std::string(operation), fmt::format("{} levels", shape.levels),
+                fmt::format("use {} or fewer", most_levels));
+  if (shape.depth > most_deep)
+    throw Error(
+        Kind::bad_argument, std::string(operation),
+        fmt::format("its buffers have room for {} chunks", shape.depth),
+        fmt::format("use a depth of {} or less; 2 lets neighbouring stages overlap", most_deep));
   for (u32 const level : shape.compute) {
     if (level >= shape.levels)
       throw Error(Kind::bad_argument, std::string(operation),
@@ -65,7 +79,17 @@ Schedule make_schedule(ScheduleShape const& shape) {
     throw Error(Kind::bad_argument, std::string(operation), "one level that doesn't compute",
                 "add a level, or compute at this one");
   schedule.buffers.back().users = true;
+  static_cast<void>(schedule.size());  // only to throw, if there are more steps than numbers
   return schedule;
+}
+
+u64 Schedule::size() const {
+  u64 const each = legs.size() * 2;
+  if (each != 0 && shape.chunks > ~u64{0} / each)
+    throw Error(Kind::bad_argument, "count the steps of a schedule",
+                fmt::format("{} chunks on {} legs have more than 2^64", shape.chunks, legs.size()),
+                "use fewer, larger chunks");
+  return shape.chunks * each;
 }
 
 Step Schedule::step(u64 wanted) const {
@@ -97,12 +121,20 @@ Prediction predict(Schedule const& schedule, std::span<LegTime const> legs) {
     if (!(leg.seconds >= 0) || std::isinf(leg.seconds))
       throw Error(Kind::bad_argument, "predict a pipeline",
                   fmt::format("a leg takes {} s", leg.seconds), "times are 0 or more");
+    if (leg.engine >= most_engines)
+      throw Error(Kind::bad_argument, "predict a pipeline",
+                  fmt::format("a leg is on engine {}", leg.engine),
+                  fmt::format("number engines from 0, below {}", most_engines));
     engines = std::max(engines, leg.engine + 1);
   }
-  Prediction prediction{0, std::vector<StepTime>(schedule.size())};
+  u64 const steps = schedule.size();
+  Prediction prediction{
+      0, pipelining::make_list<StepTime>(
+             "predict a pipeline", steps, "times of steps",
+             "predict fewer chunks: the time of each tends to that of the slowest leg")};
   std::vector<double> free(engines, 0.0);
   std::vector<u64> next(legs.size(), 0);  // chunk of each leg
-  for (u64 placed = 0; placed < schedule.size(); placed += 2) {
+  for (u64 placed = 0; placed < steps; placed += 2) {
     u32 best = 0;
     double soonest = std::numeric_limits<double>::infinity();
     for (u32 leg = 0; leg < legs.size(); ++leg) {

@@ -7,15 +7,15 @@ namespace meshpost::detail {
 namespace {
 
 constexpr auto between_rounds = std::chrono::milliseconds(20);
+constexpr auto longest_round = std::chrono::milliseconds(100);  // that counts for the deadline
 
 }  // namespace
 
 Council::Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline)
     : peers_(peers),
       run_(run),
-      deadline_(deadline),
       next_round_(Clock::now() + between_rounds),
-      last_life_(Clock::now()),
+      deadline_(deadline, longest_round),
       answers_(peers.count()),
       before_(peers.count()) {}
 
@@ -26,6 +26,7 @@ void Council::send(u32 to, Message message) {
 }
 
 void Council::poison(Reason reason) {
+  verdict_.poison = std::max(verdict_.poison, reason);
   send(Processes::everyone, {.type = Type::poison, .reason = reason});
 }
 
@@ -46,14 +47,15 @@ Council::Verdict Council::sit(Own const& own) {
     std::memcpy(&message, post.bytes.data(), sizeof message);
     if (message.run == run_) take(post.from, message);  // else of a run that is over
   }
-  if (peers_.processes().lost()) {
+  // One that has left, too: none does while all is well, for the end of a run is an exchange.
+  if (peers_.processes().gone()) {
     verdict_.poison = std::max(verdict_.poison, Reason::lost);
     verdict_.over |= own.ended;  // nobody can be waited for
   }
   if (!chair() || verdict_.over) return verdict_;
   if (ended_ == peers_.count()) {
     verdict_.over = true;
-    send(Processes::everyone, {.type = Type::over});
+    send(Processes::everyone, {.type = Type::over, .reason = verdict_.poison});
   } else if (verdict_.poison == Reason::finished) {
     ask();
   }
@@ -64,7 +66,7 @@ void Council::take(u32 from, Message const& message) {
   switch (message.type) {
     case Type::poison: verdict_.poison = std::max(verdict_.poison, message.reason); break;
     case Type::ended: ++ended_; break;
-    case Type::over: verdict_.over = true; break;
+    case Type::over: verdict_ = {true, message.reason}; break;
     case Type::question: round_ = message.round, to_answer_ = true; break;
     case Type::answer:
       if (message.round == round_) note(from, message);
@@ -113,7 +115,6 @@ void Council::ask() {
   open_ = false;
   next_round_ = now + between_rounds;
   if (auto const reason = conclude()) {
-    verdict_.poison = *reason;
     poison(*reason);
   }
 }
@@ -129,10 +130,9 @@ std::optional<Reason> Council::conclude() {
     on_the_way += answers_[i].sent - answers_[i].received;
   }
   before_ = answers_;
-  if (life || waiting == 0) last_life_ = Clock::now();
+  if (life || waiting == 0) deadline_.renew();
   if (quiet && on_the_way == 0) return Reason::deadlock;
-  if (deadline_.count() != 0 && Clock::now() - last_life_ > deadline_) return Reason::deadline;
-  return std::nullopt;
+  return deadline_.ends() ? std::optional(Reason::deadline) : std::nullopt;
 }
 
 }  // namespace meshpost::detail

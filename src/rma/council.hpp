@@ -2,6 +2,7 @@
 #include <chrono>
 #include <optional>
 
+#include "base/patience.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::detail {
@@ -32,8 +33,8 @@ class Council {
     u64 sent = 0, received = 0;  ///< parcels, to and from all processes
   };
   struct Verdict {
-    bool over = false;  ///< the ranks of all processes have ended
-    Reason poison = Reason::finished;
+    bool over = false;                 ///< the ranks of all processes have ended, or one is gone
+    Reason poison = Reason::finished;  ///< if over, what process 0 says: the same in all
   };
   /// Takes what has come, and says what it has to. Every millisecond or so.
   Verdict sit(Own const& own);
@@ -75,7 +76,6 @@ class Council {
 
   Peers const& peers_;
   u32 const run_;
-  std::chrono::milliseconds const deadline_;
   Verdict verdict_;
   bool told_ended_ = false;
   u32 ended_ = 0;  // the chair: processes whose ranks have ended
@@ -85,7 +85,8 @@ class Council {
 
   // The chair's questions.
   bool open_ = false;
-  Clock::time_point next_round_, last_life_;
+  Clock::time_point next_round_;
+  Patience deadline_;  // looks where a round ends: while one process is stopped, none does
   std::vector<Answer> answers_, before_;  // of this round and of the one before
 };
 

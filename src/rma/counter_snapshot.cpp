@@ -1,9 +1,6 @@
 #include "rma/counter_snapshot.hpp"
 
 #include <algorithm>
-#include <cstring>
-
-#include "world/wire.hpp"
 
 namespace meshpost::detail {
 
@@ -40,33 +37,6 @@ CounterSnapshot::CounterSnapshot(WorldState& world)
   }
 }
 
-std::string CounterSnapshot::pack() const {
-  auto const& layout = world_.layout();
-  wire::Packer packer;
-  packer.value(layout.own_count());
-  for (u32 own = 0; own < layout.own_count(); ++own) {
-    u32 const device = layout.first_device + own;
-    packer.value(device).value(static_cast<u32>(words_[device].size()));
-    for (auto const& [offset, words] : words_[device])
-      packer.value(offset).text({reinterpret_cast<char const*>(words.data()), words.size() * 4});
-  }
-  return packer.take();
-}
-
-void CounterSnapshot::add(std::string_view packed) {
-  wire::Unpacker unpacker(packed);
-  for (u32 devices = unpacker.value<u32>(); devices > 0; --devices) {
-    auto& ranges = words_.at(unpacker.value<u32>());
-    for (u32 left = unpacker.value<u32>(); left > 0; --left) {
-      u64 const offset = unpacker.value<u64>();
-      auto const bytes = unpacker.text();
-      auto& words = ranges[offset];
-      words.resize(bytes.size() / sizeof(u32));
-      std::memcpy(words.data(), bytes.data(), words.size() * sizeof(u32));
-    }
-  }
-}
-
 std::span<u32 const> CounterSnapshot::words_of(WindowInfo const& window, u32 rank,
                                                WindowInfo::CounterArray array) const {
   auto const& layout = world_.layout();
@@ -96,7 +66,7 @@ bool CounterSnapshot::has_any(WindowInfo const& window, u32 rank) const {
   return any(WindowInfo::counts) || any(WindowInfo::near_counts);
 }
 
-std::vector<Leftover> CounterSnapshot::leftovers() const {
+std::vector<Leftover> CounterSnapshot::leftovers(u64 most, u64& left_out) const {
   std::vector<Leftover> left;
   auto const& layout = world_.layout();
   u32 const first = layout.first_device * layout.ranks_per_device;
@@ -105,8 +75,10 @@ std::vector<Leftover> CounterSnapshot::leftovers() const {
     for (u32 rank = first; rank < end; ++rank) {
       if (!has_any(window.info, rank)) continue;
       for (u32 tag = 0; tag < window.info.tags; ++tag)
-        if (auto const [count, sender] = of(window.info, rank, tag); count != 0)
-          left.push_back({window.name, RankId{rank}, Tag{tag}, count, RankId{sender - 1}});
+        if (auto const [count, sender] = of(window.info, rank, tag); count != 0) {
+          if (left.size() == most) ++left_out;
+          else left.push_back({window.name, RankId{rank}, Tag{tag}, count, RankId{sender - 1}});
+        }
     }
   return left;
 }

@@ -1,8 +1,6 @@
 #pragma once
 #include <map>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "meshpost/rma/run.hpp"
@@ -10,8 +8,7 @@
 
 namespace meshpost::detail {
 
-/// The counters of a world as a run left them: those of this process's devices, and of others as
-/// far as they were added.
+/// The counters of this process's devices as a run left them.
 class CounterSnapshot {
  public:
   explicit CounterSnapshot(WorldState& world);
@@ -20,13 +17,11 @@ class CounterSnapshot {
     u32 sender_and_one = 0;  ///< of the last notification; 0: there was none
   };
   Count of(WindowInfo const& window, u32 rank, u32 tag) const;
-  std::vector<Leftover> leftovers() const;  ///< at this process's ranks
-
-  std::string pack() const;  ///< of this process's devices
-  void add(std::string_view packed);
+  /// The first `most` at this process's ranks; counts the rest.
+  std::vector<Leftover> leftovers(u64 most, u64& left_out) const;
 
  private:
-  // By tag; empty if they are not known here.
+  // By tag; empty for ranks of other processes.
   std::span<u32 const> words_of(WindowInfo const& window, u32 rank,
                                 WindowInfo::CounterArray array) const;
   bool has_any(WindowInfo const& window, u32 rank) const;

@@ -17,12 +17,13 @@ namespace {
 // What an undelivered target holds: NaN as a floating number, -1 as an integer.
 constexpr unsigned char undelivered = 0xff;
 
-// A put whose bytes are kept back (counter null), or a notification.
+// A put whose bytes are kept back (counter null), or a notification. A word that was stored counts
+// as one, with its own address for the counter's.
 struct Message {
   u32 from;
   char* target;
   std::vector<char> bytes;
-  u32 const* counter;
+  void const* counter;
   bool announced;  // a notification followed: from now on nobody may touch the target
 };
 
@@ -65,17 +66,36 @@ class Ledger : public DeliveryLedger {
       }
       --count;
       u32 const from = at->from;
-      auto const end = at = inbox.erase(at);
-      // Everything this rank put before it announced this, in order.
-      for (auto one = inbox.begin(); one != end && violation.empty(); ++one)
-        if (one->from == from && !one->counter) violation = check(*one);
-      for (auto one = inbox.begin(); one != end;)
-        if (one->from == from && !one->counter) {
-          std::memcpy(one->target, one->bytes.data(), one->bytes.size());
-          one = inbox.erase(one);
-        } else {
-          ++one;
-        }
+      at = inbox.erase(at);
+      deliver(inbox, from, at, violation);
+    }
+    return violation;
+  }
+
+  // Whoever sees the word sees the last one that was stored: older ones need no entry.
+  void put_value(u32 from, u32 to, void const* word) {
+    std::scoped_lock const lock(mutex_);
+    auto& inbox = inbox_[to];
+    std::erase_if(inbox, [&](Message const& m) { return m.from == from && m.counter == word; });
+    inbox.push_back({from, nullptr, {}, word, false});
+  }
+
+  std::string wait_until(u32 to, void const* word) {
+    std::scoped_lock const lock(mutex_);
+    auto& inbox = inbox_[to];
+    std::string violation;
+    for (auto at = inbox.begin(); at != inbox.end();) {
+      if (at->counter != word) {
+        ++at;
+        continue;
+      }
+      u32 const from = at->from;
+      at = inbox.erase(at);
+      deliver(inbox, from, at, violation);
+      // A word announces nothing: its sender may have put over the same bytes since.
+      for (auto later = at; later != inbox.end(); ++later)
+        if (later->from == from && !later->counter)
+          std::memset(later->target, undelivered, later->bytes.size());
     }
     return violation;
   }
@@ -114,6 +134,19 @@ class Ledger : public DeliveryLedger {
           return &message;
     return nullptr;
   }
+  // Everything that rank `from` put before `end`, in order.
+  void deliver(std::list<Message>& inbox, u32 from, std::list<Message>::iterator end,
+               std::string& violation) const {
+    for (auto one = inbox.begin(); one != end && violation.empty(); ++one)
+      if (one->from == from && !one->counter) violation = check(*one);
+    for (auto one = inbox.begin(); one != end;)
+      if (one->from == from && !one->counter) {
+        std::memcpy(one->target, one->bytes.data(), one->bytes.size());
+        one = inbox.erase(one);
+      } else {
+        ++one;
+      }
+  }
   std::string check(Message const& message) const {
     bool const untouched =
         std::all_of(message.target, message.target + message.bytes.size(),
@@ -151,6 +184,12 @@ void notify(DeliveryLedger* ledger, Block& /*block*/, u32 from, u32 to, u32 cons
 }
 void consume(DeliveryLedger* ledger, Block& block, u32 to, u32 const* counter, u32 count) {
   fail_if(own(ledger).consume(to, counter, count), block, Operation::wait);
+}
+void put_value(DeliveryLedger* ledger, u32 from, u32 to, void const* word) {
+  own(ledger).put_value(from, to, word);
+}
+void wait_until(DeliveryLedger* ledger, Block& block, u32 to, void const* word) {
+  fail_if(own(ledger).wait_until(to, word), block, Operation::wait_until);
 }
 void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data,
          u64 bytes) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "meshpost/trace/timeline.hpp"
 #include "rma/failure.hpp"
 
 namespace meshpost::detail {
@@ -18,15 +19,17 @@ class Diagnosis {
     auto const behind = waits.empty() ? "" : "\n  " + waits;
     for (auto const& view : all) {
       if (view.state != RankState::failed) continue;
-      Names const names{run_.record.image.name, [this](u32 rank) { return rank_name(rank); }};
+      Names const names{run_.record.image.name, [this](u32 rank) { return rank_name(rank); },
+                        [this](u32 number) { return run_.world.window_name(number); }};
       auto const error = to_error(run_.evidence.reports()[view.rank], view.rank, names);
       return Error(error.kind(), error.operation(), error.cause() + behind, error.remedy());
     }
     if (reason == Reason::lost) {
       auto const& processes = run_.world.peers().processes();
-      auto const lost = processes.lost_error(operation, *processes.lost());
+      auto const lost = processes.lost_error(operation, *processes.gone());
       return Error(lost.kind(), lost.operation(), lost.cause() + behind, lost.remedy());
     }
+    if (auto const error = too_many(all)) return *error;
     if (reason == Reason::deadlock)
       return Error(
           Kind::deadlock, operation,
@@ -41,6 +44,24 @@ class Diagnosis {
   }
 
  private:
+  // A wait whose counter has gone so far that it looks as if it had gone back.
+  std::optional<Error> too_many(std::vector<RankView> const& all) const {
+    for (auto const& view : all) {
+      bool const waits = view.state == RankState::waiting || view.state == RankState::asking;
+      bool const counts =
+          view.note.operation == Operation::wait || view.note.operation == Operation::test;
+      if (!waits || !counts || view.observed < u64{1} << 31) continue;
+      return Error(
+          Kind::kernel_failed,
+          fmt::format("{} in {} on {}", to_string(view.note.operation), run_.record.image.name,
+                      rank_name(view.rank)),
+          fmt::format("{} notifications of tag {} in {} have come that it has not consumed; "
+                      "a counter holds 2147483647",
+                      view.observed, view.note.tag, run_.world.window_name(view.note.window)),
+          "consume them as they come, or use more tags");
+    }
+    return std::nullopt;
+  }
   std::vector<RankView> views() const {
     std::vector<RankView> all;
     for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
@@ -62,10 +83,8 @@ class Diagnosis {
   }
   void explain(RankView& view) const {
     if (view.note.operation != Operation::wait && view.note.operation != Operation::test) return;
-    auto const window = run_.world.windows().find(view.note.window);
-    if (window == run_.world.windows().end()) return;
-    auto const [count, sender] =
-        run_.evidence.counters().of(window->second.info, view.rank, view.note.tag);
+    if (!run_.world.windows().contains(view.note.window)) return;
+    auto const [count, sender] = run_.evidence.awaited(view.rank);
     view.observed = count;
     if (view.note.expected != Note::no_rank) view.could_wake = {view.note.expected};
     else if (sender != 0) view.could_wake = {sender - 1}, view.sent_before = true;
@@ -99,8 +118,8 @@ class Diagnosis {
     return fmt::format("in process {}{}", process, is_gone(process) ? ", which is gone" : "");
   }
   bool is_gone(u32 process) const {
-    auto const lost = run_.world.peers().processes().lost();
-    return lost && lost->process == process;
+    auto const gone = run_.world.peers().processes().gone();
+    return gone && gone->process == process;
   }
   u32 process_of(u32 rank) const { return layout_.processes[layout_.device_of(rank)]; }
 

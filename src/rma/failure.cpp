@@ -15,7 +15,7 @@ std::string count_of(u64 count) {
   return count == ~u64{0} ? "more than there are" : fmt::format("{}", count);
 }
 
-Story story_of(RankReport const& report) {
+Story story_of(RankReport const& report, Names const& names) {
   u64 const a = report.details[0], b = report.details[1], c = report.details[2];
   switch (report.fault) {
     case Fault::failed:
@@ -89,6 +89,9 @@ Story story_of(RankReport const& report) {
                           "other",
                           a, b, c),
               "make each stride larger than what all smaller ones span: extents times stride"};
+    case Fault::freed_window:
+      return {fmt::format("{} was freed before this run", names.window(static_cast<u32>(a))),
+              "free it behind the last run that uses it; give the kernel the window made instead"};
     case Fault::none: break;
   }
   return {"it ended itself", ""};
@@ -97,7 +100,7 @@ Story story_of(RankReport const& report) {
 }  // namespace
 
 Error to_error(RankReport const& report, u32 rank, Names const& names) {
-  auto const story = story_of(report);
+  auto const story = story_of(report, names);
   auto const operation = report.fault == Fault::threw || report.note.operation == Operation::kernel
                              ? std::string("kernel")
                              : std::string(to_string(report.note.operation));

@@ -9,7 +9,8 @@ namespace meshpost::detail {
 /// Names for the numbers in reports.
 struct Names {
   std::string kernel;
-  std::function<std::string(u32 rank)> rank;  ///< "rank 3 (cpu:0)"
+  std::function<std::string(u32 rank)> rank;      ///< "rank 3 (cpu:0)"
+  std::function<std::string(u32 number)> window;  ///< "window 'inbox'"
 };
 
 /// Why a rank ended itself, from its report.

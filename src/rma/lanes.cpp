@@ -91,7 +91,7 @@ std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& he
   if (!error) return gains ? std::string(gains_some) : gains_nothing;
   spec.image.cuda = without;
   if (gains && !misfit(gpus, spec) && warned_.insert(spec.image.name).second)
-    event_sink()->warning(fmt::format(
+    warn(fmt::format(
         "{} runs without lanes, so its short messages to other GPUs take up to twice the time: "
         "with them, {}; {}, or set MESHPOST_LANES=0 if it sends none",
         spec.image.name, error->cause(), error->remedy()));

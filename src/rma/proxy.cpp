@@ -8,8 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/host_places.hpp"
+#include "base/patience.hpp"
 #include "meshpost/device/block.hpp"
-#include "rma/patience.hpp"
 #include "world/join_engine.hpp"
 #include "world/wire.hpp"
 
@@ -35,6 +36,18 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, Places 
         std::ranges::all_of(layout.devices, &Device::in_host_memory) ? net::Gpus::no
                                                                      : net::Gpus::if_faster,
         [&](u32 process) { return peers.far(process) || layout.far_from(process); });
+  if (layout.apart) peers.together("World", [this] { make_own(); });
+  else make_own();
+  if (!engine_) return;
+  engine_reaches_devices_ = std::ranges::any_of(layout.devices, [&](auto const& device) {
+    return !device->in_host_memory() && engine_->reaches(device->kind());
+  });
+  expose_sources();
+  staging_.join(*engine_, peers);
+}
+
+void Proxy::make_own() {
+  auto const& layout = layout_;
   shares_cores_ = layout.devices.empty();  // then with other processes' ranks
   for (u32 number = 0; number < layout.own_count(); ++number) {
     auto const& device = layout.devices[number];
@@ -48,16 +61,13 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, Places 
     own.done = device->allocate(Bytes{layout.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
     own.far = device->allocate(Bytes{far.size()}, MemoryKind::device);
     device->write(own.far.data(), far.data(), Bytes{far.size()});
+    if (!device->in_host_memory())
+      own.stages = device->allocate(Bytes{layout.ranks_per_device * PostRing::stage_bytes},
+                                    MemoryKind::device);
     own.access = make_access(*device);
     shares_cores_ |= device->in_host_memory();
     own_.push_back(std::move(own));
   }
-  if (!engine_) return;
-  engine_reaches_devices_ = std::ranges::any_of(layout.devices, [&](auto const& device) {
-    return !device->in_host_memory() && engine_->reaches(device->kind());
-  });
-  expose_sources();
-  staging_.join(*engine_, peers);
 }
 
 // Some engines write only from memory that they know, and would have to learn it for each write.
@@ -74,11 +84,12 @@ Proxy::~Proxy() { stop(); }
 
 PostRing Proxy::ring(u32 own_device) const {
   auto const& own = own_[own_device];
-  return {own.records.as<PostRecord>(), own.head(),      own.tail.as<u32>(), own.seen(),
-          own.done.as<u32>(),           own.far.as<u8>()};
+  return {own.records.as<PostRecord>(), own.head(),       own.tail.as<u32>(),   own.seen(),
+          own.done.as<u32>(),           own.far.as<u8>(), own.stages.as<char>()};
 }
 
 void Proxy::start(u32 run) {
+  settled_ = over_ = false;
   run_ = run;
   for (u32 i = 0; i < own_.size(); ++i) {
     auto& own = own_[i];
@@ -94,8 +105,16 @@ void Proxy::start(u32 run) {
     peer.undelivered.clear();
     peer.unsettled.clear();
   }
-  settled_ = over_ = false;
+  {
+    std::scoped_lock const lock(of_ranks_);
+    withdrawn_ = false;
+  }
+  start_thread();
+}
+
+void Proxy::start_thread() {
   stopping_ = false;
+  hooks::at("start the proxy's thread");
   thread_ = std::thread([this] { work(); });
 }
 
@@ -113,9 +132,16 @@ void Proxy::stop() {
   gets_.clear();
   // Of a run that came to nothing: what is read for it no more would hold up all behind it.
   for (auto& peer : peers_of_net_) peer.queue.clear();
-  for (auto const& own : own_)
-    if (settled_) own.access->end();
-    else own.access->drop();
+  bool const settled = std::exchange(settled_, false);
+  std::exception_ptr failed;  // of one device: the others are told all the same
+  for (auto const& own : own_) try {
+      hooks::at("part from a device");
+      if (settled) own.access->end();
+      else own.access->drop();
+    } catch (...) {
+      if (!failed) failed = std::current_exception();
+    }
+  if (failed) std::rethrow_exception(failed);
 }
 
 // The thread goes on, alone: what ranks have asked for is on its way, or soon will be. What it
@@ -124,7 +150,7 @@ std::optional<Error> Proxy::await_sent(std::string const& operation) {
   Patience patience(engine_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
   for (wake(); !is_empty(); sched_yield()) {
     if (failure() || (engine_ && peers_.processes().lost())) break;
-    if (patience.ends(sent() + received()))
+    if (patience.ends(moved()))
       return Error(Kind::peer_lost, operation,
                    fmt::format("what its ranks have sent is stuck in {} for {}", engine_->name(),
                                patience.text()),
@@ -169,7 +195,7 @@ void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
     if (auto const error = failure()) throw *error;
     if (auto const loss = peers_.processes().lost())
       throw peers_.processes().lost_error(operation, *loss);
-    if (patience.ends(come))
+    if (patience.ends(moved()))
       throw Error(Kind::peer_lost, operation,
                   fmt::format("{} has sent {} parcels, {} have come, and none for {}",
                               peers_.processes().name(process), sent, come, patience.text()),
@@ -196,6 +222,13 @@ std::optional<u64> Proxy::quiet() const {
     return std::nullopt;
   if (!idle_.load() || activity_.load() != before) return std::nullopt;
   return before;
+}
+
+// What it holds up, abandon() drops: bytes that are not read any more are never sent, nor is
+// anything behind them.
+void Proxy::withdraw() {
+  std::scoped_lock const lock(of_ranks_);
+  withdrawn_ = true;
 }
 
 std::optional<Error> Proxy::failure() const {
@@ -228,8 +261,9 @@ bool Proxy::get_on() {
     any |= own_[own].access->poll();
   }
   any |= carry_out_queued();
+  if (engine_) any |= send_queued();
+  if (any) moved_.fetch_add(1, std::memory_order_relaxed);
   if (!engine_) return any;
-  any |= send_queued();
   any |= engine_->poll(*this);
   any |= tell_delivered(!any);
   return any;
@@ -283,6 +317,7 @@ void Proxy::rest(std::chrono::microseconds length) {
 }
 
 bool Proxy::empty_ring(u32 index) {
+  hooks::at("empty a ring");
   auto& own = own_[index];
   bool any = false;
   for (;;) {

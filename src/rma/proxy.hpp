@@ -62,8 +62,12 @@ class Proxy : net::Events {
   /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
   /// job's deadline
   void settle(std::string const& operation);
-  /// The run has come to nothing: from now on no memory of its ranks is touched but windows, by
-  /// writes that have begun. \throws Error(peer_lost) if somebody hangs()
+  /// The run was poisoned, and ranks on own devices in the host's memory are about to leave: what
+  /// they have asked for is withdrawn, so that from now on nobody reads or writes memory of theirs
+  /// that ends with them. Any thread; waits for the copy of one piece, and never for the engine.
+  void withdraw();
+  /// The run has come to nothing, and its ranks have ended: from now on no memory of theirs is
+  /// touched but windows, by writes that have begun. \throws Error(peer_lost) if somebody hangs()
   void abandon();
   /// After that: returns when these are over everywhere, so that none lands in the next run.
   /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy
@@ -87,6 +91,11 @@ class Proxy : net::Events {
   }
   u64 sent() const { return sent_in_all_.load(std::memory_order_acquire); }  ///< parcels
   u64 received() const { return received_in_all_.load(std::memory_order_acquire); }
+  /// Changes whenever a message or a piece of one gets on: of what it brings, ranks see only the
+  /// end.
+  u64 moved() const {
+    return moved_.load(std::memory_order_relaxed) + activity_.load(std::memory_order_relaxed);
+  }
   /// What has gone wrong with the network.
   std::optional<Error> failure() const;
 
@@ -100,7 +109,7 @@ class Proxy : net::Events {
  private:
   // An own device's requests, and the way to its memory.
   struct Own {
-    Allocation records, words, tail, done, far;
+    Allocation records, words, tail, done, far, stages;
     std::unique_ptr<Access> access;
     u32 taken = 0;
     u32* head() const { return words.as<u32>(); }
@@ -168,10 +177,13 @@ class Proxy : net::Events {
   // Excludes all who drive. \throws Error(peer_lost) if somebody hangs()
   std::unique_lock<std::mutex> alone();
   void wake();
+  void make_own();
   void expose_sources();
   std::optional<Error> await_sent(std::string const& operation);
   void settle_all(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);
+  void start_thread();
+  void start_after_all();
   void work();
   void rest(std::chrono::microseconds length);
   bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
@@ -191,6 +203,13 @@ class Proxy : net::Events {
   u64 most_in_message() const;
   bool outlives_ranks(u32 own, void const* memory, u64 bytes) const;
   std::optional<Place> own_window(u32 own, void const* memory, u64 bytes) const;
+  // Does `work`, which reads or writes memory of the own device's ranks, unless it was withdrawn.
+  template <class Work>
+  void with_memory_of_ranks(u32 own, Work&& work) {
+    if (!layout_.devices[own]->in_host_memory()) return work();  // a kernel frees no memory there
+    std::scoped_lock const lock(of_ranks_);
+    if (!withdrawn_) work();
+  }
   u64 readable(Outgoing const& out) const;
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);
@@ -250,8 +269,12 @@ class Proxy : net::Events {
   bool shares_cores_ = false;  // with ranks
   std::atomic<bool> stopping_{false};
   std::atomic<bool> idle_{true};
-  std::atomic<u64> activity_{0};
+  std::atomic<u64> activity_{0}, moved_{0};
   std::atomic<u64> sent_in_all_{0}, received_in_all_{0};
+  // Held while memory of ranks on devices in the host's memory is read or written. Below driving_,
+  // and never held in the engine: whoever hangs there, or comes back late, finds it withdrawn.
+  std::mutex of_ranks_;
+  bool withdrawn_ = false;    // guarded by it
   mutable std::mutex mutex_;  // of failure_
   std::optional<Error> failure_;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/host_places.hpp"
 #include "rma/proxy.hpp"
 
 namespace meshpost::detail {
@@ -251,11 +252,14 @@ void Proxy::take_answer(Parcel const& parcel, Payload const& payload) {
     memory::add(still->second.done, 1, Order::system);
     gets_.erase(still);
   };
-  if (!in_place)
-    return own_[get.own].access->write(get.target + parcel.position, payload.bytes, payload.keep,
-                                       come);
-  see_window(parcel);
-  come();
+  if (in_place) {
+    see_window(parcel);
+    return come();
+  }
+  hooks::at("fill a target");
+  with_memory_of_ranks(get.own, [&] {
+    own_[get.own].access->write(get.target + parcel.position, payload.bytes, payload.keep, come);
+  });
 }
 
 void Proxy::on_lost(u32 process, std::string const& why) {

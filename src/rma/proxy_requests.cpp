@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/host_places.hpp"
 #include "rma/proxy.hpp"
 
 namespace meshpost::detail {
@@ -115,7 +116,8 @@ std::deque<Proxy::OutgoingPtr> Proxy::read_in_pieces(u32 own, Parcel parcel, cha
       out->ready = true;
       if (read) read();
     };
-    own_[own].access->read(source + at, piece, std::move(take));
+    hooks::at("read a source");
+    with_memory_of_ranks(own, [&] { own_[own].access->read(source + at, piece, std::move(take)); });
     parcel.offset += piece;
     parcel.position += piece;
   }

@@ -3,13 +3,16 @@
 
 #include <algorithm>
 
-#include "rma/patience.hpp"
+#include "base/caught.hpp"
+#include "base/host_places.hpp"
+#include "base/patience.hpp"
 #include "rma/proxy.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
 
 void Proxy::abandon() {
+  hooks::at("abandon a run");
   auto const alone = this->alone();
   if (std::exchange(over_, true)) return;
   gets_.clear();
@@ -30,6 +33,7 @@ void Proxy::abandon() {
 void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
   abandon();
   if (!engine_) return;  // and no other process takes part
+  start_after_all();
   // The thread goes on: what others have begun to write needs it, and what this process has.
   wire::Packer mine;
   {
@@ -48,13 +52,24 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
   }
   wake();
   for (Patience waiting(patience); !failed && !failure() && !at_rest(writes); sched_yield())
-    if (waiting.ends(received() + activity_.load()))
+    if (waiting.ends(moved()))
       fail({Kind::peer_lost, operation,
             "not all that the run had begun to write into windows has come, and nothing for " +
                 waiting.text(),
             "see what became of the network; start the job again"});
   // Nobody stops before all have come to rest: what one process waits for another may have to send.
   peers_.exchange(operation + " is at rest");
+}
+
+// Where start() has failed there is no thread, but other processes' writes may be on their way
+// here.
+void Proxy::start_after_all() {
+  if (thread_.joinable()) return;
+  try {
+    start_thread();
+  } catch (...) {
+    fail(caught("start the proxy's thread"));  // which all are told: there is no further run
+  }
 }
 
 bool Proxy::at_rest(std::vector<u64> const& writes_to_land) {

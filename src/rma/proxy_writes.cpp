@@ -161,6 +161,7 @@ void Proxy::on_done(u64 cookie) {
   if (found == in_flight_.end()) return;  // of what was copied
   auto const flight = std::move(found->second);
   in_flight_.erase(found);
+  moved_.fetch_add(1, std::memory_order_relaxed);
   --flight.out->reading;
   if (flight.write) --peers_of_net_[flight.process].writing;
   end_if_read(*flight.out);

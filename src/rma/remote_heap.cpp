@@ -17,7 +17,8 @@ void RemoteHeap::follow(net::Engine& engine) {
   Growth growth{size_, size - size_, {}, {}, {}};
   growth.memories.resize(layout_.device_count());
   growth.in_host_memory.resize(layout_.device_count());
-  auto const all = peers_.exchange("expose the symmetric heap", expose(engine, growth));
+  auto const all =
+      peers_.gather("expose the symmetric heap", [&] { return expose(engine, growth); });
   peers_.together("expose the symmetric heap", [&] {
     std::vector<wire::Unpacker> exposed(all.begin(), all.end());
     for (u32 device = 0; device < layout_.device_count(); ++device) {
@@ -55,12 +56,12 @@ std::string RemoteHeap::expose(net::Engine& engine, u32 own, u64 offset, u64 siz
       return engine.expose_device(memory, Bytes{size}, device.kind(), device.index());
   } catch (Error const& error) {
     if (!std::exchange(warned_, true))
-      event_sink()->warning(fmt::format(
-          "{} can't write to windows of {}, so long puts go to them {}: {}", engine.name(),
-          device.name(),
-          device.in_host_memory() ? "in messages, which takes about twice as long"
-                                  : "by way of the host's pinned memory, which takes longer",
-          error.what()));
+      warn(fmt::format("{} can't write to windows of {}, so long puts go to them {}: {}",
+                       engine.name(), device.name(),
+                       device.in_host_memory()
+                           ? "in messages, which takes about twice as long"
+                           : "by way of the host's pinned memory, which takes longer",
+                       error.what()));
   }
   return {};
 }

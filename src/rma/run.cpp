@@ -6,11 +6,13 @@
 #include <cstring>
 #include <filesystem>
 
-#include "meshpost/base/events.hpp"
+#include "base/caught.hpp"
+#include "base/host_places.hpp"
 #include "meshpost/trace/log.hpp"
 #include "rma/delivery_ledger.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/diagnosis.hpp"
+#include "rma/run_end.hpp"
 #include "rma/run_part.hpp"
 #include "rma/run_timeline.hpp"
 
@@ -34,32 +36,37 @@ class RunSupervisor {
         proxy_(world.proxy()) {}
 
   ~RunSupervisor() {
-    if (proxy_) proxy_->stop();
+    try {
+      if (proxy_) proxy_->stop();
+    } catch (...) {
+      return;  // settle() has not come so far: an error is on its way already
+    }
   }
   RunSupervisor(RunSupervisor const&) = delete;
   RunSupervisor& operator=(RunSupervisor const&) = delete;
 
   void run() {
     // Before the locks: what they hold may be a run of another World on these devices.
-    if (!world_.queues_runs())
-      for (auto const& event : record_.before) event->wait();
+    auto const not_ready = wait_for_streams();
     auto const turn = take_turn();
     // From here on everybody's counters are clear.
-    gpus_have_lanes_ = LaneKeeper::agreed(peers_.exchange(
-        describe_launch(), world_.lanes().vote(spec(false), layout_, world_.heap())));
+    gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(describe_launch(), [&] {
+      if (not_ready) throw Error(*not_ready);
+      return world_.lanes().vote(spec(false), layout_, world_.heap());
+    }));
     DeviceLocks const locks(layout_.devices, peers_);
     u32 const number = world_.next_run();
+    // From here on every process takes part to the end: what fails in one of them ends the run in
+    // all, and settle() tells them why.
     if (!peers_.alone()) council_.emplace(peers_, number, deadline());
-    if (proxy_) proxy_->follow_heap(), proxy_->start(number);
-    auto const ending = run_ranks();
-    if (!proxy_) record_.end();  // else what they have sent may still be on its way
-    for (auto& reader : readers_) reader.drain();
+    auto const ending = run_ranks(number);
     try {
+      if (!proxy_) record_.end();  // else what they have sent may still be on its way
       settle(ending);
       record_.end();
       world_.heap().clear_counters();
     } catch (...) {
-      clean_up_after_failure();
+      clean_up_after_failure(world_, states_);
       throw;
     }
   }
@@ -76,18 +83,34 @@ class RunSupervisor {
     return std::unique_lock(*turn);
   }
 
+  std::optional<Error> wait_for_streams() const try {
+    if (!world_.queues_runs())
+      for (auto const& event : record_.before) event->wait();
+    return std::nullopt;
+  } catch (...) {
+    return caught(operation());
+  }
+
+  std::string operation() const { return fmt::format("run {}", record_.image.name); }
+
   std::string describe_launch() const {
     auto const& threads = record_.launch.threads;
     return fmt::format("launch {} with {} x {} x {} threads a rank", record_.image.name, threads.x,
                        threads.y, threads.z);
   }
 
-  Ending run_ranks() {
+  // Whatever fails, the ranks of all processes have ended when it returns. \throws Error(peer_lost)
+  // if the proxy hangs
+  Ending run_ranks(u32 number) {
     std::vector<Crew> crews;
     std::optional<Error> not_launched;
     begin_ = steady_ns();
+    for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
     try {
+      if (proxy_) proxy_->follow_heap(), proxy_->start(number);
       prepare();
+      crews.reserve(specs_.size());  // a gang that runs is watched, whatever fails
+      gangs_.reserve(specs_.size());
       for (auto const& spec : specs_) {
         gangs_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
         crews.push_back({gangs_.back().get(), spec.grids});
@@ -97,49 +120,70 @@ class RunSupervisor {
         for (auto const& gang : gangs_) std::ranges::move(gang->ends(), std::back_inserter(ends));
         record_.launch_is_done(std::move(ends));
       }
-    } catch (Error const& error) {
-      if (!council_ && crews.empty()) throw;
-      not_launched = error;  // the others have launched, or soon will: end them
+    } catch (...) {
+      not_launched = caught(operation());  // the others have launched, or soon will: end them
       if (council_) council_->poison(Reason::failed);
     }
     Watch watch(crews, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_);
     if (not_launched) watch.poison(Reason::failed);
-    auto ending = watch.until_end();
+    auto ending = until_end(watch, not_launched);
     // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
     if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
     gangs_.clear();
     end_ = steady_ns();
     record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
-    if (not_launched) ending.reason = Reason::failed, ending.failure = not_launched;
+    if (not_launched) ending.failure = not_launched;
     return ending;
+  }
+
+  // What it throws ends the run; but its ranks run on until they have seen that.
+  Ending until_end(Watch& watch, std::optional<Error>& failure) {
+    for (;;) try {
+        return watch.until_end();
+      } catch (...) {
+        if (proxy_ && proxy_->hangs()) throw;
+        if (!failure) failure = caught(operation());
+        if (council_) council_->poison(Reason::failed);
+        watch.poison(Reason::failed);
+      }
   }
 
   // What becomes of the run, now that all ranks have ended: the same in all processes.
   void settle(Ending const& ending) {
     RunPart own{ending.reason, ending.failure};
-    try {
+    std::optional<Evidence> evidence;
+    // What fails here fails in this process only, perhaps: the others are told.
+    auto const attempt = [&](auto const& work) {
+      try {
+        work();
+      } catch (...) {
+        if (!own.error) own.error = caught(operation());
+      }
+    };
+    attempt([&] {
       if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
       if (proxy_ && ending.reason != Reason::finished && ending.reason != Reason::lost)
         proxy_->come_to_rest(record_.image.name, patience_at_rest(ending.reason));
-    } catch (Error const& error) {
-      own.error = error;  // here only, perhaps: the others are told
-    }
-    if (proxy_) proxy_->stop();
-    try {
-      if (!own.error) drain_lanes(specs_, states_, ending.reason == Reason::finished);
-    } catch (Error const& error) {
-      own.error = error;
-    }
-    std::optional<Evidence> evidence;
-    if (!own.error) {  // else the device itself is broken: nothing more can be asked of it
+    });
+    attempt([&] {
+      if (proxy_) proxy_->stop();
+    });
+    attempt([&] {
+      if (own.error) return;  // the device itself is broken: nothing more can be asked of it
+      drain_lanes(specs_, states_, ending.reason == Reason::finished);
       evidence.emplace(world_, all_grids(), ending);
-      if (auto const file = trace_file(); !file.empty())
-        write_timeline(file, {record_.image.name, layout_, states_, begin_, end_});
-      own.leftovers = evidence->counters().leftovers();
-      own.timings = collect_timings();
-      if (own.reason == Reason::lost) throw diagnosis(*evidence, own.reason);
-      if (council_ && own.reason != Reason::finished) own.evidence = evidence->pack();
-    }
+      // Not of a job that has lost a process: its launcher ends it soon, and the error is to be
+      // heard.
+      if (auto const file = trace_file(); !file.empty() && ending.reason != Reason::lost)
+        write_timeline(file, {record_.image.name, layout_, states_, cores_, begin_, end_});
+      if (own.reason == Reason::finished)
+        own.leftovers =
+            evidence->counters().leftovers(RunPart::most_leftovers, own.leftovers_left_out);
+      own.timings = collect_timings(world_, states_);
+      if (council_ && own.reason != Reason::finished && own.reason != Reason::lost)
+        own.evidence = evidence->pack();
+    });
+    if (own.reason == Reason::lost && !own.error) throw diagnosis(*evidence, own.reason);
     auto const parts = share(own);
     auto reason = Reason::finished;
     for (u32 process = 0; process < parts.size(); ++process) {
@@ -147,13 +191,14 @@ class RunSupervisor {
       reason = std::max(reason, parts[process].reason);
       auto& result = record_.result;
       for (auto const& left : parts[process].leftovers) result.leftovers.push_back(left);
+      result.leftovers_left_out += parts[process].leftovers_left_out;
       for (auto const& device : parts[process].timings) result.timings.push_back(device);
       if (process != peers_.number() && evidence && !parts[process].evidence.empty())
         evidence->add(parts[process].evidence);
     }
     if (reason != Reason::finished) throw diagnosis(*evidence, reason);
     if (ledger_) ledger_->finish();
-    report_leftovers();
+    if (peers_.number() == 0) report_leftovers(record_);
   }
 
   // Where all have stood still for the deadline, what has not come by then will not.
@@ -191,11 +236,27 @@ class RunSupervisor {
                                : record_.launch.deadline.value_or(world_.options().deadline);
   }
 
+  // What is known of it before anything can fail; so whatever does, its lanes can be cleaned up.
+  RunState bare_state(u32 own) const {
+    RunState state;
+    state.world = world_.number();
+    state.heap = world_.heap().spaces().base(own);
+    state.stride = world_.heap().spaces().stride(own);
+    state.device = layout_.first_device + own;
+    state.devices = layout_.device_count();
+    state.ranks_per_device = layout_.ranks_per_device;
+    state.ranks = layout_.ranks();
+    state.reciprocal = RunState::reciprocal_of(layout_.ranks_per_device);
+    state.lanes = world_.lanes().lanes(*layout_.devices[own], gpus_have_lanes_);
+    return state;
+  }
+
   void prepare() {
+    hooks::at("prepare a run");
     if (world_.options().check_delivery)
       ledger_ = make_ledger(layout_.ranks(),
                             [this](void const* address) { return world_.describe(address); });
-    states_.resize(layout_.own_count());
+    cores_.resize(layout_.own_count());
     for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();
@@ -205,36 +266,29 @@ class RunSupervisor {
       *memory.control.as<Control>() = {};
       LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                          memory.log_tail.as<u32>()};
-      states_[d] = {abi_version,
-                    world_.number(),
-                    world_.heap().spaces().base(d),
-                    world_.heap().spaces().stride(d),
-                    layout_.first_device + d,
-                    layout_.device_count(),
-                    layout_.ranks_per_device,
-                    layout_.ranks(),
-                    RunState::reciprocal_of(layout_.ranks_per_device),
-                    0,
-                    record_.launch.scratch,
-                    reports,
-                    memory.control.as<Control>(),
-                    world_.tags(),
-                    world_.device_communicator(),
-                    ring,
-                    trace_buffer(d),
-                    {memory.timers.as<u64>()},
-                    ledger_.get(),
-                    record_.launch.user,
-                    proxy_ ? proxy_->ring(d) : PostRing{},
-                    proxy_ ? proxy_->mailbox(d) : Mailbox{},
-                    world_.lanes().lanes(*layout_.devices[d], gpus_have_lanes_)};
+      auto& state = states_[d];
+      state.scratch = record_.launch.scratch;
+      state.reports = reports;
+      state.control = memory.control.as<Control>();
+      state.tags = world_.tags();
+      state.device_communicator = world_.device_communicator();
+      state.log = ring;
+      state.trace = trace_buffer(d);
+      state.timers = {memory.timers.as<u64>()};
+      state.ledger = ledger_.get();
+      state.user = record_.launch.user;
+      if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
+      state.freed = world_.freed_windows(d);
       readers_.emplace_back(ring);
       auto const& device = layout_.devices[d];
+      if (states_[d].trace.events && device->in_host_memory())
+        cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
         specs_.push_back(spec(!device->in_host_memory() && gpus_have_lanes_));
       specs_.back().grids.push_back({device, layout_.ranks_per_device,
                                      (layout_.first_device + d) * layout_.ranks_per_device,
-                                     state_of(d), reports, memory.control.as<Control>()});
+                                     state_of(d), reports, memory.control.as<Control>(),
+                                     cores_[d].ranks.empty() ? nullptr : &cores_[d]});
     }
   }
 
@@ -248,7 +302,10 @@ class RunSupervisor {
     spec.scratch = record_.launch.scratch;
     spec.workers = world_.options().workers;
     spec.thread_a_rank = record_.launch.thread_a_rank;
-    if (proxy_) spec.help = [proxy = proxy_] { return proxy->help(); };
+    if (proxy_) {
+      spec.help = [proxy = proxy_] { return proxy->help(); };
+      spec.withdraw = [proxy = proxy_] { proxy->withdraw(); };
+    }
     if (world_.lanes().size() != 0)
       spec.has_news = [](void const* state, u32 rank) {
         return lanes_have_news(*static_cast<RunState const*>(state), rank);
@@ -291,57 +348,6 @@ class RunSupervisor {
     return {memory.trace_events.as<TraceEvent>(), memory.trace_used.as<u32>(), capacity};
   }
 
-  // -- after the end
-
-  void report_leftovers() const {
-    auto const& left = record_.result.leftovers;
-    if (left.empty() || peers_.number() != 0) return;
-    std::string text =
-        fmt::format("{} ended with notifications that nobody consumed:", record_.image.name);
-    for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
-      text +=
-          fmt::format(" rank {} has {} of tag {} in {}, the last from rank {};", left[i].rank.value,
-                      left[i].count, left[i].tag.value, left[i].window, left[i].sender.value);
-    if (left.size() > 4) text += fmt::format(" and {} more;", left.size() - 4);
-    event_sink()->warning(text + " wait for them, or don't send them");
-  }
-
-  std::vector<std::vector<double>> collect_timings() {
-    std::vector<std::vector<double>> timings(layout_.own_count());
-    for (u32 d = 0; d < layout_.own_count(); ++d) {
-      auto const& timers = states_[d].timers;
-      for (u32 k = 0; k < TimerBuffer::capacity; ++k) {
-        u64 first = ~u64{0}, last = 0;
-        for (u32 r = 0; r < layout_.ranks_per_device; ++r) {
-          auto* const times = timers.interval(r, k);
-          if (times[0] != 0) first = std::min(first, times[0]);
-          last = std::max(last, times[1]);
-        }
-        if (last == 0) break;  // the rest was never stopped
-        timings[d].push_back(static_cast<double>(last - first) * 1e-9);
-      }
-      std::memset(world_.run_memory(d).timers.data(), 0, world_.run_memory(d).timers.size());
-    }
-    return timings;
-  }
-
-  // A rank that was ended half-way may have left anything behind.
-  void clean_up_after_failure() {
-    try {
-      for (u32 d = 0; d < states_.size(); ++d) LaneKeeper::skip(states_[d], *layout_.devices[d]);
-      world_.heap().clear_counters();
-      for (u32 d = 0; d < layout_.own_count(); ++d) {
-        auto& memory = world_.run_memory(d);
-        std::memset(memory.log_records.data(), 0, memory.log_records.size());
-        std::memset(memory.log_tail.data(), 0, memory.log_tail.size());
-        std::memset(memory.timers.data(), 0, memory.timers.size());
-        layout_.devices[d]->fill(memory.log_head.data(), 0, memory.log_head.size());
-      }
-    } catch (Error const&) {
-      return;  // a device that is broken already; the first error says why
-    }
-  }
-
   WorldState& world_;
   std::shared_ptr<RunRecord> kept_;  // record_, which may have to live as long as this
   RunRecord& record_;
@@ -353,6 +359,7 @@ class RunSupervisor {
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;
+  std::vector<CoreRecord> cores_;  // of each device, if there is a timeline to write
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;
   std::vector<std::unique_ptr<Gang>> gangs_;  // while they run
@@ -361,7 +368,6 @@ class RunSupervisor {
 void supervise_run(WorldState& world, std::shared_ptr<RunRecord> const& shared) {
   auto& record = *shared;
   std::optional<Error> error;
-  auto const operation = fmt::format("run {}", record.image.name);
   auto const keep = [](RunSupervisor* run) {
     if (run->must_be_kept()) net::keep_for_ever(run);
     else delete run;
@@ -370,14 +376,8 @@ void supervise_run(WorldState& world, std::shared_ptr<RunRecord> const& shared) 
     std::unique_ptr<RunSupervisor, decltype(keep)> const run(new RunSupervisor(world, shared),
                                                              keep);
     run->run();
-  } catch (Error const& known) {
-    error = known;
-  } catch (std::bad_alloc const&) {
-    error.emplace(Kind::out_of_memory, operation, "the host's memory is used up",
-                  "use fewer ranks or threads");
-  } catch (std::exception const& unknown) {
-    error.emplace(Kind::device_failed, operation, unknown.what(),
-                  "if it is no limit of this host's, report it");
+  } catch (...) {
+    error = caught(fmt::format("run {}", record.image.name));
   }
   record.end();
   std::scoped_lock const lock(record.mutex);

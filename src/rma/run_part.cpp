@@ -11,6 +11,7 @@ std::string RunPart::pack() const {
   packer.value(static_cast<u32>(leftovers.size()));
   for (auto const& left : leftovers)
     packer.text(left.window).value(left.rank).value(left.tag).value(left.count).value(left.sender);
+  packer.value(leftovers_left_out);
   packer.value(static_cast<u32>(timings.size()));
   for (auto const& device : timings) {
     packer.value(static_cast<u32>(device.size()));
@@ -33,6 +34,7 @@ RunPart RunPart::unpack(std::string_view bytes) {
     left.count = unpacker.value<u32>();
     left.sender = unpacker.value<RankId>();
   }
+  part.leftovers_left_out = unpacker.value<u64>();
   part.timings.resize(unpacker.value<u32>());
   for (auto& device : part.timings) {
     device.resize(unpacker.value<u32>());

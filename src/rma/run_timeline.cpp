@@ -14,7 +14,7 @@ namespace meshpost::detail {
 
 void write_timeline(std::string const& file, TracedRun const& run) {
   auto const& layout = run.layout;
-  Timeline timeline{run.kernel, layout.names, run.begin, run.end, {}};
+  Timeline timeline{run.kernel, layout.names, run.begin, run.end, {}, 0};
   std::map<Device const*, i64> offsets;  // of physical devices: one clock, aligned once
   for (u32 d = 0; d < layout.own_count(); ++d) {
     auto& device = *physical(layout.devices[d]);
@@ -26,7 +26,8 @@ void write_timeline(std::string const& file, TracedRun const& run) {
     device.read(used.data(), buffer.used, Bytes{used.size() * sizeof(u32)});
     for (u32 r = 0; r < used.size(); ++r) {
       u32 const number = layout.first_device + d;  // among those of all processes
-      TimelineRow row{number, number * layout.ranks_per_device + r, {}, 0};
+      TimelineRow row{number, number * layout.ranks_per_device + r, {}, 0, {}};
+      if (r < run.cores[d].ranks.size()) row.cores = run.cores[d].ranks[r];
       row.events.resize(std::min(used[r], buffer.capacity));
       row.lost = used[r] - row.events.size();
       device.read(row.events.data(), buffer.events + u64{r} * buffer.capacity,
@@ -38,12 +39,13 @@ void write_timeline(std::string const& file, TracedRun const& run) {
       timeline.rows.push_back(std::move(row));
     }
   }
+  // GPUs beside them have no cores, and their rows none.
+  if (std::ranges::all_of(run.cores, [](auto const& one) { return one.complete(); }))
+    timeline.cores = run.cores.empty() ? 0 : run.cores.front().cores;
   std::ofstream out(file);
   out << to_perfetto(timeline);
   out.close();
-  if (!out)
-    event_sink()->warning(
-        fmt::format("the timeline could not be written to '{}'; check the folder", file));
+  if (!out) warn(fmt::format("the timeline could not be written to '{}'; check the folder", file));
 }
 
 }  // namespace meshpost::detail

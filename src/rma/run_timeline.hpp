@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "meshpost/device/core_slice.hpp"
 #include "meshpost/rma/run_state.hpp"
 #include "meshpost/world/layout.hpp"
 
@@ -11,8 +12,9 @@ namespace meshpost::detail {
 struct TracedRun {
   std::string const& kernel;
   Layout const& layout;
-  std::vector<RunState> const& states;  ///< of each of this process's devices
-  u64 begin, end;                       ///< host clock
+  std::vector<RunState> const& states;   ///< of each of this process's devices
+  std::vector<CoreRecord> const& cores;  ///< likewise; those of GPUs are empty
+  u64 begin, end;                        ///< host clock
 };
 
 /// Writes the timeline of this process's ranks as Perfetto JSON; a file that can't be written is

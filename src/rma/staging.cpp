@@ -27,7 +27,7 @@ std::string Staging::offer(net::Engine& engine, Peers const& peers) {
       text = engine.expose(memory_.data(), Bytes{size});
     } catch (Error const& error) {
       text.clear();
-      event_sink()->warning(fmt::format(
+      warn(fmt::format(
           "{} can't write to the host's memory beside {}, so long puts go there in messages, which "
           "takes a multiple of the time: {}",
           engine.name(), (*device)->name(), error.what()));
@@ -49,7 +49,8 @@ std::string Staging::offer(net::Engine& engine, Peers const& peers) {
 }
 
 void Staging::join(net::Engine& engine, Peers const& peers) {
-  auto const offers = peers.exchange("offer memory to write to", offer(engine, peers));
+  auto const offers =
+      peers.gather("offer memory to write to", [&] { return offer(engine, peers); });
   peers.together("offer memory to write to", [&] {
     for (u32 process = 0; process < peers.count(); ++process) {
       wire::Unpacker unpacker(offers[process]);

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/caught.hpp"
+
 namespace meshpost::detail {
 namespace {
 
@@ -33,15 +35,26 @@ void each_report_of_all(Crews const& crews, Visit&& visit) {
   for (auto const& crew : crews) each_report(crew, visit);
 }
 
+// In a handler.
+Error sink_failure() {
+  constexpr auto operation = "print what a rank logged";
+  return {Kind::misuse, operation, "EventSink::log threw: " + caught(operation).cause(),
+          "let the EventSink catch it"};
+}
+
 constexpr auto look_every = std::chrono::microseconds(1000);
-constexpr auto grace = std::chrono::seconds(10);
 
 }  // namespace
 
 Watch::Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
-             std::chrono::milliseconds deadline, Council* council, Proxy* proxy)
-    : logs_(logs), deadline_(deadline), council_(council), proxy_(proxy) {
+             std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
+             std::chrono::milliseconds grace)
+    : logs_(logs), deadline_(deadline), grace_(grace), council_(council), proxy_(proxy) {
+  u64 ranks = 0;
   for (auto const& crew : crews) crews_.push_back({crew});
+  for (auto const& crew : crews)
+    for (auto const& grid : crew.grids) ranks += grid.ranks;
+  ending_.states.reserve(ranks);  // so that nothing can fail on poison's way
 }
 
 bool Watch::finished() const {
@@ -70,9 +83,10 @@ Watch::Seen Watch::look() const {
 // under way when it was asked (a rank's notifications are complete before it says that it waits),
 // and none has moved since (a rank takes that back before it does anything). One that has ended
 // since has moved: what it sent may have come after the answer of another. See wait_long in
-// device/cuda/block.hpp. Nothing: not all have answered.
+// device/cuda/block.hpp. Nothing: not all have answered. Ranks that never do (CPU devices, where a
+// thread may go on while the rank's first one waits) are not asked: nothing is known of them.
 std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
-  if (!all_wait) {
+  if (!all_wait || !crew.gang->answers()) {
     crew.asked.clear();
     return false;
   }
@@ -150,12 +164,14 @@ Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
 }
 
 std::optional<Error> Watch::failure() {
+  if (unheard_) return unheard_;
   for (auto const& crew : crews_)
     if (auto failure = crew.gang->failure()) return failure;
   return proxy_ ? proxy_->failure() : std::nullopt;
 }
 
 void Watch::poison(Reason reason) {
+  if (poisoned_) return;
   // What goes on until the ranks have seen it is not what the report is about.
   each_report_of_all(crews_,
                      [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
@@ -163,7 +179,7 @@ void Watch::poison(Reason reason) {
     for (auto const& grid : crew.grids)
       std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
   poisoned_ = true;
-  poisoned_at_ = Clock::now();
+  grace_.renew();
   ending_.reason = reason;
 }
 
@@ -186,11 +202,18 @@ bool Watch::deadlocked() {
 
 // Alone: the council decides for several processes.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
-  auto const now = Clock::now();
-  if (life || seen.waiting + seen.asking == 0) last_life_ = now;
+  if (life || seen.waiting + seen.asking == 0) deadline_.renew();
   if (deadlocked()) return Reason::deadlock;
-  if (deadline_.count() != 0 && now - last_life_ > deadline_) return Reason::deadline;
-  return std::nullopt;
+  return deadline_.ends() ? std::optional(Reason::deadline) : std::nullopt;
+}
+
+// What the user's sink throws ends the run, as what a rank throws does.
+void Watch::drain_logs() {
+  for (auto& log : logs_) try {
+      lines_ += log.drain();
+    } catch (...) {
+      if (!unheard_) unheard_ = sink_failure();
+    }
 }
 
 Ending Watch::until_end() {
@@ -200,11 +223,11 @@ Ending Watch::until_end() {
         std::ranges::find_if_not(crews_, [](auto const& crew) { return crew.gang->finished(); });
     if (runs != crews_.end()) runs->gang->doze(look_every);
     else if (council_) council_->wait(look_every);
-    for (auto& log : logs_) lines_ += log.drain();
+    drain_logs();
     bool const ended = finished();
     if (ended && !council_) break;
     auto const seen = look();
-    u64 const life = seen.signs_of_life * 31 + lines_;
+    u64 const life = (seen.signs_of_life * 31 + lines_) * 31 + (proxy_ ? proxy_->moved() : 0);
     std::optional<Reason> reason;
     if (seen.failed != 0 || failure()) {
       reason = Reason::failed;
@@ -214,7 +237,9 @@ Ending Watch::until_end() {
       auto const verdict = council_->sit(own(seen, life, ended));
       if (!reason && verdict.poison != Reason::finished) reason = verdict.poison;
       if (verdict.over) {
-        ending_.reason = std::max(ending_.reason, reason.value_or(Reason::finished));
+        // What failed here too late for the others to heed stays in `failure`: they hear of it when
+        // the run's parts are exchanged.
+        ending_.reason = verdict.poison;
         break;
       }
     } else if (!reason && !poisoned_) {
@@ -224,25 +249,49 @@ Ending Watch::until_end() {
     if (!poisoned_ && reason) poison(*reason);
     if (reason == Reason::failed) ending_.reason = Reason::failed;
     if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();
-    if (poisoned_ && !ended && Clock::now() - poisoned_at_ > grace) abandon();
+    if (poisoned_ && !ended && grace_.ends()) abandon();
   }
+  drain_logs();
   ending_.failure = failure();
-  if (look().failed != 0) ending_.reason = Reason::failed;  // it may have ended before it was seen
+  // It may have ended before it was seen; others have been told before they were told of the end.
+  if (!council_ && look().failed != 0) ending_.reason = Reason::failed;
   return ending_;
+}
+
+std::string Watch::why() const {
+  switch (ending_.reason) {
+    case Reason::deadline:
+      return "no rank got on for " + deadline_.text() + " (MESHPOST_DEADLINE, Launch::deadline)";
+    case Reason::deadlock: return "all ranks wait";
+    case Reason::lost: return "a process is gone";
+    default: return "a rank or its device failed";
+  }
 }
 
 void Watch::abandon() const {
   std::string ranks;
-  each_report_of_all(crews_, [&](RankReport& report, u32 rank) {
-    if (state_of(report) == RankState::running && ranks.size() < 200)
-      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  });
+  auto const add = [&](u32 rank) {
+    if (ranks.size() < 200) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  };
+  auto const add_all = [&](Crew const& crew, auto&& in_question) {
+    each_report(crew, [&](RankReport& report, u32 rank) {
+      if (in_question(state_of(report))) add(rank);
+    });
+  };
+  for (auto const& crew : crews_) {
+    auto const known = crew.gang->running_ranks();
+    std::ranges::for_each(known, add);
+    if (known.empty()) add_all(crew, [](RankState state) { return state == RankState::running; });
+  }
+  if (ranks.empty())  // one thread of them waits, and another goes on
+    for (auto const& crew : crews_)
+      add_all(crew, [](RankState state) { return state != RankState::ended; });
   std::fprintf(stderr,
-               "meshpost: the run was ended, but its kernel goes on 10 s later. Ranks that call no "
-               "meshpost operation: "
+               "meshpost: the run was ended since %s, but its kernel goes on %s later. Ranks with "
+               "threads that call no meshpost operation: "
                "%s. A kernel can't be taken off its device, so this process ends; look for an "
                "endless loop there.\n",
-               ranks.c_str());
+               why().c_str(), grace_.text().c_str(), ranks.c_str());
   std::fflush(nullptr);
   std::_Exit(EXIT_FAILURE);
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/patience.hpp"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/trace/log.hpp"
 #include "rma/council.hpp"
@@ -30,16 +31,16 @@ class Watch {
   /// `council`: where other processes take part; `proxy`: where some ranks are out of reach; else
   /// null.
   Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
-        std::chrono::milliseconds deadline, Council* council, Proxy* proxy);
+        std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
+        std::chrono::milliseconds grace = std::chrono::seconds(10));
   /// Ends the ranks.
   void poison(Reason reason);
-  /// Returns when all ranks have ended. If they don't within 10 s of being poisoned, says which and
-  /// ends the process: a kernel can't be taken off a device. \throws Error(peer_lost) if the proxy
-  /// hangs: ranks may go on then
+  /// Returns when all ranks have ended. If they don't within `grace` of being poisoned, says which
+  /// and ends the process: a kernel can't be taken off a device. \throws Error(peer_lost) if the
+  /// proxy hangs: ranks may go on then
   Ending until_end();
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Seen {
     u32 running = 0, waiting = 0, failed = 0;
     u32 asking = 0;         // of those that run
@@ -63,23 +64,24 @@ class Watch {
   Quiet quiet();
   bool deadlocked();
   Council::Own own(Seen const& seen, u64 life, bool ended);
+  void drain_logs();
   bool finished() const;
   std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
+  std::string why() const;  // it was ended, for people
   [[noreturn]] void abandon() const;
 
   std::vector<Watched> crews_;
   std::vector<LogReader>& logs_;
-  std::chrono::milliseconds deadline_;
+  Patience deadline_, grace_;  // until the run is ended, and for its ranks to end then
   Council* council_;
   Proxy* proxy_;
   Ending ending_;
   bool poisoned_ = false;
-  u64 lines_ = 0;  // of logs, printed so far
-  Clock::time_point last_life_ = Clock::now();
-  Clock::time_point poisoned_at_{};
-  u32 round_ = 0;               // of the council, for which the ranks are being asked
-  std::optional<u64> in_vain_;  // what quiet() said last
+  u64 lines_ = 0;                 // of logs, printed so far
+  std::optional<Error> unheard_;  // what the event sink threw at one of them
+  u32 round_ = 0;                 // of the council, for which the ranks are being asked
+  std::optional<u64> in_vain_;    // what quiet() said last
 };
 
 }  // namespace meshpost::detail

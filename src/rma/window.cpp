@@ -57,17 +57,42 @@ char* WorldState::part_of(std::optional<u32> own, WindowRecord const& record, u3
 }
 
 // Each device gets the table with the addresses that it has for the parts.
-u64 WorldState::upload_parts(WindowRecord const& record) {
-  u64 const offset = heap_.allocate(record.parts.size() * sizeof(Part));
+void WorldState::upload_parts(WindowRecord const& record) {
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     std::vector<Part> parts;
     parts.reserve(record.parts.size());
     for (u32 rank = 0; rank < record.parts.size(); ++rank)
       parts.push_back({part_of(own, record, rank), record.parts[rank].count});
-    layout_.devices[own]->write(heap_.at(layout_.first_device + own, offset), parts.data(),
-                                Bytes{parts.size() * sizeof(Part)});
+    layout_.devices[own]->write(heap_.at(layout_.first_device + own, record.info.parts),
+                                parts.data(), Bytes{parts.size() * sizeof(Part)});
   }
-  return offset;
+}
+
+// What it takes of the heap is in the record as soon as it is taken.
+void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& record) {
+  WindowInfo& info = record.info;
+  if (!spec.memory.empty()) {
+    register_memory(spec, record);
+  } else if (!spec.extents.empty()) {
+    place_extents(spec, record);
+  } else {
+    info.count = spec.count;
+    info.pitch = padded(spec.count * spec.element_bytes, 128);
+    record.data_bytes = info.pitch * layout_.ranks_per_device;
+    if (record.data_bytes != 0) info.offset = heap_.allocate(record.data_bytes);
+  }
+  if (!record.parts.empty()) info.parts = heap_.allocate(record.parts.size() * sizeof(Part));
+  record.counter_bytes = u64{info.counter_pitch()} * layout_.ranks_per_device;
+  if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
+  if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
+    info.uniform_world = number_;
+  // Nobody writes into a part before it was zeroed.
+  peers_.together("fill a window", [&] {
+    for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
+      layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
+                                 Bytes{record.data_bytes});
+    if (info.parts != 0) upload_parts(record);
+  });
 }
 
 WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
@@ -117,31 +142,22 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   record.element_bytes = spec.element_bytes;
   record.name = spec.name.empty() ? fmt::format("window {}", info.number)
                                   : fmt::format("window '{}'", spec.name);
-  if (!spec.memory.empty()) {
-    register_memory(spec, record);
-  } else if (!spec.extents.empty()) {
-    place_extents(spec, record);
-  } else {
-    info.count = spec.count;
-    info.pitch = padded(spec.count * spec.element_bytes, 128);
-    record.data_bytes = info.pitch * layout_.ranks_per_device;
-    if (record.data_bytes != 0) info.offset = heap_.allocate(record.data_bytes);
+  try {
+    furnish_window(spec, record);
+  } catch (...) {
+    give_back(record);
+    throw;
   }
-  for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
-    layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
-                               Bytes{record.data_bytes});
-  if (!record.parts.empty()) info.parts = upload_parts(record);
-  record.counter_bytes = u64{info.counter_pitch()} * layout_.ranks_per_device;
-  if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
-  if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
-    info.uniform_world = number_;
-  peers_.exchange("fill a window");  // nobody writes into a part before it was zeroed
   ++next_window_;
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }
 
 WindowRecord& WorldState::record_of(WindowInfo const& info, std::string_view operation) {
   auto const found = windows_.find(info.number);
+  if (info.world == number_ && found == windows_.end() && info.number < next_window_)
+    throw Error(Kind::bad_argument, std::string(operation),
+                fmt::format("{} was freed before", freed_.name(info.number)),
+                "use windows until they are freed");
   if (info.world != number_ || found == windows_.end())
     throw Error(Kind::bad_argument, std::string(operation),
                 fmt::format("window {} of world {} does not exist", info.number, info.world),
@@ -149,17 +165,27 @@ WindowRecord& WorldState::record_of(WindowInfo const& info, std::string_view ope
   return found->second;
 }
 
+// What a window has of the heap, or has so far.
+void WorldState::give_back(WindowRecord const& record) {
+  auto const& info = record.info;
+  if (info.offset != 0) heap_.release(info.offset, record.data_bytes);
+  if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
+  if (info.counters != 0) heap_.release_counters(info.counters, record.counter_bytes);
+}
+
 void WorldState::free_window(WindowInfo const& info) {
   guard("free");
   std::unique_lock lock(mutex_);
   wait_until_idle(lock);
   auto const operation = fmt::format("free window {}", info.number);
-  peers_.together(operation, [&] { record_of(info, "free"); });
+  peers_.together(operation, [&] {
+    auto const& record = record_of(info, "free");
+    freed_.prepare(info.number, record.name, layout_.devices);
+  });
+  freed_.add();  // in all processes or in none
   auto const found = windows_.extract(info.number);
   auto const& record = found.mapped();
-  if (record.data_bytes != 0) heap_.release(info.offset, record.data_bytes);
-  if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
-  if (record.counter_bytes != 0) heap_.release_counters(info.counters, record.counter_bytes);
+  give_back(record);
   if (!record.users) return;
   record.users->unmap();
   peers_.exchange(operation);  // nobody has it mapped any more
@@ -167,7 +193,7 @@ void WorldState::free_window(WindowInfo const& info) {
 
 void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
                           void* target, void const* source, u64 count) {
-  auto const operation = target ? "read" : "write";
+  auto const operation = source ? "write" : "read";
   guard(operation);
   std::unique_lock lock(mutex_);
   wait_until_idle(lock);
@@ -224,7 +250,7 @@ void WorldState::transfer_far(Place place, void* target, void const* source, u64
     if (!target) text.append(static_cast<char const*>(source) + at, question.bytes);
     auto const reply = peers_.processes().ask(peers_.channel(), process, text);
     if (reply.size() != 1 + (target ? question.bytes : 0))
-      throw Error(Kind::peer_lost, target ? "read" : "write",
+      throw Error(Kind::peer_lost, source ? "write" : "read",
                   fmt::format("{} has this World no more", peers_.processes().name(process)),
                   "keep the World until all processes have read what they want");
     if (target) std::memcpy(static_cast<char*>(target) + at, reply.data() + 1, question.bytes);

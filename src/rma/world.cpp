@@ -2,10 +2,10 @@
 
 #include <cxxabi.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
+#include "base/kept.hpp"
 #include "meshpost/base/events.hpp"
 #include "rma/world_state.hpp"
 #include "world/mappable.hpp"
@@ -40,7 +40,6 @@ class World::Implementation {
   Implementation& operator=(Implementation const&) = delete;
 
   std::shared_ptr<detail::WorldState> state;
-  pid_t const process = getpid();
 };
 
 namespace {
@@ -56,9 +55,7 @@ World::World(WorldOptions const& options)
     : implementation_(std::make_unique<Implementation>(checked(options))) {}
 World::~World() {
   // In a forked child the supervisor thread is missing, so nothing can be ended there.
-  if (implementation_ && getpid() != implementation_->process) {
-    [[maybe_unused]] auto const* const kept = implementation_.release();
-  }
+  leave_to_parent(implementation_);
 }
 
 u32 World::process() const { return implementation_->state->peers().number(); }
@@ -103,7 +100,7 @@ Run::~Run() {
   try {
     wait();
   } catch (std::exception const& error) {
-    event_sink()->warning(fmt::format("a run that nobody waited for failed: {}", error.what()));
+    warn(fmt::format("a run that nobody waited for failed: {}", error.what()));
   }
 }
 
@@ -150,7 +147,7 @@ std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
 
 void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
               void const* source, u64 count) {
-  world_of(window.world, target ? "read" : "write")
+  world_of(window.world, source ? "write" : "read")
       ->transfer(window, element_bytes, rank, offset, target, source, count);
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/host_places.hpp"
+
 namespace meshpost::detail {
 namespace {
 
@@ -113,6 +115,19 @@ WorldState::WorldState(WorldOptions options)
   device_communicator_ = make_communicator(Communicator::Shape::device, layout_.device_count(),
                                            layout_.device_count());
   tags_ = make_window({world_communicator_, 1, 0, {}, {}, Tags{default_tags}, "the world's tags"});
+  try {  // what fails in one process only must be told to the others, who would wait for it
+    peers_.together("World", [this] {
+      make_run_memory();
+      hooks::at("start the supervisor's thread");
+      supervisor_ = std::thread([this] { supervise(); });
+    });
+  } catch (...) {
+    end_supervisor();
+    throw;
+  }
+}
+
+void WorldState::make_run_memory() {
   for (auto const& device : layout_.devices) {
     DeviceRunMemory memory;
     u64 const ranks = layout_.ranks_per_device;
@@ -137,7 +152,6 @@ WorldState::WorldState(WorldOptions options)
     split_states_ =
         owner.allocate(Bytes{layout_.devices.size() * sizeof(RunState)}, MemoryKind::pinned);
   }
-  supervisor_ = std::thread([this] { supervise(); });
 }
 
 void WorldState::end(WorldState* state) {
@@ -146,13 +160,17 @@ void WorldState::end(WorldState* state) {
   else delete state;
 }
 
-void WorldState::close() {
+void WorldState::end_supervisor() {
   {
     std::scoped_lock const lock(mutex_);
     closing_ = true;
   }
   changed_.notify_all();
-  supervisor_.join();
+  if (supervisor_.joinable()) supervisor_.join();
+}
+
+void WorldState::close() {
+  end_supervisor();
   // Where an error is on its way, the others are elsewhere, and will hear of it.
   if (std::uncaught_exceptions() > exceptions_) return;
   bool shared = answering_.has_value();
@@ -241,7 +259,7 @@ Communicator WorldState::split(Communicator const& parent,
 
 std::string WorldState::window_name(u32 number) const {
   auto const found = windows_.find(number);
-  return found == windows_.end() ? fmt::format("window {}", number) : found->second.name;
+  return found == windows_.end() ? freed_.name(number) : found->second.name;
 }
 
 std::string WorldState::communicator_name(u32 number) const {

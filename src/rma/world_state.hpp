@@ -11,6 +11,7 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
+#include "rma/freed_windows.hpp"
 #include "rma/lanes.hpp"
 #include "rma/places.hpp"
 #include "rma/proxy.hpp"
@@ -149,6 +150,8 @@ class WorldState {
   Heap const& heap() const { return heap_; }
   std::map<u32, WindowRecord> const& windows() const { return windows_; }
   WindowInfo const& tags() const { return tags_; }
+  /// For ranks of an own device.
+  FreedWindows freed_windows(u32 own_device) const { return freed_.on(own_device, next_window_); }
   LaneKeeper& lanes() { return lanes_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
@@ -164,6 +167,8 @@ class WorldState {
   bool same_group(u32 one, u32 other, u32 communicator) const;
 
  private:
+  void make_run_memory();
+  void end_supervisor();
   void close();
   /// Throws if a host call is not allowed here.
   void guard(std::string_view operation) const;
@@ -173,7 +178,9 @@ class WorldState {
                         std::shared_ptr<RunRecord> const& record);
   Communicator make_communicator(Communicator::Shape shape, u32 groups, u32 places);
   u64 upload(void const* data, u64 bytes);  // to the same offset of every device
-  u64 upload_parts(WindowRecord const& record);
+  void upload_parts(WindowRecord const& record);
+  void furnish_window(World::WindowSpec const& spec, WindowRecord& record);
+  void give_back(WindowRecord const& record);
   WindowRecord& record_of(WindowInfo const& info, std::string_view operation);
   void place_extents(World::WindowSpec const& spec, WindowRecord& record);
   /// Where a rank's part is, as an own device names it, or the host if there is none.
@@ -205,8 +212,8 @@ class WorldState {
   Communicator world_communicator_, device_communicator_;
   WindowInfo tags_;  // the default tag space
   std::map<u32, WindowRecord> windows_;
-  std::map<u32, std::vector<i64>> colors_;  // of each split, by its number
-  bool warned_ = false;
+  FreedNumbers freed_;                                 // of windows_
+  std::map<u32, std::vector<i64>> colors_;             // of each split, by its number
   int const exceptions_ = std::uncaught_exceptions();  // when it was made
 
   std::mutex mutex_;  // of everything above and the queue

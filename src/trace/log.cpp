@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <exception>
 
 #include "meshpost/base/events.hpp"
 
@@ -38,6 +39,7 @@ std::string format_log(LogRecord const& record) {
 u32 LogReader::drain() {
   if (!ring_.records) return 0;
   u32 lines = 0;
+  std::exception_ptr thrown;
   for (;; ++lines) {
     LogRecord& record = ring_.records[next_ % LogRing::capacity];
     if (std::atomic_ref(record.ready).load(std::memory_order_acquire) != next_ + 1) break;
@@ -45,8 +47,13 @@ u32 LogReader::drain() {
     u32 const rank = record.rank;
     ++next_;
     std::atomic_ref(*ring_.tail).store(next_, std::memory_order_release);
-    event_sink()->log(rank, line);
+    try {
+      event_sink()->log(rank, line);
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();  // ranks may wait for room: go on
+    }
   }
+  if (thrown) std::rethrow_exception(thrown);
   return lines;
 }
 

@@ -1,36 +1,51 @@
 #include "meshpost/trace/timeline.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
+
+#include "trace/event_text.hpp"
 
 namespace meshpost {
 namespace {
 
-using nlohmann::json;
+using trace::EventText;
+
+constexpr u64 shortest_ready_ns = 200;  // less is a turn of the scheduler itself
 
 double to_us(u64 from, u64 to) { return to > from ? static_cast<double>(to - from) * 1e-3 : 0.0; }
 
-json name_of(char const* what, u32 device, u32 rank, std::string name) {
-  return {{"ph", "M"},
-          {"name", what},
-          {"pid", device},
-          {"tid", rank},
-          {"args", {{"name", std::move(name)}}}};
+std::string arguments_of(TraceEvent const& event) {
+  std::string all;
+  auto const add = [&](char const* name, auto value) {
+    all += fmt::format(R"({}"{}":{})", all.empty() ? "" : ",", name, value);
+  };
+  if (event.peer != Note::no_rank) add("peer", event.peer);
+  if (event.bytes != 0) add("bytes", event.bytes);
+  if (event.window != 0) add("window", event.window), add("tag", event.tag);
+  if (event.end == 0) add("ended", false);
+  return all;
 }
 
-json slice(std::string_view name, char const* category, TimelineRow const& row, double begin,
-           double length) {
-  return {{"ph", "X"},       {"name", name}, {"cat", category}, {"pid", row.device},
-          {"tid", row.rank}, {"ts", begin},  {"dur", length}};
+// A rank that has no core runs none of its operations' ends, so each lies within one operation.
+void add_ready(EventText& text, Timeline const& timeline, TimelineRow const& row) {
+  u64 before = timeline.begin;
+  for (auto const& slice : row.cores) {
+    u64 const ready = std::max(slice.ready, before);
+    if (slice.begin > ready + shortest_ready_ns)
+      text.slice({row.device, row.rank}, "ready", "ready", to_us(timeline.begin, ready),
+                 to_us(ready, slice.begin));
+    before = slice.end;
+  }
 }
 
-void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
+void add_row(EventText& text, Timeline const& timeline, TimelineRow const& row) {
   u64 done = timeline.begin, rank_end = 0;
+  trace::TextRow const at{row.device, row.rank};
   auto const add_compute = [&](u64 from, u64 to) {
     if (to > from)
-      events.push_back(
-          slice("compute", "compute", row, to_us(timeline.begin, from), to_us(from, to)));
+      text.slice(at, "compute", "compute", to_us(timeline.begin, from), to_us(from, to));
   };
   for (auto const& event : row.events) {
     if (event.operation == Operation::kernel) {
@@ -39,27 +54,17 @@ void add_row(json& events, Timeline const& timeline, TimelineRow const& row) {
       continue;
     }
     if (event.operation == Operation::mark) {
-      events.push_back({{"ph", "i"},
-                        {"s", "t"},
-                        {"name", event.name},
-                        {"cat", "mark"},
-                        {"pid", row.device},
-                        {"tid", row.rank},
-                        {"ts", to_us(timeline.begin, event.begin)}});
+      text.mark(at, event.name, to_us(timeline.begin, event.begin));
       continue;
     }
     u64 const end = event.end == 0 ? timeline.end : event.end;
     add_compute(done, event.begin);
-    auto one = slice(to_string(event.operation), "rma", row, to_us(timeline.begin, event.begin),
-                     to_us(event.begin, end));
-    if (event.peer != Note::no_rank) one["args"]["peer"] = event.peer;
-    if (event.bytes != 0) one["args"]["bytes"] = event.bytes;
-    if (event.window != 0) one["args"]["window"] = event.window, one["args"]["tag"] = event.tag;
-    if (event.end == 0) one["args"]["ended"] = false;
-    events.push_back(std::move(one));
+    text.slice(at, to_string(event.operation), "rma", to_us(timeline.begin, event.begin),
+               to_us(event.begin, end), arguments_of(event));
     done = std::max(done, end);
   }
   if (row.lost == 0) add_compute(done, rank_end);
+  add_ready(text, timeline, row);
 }
 
 }  // namespace
@@ -69,29 +74,39 @@ std::string_view to_string(Operation operation) {
       "none",      "put",    "put_notify", "notify",         "get",        "flush",
       "publish",   "wait",   "test",       "put_value",      "wait_until", "barrier",
       "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "scratch",
-      "log",       "mark",   "timer",      "fail",           "kernel"};
+      "log",       "mark",   "timer",      "fail",           "kernel",     "local",
+      "id",        "size",   "world_rank"};
   return names.at(static_cast<u32>(operation));
 }
 
+std::optional<double> cores_in_use(Timeline const& timeline) {
+  if (timeline.cores == 0 || timeline.end <= timeline.begin) return std::nullopt;
+  u64 used = 0;
+  for (auto const& row : timeline.rows)
+    for (auto const& slice : row.cores) used += slice.end - slice.begin;
+  return static_cast<double>(used) /
+         (static_cast<double>(timeline.cores) * static_cast<double>(timeline.end - timeline.begin));
+}
+
 std::string to_perfetto(Timeline const& timeline) {
-  json events = json::array();
+  u64 events = timeline.devices.size();
+  for (auto const& row : timeline.rows) events += 1 + 2 * row.events.size() + row.cores.size();
+  EventText text(events);
   for (u32 device = 0; device < timeline.devices.size(); ++device)
-    events.push_back(name_of("process_name", device, 0, timeline.devices[device]));
+    text.label("process_name", {device, 0}, timeline.devices[device]);
   u64 lost = 0;
   for (auto const& row : timeline.rows) {
-    events.push_back(
-        name_of("thread_name", row.device, row.rank, "rank " + std::to_string(row.rank)));
-    add_row(events, timeline, row);
+    text.label("thread_name", {row.device, row.rank}, "rank " + std::to_string(row.rank));
+    add_row(text, timeline, row);
     lost += row.lost;
   }
-  json const whole = {{"traceEvents", std::move(events)},
-                      {"displayTimeUnit", "ns"},
-                      {"otherData",
-                       {{"kernel", timeline.kernel},
-                        {"lost_events", lost},
-                        {"seconds", static_cast<double>(timeline.end - timeline.begin) * 1e-9}}}};
-  // A mark may be cut in the middle of a character.
-  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+  double const seconds = static_cast<double>(timeline.end - timeline.begin) * 1e-9;
+  auto facts = fmt::format(R"("kernel":{},"lost_events":{},"seconds":{})",
+                           EventText::quoted(timeline.kernel), lost, EventText::number(seconds));
+  if (auto const share = cores_in_use(timeline))
+    facts +=
+        fmt::format(R"(,"cores":{},"cores_in_use":{})", timeline.cores, EventText::number(*share));
+  return std::move(text).finish(facts);
 }
 
 }  // namespace meshpost

@@ -3,22 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace meshpost {
-namespace {
-
-i64 now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-
-}  // namespace
 
 std::optional<Exchanges::Outcome> Exchanges::bring(Key key, u32 process, std::string operation,
-                                                   std::string part) {
-  auto& one = all_[key];
+                                                   std::string part, Waiters waiters) {
+  auto& one = all_.try_emplace(key, One{.patience = patience_}).first->second;
   if (one.parts.empty()) {
     one.parts.resize(processes_);
     one.operations.resize(processes_);
-    one.begun_ns = now_ns();
+    one.patience.renew();
+    one.told = waiters == Waiters::patient;  // all bring the same: operations must be equal
   }
   if (one.parts[process]) return std::nullopt;  // it brought this already: garbage
   one.parts[process] = std::move(part);
@@ -41,10 +36,10 @@ std::string Exchanges::mismatch_in(One const& one) const {
   return {};
 }
 
-std::vector<Exchanges::Waiting> Exchanges::waiting_since(i64 since_ns) {
+std::vector<Exchanges::Waiting> Exchanges::overdue(Patience::Clock::time_point now) {
   std::vector<Waiting> waiting;
   for (auto& [key, one] : all_) {
-    if (one.told || one.begun_ns > since_ns) continue;
+    if (one.told || !one.patience.ends(now)) continue;
     one.told = true;
     waiting.emplace_back();
     for (u32 process = 0; process < processes_; ++process)

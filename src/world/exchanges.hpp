@@ -4,15 +4,24 @@
 #include <string>
 #include <vector>
 
+#include "base/patience.hpp"
 #include "meshpost/base/types.hpp"
 
 // Process 0's table of exchanges that are under way. Knows no connection.
 
 namespace meshpost {
 
+/// What those who wait in an exchange expect of the others.
+enum class Waiters : u8 {
+  impatient,  ///< that they come soon: one that doesn't is warned of
+  patient     ///< that they may have long work to do first
+};
+
 class Exchanges {
  public:
-  explicit Exchanges(u32 processes) : processes_(processes) {}
+  /// `patience`: with who has not brought a part, when others have.
+  explicit Exchanges(u32 processes, Patience patience = Patience(std::chrono::milliseconds(0)))
+      : processes_(processes), patience_(patience) {}
   using Key = std::pair<u32, u64>;  // channel, sequence
 
   struct Outcome {
@@ -20,25 +29,27 @@ class Exchanges {
     std::string mismatch;            ///< or why there are none
   };
   /// Takes in one process's part. The outcome, once all have come.
-  std::optional<Outcome> bring(Key key, u32 process, std::string operation, std::string part);
+  std::optional<Outcome> bring(Key key, u32 process, std::string operation, std::string part,
+                               Waiters waiters = Waiters::impatient);
 
   struct Waiting {
     std::string operation;
     std::vector<u32> missing;
   };
-  /// Exchanges that somebody has waited in since `since`, each told once.
-  std::vector<Waiting> waiting_since(i64 since_ns);
+  /// Exchanges of impatient ones in which patience has ended, each told once. Looks.
+  std::vector<Waiting> overdue(Patience::Clock::time_point now = Patience::Clock::now());
 
  private:
   struct One {
-    std::vector<std::optional<std::string>> operations, parts;
+    std::vector<std::optional<std::string>> operations{}, parts{};
     u32 count = 0;
-    i64 begun_ns = 0;
+    Patience patience;
     bool told = false;
   };
   std::string mismatch_in(One const& one) const;
 
   u32 processes_;
+  Patience patience_;
   std::map<Key, One> all_;
 };
 

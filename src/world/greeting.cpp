@@ -7,7 +7,7 @@ namespace meshpost::greeting {
 namespace {
 
 constexpr std::string_view magic = "meshpost";
-constexpr u32 wire_version = 3;
+constexpr u32 wire_version = 4;
 
 std::string as_text(Digest const& digest) { return {digest.data(), digest.size()}; }
 

@@ -19,18 +19,24 @@ Heap::Heap(Layout const& layout, Extend extend)
 }
 
 void Heap::grow(u64 size) {
-  if (size > spaces_.stride())
-    throw Error(Kind::out_of_memory, "symmetric heap",
-                std::to_string(size) +
-                    " bytes on each device were asked for; a device has at most " +
-                    std::to_string(spaces_.stride()),
-                "use smaller windows");
+  u64 const left = spaces_.stride() - mapped_;
   // The same in all processes, whatever their devices can map.
-  u64 const more =
-      round_up(std::max<u64>(size, 1), std::max(smallest_growth, spaces_.granularity()));
-  if (extend_) extend_(spaces_, Bytes{mapped_}, Bytes{more});
-  else spaces_.extend(Bytes{mapped_}, Bytes{more});
-  data_.add(mapped_, more);
+  u64 const unit = std::max(smallest_growth, spaces_.granularity());
+  u64 const more = size > left ? size : round_up(std::max<u64>(size, 1), unit);
+  if (more > left)
+    throw Error(Kind::out_of_memory, "symmetric heap",
+                std::to_string(size) + " more bytes on each device were asked for; a device has " +
+                    std::to_string(spaces_.stride()) + " at most, of which " +
+                    std::to_string(mapped_) + " are in the heap already",
+                "use smaller windows");
+  try {
+    if (extend_) extend_(spaces_, Bytes{mapped_}, Bytes{more});
+    else spaces_.extend(Bytes{mapped_}, Bytes{more});
+    data_.add(mapped_, more);
+  } catch (...) {
+    spaces_.shrink(Bytes{mapped_}, Bytes{more});  // some devices may have grown: none has
+    throw;
+  }
   mapped_ += more;
 }
 

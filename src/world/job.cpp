@@ -158,7 +158,7 @@ Job job_from(Variables const& variables) {
   job.node = read.text("MESHPOST_NODE");
   auto const config = Config::from_environment();
   job.patience = config.start;
-  job.silence = config.deadline;
+  job.silence = config.peer_deadline;
   if (read.has("MESHPOST_PROCESSES") || read.has("MESHPOST_PROCESS")) {
     job.launcher =
         read.has("MESHPOST_LAUNCHER") ? read.text("MESHPOST_LAUNCHER") : "MESHPOST_PROCESSES";

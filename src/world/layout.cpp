@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "meshpost/base/error.hpp"
@@ -81,7 +82,8 @@ void choose_ranks(Layout& layout, u32 usual) {
     throw Error(Kind::bad_argument, "World",
                 fmt::format("{} ranks on each of {} devices were asked for",
                             layout.ranks_per_device, layout.device_count()),
-                "use fewer ranks a device");
+                fmt::format("use at most {} ranks a device",
+                            static_cast<u64>(std::sqrt(4294967295.0 / layout.device_count()))));
 }
 
 }  // namespace meshpost

@@ -43,7 +43,7 @@ bool Line::receive() {
       why_ = size == 0 || errno == ECONNRESET ? "" : std::strerror(errno);
       return false;
     }
-    heard_ = Clock::now();
+    ++heard_;
     cutter_.add(bytes, static_cast<std::size_t>(size));
     taken += static_cast<std::size_t>(size);
   }

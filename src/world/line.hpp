@@ -1,5 +1,4 @@
 #pragma once
-#include <chrono>
 #include <string>
 
 #include "meshpost/base/descriptor.hpp"
@@ -11,7 +10,6 @@ namespace meshpost {
 /// One thread at a time.
 class Line {
  public:
-  using Clock = std::chrono::steady_clock;
   static constexpr std::size_t most_at_once = std::size_t{1} << 20;
 
   Line(Descriptor socket, u32 limit) : socket_(std::move(socket)), cutter_(limit) {}
@@ -37,7 +35,7 @@ class Line {
     seal_.emplace(keys.out);
     cutter_.trust(wire::most, Seal(keys.in));
   }
-  Clock::time_point heard() const { return heard_; }
+  u64 heard() const { return heard_; }  ///< how often something has arrived
   /// Why it stands no more; empty: the other end closed it.
   std::string const& why() const { return why_; }
 
@@ -47,7 +45,7 @@ class Line {
   std::optional<Seal> seal_;
   std::string out_;
   std::size_t sent_ = 0;
-  Clock::time_point heard_ = Clock::now();
+  u64 heard_ = 0;
   std::string why_;
 };
 

@@ -73,7 +73,10 @@ std::string pack_flags(std::vector<Descriptor> const& sockets) {
 }  // namespace
 
 Node::Node(Processes& processes, u32 channel)
-    : processes_(processes), sockets_(processes.count()), why_not_(processes.count()) {
+    : processes_(processes),
+      channel_(channel),
+      sockets_(processes.count()),
+      why_not_(processes.count()) {
   auto const name = Secret(random_bytes()).hex();
   Descriptor door;
   auto const doors = exchange_after(channel, [&] {

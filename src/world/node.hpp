@@ -53,6 +53,7 @@ class Node {
   void test_memory(u32 channel);
 
   Processes& processes_;
+  u32 channel_;
   std::vector<Descriptor> sockets_;  // by process; none to oneself and to those out of reach
   std::vector<std::string> why_not_;
   std::vector<u32> members_;

@@ -9,22 +9,32 @@
 #include <optional>
 #include <utility>
 
+#include "base/host_places.hpp"
+#include "base/patience.hpp"
 #include "world/node.hpp"
 #include "world/open_files.hpp"
 
 namespace meshpost {
 namespace {
 
-constexpr char const* operation = "share memory";
+constexpr char const* files_operation = "share memory";
 constexpr u32 files_at_once = 64;  // in a message; Linux takes 253
 
-// A few files with their number; as many as `count`, in one message.
-bool send_files(int socket, Descriptor const* files, u32 count) {
-  iovec text{&count, sizeof count};
+// Before each message's files. Who fails half-way leaves messages in its sockets, which the next
+// ones must not be taken for.
+struct FilesHeader {
+  u64 turn;   // the same in all processes while they share
+  u32 count;  // of files in this message; fewer than files_at_once: it is the last
+  u32 unused = 0;
+};
+
+bool send_files(int socket, Descriptor const* files, FilesHeader header_of) {
+  iovec text{&header_of, sizeof header_of};
   alignas(cmsghdr) char control[CMSG_SPACE(files_at_once * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
+  u32 const count = header_of.count;
   if (count != 0) {
     message.msg_control = control;
     message.msg_controllen = CMSG_SPACE(count * sizeof(int));
@@ -40,11 +50,11 @@ bool send_files(int socket, Descriptor const* files, u32 count) {
   ssize_t sent = 0;
   do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  return sent == sizeof count;
+  return sent == sizeof header_of;
 }
 
-bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
-  iovec text{&count, sizeof count};
+bool receive_files(int socket, std::vector<Descriptor>& files, FilesHeader& header_of) {
+  iovec text{&header_of, sizeof header_of};
   alignas(cmsghdr) char control[CMSG_SPACE(files_at_once * sizeof(int))];
   msghdr message{};
   message.msg_iov = &text;
@@ -54,7 +64,7 @@ bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
   ssize_t received = 0;
   do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   while (received < 0 && errno == EINTR);
-  if (received != sizeof count) {
+  if (received != sizeof header_of) {
     if (received == 0) errno = 0;
     return false;
   }
@@ -69,72 +79,86 @@ bool receive_files(int socket, std::vector<Descriptor>& files, u32& count) {
     }
   }
   errno = (message.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : 0;  // Linux drops what has no room
-  return files.size() - before == count;
+  return files.size() - before == header_of.count;
 }
 
 }  // namespace
 
 void Node::share(std::vector<Descriptor> const& mine,
                  std::function<void(u32 process, u32 number, int file)> const& take) {
+  u64 const turn = processes_.exchanges(channel_);
+  Patience silence(processes_.job().silence);
   auto const gone = [&](u32 process) {
     if (is_lack_of_files(errno))
-      throw lack_of_files(operation, "files can't be sent", errno, processes_.count());
+      throw lack_of_files(files_operation, "files can't be sent", errno, processes_.count());
     bool const late = errno == EAGAIN || errno == EWOULDBLOCK;
-    throw Error(
-        late ? Kind::deadline : Kind::peer_lost, operation,
-        fmt::format("{} {}", processes_.name(process),
-                    late ? fmt::format("does not answer for {} s", patience.count()) : "is gone"),
-        "see its own messages, and start the job again");
+    throw Error(late ? Kind::deadline : Kind::peer_lost, files_operation,
+                fmt::format("{} {}", processes_.name(process),
+                            late ? "does not answer for " + silence.text() : "is gone"),
+                "see its own messages, and start the job again");
   };
   // What fails here must not keep the others from getting on, nor the next files from their place.
   std::optional<Error> failed;
-  auto const receive = [&](u32 process) {
+  struct Sender {
+    u32 process;
     std::vector<Descriptor> files;
-    for (u32 here = files_at_once; here == files_at_once;) {
-      if (receive_files(sockets_[process].get(), files, here)) continue;
-      if (errno != EMFILE) gone(process);
-      failed = lack_of_files(operation, "files of other processes can't be taken", errno,
+  };
+  std::vector<Sender> awaited;
+  for (u32 const process : members_)
+    if (process != processes_.number()) awaited.push_back({process, {}});
+  // One message. Whether it was the sender's last one.
+  auto const receive = [&](Sender& from) {
+    auto const before = static_cast<std::ptrdiff_t>(from.files.size());
+    FilesHeader header{};
+    if (!receive_files(sockets_[from.process].get(), from.files, header)) {
+      if (errno != EMFILE) gone(from.process);
+      failed = lack_of_files(files_operation, "files of other processes can't be taken", errno,
                              processes_.count());
     }
+    if (header.turn != turn) {  // of a time when somebody failed
+      from.files.erase(from.files.begin() + before, from.files.end());
+      return false;
+    }
+    if (header.count == files_at_once) return false;
     try {
-      for (u32 number = 0; !failed && number < files.size(); ++number)
-        take(process, number, files[number].get());
+      for (u32 number = 0; !failed && number < from.files.size(); ++number)
+        take(from.process, number, from.files[number].get());
     } catch (Error const& error) {
       failed = error;
     }
+    from.files.clear();  // before the next ones come: a process may have few
+    return true;
   };
-  auto awaited = members_;
-  std::erase(awaited, processes_.number());
   auto const receive_what_comes = [&](std::chrono::milliseconds within) {
     std::vector<pollfd> lines;
     lines.reserve(awaited.size());
-    for (u32 const process : awaited) lines.push_back({sockets_[process].get(), POLLIN, 0});
-    if (poll(lines.data(), lines.size(), static_cast<int>(within.count())) == 0) return false;
-    auto const asked = std::exchange(awaited, {});
+    for (auto const& from : awaited) lines.push_back({sockets_[from.process].get(), POLLIN, 0});
+    if (poll(lines.data(), lines.size(), static_cast<int>(within.count())) <= 0) return false;
+    auto asked = std::exchange(awaited, {});
     for (std::size_t i = 0; i < asked.size(); ++i)
-      if (lines[i].revents == 0) awaited.push_back(asked[i]);
-      else receive(asked[i]);
+      if (lines[i].revents == 0 || !receive(asked[i])) awaited.push_back(std::move(asked[i]));
+    silence.renew();
     return true;
   };
   // All send before anybody waits: a few hundred bytes lie in the sockets. But Linux limits how
   // many files of a user are under way in all: where there are as many, some must be taken first.
-  auto const until = std::chrono::steady_clock::now() + patience;
   auto const total = static_cast<u32>(mine.size());
   for (u32 const process : members_) {
     if (process == processes_.number()) continue;
-    for (u32 sent = 0;; sent += files_at_once) {  // a message that is not full is the last one
+    for (u32 sent = 0;; sent += files_at_once) {
       u32 const here = std::min(files_at_once, total - sent);
-      while (!send_files(sockets_[process].get(), mine.data() + sent, here)) {
-        if (errno != ETOOMANYREFS || std::chrono::steady_clock::now() >= until) gone(process);
+      while (!send_files(sockets_[process].get(), mine.data() + sent, {turn, here})) {
+        if (errno != ETOOMANYREFS || silence.ends()) gone(process);
         receive_what_comes(std::chrono::milliseconds(1));
       }
       if (here < files_at_once) break;
     }
   }
+  hooks::at("take files of others");
   while (!awaited.empty())
-    if (!receive_what_comes(patience)) {
+    if (!receive_what_comes(Patience::usual_gap / 2) && silence.ends()) {
       errno = EAGAIN;
-      gone(awaited.front());
+      gone(awaited.front().process);
     }
   if (failed) throw Error(*failed);
 }

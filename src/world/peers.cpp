@@ -103,19 +103,42 @@ Peers::Peers(std::shared_ptr<Processes> processes, u32 channel)
   node_ = std::make_unique<Node>(*processes_, channel_);
 }
 
-std::vector<std::string> Peers::exchange(std::string const& operation, std::string mine) const {
+std::vector<std::string> Peers::exchange(std::string const& operation, std::string mine,
+                                         Waiters waiters) const {
   if (alone()) return {std::move(mine)};
-  return processes_->exchange(channel_, operation, std::move(mine));
+  return processes_->exchange(channel_, operation, std::move(mine), waiters);
 }
 
 void Peers::agree(std::string const& operation, std::optional<Error> const& mine) const {
-  auto const all = exchange(operation, mine ? wire::pack(*mine) : std::string());
   if (mine && alone()) throw Error(*mine);
+  auto const all = exchange(operation, mine ? wire::pack(*mine) : std::string());
   for (u32 process = 0; process < all.size(); ++process) {
     if (all[process].empty()) continue;
     if (process == number()) throw Error(*mine);
     throw of_process(process, wire::unpack_error(all[process]));
   }
+}
+
+std::vector<std::string> Peers::gather(std::string const& operation,
+                                       std::function<std::string()> const& work) const {
+  std::optional<Error> mine;
+  std::string result;
+  try {
+    result = work();
+  } catch (...) {
+    mine = caught(operation);
+  }
+  if (mine && alone()) throw Error(*mine);
+  if (alone()) return {result};
+  auto all = exchange(
+      operation, wire::Packer().text(mine ? wire::pack(*mine) : std::string()).text(result).take());
+  for (u32 process = 0; process < all.size(); ++process) {
+    wire::Unpacker unpacker(all[process]);
+    if (auto const error = unpacker.text(); !error.empty())
+      throw process == number() ? Error(*mine) : of_process(process, wire::unpack_error(error));
+    all[process] = unpacker.text();
+  }
+  return all;
 }
 
 Error Peers::of_process(u32 process, Error const& error) const {
@@ -284,7 +307,7 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
   choose_ranks(layout, usual);
   if (peers.number() != 0) return layout;
   for (auto const& warnings : {turns_taken(uses), slow_paths(refusals, parted, names)})
-    for (auto const& warning : warnings) event_sink()->warning(warning);
+    for (auto const& warning : warnings) warn(warning);
   return layout;
 }
 

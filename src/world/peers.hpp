@@ -1,9 +1,11 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/caught.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/world/layout.hpp"
 #include "world/node.hpp"
@@ -32,21 +34,24 @@ class Peers {
   bool any_far() const { return !alone() && !node_->only(); }
 
   /// Everybody's `mine`. Collective. \throws as Processes::exchange
-  std::vector<std::string> exchange(std::string const& operation, std::string mine = {}) const;
+  std::vector<std::string> exchange(std::string const& operation, std::string mine = {},
+                                    Waiters waiters = Waiters::impatient) const;
 
-  /// Does `work`, and throws in all processes what it threw in the first one where it did.
-  /// Collective.
+  /// Does `work`, and throws in all processes what it threw in the first one where it did, as an
+  /// Error. Collective.
   template <class Work>
   void together(std::string const& operation, Work&& work) const {
-    if (alone()) return work();
     std::optional<Error> mine;
     try {
       work();
-    } catch (Error const& error) {
-      mine = error;
+    } catch (...) {
+      mine = caught(operation);
     }
     agree(operation, mine);
   }
+  /// Everybody's `work()`, or what it threw, likewise.
+  std::vector<std::string> gather(std::string const& operation,
+                                  std::function<std::string()> const& work) const;
   /// Throws the first error that a process brings. Collective.
   void agree(std::string const& operation, std::optional<Error> const& mine) const;
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/kept.hpp"
+#include "base/told.hpp"
 #include "meshpost/device/device.hpp"
 #include "world/join.hpp"
 #include "world/open_files.hpp"
@@ -16,18 +18,27 @@ namespace meshpost {
 namespace {
 
 constexpr std::chrono::milliseconds least_beat(2), most_beat(500);
+constexpr std::chrono::seconds farewell_patience(5);  // without anything being taken
 constexpr u32 own_channel = 0;
+
+// Several in each silence: the others' may be as short as ours.
+std::chrono::milliseconds beat_of(Job const& job) {
+  return job.silence.count() == 0 ? most_beat : std::clamp(job.silence / 4, least_beat, most_beat);
+}
 
 }  // namespace
 
 Processes::Implementation::Implementation(Job job)
-    : job_(std::move(job)), gone_(job_.processes), exchanges_(job_.processes) {
-  // Several in each silence: the others' may be as short as ours.
-  beat_every_ =
-      job_.silence.count() == 0 ? most_beat : std::clamp(job_.silence / 4, least_beat, most_beat);
+    : job_(std::move(job)),
+      beat_every_(beat_of(job_)),
+      longest_look_(beat_every_ / 2 + Patience::usual_gap),
+      gone_(job_.processes),
+      exchanges_(job_.processes, Patience(job_.silence, longest_look_)),
+      farewell_{.patience = Patience(farewell_patience, longest_look_)} {
   make_room_for_files(job_.processes);
   if (!wake_) throw lack_of_files("join the job", "there is no eventfd", errno, job_.processes);
   lines_.resize(hub() ? job_.processes : 1);
+  silences_.assign(lines_.size(), Patience(job_.silence, longest_look_));
   if (!hub()) lines_[0] = join::enter(job_);
   thread_ = std::thread([this] { work(); });
   try {
@@ -37,8 +48,8 @@ Processes::Implementation::Implementation(Job job)
                                    std::unique_ptr<Line> line) { admit(process, std::move(line)); },
                  .check = [this] { throw_lost("join the job"); },
                  .dismiss = [this](Error const& error) { dismiss(error); }});
-    auto names =
-        exchange(own_channel, "join the job", fmt::format("{}, pid {}", join::host_name(), owner_));
+    auto names = exchange(own_channel, "join the job",
+                          fmt::format("{}, pid {}", join::host_name(), getpid()));
     std::scoped_lock const lock(mutex_);
     names_ = std::move(names);
   } catch (Error const& error) {
@@ -79,6 +90,7 @@ void Processes::Implementation::admit(u32 process, std::unique_ptr<Line> line) {
   {
     std::scoped_lock const lock(mutex_);
     lines_[process] = std::move(line);
+    silences_[process].renew();
   }
   wake();
 }
@@ -96,23 +108,32 @@ void Processes::Implementation::send_all(wire::Header const& header, std::string
     if (!hub() || line != but) send(line, header, bytes);
 }
 
+u64 Processes::Implementation::exchanges(u32 channel) const {
+  std::scoped_lock const lock(mutex_);
+  auto const found = sequences_.find(channel);
+  return found == sequences_.end() ? 0 : found->second;
+}
+
 std::vector<std::string> Processes::Implementation::exchange(u32 channel,
                                                              std::string const& operation,
-                                                             std::string mine) {
-  if (operation.size() + mine.size() + 2 * sizeof(u64) > wire::most)  // before others count on it
+                                                             std::string mine, Waiters waiters) {
+  if (operation.size() + mine.size() + 2 * sizeof(u64) + sizeof(Waiters) >
+      wire::most)  // before others count on it
     throw Error(
         Kind::bad_argument, operation,
         fmt::format("this process's part has {} bytes; there may be {}", mine.size(), wire::most),
         "send less at a time");
+  others_are_told();
   std::unique_lock lock(mutex_);
   Exchanges::Key const key{channel, ++sequences_[channel]};
   if (hub()) {
-    bring(0, key, operation, std::move(mine));
+    bring(0, key, operation, std::move(mine), waiters);
   } else {
     send(0, {.type = wire::Type::bring, .channel = channel, .sequence = key.second},
-         wire::Packer().text(operation).text(mine).take());
+         wire::Packer().text(operation).text(mine).value(waiters).take());
   }
   changed_.wait(lock, [&] { return first_gone_ || outcomes_.contains(key); });
+  heard_of_others();
   auto found = outcomes_.extract(key);
   if (found.empty()) throw_gone(operation);
   if (!found.mapped().mismatch.empty())
@@ -141,12 +162,14 @@ void Processes::Implementation::throw_gone(std::string const& operation) const {
 }
 
 void Processes::Implementation::post(u32 channel, u32 to, std::string const& bytes) {
+  others_are_told();
   std::scoped_lock const lock(mutex_);
   if (hub()) deliver(0, to, channel, bytes);
   else send(0, {.type = wire::Type::post, .process = to, .channel = channel}, bytes);
 }
 
 std::vector<Processes::Post> Processes::Implementation::take_posts(u32 channel) {
+  heard_of_others();
   std::scoped_lock const lock(mutex_);
   return std::exchange(posts_[channel], {});
 }
@@ -165,12 +188,13 @@ std::shared_ptr<Processes> Processes::of_job() {
   return joined;
 }
 
-Processes::Processes(Job const& job) : implementation_(std::make_unique<Implementation>(job)) {}
+Processes::Processes(Job const& job) {
+  refuse_after_fork("join the job");
+  implementation_ = std::make_unique<Implementation>(job);
+}
 Processes::~Processes() {
   // In a forked child the thread is missing, and the connections are the parent's.
-  if (getpid() != implementation_->owner()) {
-    [[maybe_unused]] auto const* const kept = implementation_.release();
-  }
+  leave_to_parent(implementation_);
 }
 u32 Processes::number() const { return job().process; }
 u32 Processes::count() const { return job().processes; }
@@ -178,9 +202,10 @@ Job const& Processes::job() const { return implementation_->job(); }
 u32 Processes::take_channel() { return implementation_->take_channel(); }
 std::string Processes::name(u32 process) const { return implementation_->name(process); }
 std::vector<std::string> Processes::exchange(u32 channel, std::string const& operation,
-                                             std::string mine) {
-  return implementation_->exchange(channel, operation, std::move(mine));
+                                             std::string mine, Waiters waiters) {
+  return implementation_->exchange(channel, operation, std::move(mine), waiters);
 }
+u64 Processes::exchanges(u32 channel) const { return implementation_->exchanges(channel); }
 void Processes::post(u32 channel, u32 to, std::string const& bytes) {
   implementation_->post(channel, to, bytes);
 }
@@ -198,6 +223,7 @@ std::string Processes::ask(u32 channel, u32 process, std::string const& question
 }
 std::string Processes::own_address() const { return implementation_->own_address(); }
 std::optional<Loss> Processes::lost() const { return implementation_->lost(); }
+std::optional<Loss> Processes::gone() const { return implementation_->gone(); }
 Error Processes::lost_error(std::string const& operation, Loss const& loss) const {
   return implementation_->lost_error(operation, loss);
 }

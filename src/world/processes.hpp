@@ -7,6 +7,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
+#include "world/exchanges.hpp"
 #include "world/job.hpp"
 
 namespace meshpost {
@@ -49,7 +50,11 @@ class Processes {
   /// Everybody's `mine`, by process. Collective: on each channel all processes make the same
   /// exchanges in the same order. `operation` is for messages, and must be equal everywhere.
   /// \throws Error(peer_lost) if one is lost or has left; Error(misuse) where operations differ
-  std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
+  std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine,
+                                    Waiters waiters = Waiters::impatient);
+
+  /// How many there have been: the same in all processes between two of them.
+  u64 exchanges(u32 channel) const;
 
   struct Post {
     u32 from;
@@ -76,6 +81,8 @@ class Processes {
 
   /// The first process that was lost; one that has left is none.
   std::optional<Loss> lost() const;
+  /// The same, or else the first that has left.
+  std::optional<Loss> gone() const;
   /// What an operation throws that can't go on without it.
   Error lost_error(std::string const& operation, Loss const& loss) const;
 

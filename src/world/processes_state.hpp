@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/patience.hpp"
 #include "meshpost/base/descriptor.hpp"
 #include "world/exchanges.hpp"
 #include "world/line.hpp"
@@ -26,7 +27,9 @@ class Processes::Implementation {
   Implementation(Implementation const&) = delete;
   Implementation& operator=(Implementation const&) = delete;
 
-  std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine);
+  u64 exchanges(u32 channel) const;
+  std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine,
+                                    Waiters waiters = Waiters::impatient);
   void post(u32 channel, u32 to, std::string const& bytes);
   std::vector<Post> take_posts(u32 channel);
   void wait_for_posts(u32 channel, std::chrono::microseconds patience) {
@@ -44,6 +47,10 @@ class Processes::Implementation {
     std::scoped_lock const lock(mutex_);
     return lost_;
   }
+  std::optional<Loss> gone() const {
+    std::scoped_lock const lock(mutex_);
+    return lost_ ? lost_ : first_gone_;
+  }
   Error lost_error(std::string const& operation, Loss const& loss) const {
     std::scoped_lock const lock(mutex_);
     return gone_error(operation, loss);
@@ -53,7 +60,6 @@ class Processes::Implementation {
     return ++channels_;
   }
   Job const& job() const { return job_; }
-  pid_t owner() const { return owner_; }
   std::string name(u32 process) const {
     std::scoped_lock const lock(mutex_);
     return name_of(process);
@@ -66,18 +72,19 @@ class Processes::Implementation {
   void dismiss(Error const& error);                     // process 0: there will be no job
   void close();                                         // ends the thread
   void work();                                          // the thread
-  bool is_done(Clock::time_point now);                  // whether it is
+  bool is_done();                                       // whether it is
   void serve(u32 process);                              // one line of it
   void on_frame(u32 from, wire::Frame const& frame);
   void on_frame_at_hub(u32 from, wire::Frame const& frame);
-  void bring(u32 process, Exchanges::Key key, std::string operation, std::string part);
+  void bring(u32 process, Exchanges::Key key, std::string operation, std::string part,
+             Waiters waiters);
   void deliver(u32 from, u32 to, u32 channel, std::string const& bytes);
   void route_question(u32 from, wire::Header header, std::string const& bytes);
   void take_question(u32 from, wire::Header header, std::string const& bytes);
   void route_reply(wire::Header const& header, std::string const& bytes);
   void mark_gone(Loss const& loss);
-  void look_after_lines(Clock::time_point now);
-  std::vector<std::string> warnings(Clock::time_point now);
+  void look_after_lines();
+  std::vector<std::string> warnings();
   void send(u32 line, wire::Header const& header, std::string_view bytes = {});
   void send_all(wire::Header const& header, std::string_view bytes, u32 but);
   void wake() { eventfd_write(wake_.get(), 1); }
@@ -86,11 +93,14 @@ class Processes::Implementation {
   [[noreturn]] void throw_gone(std::string const& operation) const;
 
   Job const job_;
-  pid_t const owner_ = getpid();
   Descriptor const wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::chrono::milliseconds const beat_every_;
+  std::chrono::milliseconds const
+      longest_look_;          // between two of the thread: it sleeps half a beat
   mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
+  std::vector<Patience> silences_;            // by line: who has been silent for too long is lost
   std::vector<bool> gone_;                    // by process: lost, or left
   std::optional<Loss> first_gone_;            // the others may have left because of it
   std::optional<Loss> lost_;
@@ -105,12 +115,11 @@ class Processes::Implementation {
   u64 questions_ = 0;
   std::map<u64, std::string> replies_;
   Clock::time_point beat_at_{};
-  Clock::duration beat_every_{};
   bool closing_ = false;
   struct Farewell {  // of the thread: what is left to send, and when to leave it
     std::size_t output = ~std::size_t{0};
     bool finished = false;
-    Clock::time_point until{};
+    Patience patience;
   } farewell_;
   std::thread thread_;
 };

@@ -11,16 +11,10 @@
 #include "world/processes_state.hpp"
 
 namespace meshpost {
-namespace {
-
-constexpr auto farewell_patience = std::chrono::seconds(5);  // without anything being taken
-
-}  // namespace
-
 // Whether all is said that was to be said before the end. A connection that is closed while
 // something in it is unread takes with it what the other end has not received yet: so say that
 // nothing will follow, and read on until the other end closes too.
-bool Processes::Implementation::is_done(Clock::time_point now) {
+bool Processes::Implementation::is_done() {
   if (!closing_) return false;
   std::size_t output = 0;
   bool connected = false;
@@ -28,18 +22,18 @@ bool Processes::Implementation::is_done(Clock::time_point now) {
     output += line ? line->output() : 0;
     connected |= line != nullptr;
   }
-  if (output < farewell_.output) farewell_.until = now + farewell_patience;
+  if (output < farewell_.output) farewell_.patience.renew();
   farewell_.output = output;
   if (output == 0 && !std::exchange(farewell_.finished, true))
     for (auto const& line : lines_)
       if (line) line->finish();
-  return !connected || now >= farewell_.until;
+  return !connected || farewell_.patience.ends();
 }
 
 void Processes::Implementation::work() {
-  auto const most_pause = std::chrono::duration_cast<std::chrono::milliseconds>(beat_every_ / 2);
+  auto const most_pause = beat_every_ / 2;
   std::unique_lock lock(mutex_);
-  while (!is_done(Clock::now())) {
+  while (!is_done()) {
     std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
     for (auto const& line : lines_)
       if (line)
@@ -52,11 +46,10 @@ void Processes::Implementation::work() {
     eventfd_read(wake_.get(), &ignored);
     for (u32 line = 0; line < lines_.size(); ++line)
       if (lines_[line]) serve(line);
-    auto const now = Clock::now();
-    look_after_lines(now);
-    if (auto const texts = warnings(now); !texts.empty()) {
+    look_after_lines();
+    if (auto const texts = warnings(); !texts.empty()) {
       lock.unlock();  // what takes them is the user's
-      for (auto const& text : texts) event_sink()->warning(text);
+      for (auto const& text : texts) warn(text);
       lock.lock();
     }
   }
@@ -66,7 +59,7 @@ void Processes::Implementation::serve(u32 process) {
   auto& line = *lines_[process];
   line.flush();  // where that fails, receive() says so, after what came before
   bool stands = line.receive();
-  std::string how = "its connection ended without a farewell: it was killed, or crashed";
+  std::string how = "its connection ended without a farewell: it was killed, crashed, or ended";
   if (!stands && !line.why().empty()) how = fmt::format("its connection broke: {}", line.why());
   try {
     while (lines_[process])
@@ -119,7 +112,9 @@ void Processes::Implementation::on_frame_at_hub(u32 from, wire::Frame const& fra
     case wire::Type::beat: break;
     case wire::Type::bring: {
       auto operation = unpacker.text();
-      bring(from, {header.channel, header.sequence}, std::move(operation), unpacker.text());
+      auto part = unpacker.text();
+      bring(from, {header.channel, header.sequence}, std::move(operation), std::move(part),
+            unpacker.value<Waiters>());
       break;
     }
     case wire::Type::post: deliver(from, header.process, header.channel, frame.bytes); break;
@@ -131,8 +126,8 @@ void Processes::Implementation::on_frame_at_hub(u32 from, wire::Frame const& fra
 }
 
 void Processes::Implementation::bring(u32 process, Exchanges::Key key, std::string operation,
-                                      std::string part) {
-  auto outcome = exchanges_.bring(key, process, std::move(operation), std::move(part));
+                                      std::string part, Waiters waiters) {
+  auto outcome = exchanges_.bring(key, process, std::move(operation), std::move(part), waiters);
   if (!outcome) return;
   u64 size = 0;
   for (auto const& each : outcome->parts) size += each.size() + sizeof(u64);
@@ -172,26 +167,24 @@ void Processes::Implementation::mark_gone(Loss const& loss) {
   changed_.notify_all();
 }
 
-void Processes::Implementation::look_after_lines(Clock::time_point now) {
+void Processes::Implementation::look_after_lines() {
+  auto const now = Clock::now();
   if (now - beat_at_ >= beat_every_) {
     beat_at_ = now;
     send_all({.type = wire::Type::beat}, {}, job_.process);
   }
-  if (job_.silence.count() == 0) return;
   for (u32 line = 0; line < lines_.size(); ++line)
-    if (lines_[line] && now - lines_[line]->heard() > job_.silence)
+    if (lines_[line] && silences_[line].ends(lines_[line]->heard(), now))
       mark_gone({line, false,
-                 fmt::format("no sign of life for {:.3g} s: it was stopped, or its host is out of "
-                             "reach",
-                             static_cast<double>(job_.silence.count()) * 1e-3)});
+                 fmt::format("no sign of life for {}: it was stopped, or its host is out of reach",
+                             silences_[line].text())});
 }
 
-std::vector<std::string> Processes::Implementation::warnings(Clock::time_point now) {
+std::vector<std::string> Processes::Implementation::warnings() {
   std::vector<std::string> texts;
-  if (job_.silence.count() == 0) return texts;
-  // With one gone, those who wait have been told.
-  if (first_gone_) return texts;
-  for (auto const& one : exchanges_.waiting_since((now - job_.silence).time_since_epoch().count()))
+  auto const overdue = exchanges_.overdue();
+  if (first_gone_) return texts;  // those who wait have been told
+  for (auto const& one : overdue)
     texts.push_back(fmt::format("{} has waited {:.3g} s for process {}: all processes must call it",
                                 one.operation, static_cast<double>(job_.silence.count()) * 1e-3,
                                 fmt::join(one.missing, ", ")));

@@ -53,6 +53,10 @@ void Spaces::extend(Bytes offset, Bytes size) {
   for (auto const& space : spaces_) space->extend(offset, size);
 }
 
+void Spaces::shrink(Bytes offset, Bytes size) noexcept {
+  for (auto const& space : spaces_) space->shrink(offset, size);
+}
+
 int Spaces::share(u32 own, Bytes offset, Bytes size) {
   return of_own(own).share(layout_.first_device + own, offset, size);
 }

@@ -9,7 +9,7 @@
 namespace meshpost {
 namespace {
 
-constexpr char const* operation = "find out who maps memory of devices";
+constexpr char const* trial_operation = "find out who maps memory of devices";
 constexpr u64 least_piece = u64{2} << 20;  // the heap's smallest growth
 
 std::string pack(std::vector<Refusal> const& refusals) {
@@ -122,7 +122,7 @@ std::vector<Refusal> try_to_map(Peers const& peers, std::vector<Offer> const& al
   peers.node().share(files,
                      [&](u32 process, u32 number, int file) { trial.map(process, number, file); });
   std::vector<Refusal> refusals;  // pieces go when all have tried
-  for (auto const& bytes : peers.exchange(operation, pack(trial.refused())))
+  for (auto const& bytes : peers.exchange(trial_operation, pack(trial.refused())))
     unpack(bytes, refusals);
   return refusals;
 }

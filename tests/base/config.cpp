@@ -28,6 +28,7 @@ TEST_F(Environment, that_says_nothing_gives_the_documented_values) {
   EXPECT_EQ(config.ranks, 0u);
   EXPECT_EQ(config.workers, 0u);
   EXPECT_EQ(config.deadline, std::chrono::seconds(30));
+  EXPECT_EQ(config.peer_deadline, std::chrono::seconds(30));
   EXPECT_FALSE(config.check_delivery);
   EXPECT_EQ(config.trace, "");
   EXPECT_EQ(config.trace_events, 4096u);
@@ -39,6 +40,7 @@ TEST_F(Environment, is_read) {
   set("MESHPOST_RANKS", "7");
   set("MESHPOST_WORKERS", "3");
   set("MESHPOST_DEADLINE", "0.25");
+  set("MESHPOST_PEER_DEADLINE", "300");
   set("MESHPOST_CHECK", "delivery");
   set("MESHPOST_TRACE", "t.json");
   set("MESHPOST_TRACE_EVENTS", "11");
@@ -48,6 +50,7 @@ TEST_F(Environment, is_read) {
   EXPECT_EQ(config.ranks, 7u);
   EXPECT_EQ(config.workers, 3u);
   EXPECT_EQ(config.deadline, std::chrono::milliseconds(250));
+  EXPECT_EQ(config.peer_deadline, std::chrono::minutes(5));
   EXPECT_TRUE(config.check_delivery);
   EXPECT_EQ(config.trace, "t.json");
   EXPECT_EQ(config.trace_events, 11u);
@@ -70,6 +73,7 @@ TEST_F(Environment, that_is_wrong_is_refused_with_variable_value_and_what_it_may
            Case{"MESHPOST_WORKERS", "4097", "from 0 to 4096"},
            Case{"MESHPOST_DEADLINE", "soon", "seconds from 0 (off) to 1000000"},
            Case{"MESHPOST_DEADLINE", "-1", "seconds"},
+           Case{"MESHPOST_PEER_DEADLINE", "never", "seconds from 0 (off) to 1000000"},
            Case{"MESHPOST_DEADLINE", "nan", "seconds"},
            Case{"MESHPOST_DEADLINE", "inf", "seconds"},
            Case{"MESHPOST_DEADLINE", "30s", "seconds"},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <stdexcept>
 
 #include "meshpost/base/hooks.hpp"
 #include "support/sink.hpp"
@@ -22,6 +23,18 @@ TEST(EventSink, is_replaced_and_given_back) {
     EXPECT_EQ(listener.lines()[0], (std::pair<unsigned, std::string>{3, "line"}));
   }
   EXPECT_EQ(event_sink(), before);
+}
+
+TEST(EventSink, that_throws_at_a_warning_leaves_it_to_the_console) {
+  struct Full : EventSink {
+    void warning(std::string_view) override { throw std::runtime_error("the disk is full"); }
+    void log(unsigned, std::string_view) override {}
+  };
+  auto const before = set_event_sink(std::make_shared<Full>());
+  testing::internal::CaptureStderr();
+  warn("careful");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "meshpost: warning: careful\n");
+  set_event_sink(before);
 }
 
 TEST(EventSink, that_is_null_means_the_console) {

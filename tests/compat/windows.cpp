@@ -9,22 +9,22 @@ namespace {
 using test::DeviceArray;
 using test::Program;
 
-struct Memory {
+struct WindowMemory {
   int* words;
   int* found;
 };
 
-__device__ Memory memory_of(dcuda_state& gst) {
+__device__ WindowMemory window_memory_of(dcuda_state& gst) {
   void* data = nullptr;
   dcuda_get_data(gst, &data);
-  return *static_cast<Memory*>(data);
+  return *static_cast<WindowMemory*>(data);
 }
 
 // All ranks expose the same words. Rank 0 "puts" word 0 where it is, and word 1 to word 2.
 __global__ void overlapping(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);
-  Memory const memory = memory_of(gst);
+  WindowMemory const memory = window_memory_of(gst);
   int rank = 0;
   dcuda_comm_rank(gst, DCUDA_COMM_WORLD, &rank);
   dcuda_win win;
@@ -49,7 +49,7 @@ __global__ void overlapping(dcuda_context_handle dcuda) {
 
 TEST(DcudaWindows, of_overlapping_ones_only_the_target_is_notified) {
   DeviceArray<int> words(4), found(3);
-  Program(overlapping, 3).run(Memory{words.data(), found.data()});
+  Program(overlapping, 3).run(WindowMemory{words.data(), found.data()});
   EXPECT_EQ(found.read(), (std::vector<int>{0, 33, 0}));
 }
 
@@ -57,7 +57,7 @@ TEST(DcudaWindows, of_overlapping_ones_only_the_target_is_notified) {
 __global__ void sized_by_rank(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);
-  Memory const memory = memory_of(gst);
+  WindowMemory const memory = window_memory_of(gst);
   int rank = 0, size = 0;
   dcuda_comm_rank(gst, DCUDA_COMM_WORLD, &rank);
   dcuda_comm_size(gst, DCUDA_COMM_WORLD, &size);
@@ -79,7 +79,7 @@ __global__ void sized_by_rank(dcuda_context_handle dcuda) {
 
 TEST(DcudaWindows, sizes_differ_by_rank_and_may_be_zero) {
   DeviceArray<int> words(8 * 5), found(5);
-  Program(sized_by_rank, 5).run(Memory{words.data(), found.data()});
+  Program(sized_by_rank, 5).run(WindowMemory{words.data(), found.data()});
   EXPECT_EQ(found.read(), (std::vector<int>{0, 0, 101, 102, 103}));
 }
 
@@ -88,7 +88,7 @@ __global__ void all_there_are(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   __shared__ dcuda_win windows[2][64];
   dcuda_gpu_init(dcuda, gst);
-  Memory const memory = memory_of(gst);
+  WindowMemory const memory = window_memory_of(gst);
   int rank = 0;
   dcuda_comm_rank(gst, DCUDA_COMM_WORLD, &rank);
   int created = 0;
@@ -112,7 +112,7 @@ __global__ void all_there_are(dcuda_context_handle dcuda) {
 TEST(DcudaWindows, sixty_four_of_each_communicator_exist_at_a_time) {
   test::Listener const listener;
   DeviceArray<int> words(1), found(3);
-  Program(all_there_are, 3, 2).run(Memory{words.data(), found.data()});
+  Program(all_there_are, 3, 2).run(WindowMemory{words.data(), found.data()});
   EXPECT_EQ(found.read(), std::vector<int>(3, 3 * 2 * 64));
   EXPECT_TRUE(listener.lines().empty());
 }
@@ -120,7 +120,7 @@ TEST(DcudaWindows, sixty_four_of_each_communicator_exist_at_a_time) {
 __global__ void one_too_many(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);
-  Memory const memory = memory_of(gst);
+  WindowMemory const memory = window_memory_of(gst);
   int rank = 0, none = 0;
   dcuda_comm_rank(gst, DCUDA_COMM_WORLD, &rank);
   dcuda_win win;
@@ -135,7 +135,7 @@ __global__ void one_too_many(dcuda_context_handle dcuda) {
 TEST(DcudaWindows, one_too_many_is_none) {
   test::Listener const listener;
   DeviceArray<int> words(1), found(3);
-  Program(one_too_many, 3).run(Memory{words.data(), found.data()});
+  Program(one_too_many, 3).run(WindowMemory{words.data(), found.data()});
   EXPECT_EQ(found.read(), std::vector<int>(3, 2));
   ASSERT_EQ(listener.lines().size(), 2u);
   EXPECT_EQ(
@@ -148,7 +148,7 @@ TEST(DcudaWindows, one_too_many_is_none) {
 __global__ void impossible(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);
-  Memory const memory = memory_of(gst);
+  WindowMemory const memory = window_memory_of(gst);
   int rank = 0;
   dcuda_comm_rank(gst, DCUDA_COMM_WORLD, &rank);
   dcuda_win negative, null, unknown, good;
@@ -165,7 +165,7 @@ __global__ void impossible(dcuda_context_handle dcuda) {
 TEST(DcudaWindows, what_one_rank_can_not_expose_is_none_for_all) {
   test::Listener const listener;
   DeviceArray<int> words(1), found(3);
-  Program(impossible, 3).run(Memory{words.data(), found.data()});
+  Program(impossible, 3).run(WindowMemory{words.data(), found.data()});
   EXPECT_EQ(found.read(), std::vector<int>(3, 15));
   ASSERT_EQ(listener.lines().size(), 1u + 1u + 3u);
   EXPECT_EQ(listener.lines()[0].first, 1u);

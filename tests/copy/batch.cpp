@@ -1,6 +1,8 @@
 // Batches give what their copies give one after the other.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "copy/overlap.hpp"
 #include "copy/places.hpp"
@@ -32,39 +34,68 @@ std::vector<Segment> random_segments(u8* base, u64 size, u64 count, std::mt19937
   return all;
 }
 
-TEST(Dependences, are_those_of_the_list_in_order) {
+bool meet(Segment const& a, Segment const& b) {
+  auto const touch = [](void const* x, u64 m, void const* y, u64 k) {
+    auto const *one = static_cast<u8 const*>(x), *other = static_cast<u8 const*>(y);
+    return m > 0 && k > 0 && one < other + k && other < one + m;
+  };
+  return touch(a.target, a.size, b.target, b.size) || touch(a.target, a.size, b.source, b.size) ||
+         touch(a.source, a.size, b.target, b.size);
+}
+
+// Independent entries begin at once, the others in order, each after those that it waits for.
+TEST(Dependences, let_an_entry_begin_when_all_earlier_ones_that_it_meets_are_done) {
   std::mt19937_64 random(test::new_seed());
   std::vector<u8> memory(64);
   for (int i = 0; i < 3000; ++i) {
     auto const list = random_segments(memory.data(), 64, 1 + random() % 12, random);
-    auto const after = copying::dependences(list);
-    u64 const n = list.size();
-    // Reachability must be that of all pairs that meet.
-    auto const reach = [n](std::vector<std::vector<char>> edges) {
-      for (u64 k = 0; k < n; ++k)
-        for (u64 a = 0; a < n; ++a)
-          for (u64 b = 0; b < n; ++b) edges[a][b] |= static_cast<char>(edges[a][k] && edges[k][b]);
-      return edges;
-    };
-    std::vector<std::vector<char>> wanted(n, std::vector<char>(n)), got = wanted;
-    auto const meet = [](void const* a, u64 m, void const* b, u64 k) {
-      auto const *x = static_cast<u8 const*>(a), *y = static_cast<u8 const*>(b);
-      return m > 0 && k > 0 && x < y + k && y < x + m;
-    };
-    for (u64 late = 0; late < n; ++late) {
-      for (u64 early = 0; early < late; ++early) {
-        auto const &a = list[early], &b = list[late];
-        wanted[late][early] = meet(a.target, a.size, b.target, b.size) ||
-                              meet(a.target, a.size, b.source, b.size) ||
-                              meet(a.source, a.size, b.target, b.size);
-      }
-      for (u32 const early : after[late]) {
+    auto const all = copying::dependences(list);
+    std::vector<char> done(list.size());  // when this entry begins, whatever the others take
+    for (u64 late = 0; late < list.size(); ++late) {
+      auto const& [meets, after] = all[late];
+      for (u32 const early : after) {
         ASSERT_LT(early, late);
-        got[late][early] = 1;
-        ASSERT_TRUE(wanted[late][early]) << "they don't meet";
+        ASSERT_TRUE(meet(list[early], list[late])) << "they don't meet";
+        ASSERT_FALSE(std::exchange(done[early], 1)) << "waited for twice";
+      }
+      bool any = false;
+      for (u64 early = 0; early < late; ++early)
+        if (meet(list[early], list[late])) {
+          any = true;
+          ASSERT_TRUE(done[early]) << "list " << i << ": " << late << " begins before " << early;
+        }
+      ASSERT_EQ(meets != copying::Dependence::none, any) << "list " << i << ", " << late;
+      if (any) {
+        ASSERT_LT(meets, late);
+        ASSERT_TRUE(meet(list[meets], list[late]));
       }
     }
-    ASSERT_EQ(reach(got), reach(wanted)) << "list " << i;
+  }
+}
+
+// Half of the list reads a block, half writes a byte of it; in either order; and so again.
+TEST(Dependences, of_lists_that_meet_400_million_times_take_little_memory_and_time) {
+  constexpr u32 half = 20'000;
+  std::vector<u8> block(half);
+  for (bool const reads_first : {true, false}) {
+    std::vector<Segment> list;
+    for (u32 i = 0; i < 2 * half; ++i) {
+      bool const reads = (i < half) == reads_first;
+      auto* const other = reinterpret_cast<u8*>(u64{1} << 40) + u64{i} * half;
+      if (reads) list.push_back({other, block.data(), Bytes{half}});
+      else list.push_back({block.data() + i % half, other, Bytes{1}});
+    }
+    auto const begin = std::chrono::steady_clock::now();
+    auto const all = copying::dependences(list);
+    // Some 50 ms; sanitizers and busy machines take longer.
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    u64 waits = 0, met = 0;
+    for (auto const& [meets, after] : all) {
+      waits += after.capacity();
+      met += static_cast<u64>(meets != copying::Dependence::none);
+    }
+    EXPECT_EQ(met, half);
+    EXPECT_LT(waits, 4u * half);
   }
 }
 

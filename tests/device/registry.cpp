@@ -1,9 +1,6 @@
 // Which devices a text names, what is said of texts that name none, and devices after fork().
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "meshpost/device/backend.hpp"
-#include "support/errors.hpp"
+#include "support/child.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -11,6 +8,7 @@ namespace {
 
 using test::error_of;
 using test::says;
+using test::status_in_child;
 
 TEST(Devices, of_a_cpu_are_as_many_as_are_asked_for) {
   EXPECT_EQ(open_devices("cpu").size(), 2u);
@@ -77,26 +75,6 @@ TEST(Devices, are_registered_once_by_name) {
   };
   EXPECT_TRUE(says(error_of([] { register_backend(std::make_unique<Fake>()); }), Kind::bad_argument,
                    {"'cpu' is registered already"}));
-}
-
-// Runs `work` in a forked child and returns its exit status; 100 for an Error of kind misuse that
-// names fork.
-template <class Work>
-int status_in_child(Work&& work) {
-  pid_t const child = fork();
-  if (child == 0) {
-    int status = 1;
-    try {
-      work();
-      status = 0;
-    } catch (Error const& error) {
-      status = says(error, Kind::misuse, {"forked", "after the fork"}) ? 100 : 2;
-    }
-    _Exit(status);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 struct Nothing {

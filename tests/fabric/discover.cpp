@@ -131,6 +131,7 @@ TEST(Calibrate, leaves_all_but_the_measures_as_it_was) {
   EXPECT_NE(before, after);
   for (auto& link : after.links) link.latency = link.rate = link.rate_both_ways = 0;
   for (auto& info : after.places) info.rate_out = info.rate_in = 0;
+  after.host_copies.clear();
   EXPECT_EQ(before, after);
 }
 

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <functional>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "fabric/host_ways.hpp"
 
 namespace meshpost::fabric {
 namespace {
@@ -46,8 +50,10 @@ TEST(ThreadTeam, does_not_wait_for_its_threads_when_they_are_busy) {
   holder.join();
 }
 
+using Copying = std::function<void(ThreadTeam&, void*, void const*, Bytes)>;
+
 // All of the target is poisoned with the complement of what should come, and so are its borders.
-void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size) {
+void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size, Copying const& copy) {
   constexpr u64 border = 128;
   u64 const to = random() % border, from = random() % border;
   std::vector<unsigned char> source(size + border), target(size + 2 * border);
@@ -58,7 +64,7 @@ void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size) {
   }
   std::ranges::fill(target, 0xa5);
   for (u64 i = 0; i < size; ++i) target[to + i] = static_cast<unsigned char>(~source[from + i]);
-  team.copy(target.data() + to, source.data() + from, Bytes{size});
+  copy(team, target.data() + to, source.data() + from, Bytes{size});
   EXPECT_TRUE(std::equal(target.begin() + static_cast<i64>(to),
                          target.begin() + static_cast<i64>(to + size),
                          source.begin() + static_cast<i64>(from)));
@@ -67,17 +73,83 @@ void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size) {
   EXPECT_TRUE(std::all_of(target.begin() + static_cast<i64>(to + size), target.end(), untouched));
 }
 
+Copying in_way(HostWay way) {
+  return [way](ThreadTeam& team, void* target, void const* source, Bytes size) {
+    team.copy(target, source, size, way);
+  };
+}
+void in_best_way(ThreadTeam& team, void* target, void const* source, Bytes size) {
+  team.copy(target, source, size);
+}
+
 TEST(ThreadTeam, copies_every_byte_and_no_other) {
   u64 const seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  ThreadTeam team(4);
-  for (u64 const size : {0, 1, 63, 64, 65, 4095, 262143, 262144, 262145, 1048577}) {
-    SCOPED_TRACE(size);
-    check_copy(team, random, size);
+  for (u32 const threads : {1u, 3u}) {
+    ThreadTeam team(threads);
+    for (u32 way = 0; way < host_ways; ++way) {
+      SCOPED_TRACE(std::string(to_string(static_cast<HostWay>(way))));
+      auto const copy = in_way(static_cast<HostWay>(way));
+      for (u64 const size : {0, 1, 63, 64, 65, 4095, 262145, 524289}) {
+        SCOPED_TRACE(size);
+        check_copy(team, random, size, copy);
+      }
+      check_copy(team, random, random() % (u64{2} << 20), copy);
+    }
   }
-  for (int i = 0; i < 20; ++i) check_copy(team, random, random() % (u64{3} << 20));
-  check_copy(team, random, (u64{64} << 20) + random() % 5000);  // past the caches
+  ThreadTeam team(4);
+  check_copy(team, random, (u64{32} << 20) + random() % 5000, in_best_way);
+}
+
+HostRates rates(u64 mib, std::array<double, host_ways> const& all) {
+  return {Bytes{mib << 20}, all};
+}
+
+TEST(HostWays, go_by_what_was_measured_at_the_nearest_size) {
+  std::vector<HostRates> const measured{rates(1, {1, 9, 3, 4, 5}), rates(16, {1, 2, 9, 4, 5}),
+                                        rates(256, {1, 2, 3, 9, 5})};
+  auto const way = [&](u64 kib) { return best_way(measured, Bytes{kib << 10}); };
+  EXPECT_EQ(way(1), HostWay::memcpy_one) << "threads take longer to wake";
+  EXPECT_EQ(way(1023), HostWay::memcpy_one);
+  EXPECT_EQ(way(1024), HostWay::memcpy_shares);
+  EXPECT_EQ(way(3 << 10), HostWay::memcpy_shares);
+  EXPECT_EQ(way(5 << 10), HostWay::memcpy_slices);
+  EXPECT_EQ(way(63 << 10), HostWay::memcpy_slices);
+  EXPECT_EQ(way(65 << 10), HostWay::stream_one);
+  EXPECT_EQ(way(u64{1} << 30), HostWay::stream_one);
+}
+
+TEST(HostWays, are_plain_memcpy_unless_others_are_clearly_faster) {
+  std::vector<HostRates> const close{rates(64, {100, 90, 80, 109, 103})};
+  EXPECT_EQ(best_way(close, Bytes{u64{64} << 20}), HostWay::memcpy_one);
+  std::vector<HostRates> const faster{rates(64, {90, 100, 80, 115, 103})};
+  EXPECT_EQ(best_way(faster, Bytes{u64{64} << 20}), HostWay::stream_one);
+  EXPECT_EQ(best_way(faster, Bytes{u64{256} << 20}), HostWay::memcpy_shares)
+      << "so far from what was measured it may have turned";
+}
+
+TEST(HostWays, of_one_core_are_chosen_where_the_others_are_busy) {
+  std::vector<HostRates> const measured{rates(64, {1, 9, 3, 4, 5})};
+  EXPECT_EQ(best_way(measured, Bytes{u64{64} << 20}, Cores::one), HostWay::stream_one);
+  EXPECT_EQ(best_way({}, Bytes{u64{64} << 20}, Cores::one), HostWay::memcpy_one);
+}
+
+TEST(HostWays, are_memcpy_where_nothing_was_measured) {
+  for (auto const& measured : {std::vector<HostRates>{}, {HostRates{}}}) {
+    EXPECT_EQ(best_way(measured, Bytes{1000}), HostWay::memcpy_one);
+    EXPECT_EQ(best_way(measured, Bytes{u64{64} << 20}), HostWay::memcpy_shares);
+  }
+}
+
+TEST(HostWays, are_measured_up_to_the_size_given) {
+  ThreadTeam team(2);
+  auto const measured = measure_host_ways(team, Bytes{u64{4} << 20});
+  ASSERT_EQ(measured.size(), 2u);
+  EXPECT_EQ(measured[0].size, u64{1} << 20);
+  EXPECT_EQ(measured[1].size, u64{4} << 20);
+  for (auto const& one : measured)
+    for (double const rate : one.rates) EXPECT_TRUE(rate > 1e6 && rate < 1e14) << rate;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -21,9 +22,9 @@ using test::Folder;
 using test::says;
 using test::Variable;
 
-constexpr CalibrationOptions quick{Bytes{u64{1} << 20}, 1};
+constexpr CalibrationOptions short_ones{Bytes{u64{1} << 20}, 1};
 Machine cached_machine(std::vector<std::shared_ptr<Device>> const& devices) {
-  return fabric::cached_machine(devices, quick);
+  return fabric::cached_machine(devices, short_ones);
 }
 
 std::string content(std::filesystem::path const& path) {
@@ -42,6 +43,12 @@ class Cache : public testing::Test {
     auto machine = discover(devices_);
     for (auto& link : machine.links) link.rate = 42;
     return machine;
+  }
+  // As a library after this one may write it.
+  std::string later() const {
+    auto text = nlohmann::json::parse(to_json(planted()));
+    text["version"] = Machine::current_version + 1;
+    return text.dump();
   }
   void write(std::string const& text) const { std::ofstream(file()) << text; }
 
@@ -87,7 +94,7 @@ TEST_F(Cache, of_another_host_is_an_error_if_the_user_chose_it) {
   write(to_json(other));
   EXPECT_TRUE(says(error_of([&] { cached_machine(devices_); }), Kind::bad_environment,
                    {"MESHPOST_MACHINE=" + file().string(), "elsewhere", "unset MESHPOST_MACHINE"}));
-  EXPECT_EQ(error_of([&] { measure_machine(devices_, quick); }).kind(), Kind::bad_environment);
+  EXPECT_EQ(error_of([&] { measure_machine(devices_, short_ones); }).kind(), Kind::bad_environment);
   EXPECT_EQ(machine_from_json(content(file())), other) << "the user's file is left alone";
 }
 
@@ -121,10 +128,25 @@ TEST_F(Cache, with_fewer_devices_is_an_error) {
 }
 
 TEST_F(Cache, that_is_corrupt_or_of_another_version_is_measured_anew_with_a_warning) {
-  auto later = to_json(planted());
-  later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
+  Variable const none("MESHPOST_MACHINE", "");
+  Variable const cache("XDG_CACHE_HOME", folder_.path().string());
+  auto const path = fabric::cache_file(fingerprint(devices_)).path;
+  std::filesystem::create_directories(path.parent_path());
   std::vector<std::string> const wrong = {
-      "", "{", "null", "[]", std::string(100, '\0'), later, to_json(planted()).substr(0, 300)};
+      "", "{", "null", "[]", std::string(100, '\0'), later(), to_json(planted()).substr(0, 300)};
+  for (u32 i = 0; i < wrong.size(); ++i) {
+    std::ofstream(path) << wrong[i];
+    EXPECT_NE(cached_machine(devices_).links.front().rate, 42);
+    ASSERT_EQ(listener_.warnings().size(), i + 1);
+    EXPECT_NE(listener_.warnings().back().find(path.string()), std::string::npos);
+    EXPECT_NO_THROW(machine_from_json(content(path))) << "mended";
+  }
+}
+
+TEST_F(Cache, that_the_user_chose_and_is_of_another_version_is_measured_anew_with_a_warning) {
+  auto impossible = planted();
+  impossible.links.front().latency = -1;
+  std::vector<std::string> const wrong = {later(), to_json(impossible)};
   for (u32 i = 0; i < wrong.size(); ++i) {
     write(wrong[i]);
     EXPECT_NE(cached_machine(devices_).links.front().rate, 42);
@@ -134,9 +156,28 @@ TEST_F(Cache, that_is_corrupt_or_of_another_version_is_measured_anew_with_a_warn
   }
 }
 
+TEST_F(Cache, that_the_user_chose_and_is_no_machine_file_is_refused_and_left_alone) {
+  for (std::string const& text :
+       {std::string("measure the disks on Monday\n"), std::string("{\"version\": 1}"),
+        std::string("[1, 2]"), std::string(), to_json(planted()).substr(0, 300)}) {
+    write(text);
+    auto const refused = [&](Error const& error) {
+      return says(error, Kind::bad_environment,
+                  {"MESHPOST_MACHINE=" + file().string(), "no machine file", "unset"});
+    };
+    EXPECT_TRUE(refused(error_of([&] { cached_machine(devices_); })));
+    EXPECT_TRUE(refused(error_of([&] { measure_machine(devices_, short_ones); })));
+    EXPECT_EQ(content(file()), text);
+  }
+  Variable const folder("MESHPOST_MACHINE", folder_.path().string());
+  EXPECT_TRUE(says(error_of([&] { cached_machine(devices_); }), Kind::bad_environment,
+                   {"no regular file"}));
+  EXPECT_TRUE(listener_.warnings().empty());
+}
+
 TEST_F(Cache, is_replaced_by_what_is_measured_again) {
   write(to_json(planted()));
-  auto const machine = measure_machine(devices_, quick);
+  auto const machine = measure_machine(devices_, short_ones);
   EXPECT_NE(machine.links.front().rate, 42);
   EXPECT_EQ(machine_from_json(content(file())), machine);
 }
@@ -166,6 +207,31 @@ TEST_F(Cache, is_read_whole_while_others_write_it) {
       for (int i = 0; i < 50; ++i) EXPECT_EQ(cached_machine(devices_), planted());
     });
   for (auto& thread : threads) thread.join();
+  EXPECT_TRUE(listener_.warnings().empty());
+}
+
+TEST_F(Cache, of_a_host_alone_keeps_how_it_copies) {
+  std::vector<HostRates> const measured{{Bytes{1 << 20}, {1, 2, 3, 4, 5}}};
+  {
+    Variable const none("MESHPOST_MACHINE", "");
+    Variable const cache("XDG_CACHE_HOME", folder_.path().string());
+    auto const kept = fabric::host_file();
+    EXPECT_FALSE(fabric::kept_host_rates(kept));
+    fabric::keep_host_rates(measured, kept);
+    EXPECT_EQ(fabric::kept_host_rates(kept), measured);
+    EXPECT_NE(kept.path, fabric::cache_file(fingerprint(devices_)).path);
+  }
+  EXPECT_FALSE(fabric::kept_host_rates(fabric::host_file())) << "it is not there yet";
+  auto machine = planted();
+  machine.host_copies = measured;
+  write(to_json(machine));
+  EXPECT_EQ(fabric::kept_host_rates(fabric::host_file()), measured);
+  machine.fingerprint = "elsewhere";
+  for (auto const& text : {to_json(machine), std::string("notes")}) {
+    write(text);
+    EXPECT_FALSE(fabric::kept_host_rates(fabric::host_file()));
+    EXPECT_EQ(content(file()), text);
+  }
   EXPECT_TRUE(listener_.warnings().empty());
 }
 

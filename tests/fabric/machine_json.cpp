@@ -43,6 +43,7 @@ json sample() {
   link.from = 0;
   link.to = 1;
   machine.links.push_back(link);
+  machine.host_copies.push_back({Bytes{1 << 20}, {1, 2, 3, 4, 5}});
   return json::parse(to_json(machine));
 }
 
@@ -59,7 +60,7 @@ TEST(MachineJson, that_is_malformed_is_refused_with_the_place_and_the_cause) {
     return [=](json& all) { all[json::json_pointer(owner)].erase(key); };
   };
   std::vector<Wrong> wrong = {
-      {set("/version", 2), "file.version", "of version 2; this library reads version 1"},
+      {set("/version", 1), "file.version", "of version 1; this library reads version 2"},
       {set("/version", -1), "file.version", "-1 is not a whole number"},
       {set("/version", 1.0), "file.version", "1.0 is not a whole number"},
       {set("/version", "1"), "file.version", "is not a whole number"},
@@ -84,6 +85,11 @@ TEST(MachineJson, that_is_malformed_is_refused_with_the_place_and_the_cause) {
       {set("/links/0/mover", "pigeon"), "links[0].mover", "'pigeon' is none of"},
       {set("/links/0/rate", nullptr), "links[0].rate", "null, not a number"},
       {set("/links/0/latency", -1e-9), "links[0].latency", "is not a finite number"},
+      {set("/host_copies", 1), "host_copies", "number, not a list"},
+      {set("/host_copies/0", 1), "host_copies[0]", "number, not an object"},
+      {set("/host_copies/0/bytes", -1), "host_copies[0].bytes", "-1 is not a whole number"},
+      {set("/host_copies/0/stream_one", "x"), "host_copies[0].stream_one", "string, not a number"},
+      {set("/host_copies/0/memmove", 1), "host_copies[0]", "'memmove' is not known"},
       {[](json& all) { all["links"].push_back(all["links"][0]); }, "links[1]",
        "there is such a link"},
   };
@@ -93,7 +99,11 @@ TEST(MachineJson, that_is_malformed_is_refused_with_the_place_and_the_cause) {
   for (auto const* const key :
        {"from", "to", "mover", "medium", "latency", "rate", "rate_both_ways"})
     wrong.push_back({drop("/links/0", key), "links[0]", std::string("'") + key + "' is missing"});
-  for (auto const* const key : {"host", "fingerprint", "places", "links"})
+  for (auto const* const key :
+       {"bytes", "memcpy_one", "memcpy_shares", "memcpy_slices", "stream_one", "stream_slices"})
+    wrong.push_back(
+        {drop("/host_copies/0", key), "host_copies[0]", std::string("'") + key + "' is missing"});
+  for (auto const* const key : {"host", "fingerprint", "places", "links", "host_copies"})
     wrong.push_back({drop("", key), "file", std::string("'") + key + "' is missing"});
 
   ASSERT_NO_THROW(machine_from_json(sample().dump()));

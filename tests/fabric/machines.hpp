@@ -53,6 +53,11 @@ inline Machine random_machine(std::mt19937_64& random) {
         link.rate_both_ways = rate();
         machine.links.push_back(link);
       }
+  for (u64 i = below(4); i > 0; --i) {
+    HostRates one{Bytes{random()}, {}};
+    for (auto& each : one.rates) each = rate();
+    machine.host_copies.push_back(one);
+  }
   return machine;
 }
 

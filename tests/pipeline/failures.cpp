@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/no_threads.hpp"
 #include "lossy.hpp"
 #include "pipelines.hpp"
 
@@ -143,6 +144,38 @@ TEST(PipelineFailures, a_device_lost_on_the_way_is_reported_and_nothing_hangs) {
     pipeline.run();
     ASSERT_TRUE(work.right(0));
   }
+}
+
+TEST(PipelineFailures, a_leg_without_a_thread_ends_the_run_and_not_the_next) {
+  std::mt19937_64 random(std::random_device{}());
+  ArrayCase work(options_of_3_levels(), random);
+  work.add_compute(2);
+  Pipeline pipeline(work.options);
+  {
+    int given = 0;
+    NoThreads const few([&](std::string_view purpose) {
+      return purpose == "run a leg of a pipeline" && ++given == 3;
+    });
+    EXPECT_TRUE(says(error_of([&] { pipeline.run(); }), Kind::out_of_memory,
+                     {"run a pipeline: start a thread to run a leg of a pipeline", "ulimit -u"}));
+  }
+  expect_runs_again(pipeline, work, random);
+}
+
+TEST(PipelineFailures, very_many_items_and_very_deep_buffers_are_an_error) {
+  auto options = options_of_3_levels();
+  options.segments = [](ChunkMove const&) -> std::vector<Segment> {
+    throw std::runtime_error("planted");
+  };
+  options.items = ~u64{0}, options.chunk = 1;
+  EXPECT_TRUE(says(error_of([&] { Pipeline{options}; }), Kind::bad_argument, {"2^64"}));
+  options.items = u64{1} << 60;
+  Pipeline many(options);
+  EXPECT_TRUE(says(error_of([&] { many.run({.timed = true}); }), Kind::out_of_memory,
+                   {"times of legs", "PipelineRun::timed"}));
+  EXPECT_TRUE(says(error_of([&] { many.run(); }), Kind::kernel_failed, {"planted"}));
+  options.depth = u32{1} << 30, options.item = Bytes{1};
+  EXPECT_TRUE(says(error_of([&] { Pipeline{options}; }), Kind::bad_argument, {"1073741824"}));
 }
 
 }  // namespace

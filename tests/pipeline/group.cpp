@@ -161,5 +161,72 @@ TEST(DeviceGroup, refuses_what_would_hang_or_means_nothing) {
   EXPECT_TRUE(says(error_of([] { DeviceGroup({nullptr}); }), Kind::bad_argument, {"null"}));
 }
 
+// Each of `groups` takes a step whose first member waits for all the others and then steps the next
+// group. \returns how many were refused
+int step_in_a_circle(std::vector<std::unique_ptr<DeviceGroup>> const& groups) {
+  std::atomic<u64> begun{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> callers;
+  for (u64 i = 0; i < groups.size(); ++i)
+    callers.emplace_back([&, i] {
+      groups[i]->step_all([&, i](Member const& one) {
+        if (one.index != 0) return;
+        ++begun;
+        while (begun < groups.size()) std::this_thread::yield();
+        try {
+          groups[(i + 1) % groups.size()]->step_all([](Member const&) {});
+        } catch (Error const& error) {
+          EXPECT_TRUE(says(error, Kind::misuse, {"step a device group", "would wait for ever"}));
+          ++refused;
+        }
+      });
+    });
+  for (auto& caller : callers) caller.join();
+  return refused;
+}
+
+TEST(DeviceGroup, groups_that_step_each_other_in_a_circle_refuse_the_last_and_go_on) {
+  for (u64 const count : {2u, 3u, 5u}) {
+    std::vector<std::unique_ptr<DeviceGroup>> groups;
+    for (u64 i = 0; i < count; ++i)
+      groups.push_back(std::make_unique<DeviceGroup>(open_devices("cpu:2")));
+    for (int repeat = 0; repeat < 20; ++repeat) ASSERT_EQ(step_in_a_circle(groups), 1);
+  }
+}
+
+TEST(DeviceGroup, a_function_may_step_another_group_and_make_one) {
+  DeviceGroup outer(four()), other(four());
+  std::atomic<int> steps{0};
+  outer.step_all([&](Member const& one) {
+    EXPECT_TRUE(outer.inside());
+    EXPECT_FALSE(other.inside());
+    other.step_all([&](Member const&) { ++steps; });
+    if (one.index != 0) return;
+    DeviceGroup made(open_devices("cpu:1"), [&](Member const&) {
+      EXPECT_TRUE(says(error_of([&] { outer.step_all([](Member const&) {}); }), Kind::misuse, {}));
+    });
+    made.step_all([&](Member const&) { ++steps; });
+  });
+  EXPECT_EQ(steps, 17);
+  EXPECT_FALSE(outer.inside());
+}
+
+TEST(DeviceGroup, one_that_its_own_function_destroys_ends_later_with_a_warning) {
+  Listener const listener;
+  std::atomic<int> ended{0};
+  auto group =
+      std::make_unique<DeviceGroup>(four(), DeviceGroup::Work{}, [&](Member const&) { ++ended; });
+  std::atomic<bool> gone{false};
+  group->step_all(
+      [&](Member const& one) {
+        if (one.index == 0) group.reset();
+        gone = gone || one.index == 0;
+      },
+      {});
+  while (!gone || ended < 4) std::this_thread::yield();
+  ASSERT_EQ(listener.warnings().size(), 1);
+  EXPECT_NE(listener.warnings()[0].find("a function of the group called it"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace meshpost::test

@@ -1,6 +1,7 @@
 #include "meshpost/pipeline/pipeline.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <nlohmann/json.hpp>
@@ -170,6 +171,36 @@ TEST(Pipeline, notes_the_times_of_each_leg_in_an_order_that_the_schedule_allows)
             75);
   EXPECT_TRUE(says(error_of([&] { to_perfetto(schedule, pipeline.run(), "test"); }),
                    Kind::bad_argument, {"timed"}));
+}
+
+// Times that nothing took, for pictures alone.
+PipelineResult result_of(Schedule const& schedule) {
+  PipelineResult result;
+  result.legs.assign(schedule.shape.chunks * schedule.legs.size(), {0.25, 1.5});
+  return result;
+}
+
+TEST(Pipeline, is_drawn_whatever_it_is_called) {
+  auto const schedule = make_schedule({2, 2, 2, {}});
+  auto const trace =
+      nlohmann::json::parse(to_perfetto(schedule, result_of(schedule), "a\"\\\n\xff\xc3"));
+  EXPECT_EQ(trace["otherData"]["kernel"], "a\"\\\n\ufffd\ufffd");
+  EXPECT_EQ(trace["traceEvents"].size(), 3 + 4u);
+  EXPECT_DOUBLE_EQ(trace["traceEvents"][3]["ts"], 0.25e6);
+  EXPECT_DOUBLE_EQ(trace["traceEvents"][3]["dur"], 1.25e6);
+}
+
+TEST(Pipeline, is_drawn_in_little_memory) {
+  auto const schedule = make_schedule({2, 50000, 2, {}});
+  auto const result = result_of(schedule);
+  auto const most_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  auto const before = most_kib();
+  EXPECT_GT(to_perfetto(schedule, result, "large").size(), 100000 * 50u);
+  EXPECT_LT(most_kib() - before, 120 << 10);  // a tree of 100000 events takes 250 MiB
 }
 
 TEST(Pipeline, one_at_a_time_overlaps_nothing) {

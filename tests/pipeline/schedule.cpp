@@ -285,5 +285,36 @@ TEST(Schedule, refuses_what_makes_none) {
                    Kind::bad_argument, {"-1 s"}));
 }
 
+TEST(Predict, refuses_an_engine_that_does_not_exist) {
+  auto const schedule = make_schedule({2, 3, 2, {}});
+  for (u32 const engine : {12288u, u32{1} << 30, ~u32{0}})
+    EXPECT_TRUE(
+        says(error_of([&] { predict(schedule, std::vector<LegTime>{{1, 0}, {1, engine}}); }),
+             Kind::bad_argument, {"engine " + std::to_string(engine), "below 12288"}));
+  EXPECT_DOUBLE_EQ(predict(schedule, std::vector<LegTime>{{1, 1}, {1, 1}}).seconds, 6);
+}
+
+TEST(Schedule, of_more_steps_than_numbers_or_memory_is_refused) {
+  u64 const most = ~u64{0};
+  EXPECT_TRUE(says(error_of([&] { make_schedule({2, most / 2, 2, {}}); }), Kind::bad_argument,
+                   {"2^64", "larger chunks"}));
+  auto schedule = make_schedule({2, most / 4, 2, {}});
+  EXPECT_EQ(schedule.size(), most / 4 * 4);
+  EXPECT_TRUE(says(error_of([&] { predict(schedule, std::vector<LegTime>(2)); }),
+                   Kind::out_of_memory, {"times of steps"}));
+  schedule.shape.chunks = most / 4 + 1;  // wraps to 0
+  for (auto const& error : {error_of([&] { schedule.size(); }), error_of([&] { schedule.step(0); }),
+                            error_of([&] { predict(schedule, std::vector<LegTime>(2)); })})
+    EXPECT_TRUE(says(error, Kind::bad_argument, {"2^64"}));
+}
+
+TEST(Schedule, that_is_too_deep_is_refused) {
+  EXPECT_TRUE(says(error_of([] { make_schedule({~u32{0}, 1, 2, {}}); }), Kind::bad_argument,
+                   {"4294967295 levels", "4096"}));
+  EXPECT_TRUE(says(error_of([] { make_schedule({2, 1, ~u32{0}, {}}); }), Kind::bad_argument,
+                   {"room for 4294967295 chunks", "65536"}));
+  EXPECT_EQ(make_schedule({4096, 1, 65536, {}}).legs.size(), 2 * 4095u);
+}
+
 }  // namespace
 }  // namespace meshpost::test

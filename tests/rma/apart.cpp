@@ -1,5 +1,8 @@
 // Devices of one process that reach each other by the host's proxy alone: because they are told to,
 // or because they are of two kinds.
+#include <atomic>
+
+#include "base/host_places.hpp"
 #include "support/errors.hpp"
 #include "support/everything.hpp"
 #include "support/users.hpp"
@@ -50,6 +53,43 @@ TEST(Apart, ranks_that_all_wait_are_found_deadlocked_and_named) {
   test::try_everything(world);
 }
 
+// Rank 0 asks for more than a ring holds; rank 1 beside it fails when the ring is full.
+struct FillsItsRing {
+  Window<u32> window;
+  MESHPOST_FN void operator()(Rank& self) const {
+    RankId const far{self.size() - 1};
+    if (self.id() == 0)
+      for (u32 i = 0; i < 4 * PostRing::capacity; ++i) self.notify(window, far, Tag{0});
+    if (self.id() != 1) return;
+    auto const head = self.scratch<u32>(1);  // all threads see the same
+    for (bool full = false; !full;) {
+      self.test(window, Tag{1});
+      if (self.thread() == 0) head[0] = memory::load_acquire(self.state().posts.head);
+      self.sync();
+      full = head[0] > PostRing::capacity;
+      self.sync();
+    }
+    self.fail("the ring is full");
+  }
+};
+
+TEST(Apart, ranks_leave_whose_ring_is_full_and_not_emptied) {
+  auto options = apart(2, all_devices()[1]);  // which has several on every host
+  options.workers = 1;  // which has work: the proxy's thread is the only one to empty rings
+  World world(options);
+  auto const window = world.window<u32>(1, Tags{2}, "inbox");
+  std::atomic<bool> over{false};
+  hooks::install_places([&](std::string_view place) {
+    if (place == "empty a ring") over.wait(false);
+    if (place == "abandon a run") over = true, over.notify_all();
+  });
+  auto const error =
+      error_of([&] { world.run(FillsItsRing{window}, {.scratch = Bytes{sizeof(u32)}}); });
+  hooks::install_places(nullptr);
+  EXPECT_TRUE(says(error, Kind::kernel_failed, {"rank 1", "the ring is full"}));
+  test::try_everything(world);
+}
+
 TEST(Apart, devices_reach_memory_of_the_user) {
   for (auto const& devices : all_devices()) {
     SCOPED_TRACE(devices);
@@ -58,6 +98,57 @@ TEST(Apart, devices_reach_memory_of_the_user) {
     test::try_everything(world, memory);
     EXPECT_EQ(test::wrong_blocks(world, 3, memory), 0u);
   }
+}
+
+// Out of scratch memory, and into it: on a GPU the host can't reach that.
+struct ByScratch {
+  Window<u32> window;  // what came; then what is sent again
+  u32 size;
+  test::Findings findings;
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), me = self.id(), half = n / 2;
+    RankId const other{(me + half) % n};  // of another device
+    auto const mine = window.local(self);
+    auto const scratch = self.scratch<u32>(size);
+    for (u32 round = 0; round < 3; ++round) {
+      self.each(size, [&](u64 i) { scratch[i] = static_cast<u32>(test::mixed(me, round, i)); });
+      self.put_notify(window.at(other, 1), scratch.subspan(1, size - 1), Tag{0});
+      self.put(window.at(other), scratch.subspan(0, 1));
+      // A face of 3 planes out of 5, in runs of 40 words.
+      u64 const run = 40;
+      StridedLayout const planes{{run, 3, 1}, {1, 2 * run, 0}, 0};
+      self.put(window.at(other, size), scratch.strided(planes));
+      self.notify(window, other, Tag{0});
+      self.flush(window);
+      self.each(size, [&](u64 i) { scratch[i] = 0; });
+      self.wait(window, Tag{0}, 2);
+      self.each(size, [&](u64 i) {
+        findings.add(self, mine[i] != static_cast<u32>(test::mixed(other, round, i)));
+      });
+      self.each(3 * run, [&](u64 i) {
+        u64 const from = i / run * 2 * run + i % run;
+        findings.add(self, mine[size + i] != static_cast<u32>(test::mixed(other, round, from)));
+      });
+      self.barrier();
+      self.get(scratch, window.at(other).subspan(0, size));
+      self.each(size, [&](u64 i) {
+        findings.add(self, scratch[i] != static_cast<u32>(test::mixed(me, round, i)));
+      });
+      self.barrier();
+    }
+  }
+};
+
+TEST(Apart, devices_put_out_of_scratch_memory_and_get_into_it) {
+  World world(apart(2));
+  auto const findings = test::make_findings(world);
+  for (u32 const size : {200u, 9000u}) {
+    auto const window = world.window<u32>(size + 120, Tags{1});
+    for (Dim3 const threads : {Dim3{0, 1, 1}, Dim3{32, 1, 1}})
+      world.run(ByScratch{window, size, findings},
+                {.threads = threads, .scratch = Bytes{u64{size} * sizeof(u32)}});
+  }
+  EXPECT_EQ(test::total(world, findings), 0u);
 }
 
 TEST(ApartCpuOnly, devices_refuse_to_check_delivery) {

@@ -1,4 +1,5 @@
 // Notifications are counted by window, tag and rank, and consumed as they are asked for.
+#include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
 
@@ -82,6 +83,18 @@ struct FindNone {
   }
 };
 
+struct MoreThanACounterHolds {  // 2^31 + 1, but for one of them at once
+  Window<u32> window;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() != 0) return;
+    auto const& info = window.info();
+    auto* const counter = reinterpret_cast<u32*>(self.state().heap + info.counters) + 3;
+    if (self.thread() == 0) memory::add(counter, u32{1} << 31, Order::system);
+    self.notify(window, RankId{0}, Tag{3});
+    self.wait(window, Tag{3});
+  }
+};
+
 class Counters : public test::EveryShape {};
 INSTANTIATE_TEST_SUITE_P(Shapes, Counters, test::all_shapes(), test::shape_name);
 
@@ -110,6 +123,15 @@ TEST_P(Counters, are_tested_without_waiting) {
 
 TEST_P(Counters, take_notifications_of_all_ranks_at_once) {
   EXPECT_TRUE(world.run(Everyone{world.window<u32>(0), 30}, launch).leftovers.empty());
+}
+
+TEST(Counter, that_takes_more_than_it_holds_is_named_and_not_a_deadlock) {
+  World world(test::options(1, test::devices(test::Spread::one_device)));
+  auto const inbox = world.window<u32>(0, Tags{8}, "inbox");
+  auto const error = test::error_of([&] { world.run(MoreThanACounterHolds{inbox}); });
+  EXPECT_TRUE(test::says(error, Kind::kernel_failed,
+                         {"wait in", "on rank 0", "2147483649 notifications of tag 3",
+                          "window 'inbox'", "not consumed", "2147483647"}));
 }
 
 TEST(Counter, leftovers_are_reported_with_their_sender) {

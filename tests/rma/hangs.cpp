@@ -104,7 +104,7 @@ struct LongComputation {  // rank 0 computes while the others wait for it
   }
 };
 
-struct Ring {
+struct RingOfNotifications {
   Window<u32> window;
   MESHPOST_FN void operator()(Rank& self) const {
     self.notify(window, RankId{(self.id() + 1) % self.size()}, Tag{3});
@@ -122,7 +122,7 @@ class Hang : public testing::TestWithParam<test::Shape> {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s) << "the deadline is 30 s";
     EXPECT_EQ(error_of([&] { world.run(kernel, launch); }).what(), std::string(error.what()))
         << "the second time";
-    world.run(Ring{window_of(world)}, launch);  // the world still works
+    world.run(RingOfNotifications{window_of(world)}, launch);  // the world still works
     return error;
   }
   Window<u32> window_of(World& world) { return world.window<u32>(1, Tags{8}, "letters"); }
@@ -193,7 +193,7 @@ TEST_P(Hang, after_a_rank_failed_names_it_and_who_waits) {
     EXPECT_TRUE(
         says(error, Kind::kernel_failed, {"fail in ", "OneFails on rank 1 (", "the input is odd"}));
   }
-  world.run(Ring{window}, launch);
+  world.run(RingOfNotifications{window}, launch);
 }
 
 TEST_P(Hang, in_an_endless_loop_of_waits_ends) {
@@ -211,13 +211,35 @@ TEST_P(Hang, in_an_endless_loop_of_tests_ends_after_the_deadline) {
                     " tests tag 0 of window 'letters' again and again, 0 of 1 arrived"}));
   EXPECT_TRUE(says(error_of([&] { world.run(OneTestsOthersWait{window}, launch); }), Kind::deadline,
                    {"rank 1 waits for tag 0 of window 'letters'"}));
-  world.run(Ring{window}, launch);
+  world.run(RingOfNotifications{window}, launch);
 }
 
 TEST_P(Hang, is_not_seen_where_one_rank_computes_for_less_than_the_deadline) {
   World world(options(GetParam().ranks));
   launch.deadline = 20s;
   world.run(LongComputation{window_of(world), 700'000'000}, launch);
+}
+
+struct SlowRank {  // rank 0 does something every 100 ms, while the others wait for it
+  Window<u32> window;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() != 0) return self.wait(window, Tag{0});
+    for (u32 step = 0; step < 12; ++step) {
+      u64 const begin = self.now();
+      while (self.thread() == 0 && self.now() - begin < 100'000'000) {
+      }
+      self.notify(window, RankId{0}, Tag{1});
+    }
+    for (u32 to = 1; to < self.size(); ++to) self.notify(window, RankId{to}, Tag{0});
+    self.wait(window, Tag{1}, 12);
+  }
+};
+
+// On a GPU, too, where a sign of life goes over PCIe and not every operation can afford one.
+TEST_P(Hang, is_not_seen_where_a_rank_that_computes_does_something_within_each_deadline) {
+  World world(options(GetParam().ranks));
+  launch.deadline = 1s;
+  world.run(SlowRank{window_of(world)}, launch);
 }
 
 TEST_P(Hang, of_a_rank_that_computes_longer_than_the_deadline_ends_the_run) {
@@ -237,7 +259,7 @@ TEST_P(Hang, leaves_counters_at_zero_for_the_next_run) {
   auto const window = window_of(world);
   for (int i = 0; i < 5; ++i) {
     error_of([&] { world.run(AllWait{window, false, true}, launch); });
-    EXPECT_TRUE(world.run(Ring{window}, launch).leftovers.empty());
+    EXPECT_TRUE(world.run(RingOfNotifications{window}, launch).leftovers.empty());
   }
   EXPECT_TRUE(listener.warnings().empty());
 }

@@ -15,8 +15,8 @@ using test::error_of;
 using test::mixed;
 using test::says;
 
-std::string whole() { return test::on_gpus() ? "cuda:0" : "cpu:0"; }
-std::string split_in(u32 parts) {
+std::string whole_device() { return test::on_gpus() ? "cuda:0" : "cpu:0"; }
+std::string logical_devices(u32 parts) {
   return (test::on_gpus() ? "cuda:0*" : "cpu:1*") + std::to_string(parts);
 }
 
@@ -26,7 +26,7 @@ struct Split {
 
 class LogicalDevices : public testing::TestWithParam<Split> {
  protected:
-  World world{test::options(GetParam().ranks, split_in(GetParam().parts))};
+  World world{test::options(GetParam().ranks, logical_devices(GetParam().parts))};
 };
 
 INSTANTIATE_TEST_SUITE_P(Splits, LogicalDevices,
@@ -42,13 +42,13 @@ TEST_P(LogicalDevices, are_devices_of_their_world) {
   EXPECT_EQ(world.size(), parts * ranks);
   ASSERT_EQ(world.devices().size(), parts);
   for (u32 d = 0; d < parts; ++d)
-    EXPECT_EQ(world.devices()[d]->name(), whole() + "." + std::to_string(d));
+    EXPECT_EQ(world.devices()[d]->name(), whole_device() + "." + std::to_string(d));
   EXPECT_EQ(physical_devices(world.devices()).size(), 1u);
 }
 
 // Each rank sends to the one `step` further, round after round, and keeps a sum that depends on
 // all.
-struct Ring {
+struct LogicalRing {
   Window<u64> window;
   test::Findings findings;
   u32 step, rounds;
@@ -73,7 +73,7 @@ TEST_P(LogicalDevices, pass_messages_to_each_other) {
   auto const findings = test::make_findings(world);
   auto const window = world.window<u64>(256, Tags{2}, "inbox");
   for (u32 const step : {1u, GetParam().ranks, world.size() - 1})
-    world.run(Ring{window, findings, step, 40});
+    world.run(LogicalRing{window, findings, step, 40});
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
@@ -184,7 +184,7 @@ struct WaitsForNobody {
 TEST_P(LogicalDevices, are_named_by_errors_and_used_again_after_them) {
   u32 const last = GetParam().parts - 1;
   auto const rank = std::to_string(last * GetParam().ranks);
-  auto const name = whole() + "." + std::to_string(last);
+  auto const name = whole_device() + "." + std::to_string(last);
   EXPECT_TRUE(says(error_of([&] { world.run(FailsOn{last}); }), Kind::kernel_failed,
                    {"on purpose", "rank " + rank + " (" + name + ")"}));
   auto const window = world.window<u32>(1, Tags{1}, "inbox");
@@ -199,7 +199,7 @@ TEST_P(LogicalDevices, have_rows_of_their_own_in_a_timeline) {
   auto const file = testing::TempDir() + "logical" + std::to_string(getpid()) + ".json";
   auto const findings = test::make_findings(world);
   auto const window = world.window<u64>(256, Tags{2});
-  world.run(Ring{window, findings, 1, 3}, {.trace = file});
+  world.run(LogicalRing{window, findings, 1, 3}, {.trace = file});
   std::ifstream in(file);
   auto const json = nlohmann::json::parse(in);
   std::filesystem::remove(file);
@@ -211,7 +211,7 @@ TEST_P(LogicalDevices, have_rows_of_their_own_in_a_timeline) {
   }
   ASSERT_EQ(names.size(), world.device_count());
   for (u32 d = 0; d < names.size(); ++d) {
-    EXPECT_EQ(names[d], whole() + "." + std::to_string(d));
+    EXPECT_EQ(names[d], whole_device() + "." + std::to_string(d));
     EXPECT_EQ(puts[d], 3 * GetParam().ranks);
   }
 }

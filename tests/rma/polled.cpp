@@ -73,6 +73,33 @@ struct ValueAfterPuts {  // a value that follows puts to the same rank says that
   }
 };
 
+struct ValueAfterNotifications {  // the same where the puts were announced: by lane, if they can be
+  Window<u32> data;
+  Window<u32> flag;
+  u32 size;
+  test::Findings findings;
+  MESHPOST_FN void operator()(Rank& self) const {
+    u32 const n = self.size(), previous = (self.id() + n - 1) % n, pieces = 3;
+    RankId const next{(self.id() + 1) % n};
+    auto const mine = data.local(self);
+    for (u32 round = 1; round <= 20; ++round) {
+      self.each(size * pieces, [&](u64 i) {
+        mine[size * pieces + i] = static_cast<u32>(mixed(self.id(), round, i));
+      });
+      for (u32 k = 0; k < pieces; ++k)
+        self.put_notify(data.at(next, u64{k} * size), mine.subspan(u64{k + pieces} * size, size),
+                        Tag{0});
+      self.put_value(flag.at(next), round);
+      self.wait_until(flag.local(self), Compare::equal, round);
+      self.each(size * pieces, [&](u64 i) {
+        findings.add(self, mine[i] != static_cast<u32>(mixed(previous, round, i)));
+      });
+      self.wait(data, Tag{0}, pieces);  // they are still to be consumed
+      self.barrier();
+    }
+  }
+};
+
 struct Fetch {  // everybody gets what everybody published
   Window<u32> data, copy;
   u32 size;
@@ -139,6 +166,20 @@ TEST_P(Polled, values_follow_earlier_puts) {
   world.run(ValueAfterPuts{world.window<u32>(2 * size), world.window<u32>(1), size, findings},
             launch);
   EXPECT_EQ(test::total(world, findings), 0u);
+}
+
+TEST_P(Polled, values_follow_earlier_notified_puts) {
+  auto wanted = test::options(GetParam().ranks, test::devices(GetParam().spread));
+  for (u32 const lanes : {0u, 8u}) {
+    wanted.lanes = lanes;
+    World with_lanes(wanted);
+    auto const findings = test::make_findings(with_lanes);
+    for (u32 const size : {1u, 90u, 700u})  // words: the last are too long for a lane
+      with_lanes.run(ValueAfterNotifications{with_lanes.window<u32>(6 * size, Tags{1}),
+                                             with_lanes.window<u32>(1), size, findings},
+                     launch);
+    EXPECT_EQ(test::total(with_lanes, findings), 0u) << lanes << " lanes";
+  }
 }
 
 TEST_P(Polled, published_stores_are_fetched) {

@@ -6,7 +6,7 @@ namespace {
 
 using test::mixed;
 
-struct Ring {
+struct RingOfPuts {
   Window<i32> inbox;
   MESHPOST_FN void operator()(Rank& self) const {
     u32 const n = self.size();
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PutNotify, test::all_shapes(), test::shape_name
 
 TEST_P(PutNotify, passes_a_number_round_a_ring) {
   auto const inbox = world.window<i32>(2, Tags{8}, "inbox");
-  auto const result = world.run(Ring{inbox}, launch);
+  auto const result = world.run(RingOfPuts{inbox}, launch);
   EXPECT_TRUE(result.leftovers.empty());
   EXPECT_GT(result.seconds, 0);
   u32 const n = world.size();

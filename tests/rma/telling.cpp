@@ -208,6 +208,33 @@ TEST_F(TimelineFile, shows_operations_of_every_rank_within_the_run) {
   EXPECT_EQ(names["begin of the exchange, "], n);  // 23 characters
 }
 
+struct ComputeInSizedWindow {  // its windows' parts differ: every look at one is out of line
+  Window<int> window;
+  u64 turn_ns;
+  MESHPOST_FN void operator()(Rank& self) const {
+    for (u32 round = 0; round < 3; ++round) {
+      for (u64 const begin = memory::clock_ns(); memory::clock_ns() - begin < turn_ns;) continue;
+      auto const mine = window.local(self);
+      if (self.thread() == 0) mine[0] = 1;
+      self.notify(window, self.id(), Tag{0});
+      self.wait(window, Tag{0});
+    }
+  }
+};
+
+TEST_F(TimelineFile, shows_what_a_rank_computes_whatever_windows_it_looks_at) {
+  constexpr u64 turn_ns = 300'000;
+  World world(test::options(1, test::devices(test::Spread::one_device)));
+  std::vector<Extent> const parts(world.size(), Extent{0, 2});
+  auto const window = world.window<int>(parts, Tags{1});
+  world.run(ComputeInSizedWindow{window, turn_ns}, {.trace = file});
+  double computed = 0;
+  auto const json = read();
+  for (auto const& event : json["traceEvents"])
+    if (event["name"] == "compute") computed += event["dur"].get<double>();
+  EXPECT_GE(computed, world.size() * 3 * turn_ns * 1e-3 * 0.999);
+}
+
 TEST_F(TimelineFile, is_written_when_the_run_fails_too) {
   test::Listener const listener;
   World world(test::options(2));

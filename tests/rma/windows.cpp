@@ -199,10 +199,10 @@ TEST(Window, that_was_freed_is_refused_by_the_host) {
   World world(test::options(2));
   auto const window = world.window<u32>(10);
   world.free(window);
-  EXPECT_TRUE(
-      says(error_of([&] { world.free(window); }), Kind::bad_argument, {"free", "does not exist"}));
+  EXPECT_TRUE(says(error_of([&] { world.free(window); }), Kind::bad_argument,
+                   {"free", "was freed before"}));
   EXPECT_TRUE(says(error_of([&] { window.read(RankId{0}); }), Kind::bad_argument,
-                   {"read", "does not exist"}));
+                   {"read", "was freed before"}));
 }
 
 TEST(Window, of_another_world_is_refused_by_the_host) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -148,7 +149,15 @@ class BoxedSpace : public AddressSpace {
   char* base() const override { return inside_->base(); }
   Bytes stride() const override { return inside_->stride(); }
   Bytes granularity() const override { return inside_->granularity(); }
-  void extend(Bytes offset, Bytes size) override { inside_->extend(offset, size); }
+  void extend(Bytes offset, Bytes size) override {
+    if (!mapped_.insert(offset.value).second)  // as GPUs do
+      throw Error(Kind::device_failed, "map a box", "there is one already", "unmap it first");
+    inside_->extend(offset, size);
+  }
+  void shrink(Bytes offset, Bytes size) noexcept override {
+    mapped_.erase(offset.value);
+    inside_->shrink(offset, size);
+  }
   int share(u32 device, Bytes offset, Bytes size) override {
     refuse_where_told(own_process(), own_process(), "share a box");
     int const file = inside_->share(device, offset, size);
@@ -164,6 +173,7 @@ class BoxedSpace : public AddressSpace {
 
  private:
   std::unique_ptr<AddressSpace> inside_;
+  std::set<u64> mapped_;
 };
 
 class BoxedBackend : public Backend {

@@ -37,12 +37,13 @@ class Oracle {
  private:
   // What one rank has sent another, in order, until a barrier after it was consumed.
   struct Message {
-    enum Kind : u32 { put, notification, read } kind;  // read: by somebody's get
+    enum Kind : u32 { put, notification, word, read } kind;  // read: by somebody's get
     u32 window, offset, size;
     bool consumed = false;
 
     bool overlaps(u32 w, u32 from, u32 bytes) const {
-      return kind != notification && window == w && from < offset + size && offset < from + bytes;
+      return (kind == put || kind == read) && window == w && from < offset + size &&
+             offset < from + bytes;
     }
     bool pends(u32 w) const { return kind == notification && !consumed && window == w; }
   };
@@ -67,15 +68,37 @@ class Oracle {
       return;
     }
     if (kind < 25) return get(me, peer, w);
-    if (kind < 27) return programs_[me].push_back({What::put_value, peer, 0, new_word(me, peer)});
-    if (kind < 29)
-      return programs_[me].push_back(
-          {What::wait_until, peer, 0, static_cast<u32>(words_[me][peer])});
+    if (kind < 27) return put_value(me, peer);
+    if (kind < 29) return wait_until(me, peer);
     if (kind < 30) return programs_[me].push_back({What::flush, 0, w});
     if (below(ranks_) == 0) barrier();
   }
 
-  u32 new_word(u32 from, u32 to) { return static_cast<u32>(++words_[to][from]); }
+  void put_value(u32 me, u32 peer) {
+    programs_[me].push_back({What::put_value, peer, 0, static_cast<u32>(++words_[peer][me])});
+    pair(me, peer).push_back({Message::word, 0, 0, 0});
+  }
+
+  // Until the last word that was put there: the last put before it is looked at.
+  void wait_until(u32 me, u32 peer) {
+    Command command{What::wait_until, peer, 0, static_cast<u32>(words_[me][peer]), 0, 0, 0, peer};
+    auto const& sent = pair(peer, me);
+    bool before = false;
+    for (auto m = sent.rbegin(); m != sent.rend(); ++m) {
+      before |= m->kind == Message::word;
+      if (!before || m->kind != Message::put) continue;
+      command.in = m->window, command.offset = m->offset, command.size = m->size;
+      break;
+    }
+    look(command, me);
+  }
+
+  // The bytes that a wait is followed by a look at, in the region of its peer.
+  void look(Command& command, u32 me) {
+    command.sum =
+        sum_of(bytes_[command.in][me], u64{command.from} * region + command.offset, command.size);
+    programs_[me].push_back(command);
+  }
 
   // Most are short; some are longer than lanes carry. In some programs most are as long as those.
   void draw_range(u32& offset, u32& size) {
@@ -89,11 +112,11 @@ class Oracle {
     u32 offset = 0, size = 0;
     draw_range(offset, size);
     auto& sent = pair(me, peer);
-    // Bytes that were announced must not be overwritten before they are consumed and the sender
-    // knows that; nor what others read.
+    // Bytes that were announced, or that a word follows, must not be overwritten before they are
+    // consumed and the sender knows that; nor what others read.
     bool announced = false;
     for (auto m = sent.rbegin(); m != sent.rend(); ++m) {
-      announced |= m->kind == Message::notification;
+      announced |= m->kind == Message::notification || m->kind == Message::word;
       if ((announced || m->kind == Message::read) && m->overlaps(w, offset, size))
         return notify(me, peer, w);
     }
@@ -123,8 +146,7 @@ class Oracle {
         command.in = m.window, command.offset = m.offset, command.size = m.size;
       m.consumed |= m.kind == Message::put || m.window == w;
     }
-    command.sum = sum_of(bytes_[command.in][me], u64{from} * region + command.offset, command.size);
-    programs_[me].push_back(command);
+    look(command, me);
   }
 
   // Somebody else's bytes at a third rank, which were there before the last barrier.
@@ -145,7 +167,7 @@ class Oracle {
   void barrier() {
     for (auto& program : programs_) program.push_back({What::barrier});
     for (auto& sent : pairs_)
-      std::erase_if(sent, [](Message const& m) { return m.consumed || m.kind == Message::read; });
+      std::erase_if(sent, [](Message const& m) { return m.consumed || m.kind >= Message::word; });
   }
 
   u32 ranks_;

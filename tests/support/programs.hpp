@@ -92,6 +92,8 @@ struct Interpreter {
         case What::wait_until:
           self.wait_until(words.local(self).subspan(command.peer, 1), Compare::greater_equal,
                           command.value);
+          check(self, inbox[command.in].local(self), u64{command.from} * region + command.offset,
+                command);
           break;
         case What::flush: self.flush(window); break;
         case What::barrier: self.barrier();

@@ -1,6 +1,8 @@
 #pragma once
 #include <meshpost/meshpost.hpp>
 
+#include <exception>
+#include <functional>
 #include <vector>
 
 namespace meshpost::test {
@@ -10,6 +12,13 @@ namespace meshpost::test {
 class UserMemory {
  public:
   explicit UserMemory(World& world) : world_(world) {}
+  /// Collective, unless a test has failed: the memory must outlive its windows.
+  ~UserMemory() {
+    if (std::uncaught_exceptions() == 0)
+      for (auto const& free : windows_) free();
+  }
+  UserMemory(UserMemory const&) = delete;
+  UserMemory& operator=(UserMemory const&) = delete;
 
   template <class T>
   Window<T> window(u64 count, Tags tags, std::string name = {}) {
@@ -26,12 +35,21 @@ class UserMemory {
         parts[world_.first_rank() + own * each + local] = {memory_.back().as<T>() + place, count};
       }
     }
-    return world_.register_memory(parts, tags, std::move(name));
+    auto const made = world_.register_memory(parts, tags, std::move(name));
+    windows_.push_back([this, made] {
+      try {
+        world_.free(made);
+      } catch (Error const&) {
+        return;  // it was freed before, or another process is gone
+      }
+    });
+    return made;
   }
 
  private:
   World& world_;
   std::vector<Allocation> memory_;
+  std::vector<std::function<void()>> windows_;
 };
 
 }  // namespace meshpost::test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "support/sanitized.hpp"
+
 // Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs;
 // with cpu:1*3 or cuda:0*3 on logical devices.
 
@@ -59,11 +61,13 @@ inline std::string shape_name(testing::TestParamInfo<Shape> const& info) {
 
 inline auto all_shapes() {
   constexpr auto one = Spread::one_device, several = Spread::several_devices;
-  constexpr Dim3 unsaid{0, 1, 1}, warp{32, 1, 1}, box{4, 2, 2};
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr u32 many = 4;  // of 32 threads on 3 devices; more find no more and take minutes
+  constexpr Dim3 unsaid{0, 1, 1}, box{4, 2, 2};
+  // More ranks and threads find no more under sanitizers and take minutes.
+  constexpr u32 many = sanitized ? 4 : 16;
+#if defined(__SANITIZE_THREAD__)
+  constexpr Dim3 warp{8, 1, 1};
 #else
-  constexpr u32 many = 16;
+  constexpr Dim3 warp{32, 1, 1};
 #endif
   return testing::Values(Shape{one, 1, unsaid}, Shape{one, 2, unsaid}, Shape{several, 3, unsaid},
                          Shape{several, 16, unsaid}, Shape{one, 3, warp},

@@ -33,6 +33,9 @@ if mode == "hang":
     open(os.environ["FAKE_PID"] + ".part", "w").write(str(os.getpid()))
     os.rename(os.environ["FAKE_PID"] + ".part", os.environ["FAKE_PID"])
     time.sleep(60)
+if mode == "plain":
+    json.dump(dict(input=given["--input"]), open(given["--json"], "w"))
+    sys.exit(0)
 if mode in ("1", "2"):
     sys.exit(int(mode))
 if mode == "crash":
@@ -75,6 +78,9 @@ def hills(*shape: int, seed: int = 1) -> np.ndarray:
 class Front(FolderCase):
     def setUp(self):
         super().setUp()
+        self.addCleanup(setattr, sys, "path", sys.path[:])
+        sys.path.insert(0, str(APP))  # other apps have a picture.py too
+        sys.modules.pop("picture", None)
         self.binary = self.folder / "diffusion"
         self.binary.write_text(FAKE)
         self.binary.chmod(0o755)

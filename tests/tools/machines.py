@@ -21,7 +21,7 @@ def server(gpus: int = 8, nodes: int = 2) -> dict:
             more = {"latency": 3e-6, "rate_both_ways": link["rate"] / 2}
             links.append({"from": source, "to": target, **link, **more})
     return {
-        "version": 1,
+        "version": 2,
         "host": "server",
         "fingerprint": "a server",
         "places": [
@@ -30,4 +30,5 @@ def server(gpus: int = 8, nodes: int = 2) -> dict:
             for name, node in places
         ],
         "links": links,
+        "host_copies": [],
     }

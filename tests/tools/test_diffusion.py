@@ -19,6 +19,7 @@ except ImportError as missing:
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "apps" / "diffusion"))
 import diffusion
+import front
 import program
 from diffusion_case import APP, FAKE, Front, hills, steps
 
@@ -90,6 +91,29 @@ class Course(Front):
         self.assertEqual(report["devices"], ["cpu:5"])
         self.assertIsNone(report["numpy_check"]["passed"])
 
+    def test_without_numpy_runs_the_program_and_says_what_would_draw(self):
+        for input_given, source in ((True, str(self.input)), (False, "random:1x344x403:1")):
+            given = ["--out", str(self.out), "--scheme", "cosmo"]
+            given += ["--input", source] if input_given else []
+            said = io.StringIO()
+            with (
+                mock.patch.dict(os.environ, FAKE="plain"),
+                mock.patch.dict(sys.modules, numpy=None, matplotlib=None),
+                contextlib.redirect_stdout(said),
+                contextlib.redirect_stderr(said),
+            ):
+                status = diffusion.main(given)
+            self.assertEqual(status, 0, said.getvalue())
+            self.assertIn("./run setup", said.getvalue())
+            self.assertIn(f"Then: ./run app diffusion --out {self.out}", said.getvalue())
+            report = json.loads((self.out / "result.json").read_text())
+            self.assertEqual(report["input"], source)
+
+    def test_without_numpy_an_archive_is_refused(self):
+        archive = self.save("a.npz", field=hills(8, 8))
+        with mock.patch.dict(sys.modules, numpy=None):
+            self.assert_refused("a.npz", "./run setup", source=archive)
+
     def test_fails_where_the_result_is_wrong(self):
         for mode in ("zeros", "unchanged", "nan", "shape", "differs"):
             with self.subTest(mode):
@@ -122,7 +146,7 @@ class Course(Front):
         os.environ["MESHPOST_APP_BINARY"] = str(self.folder / "missing")
         self.assert_refused("missing", "./run app diffusion")
         del os.environ["MESHPOST_APP_BINARY"]
-        with mock.patch.object(program, "ROOT", self.folder):
+        with mock.patch.object(front, "ROOT", self.folder):
             self.assert_refused("build/*/apps/diffusion/diffusion", "./run app diffusion")
         self.assertFalse(self.out.exists(), "a refused call leaves nothing behind")
 
@@ -134,7 +158,7 @@ class Course(Front):
             path.write_text(FAKE)
             path.chmod(0o755)
             os.utime(path, (time.time() - age,) * 2)
-        with mock.patch.object(program, "ROOT", self.folder):
+        with mock.patch.object(front, "ROOT", self.folder):
             self.assertIn("/new/", str(program.find_binary()))
 
     def test_help_names_every_option_and_default(self):

@@ -72,14 +72,14 @@ class DiffusionJobs(LaunchCase):
             self.assertEqual(rows, {(process, 5 * process + rank) for rank in range(5)})
 
     def test_bad_input_ends_the_job(self):
-        for wrong, text in (
-            (["--input", "missing.npy"], "missing.npy: it can't be opened"),
-            (["--input", FIELD, "--ranks", "100000"], "100000 ranks a device"),
-            (["--input", FIELD, "--devices", "gpu:1"], "gpu"),
+        for wrong, status, text in (
+            (["--input", "missing.npy"], 1, "missing.npy: it can't be opened"),
+            (["--input", FIELD, "--ranks", "100000"], 2, "100000 ranks a device"),
+            (["--input", FIELD, "--devices", "gpu:1"], 2, "gpu"),
         ):
             with self.subTest(text):
                 ended = self.job("-n", "3", PROGRAM, *wrong)
-                self.assertEqual(ended.status, 1, ended.err)
+                self.assertEqual(ended.status, status, ended.err)
                 self.assertIn(text, ended.err)
                 self.assertEqual(ended.out, "")
 

@@ -11,6 +11,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "apps" / "common"))
+import front
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from folder_case import FolderCase
 from machines import server
@@ -51,6 +54,20 @@ def measured(places=("pageable:0", "pinned:0", "cuda:0"), sizes=(8, 1 << 26)) ->
     return {"places": list(places), "variants": variants, "results": results}
 
 
+GEMM = {"n": 5, "m": 5, "k": 5, "gflops": 1.0, "one_device_seconds": None}
+REPORTS = {  # by app: as its program writes them
+    "topo": server(gpus=1, nodes=1),
+    "bandwidth": measured(),
+    "blas_stream": {
+        "plain_seconds": [1.0, 2.0], "seconds": [0.5, 0.5], "m": 8, "n": 9, "devices": ["cpu:0"],
+    },
+    "gemm": {
+        "devices": ["cpu:0 (A)"], "grid": [1, 1], "type": "float", "peer": None,
+        "results": [GEMM | {"openblas_seconds": 1.0}],
+    },
+}  # fmt: skip
+
+
 class Fronts(FolderCase):
     def setUp(self):
         super().setUp()
@@ -84,13 +101,13 @@ class Fronts(FolderCase):
         return json.loads(self.said.read_text())
 
     def test_topo_draws_the_machine_that_the_program_wrote(self):
-        picture, kept = self.folder / "new" / "topo.png", self.folder / "machine.json"
-        given = ("--out", str(picture), "--json", str(kept), "--devices", "cuda:0,1")
+        kept = self.folder / "machine.json"
+        given = ("--out", str(self.folder / "new"), "--json", str(kept), "--devices", "cuda:0,1")
         status, said = self.run_front("topo", *given, "--measure", "again", report=server())
         self.assertEqual(status, 0, said)
-        self.assertGreater(picture.stat().st_size, 30_000)
+        self.assertGreater((self.folder / "new" / "topo.png").stat().st_size, 30_000)
         self.assertEqual(json.loads(kept.read_text()), server())
-        expected = ["--json", str(kept), "--measure", "again", "--devices", "cuda:0,1"]
+        expected = ["--devices", "cuda:0,1", "--measure", "again", "--json", str(kept)]
         self.assertEqual(self.arguments(), expected)
 
     def test_topo_draws_machines_of_all_shapes(self):
@@ -99,11 +116,9 @@ class Fronts(FolderCase):
             link["rate"] = 0
         lone = server(gpus=0, nodes=1)
         for machine in (unmeasured, lone, server(gpus=1, nodes=1), lone | {"links": []}):
-            picture = self.folder / "topo.png"
-            picture.unlink(missing_ok=True)
-            status, said = self.run_front("topo", "--out", str(picture), report=machine)
+            status, said = self.run_front("topo", "--out", str(self.folder), report=machine)
             self.assertEqual(status, 0, said)
-            self.assertTrue(picture.exists())
+            self.assertTrue((self.folder / "topo.png").exists())
 
     def test_bandwidth_draws_what_was_measured_even_if_some_failed(self):
         report = measured()
@@ -113,7 +128,7 @@ class Fronts(FolderCase):
         self.assertEqual(status, 1, said)
         self.assertGreater((self.folder / "b" / "bandwidth.png").stat().st_size, 30_000)
         self.assertIn("--no-check", self.arguments())
-        self.assertEqual(self.arguments()[-2:], ["--places", "pinned:0"])
+        self.assertEqual(self.arguments()[:2], ["--places", "pinned:0"])
 
     def test_bandwidth_leaves_out_of_the_map_what_failed_or_is_not_there(self):
         report = measured()
@@ -167,11 +182,64 @@ class Fronts(FolderCase):
             status, said = self.run_front(app, "--json", inside, report=server())
             self.assertEqual(status, 2)
             self.assertIn("can't be written", said)
-            status, said = self.run_front(app, "--surplus")
-            self.assertEqual(status, 2)
+
+    def test_every_front_hands_what_it_does_not_know_to_the_program_once(self):
+        given = ("--no-shared-memory", "--progress", "never", "--ranks", "3", "--unknown=x")
+        for app, report in REPORTS.items():
+            out = self.folder / app
+            kept = self.folder / "kept.json"
+            common = ("--out", str(out), "--json", str(kept), "--no-plot")
+            status, said = self.run_front(app, *common, *given, report=report)
+            self.assertEqual(status, 0, said)
+            words = self.arguments()
+            self.assertEqual(words.count("--json"), 1)
+            self.assertEqual(words[-2:], ["--json", str(kept)])
+            self.assertEqual([word for word in words if word in given], list(given), app)
+            self.assertFalse({"--out", "--no-plot"} & set(words))
+            self.assertEqual(list(out.iterdir()), [])
+
+    def test_every_front_says_without_matplotlib_what_would_draw_and_succeeds(self):
+        for app, report in REPORTS.items():
+            out = self.folder / app
+            away = {name: None for name in sys.modules if name.startswith("matplotlib.")}
+            with mock.patch.dict(sys.modules, {**away, "matplotlib": None, "numpy": None}):
+                status, said = self.run_front(app, "--out", str(out), report=report)
+            self.assertEqual(status, 0, said)
+            command = said.partition("Then: ")[2].strip()
+            self.assertIn("./run setup", said)
+            name, *words = shlex.split(command)[2:]
+            self.assertEqual(name, app)
+            self.said.unlink()
+            status, said = self.run_front(app, *words)
+            self.assertEqual(status, 0, said)
+            self.assertRegex(said, "^picture .*[.]png")
+            self.assertFalse(self.said.exists(), "the program ran again")
+
+    def test_a_package_that_is_broken_costs_the_picture_and_a_mistake_is_shown(self):
+        figures = self.folder / "figures.json"
+        figures.write_text("{}")
+        for error in (ImportError("no C extension"), ImportError("no numpy.x", name="numpy.x")):
+            app = front.App("topo", "", "", draw=mock.Mock(side_effect=error))
+            with contextlib.redirect_stderr(io.StringIO()) as heard:
+                front.draw(app, figures, self.folder)
+            self.assertIn(f"no picture: {error}", heard.getvalue())
+        app = front.App("topo", "", "", draw=mock.Mock(side_effect=ImportError("no", name="else")))
+        with self.assertRaises(ImportError):
+            front.draw(app, figures, self.folder)
+
+    def test_a_front_that_only_draws_takes_nothing_for_the_program(self):
+        status, said = self.run_front("topo", "--draw", "x.json", "--devices", "cpu:1")
+        self.assertEqual(status, 2)
+        self.assertIn("--devices", said)
+
+    def test_help_names_the_common_options(self):
+        for app in REPORTS:
+            status, said = self.run_front(app, "--help", report=None)
+            for option in ("--out FOLDER", "--json FILE", "--no-plot", "--draw FILE"):
+                self.assertIn(option, said)
+            self.assertEqual((status, self.arguments()), (0, ["--help"]))
 
     def test_the_newest_program_built_is_found(self):
-        front = load("common", "front")
         with mock.patch.dict(os.environ, clear=True):
             with self.assertRaisesRegex(front.Misuse, "no program build/.*./run app topo"):
                 front.find_binary("topo", self.folder)

@@ -177,10 +177,28 @@ class Picture(Case):
     def test_a_trace_becomes_a_picture_of_sane_size(self):
         status, said = self.run_tool(self.write(stencil(6, 40)), self.out, "--title", "Six ranks")
         self.assertEqual(status, 0, said)
-        self.assertIn("6 ranks on 2 devices, 410 us: compute 59%", said)
+        self.assertIn("6 ranks on 2 devices, 410 us: running 59%", said)
         width, height = self.size()
         self.assertTrue(1200 < width < 2400 and 500 < height < 1200, (width, height))
         self.assertTrue(10_000 < self.out.stat().st_size < 1_000_000)
+
+    def test_says_what_ranks_did_and_how_busy_the_cores_were(self):
+        # Of 10 us a rank runs 2, sends 1, waits 3 and is ready for 4, within its wait.
+        events = [
+            span("compute", 0, 2), span("put", 2, 1), span("wait", 3, 7),
+            span("ready", 6, 4, cat="ready"),
+        ]  # fmt: skip
+        more = {"otherData": {"cores": 2, "cores_in_use": 0.86}}
+        status, said = self.run_tool(self.write(events, **more), self.out)
+        self.assertEqual(status, 0, said)
+        expected = "running 20%, sending 10%, ready 40%, waiting 30%; 86% of 2 cores in use"
+        self.assertIn(expected, said)
+
+    def test_a_pipelines_stages_are_not_called_ranks_that_run(self):
+        named = {"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "COMP 0"}}
+        status, said = self.run_tool(self.write([named, span("COMP", 0, 10)]), self.out)
+        self.assertEqual(status, 0, said)
+        self.assertIn("1 stage on 1 device, 10 us: compute 100%", said)
 
     def test_hundreds_of_ranks_and_many_events_stay_small_and_quick(self):
         trace = self.write(stencil(264, 100))

@@ -94,6 +94,31 @@ TEST(Perfetto, shows_compute_only_while_the_rank_lived) {
   EXPECT_DOUBLE_EQ(slices[2]["dur"], 4);
 }
 
+TEST(Perfetto, shows_within_a_wait_when_a_rank_was_ready_without_a_core) {
+  Timeline timeline{"k", {"cpu:0"}, 1000, 21000, {}, 2};
+  timeline.rows.push_back(
+      {0,
+       0,
+       {event(3000, 19000, Operation::kernel), event(5000, 11000, Operation::wait)},
+       0,
+       {{1000, 2000, 6000}, {8000, 10000, 20000}, {20000, 20100, 21000}}});
+  auto const whole = json::parse(to_perfetto(timeline));
+  std::vector<std::pair<double, double>> ready;
+  for (auto const& one : whole["traceEvents"])
+    if (one["ph"] == "X" && one["cat"] == "ready") ready.emplace_back(one["ts"], one["dur"]);
+  // At the start, and from the end of waiting to the core; a turn of the scheduler counts for none.
+  EXPECT_EQ(ready, (std::vector<std::pair<double, double>>{{0, 1}, {7, 2}}));
+  EXPECT_EQ(whole["otherData"]["cores"], 2);
+  EXPECT_DOUBLE_EQ(whole["otherData"]["cores_in_use"], (4 + 10 + 0.9) / (2 * 20));
+}
+
+TEST(Perfetto, says_nothing_of_cores_that_it_does_not_know) {
+  Timeline timeline{"k", {"cuda:0"}, 1000, 21000, {}, 0};
+  timeline.rows.push_back({0, 0, {event(3000, 19000, Operation::kernel)}, 0, {}});
+  EXPECT_EQ(cores_in_use(timeline), std::nullopt);
+  EXPECT_FALSE(json::parse(to_perfetto(timeline))["otherData"].contains("cores"));
+}
+
 TEST(Perfetto, is_valid_whatever_a_mark_is_called) {
   Timeline timeline{"a\"b\\<\n>", {"cpu:0"}, 0, 10, {}};
   timeline.rows.push_back({0, 0, {event(1, 1, Operation::mark, "\"\\\n\xff\xc3")}, 0});

@@ -4,14 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
 
 namespace meshpost {
 namespace {
 
 using Parts = std::vector<std::string>;
-constexpr i64 ever = std::numeric_limits<i64>::max();
 
 // Three processes make two exchanges on one channel and one on another: each in its order on a
 // channel, all else in every order.
@@ -38,7 +35,7 @@ TEST(Exchanges, give_parts_by_process_whatever_order_they_come_in) {
       ASSERT_EQ(outcome->mismatch, "");
       ASSERT_EQ(outcome->parts, (Parts{text + "0", text + "1", text + "2"}));
     }
-    ASSERT_TRUE(exchanges.waiting_since(ever).empty());
+    ASSERT_TRUE(exchanges.overdue().empty());
   } while (std::ranges::next_permutation(order).found);
   EXPECT_EQ(orders, 362'880u / 8);
 }
@@ -71,19 +68,36 @@ TEST(Exchanges, of_one_process_are_done_at_once) {
 }
 
 TEST(Exchanges, that_wait_too_long_are_told_once) {
-  auto const now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
-  Exchanges exchanges(3);
-  i64 const before = now();
+  using namespace std::chrono_literals;
+  Exchanges exchanges(3, Patience(100ms));
   exchanges.bring({1, 1}, 1, "make a window", "");
-  EXPECT_TRUE(exchanges.waiting_since(before - 1).empty());
-  auto const waiting = exchanges.waiting_since(now());
+  auto now = Patience::Clock::now() + 1h;  // this process was stopped: it hasn't waited so long
+  auto const overdue = [&] { return exchanges.overdue(now += 20ms); };
+  for (int looks = 0; looks < 2; ++looks) EXPECT_TRUE(overdue().empty());
+  auto waiting = overdue();
+  for (; waiting.empty(); waiting = overdue()) continue;
   ASSERT_EQ(waiting.size(), 1u);
   EXPECT_EQ(waiting[0].operation, "make a window");
   EXPECT_EQ(waiting[0].missing, (std::vector<u32>{0, 2}));
-  EXPECT_TRUE(exchanges.waiting_since(ever).empty());
+  for (int looks = 0; looks < 20; ++looks) EXPECT_TRUE(overdue().empty());
   exchanges.bring({1, 2}, 0, "split", "");
-  ASSERT_EQ(exchanges.waiting_since(ever).size(), 1u);
-  EXPECT_TRUE(exchanges.waiting_since(ever).empty());
+  std::size_t told = 0;
+  for (int looks = 0; looks < 20; ++looks) told += overdue().size();
+  EXPECT_EQ(told, 1u);
+}
+
+TEST(Exchanges, whose_waiters_are_patient_are_not_told) {
+  using namespace std::chrono_literals;
+  Exchanges exchanges(2, Patience(100ms));
+  exchanges.bring({1, 1}, 1, "meet", "", Waiters::patient);
+  auto now = Patience::Clock::now();
+  auto const overdue = [&] { return exchanges.overdue(now += 20ms); };
+  for (int looks = 0; looks < 20; ++looks) EXPECT_TRUE(overdue().empty());
+  exchanges.bring({2, 1}, 1, "split", "", Waiters::impatient);
+  std::size_t told = 0;
+  for (int looks = 0; looks < 20; ++looks) told += overdue().size();
+  EXPECT_EQ(told, 1u);
+  EXPECT_TRUE(exchanges.bring({1, 1}, 0, "meet", "", Waiters::patient));
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "base/host_places.hpp"
+#include "meshpost/device/memory_map.hpp"
+#include "support/boxed.hpp"
 #include "support/errors.hpp"
 
 namespace meshpost {
@@ -24,6 +27,18 @@ TEST(Heap, gives_offsets_that_mean_the_same_on_every_device) {
     for (u64 i = 0; i < 5000; ++i) ASSERT_EQ(heap.at(d, b)[i], 0);
     std::memset(heap.at(d, b), 1, 5000);
   }
+}
+
+TEST(Heap, refuses_what_does_not_fit_beside_what_it_holds_and_keeps_that) {
+  Heap heap(layout());
+  u64 const before = heap.size();
+  std::memset(heap.at(1, 0), 7, before);
+  u64 const size = heap.spaces().stride() - before / 2;
+  EXPECT_TRUE(says(error_of([&] { heap.allocate(size); }), Kind::out_of_memory,
+                   {std::to_string(before) + " are in the heap already"}));
+  EXPECT_EQ(heap.size(), before);
+  for (u64 const at : {u64{0}, before / 2, before - 1}) EXPECT_EQ(heap.at(1, 0)[at], 7);
+  EXPECT_TRUE(memory_map().find(heap.at(1, 0)));
 }
 
 TEST(Heap, grows_and_keeps_what_it_holds) {
@@ -50,6 +65,35 @@ TEST(Heap, refuses_more_than_a_device_has_and_goes_on) {
         says(error_of([&] { heap.allocate(size); }), Kind::out_of_memory, {"use smaller windows"}))
         << size;
   EXPECT_NO_THROW(heap.allocate(100));
+}
+
+// Boxed devices map nothing where something is mapped, as GPUs do.
+TEST(Heap, that_can_not_grow_on_one_device_has_grown_on_none) {
+  test::register_boxed();
+  Heap heap(layout("boxed:0,cpu:2", 1));
+  u64 const before = heap.size(), more = u64{8} << 20;
+  u32 devices = 0;
+  hooks::install_places([&](std::string_view place) {
+    if (place == "grow a device's memory" && ++devices == 3)
+      throw Error(Kind::out_of_memory, "grow", "nothing is left", "wait");
+  });
+  auto const error = error_of([&] { heap.allocate(more); });
+  hooks::install_places(nullptr);
+  EXPECT_TRUE(says(error, Kind::out_of_memory, {"nothing is left"}));
+  EXPECT_EQ(heap.size(), before);
+  for (u32 d = 0; d < 3; ++d) {
+    EXPECT_TRUE(memory_map().find(heap.at(d, 0)));
+    EXPECT_TRUE(memory_map().find(heap.at(d, before - 1)));
+    EXPECT_FALSE(memory_map().find(heap.at(d, before))) << "device " << d;
+  }
+  for (int i = 0; i < 2; ++i) {
+    u64 const offset = heap.allocate(more);
+    for (u32 d = 0; d < 3; ++d) {
+      EXPECT_TRUE(memory_map().find(heap.at(d, 0)));
+      EXPECT_TRUE(memory_map().find(heap.at(d, offset)));
+      EXPECT_EQ(heap.at(d, offset)[more - 1], 0);
+    }
+  }
 }
 
 TEST(Heap, keeps_counters_apart_and_clears_them_all) {

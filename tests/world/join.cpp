@@ -116,17 +116,17 @@ TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
     auto jobs = make_jobs(2);
     for (auto& job : jobs) job.patience = std::chrono::hours(1);
     auto first = joining(jobs[0]);
-    auto const secret = *Secret::from_hex(jobs[0].secret);
+    auto const known = *Secret::from_hex(jobs[0].secret);
     greeting::Hello mine{1, 2, greeting::version() + 1, 1, "elsewhere", "", random_bytes()};
     Line line(connect_to(jobs[1].rendezvous), wire::most_before_greeting);
     auto const first_words = await(line, wire::Type::hello);
     ASSERT_TRUE(first_words);
     auto const challenge = greeting::read_challenge(first_words->bytes);
-    auto bytes = greeting::hello(mine, challenge, secret);
+    auto bytes = greeting::hello(mine, challenge, known);
     if (foreign) {  // a layout that has only its beginning in common
       auto const said = wire::Packer().value(u32{1}).value(u32{2}).value(u32{77}).take();
       std::string proven(challenge.begin(), challenge.end());
-      bytes = wire::Packer().text(said).value(secret.proof("hello" + proven + said)).take();
+      bytes = wire::Packer().text(said).value(known.proof("hello" + proven + said)).take();
     }
     send_now(line, {.type = wire::Type::hello}, bytes);
     auto const refusal = await(line, wire::Type::refusal);

@@ -77,7 +77,7 @@ TEST(Processes, that_leave_wait_for_one_that_reads_slowly_and_talks) {
       int const least = 4096;
       setsockopt(line->socket(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
       send_now(*line, {.type = wire::Type::bring, .channel = 1, .sequence = 1},
-               wire::Packer().text("load").text("").take());
+               wire::Packer().text("load").text("").value(Waiters::impatient).take());
       bool left = false, whole = false, stands = true;
       while (!left && stands) {
         send_now(*line, {.type = wire::Type::beat});
@@ -245,7 +245,7 @@ TEST(Processes, lose_one_that_is_silent_and_not_before_and_tell_it) {
     auto line = join::enter(jobs[1]);
     last_words = Clock::now();
     send_now(*line, {.type = wire::Type::bring, .channel = 0, .sequence = 1},
-             wire::Packer().text("join the job").text("mute").take());
+             wire::Packer().text("join the job").text("mute").value(Waiters::impatient).take());
     EXPECT_TRUE(await(*line, wire::Type::all));
     auto const lost = await(*line, wire::Type::lost);
     EXPECT_TRUE(lost && lost->header.process == 1);
@@ -294,6 +294,24 @@ TEST(Processes, warn_once_of_an_exchange_that_waits_for_one) {
     if (processes.number() == 1) {
       EXPECT_TRUE(comes_true([&] { return !listener.warnings().empty(); }));
     }
+    processes.exchange(1, "make a window", "");
+  }));
+  ASSERT_EQ(listener.warnings().size(), 1u);
+  EXPECT_EQ(listener.warnings().front(),
+            "make a window has waited 1 s for process 1: all processes must call it");
+}
+
+TEST(Processes, warn_of_no_exchange_whose_waiters_are_patient) {
+  Listener const listener;
+  auto jobs = make_jobs(3);
+  for (auto& job : jobs) job.silence = 1s;
+  expect_none(play(jobs, [&](Processes& processes) {
+    bool const late = processes.number() == 1;  // until the others' other exchange is warned of
+    std::jthread const meeting([&] {
+      if (late) comes_true([&] { return !listener.warnings().empty(); });
+      processes.exchange(2, "meet", "", Waiters::patient);
+    });
+    if (late) comes_true([&] { return !listener.warnings().empty(); });
     processes.exchange(1, "make a window", "");
   }));
   ASSERT_EQ(listener.warnings().size(), 1u);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <random>
+#include <set>
 
 #include "check.hpp"
 #include "common/bf16.hpp"
@@ -194,6 +195,18 @@ TEST(GemmOptions, sizes_and_sweeps_are_read) {
     EXPECT_THROW(parse_size(wrong), Error) << wrong;
   for (auto const* wrong : {"", "5:1:1", "1:5", "1:5:0", "a", "1,,2"})
     EXPECT_THROW(parse_sweep(wrong), Error) << wrong;
+}
+
+TEST(Freivalds, tries_other_vectors_at_other_seeds_and_in_other_rounds) {
+  std::set<std::vector<double>> seen;
+  for (u64 seed = 0; seed < 8; ++seed)  // as measure() makes the two from one
+    for (u32 round = 0; round < 2; ++round) {
+      auto const signs = random_signs(2 * seed, 2 * seed + 1, round, 64);
+      for (double const sign : signs) EXPECT_EQ(std::abs(sign), 1);
+      EXPECT_EQ(signs, random_signs(2 * seed, 2 * seed + 1, round, 64));
+      seen.insert(signs);
+    }
+  EXPECT_EQ(seen.size(), 16u);
 }
 
 }  // namespace

@@ -23,15 +23,18 @@ struct Config {
   unsigned ranks = 0;                    ///< MESHPOST_RANKS: ranks of a device, 0: its default
   unsigned workers = 0;                  ///< MESHPOST_WORKERS: CPU worker threads, 0: one a core
   std::chrono::milliseconds deadline{};  ///< MESHPOST_DEADLINE: seconds without progress, 0: off
-  bool check_delivery = false;           ///< MESHPOST_CHECK=delivery
-  bool apart = false;                    ///< MESHPOST_REACH=device
-  std::optional<unsigned> lanes;         ///< MESHPOST_LANES: of each rank, 0: all puts go direct
-  std::string trace;                     ///< MESHPOST_TRACE: file for the timeline, "" for none
-  unsigned trace_events = 0;             ///< MESHPOST_TRACE_EVENTS: events kept for each rank
-  std::string net;                       ///< MESHPOST_NET: engine between nodes, "": the best
-  std::chrono::milliseconds start{};     ///< MESHPOST_START_DEADLINE: seconds for all processes
-  unsigned dcuda_memory = 0;             ///< MESHPOST_DCUDA_MEMORY: MiB for cudaMalloc; 0: default
-  std::string machine;                   ///< MESHPOST_MACHINE: file of links, "": the user's cache
+  /// MESHPOST_PEER_DEADLINE: seconds without a sign of life from another process of the job, or
+  /// without anything from a network that owes something, 0: never. Of the job, not of a World.
+  std::chrono::milliseconds peer_deadline{};
+  bool check_delivery = false;        ///< MESHPOST_CHECK=delivery
+  bool apart = false;                 ///< MESHPOST_REACH=device
+  std::optional<unsigned> lanes;      ///< MESHPOST_LANES: of each rank, 0: all puts go direct
+  std::string trace;                  ///< MESHPOST_TRACE: file for the timeline, "" for none
+  unsigned trace_events = 0;          ///< MESHPOST_TRACE_EVENTS: events kept for each rank
+  std::string net;                    ///< MESHPOST_NET: engine between nodes, "": the best
+  std::chrono::milliseconds start{};  ///< MESHPOST_START_DEADLINE: seconds for all processes
+  unsigned dcuda_memory = 0;          ///< MESHPOST_DCUDA_MEMORY: MiB for cudaMalloc; 0: default
+  std::string machine;                ///< MESHPOST_MACHINE: file of links, "": the user's cache
 
   /// Reads the environment.
   /// \throws Error(Kind::bad_environment) naming the variable, its value and what it may be.

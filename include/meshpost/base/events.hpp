@@ -10,9 +10,11 @@ namespace meshpost {
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  /// Something the user should know and can mend: a slow path, notifications nobody consumed.
+  /// Something the user should know and can mend: a slow path, notifications nobody consumed. If
+  /// it throws, the warning goes to the console.
   virtual void warning(std::string_view text) = 0;
-  /// A line that a rank logged, while its kernel runs. `rank` counts in the world.
+  /// A line that a rank logged, while its kernel runs. `rank` counts in the world. What it throws
+  /// ends the run.
   virtual void log(unsigned rank, std::string_view text) = 0;
 };
 
@@ -25,5 +27,8 @@ std::shared_ptr<EventSink> event_sink();
 /// Puts `sink` in the place of the one in use and returns that; null means the console.
 /// Thread-safe.
 std::shared_ptr<EventSink> set_event_sink(std::shared_ptr<EventSink> sink);
+
+/// A warning to the sink in use. If that throws, the warning goes to the console.
+void warn(std::string_view text);
 
 }  // namespace meshpost

@@ -48,7 +48,10 @@ void* coaccel_memcpy_start(coaccel_device device, int count, coaccel_address* ds
 /** Returns when all pieces have arrived. `desc` is gone then. */
 void coaccel_memcpy_finish(coaccel_device device, void* desc);
 
-/** Keeps other threads from the device until the same thread unlocks as often as it locked. */
+/** Keeps other threads from the device until the same thread unlocks as often as it locked: their
+ * coaccel_device_malloc, _free, _lock and coaccel_memcpy_start on it wait, and this one waits for
+ * such calls under way. Pipelines and the threads of a multi are not kept from what they do by
+ * themselves. A thread that has locked it must not wait for one that calls these functions. */
 void coaccel_device_lock(coaccel_device device);
 void coaccel_device_unlock(coaccel_device device);
 
@@ -65,9 +68,11 @@ typedef int (*coaccel_multi_func_t)(coaccel_device_group group, coaccel_device d
 coaccel_multi coaccel_multi_init(coaccel_device_group group, int nthreads,
                                  coaccel_multi_func_t thread_init,
                                  coaccel_multi_func_t thread_deinit, void* data);
-/** Calls `process` on all threads and returns when all are through. */
+/** Calls `process` on all threads and returns when all are through. An error from inside functions
+ * of the same threads, and of others that these wait for. */
 void coaccel_multi_step_all(coaccel_multi desc, coaccel_multi_func_t process, void* data);
-/** Calls thread_deinit with this `data` on all threads, and ends them. `desc` is gone then. */
+/** Calls thread_deinit with this `data` on all threads, and ends them. `desc` is gone then; but
+ * where coaccel_multi_step_all would be an error, so is this, and `desc` stays as it was. */
 void coaccel_multi_finalize(coaccel_multi desc, void* data);
 
 /* --- figure 4: pipeline ------------------------------------------------------------------------

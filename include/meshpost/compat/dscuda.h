@@ -21,7 +21,8 @@ int dscudaMemcopies64(void** dbufs, void** sbufs, const size_t* counts, size_t n
 int dscudaBroadcast(void** dbufs, void* sbuf, int count, int ncopies);
 int dscudaBroadcast64(void** dbufs, void* sbuf, size_t count, size_t ncopies);
 
-/** Called after a failure, on the thread that had it, with `argument`; null: nothing is called. */
+/** Called after a failure, on the thread that had it, with `argument`; null: nothing is called.
+ * What it throws is ignored, with a warning: callers may be written in C. */
 void dscudaSetErrorHandler(void (*handler)(void*), void* argument);
 /** What went wrong last on this thread, "" if nothing did. Valid until its next failure. */
 const char* dscudaLastError(void);

@@ -1,7 +1,9 @@
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "meshpost/base/error.hpp"
@@ -43,13 +45,14 @@ struct BatchOptions {
 };
 
 /// A copy under way. Movable. If it is destroyed before wait(), it waits and reports an error as a
-/// warning.
+/// warning. Several threads may ask it at once. \throws Error(misuse) where nothing is left to ask,
+/// for it was moved from; inside a kernel; and after fork()
 class Copy {
  public:
   struct State;
   explicit Copy(std::shared_ptr<State> state);
   ~Copy();
-  Copy(Copy&&) noexcept = default;
+  Copy(Copy&& other) noexcept : state_(std::move(other.state_)), heard_(other.heard_.load()) {}
   Copy& operator=(Copy&&) = delete;  // what would become of the one under way?
   Copy(Copy const&) = delete;
   Copy& operator=(Copy const&) = delete;
@@ -61,14 +64,22 @@ class Copy {
   std::shared_ptr<Event> event() const;
 
  private:
+  State& state(char const* operation) const;
   std::shared_ptr<State> state_;
+  std::atomic<bool> heard_{false};  // the caller knows how it ended
 };
 
 /// Copies `size` bytes between any two places: pageable, pinned, or a device's memory, of any
 /// devices. Where the two pointers point is found out. Returns when all bytes have arrived. 0 bytes
-/// are legal, with any pointers. Thread-safe.
+/// are legal, with any pointers. Thread-safe, but for calls inside kernels and after fork().
+///
+/// As with memcpy, the system ends the process by a signal if the target is mapped read-only
+/// (SIGSEGV), or if a file is mapped that has become shorter (SIGBUS): finding out beforehand takes
+/// longer than most copies.
 /// \throws Error(bad_argument) for null or freed memory, for more bytes than an allocation holds
-/// and for source and target that overlap; Error(no_route); Error(device_failed)
+/// and for source and target that overlap; Error(no_route); Error(device_failed);
+/// Error(out_of_memory) where the system gives no thread to copy; Error(misuse) inside a kernel
+/// and after fork()
 void copy(void* target, void const* source, Bytes size);
 
 /// The same, but returns at once; both must stay as they are until the copy is done. Checks are

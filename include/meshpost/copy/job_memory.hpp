@@ -57,10 +57,10 @@ class Exposed {
   Exposed() = default;
   explicit Exposed(std::shared_ptr<RemoteBytes::Exposure> exposure)
       : exposure_(std::move(exposure)) {}
-  ~Exposed() { release(); }
+  ~Exposed() { end(); }
   Exposed(Exposed&&) noexcept = default;
   Exposed& operator=(Exposed&& other) noexcept {
-    if (this != &other) release();
+    if (this != &other) end();
     exposure_ = std::move(other.exposure_);
     return *this;
   }
@@ -73,9 +73,11 @@ class Exposed {
   /// range outside of it
   RemoteBytes at(u32 process, u64 offset, Bytes size) const;
   /// Releases this process's part now, as the destructor does.
+  /// \throws Error(misuse) after fork(): the part is the parent's
   void release();
 
  private:
+  void end();
   std::shared_ptr<RemoteBytes::Exposure> exposure_;
 };
 
@@ -88,8 +90,10 @@ struct JobMemoryOptions {
 /// The processes of a job as each other's memory: each exposes memory, all copy from and to it.
 /// Also of one process alone.
 ///
-/// The constructor, expose() and the destructor are collective: all processes call them, in the
-/// same order. Copies are not, and may come from any thread.
+/// The constructor, expose(), meet() and the destructor are collective: all processes call them, in
+/// the same order. Copies are not, and may come from any thread. After fork() all of it is the
+/// parent's: the child's calls throw Error(misuse), and its destructors leave the parent's job
+/// alone.
 class JobMemory {
  public:
   /// Joins the processes of the job, and finds out which paths there are between them. Warns once
@@ -110,6 +114,12 @@ class JobMemory {
   /// \throws in all processes: Error(bad_argument) for null or freed memory, or more than its
   /// allocation holds; Error(misuse) where calls differ; Error(peer_lost)
   Exposed expose(void* memory, Bytes size, std::string const& name);
+
+  /// Returns when all processes are here. `name` is for messages and must be the same everywhere.
+  /// Others may have long work to do first: unlike in expose(), nobody is warned of a process that
+  /// takes long to come. Collective.
+  /// \throws Error(misuse) where calls differ; Error(peer_lost)
+  void meet(std::string const& name);
 
   /// Host memory that other processes of the node can map once it is exposed: they copy from and
   /// to it as fast as from and to their own. Zeroed. Not collective.

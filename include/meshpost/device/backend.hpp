@@ -6,6 +6,7 @@
 #include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/device/block.hpp"
+#include "meshpost/device/core_slice.hpp"
 #include "meshpost/device/device.hpp"
 #include "meshpost/device/memory_map.hpp"
 
@@ -48,6 +49,8 @@ struct Grid {
   void const* state = nullptr;    ///< passed as image.arguments says on GPUs, by address on CPUs
   RankReport* reports = nullptr;  ///< one a rank
   Control* control = nullptr;
+  /// CPU: to be filled while the gang runs. Null: nothing is recorded, which costs nothing.
+  CoreRecord* record = nullptr;
 };
 
 /// A launch: all ranks of all grids are resident at once.
@@ -65,6 +68,10 @@ struct GangSpec {
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
   /// by several at once. Empty: nothing.
   std::function<bool()> help{};
+  /// CPU: called before a rank of a run that was poisoned, or that it poisons, frees what its
+  /// kernel holds: from then on nobody else reads or writes that. Called by several at once, each
+  /// rank's threads too; never for long. Empty: nobody does.
+  std::function<void()> withdraw{};
   /// CPU: whether something has come for a rank that waits for a notification, besides what its
   /// word says: await() then returns early. Any thread asks. Null: nothing ever does.
   bool (*has_news)(void const* state, u32 rank) = nullptr;
@@ -86,8 +93,12 @@ class Gang {
   /// to the host's question (Control::epoch).
   virtual bool deadlocked() { return false; }
   /// Whether no unfinished rank could go on when asked, nor did in between two calls that return
-  /// the same. Nothing: some could, or it is not known here.
+  /// the same. Nothing: some could, or it is not known here, but ranks answer the question.
   virtual std::optional<u64> quiet() { return std::nullopt; }
+  /// Whether ranks that wait answer the host's question (Control::epoch). Else quiet() says all.
+  virtual bool answers() const { return true; }
+  /// World ranks of which a thread runs on a core at this moment. Empty where that is not known.
+  virtual std::vector<u32> running_ranks() const { return {}; }
   /// A failure of the device itself, such as an illegal address.
   virtual std::optional<Error> failure() { return std::nullopt; }
 };
@@ -119,6 +130,9 @@ class AddressSpace {
   /// \throws Error(bad_environment) with the reason and the setting to change. Tried with a small
   /// piece when a World is made: where it throws, those ranks reach each other through the host.
   virtual void adopt(u32 device, Bytes offset, Bytes size, int file) = 0;
+  /// Undoes extend() and adopt() there, of all devices, also where they failed half-way: nothing is
+  /// mapped there any more, and both may be called again. What lies before stays.
+  virtual void shrink(Bytes offset, Bytes size) noexcept = 0;
 };
 
 /// What another process needs to map an allocation.

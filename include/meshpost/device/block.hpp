@@ -52,11 +52,18 @@ class Block {
   MESHPOST_FN void asked_in_vain(Note const& note);
   /// The kernel's last act: tells the host that this rank has ended.
   MESHPOST_FN void finish();
-  /// Lets others run who share the processor with this rank; nothing on a GPU.
+  /// Lets others run who share the processor with this rank, and leaves if the run was poisoned;
+  /// nothing on a GPU.
   MESHPOST_FN void yield();
+  /// GPUs, for a thread that polls alone: whether the run was poisoned. It can't leave without the
+  /// rank's other threads. Elsewhere false: yield() leaves.
+  MESHPOST_FN bool poisoned() const;
   /// Ends this rank; reports `fault` unless the report has one.
   [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
                                      char const* text);
+  /// The same by threads that may be alone. Others of the rank leave when they look, or end.
+  [[noreturn]] MESHPOST_FN void fail_alone(Operation operation, Fault fault, u64 a,
+                                           u64 b = 0) const;
   /// Whether the protocol goes on with `step`: tests may delay it, drop it, or end the rank here.
   MESHPOST_FN bool step(hooks::Step step);
 
@@ -92,7 +99,7 @@ class Block {
   u32 due_ = 1;         // GPUs: at which tick to look around
   u32 vain_ = 0;        // tests on end that found nothing
   u32 last_vain_ = 0;   // the tick of the last of them
-  u32 beat_ = 0;        // GPUs: clock at the last sign of life
+  u32 beat_ = 0;        // GPUs: clock when a sign of life was last due
 };
 
 }  // namespace meshpost

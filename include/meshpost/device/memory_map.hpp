@@ -33,7 +33,7 @@ class MemoryMap {
   /// Notes that the range that begins here is about to be freed. It stays known as freed until its
   /// addresses are used again. To be called before it is freed, or it may hit the next one there.
   void retire(void const* begin);
-  /// Forgets what is known of these addresses.
+  /// Forgets what is known of these addresses; a range that reaches beyond them is cut.
   void forget(void const* begin, u64 size);
   std::optional<MemoryRange> find(void const* pointer) const;
 

@@ -41,6 +41,10 @@ enum class Operation : u32 {
   timer,
   fail,
   kernel,
+  local,
+  id,
+  size,
+  world_rank,
   count
 };
 
@@ -68,7 +72,8 @@ enum class Fault : u32 {
   layout,  ///< a layout that is invalid
   extents,  ///< in direction details[0] details[1] elements at the target, details[2] at the source
   reach,    ///< a layout that needs details[0] elements of a `text` span of details[1]
-  interleave  ///< a target's layout of strides `details` names a place twice, or may
+  interleave,   ///< a target's layout of strides `details` names a place twice, or may
+  freed_window  ///< window `details[0]`, which was freed
 };
 
 /// What an operation concerns; the part of a report that a waiting rank publishes.

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,15 +44,35 @@ struct PlaceInfo {
   bool operator==(PlaceInfo const&) const = default;
 };
 
+/// How threads of the host copy from host memory to host memory.
+enum class HostWay : u8 {
+  memcpy_one,     ///< the C library's memcpy, called once
+  memcpy_shares,  ///< each thread calls it for an equal share, so large that it may go past the
+                  ///< caches
+  memcpy_slices,  ///< all threads call it for small slices, until there are no more
+  stream_one,     ///< one thread, with stores that go past the caches
+  stream_slices,  ///< all threads do so, slice by slice
+};
+constexpr u32 host_ways = 5;
+
+/// What copies of one size within host memory reach in each way.
+struct HostRates {
+  Bytes size{};
+  std::array<double, host_ways> rates{};  ///< bytes/s, by HostWay; 0: not measured
+
+  bool operator==(HostRates const&) const = default;
+};
+
 /// Places and the links between them: plain data, which can be printed, compared, stored and
 /// planned with, without the machine that it describes.
 struct Machine {
-  static constexpr u32 current_version = 1;
+  static constexpr u32 current_version = 2;
   u32 version = current_version;
   std::string host;  ///< its name, and what tells it from others: see fingerprint()
   std::string fingerprint;
   std::vector<PlaceInfo> places;
   std::vector<Link> links;
+  std::vector<HostRates> host_copies{};  ///< empty until measured
 
   /// The position of a place. Nothing if it is not there.
   std::optional<u32> find(Place const& place) const;
@@ -62,6 +83,8 @@ struct Machine {
 
 /// "host_threads", "copy_engine" or "through_host".
 std::string_view to_string(Mover mover);
+/// "memcpy_one", ...
+std::string_view to_string(HostWay way);
 
 /// What tells this host, with these devices, from others: names, models, bus addresses, driver.
 std::string fingerprint(std::vector<std::shared_ptr<Device>> const& devices);
@@ -72,11 +95,12 @@ Machine discover(std::vector<std::shared_ptr<Device>> const& devices);
 
 /// How long calibration may take and what it copies.
 struct CalibrationOptions {
-  Bytes large{u64{64} << 20};  ///< for rates
+  Bytes large{u64{64} << 20};  ///< for rates; within host memory from 64 MiB on four times as much
   u32 repetitions = 3;         ///< of each measurement; medians are kept
 };
 
-/// Measures every link of `machine` alone, each pair both ways, and all links of each place at
+/// Measures the ways to copy within host memory, by the best of which this process copies from then
+/// on, then every link of `machine` alone, each pair both ways, and all links of each place at
 /// once. Nothing else should run meanwhile. \throws Error(bad_environment) if it describes another
 /// host
 void calibrate(Machine& machine, std::vector<std::shared_ptr<Device>> const& devices,
@@ -90,11 +114,11 @@ Machine machine_from_json(std::string const& text);
 /// The machine with these devices: from the cache (MESHPOST_MACHINE, else a file of this host under
 /// XDG_CACHE_HOME or ~/.cache/meshpost) if it is of this host and version, else discovered,
 /// calibrated and stored. Kept for the process. Thread-safe. \throws Error(bad_environment) if
-/// MESHPOST_MACHINE names a file of another host
+/// MESHPOST_MACHINE names a file of another host, or something that exists and is no machine file
 Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices);
 
 /// Discovers and calibrates, whatever is in the cache, and stores that there for processes to come.
-/// \throws Error(bad_environment) as this_machine(), leaving the other host's file as it is
+/// \throws Error(bad_environment) as this_machine(), leaving the file as it is
 Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices,
                         CalibrationOptions const& options = {});
 

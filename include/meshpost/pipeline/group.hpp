@@ -30,7 +30,8 @@ class DeviceGroup {
   /// devices or a null one
   explicit DeviceGroup(std::vector<std::shared_ptr<Device>> devices, Work init = {},
                        Work deinit = {});
-  /// As finalize(), but reports errors as warnings.
+  /// As finalize(), but reports errors as warnings. Where that is refused, its threads end by
+  /// themselves, later.
   ~DeviceGroup();
   DeviceGroup(DeviceGroup const&) = delete;
   DeviceGroup& operator=(DeviceGroup const&) = delete;
@@ -38,19 +39,26 @@ class DeviceGroup {
   u32 size() const;
 
   /// Calls `process` on every device's thread. Returns when all are through.
-  /// \throws Error; Error(misuse) from inside the group's functions or after it has ended
+  /// \throws Error; Error(misuse) from inside the group's functions, or another group's that this
+  /// one waits for, so that each would wait for the other; also after it has ended
   void step_all(Work process);
   /// The same, but returns when these members are through; the others go on, and take the next step
   /// when they are through with this one. \throws also Error(bad_argument) for no such member
   void step_all(Work process, std::vector<u32> const& members);
 
   /// Waits for all steps, calls `deinit` on every thread whose `init` was done, and ends the
-  /// threads. Does nothing the second time.
+  /// threads. Does nothing the second time. \throws as step_all(); Error(misuse) leaves it as it
+  /// was
   void finalize();
+
+  /// Whether the calling thread runs one of its functions.
+  bool inside() const;
+  /// Whether its threads have been told to end.
+  bool ended() const;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // its threads' as well
 };
 
 }  // namespace meshpost

@@ -61,7 +61,8 @@ struct Schedule {
   std::vector<Leg> legs;
   std::vector<ChunkBuffer> buffers;  ///< legs + 1
 
-  u64 size() const { return shape.chunks * legs.size() * 2; }
+  /// \throws Error(bad_argument) if there are more than 2^64
+  u64 size() const;
   /// \throws Error(bad_argument) if there is no such step
   Step step(u64 number) const;
   u64 number(u64 chunk, u32 leg, bool sync) const {
@@ -70,11 +71,13 @@ struct Schedule {
   u64 slot(u64 chunk) const { return chunk % shape.depth; }
 };
 
-/// \throws Error(bad_argument) for no levels, no depth, a level to compute at that there is not or
-/// that is named twice, and if nothing would move
+/// \throws Error(bad_argument) for no levels or more than 4096, no depth or more than 65536, a
+/// level to compute at that there is not or that is named twice, more than 2^64 steps, and if
+/// nothing would move
 Schedule make_schedule(ScheduleShape const& shape);
 
-/// How long a leg takes for each chunk, and on what: legs with the same engine take turns.
+/// How long a leg takes for each chunk, and on what: legs with the same engine take turns. Engines
+/// are numbered from 0, and below 12288.
 struct LegTime {
   double seconds = 0;
   u32 engine = 0;
@@ -89,7 +92,8 @@ struct Prediction {
 /// When each step runs if each engine takes the step that can start first, and of several the one
 /// that is furthest on its way. With depth 2 or more and an engine for each leg the total tends to
 /// the slowest leg's time for each chunk, with depth 1 to the slowest two neighbouring legs'.
-/// \throws Error(bad_argument) if there isn't one time for each leg or one is negative
+/// \throws Error(bad_argument) if there isn't one time for each leg, one is negative, or its engine
+/// is none; Error(out_of_memory) for more steps than there is memory for
 Prediction predict(Schedule const& schedule, std::span<LegTime const> legs);
 
 }  // namespace meshpost

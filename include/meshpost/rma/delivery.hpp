@@ -18,6 +18,8 @@ MESHPOST_FN inline void put(DeliveryLedger*, Block&, u32, u32, void*, void const
 MESHPOST_FN inline void notify(DeliveryLedger*, Block&, u32, u32, u32 const*) {}
 MESHPOST_FN inline void consume(DeliveryLedger*, Block&, u32, u32 const*, u32) {}
 MESHPOST_FN inline void use(DeliveryLedger*, Block&, Operation, u32, void const*, u64) {}
+MESHPOST_FN inline void put_value(DeliveryLedger*, u32, u32, void const*) {}
+MESHPOST_FN inline void wait_until(DeliveryLedger*, Block&, u32, void const*) {}
 #else
 inline bool checked(DeliveryLedger* ledger) { return ledger != nullptr; }
 /// Keeps the bytes of a put from rank `from` to rank `to` back. One thread of the rank calls each
@@ -31,6 +33,10 @@ void consume(DeliveryLedger* ledger, Block& block, u32 to, u32 const* counter, u
 /// Ends the rank if it is about to read bytes that have not been delivered.
 void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data,
          u64 bytes);
+/// Notes that a word of rank `to` is about to be stored by rank `from`.
+void put_value(DeliveryLedger* ledger, u32 from, u32 to, void const* word);
+/// Brings in what those who have stored this word put to rank `to` before; it has seen the word.
+void wait_until(DeliveryLedger* ledger, Block& block, u32 to, void const* word);
 #endif
 
 }  // namespace delivery

@@ -9,6 +9,7 @@ namespace meshpost::detail {
 template <class Kernel>
 void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch) {
   Rank self(*static_cast<RunState const*>(state), block, local_rank, scratch);
+  self.start();
   (*static_cast<Kernel const*>(kernel))(self);
   self.finish();
 }
@@ -44,6 +45,7 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   block.sync();
   Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
             blockIdx.x, meshpost_scratch, false);
+  self.start();
   kernel(self);
   self.finish();
 }

@@ -44,6 +44,9 @@ struct PostRing {
   u32* seen = nullptr;      ///< a value of *tail, in the device's memory
   u32* done = nullptr;      ///< by local rank: requests with `waits` that are done
   u8 const* far = nullptr;  ///< by device of the world: whether it is out of reach; likewise
+  /// GPUs, by local rank: `stage_bytes` for what the host can't reach (scratch) on its way to it
+  char* stages = nullptr;
+  static constexpr u64 stage_bytes = u64{16} << 10;
   static constexpr u32 capacity = 1024;
 };
 

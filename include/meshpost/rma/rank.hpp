@@ -1,6 +1,7 @@
 #pragma once
 #include "meshpost/base/span.hpp"
 #include "meshpost/device/strided_copy.hpp"
+#include "meshpost/rma/combine.hpp"
 #include "meshpost/rma/run_state.hpp"
 #include "meshpost/rma/strided.hpp"
 
@@ -41,12 +42,12 @@ class Rank {
         ranks_per_device_(state.ranks_per_device + zero_),
         traced_((state.trace.events != nullptr) + zero_),
         device_(state.device + zero_),
+        first_freed_(state.freed.first + zero_),
+        freed_span_(state.freed.span + zero_),
         lane_limit_(lanes ? (state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_ : 0),
         heap_(state.heap + zero_),
         stride_(state.stride + zero_),
-        reciprocal_(state.reciprocal + zero_) {
-    trace_life(false);
-  }
+        reciprocal_(state.reciprocal + zero_) {}
 
   // -- who am I: any thread may call these alone
   MESHPOST_FN RankId id() const { return {id_}; }              ///< number in the world
@@ -56,9 +57,11 @@ class Rank {
   MESHPOST_FN u32 device() const { return state_->device; }  ///< number of this device in the world
   MESHPOST_FN u32 device_count() const { return state_->devices; }
   MESHPOST_FN u32 device_of(RankId rank) const { return state_->device_of(rank); }
-  MESHPOST_FN RankId id(Communicator const& communicator) const;  ///< number in my group
-  MESHPOST_FN u32
-  size(Communicator const& communicator) const;  ///< ranks of my group, 0: I am in none
+  /// Number in my group; Note::no_rank: I am in none.
+  MESHPOST_FN RankId id(Communicator const& communicator) const;
+  /// Ranks of my group; 0: I am in none.
+  MESHPOST_FN u32 size(Communicator const& communicator) const;
+  /// Number in the world of rank `rank` of my group.
   MESHPOST_FN RankId world_rank(Communicator const& communicator, RankId rank) const;
   MESHPOST_FN Communicator device_communicator() const { return state_->device_communicator; }
 
@@ -133,12 +136,13 @@ class Rank {
   /// Consumes `count` notifications if that many have arrived and says whether it did.
   template <class T>
   MESHPOST_FN bool test(Window<T> const& window, Tag tag, u32 count = 1);
-  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`, after
-  /// this rank's earlier puts to that target.
+  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`. A rank
+  /// whose wait_until() has seen it may read this rank's earlier puts to it, as if it had consumed
+  /// a notification sent here.
   template <class T>
   MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
   /// Returns once the first element of `word`, in a window of this rank, compares so with `value`.
-  /// T is an integer or floating type of 4 or 8 bytes.
+  /// T is an integer or floating type of 4 or 8 bytes. Consumes no notification.
   template <class T>
   MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value);
 
@@ -241,11 +245,17 @@ class Rank {
   MESHPOST_FN Location own(WindowInfo const& window) const;
   MESHPOST_FN u32 member(Operation operation, Communicator const& communicator, RankId rank);
   MESHPOST_FN Group group_of(Communicator const& communicator) const;
+  MESHPOST_FN Group checked_group(Operation operation, Communicator const& communicator) const;
+  MESHPOST_FN Group joined_group(Operation operation, Communicator const& communicator);
   MESHPOST_FN u32 member_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN char* on_device(u32 device, u64 offset) const {
     return state_->heap + device * state_->stride + offset;
   }
 
+  MESHPOST_FN bool may_be_freed(WindowInfo const& window) const {
+    return window.number - first_freed_ < freed_span_;
+  }
+  MESHPOST_FN void check_window(Operation operation, WindowInfo const& window);
   MESHPOST_FN void check_tag(Operation operation, u32 tags, Tag tag);
   MESHPOST_FN void check_counters(WindowInfo const& counters, Tag tag);
   template <class T>
@@ -281,6 +291,8 @@ class Rank {
   MESHPOST_FN static bool is_bare(Post const& request);
   MESHPOST_FN void post_alone(Post const& request);
   MESHPOST_FN static void fill_record(PostRing const& ring, Block block, Post request);
+  MESHPOST_FN static u32 post_staged(RunState const& state, Block block, Operation operation,
+                                     Post const& request, u32 posted);
   MESHPOST_FN void post(Operation operation, Post const& request);
   MESHPOST_FN void await_posted(Operation operation);
   MESHPOST_FN void post_runs(Operation operation, StridedCopy const& copy);
@@ -339,7 +351,8 @@ class Rank {
   // it from loading again, and in the vector registers, where such chains run faster than in the
   // uniform ones.
   u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
-  u32 lane_limit_;  // messages that are shorter may go by lane; 0: none
+  u32 first_freed_, freed_span_;  // RunState::freed
+  u32 lane_limit_;                // messages that are shorter may go by lane; 0: none
   char* heap_;
   u64 stride_, reciprocal_;
   u32 intervals_ = 0;         // timer intervals begun
@@ -350,32 +363,6 @@ class Rank {
   bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
   // So it has since the last barrier of the world, or published: who finds its messages acquires.
   bool brings_ = false;
-};
-
-/// Sum, product, smaller and larger, for reductions.
-struct Sum {
-  template <class T>
-  MESHPOST_FN T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-struct Product {
-  template <class T>
-  MESHPOST_FN T operator()(T a, T b) const {
-    return a * b;
-  }
-};
-struct Min {
-  template <class T>
-  MESHPOST_FN T operator()(T a, T b) const {
-    return b < a ? b : a;
-  }
-};
-struct Max {
-  template <class T>
-  MESHPOST_FN T operator()(T a, T b) const {
-    return a < b ? b : a;
-  }
 };
 
 }  // namespace meshpost

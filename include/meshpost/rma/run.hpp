@@ -37,7 +37,8 @@ struct Leftover {
 /// What a run that ended well has to say.
 struct RunResult {
   double seconds = 0;               ///< from the launch to the end of the last rank
-  std::vector<Leftover> leftovers;  ///< also reported as a warning
+  std::vector<Leftover> leftovers;  ///< also reported as a warning; 100,000 a process at most
+  u64 leftovers_left_out = 0;       ///< how many more there were
   std::vector<std::vector<double>>
       timings;  ///< seconds, [device][interval] of start_timer/stop_timer
 };

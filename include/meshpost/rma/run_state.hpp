@@ -1,6 +1,7 @@
 #pragma once
 #include "meshpost/device/mailbox.hpp"
 #include "meshpost/device/report.hpp"
+#include "meshpost/rma/freed_windows.hpp"
 #include "meshpost/rma/lanes.hpp"
 #include "meshpost/rma/post.hpp"
 #include "meshpost/rma/window.hpp"
@@ -35,6 +36,7 @@ struct RunState {
   PostRing posts;
   Mailbox mail;
   Lanes lanes;
+  FreedWindows freed;
 
   MESHPOST_FN static constexpr u64 reciprocal_of(u32 ranks_per_device) {
     return ((u64{1} << 32) + ranks_per_device - 1) / ranks_per_device;

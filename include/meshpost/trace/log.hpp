@@ -14,7 +14,8 @@ class LogReader {
  public:
   /// Goes on behind what was read before: the slots that runs use go round and on.
   explicit LogReader(LogRing ring) : ring_(ring), next_(ring.tail ? *ring.tail : 0) {}
-  /// Sends all whole records to the event sink; returns how many.
+  /// Sends all whole records to the event sink; returns how many. \throws what the sink threw
+  /// first, when the ring is empty
   u32 drain();
 
  private:

@@ -14,7 +14,8 @@ namespace meshpost {
 /// Counters lie apart from data, so that a run can clear and check them in one sweep.
 class Heap {
  public:
-  /// Maps more, on the devices of all processes.
+  /// Maps more, on the devices of all processes. Throws in all of them or in none; the heap then
+  /// undoes what was mapped.
   using Extend = std::function<void(Spaces& spaces, Bytes offset, Bytes size)>;
   explicit Heap(Layout const& layout, Extend extend = {});
 

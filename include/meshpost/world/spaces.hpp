@@ -27,6 +27,8 @@ class Spaces {
 
   // As AddressSpace's.
   void extend(Bytes offset, Bytes size);
+  /// Undoes extend() and adopt() there, also where they failed half-way.
+  void shrink(Bytes offset, Bytes size) noexcept;
   int share(u32 own, Bytes offset, Bytes size);
   /// Does nothing where no device of this process reaches it.
   void adopt(u32 device, Bytes offset, Bytes size, int file);

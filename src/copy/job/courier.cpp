@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/thread.hpp"
+
 namespace meshpost::copying {
 
 Desk& Courier::add(std::unique_ptr<Desk> desk) {
@@ -12,8 +14,8 @@ Desk& Courier::add(std::unique_ptr<Desk> desk) {
   desks_.push_back(std::move(desk));
   if (hang_) desks_.back()->fail_all(*hang_);
   if (!thread_.joinable()) {
-    thread_ = std::thread([this] { work(); });
-    if (engine_) watcher_ = std::thread([this] { watch(); });
+    thread_ = start_thread("serve a JobMemory", [this] { work(); });
+    if (engine_) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
   }
   return *desks_.back();
 }

@@ -112,13 +112,19 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
       choose_path(*exposure, process, passed[process].get());
     }
     see_to_staging(*exposure);
-  } catch (Error const&) {
+  } catch (...) {
     release(exposure->number);
     throw;
   }
   exposure->here[peers.number()] = static_cast<char*>(memory);
   see_arrivals();
   return exposure;
+}
+
+void JobMemory::State::meet(std::string const& name) {
+  std::scoped_lock const collective(collective_);
+  peers.exchange(fmt::format("meet '{}'", name), {}, Waiters::patient);
+  see_arrivals();
 }
 
 void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process, int file) {
@@ -166,8 +172,8 @@ void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process,
 void JobMemory::State::warn_once(u32 process, std::string const& text) {
   if (warned_) return;
   warned_ = true;
-  event_sink()->warning(fmt::format("copies from and to memory of {} take a slower path: {}",
-                                    peers.processes().name(process), text));
+  warn(fmt::format("copies from and to memory of {} take a slower path: {}",
+                   peers.processes().name(process), text));
 }
 
 // The first exposure that needs it, in any process, makes all have it.
@@ -178,9 +184,15 @@ void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
   auto const all = peers.exchange("expose '" + exposure.name + "'", mine ? "staged" : "");
   bool const any = std::ranges::any_of(all, [](auto const& text) { return !text.empty(); });
   if (!any || staged_) return;
-  staged_ = &courier.add(std::make_unique<copying::Desk>(
-      std::make_unique<copying::Rings>(peers), *this, peers.count(),
-      [this](u32 process) { return peers.processes().name(process); }));
+  auto rings = std::make_unique<copying::Rings>(peers);
+  copying::Desk* desk = nullptr;
+  // Together: where this fails in one, the others must not take its part for exposed.
+  peers.together("expose '" + exposure.name + "'", [&] {
+    desk = &courier.add(std::make_unique<copying::Desk>(
+        std::move(rings), *this, peers.count(),
+        [this](u32 process) { return peers.processes().name(process); }));
+  });
+  staged_ = desk;
 }
 
 }  // namespace meshpost

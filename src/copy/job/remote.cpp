@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/kept.hpp"
 #include "copy/job/remote_copy.hpp"
 #include "copy/order.hpp"
 #include "copy/together.hpp"
@@ -39,13 +40,13 @@ void refuse_overlaps(std::vector<RemoteCopy> const& copies, Before before, Meets
 }
 
 Copy start_all(std::vector<RemoteCopy> copies, CopyOptions const& options) {
-  auto const start = [](std::vector<RemoteCopy> const& all) {
-    return std::make_shared<copying::Together>(
-        copying::start_each(all, [](RemoteCopy const& one) { return one.start({}); }));
+  copying::check_caller("batch of copies between processes");
+  auto const begin = [copies = std::move(copies)] {
+    return copying::gather(
+        copying::start_each(copies, [](RemoteCopy const& one) { return one.start({}); }));
   };
-  if (options.streams.empty()) return Copy(start(copies));
-  return Copy(copying::between(
-      options.streams, {[start, copies = std::move(copies)] { start(copies)->wait(); }, nullptr}));
+  if (options.streams.empty()) return Copy(begin());
+  return Copy(copying::between(options.streams, {nullptr, nullptr, begin}));
 }
 
 }  // namespace
@@ -131,7 +132,12 @@ RemoteBytes Exposed::at(u32 process, u64 offset, Bytes size) const {
 }
 
 void Exposed::release() {
-  if (!exposure_) return;
+  refuse_after_fork("release exposed memory");
+  end();
+}
+
+void Exposed::end() {
+  if (!exposure_ || leave_to_parent(exposure_)) return;
   exposure_->job->release(exposure_->number);
   exposure_ = nullptr;
 }

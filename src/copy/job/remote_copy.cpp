@@ -46,7 +46,12 @@ class Held : public Copy::State {
   Held(Copy copy, std::unique_ptr<Inside> inside)
       : inside_(std::move(inside)), copy_(std::move(copy)) {}
   void wait() override {
-    copy_.wait();
+    try {
+      copy_.wait();
+    } catch (...) {
+      leave();  // it is over all the same
+      throw;
+    }
     leave();
   }
   bool done() override {
@@ -105,28 +110,44 @@ copying::Location RemoteCopy::locate_here() const {
 }
 
 void RemoteCopy::make() const {
+  copying::check_caller("copy");
   if (nothing()) return;
   Counted const counted(job());
   make_counted();
 }
 
 StatePtr RemoteCopy::start(CopyOptions const& options) const {
+  copying::check_caller("copy");
   if (nothing() && options.streams.empty()) return copying::finished();
   if (nothing()) return copying::between(options.streams, {[] {}, [](Stream&) {}});
   locate_here();
   if (!options.streams.empty() && by_address()) return start_held(options);
   auto const counted = std::make_shared<Counted>(job());
-  if (!options.streams.empty())
-    return copying::between(options.streams, {[*this, counted] { make_counted(); }, nullptr});
-  if (by_message() && !block_) {
-    job()->check_alive(process());
-    auto state = ask();
-    state->event()->then([counted] {});
+  if (by_message()) {
+    auto const begin = [*this, counted] {
+      auto state = begin_asking();
+      copying::when_done(state, [counted] {});
+      return state;
+    };
+    if (!options.streams.empty())
+      return copying::between(options.streams, {nullptr, nullptr, begin});
+    if (!block_) return begin();
+    auto state = std::make_shared<HostState>();  // rows take a while to be asked for
+    copying::conductors().run([state, begin] { copying::follow(state, begin); });
     return state;
   }
+  if (!options.streams.empty())
+    return copying::between(options.streams, {[*this, counted] { make_counted(); }, nullptr});
   auto state = std::make_shared<HostState>();
   copying::conductors().run([*this, state, counted] { state->run([&] { make_counted(); }); });
   return state;
+}
+
+StatePtr RemoteCopy::begin_asking() const {
+  job()->check_alive(process());
+  if (!block_) return ask();
+  return copying::gather(
+      copying::start_each(rows(), [](RemoteCopy const& row) { return row.ask(); }));
 }
 
 StatePtr RemoteCopy::start_held(CopyOptions const& options) const {
@@ -144,11 +165,8 @@ Copy RemoteCopy::start_by_address(CopyOptions const& options) const {
 }
 
 void RemoteCopy::make_counted() const {
+  if (by_message()) return begin_asking()->wait();
   job()->check_alive(process());
-  if (by_message() && !block_) return ask()->wait();
-  if (by_message())
-    return copying::Together::wait_for(
-        copying::start_each(rows(), [](RemoteCopy const& row) { return row.ask(); }));
   copying::Entry const entry(job()->gate, process(), part().slot, there_.exposure_->number);
   if (!entry) throw released();
   make_inside();

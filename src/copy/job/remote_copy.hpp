@@ -53,6 +53,7 @@ class RemoteCopy {
   Copy start_by_address(CopyOptions const& options) const;
   copying::StatePtr start_held(CopyOptions const& options) const;
   copying::StatePtr ask() const;
+  copying::StatePtr begin_asking() const;
   void by_kernel() const;
   std::vector<RemoteCopy> rows() const;
 

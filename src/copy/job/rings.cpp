@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/told.hpp"
 #include "copy/job/message.hpp"
 
 namespace meshpost::copying {
@@ -76,6 +77,7 @@ Bytes Rings::most() const { return Bytes{sizeof Slot::bytes}; }
 
 bool Rings::send(u32 peer, std::span<char const> header, std::span<char const> payload,
                  u64 cookie) {
+  others_are_told();
   auto& ring = *all_[peer].out;
   u64 const sent = ring.sent.load(std::memory_order_relaxed);
   if (sent - ring.taken.load(std::memory_order_acquire) == slots) return false;
@@ -96,6 +98,7 @@ bool Rings::poll(net::Events& events) {
     if (!ring) continue;
     u64 const taken = ring->taken.load(std::memory_order_relaxed);
     if (ring->sent.load(std::memory_order_acquire) == taken) continue;
+    heard_of_others();
     auto const& slot = ring->all[taken % slots];
     events.on_message(process, {slot.bytes, std::min<u64>(slot.size, sizeof slot.bytes)});
     ring->taken.store(taken + 1, std::memory_order_release);

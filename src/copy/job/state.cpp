@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/kept.hpp"
 #include "meshpost/base/config.hpp"
 #include "world/join_engine.hpp"
 
@@ -28,6 +29,7 @@ JobMemory::State::State(JobMemoryOptions const& options)
       courier(peers),
       fastest_(options.fastest),
       watch_([this](u64 id, char const* begin, u64 size) {
+        if (is_forked()) return;  // it goes from the child alone
         release_all_in(begin, size);
         std::unique_lock const lock(mutex_);
         if (files_.erase(id) != 0) gone_.push_back({"file", id});
@@ -36,9 +38,12 @@ JobMemory::State::State(JobMemoryOptions const& options)
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
   auto engine = join_engine(peers, "JobMemory", wanted, net::Gpus::no,
                             [this](u32 process) { return peers.far(process); });
-  network_ = &courier.add(std::make_unique<copying::Desk>(
-      courier.watched(std::move(engine)), *this, peers.count(),
-      [this](u32 process) { return peers.processes().name(process); }));
+  // Together: where this fails in one, the others must not go on without it.
+  peers.together("JobMemory", [&] {
+    network_ = &courier.add(std::make_unique<copying::Desk>(
+        courier.watched(std::move(engine)), *this, peers.count(),
+        [this](u32 process) { return peers.processes().name(process); }));
+  });
 }
 
 void JobMemory::State::end() {
@@ -54,9 +59,7 @@ void JobMemory::State::end() {
     courier
         .stop();  // they are gone, or do something else: they know, for this one will be gone too
   }
-  if (!courier.hangs()) return;
-  itself_ = shared_from_this();
-  net::keep_for_ever(this);
+  if (courier.hangs()) keep_for_ever(new std::shared_ptr<State>(shared_from_this()));
 }
 
 void JobMemory::State::begin_copy() {
@@ -148,15 +151,29 @@ void JobMemory::State::read(u32 exposure, u64 offset, char* target, u64 size) {
 
 // -- the interface
 
-JobMemory::JobMemory(JobMemoryOptions const& options) : state_(std::make_shared<State>(options)) {}
-JobMemory::~JobMemory() { state_->end(); }
+JobMemory::JobMemory(JobMemoryOptions const& options) {
+  copying::check_caller("JobMemory");
+  state_ = std::make_shared<State>(options);
+}
+JobMemory::~JobMemory() {
+  if (!leave_to_parent(state_)) state_->end();
+}
 u32 JobMemory::process() const { return state_->peers.number(); }
 u32 JobMemory::processes() const { return state_->peers.count(); }
+void JobMemory::meet(std::string const& name) {
+  copying::check_caller("meet");
+  state_->meet(name);
+}
 Exposed JobMemory::expose(void* memory, Bytes size, std::string const& name) {
+  copying::check_caller("expose memory");
   return Exposed(state_->expose(memory, size, name));
 }
-Allocation JobMemory::allocate(Bytes size) { return memory_files().allocate(size, nullptr); }
+Allocation JobMemory::allocate(Bytes size) {
+  refuse_after_fork("allocate memory to share");
+  return memory_files().allocate(size, nullptr);
+}
 Allocation JobMemory::allocate(Device& device, Bytes size) {
+  refuse_after_fork("allocate memory to share");
   return allocate_mappable(device, size);
 }
 

@@ -29,6 +29,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   explicit State(JobMemoryOptions const& options);
 
   std::shared_ptr<RemoteBytes::Exposure> expose(void* memory, Bytes size, std::string const& name);
+  void meet(std::string const& name);
   /// Of this process's part; again: nothing.
   void release(u32 number);
   /// Those of this process's parts that lie in this range.
@@ -98,7 +99,6 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
 
   std::atomic<u64> numbers_{0}, arrivals_{0};
   copying::Desk *network_ = nullptr, *staged_ = nullptr;
-  std::shared_ptr<State> itself_;  // if the courier hangs
   MemoryFiles::Watch const watch_;
 };
 

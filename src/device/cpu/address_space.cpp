@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_places.hpp"
 #include "meshpost/device/memory_map.hpp"
 
 namespace meshpost::cpu {
@@ -96,6 +98,7 @@ class MemoryFiles : public AddressSpace {
           "{} bytes on each of {} devices were asked for, {} bytes are free on this host",
           size.value, devices_.count, available));
     for (u32 own = 0; own < files_.size(); ++own) {
+      hooks::at("grow a device's memory");
       if (ftruncate(files_[own], static_cast<off_t>(offset + size)) != 0)
         throw no_memory(
             fmt::format("growing to {} bytes: {}", offset + size, std::strerror(errno)));
@@ -103,6 +106,19 @@ class MemoryFiles : public AddressSpace {
       memory_map().add({at, size, MemoryKind::device, physical(devices_.own[own]).get()},
                        MemoryMap::Neighbours::join);
     }
+  }
+  void shrink(Bytes offset, Bytes size) noexcept override {
+    for (u32 device = 0; device < devices_.count; ++device) {
+      char* const at = base_ + device * stride_ + offset;
+      memory_map().forget(at, size);
+      [[maybe_unused]] void* const unmapped =
+          mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
+    // Its pages are given back. A file that has not grown is left as it is.
+    for (int const file : files_)
+      if (struct stat status{}; fstat(file, &status) == 0 && status.st_size > signed_size(offset))
+          [[maybe_unused]]
+        int const shrunk = ftruncate(file, signed_size(offset));
   }
   int share(u32 device, Bytes /*offset*/, Bytes /*size*/) override {
     auto const own = std::ranges::find(devices_.numbers, device) - devices_.numbers.begin();
@@ -117,6 +133,7 @@ class MemoryFiles : public AddressSpace {
   }
 
  private:
+  static off_t signed_size(Bytes size) { return static_cast<off_t>(size.value); }
   char* map(u32 device, Bytes offset, Bytes size, int file) {
     void* const at = base_ + device * stride_ + offset;
     if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,

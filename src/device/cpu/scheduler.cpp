@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <ctime>
 #include <string>
-#include <system_error>
 
+#include "base/caught.hpp"
+#include "base/host_places.hpp"
 #include "device/cpu/cores.hpp"
 
 namespace meshpost::cpu {
@@ -42,10 +43,16 @@ void pause_processor() {
 
 Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(fiber)); }
 
+// What the kernel holds is freed on the way: nobody else may use it from here on.
+[[noreturn]] void unwind(Fiber& fiber) {
+  fiber.gang->withdraw();
+  throw Unwind{};
+}
+
 // Leaves the fiber until its condition holds (or at once, if it has none) or the run is poisoned.
 void suspend(Fiber& fiber) {
   fiber.context.switch_to(fiber.worker->context);
-  if (fiber.gang->poisoned()) throw Unwind{};
+  if (fiber.gang->poisoned()) unwind(fiber);
 }
 
 void leave_condition(Fiber& fiber, Condition const& condition) {
@@ -88,7 +95,7 @@ bool fiber_any(void* fiber, bool yes) {
 
 void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   Fiber& me = self(fiber);
-  if (me.gang->poisoned()) throw Unwind{};
+  if (me.gang->poisoned()) unwind(me);
   u32 const bytes = width(condition.type);
   if (holds(condition, memory::load_bits_acquire(condition.word, bytes))) return;
   RankReport& report = me.rank->report();
@@ -110,7 +117,7 @@ void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64
                 char const* text) {
   Fiber& me = self(fiber);
   me.gang->record_fault(me, operation, fault, a, b, c, text);
-  throw Unwind{};
+  unwind(me);
 }
 
 bool fiber_step(void* fiber, hooks::Step step) {
@@ -182,13 +189,16 @@ void CpuGang::end_fiber(Fiber& fiber) {
     store_state(report, RankState::ended);
 }
 
-CpuGang::CpuGang(GangSpec const& spec) : spec_(spec) {
+CpuGang::CpuGang(GangSpec const& spec)
+    : spec_(spec), slices_are_recorded_(spec.grids.front().record != nullptr) {
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
   u32 const share = std::max(1u, cores / spec_.neighbours);  // of what all processes here may use
   u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
   u32 const workers = std::min(std::max(wanted, 1u), ranks);
+  for (auto const& grid : spec_.grids)
+    if (grid.record) grid.record->cores = std::min(workers, cores);
   make_fibers(spec_, workers);
   unfinished_.store(workers, std::memory_order_relaxed);
   start_workers();
@@ -198,17 +208,19 @@ void CpuGang::start_workers() {
   u32 started = 0;
   try {
     for (auto& worker : workers_) {
+      hooks::at("start a worker's thread");
       worker->thread = std::thread([this, &worker] { work(*worker); });
       ++started;
     }
-  } catch (std::system_error const& error) {
+  } catch (...) {
     // Those that run already would wait for the rest.
     std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
     for (auto& worker : workers_)
       if (worker->thread.joinable()) worker->thread.join();
-    throw Error(Kind::out_of_memory, "launch " + spec_.image.name,
+    auto const error = caught("launch " + spec_.image.name);
+    throw Error(Kind::out_of_memory, error.operation(),
                 "only " + std::to_string(started) + " of " + std::to_string(workers_.size()) +
-                    " worker threads could be started: " + error.what(),
+                    " worker threads could be started: " + error.cause(),
                 "use fewer workers or ranks, or raise the limit of processes (ulimit -u)");
   }
 }
@@ -237,6 +249,7 @@ void CpuGang::make_fibers(GangSpec const& spec, u32 workers) {
       rank.local_rank = local;
       rank.threads = rank.alive = threads;
       rank.scratch.resize(spec.scratch);
+      if (slices_are_recorded_) rank.ready_since = memory::clock_ns();
       for (u32 thread = 0; thread < threads; ++thread) {
         fibers_.push_back(std::make_unique<Fiber>());
         Fiber& fiber = *fibers_.back();
@@ -291,8 +304,11 @@ bool CpuGang::run_ready(Worker& worker) {
     any = true;
     fiber.word.store(nullptr, std::memory_order_relaxed);
     running.store(&fiber, std::memory_order_relaxed);
+    worker.runs.store(fiber.world_rank, std::memory_order_relaxed);
+    u64 const begin = slices_are_recorded_ ? begin_slice(fiber) : 0;
     worker.context.switch_to(fiber.context);
     running.store(nullptr, std::memory_order_relaxed);
+    if (slices_are_recorded_) end_slice(worker, fiber, begin);
     if (fiber.done.load(std::memory_order_relaxed)) {
       fibers[i] = fibers.back();
       fibers.pop_back();
@@ -300,6 +316,7 @@ bool CpuGang::run_ready(Worker& worker) {
       ++i;
     }
   }
+  if (any) worker.runs.store(Worker::nobody, std::memory_order_relaxed);
   return any;
 }
 

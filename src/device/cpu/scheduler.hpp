@@ -34,6 +34,7 @@ struct RankFibers {
   std::atomic<u32> generation{0};
   std::atomic<u32> votes[2] = {0, 0};  // of any(), by parity of the generation
   std::vector<char> scratch;
+  u64 ready_since = 0;  // of its worker, where slices are recorded; 0: not ready when last seen
 
   RankReport& report() const { return grid->reports[local_rank]; }
 };
@@ -57,10 +58,13 @@ struct Fiber : FiberView {
 };
 
 struct alignas(128) Worker {
+  static constexpr u32 nobody = ~u32{0};
   CpuGang* gang = nullptr;
   Context context;
-  std::vector<Fiber*> fibers;  // not yet ended
-  bool idle = false;           // counted in CpuGang::idle_
+  std::vector<Fiber*> fibers;     // not yet ended
+  bool idle = false;              // counted in CpuGang::idle_
+  std::atomic<u32> runs{nobody};  // world rank of the fiber that runs
+  u64 looked_at_all = 0;          // ns: when slices are recorded, all its fibers
   std::thread thread;
 };
 
@@ -75,10 +79,15 @@ class CpuGang : public Gang {
   bool finished() override { return unfinished_.load(std::memory_order_acquire) == 0; }
   bool deadlocked() override { return deadlocked_.load(std::memory_order_acquire); }
   std::optional<u64> quiet() override;
+  bool answers() const override { return false; }
+  std::vector<u32> running_ranks() const override;
 
   bool poisoned() const;
   bool may_have_news() const { return spec_.has_news != nullptr; }
   bool has_news(Fiber const& fiber) const;
+  void withdraw() const {
+    if (spec_.withdraw) spec_.withdraw();
+  }
   /// Ends the calling fiber's rank with this fault; the first fault of a rank stands.
   /// Unchecked: the rank's threads share its report and a worker, whose switches order nothing for
   /// TSan.
@@ -91,12 +100,16 @@ class CpuGang : public Gang {
   void work(Worker& worker);
   bool ready(Fiber const& fiber) const;
   bool run_ready(Worker& worker);
+  // Where a timeline is recorded: around a fiber's turn. See core_slices.cpp.
+  static u64 begin_slice(Fiber const& fiber);
+  void end_slice(Worker& worker, Fiber const& fiber, u64 begin) const;
   void look_for_deadlock();
   void end_fiber(Fiber& fiber);
   void notify_host();
   static void fiber_body(void* argument);
 
   GangSpec spec_;
+  bool const slices_are_recorded_;
   std::vector<std::unique_ptr<RankFibers>> ranks_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<std::unique_ptr<Worker>> workers_;

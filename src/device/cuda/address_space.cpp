@@ -70,29 +70,32 @@ class MappedMemory : public AddressSpace {
           Kind::out_of_memory, "memory of the GPUs",
           fmt::format("{} bytes on each device were asked for; the devices have less", size.value),
           "use smaller windows");
-    auto const first_new = pieces_.size();
-    try {
-      for (u64 d = 0; d < devices_.size(); ++d) {
-        auto const what = fmt::format("{} bytes on {}", size.value, devices_[d]->name());
-        Current const current(static_cast<int>(devices_[d]->index()));
-        auto const wanted = properties(devices_[d]->index());
-        Piece piece{address(numbers_[d], offset), size, 0};
-        check(driver().create(&piece.handle, size, &wanted, 0), what);
-        map(piece, what);
-        check(cudaMemset(reinterpret_cast<void*>(piece.address), 0, size), what);
-        check(cudaStreamSynchronize(nullptr), what);
-      }
-    } catch (...) {
-      for (; pieces_.size() > first_new; pieces_.pop_back()) {
-        driver().unmap(pieces_.back().address, pieces_.back().size);
-        driver().release(pieces_.back().handle);
-      }
-      throw;
+    for (u64 d = 0; d < devices_.size(); ++d) {
+      auto const what = fmt::format("{} bytes on {}", size.value, devices_[d]->name());
+      Current const current(static_cast<int>(devices_[d]->index()));
+      auto const wanted = properties(devices_[d]->index());
+      Piece piece{address(numbers_[d], offset), size, 0};
+      check(driver().create(&piece.handle, size, &wanted, 0), what);
+      map(piece, what);
+      check(cudaMemset(reinterpret_cast<void*>(piece.address), 0, size), what);
+      check(cudaStreamSynchronize(nullptr), what);
     }
     for (u64 d = 0; d < devices_.size(); ++d)
       memory_map().add({base() + numbers_[d] * stride_ + offset, size, MemoryKind::device,
                         physical(devices_[d]).get()},
                        MemoryMap::Neighbours::join);
+  }
+
+  void shrink(Bytes offset, Bytes size) noexcept override {
+    std::erase_if(pieces_, [&](Piece const& piece) {
+      u64 const at = (piece.address - base_) % stride_;
+      if (at < offset || at - offset >= size) return false;
+      driver().unmap(piece.address, piece.size);
+      driver().release(piece.handle);
+      return true;
+    });
+    for (u64 device = 0; device < count_; ++device)
+      memory_map().forget(base() + device * stride_ + offset, size);
   }
 
   int share(u32 device, Bytes offset, Bytes size) override {

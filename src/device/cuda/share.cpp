@@ -19,7 +19,7 @@ struct Mapping {
   u64 size;
   CUmemGenericAllocationHandle handle;
 };
-std::mutex mutex;
+std::mutex shared_mutex;
 std::map<void*, Mapping>& mappings() {  // of files
   static auto* const all = new std::map<void*, Mapping>;
   return *all;
@@ -61,7 +61,7 @@ void* map_file(int device, int file, u64 size) {
     throw;
   }
   auto* const begin = reinterpret_cast<void*>(at);
-  std::scoped_lock const lock(mutex);
+  std::scoped_lock const lock(shared_mutex);
   mappings()[begin] = mapping;
   return begin;
 }
@@ -111,7 +111,7 @@ void* adopt_memory(int device, std::string const& handle, int file, Bytes size) 
 
 void drop_memory(void* adopted) {
   {
-    std::scoped_lock const lock(mutex);
+    std::scoped_lock const lock(shared_mutex);
     if (auto const found = mappings().extract(adopted); !found.empty()) {
       auto const at = reinterpret_cast<CUdeviceptr>(adopted);
       driver().unmap(at, found.mapped().size);

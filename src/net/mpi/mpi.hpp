@@ -2,11 +2,11 @@
 #include <mpi.h>
 
 #include <array>
-#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
 
+#include "base/patience.hpp"
 #include "net/engine.hpp"
 #include "net/mpi/frame.hpp"
 
@@ -41,7 +41,6 @@ class Mpi final : public Engine {
   bool poll(Events& events) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr u64 most_bytes = u64{1} << 20;
 
   struct Peer {
@@ -67,7 +66,7 @@ class Mpi final : public Engine {
   struct Loss {
     u32 peer;
     std::string why;
-    Clock::time_point until;  ///< for what it has sent before to arrive
+    Patience patience;  ///< for what it has sent before to arrive
   };
 
   Peer& talked_to(u32 peer, char const* operation);

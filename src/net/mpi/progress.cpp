@@ -9,7 +9,7 @@
 namespace meshpost::net::mpi {
 namespace {
 
-constexpr auto patience_after_farewell = std::chrono::seconds(1);
+constexpr std::chrono::seconds patience_after_farewell(1);
 
 }  // namespace
 
@@ -144,17 +144,17 @@ bool Mpi::tell(Events& events) {
 
 void Mpi::lose(u32 peer, std::string const& why) {
   if (!peers_[peer].talked_to || std::exchange(peers_[peer].lost, true)) return;
-  losses_.push_back({peer, why, Clock::now() + patience_after_farewell});
+  losses_.push_back({peer, why, Patience(patience_after_farewell)});
 }
 
 bool Mpi::tell_losses(Events& events) {
   bool any = false;
   for (std::size_t i = 0; i < losses_.size();) {
-    auto const loss = losses_[i];
-    if (peers_[loss.peer].arriving > 0 && !finalised_ && Clock::now() < loss.until) {
+    if (peers_[losses_[i].peer].arriving > 0 && !finalised_ && !losses_[i].patience.ends()) {
       ++i;
       continue;
     }
+    auto const loss = losses_[i];
     losses_.erase(losses_.begin() + static_cast<long>(i));
     forget(loss.peer);
     events.on_lost(loss.peer, loss.why);

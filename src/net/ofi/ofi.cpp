@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/told.hpp"
 #include "net/misuse.hpp"
 
 namespace meshpost::net::ofi {
@@ -143,6 +144,7 @@ Ofi::Peer& Ofi::talked_to(u32 peer, char const* operation) {
 }
 
 bool Ofi::send(u32 peer, std::span<char const> header, std::span<char const> payload, u64 cookie) {
+  others_are_told();
   auto const& target = talked_to(peer, "send");
   check_message("ofi", header.size() + payload.size(), most_bytes);
   if (target.lost) return ended_.push_back(cookie), true;
@@ -175,6 +177,7 @@ RemoteMemory Ofi::import(u32 peer, std::string const& exposed) {
 
 bool Ofi::write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
                 u32 data, u64 cookie) {
+  others_are_told();
   if (talked_to(peer, "write").lost) return ended_.push_back(cookie), true;
   if (operations_->none_free()) return false;
   u32 const index = operations_->take(Operation::Step::write, peer, cookie);

@@ -47,7 +47,9 @@ struct Operation {
 class Operations {
  public:
   Operations(Memory& memory, u64 count)
-      : all_(count), contexts_(count), buffers_(std::make_unique<char[]>(count * buffer_size)) {
+      : all_(count),
+        contexts_(count),
+        buffers_(std::make_unique_for_overwrite<char[]>(count * buffer_size)) {
     descriptor_ = memory.own(buffers_.get(), count * buffer_size);
     for (u64 i = count; i-- > 0;) free_.push_back(static_cast<u32>(i));
   }

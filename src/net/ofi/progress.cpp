@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/told.hpp"
 #include "net/ofi/ofi.hpp"
 
 namespace meshpost::net::ofi {
@@ -80,6 +81,7 @@ bool Ofi::read_error() {
 }
 
 void Ofi::arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t source) {
+  heard_of_others();
   if (operations_->owns(entry.op_context)) {
     written(operations_->index(entry.op_context));
   } else if (entry.flags & FI_RECV) {

@@ -115,10 +115,10 @@ void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus) {
   if (gpus == Gpus::yes)
     throw Error(Kind::bad_environment, "network engine direct:ofi:" + provider, cause,
                 std::string(remedy) + ", or say staged: instead of direct:");
-  event_sink()->warning(cause +
-                        ", so long puts from and to them pass through pinned memory of the "
-                        "host: " +
-                        remedy + "; MESHPOST_NET=staged:ofi says that this is meant");
+  warn(cause +
+       ", so long puts from and to them pass through pinned memory of the "
+       "host: " +
+       remedy + "; MESHPOST_NET=staged:ofi says that this is meant");
 }
 
 Provider choose_provider(std::string const& named, std::string const& bind, Gpus gpus,

@@ -13,7 +13,7 @@ Receives::Receives(fid_ep* endpoint, Memory& memory, bool multi, u64 most)
       multi_(multi),
       size_(multi ? multi_size : most),
       contexts_(multi ? multi_count : ring_size) {
-  memory_ = std::make_unique<char[]>(size_ * contexts_.size());
+  memory_ = std::make_unique_for_overwrite<char[]>(size_ * contexts_.size());
   descriptor_ = memory.own(memory_.get(), size_ * contexts_.size());
   if (multi_) {
     size_t least = most;

@@ -245,7 +245,7 @@ Job meet_over(MPI_Comm communicator) {
   if (char const* const node = std::getenv("MESHPOST_NODE")) job.node = node;
   auto const config = Config::from_environment();
   job.patience = config.start;
-  job.silence = config.deadline;
+  job.silence = config.peer_deadline;
   if (job.alone()) return job;
   Letters letters(communicator);
   if (process == 0) Host(job, letters).invite();

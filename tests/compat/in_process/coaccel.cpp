@@ -1,39 +1,19 @@
-#include "meshpost/compat/coaccel.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "compat/in_process/coaccel.hpp"
 #include "support/sink.hpp"
-#include "support/worlds.hpp"
 
 namespace meshpost::test {
 namespace {
-
-std::string name_of_device(int i) { return on_gpus() ? "cuda:0" : "cpu:" + std::to_string(i); }
-
-struct Coaccel : testing::Test {
-  coaccel_device host = coaccel_device_open("pageable"), pinned = coaccel_device_open("pinned"),
-                 device = coaccel_device_open(name_of_device(1).c_str());
-  void SetUp() override { ASSERT_TRUE(host && pinned && device) << coaccel_last_error(); }
-  void TearDown() override {
-    EXPECT_STREQ(coaccel_last_error(), nullptr);
-    for (auto const one : {host, pinned, device}) coaccel_device_close(one);
-  }
-};
-
-void expect_error(std::string const& piece) {
-  char const* const text = coaccel_last_error();
-  ASSERT_NE(text, nullptr) << "no error that says " << piece;
-  EXPECT_NE(std::string(text).find(piece), std::string::npos) << text;
-}
 
 TEST_F(Coaccel, memcpy_moves_lists_there_and_back) {
   std::mt19937_64 random(std::random_device{}());
@@ -94,50 +74,48 @@ TEST_F(Coaccel, a_lock_keeps_other_threads_out_and_belongs_to_its_thread) {
   coaccel_device_unlock(device);
 }
 
-struct Calls {
-  std::atomic<int> init{0}, step{0}, deinit{0}, fail_at{-1};
-  std::array<std::atomic<int>, 8> threads{};
-};
-int count_init(coaccel_device_group, coaccel_device, int, int, void* data) {
-  return ++static_cast<Calls*>(data)->init, 0;
-}
-int count_deinit(coaccel_device_group, coaccel_device, int, int, void* data) {
-  return ++static_cast<Calls*>(data)->deinit, 0;
-}
-int count_step(coaccel_device_group, coaccel_device, int iddevice, int ithread, void* data) {
-  auto& calls = *static_cast<Calls*>(data);
-  EXPECT_EQ(iddevice, ithread % 2);
-  ++calls.step, ++calls.threads[static_cast<u64>(ithread)];
-  return calls.fail_at == ithread ? 42 : 0;
+TEST_F(Coaccel, a_locked_device_keeps_other_threads_from_memory_and_copies) {
+  std::vector<unsigned char> from(1000, 7);
+  auto* const there = coaccel_device_malloc(device, 1000);
+  std::atomic<bool> unlocked{false};
+  std::atomic<int> early{0}, through{0};
+  auto const one = [&](auto const& call) {
+    return std::thread([&, call] {
+      call();
+      if (!unlocked) ++early;
+      ++through;
+    });
+  };
+  coaccel_device_lock(device);
+  coaccel_device_free(device, coaccel_device_malloc(device, 10));  // not kept from its own
+  std::thread threads[] = {
+      one([&] { coaccel_device_free(device, coaccel_device_malloc(device, 10)); }), one([&] {
+        coaccel_address dst[] = {there}, src[] = {from.data()};
+        size_t size[] = {1000};
+        coaccel_memcpy_finish(device, coaccel_memcpy_start(device, 1, dst, src, size, 0));
+      })};
+  // Long enough for both to be through if nothing kept them; shorter finds less, and fails nothing.
+  for (int i = 0; i < 50 && through < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  unlocked = true;
+  coaccel_device_unlock(device);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(through, 2);
 }
 
-TEST_F(Coaccel, multi_steps_all_threads_and_reports_one_that_fails) {
-  coaccel_device const devices[] = {host, device};
-  auto const group = coaccel_group_init(2, devices, -1);
-  for (int threads : {0, 5}) {
-    int const all = threads == 0 ? 2 : threads;
-    Calls calls;
-    auto const multi = coaccel_multi_init(group, threads, count_init, count_deinit, &calls);
-    ASSERT_NE(multi, nullptr);
-    for (int i = 0; i < 10; ++i) coaccel_multi_step_all(multi, count_step, &calls);
-    EXPECT_EQ(calls.init, all);
-    EXPECT_EQ(calls.step, 10 * all);
-    for (int t = 0; t < all; ++t) EXPECT_EQ(calls.threads[static_cast<u64>(t)], 10);
-    Listener const listener;
-    calls.fail_at = 1;
-    coaccel_multi_step_all(multi, count_step, &calls);
-    expect_error("returned 42");
-    EXPECT_EQ(listener.warnings().size(), 1);
-    Calls others;
-    coaccel_multi_finalize(multi, &others);
-    EXPECT_EQ(others.deinit, all);
-    EXPECT_EQ(calls.deinit, 0);
-  }
-  EXPECT_EQ(coaccel_multi_init(group, -1, nullptr, nullptr, nullptr), nullptr);
-  expect_error("-1 threads");
-  coaccel_group_done(group);
-  EXPECT_EQ(coaccel_group_init(2, devices, 2), nullptr);
-  expect_error("device 2 of 2");
+TEST_F(Coaccel, a_sink_that_throws_ends_nothing) {
+  struct Throwing : EventSink {
+    void warning(std::string_view) override { throw std::runtime_error("planted"); }
+    void log(unsigned, std::string_view) override {}
+  };
+  auto const before = set_event_sink(std::make_shared<Throwing>());
+  testing::internal::CaptureStderr();
+  coaccel_device_unlock(device);
+  auto const said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("has not locked it"), said.npos) << said;
+  expect_error("has not locked it");
+  set_event_sink(before);
 }
 
 // A stream of floats that is doubled on the device, in the style of the figures.

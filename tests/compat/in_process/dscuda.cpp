@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "support/sink.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost::test {
@@ -118,6 +120,19 @@ TEST(Dscuda, hazards_and_wrong_arguments_are_refused_before_anything_moves) {
   expect_refused(dscudaBroadcast(nullptr, p(1), 100, 2), "null", handled);
   dscudaSetErrorHandler(nullptr, nullptr);
   for (u64 i = 0; i < 3; ++i) EXPECT_EQ(memory.read(i), before[i]);
+}
+
+TEST(Dscuda, a_handler_that_throws_is_a_warning_and_the_code_is_returned) {
+  Listener const listener;
+  dscudaSetErrorHandler([](void*) { throw std::runtime_error("planted"); }, nullptr);
+  EXPECT_NE(dscudaMemcopies(nullptr, nullptr, nullptr, 1), 0);
+  EXPECT_NE(std::string(dscudaLastError()).find("counts is null"), std::string::npos);
+  ASSERT_EQ(listener.warnings().size(), 1);
+  EXPECT_NE(listener.warnings()[0].find("planted"), std::string::npos);
+  dscudaSetErrorHandler([](void*) { throw 42; }, nullptr);
+  EXPECT_NE(dscudaMemcopies(nullptr, nullptr, nullptr, -1), 0);
+  EXPECT_EQ(listener.warnings().size(), 2);
+  dscudaSetErrorHandler(nullptr, nullptr);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "copy/jobs/jobs.hpp"
 #include "net/faulty.hpp"
+#include "support/sanitized.hpp"
 
 namespace meshpost {
 namespace {
@@ -20,6 +21,7 @@ using test::print_error;
 using test::Role;
 using test::say;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 // All copy from and to all others. What hangs in process 0 is a message with bytes for `theirs` or
@@ -77,20 +79,25 @@ TEST(JobCopyHang, of_the_network_after_a_loss_ends_copies_within_two_seconds) {
   test::Job ends = start(false), stays = start(true);  // until the thread has come back
   for (auto* const job : {&ends, &stays})
     for (u32 process = 0; process < 3; ++process) job->wait_for(process, "begins");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it does at the 16th message
+  for (auto* const job : {&ends, &stays}) job->wait_for(0, "hangs, as it was told to");
   auto const killed = std::chrono::steady_clock::now();
   for (auto* const job : {&ends, &stays}) job->kill(1);
   for (auto* const job : {&ends, &stays})
     for (u32 const process : {0, 2}) job->wait_for(process, "over");
-  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(2));
+  EXPECT_LT(std::chrono::steady_clock::now() - killed,
+            std::chrono::seconds(2 * test::patience_times));
   for (auto* const job : {&ends, &stays}) {
     auto const& ended = job->wait();
     for (u32 const process : {0, 2}) {
       EXPECT_TRUE(ended[process].well()) << ended[process].out;
-      EXPECT_THAT(
-          ended[process].out,
-          AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 ("), HasSubstr("of process 0 ("),
-                HasSubstr("does not come back from faulty ofi"), HasSubstr("went on")));
+      EXPECT_THAT(ended[process].out,
+                  AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 ("), HasSubstr("went on")));
+      // Process 2 may find process 0's engine closed before it hears from process 0 why.
+      auto const hangs =
+          AllOf(HasSubstr("of process 0 ("), HasSubstr("does not come back from faulty ofi"));
+      auto const closed = AllOf(HasSubstr("process 0 ("), HasSubstr("is gone"));
+      if (process == 0) EXPECT_THAT(ended[process].out, hangs);
+      else EXPECT_THAT(ended[process].out, AnyOf(hangs, closed));
     }
   }
 }
@@ -113,7 +120,7 @@ TEST(JobCopyLoss, over_shared_memory_ends_all_copies_and_leaves_no_file) {
     if (process == 1) continue;
     EXPECT_TRUE(ended[process].well()) << out;
     EXPECT_THAT(out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 (")));
-    EXPECT_LT(ended[process].seconds, 3);
+    EXPECT_LT(ended[process].seconds, 3 * test::patience_times);
   }
 }
 

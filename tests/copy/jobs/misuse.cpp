@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "copy/jobs/jobs.hpp"
+#include "support/sanitized.hpp"
 
 namespace meshpost {
 namespace {
@@ -254,7 +255,7 @@ void kill_one(char const* role, test::Variables const& all, std::chrono::microse
   for (u32 const process : {0, 2}) {
     EXPECT_TRUE(ended[process].well()) << ended[process].out;
     EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 (")));
-    EXPECT_LT(ended[process].seconds, 5);
+    EXPECT_LT(ended[process].seconds, 5 * test::patience_times);
   }
 }
 

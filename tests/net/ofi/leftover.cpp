@@ -16,7 +16,7 @@ namespace {
 
 bool exists(std::string const& name) { return std::filesystem::exists("/dev/shm" + name); }
 
-meshpost::test::Role const role("engine_over_shm", [] {
+meshpost::test::Role const leftover_role("engine_over_shm", [] {
   auto const engine = make_engine("ofi:shm", "");
   meshpost::test::say("number " + std::to_string(getpid()));
   for (;;) pause();

@@ -89,7 +89,7 @@ void survive(Survivor& self, bool busy) {
   self.until([&] { return std::filesystem::exists(over); }, "the other one did not end");
 }
 
-meshpost::test::Role const role("net_lost", [] {
+meshpost::test::Role const lost_role("net_lost", [] {
   auto const process = static_cast<u32>(std::stoul(variable("MESHPOST_PROCESS")));
   Survivor self;
   self.engine = make_engine(variable("MESHPOST_TEST_ENGINE"), "");

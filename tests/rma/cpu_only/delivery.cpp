@@ -231,6 +231,40 @@ TEST_F(Delivery, lets_others_get_what_the_target_told_them_of) {
   EXPECT_EQ(copy.read(RankId{2}), whole);
 }
 
+// Rank 0 puts, and stores a word; some of it again, before the target has seen the word.
+struct PutThenWord {
+  Window<u32> window, copy, words;
+  u32 rounds;
+  void operator()(Rank& self) const {
+    auto const out = copy.local(self);
+    RankId const one{1};
+    if (self.id() == 0) {
+      for (u32 i = 0; i < 8; ++i) out[i] = 10 + i;
+      self.put(window.at(one), out.subspan(0, 4));
+      for (u32 round = 1; round <= rounds; ++round) self.put_value(words.at(one), round);
+      self.put(window.at(one, 3), out.subspan(7, 1));
+      self.notify(window, one, Tag{0});
+    }
+    if (self.id() == 1) {
+      self.wait_until(words.local(self), Compare::equal, rounds);
+      for (u32 i = 0; i < 3; ++i) out[i] = window.local(self)[i];
+      self.wait(window, Tag{0});
+      out[3] = window.local(self)[3];
+    }
+  }
+};
+
+TEST_F(Delivery, of_puts_happens_when_a_later_word_is_seen) {
+  auto const words = world.window<u32>(1);
+  for (int run = 0; run < 2; ++run) {
+    world.run(PutThenWord{window, copy, words, 3});
+    EXPECT_EQ(copy.read(RankId{1})[0], 10);
+    EXPECT_EQ(copy.read(RankId{1})[2], 12);
+    EXPECT_EQ(copy.read(RankId{1})[3], 17);
+    words.write(RankId{1}, 0, std::vector<u32>{0});
+  }
+}
+
 TEST_F(Delivery, is_checked_again_after_a_run_that_broke_the_rule) {
   for (int i = 0; i < 3; ++i) {
     error_of([&] { world.run(play(Story::get_early)); });

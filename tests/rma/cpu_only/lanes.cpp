@@ -20,8 +20,8 @@
 namespace meshpost::detail {
 namespace {
 
-constexpr u32 sender = 0, target = 1;
-constexpr u64 heap_bytes = u64{1} << 20, data = 0, counters = heap_bytes / 2;
+constexpr u32 origin = 0, target = 1;
+constexpr u64 heap_bytes = u64{1} << 20, data_at = 0, counters = heap_bytes / 2;
 constexpr u32 senders_at = 1;  // lines behind the counters
 
 u64 seed_of_test() {
@@ -71,12 +71,12 @@ class LanesTest : public testing::Test {
   LaneEnd end(u32 rank) { return {states_[rank], rank}; }
   static u32 packets_of(u64 bytes) { return LaneHeader{0, 0, static_cast<u32>(bytes)}.packets(); }
   bool send(u64 offset, std::string const& bytes, u32 tag = 0) {
-    LaneHeader const header{data + offset, counters / 4 + tag, static_cast<u32>(bytes.size()),
+    LaneHeader const header{data_at + offset, counters / 4 + tag, static_cast<u32>(bytes.size()),
                             senders_at};
-    auto const& state = states_[sender];
-    auto& out = end(sender).out(target);
+    auto const& state = states_[origin];
+    auto& out = end(origin).out(target);
     if (!hold(state, target, out).has_room(target, header.packets()))
-      refresh(state, sender, target, out);
+      refresh(state, origin, target, out);
     auto const held = hold(state, target, out);
     if (!held.has_room(target, header.packets())) return false;
     store_message(held.ring, state.lanes.shift, held.next, header, bytes.data(), 0, 1);
@@ -84,7 +84,7 @@ class LanesTest : public testing::Test {
     return true;
   }
   bool take() { return take_from_lane(states_[target], target, 0); }
-  std::string at_target(u64 offset, u64 bytes) { return {base(target) + data + offset, bytes}; }
+  std::string at_target(u64 offset, u64 bytes) { return {base(target) + data_at + offset, bytes}; }
   u32 count(u32 tag = 0) { return reinterpret_cast<u32*>(base(target) + counters)[tag]; }
   std::string random_bytes(u64 size) {
     std::string bytes(size, '\0');
@@ -104,7 +104,7 @@ TEST_F(LanesTest, carry_every_size_to_every_place_and_name_the_sender) {
   for (u32 size = 0; size <= 64; ++size)
     for (u32 offset : {0u, 1u, 2u, 3u, 1000u}) {
       auto const bytes = random_bytes(size);
-      std::memset(base(target) + data, 0x55, 2000);
+      std::memset(base(target) + data_at, 0x55, 2000);
       u32 const before = count(7);
       ASSERT_TRUE(send(offset + 1, bytes, 7));
       ASSERT_TRUE(take());
@@ -112,7 +112,7 @@ TEST_F(LanesTest, carry_every_size_to_every_place_and_name_the_sender) {
       ASSERT_EQ(at_target(offset + 1, size), bytes);
       ASSERT_EQ(at_target(offset, 1) + at_target(offset + 1 + size, 1), "\x55\x55");
       ASSERT_EQ(count(7), before + 1);
-      ASSERT_EQ(count(7 + senders_at * LaneHeader::line / 4), sender + 1);
+      ASSERT_EQ(count(7 + senders_at * LaneHeader::line / 4), origin + 1);
     }
 }
 
@@ -188,8 +188,8 @@ TEST_F(LanesTest, step_over_what_a_failed_run_has_left) {
   LaneKeeper::skip(states_[target], *device);
   EXPECT_EQ(*end(target).taken(0), before + states_[target].lanes.packets());
   *end(target).claims() = 0;  // as the next run finds it
-  end(sender).out(target) = {};
-  *end(sender).credit(target) = 0;
+  end(origin).out(target) = {};
+  *end(origin).credit(target) = 0;
   EXPECT_FALSE(take());
   ASSERT_TRUE(send(16, "new"));
   EXPECT_TRUE(take());
@@ -217,7 +217,7 @@ TEST_F(LanesTest, keep_up_with_random_messages_between_threads) {
   u64 wrong = 0, counts[5] = {};
   for (u64 i = 0; i < messages; ++i) {
     while (!take()) std::this_thread::yield();
-    auto const* const bytes = base(target) + data + i % places * 64;
+    auto const* const bytes = base(target) + data_at + i % places * 64;
     for (u64 b = 0; b < size_of(i); ++b) wrong += bytes[b] != byte_of(i, b);
     wrong += count(static_cast<u32>(i % 5)) != static_cast<u32>(++counts[i % 5]);
   }

@@ -48,6 +48,41 @@ class TwoRanks : public Gang {
   Control control = {};
 };
 
+// -- ranks with a thread that waits, and another that goes on
+
+class DivergedRanks : public Gang {
+ public:
+  explicit DivergedRanks(std::vector<u32> running, bool answers = false)
+      : running_(std::move(running)), answers_(answers) {
+    for (auto& report : reports_) report.state = static_cast<u32>(RankState::waiting);
+  }
+  void doze(std::chrono::microseconds) override {}
+  bool finished() override { return false; }
+  bool answers() const override { return answers_; }
+  std::vector<u32> running_ranks() const override { return running_; }
+
+  void watch() {
+    Crew const crew{this, {{nullptr, 2, 10, nullptr, reports_, &control_}}};
+    std::vector<LogReader> logs;
+    Watch({crew}, logs, 10ms, nullptr, nullptr, 10ms).until_end();
+  }
+
+ private:
+  std::vector<u32> running_;
+  bool answers_;
+  RankReport reports_[2] = {};
+  Control control_ = {};
+};
+
+TEST(WatchDeath, names_the_ranks_that_go_on_when_their_first_threads_wait) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(DivergedRanks({11}).watch(), testing::ExitedWithCode(EXIT_FAILURE),
+              "0.01 s later. .* no meshpost operation: 11\\. .*endless loop");
+  EXPECT_EXIT(DivergedRanks({}, true).watch(), testing::ExitedWithCode(EXIT_FAILURE),
+              "no meshpost operation: 10, 11\\.")
+      << "where nothing more is known";
+}
+
 TEST(Watch, takes_ranks_that_answer_that_they_wait_in_vain_for_deadlocked) {
   TwoRanks ranks([](TwoRanks& all, u32 look) {
     if (look == 1) all.answer(0), all.answer(1);

@@ -76,6 +76,7 @@ test::Variables variables(std::string const& engine, std::string const& detour =
                       {"MESHPOST_DEVICES", "cpu:1"},
                       {"MESHPOST_NET", engine},
                       {"MESHPOST_DEADLINE", seconds},
+                      {"MESHPOST_PEER_DEADLINE", seconds},
                       {"MESHPOST_START_DEADLINE", std::to_string(start + 1)}};
   if (!detour.empty()) all[test::detour_variable] = detour;
   return all;
@@ -135,7 +136,8 @@ TEST_P(Ways, that_are_slow_carry_all_there_is) {
   };
   Troubles const troubles(seed, plan, test::own_host());
   auto all = variables("ofi:tcp", troubles.address());
-  all["MESHPOST_DEADLINE"] = all["MESHPOST_START_DEADLINE"] = "30";  // slow is not lost
+  for (auto const* const one : {"", "PEER_", "START_"})  // slow is not lost
+    all[std::string("MESHPOST_") + one + "DEADLINE"] = "30";
   test::Job job("traffic", processes, all, node_of);
   for (auto const& one : job.wait()) EXPECT_THAT(one.out, HasSubstr("all is well"));
   EXPECT_GE(connections, processes - 1 + 4);  // to process 0, and each pair of the two nodes
@@ -145,6 +147,41 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Trouble{.delay = std::chrono::milliseconds(2)}, Trouble{.most_at_once = 700},
                     Trouble{.delay = std::chrono::microseconds(200), .most_at_once = 5000},
                     Trouble{.bytes_per_second = 3'000'000}));
+
+struct LongPut {
+  Window<u64> inbox, outbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() == 0) self.put_notify(inbox.at(RankId{1}, 0), outbox.local(self), Tag{0});
+    if (self.id() == 1) self.wait(inbox, Tag{0});
+  }
+};
+Role const long_put("long_put", [] {
+  World world;
+  u64 const words = 10'000'000 / sizeof(u64);
+  auto const inbox = world.window<u64>(words, Tags{1}, "inbox");
+  auto const outbox = world.window<u64>(words, Tags{0}, "outbox");
+  world.run(LongPut{inbox, outbox});
+  std::printf("all is well\n");
+});
+
+// 10 MB at 2.5 MB/s: 4 s, in pieces of 0.1 s.
+TEST(LongPuts, that_flow_may_take_longer_than_the_deadline) {
+  Engines engines;
+  auto const plan = [&](std::string const& target, u32) {
+    Trouble trouble;
+    if (engines.called(target)) trouble = {.at_first = greeting, .bytes_per_second = 2'500'000};
+    return trouble;
+  };
+  Troubles const troubles(1, plan, test::own_host());
+  auto all = variables("ofi:tcp", troubles.address());
+  all["MESHPOST_DEADLINE"] = "1.5";
+  all["MESHPOST_PEER_DEADLINE"] = all["MESHPOST_START_DEADLINE"] = "30";
+  test::Job job("long_put", 2, all, node_of);
+  for (auto const& one : job.wait()) {
+    EXPECT_THAT(one.out, HasSubstr("all is well"));
+    EXPECT_GT(one.seconds, 3) << "else this shows nothing";
+  }
+}
 
 struct Broken {
   char const* name;

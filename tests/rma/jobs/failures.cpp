@@ -50,8 +50,8 @@ Role const standstill("standstill", [] { stuck(Stuck::How::spins); });
 
 std::vector<test::Ended> errors_of(char const* role, u32 processes,
                                    test::Variables const& all = {}) {
-  test::Variables variables{{"MESHPOST_RANKS", "2"}};
-  variables.insert(all.begin(), all.end());
+  auto variables = all;
+  variables.emplace("MESHPOST_RANKS", "2");
   test::Job job(role, processes, variables);
   auto const ended = job.wait();
   test::expect_well(ended);
@@ -73,6 +73,59 @@ TEST(JobFailure, a_rank_that_fails_is_named_in_all_processes) {
                 AllOf(HasSubstr("[kernel failed]"), HasSubstr("rank 5 (process 2's "),
                       HasSubstr("I will not"),
                       HasSubstr("expected to send it, has failed")));  // of who waited by then
+}
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+// Their counters, 280 MB, are more than processes may bring to an exchange.
+struct OneTagOfMany {
+  Window<int> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    Tag const last{inbox.info().tags - 1};
+    if (self.id() == 0) self.notify(inbox, RankId{self.size() - 1}, last);
+    if (self.id() == self.size() - 1) self.wait(inbox, last, 2);
+  }
+};
+Role const many_tags("many_tags", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{65536}, "inbox");
+  print_error([&] { world.run(OneTagOfMany{inbox}); });
+  world.run(Nothing{});
+  std::printf("went on\n");
+});
+
+TEST(JobFailureCpuOnly, a_deadlock_of_many_ranks_with_many_tags_is_reported_as_such) {
+  for (auto const& one :
+       errors_of("many_tags", 2, {{"MESHPOST_RANKS", "90"}, {"MESHPOST_DEVICES", "cpu:2"}}))
+    EXPECT_THAT(one.out, AllOf(HasSubstr("[deadlock]"),
+                               HasSubstr("rank 359 waits for tag 65535 of window 'inbox', 1 of 2 "
+                                         "arrived; rank 0, which sent it before, has ended")));
+}
+#endif
+
+// Its first thread waits, and the other goes on: it is no deadlock, but it gets nowhere.
+struct Diverged {
+  Window<int> inbox;
+  MESHPOST_FN void operator()([[maybe_unused]] Rank& self) const {
+#if !defined(__CUDA_ARCH__)
+    if (self.thread() == 0) self.wait(inbox, Tag{0});
+    else
+      for (;;) cpu::fiber_yield(cpu::current_fiber());
+#endif
+  }
+};
+Role const diverged("diverged", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{1}, "inbox");
+  print_error([&] { world.run(Diverged{inbox}, {.threads = {2, 1, 1}}); });
+  world.run(Nothing{});
+  std::printf("went on\n");
+});
+
+TEST(JobFailureCpuOnly, threads_of_a_rank_that_part_are_ended_after_the_deadline) {
+  for (u32 const processes : {1, 2})
+    for (auto const& one : errors_of("diverged", processes, {{"MESHPOST_DEADLINE", "1"}}))
+      EXPECT_THAT(one.out, AllOf(HasSubstr("[deadline]"), HasSubstr("no rank got on for 1 s"),
+                                 HasSubstr("rank 1 waits for tag 0 of window 'inbox'")));
 }
 
 TEST(JobFailure, a_standstill_is_ended_after_the_deadline) {

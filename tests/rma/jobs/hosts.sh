@@ -61,7 +61,7 @@ if tc -n "$name-0" qdisc add dev port2 root tbf rate 20mbit burst 10kb latency 5
 fi
 
 # The cable is pulled: after the deadline each side names the other's processes.
-export MESHPOST_DEADLINE=3
+export MESHPOST_PEER_DEADLINE=3
 rm -f "$work"/*.log
 start --env MESHPOST_TEST_ROLE=rounds "$program"
 for process in $(each); do

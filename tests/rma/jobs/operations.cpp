@@ -132,7 +132,7 @@ TEST(Job, has_groups_and_parts_of_different_sizes) {
 }
 
 // Windows come and go, and the heap grows, while the host reads and writes everybody's parts.
-Role const memory("memory", [] {
+Role const memory_role("memory", [] {
   World world(test::world_options());
   std::mt19937 random(7);  // the same everywhere
   std::vector<std::pair<Window<u64>, u64>> windows;
@@ -191,7 +191,7 @@ struct WhereTheyAre {
   }
 };
 
-Role const users("users", [] {
+Role const users_role("users", [] {
   test::register_boxed();
   World world(test::world_options());
   for (int round = 0; round < 3; ++round) {

@@ -139,7 +139,7 @@ Role const unheeded("unheeded", [] {
 // The two processes, and the engine of one of them.
 std::vector<test::Ended> unheeded_with(u32 process, std::string const& engine) {
   test::Variables all{{"MESHPOST_RANKS", "1"}};
-  if (!engine.empty()) all["MESHPOST_DEADLINE"] = "1";
+  if (!engine.empty()) all["MESHPOST_DEADLINE"] = all["MESHPOST_PEER_DEADLINE"] = "1";
   test::Job job("unheeded", 2, all, [&](u32 number) {
     auto own = node_with(number, "boxed:0");
     if (number == process && !engine.empty()) own["MESHPOST_NET"] = engine;

@@ -18,7 +18,8 @@ using test::mixed;
 using test::Role;
 using testing::HasSubstr;
 
-constexpr u32 region = 150'000;  // words of a window for each sender: several pieces of a write
+constexpr u32 written_region =
+    150'000;  // words of a window for each sender: several pieces of a write
 
 // What a rank sends another in a round, one after the other: over each other as it comes. Both
 // compute it.
@@ -37,11 +38,11 @@ struct Draw {
       case 1: return 4040 + x / 5 % 50;    // where writes begin
       case 2: return 65'520 + x / 5 % 40;  // a piece of a write
       case 3: return 100 + x / 5 % 4000;
-      default: return 1 + x / 5 % region;
+      default: return 1 + x / 5 % written_region;
     }
   }
   MESHPOST_FN u32 offset(u32 from, u32 to, u32 round, u32 put, u32 size) const {
-    return number(from, to, round, 2 * put + 2) % (region - size + 1);
+    return number(from, to, round, 2 * put + 2) % (written_region - size + 1);
   }
 };
 
@@ -74,7 +75,7 @@ struct Sizes {
         bool const with_last = draw.number(me, to, round, 999) % 2 != 0;
         for (u32 put = 0; put < puts; ++put) {
           u32 const size = draw.size(me, to, round, put);
-          u32 const offset = me * region + draw.offset(me, to, round, put, size);
+          u32 const offset = me * written_region + draw.offset(me, to, round, put, size);
           for (u32 i = 0; i < size; ++i) mine[i] = word(me, round, put, i);  // over the last one's
           auto const target = inbox.at(RankId{to}, offset);
           if (with_last && put + 1 == puts) self.put_notify(target, mine.subspan(0, size), Tag{me});
@@ -86,19 +87,20 @@ struct Sizes {
       for (u32 step = 1; step < n; ++step) {
         u32 const from = (me + n - step) % n;
         self.wait(inbox, Tag{from});
-        auto const right = wanted.subspan(u64{from} * region, region);
+        auto const right = wanted.subspan(u64{from} * written_region, written_region);
         replay(self, right, from, me, round);
-        for (u32 i = 0; i < region; ++i)
-          if (in[u64{from} * region + i] != right[i]) self.fail("a put brought something else");
+        for (u32 i = 0; i < written_region; ++i)
+          if (in[u64{from} * written_region + i] != right[i])
+            self.fail("a put brought something else");
       }
       self.barrier();
       for (u32 step = 1; step < n; ++step) {
         u32 const to = (me + step) % n;
-        auto const there = out.subspan(u64{to} * region, region);
+        auto const there = out.subspan(u64{to} * written_region, written_region);
         replay(self, there, me, to, round);
         u32 const size = draw.size(to, me, round, 7);
         u32 const offset = draw.offset(to, me, round, 7, size);
-        self.get(mine.subspan(0, size), inbox.at(RankId{to}, me * region + offset));
+        self.get(mine.subspan(0, size), inbox.at(RankId{to}, me * written_region + offset));
         self.flush(inbox);
         for (u32 i = 0; i < size; ++i)
           if (mine[i] != there[offset + i]) self.fail("a get brought something else");
@@ -117,14 +119,14 @@ Role const sizes("sizes", [] {
   test::register_boxed();
   test::register_reaching();
   World world(test::world_options());
-  u32 const all = world.size() * region;
+  u32 const all = world.size() * written_region;
   auto const tags = Tags{world.size()};
   test::UserMemory memory(world);
   bool const users = std::getenv("MESHPOST_TEST_USERS") != nullptr;
   auto const inbox = users ? memory.window<u32>(all, tags, "inbox")
                            : world.window<u32>(all, tags, "inbox"),
-             source = users ? memory.window<u32>(region, Tags{1}, "source")
-                            : world.window<u32>(region, Tags{1}, "source"),
+             source = users ? memory.window<u32>(written_region, Tags{1}, "source")
+                            : world.window<u32>(written_region, Tags{1}, "source"),
              sent = world.window<u32>(all, Tags{1}, "sent"),
              expected = world.window<u32>(all, Tags{1}, "expected");
   world.run(Sizes{inbox, source, sent, expected, {seed_of_job()}, 6});
@@ -149,9 +151,9 @@ struct Flood {
   Window<u32> inbox, source;
   u32 most;
   MESHPOST_FN void operator()(Rank& self) const {
-    u32 const n = self.size(), half = region / 2;
+    u32 const n = self.size(), half = written_region / 2;
     auto const mine = source.local(self);
-    for (u32 i = 0; i < region; ++i) mine[i] = 0xbad;
+    for (u32 i = 0; i < written_region; ++i) mine[i] = 0xbad;
     self.barrier();
     for (u32 put = 0;; ++put) {
       if (self.id() + 1 == n && put == most) self.fail("enough");
@@ -164,9 +166,9 @@ struct Still {
   Window<u32> inbox;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const in = inbox.local(self);
-    for (u32 i = 0; i < region; ++i) in[i] = 7;
+    for (u32 i = 0; i < written_region; ++i) in[i] = 7;
     for (u32 i = 0; i < 20; ++i) self.barrier();
-    for (u32 i = 0; i < region; ++i)
+    for (u32 i = 0; i < written_region; ++i)
       if (in[i] != 7) self.fail("a put of an earlier run has come");
   }
 };
@@ -175,8 +177,8 @@ Role const flood("flood", [] {
   test::register_boxed();
   test::register_reaching();
   World world(test::world_options());
-  auto const inbox = world.window<u32>(region, Tags{1}, "inbox"),
-             source = world.window<u32>(region, Tags{1}, "source");
+  auto const inbox = world.window<u32>(written_region, Tags{1}, "inbox"),
+             source = world.window<u32>(written_region, Tags{1}, "source");
   char const* const runs = std::getenv("MESHPOST_TEST_RUNS");
   for (u32 run = 0; run < (runs ? std::stoul(runs) : 5); ++run) {
     test::print_error([&] { world.run(Flood{inbox, source, run * 5}); });

@@ -71,9 +71,13 @@ MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
 }
 MESHPOST_FN inline void Block::finish() {}  // the scheduler sees it
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
+MESHPOST_FN inline bool Block::poisoned() const { return false; }
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
                                     char const* text) {
   cpu::fiber_fail(fiber_, operation, fault, a, b, c, text);
+}
+MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b) const {
+  cpu::fiber_fail(fiber_, operation, fault, a, b, 0, nullptr);
 }
 MESHPOST_FN inline bool Block::step(hooks::Step step) {
   return !hooks::installed.load(std::memory_order_relaxed) || cpu::fiber_step(fiber_, step);
@@ -140,6 +144,9 @@ MESHPOST_FN inline bool load_packet(void const* packet, u32* words, u32 flag) {
   }
   return whole;
 }
+
+/// Whether the host can read and write what lies there.
+MESHPOST_FN inline bool host_reaches(void const* /*address*/) { return true; }
 
 /// This thread's share of a copy of `bytes`.
 MESHPOST_FN inline void copy(void* target, void const* source, u64 bytes, u32 thread, u32 threads) {

@@ -146,28 +146,33 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
   }
 }
 
-/// Shows the host, some ten times a second, that the rank gets on; by one thread. Returns when it
-/// last did.
-MESHPOST_FN inline u32 beat(RankReport* report, u32 progress, u32 last) {
-  u32 now;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
-  if (now - last <= 1u << 28) return last;
-  const_cast<RankReport volatile*>(report)->progress = progress;
-  return now;
+/// The multiprocessor's cycles by 65536: in 32 bits 40 hours of them.
+MESHPOST_FN inline u32 clock_beats() {
+  u64 cycles;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles));
+  return static_cast<u32>(cycles >> 16);
 }
-/// What a rank does once in some operations: beat(), and now and then a look whether the run was
-/// poisoned. `asked`: it had said that it asks on and on. By all threads.
+/// How many of them go by between two signs of life: 2^24 cycles, about 10 ms. More often would
+/// cost: all ranks writing to the host every few hundred microseconds slow a GPU down by 8 %.
+inline constexpr u32 beats_a_sign = 256;
+
+/// What a rank does once in some operations, or when a sign of life is due: shows the host that it
+/// gets on, and now and then looks whether the run was poisoned. `asked`: it had said that it asks
+/// on and on. By all threads. The clock brings warps here one by one, so only `ticks`, equal in
+/// all, decides where they meet. Returns when this thread found a sign due last.
 MESHPOST_COLD inline u32 look_around(RankReport* report, Control const* control, u32 ticks,
-                                     u32 progress, u32 last_beat, bool asked) {
+                                     u32 progress, u32 last_sign, bool asked) {
+  u32 const now = clock_beats();
+  bool const due = now - last_sign >= beats_a_sign;
   bool poisoned = false;
   if (thread_number() == 0) {
-    if (asked)
-      const_cast<RankReport volatile*>(report)->state = static_cast<u32>(RankState::running);
-    last_beat = beat(report, progress, last_beat);
+    auto* const out = const_cast<RankReport volatile*>(report);
+    if (asked) out->state = static_cast<u32>(RankState::running);
+    if (due) out->progress = progress;
     poisoned = ticks % 1024 == 0 && look(control).poison != 0;
   }
   if (ticks % 1024 == 0 && __syncthreads_or(poisoned) != 0) asm volatile("exit;");
-  return last_beat;
+  return due ? now : last_sign;
 }
 
 MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
@@ -197,7 +202,28 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
   __builtin_unreachable();
 }
 
+/// The same by threads that may be alone: they can't meet the others. Thread 0 may be in a wait,
+/// and say so in the report: this is said until the host has seen it. Those that fail together
+/// store the same.
+[[noreturn]] MESHPOST_COLD inline void fail_thread(RankReport* report, Control const* control,
+                                                   Operation operation, Fault fault, u64 a, u64 b) {
+  auto* const out = const_cast<RankReport volatile*>(report);
+  do {
+    out->note.operation = operation;
+    out->fault = fault;
+    out->details[0] = a;
+    out->details[1] = b;
+    __threadfence_system();
+    out->state = static_cast<u32>(RankState::failed);
+    __threadfence_system();
+  } while (look(control).poison == 0);
+  asm volatile("exit;");
+  __builtin_unreachable();
+}
+
 }  // namespace cuda
+
+MESHPOST_FN inline bool Block::poisoned() const { return cuda::look(control_).poison != 0; }
 
 MESHPOST_FN inline void Block::await(Condition const& condition, Note const& note) {
   bool poisoned = false;
@@ -257,14 +283,14 @@ MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 part, u32 count, Note con
 MESHPOST_FN inline void Block::tick(bool progress) {
   ++ticks_;
   if (!progress) ++idle_ticks_;
-  if (ticks_ == due_) [[unlikely]]
+  if (ticks_ == due_ || cuda::clock_beats() - beat_ >= cuda::beats_a_sign) [[unlikely]]
     look_around(progress);
 }
 
 MESHPOST_FN inline void Block::look_around(bool progress) {
   bool const asked = progress && vain_ >= many_tests;
   if (asked) vain_ = 0;
-  due_ = vain_ >= many_tests ? ticks_ + 1 : (ticks_ | 15) + 1;
+  due_ = vain_ >= many_tests ? ticks_ + 1 : (ticks_ | 1023) + 1;
   beat_ = cuda::look_around(report_, control_, ticks_, ticks_ - idle_ticks_, beat_, asked);
 }
 
@@ -288,6 +314,9 @@ MESHPOST_FN inline void Block::finish() {
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
                                     char const* text) {
   cuda::fail_rank(report_, thread() == 0, operation, fault, a, b, c, text);
+}
+MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b) const {
+  cuda::fail_thread(report_, control_, operation, fault, a, b);
 }
 
 }  // namespace meshpost

@@ -35,6 +35,13 @@ MESHPOST_FN inline void fence(Order order) {
 /// Makes relaxed loads before it acquire.
 MESHPOST_FN inline void acquire_fence() { MESHPOST_FENCE("acquire", "sys"); }
 #undef MESHPOST_FENCE
+/// Whether the host can read and write what lies there: shared memory, a thread's own and a
+/// kernel's arguments only ranks can.
+MESHPOST_FN inline bool host_reaches(void const* address) {
+  u32 yes;
+  asm("{ .reg .pred p; isspacep.global p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(yes) : "l"(address));
+  return yes != 0;
+}
 /// All adds to one word have system scope, whoever does them: adds of different scopes would race.
 /// One thread.
 MESHPOST_FN inline void add(u32* word, u32 value, Order order) {

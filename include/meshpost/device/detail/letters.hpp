@@ -2,6 +2,10 @@
 // Part of device/block.hpp: how a rank carries out letters. mailbox.hpp says why it is right.
 #include "meshpost/device/mailbox.hpp"
 
+#if !defined(__CUDACC_RTC__)  // which has memcpy by itself, and not the compiler's __builtin_memcpy
+#include <cstring>
+#endif
+
 namespace meshpost {
 
 namespace detail {
@@ -10,7 +14,7 @@ namespace detail {
 template <class T>
 MESHPOST_FN T value_in(Letter const& letter, u32 index = 0) {
   T value;
-  __builtin_memcpy(&value, letter.data + index * sizeof(T), sizeof(T));
+  memcpy(&value, letter.data + index * sizeof(T), sizeof(T));
   return value;
 }
 

@@ -107,10 +107,7 @@ MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, G
 
 MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
   block_.tick();
-  if (communicator.world != state_->world)
-    fail(Operation::barrier, Fault::foreign_window, communicator.world, state_->world);
-  Group const group = group_of(communicator);
-  if (group.size == 0) fail(Operation::barrier, Fault::unreachable, communicator.number);
+  Group const group = joined_group(Operation::barrier, communicator);
   Traced const traced(*this, Operation::barrier);
   meet<true>(communicator, group, Operation::barrier);
 }

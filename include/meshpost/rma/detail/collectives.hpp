@@ -53,8 +53,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
   block_.tick();
   check_source(operation, target);
   check_source(operation, mine);
-  member(operation, communicator, id(communicator));  // or this rank is in no group
-  Group const group = group_of(communicator);
+  Group const group = joined_group(operation, communicator);
   if (target.size() / group.size < mine.size())
     fail(operation, Fault::size, mine.size() * group.size, target.size());
   Traced const traced(*this, operation, Note::no_rank, 0, 0, mine.bytes());

@@ -11,6 +11,12 @@
 //
 // A source may change when the operation returns, as in the direct protocol: a short one is copied
 // into the request, for a longer one the rank waits until the proxy has read it.
+//
+// Sources and targets are any memory that the rank can load and store. On a GPU the host can't
+// reach some of it, such as scratch(): a long put out of it, and a get into it, go in pieces by way
+// of the rank's stage in the device's memory. All threads copy a piece; they meet before the
+// request is published, and again behind the wait for it, so the stage is not written while it is
+// read.
 
 namespace meshpost {
 
@@ -59,8 +65,12 @@ MESHPOST_FN inline void Rank::post_alone(Post const& request) {
 MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, Post request) {
   u32 const mine = memory::fetch_add_device(ring.head, 1);
   // Whether there is room a GPU asks over the bus, so not each time.
-  for (u32 tail = memory::load_acquire(ring.seen); mine - tail >= PostRing::capacity;) {
+  u32 tail = memory::load_acquire(ring.seen);
+  for (u32 polls = 0; mine - tail >= PostRing::capacity; ++polls) {
     block.yield();  // the proxy reads on
+    // Or the run is over, and nobody reads what stands behind this place: the rank leaves at its
+    // next look, with all its threads.
+    if (polls % 256 == 1 && block.poisoned()) return;
     tail = memory::load_acquire(ring.tail);
     memory::store(ring.seen, tail, Order::device);
   }
@@ -78,9 +88,47 @@ MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, P
   memory::store(&record.alone.ready, mine + 1, Order::system);
 }
 
+/// A request with bytes that the host can't reach; by all threads. Returns how many requests the
+/// rank has waited for.
+MESHPOST_COLD inline u32 Rank::post_staged(RunState const& state, Block block, Operation operation,
+                                           Post const& request, u32 posted) {
+  bool const gets = request.kind == Post::Kind::get;
+  char* const stage = state.posts.stages + u64{request.local_rank} * PostRing::stage_bytes;
+  u32 const thread = block.thread(), threads = block.threads();
+  for (u64 at = 0; at < request.bytes; at += PostRing::stage_bytes) {
+    Post piece = request;
+    u64 const left = request.bytes - at;
+    piece.bytes = left < PostRing::stage_bytes ? left : PostRing::stage_bytes;
+    if (piece.bytes != left) piece.counter = piece.sender = nullptr;  // raised with the last
+    piece.waits = true;
+    char* const target = static_cast<char*>(request.target) + at;
+    char const* const source = static_cast<char const*>(request.source) + at;
+    if (gets) piece.target = stage, piece.source = source;
+    else piece.target = target, piece.source = stage;
+    block.sync();  // all are through with the stage
+    if (!gets) memory::copy(stage, source, piece.bytes, thread, threads);
+    block.sync();
+    if (thread == 0) fill_record(state.posts, block, piece);
+    block.await_out_of_line({&state.posts.done[request.local_rank], ++posted, WordType::counter,
+                             Compare::greater_equal},
+                            {operation, 0, 0, 0});
+    if (gets) memory::copy(target, stage, piece.bytes, thread, threads);
+  }
+  block.sync();
+  return posted;
+}
+
 /// By all threads.
 MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
   block_.sync();  // what the other threads did is complete
+  if (waits_for(request) &&
+      !memory::host_reaches(request.kind == Post::Kind::get ? request.target : request.source)) {
+    Post whole = request;
+    whole.rank = id_;
+    whole.local_rank = local_id_;
+    posted_ = post_staged(*state_, block_, operation, whole, posted_);
+    return;
+  }
   if (thread() == 0) post_alone(request);
   if (!waits_for(request)) return;
   ++posted_;
@@ -98,6 +146,10 @@ MESHPOST_FN inline void Rank::await_posted(Operation operation) {
 /// short and lie side by side at the target, a request has as many as it can hold.
 MESHPOST_FN inline void Rank::post_runs(Operation operation, StridedCopy const& copy) {
   if (copy.run > Post::most_inline) {
+    if (!memory::host_reaches(copy.source))
+      return copy.each_run([&](char* target, char const* source) {
+        post(operation, {.target = target, .source = source, .bytes = copy.run});
+      });
     if (thread() == 0)
       copy.each_run([&](char* target, char const* source) {
         post_alone({.target = target, .source = source, .bytes = copy.run});

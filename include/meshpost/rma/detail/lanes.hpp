@@ -28,12 +28,15 @@
 //     before it returns. The lane's packets were stored before the fence of that count, so they are
 //     found there: such a count is fenced though nothing else went direct (Rank::may_have_lane). On
 //     GPUs a rank sends nothing by lane to ranks of its own device, and raises words of their own
-//     there (WindowInfo::counter_part): such counts need no second look.
+//     there (WindowInfo::counter_part): such counts need no second look. A word (put_value) is
+//     never sent by lane, and is ordered as a direct count is: its store is fenced if its sender
+//     may have a lane there, and wait_until looks through all lanes once it has seen the word. So
+//     who neither puts words nor polls them pays nothing.
 //  Bytes that went direct may lie in the window before those of an earlier message that is still
 //  in its lane. They can't be the same bytes: a put over bytes that the same rank has announced is
 //  against the rule of delivery.
 //
-// All of this is checked by herd7 against a model of PTX's memory, and against RC11 for CPU devices
+// herd7 can check all of this against a model of PTX's memory, and against RC11 for CPU devices
 // (tests/litmus): each order, and that it does not hold without its fence, flag or acquire. Not
 // checked there is the arithmetic of positions and flags. Replies that are not fenced are open.
 //

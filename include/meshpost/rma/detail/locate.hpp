@@ -33,26 +33,40 @@ MESHPOST_FN inline u32 Rank::place_of(Communicator const& communicator, Group co
 
 MESHPOST_FN inline u32 Rank::member(Operation operation, Communicator const& communicator,
                                     RankId rank) {
-  if (communicator.world != state_->world)
-    fail(operation, Fault::foreign_window, communicator.world, state_->world);
-  if (communicator.shape == Communicator::Shape::world) {
-    if (rank >= state_->ranks) fail(operation, Fault::target, rank, state_->ranks);
-    return rank;
-  }
-  Group const group = group_of(communicator);
-  if (group.size == 0) fail(operation, Fault::unreachable, communicator.number);
+  Group const group = joined_group(operation, communicator);
   if (rank >= group.size) fail(operation, Fault::target, rank, group.size);
   return member_of(communicator, group, rank);
 }
 
+/// This rank's group; of size 0 if it is in none. Any thread may call it alone.
+MESHPOST_FN inline Group Rank::checked_group(Operation operation,
+                                             Communicator const& communicator) const {
+  if (communicator.world != world_) [[unlikely]]  // then its tables are another heap's
+    block_.fail_alone(operation, Fault::foreign_window, communicator.world, world_);
+  return group_of(communicator);
+}
 MESHPOST_FN inline RankId Rank::id(Communicator const& communicator) const {
-  return {group_of(communicator).index};
+  Group const group = checked_group(Operation::id, communicator);
+  return {group.size == 0 ? Note::no_rank : group.index};
 }
 MESHPOST_FN inline u32 Rank::size(Communicator const& communicator) const {
-  return group_of(communicator).size;
+  return checked_group(Operation::size, communicator).size;
 }
 MESHPOST_FN inline RankId Rank::world_rank(Communicator const& communicator, RankId rank) const {
-  return {member_of(communicator, group_of(communicator), rank)};
+  constexpr auto operation = Operation::world_rank;
+  Group const group = checked_group(operation, communicator);
+  if (group.size == 0) block_.fail_alone(operation, Fault::unreachable, communicator.number);
+  if (rank >= group.size) block_.fail_alone(operation, Fault::target, rank, group.size);
+  return {member_of(communicator, group, rank)};
+}
+
+/// The group that takes part in an operation.
+MESHPOST_FN inline Group Rank::joined_group(Operation operation, Communicator const& communicator) {
+  if (communicator.world != world_)
+    fail(operation, Fault::foreign_window, communicator.world, world_);
+  Group const group = group_of(communicator);
+  if (group.size == 0) fail(operation, Fault::unreachable, communicator.number);
+  return group;
 }
 
 MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
@@ -67,7 +81,7 @@ MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
 
 MESHPOST_FN inline Rank::Location Rank::locate(Operation operation, WindowInfo const& window,
                                                RankId rank) {
-  if (window.uniform_world != world_ || rank >= ranks_) [[unlikely]]
+  if (window.uniform_world != world_ || rank >= ranks_ || may_be_freed(window)) [[unlikely]]
     return locate_any(*state_, block_, id_, operation, window, rank);
   return locate_uniform(window, rank);
 }
@@ -98,8 +112,7 @@ MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Bloc
                                                      Operation operation, WindowInfo const& window,
                                                      RankId rank) {
   Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
-  if (window.world != state.world)
-    self.fail(operation, Fault::foreign_window, window.world, state.world);
+  self.check_window(operation, window);
   Location location =
       self.locate_uniform(window, self.member(operation, window.communicator, rank));
   if (window.parts != 0) {  // every device has its own copy of the table
@@ -109,6 +122,14 @@ MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Bloc
     location.count = part.count;
   }
   return location;
+}
+
+/// The handle of a window that was freed names memory that others may have by now.
+MESHPOST_FN inline void Rank::check_window(Operation operation, WindowInfo const& window) {
+  if (window.world != world_) [[unlikely]]
+    fail(operation, Fault::foreign_window, window.world, world_);
+  if (may_be_freed(window)) [[unlikely]]
+    if (state_->freed.contains(window.number)) fail(operation, Fault::freed_window, window.number);
 }
 
 MESHPOST_FN inline void Rank::check_tag(Operation operation, u32 tags, Tag tag) {
@@ -131,6 +152,9 @@ MESHPOST_FN void Rank::check_source(Operation operation, LocalSpan<T> span) {
 
 template <class T>
 MESHPOST_FN LocalSpan<T> Window<T>::local(Rank const& self) const {
+  if (self.may_be_freed(info_) && info_.world == self.world_) [[unlikely]]
+    if (self.state_->freed.contains(info_.number))
+      self.block_.fail_alone(Operation::local, Fault::freed_window, info_.number);
   auto const own = self.own(info_);
   return {reinterpret_cast<T*>(own.data), own.count};
 }

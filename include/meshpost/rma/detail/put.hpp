@@ -23,6 +23,10 @@
 // whose ranks are on one GPU. The count that a rank consumes is taken off the same counter by its
 // own relaxed add; it orders nothing and need not.
 //
+// A word (put_value, wait_until) is ordered as a count is: step 2 stores it behind the fence, step
+// 3 reads it. It is stored, not added to, so only a reader of this rank's value is behind the
+// fence, be it of this store or of a later one.
+//
 // First in, first out per pair: a rank's puts and notifications to one target are all stores and
 // adds of its block, and each notification fences what came before it. Where the pair has a lane,
 // its notifications go by it, as long as there is room (lanes.hpp).
@@ -31,9 +35,10 @@
 // without one: it orders no puts, for there are none, and plain stores take part only after
 // publish(). Packets are stores there, too: a direct notification to a rank that it may have a lane
 // to is fenced. One without a fence neither holds earlier loads nor passes on what this rank has
-// acquired: the model does not promise either (docs/architecture.md).
+// acquired: the model does not promise either (docs/architecture.md,
+// "What rests on hardware alone").
 //
-// tests/litmus checks all of this against a model of PTX's memory.
+// tests/litmus has all of this, against a model of PTX's memory.
 
 namespace meshpost {
 
@@ -118,8 +123,7 @@ MESHPOST_FN Rank::Location Rank::begin_put(Operation operation, RemoteSpan<T> co
 }
 
 MESHPOST_FN inline void Rank::check_counters(WindowInfo const& counters, Tag tag) {
-  if (counters.world != world_)
-    fail(Operation::put_notify, Fault::foreign_window, counters.world, world_);
+  check_window(Operation::put_notify, counters);
   check_tag(Operation::put_notify, counters.tags, tag);
 }
 
@@ -189,8 +193,7 @@ MESHPOST_FN void Rank::get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const&
 template <class T>
 MESHPOST_FN void Rank::flush(Window<T> const& window) {
   block_.tick();
-  if (window.info().world != state_->world)
-    fail(Operation::flush, Fault::foreign_window, window.info().world, state_->world);
+  check_window(Operation::flush, window.info());
   block_.sync();  // each thread copies its share itself: past this point all sources have been read
 }
 
@@ -222,8 +225,13 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
          {.kind = Post::Kind::store, .target = word, .bytes = sizeof(T), .value = bits});
     return;
   }
-  if (thread() == 0)
-    memory::store(word, value, to.near ? Order::device : unfenced_ ? Order::system : Order::none);
+  if (thread() == 0) {
+    if (delivery::checked(state_->ledger)) delivery::put_value(state_->ledger, id_, to.rank, word);
+    memory::store(word, value,
+                  to.near                               ? Order::device
+                  : unfenced_ || may_have_lane(to.rank) ? Order::system
+                                                        : Order::none);
+  }
   stored_at(to);  // the word itself
 }
 

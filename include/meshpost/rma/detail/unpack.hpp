@@ -244,6 +244,14 @@ class LanePoll {
   u32 row_[4] = {};
 };
 
+/// Unpacks all that has come for this rank; by its warp 0. Out of line: a wait for a word needs it
+/// once, behind the wait.
+MESHPOST_COLD inline void take_all_lanes() {
+  LanePoll poll(nullptr, 0, 1);
+  poll.drain();
+  poll.keep();
+}
+
 #else
 
 MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine) {
@@ -310,10 +318,7 @@ namespace meshpost {
 MESHPOST_FN inline void Rank::take_lanes() {
   if (!uses_lanes()) return;
 #if defined(__CUDA_ARCH__)
-  if (thread() < 32) {
-    detail::LanePoll poll(nullptr, 0, 1);
-    poll.drain();
-  }
+  if (thread() < 32) detail::take_all_lanes();
 #else
   if (thread() == 0 && block_.step(hooks::Step::lane_take)) detail::take_from_lanes(*state_, id_);
 #endif
@@ -328,6 +333,7 @@ MESHPOST_FN inline void Rank::tell_lanes() {
 }
 
 MESHPOST_FN inline void Rank::start() {
+  trace_life(false);  // not where a Rank is made: operations make some for themselves
 #if defined(__CUDA_ARCH__)
   if (!uses_lanes()) return;
   if (thread() < 32) detail::lane_cache().start(*state_, id_, thread());

@@ -69,8 +69,7 @@ template <class T>
 MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId expected) {
   WindowInfo const& info = window.info();
   block_.tick();
-  if (info.world != world_) [[unlikely]]
-    fail(Operation::wait, Fault::foreign_window, info.world, state_->world);
+  check_window(Operation::wait, info);
   check_tag(Operation::wait, info.tags, tag);
   if (count > 1u << 30) [[unlikely]]
     fail(Operation::wait, Fault::range, 0, count, 1u << 30);
@@ -86,8 +85,7 @@ template <class T>
 MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   WindowInfo const& info = window.info();
   block_.tick(false);
-  if (info.world != state_->world)
-    fail(Operation::test, Fault::foreign_window, info.world, state_->world);
+  check_window(Operation::test, info);
   check_tag(Operation::test, info.tags, tag);
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
@@ -123,6 +121,13 @@ MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced
   Traced const traced(*this, Operation::wait_until);
   block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
                {Operation::wait_until, 0, 0, 0});
+  // What its sender sent by lane before it goes into the window now (lanes.hpp, 7). A register says
+  // whether there are lanes.
+  take_lanes();
+  if (delivery::checked(state_->ledger)) {
+    if (thread() == 0) delivery::wait_until(state_->ledger, block_, id_, word.data());
+    block_.sync();
+  }
 }
 
 }  // namespace meshpost

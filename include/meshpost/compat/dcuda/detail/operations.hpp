@@ -106,6 +106,7 @@ __device__ inline void dcuda_gpu_init(dcuda_context_handle dcuda, dcuda_state& g
     gst.intervals = 0;
     *reinterpret_cast<Rank*>(gst.rank_memory) =
         Rank(compat::run_of(gst), block, blockIdx.x, nullptr);
+    reinterpret_cast<Rank*>(gst.rank_memory)->start();  // its lanes are off: one thread may
     gst.phase = compat::DcudaPhase::running;
   }
   block.sync();

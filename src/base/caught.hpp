@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+
+#include "meshpost/base/error.hpp"
+
+namespace meshpost {
+
+/// In a handler: the exception that was caught, as an Error. What is none names `operation`.
+Error caught(std::string const& operation);
+
+}  // namespace meshpost

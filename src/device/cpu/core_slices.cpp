@@ -1,0 +1,56 @@
+// When ranks have a core, and when they are ready for one: for timelines.
+//
+// A worker notes these of its own fibers, around each turn of one. That a fiber got ready while
+// another ran is seen at the end of that turn: so a rank's `ready` is late by a turn at most, or by
+// the pause between two looks.
+#include <utility>
+
+#include "device/cpu/scheduler.hpp"
+
+namespace meshpost::cpu {
+namespace {
+
+// Threads of a rank take turns in it: nothing between two of them is worth a slice of its own.
+constexpr u64 same_slice_ns = 500;
+// A look at a fiber takes some ns. Looks at all of them shall cost no more than turns do.
+constexpr u64 look_ns = 4;
+
+std::vector<CoreSlice>& slices_of(RankFibers const& rank) {
+  return rank.grid->record->ranks[rank.local_rank];
+}
+
+}  // namespace
+
+u64 CpuGang::begin_slice(Fiber const& fiber) {
+  u64 const now = memory::clock_ns();
+  auto& rank = *fiber.rank;
+  if (rank.ready_since == 0) rank.ready_since = now;
+  return now;
+}
+
+void CpuGang::end_slice(Worker& worker, Fiber const& fiber, u64 begin) const {
+  u64 const now = memory::clock_ns();
+  auto& rank = *fiber.rank;
+  auto& slices = slices_of(rank);
+  u64 const ready = std::exchange(rank.ready_since, 0);
+  if (!slices.empty() && begin - slices.back().end <= same_slice_ns) slices.back().end = now;
+  else if (slices.size() < slices.capacity()) slices.push_back({ready, begin, now});
+  u64 const pause = look_ns * worker.fibers.size();
+  if (now - worker.looked_at_all < pause && fiber.rank->threads > 1) return;
+  worker.looked_at_all = now;
+  for (Fiber const* const other : worker.fibers)
+    if (auto& theirs = *other->rank; theirs.ready_since == 0 &&
+                                     !other->done.load(std::memory_order_relaxed) &&
+                                     this->ready(*other))
+      theirs.ready_since = now;
+}
+
+std::vector<u32> CpuGang::running_ranks() const {
+  std::vector<u32> ranks;
+  for (auto const& worker : workers_)
+    if (u32 const rank = worker->runs.load(std::memory_order_relaxed); rank != Worker::nobody)
+      ranks.push_back(rank);
+  return ranks;
+}
+
+}  // namespace meshpost::cpu

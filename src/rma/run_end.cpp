@@ -1,0 +1,74 @@
+#include "rma/run_end.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "meshpost/base/events.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+template <class Work>
+void try_to(Work&& work) {
+  try {
+    work();
+  } catch (...) {  // the first error says why
+    return;
+  }
+}
+
+}  // namespace
+
+void report_leftovers(RunRecord const& record) {
+  auto const& left = record.result.leftovers;
+  if (left.empty()) return;
+  std::string text =
+      fmt::format("{} ended with notifications that nobody consumed:", record.image.name);
+  for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
+    text +=
+        fmt::format(" rank {} has {} of tag {} in {}, the last from rank {};", left[i].rank.value,
+                    left[i].count, left[i].tag.value, left[i].window, left[i].sender.value);
+  if (left.size() > 4)
+    text += fmt::format(" and {} more;", left.size() - 4 + record.result.leftovers_left_out);
+  warn(text + " wait for them, or don't send them");
+}
+
+std::vector<std::vector<double>> collect_timings(WorldState& world,
+                                                 std::vector<RunState> const& states) {
+  std::vector<std::vector<double>> timings(states.size());
+  for (u32 d = 0; d < states.size(); ++d) {
+    auto const& timers = states[d].timers;
+    for (u32 k = 0; k < TimerBuffer::capacity; ++k) {
+      u64 first = ~u64{0}, last = 0;
+      for (u32 r = 0; r < states[d].ranks_per_device; ++r) {
+        auto* const times = timers.interval(r, k);
+        if (times[0] != 0) first = std::min(first, times[0]);
+        last = std::max(last, times[1]);
+      }
+      if (last == 0) break;  // the rest was never stopped
+      timings[d].push_back(static_cast<double>(last - first) * 1e-9);
+    }
+    auto& memory = world.run_memory(d).timers;
+    std::memset(memory.data(), 0, memory.size());
+  }
+  return timings;
+}
+
+void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states) {
+  for (u32 d = 0; d < states.size(); ++d) {
+    auto& device = *world.layout().devices[d];
+    try_to([&] { LaneKeeper::skip(states[d], device); });
+    try_to([&] {
+      auto& memory = world.run_memory(d);
+      std::memset(memory.log_records.data(), 0, memory.log_records.size());
+      std::memset(memory.log_tail.data(), 0, memory.log_tail.size());
+      std::memset(memory.timers.data(), 0, memory.timers.size());
+      device.fill(memory.log_head.data(), 0, memory.log_head.size());
+    });
+  }
+  try_to([&] { world.heap().clear_counters(); });
+}
+
+}  // namespace meshpost::detail

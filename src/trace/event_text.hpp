@@ -1,0 +1,41 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "meshpost/base/types.hpp"
+
+namespace meshpost::trace {
+
+/// A row of a timeline: a thread of a process, in the words of the format.
+struct TextRow {
+  u64 process = 0, thread = 0;
+};
+
+/// Events in the trace event format, written as text one after the other: a hundred bytes each,
+/// where a tree of JSON values takes 2.5 KB. Names that are no UTF-8 are mended: they are not worth
+/// an exception. Numbers that are not finite are null, as JSON has no others.
+class EventText {
+ public:
+  /// Room for about so many events.
+  explicit EventText(u64 events);
+
+  /// `what`: "process_name" or "thread_name".
+  void label(char const* what, TextRow row, std::string_view name);
+  /// Times in us. `arguments`: members of an object, such as `"chunk":3`, or none.
+  void slice(TextRow row, std::string_view name, char const* category, double begin, double length,
+             std::string_view arguments = {});
+  void mark(TextRow row, std::string_view name, double at);
+
+  /// All of it; `facts` are members of an object as above. Nothing can be added then.
+  std::string finish(std::string_view facts) &&;
+
+  /// Text and numbers as JSON.
+  static std::string quoted(std::string_view text);
+  static std::string number(double value);
+
+ private:
+  void next() { text_ += text_.back() == '[' ? "" : ","; }
+  std::string text_;
+};
+
+}  // namespace meshpost::trace

@@ -1,0 +1,63 @@
+// How long a watcher waits: by its own looks, so that a process that was stopped is not late.
+#include "base/patience.hpp"
+
+#include <gtest/gtest.h>
+
+namespace meshpost {
+namespace {
+
+using namespace std::chrono_literals;
+
+class PatienceOf : public testing::Test {
+ protected:
+  /// Looks every `pause`, until it ends or for `most` looks. \returns looks
+  static int looks(Patience& patience, Patience::Clock::time_point& now,
+                   Patience::Milliseconds pause, int most) {
+    for (int i = 1; i <= most; ++i)
+      if (patience.ends(now += pause)) return i;
+    return 0;
+  }
+  Patience::Clock::time_point now = Patience::Clock::now() + 1h;
+};
+
+TEST_F(PatienceOf, a_watcher_that_looks_ends_when_nothing_has_changed_for_its_length) {
+  Patience patience(1s);
+  patience.renew(now);
+  EXPECT_EQ(looks(patience, now, 10ms, 1000), 101);
+}
+
+TEST_F(PatienceOf, a_process_that_was_stopped_for_hours_counts_some_milliseconds_of_them) {
+  Patience patience(1s);
+  patience.renew(now);
+  EXPECT_EQ(looks(patience, now, 10ms, 50), 0);
+  for (int stops = 0; stops < 3; ++stops) EXPECT_FALSE(patience.ends(now += 5h));
+  EXPECT_EQ(looks(patience, now, 10ms, 1000), 51 - 3 * 5);
+}
+
+TEST_F(PatienceOf, a_process_that_was_stopped_when_it_began_counts_no_more) {
+  Patience patience(100ms);
+  EXPECT_FALSE(patience.ends(now += 5h));
+}
+
+TEST_F(PatienceOf, a_watcher_that_looks_seldom_is_told_so) {
+  Patience patience(1s, 300ms);
+  patience.renew(now);
+  EXPECT_EQ(looks(patience, now, 250ms, 100), 5);
+}
+
+TEST_F(PatienceOf, progress_begins_anew) {
+  Patience patience(1s);
+  for (u64 progress = 1; progress < 200; ++progress)
+    for (int i = 0; i < 20; ++i) ASSERT_FALSE(patience.ends(progress, now += 40ms));
+  // The first of those looks began anew: 19 of them count, and with these 25, 1 s.
+  for (int i = 0; i < 6; ++i) ASSERT_FALSE(patience.ends(199, now += 40ms));
+  EXPECT_TRUE(patience.ends(199, now += 40ms));
+}
+
+TEST_F(PatienceOf, length_zero_never_ends) {
+  Patience patience(0ms);
+  EXPECT_EQ(looks(patience, now, 50ms, 100'000), 0);
+}
+
+}  // namespace
+}  // namespace meshpost

@@ -1,0 +1,52 @@
+// Processes that are stopped and go on (SIGSTOP, Ctrl-Z and fg, a freezer): their own clocks don't
+// end them. For that time nobody could get on.
+#include <meshpost/meshpost.hpp>
+
+#include <thread>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// Rank 0 computes for a while, and all others wait for it.
+struct LateNews {
+  Window<int> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() != 0) return self.wait(inbox, Tag{0});
+    self.log("computes");
+    u64 const begin = self.now();
+    while (self.now() - begin < 300'000'000) continue;
+    for (u32 to = 1; to < self.size(); ++to) self.notify(inbox, RankId{to}, Tag{0});
+  }
+};
+test::Role const late_news("late_news", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{1}, "inbox");
+  world.run(LateNews{inbox});
+  world.run(LateNews{inbox});  // all are still there
+  test::say("all is well");
+});
+
+class JobStopped : public testing::TestWithParam<u32> {};
+
+TEST_P(JobStopped, for_longer_than_its_deadlines_goes_on) {
+  u32 const processes = GetParam();
+  test::Job job(
+      "late_news", processes,
+      {{"MESHPOST_RANKS", "2"}, {"MESHPOST_DEADLINE", "2"}, {"MESHPOST_PEER_DEADLINE", "2"}});
+  job.wait_for(0, "computes");
+  for (u32 process = 0; process < processes; ++process) job.kill(process, SIGSTOP);
+  std::this_thread::sleep_for(2500ms);  // longer than the deadline
+  for (u32 process = 0; process < processes; ++process) job.kill(process, SIGCONT);
+  auto const ended = job.wait();
+  test::expect_well(ended);
+  for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all is well"));
+}
+INSTANTIATE_TEST_SUITE_P(Processes, JobStopped, testing::Values(1u, 3u));
+
+}  // namespace
+}  // namespace meshpost
