@@ -49,11 +49,14 @@ class LaunchCase(FolderCase):
         self.addCleanup(job.kill)
         return job
 
-    def finish(self, job: subprocess.Popen, given: bytes | None = None) -> Ended:
-        """Waits for the end of the job: it must leave no process behind, whatever its status."""
+    def finish(self, job: subprocess.Popen, given: bytes | None = None, *, lost=False) -> Ended:
+        """Waits for the end of the job: it must leave no process behind, whatever its status.
+
+        lost: it lost a connection. What is behind that ends by itself; no launcher can wait for it.
+        """
         out, err = job.communicate(given, timeout=PATIENCE)
         ended = Ended(job.returncode, (out or b"").decode(), (err or b"").decode())
-        self.assert_nothing_remains(0)
+        self.assert_nothing_remains(PATIENCE if lost else 0)
         return ended
 
     def assert_nothing_remains(self, seconds: float = PATIENCE) -> None:
