@@ -25,8 +25,8 @@ if(MESHPOST_CUDA)
 endif()
 
 # The preset `kernels`, for machines without a GPU: nvcc's front end finds what is wrong in a kernel, and ptxas, which
-# takes most of the time, sees all of our headers in the library, the applications and the benchmarks.
-option(MESHPOST_PTX_ALONE "Compile kernels of tests and examples no further than to PTX" OFF)
+# takes most of the time, sees all of our headers in the library and the benchmarks.
+option(MESHPOST_PTX_ALONE "Compile kernels of tests, applications and examples no further than to PTX" OFF)
 macro(meshpost_ptx_alone)  # in this folder and below
   if(MESHPOST_CUDA AND MESHPOST_PTX_ALONE)
     set(CMAKE_CUDA_ARCHITECTURES 90-virtual)

@@ -3,6 +3,7 @@
 #include <nvrtc.h>
 
 #include <cstdio>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -56,10 +57,7 @@ struct Kernel {
 };
 
 extern "C" __global__ void entry(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
-  detail::run_on_gpu<false>(kernel, state);
-}
-extern "C" __global__ void entry_with_lanes(__grid_constant__ Kernel const kernel, __grid_constant__ RunState const state) {
-  detail::run_on_gpu<true>(kernel, state);
+  detail::run_on_gpu<WITH_LANES>(kernel, state);
 }
 )cuda";
 
@@ -69,14 +67,11 @@ bool check(nvrtcResult result, char const* what) {
   return false;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  std::vector<char const*> options = {"--std=c++20", "-arch=sm_90"};
-  for (int i = 1; i < count; ++i) options.push_back(arguments[i]);
+bool compiles(std::vector<char const*> options, char const* lanes) {
+  options.push_back(lanes);
   nvrtcProgram program = nullptr;
   if (!check(nvrtcCreateProgram(&program, source, "kernel.cu", 0, nullptr, nullptr), "create"))
-    return 1;
+    return false;
   auto const compiled =
       nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
   std::size_t size = 0;
@@ -84,9 +79,21 @@ int main(int count, char** arguments) {
   std::string log(size, ' ');
   nvrtcGetProgramLog(program, log.data());
   std::fputs(log.c_str(), stderr);
-  if (!check(compiled, "compile")) return 1;
+  if (!check(compiled, "compile")) return false;
   std::size_t cubin = 0;
-  if (!check(nvrtcGetCUBINSize(program, &cubin), "cubin") || cubin == 0) return 1;
-  std::printf("%zu bytes of code\n", cubin);
+  if (!check(nvrtcGetCUBINSize(program, &cubin), "cubin") || cubin == 0) return false;
+  std::printf("%s: %zu bytes of code\n", lanes, cubin);
   nvrtcDestroyProgram(&program);
+  return true;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::vector<char const*> options = {"--std=c++20", "-arch=sm_90"};
+  for (int i = 1; i < count; ++i) options.push_back(arguments[i]);
+  auto with =
+      std::async(std::launch::async, [&] { return compiles(options, "-DWITH_LANES=true"); });
+  bool const without = compiles(options, "-DWITH_LANES=false");
+  return with.get() && without ? 0 : 1;
 }
