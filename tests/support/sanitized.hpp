@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 
 namespace meshpost::test {
 
@@ -9,7 +10,11 @@ inline constexpr bool sanitized = true;
 inline constexpr bool sanitized = false;
 #endif
 
-/// Bounds of time hold for programs as users have them; sanitizers get so many times as long.
-inline constexpr int patience_times = sanitized ? 10 : 1;
+/// Bounds of time hold for programs as users have them, on cores that are free. Tests share theirs
+/// with others, and sanitizers take their time: these get so many times as long.
+inline constexpr int patience_times = sanitized ? 10 : 2;
+
+/// For those that must end though a network's thread hangs for net::Faulty::hangs, 3 s.
+inline constexpr std::chrono::milliseconds before_it_comes_back{sanitized ? 20'000 : 2900};
 
 }  // namespace meshpost::test

@@ -30,8 +30,7 @@ class Ended:
 
 @unittest.skipUnless(BINARY, "ctest runs these, with the program built")
 class LaunchCase(FolderCase):
-    def setUp(self):
-        super().setUp()
+    lingering = 0  # seconds that processes may be there when the launcher has ended
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         """Starts meshpost-run. Every process of the job inherits a pipe, as proof of its life."""
@@ -49,14 +48,11 @@ class LaunchCase(FolderCase):
         self.addCleanup(job.kill)
         return job
 
-    def finish(self, job: subprocess.Popen, given: bytes | None = None, *, lost=False) -> Ended:
-        """Waits for the end of the job: it must leave no process behind, whatever its status.
-
-        lost: it lost a connection. What is behind that ends by itself; no launcher can wait for it.
-        """
+    def finish(self, job: subprocess.Popen, given: bytes | None = None) -> Ended:
+        """Waits for the end of the job: it must leave no process behind, whatever its status."""
         out, err = job.communicate(given, timeout=PATIENCE)
         ended = Ended(job.returncode, (out or b"").decode(), (err or b"").decode())
-        self.assert_nothing_remains(PATIENCE if lost else 0)
+        self.assert_nothing_remains(self.lingering)
         return ended
 
     def assert_nothing_remains(self, seconds: float = PATIENCE) -> None:
@@ -100,6 +96,9 @@ cat | setsid sh -c 'echo $$ >$0; exec "$@"' $FOLDER/agent.$host "$@" | cat
 
 
 class HostsCase(LaunchCase):
+    # What is behind a connection that is cut ends by itself: no launcher can wait for it.
+    lingering = PATIENCE
+
     def setUp(self):
         super().setUp()
         far = self.folder / "far"

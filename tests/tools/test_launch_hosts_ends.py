@@ -54,7 +54,7 @@ class Ends(HostsCase):
     def test_a_host_whose_connection_ends_is_lost(self):
         job = self.begin("a,b", WAITS, count=2)
         os.killpg(self.pid("ssh.b"), signal.SIGKILL)
-        ended = self.finish(job, lost=True)
+        ended = self.finish(job)
         self.assertEqual(ended.status, 1)
         self.assertRegex(ended.err, r"meshpost-run: b is lost: .* was killed by signal 9")
         self.assertIn("ending the others", ended.err)
@@ -62,7 +62,7 @@ class Ends(HostsCase):
     def test_a_host_whose_agent_is_killed_is_lost(self):
         job = self.begin("a,b", WAITS, "--lost-after", "2", count=2)
         os.kill(self.pid("agent.a"), signal.SIGKILL)
-        ended = self.finish(job, lost=True)
+        ended = self.finish(job)
         self.assertEqual(ended.status, 1)
         self.assertIn("meshpost-run: a is lost: ", ended.err)
 
@@ -85,7 +85,7 @@ class Ends(HostsCase):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.05)
         job.send_signal(signal.SIGCONT)
-        self.assertEqual(self.finish(job, lost=True).status, 1)
+        self.assertEqual(self.finish(job).status, 1)
 
     def test_a_stopped_job_goes_on(self):
         job = self.begin("a,b", WAITS, "--lost-after", "1", count=2)
