@@ -60,13 +60,7 @@ void clean_up_after_failure(WorldState& world, std::vector<RunState> const& stat
   for (u32 d = 0; d < states.size(); ++d) {
     auto& device = *world.layout().devices[d];
     try_to([&] { LaneKeeper::skip(states[d], device); });
-    try_to([&] {
-      auto& memory = world.run_memory(d);
-      std::memset(memory.log_records.data(), 0, memory.log_records.size());
-      std::memset(memory.log_tail.data(), 0, memory.log_tail.size());
-      std::memset(memory.timers.data(), 0, memory.timers.size());
-      device.fill(memory.log_head.data(), 0, memory.log_head.size());
-    });
+    try_to([&] { world.run_memory(d).clear(device); });
   }
   try_to([&] { world.heap().clear_counters(); });
 }

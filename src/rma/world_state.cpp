@@ -127,6 +127,13 @@ WorldState::WorldState(WorldOptions options)
   }
 }
 
+void DeviceRunMemory::clear(Device& owner) {
+  std::memset(log_records.data(), 0, log_records.size());
+  std::memset(log_tail.data(), 0, log_tail.size());
+  std::memset(timers.data(), 0, timers.size());
+  owner.fill(log_head.data(), 0, log_head.size());
+}
+
 void WorldState::make_run_memory() {
   for (auto const& device : layout_.devices) {
     DeviceRunMemory memory;
@@ -139,10 +146,7 @@ void WorldState::make_run_memory() {
     memory.log_head = device->allocate(Bytes{256}, MemoryKind::device);
     memory.timers = device->allocate(Bytes{ranks * TimerBuffer::capacity * 2 * sizeof(u64)},
                                      MemoryKind::pinned);
-    std::memset(memory.log_records.data(), 0, memory.log_records.size());
-    std::memset(memory.log_tail.data(), 0, memory.log_tail.size());
-    std::memset(memory.timers.data(), 0, memory.timers.size());
-    device->fill(memory.log_head.data(), 0, memory.log_head.size());
+    memory.clear(*device);
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
   }

@@ -48,6 +48,9 @@ struct DeviceRunMemory {
   Allocation reports, control, log_records, log_tail, log_head, timers;
   Allocation trace_events, trace_used;  // only if a timeline is recorded
   Allocation state;                     // for kernels that take its address
+
+  /// Of logs and timers, which a run that ends well leaves clear.
+  void clear(Device& owner);
 };
 
 /// While it lives, the memory map knows memory that the user has registered.

@@ -229,4 +229,13 @@ void expect_well(std::vector<Ended> const& all) {
         << all[process].out;
 }
 
+void expect_in_order(std::string const& out, std::vector<std::string> const& pieces) {
+  std::size_t at = 0;
+  for (auto const& piece : pieces) {
+    auto const found = out.find(piece, at);
+    ASSERT_NE(found, out.npos) << "'" << piece << "' in\n" << out;
+    at = found + piece.size();
+  }
+}
+
 }  // namespace meshpost::test

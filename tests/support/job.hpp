@@ -89,5 +89,7 @@ class Job {
 
 /// All ended with status 0; else the test fails with their output.
 void expect_well(std::vector<Ended> const& all);
+/// The pieces follow each other in what a process printed.
+void expect_in_order(std::string const& out, std::vector<std::string> const& pieces);
 
 }  // namespace meshpost::test

@@ -12,6 +12,7 @@
 namespace meshpost {
 namespace {
 
+using test::expect_in_order;
 using test::expect_well;
 using test::print_error;
 using test::require;
@@ -143,15 +144,6 @@ std::vector<test::Ended> run(char const* role, u32 processes, test::Variables co
   auto ended = job.wait();
   expect_well(ended);
   return ended;
-}
-
-void expect_in_order(std::string const& out, std::vector<std::string> const& pieces) {
-  std::size_t at = 0;
-  for (auto const& piece : pieces) {
-    auto const found = out.find(piece, at);
-    ASSERT_NE(found, out.npos) << "'" << piece << "' in\n" << out;
-    at = found + piece.size();
-  }
 }
 
 TEST(JobCopyMisuse, names_range_and_limit) {

@@ -13,6 +13,7 @@
 namespace meshpost {
 namespace {
 
+using test::expect_in_order;
 using test::expect_well;
 using test::print_error;
 using test::require;
@@ -189,15 +190,9 @@ TEST(JobPipelines, that_lack_a_thread_in_one_process_end_in_all) {
   test::Job job("without_threads", 3);
   auto const& all = job.wait();
   expect_well(all);
-  for (auto const& one : all) {
-    std::size_t at = 0;
-    for (auto const* const piece : {"start a thread to hear of", "start a thread to hear of",
-                                    "start a thread to run a leg", "went on"}) {
-      auto const found = one.out.find(piece, at);
-      ASSERT_NE(found, one.out.npos) << "'" << piece << "' in\n" << one.out;
-      at = found + 1;
-    }
-  }
+  for (auto const& one : all)
+    expect_in_order(one.out, {"start a thread to hear of", "start a thread to hear of",
+                              "start a thread to run a leg", "went on"});
 }
 
 Role const misfit("misfit", [] {
@@ -246,20 +241,14 @@ TEST(JobPipelines, that_differ_or_cannot_be_are_refused_in_all_processes) {
   test::Job job("misfit", 2);
   auto const& all = job.wait();
   expect_well(all);
-  for (auto const& one : all) {
-    std::size_t at = 0;
-    for (auto const* const piece :
-         {"depth ", "[misuse]", "in processes 0 ", "[misuse]", "level 2 is of process 5, of 2",
-          "level 2 has no device", "level 1 has nothing to compute",
-          "no function gives the segments",
-          "LOAD^1 goes from your memory in process 0 to your memory in process 1",
-          "LOAD^1 of chunk 3: segments", "160 bytes at offset 1", "one leg at a time",
-          "[misuse]"}) {
-      auto const found = one.out.find(piece, at);
-      ASSERT_NE(found, one.out.npos) << "'" << piece << "' in\n" << one.out;
-      at = found;
-    }
-  }
+  for (auto const& one : all)
+    expect_in_order(
+        one.out,
+        {"depth ", "[misuse]", "in processes 0 ", "[misuse]", "level 2 is of process 5, of 2",
+         "level 2 has no device", "level 1 has nothing to compute",
+         "no function gives the segments",
+         "LOAD^1 goes from your memory in process 0 to your memory in process 1",
+         "LOAD^1 of chunk 3: segments", "160 bytes at offset 1", "one leg at a time", "[misuse]"});
 }
 
 Role const endless("endless", [] {
