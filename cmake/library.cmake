@@ -121,11 +121,11 @@ add_library(meshpost
   src/rma/delivery.cpp
   src/rma/device_locks.cpp
   src/rma/diagnosis.cpp
-  src/rma/drain.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
   src/rma/freed_windows.cpp
   src/rma/lanes.cpp
+  src/rma/leftovers.cpp
   src/rma/mailbox.cpp
   src/rma/parcel.cpp
   src/rma/pinned_copies.cpp
@@ -195,7 +195,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/mps.cpp
     src/device/cuda/share.cpp
     src/device/cuda/stream.cpp)
-  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp src/rma/drain.cpp)
+  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
 else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)

@@ -11,7 +11,8 @@ std::vector<Heap::Range> ranges_of(std::map<u32, WindowRecord> const& windows) {
   constexpr u64 near = u64{64} << 10;
   std::vector<Heap::Range> all, ranges;
   for (auto const& [number, window] : windows)
-    if (window.counter_bytes != 0) all.push_back({window.info.counters, window.counter_bytes});
+    if (window.counter_bytes != 0)
+      all.push_back({window.info.counters, window.counter_bytes, Heap::Swept::counters});
   std::ranges::sort(all, {}, &Heap::Range::offset);
   for (auto const& one : all) {
     if (ranges.empty() || one.offset > ranges.back().offset + ranges.back().size + near)
@@ -56,31 +57,6 @@ CounterSnapshot::Count CounterSnapshot::of(WindowInfo const& window, u32 rank, u
     return tag < words.size() ? words[tag] : 0;
   };
   return {word(WindowInfo::counts) + word(WindowInfo::near_counts), word(WindowInfo::raised_by)};
-}
-
-// Mostly there are none, in some ten thousand words.
-bool CounterSnapshot::has_any(WindowInfo const& window, u32 rank) const {
-  auto const any = [&](WindowInfo::CounterArray array) {
-    return std::ranges::any_of(words_of(window, rank, array), [](u32 count) { return count != 0; });
-  };
-  return any(WindowInfo::counts) || any(WindowInfo::near_counts);
-}
-
-std::vector<Leftover> CounterSnapshot::leftovers(u64 most, u64& left_out) const {
-  std::vector<Leftover> left;
-  auto const& layout = world_.layout();
-  u32 const first = layout.first_device * layout.ranks_per_device;
-  u32 const end = first + layout.own_count() * layout.ranks_per_device;
-  for (auto const& [number, window] : world_.windows())
-    for (u32 rank = first; rank < end; ++rank) {
-      if (!has_any(window.info, rank)) continue;
-      for (u32 tag = 0; tag < window.info.tags; ++tag)
-        if (auto const [count, sender] = of(window.info, rank, tag); count != 0) {
-          if (left.size() == most) ++left_out;
-          else left.push_back({window.name, RankId{rank}, Tag{tag}, count, RankId{sender - 1}});
-        }
-    }
-  return left;
 }
 
 }  // namespace meshpost::detail

@@ -7,7 +7,6 @@
 
 #include "meshpost/base/events.hpp"
 #include "meshpost/rma/rank.hpp"
-#include "rma/drain.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -31,12 +30,6 @@ std::optional<Error> misfit(Backend& gpus, GangSpec const& spec) {
   }
 }
 
-// On a device in the host's memory.
-void unpack(RunState const& state) {
-  for (u32 local = 0; local < state.ranks_per_device; ++local)
-    take_from_lanes(state, state.device * state.ranks_per_device + local);
-}
-
 }  // namespace
 
 LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& heap) {
@@ -51,23 +44,19 @@ LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& hea
     on_gpus_ = std::min(lanes.value_or(many ? 0 : on_gpus), on_gpus);
   u64 const each = std::max(on_cpus_, on_gpus_);
   if (each == 0) return;
-  auto const data = [&](u64 bytes) {
+  auto const take = [&](u64 bytes) {
     size_ = Bytes{size_ + bytes};
     return heap.allocate(bytes);
-  };
-  auto const cleared = [&](u64 bytes) {
-    size_ = Bytes{size_ + bytes};
-    return heap.allocate_counters(bytes);
   };
   lanes_.shift = 10;
   while (lanes_.shift > 5 && here * each * lanes_.packets() * sizeof(Packet) > memory)
     --lanes_.shift;
-  lanes_.rings = data(here * each * lanes_.packets() * sizeof(Packet));
-  lanes_.taken = data(here * each * sizeof(u32));
-  lanes_.claims = cleared(here * sizeof(u32));
-  lanes_.owners = cleared(here * each * sizeof(u64));
-  lanes_.credits = cleared(here * world * sizeof(u32));
-  lanes_.outs = cleared(here * world * sizeof(LaneOut));
+  lanes_.rings = take(here * each * lanes_.packets() * sizeof(Packet));
+  lanes_.taken = take(here * each * sizeof(u32));
+  lanes_.claims = take(here * sizeof(u32));
+  lanes_.owners = take(here * each * sizeof(u64));
+  lanes_.credits = take(here * world * sizeof(u32));
+  lanes_.outs = take(here * world * sizeof(LaneOut));
 }
 
 std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& heap) {
@@ -115,43 +104,25 @@ Lanes LaneKeeper::lanes(Device const& device, bool gpus_have) const {
   return lanes;
 }
 
-void LaneKeeper::skip(RunState const& state, Device& device) {
-  if (state.lanes.count == 0) return;
-  std::vector<u32> taken(u64{state.ranks_per_device} * state.lanes.count);
-  auto* const there = LaneEnd(state, state.device * state.ranks_per_device).taken(0);
+void LaneKeeper::reset(RunState const& state, Device& device) {
+  auto const& lanes = state.lanes;
+  if (lanes.count == 0) return;
+  u64 const here = state.ranks_per_device, all = here * lanes.count;
+  std::vector<u32> taken(all);
+  LaneEnd const first(state, state.device * state.ranks_per_device);
   Bytes const size{taken.size() * sizeof(u32)};
-  device.read(taken.data(), there, size);
-  for (u32& position : taken) position += state.lanes.packets();
-  device.write(there, taken.data(), size);
+  device.read(taken.data(), first.taken(0), size);
+  for (u32& position : taken) position += lanes.packets();
+  device.write(first.taken(0), taken.data(), size);
+  device.fill(first.claims(), 0, Bytes{here * sizeof(u32)});
+  device.fill(first.owner(0), 0, Bytes{all * sizeof(u64)});
+  device.fill(first.credit(0), 0, Bytes{here * state.ranks * sizeof(u32)});
+  device.fill(&first.out(0), 0, Bytes{here * state.ranks * sizeof(LaneOut)});
 }
 
-void drain_lanes(std::vector<GangSpec> specs, std::vector<RunState> states, bool finished) {
-  static constexpr DrainLanes kernel;
-  std::size_t next = 0;
-  for (auto& spec : specs) {
-    bool on_gpus = false;
-    for (auto& grid : spec.grids) {
-      auto& state = states[next++];
-      if (state.lanes.count == 0) continue;
-      if (grid.device->in_host_memory()) {
-        unpack(state);
-      } else {
-        state.trace = {};  // which shows the user's kernel
-        grid.state = &state;
-        on_gpus = true;
-      }
-    }
-    if (!on_gpus || !finished) continue;
-    spec.image = drain_image();
-    spec.image.cuda = spec.image.cuda_lanes;
-    spec.kernel = &kernel;
-    spec.threads = {warp, 1, 1};
-    spec.scratch = Bytes{0};
-    spec.after.clear();
-    auto const gang = backend(spec.grids.front().device->kind()).launch(spec);
-    while (!gang->finished()) gang->doze(std::chrono::microseconds(10));
-    if (auto const failure = gang->failure()) throw *failure;
-  }
+void unpack_lanes(RunState const& state) {
+  for (u32 local = 0; local < state.ranks_per_device && state.lanes.count != 0; ++local)
+    take_from_lanes(state, state.device * state.ranks_per_device + local);
 }
 
 }  // namespace meshpost::detail

@@ -41,7 +41,7 @@ class LaneKeeper {
   Bytes size() const { return size_; }
 
   /// After a run that failed: what is left of it will not be taken for new.
-  static void skip(RunState const& state, Device& device);
+  static void reset(RunState const& state, Device& device);
 
  private:
   Lanes lanes_;
@@ -50,9 +50,7 @@ class LaneKeeper {
   std::set<std::string> warned_;  // of these kernels
 };
 
-/// After the ranks of all processes have ended: unpacks what nobody has waited for, for everything
-/// is delivered at the end of a run. `specs`: of the run, with its own devices; `states`: theirs,
-/// in the same order. \throws Error(device_failed)
-void drain_lanes(std::vector<GangSpec> specs, std::vector<RunState> states, bool finished);
+/// After a run that failed, on a device in the host's memory: what has come by lane, for reports.
+void unpack_lanes(RunState const& state);
 
 }  // namespace meshpost::detail

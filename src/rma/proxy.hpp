@@ -14,6 +14,7 @@
 
 #include "meshpost/device/device.hpp"
 #include "meshpost/rma/post.hpp"
+#include "meshpost/rma/window.hpp"
 #include "meshpost/world/heap.hpp"
 #include "net/engine.hpp"
 #include "net/rounds.hpp"

@@ -23,7 +23,7 @@ void Proxy::take(u32 own, PostRecord const& record) {
   auto& asker = own_[own];
   Parcel parcel;
   parcel.run = run_;
-  parcel.sender = post.rank + 1;
+  parcel.sender = WindowInfo::raiser(post.rank);
   parcel.bytes = post.bytes;
   parcel.value = post.value;
   u32* const done = post.waits ? asker.done.as<u32>() + post.local_rank : nullptr;

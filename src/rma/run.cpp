@@ -12,6 +12,7 @@
 #include "rma/delivery_ledger.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/diagnosis.hpp"
+#include "rma/leftovers.hpp"
 #include "rma/run_end.hpp"
 #include "rma/run_part.hpp"
 #include "rma/run_timeline.hpp"
@@ -64,7 +65,6 @@ class RunSupervisor {
       if (!proxy_) record_.end();  // else what they have sent may still be on its way
       settle(ending);
       record_.end();
-      world_.heap().clear_counters();
     } catch (...) {
       clean_up_after_failure(world_, states_);
       throw;
@@ -170,15 +170,16 @@ class RunSupervisor {
     });
     attempt([&] {
       if (own.error) return;  // the device itself is broken: nothing more can be asked of it
-      drain_lanes(specs_, states_, ending.reason == Reason::finished);
-      evidence.emplace(world_, all_grids(), ending);
+      if (ending.reason != Reason::finished) {
+        for (auto const& state : states_)
+          if (world_.layout().own(state.device).in_host_memory()) unpack_lanes(state);
+        evidence.emplace(world_, all_grids(), ending);
+      }
       // Not of a job that has lost a process: its launcher ends it soon, and the error is to be
       // heard.
       if (auto const file = trace_file(); !file.empty() && ending.reason != Reason::lost)
         write_timeline(file, {record_.image.name, layout_, states_, cores_, begin_, end_});
-      if (own.reason == Reason::finished)
-        own.leftovers =
-            evidence->counters().leftovers(RunPart::most_leftovers, own.leftovers_left_out);
+      if (own.reason == Reason::finished) look_at_news(own);
       own.timings = collect_timings(world_, states_);
       if (council_ && own.reason != Reason::finished && own.reason != Reason::lost)
         own.evidence = evidence->pack();
@@ -199,6 +200,19 @@ class RunSupervisor {
     if (reason != Reason::finished) throw diagnosis(*evidence, reason);
     if (ledger_) ledger_->finish();
     if (peers_.number() == 0) report_leftovers(record_);
+  }
+
+  void look_at_news(RunPart& own) const {
+    bool met = true, any = false;
+    for (u32 d = 0; d < layout_.own_count(); ++d) {
+      auto const& news = *world_.run_memory(d).news.as<RunNews>();
+      met &= news.ended != ended_before_[d];
+      any |= news.left != 0;
+    }
+    // A kernel of dCUDA that never says that it begins or ends.
+    if (!met) world_.clear_counters();
+    else if (any)
+      own.leftovers = read_leftovers(world_, RunPart::most_leftovers, own.leftovers_left_out);
   }
 
   // Where all have stood still for the deadline, what has not come by then will not.
@@ -246,6 +260,8 @@ class RunSupervisor {
     state.devices = layout_.device_count();
     state.ranks_per_device = layout_.ranks_per_device;
     state.ranks = layout_.ranks();
+    state.words = world_.run_words();
+    state.news = world_.run_memory(own).news.as<RunNews>();
     state.reciprocal = RunState::reciprocal_of(layout_.ranks_per_device);
     state.lanes = world_.lanes().lanes(*layout_.devices[own], gpus_have_lanes_);
     return state;
@@ -256,14 +272,15 @@ class RunSupervisor {
     if (world_.options().check_delivery)
       ledger_ = make_ledger(layout_.ranks(),
                             [this](void const* address) { return world_.describe(address); });
+    world_.follow_heap();
     cores_.resize(layout_.own_count());
     for (u32 d = 0; d < layout_.own_count(); ++d) {
       auto& memory = world_.run_memory(d);
       auto* const reports = memory.reports.as<RankReport>();
-      std::memset(static_cast<void*>(reports), 0, memory.reports.size());
-      for (u32 r = 0; r < layout_.ranks_per_device; ++r)
+      // Ranks of GPUs take back what they have said of themselves.
+      for (u32 r = 0; r < layout_.ranks_per_device && layout_.devices[d]->in_host_memory(); ++r)
         reports[r].state = static_cast<u32>(RankState::running);
-      *memory.control.as<Control>() = {};
+      ended_before_.push_back(memory.news.as<RunNews>()->ended);
       LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                          memory.log_tail.as<u32>()};
       auto& state = states_[d];
@@ -359,6 +376,7 @@ class RunSupervisor {
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;
+  std::vector<u32> ended_before_;  // RunNews::ended of own devices
   std::vector<CoreRecord> cores_;  // of each device, if there is a timeline to write
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;

@@ -40,6 +40,7 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
   std::vector<std::vector<double>> timings(states.size());
   for (u32 d = 0; d < states.size(); ++d) {
     auto const& timers = states[d].timers;
+    if (world.run_memory(d).news.as<RunNews>()->timed == 0) continue;
     for (u32 k = 0; k < TimerBuffer::capacity; ++k) {
       u64 first = ~u64{0}, last = 0;
       for (u32 r = 0; r < states[d].ranks_per_device; ++r) {
@@ -59,10 +60,10 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
 void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states) {
   for (u32 d = 0; d < states.size(); ++d) {
     auto& device = *world.layout().devices[d];
-    try_to([&] { LaneKeeper::skip(states[d], device); });
+    try_to([&] { LaneKeeper::reset(states[d], device); });
     try_to([&] { world.run_memory(d).clear(device); });
   }
-  try_to([&] { world.heap().clear_counters(); });
+  try_to([&] { world.clear_counters(); });
 }
 
 }  // namespace meshpost::detail

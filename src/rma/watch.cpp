@@ -51,7 +51,11 @@ Watch::Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
              std::chrono::milliseconds grace)
     : logs_(logs), deadline_(deadline), grace_(grace), council_(council), proxy_(proxy) {
   u64 ranks = 0;
-  for (auto const& crew : crews) crews_.push_back({crew});
+  // Questions have numbers of their own in all runs: an old answer is none.
+  for (auto const& crew : crews) {
+    crews_.push_back({crew});
+    if (!crew.grids.empty()) crews_.back().epoch = read(crew.grids.front().control->epoch);
+  }
   for (auto const& crew : crews)
     for (auto const& grid : crew.grids) ranks += grid.ranks;
   ending_.states.reserve(ranks);  // so that nothing can fail on poison's way

@@ -83,7 +83,8 @@ void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& rec
   }
   if (!record.parts.empty()) info.parts = heap_.allocate(record.parts.size() * sizeof(Part));
   record.counter_bytes = u64{info.counter_pitch()} * layout_.ranks_per_device;
-  if (record.counter_bytes != 0) info.counters = heap_.allocate_counters(record.counter_bytes);
+  if (record.counter_bytes != 0)
+    info.counters = heap_.allocate_swept(Heap::Swept::counters, record.counter_bytes);
   if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
     info.uniform_world = number_;
   // Nobody writes into a part before it was zeroed.
@@ -91,6 +92,10 @@ void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& rec
     for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
                                  Bytes{record.data_bytes});
+    // What is 0 there already but for who raised them last, of a window that was freed.
+    for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own)
+      layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.counters), 0,
+                                 Bytes{record.counter_bytes});
     if (info.parts != 0) upload_parts(record);
   });
 }
@@ -170,7 +175,7 @@ void WorldState::give_back(WindowRecord const& record) {
   auto const& info = record.info;
   if (info.offset != 0) heap_.release(info.offset, record.data_bytes);
   if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
-  if (info.counters != 0) heap_.release_counters(info.counters, record.counter_bytes);
+  if (info.counters != 0) heap_.release_swept(info.counters, record.counter_bytes);
 }
 
 void WorldState::free_window(WindowInfo const& info) {

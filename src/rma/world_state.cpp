@@ -106,6 +106,7 @@ WorldState::WorldState(WorldOptions options)
                 "delivery can be checked only where devices reach each other's memory",
                 "leave MESHPOST_REACH empty, or MESHPOST_CHECK");
   if (!options_.check_delivery) lanes_ = LaneKeeper(options_.lanes, layout_, heap_);
+  make_run_words();
   if (layout_.apart || layout_.any_far())
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, places_, options_.net);
   if (layout_.apart)
@@ -127,7 +128,51 @@ WorldState::WorldState(WorldOptions options)
   }
 }
 
+void WorldState::make_run_words() {
+  run_words_ = heap_.allocate(sizeof(RunWords));
+  RunWords words{};
+  words.left_counts = heap_.allocate(RunWords::most_left * sizeof(LeftCount));
+  for (u32 own = 0; own < layout_.own_count(); ++own)
+    layout_.devices[own]->write(heap_.at(layout_.first_device + own, run_words_), &words,
+                                Bytes{sizeof words});
+}
+
+void WorldState::follow_heap() {
+  auto ranges = heap_.swept_ranges();
+  if (ranges == followed_) return;
+  std::vector<SweptRange> swept;
+  for (auto const& range : ranges)
+    swept.push_back({range.offset, range.size, range.what == Heap::Swept::counters ? 1u : 0u, 0});
+  if (swept.size() > RunWords::most_ranges)
+    throw Error(Kind::out_of_memory, "symmetric heap",
+                fmt::format("counters lie in {} ranges, of {} at most", swept.size(),
+                            RunWords::most_ranges),
+                "use fewer windows");
+  u32 const count = static_cast<u32>(swept.size());
+  for (u32 own = 0; own < layout_.own_count(); ++own) {
+    char* const words = heap_.at(layout_.first_device + own, run_words_);
+    auto& device = *layout_.devices[own];
+    device.write(words + offsetof(RunWords, ranges), swept.data(),
+                 Bytes{count * sizeof(SweptRange)});
+    device.write(words + offsetof(RunWords, range_count), &count, Bytes{sizeof count});
+  }
+  followed_ = std::move(ranges);
+}
+
+void WorldState::clear_counters() {
+  heap_.clear_swept();
+  for (u32 own = 0; own < layout_.own_count(); ++own)
+    layout_.devices[own]->fill(heap_.at(layout_.first_device + own, run_words_), 0,
+                               Bytes{offsetof(RunWords, range_count)});
+}
+
 void DeviceRunMemory::clear(Device& owner) {
+  auto* const of_ranks = reports.as<RankReport>();
+  std::memset(static_cast<void*>(of_ranks), 0, reports.size());
+  for (u64 r = 0; r < reports.size() / sizeof(RankReport); ++r)
+    of_ranks[r].state = static_cast<u32>(RankState::running);
+  *control.as<Control>() = {};
+  *news.as<RunNews>() = {};
   std::memset(log_records.data(), 0, log_records.size());
   std::memset(log_tail.data(), 0, log_tail.size());
   std::memset(timers.data(), 0, timers.size());
@@ -146,6 +191,7 @@ void WorldState::make_run_memory() {
     memory.log_head = device->allocate(Bytes{256}, MemoryKind::device);
     memory.timers = device->allocate(Bytes{ranks * TimerBuffer::capacity * 2 * sizeof(u64)},
                                      MemoryKind::pinned);
+    memory.news = device->allocate(Bytes{256}, MemoryKind::pinned);
     memory.clear(*device);
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
@@ -218,8 +264,10 @@ Communicator WorldState::make_communicator(Communicator::Shape shape, u32 groups
       options_.collectives.value / (shape == Communicator::Shape::world ? 1 : 4) / all_slots;
   made.slot = static_cast<u32>(
       std::clamp(budget / smallest_slot * smallest_slot, smallest_slot, largest_slot));
-  made.barriers = heap_.allocate_counters(std::max(groups, 1u) * sizeof(BarrierWords));
-  made.generations = heap_.allocate_counters(layout_.ranks_per_device * sizeof(u32));
+  made.barriers =
+      heap_.allocate_swept(Heap::Swept::words, std::max(groups, 1u) * sizeof(BarrierWords));
+  made.generations =
+      heap_.allocate_swept(Heap::Swept::words, layout_.ranks_per_device * sizeof(u32));
   made.gather = heap_.allocate(u64{2} * made.slots * made.slot);
   made.place_count = of_device ? 1 : places;
   made.parts = heap_.allocate((all_slots - u64{2} * made.slots) * made.slot);

@@ -48,8 +48,9 @@ struct DeviceRunMemory {
   Allocation reports, control, log_records, log_tail, log_head, timers;
   Allocation trace_events, trace_used;  // only if a timeline is recorded
   Allocation state;                     // for kernels that take its address
+  Allocation news;                      // RunNews
 
-  /// Of logs and timers, which a run that ends well leaves clear.
+  /// All that a run which ends well leaves clear by itself.
   void clear(Device& owner);
 };
 
@@ -157,6 +158,11 @@ class WorldState {
   FreedWindows freed_windows(u32 own_device) const { return freed_.on(own_device, next_window_); }
   LaneKeeper& lanes() { return lanes_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
+  u64 run_words() const { return run_words_; }  ///< RunWords of each device, in the heap
+  /// Before a run: its end sweeps what the heap has for counters by now.
+  void follow_heap();
+  /// After a run whose ranks did not meet at its end: counters and RunWords of own devices.
+  void clear_counters();
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
   RunState* split_states() { return split_states_.as<RunState>(); }
@@ -170,6 +176,7 @@ class WorldState {
   bool same_group(u32 one, u32 other, u32 communicator) const;
 
  private:
+  void make_run_words();
   void make_run_memory();
   void end_supervisor();
   void close();
@@ -209,6 +216,8 @@ class WorldState {
   LaneKeeper lanes_;
   std::unique_ptr<Proxy> proxy_;
   std::optional<Answering> answering_;
+  u64 run_words_ = 0;
+  std::vector<Heap::Range> followed_;
   std::vector<DeviceRunMemory> run_memory_;
   Allocation split_states_;
   u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;

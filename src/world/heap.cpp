@@ -6,8 +6,8 @@
 namespace meshpost {
 namespace {
 constexpr u64 smallest_growth = u64{2} << 20;
-constexpr u64 counter_region = u64{1} << 20;
-constexpr u64 counter_alignment = 128;  // no two windows' counters share a cache line
+constexpr u64 smallest_region = u64{1} << 20;
+constexpr u64 swept_alignment = 128;  // no two windows' counters share a cache line
 
 u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
@@ -52,39 +52,44 @@ void Heap::release(u64 offset, u64 size) {
   data_.give(offset, round_up(std::max<u64>(size, 1), 256));
 }
 
-u64 Heap::allocate_counters(u64 size) {
-  u64 const wanted = round_up(std::max<u64>(size, 1), counter_alignment);
+u64 Heap::allocate_swept(Swept what, u64 size) {
+  u64 const wanted = round_up(std::max<u64>(size, 1), swept_alignment);
   auto const take = [&](Region& region) {
-    auto const found = region.free.take(wanted, counter_alignment);
+    auto const found = region.free.take(wanted, swept_alignment);
     if (found) region.used = std::max(region.used, *found + wanted - region.offset);
     return found;
   };
-  for (auto& region : counters_)
+  u64 so_far = 0;
+  for (auto& region : swept_) {
+    if (region.what != what) continue;
     if (auto const found = take(region)) return *found;
-  u64 const region_size = std::max(counter_region, wanted);
-  counters_.push_back({allocate(region_size), region_size, 0, {}});
-  counters_.back().free.add(counters_.back().offset, region_size);
+    so_far += region.size;
+  }
+  // Each as large as those before it together: so there are few, however many windows.
+  u64 const region_size = std::max({smallest_region, wanted, so_far});
+  swept_.push_back({allocate(region_size), region_size, 0, what, {}});
+  swept_.back().free.add(swept_.back().offset, region_size);
   for (u32 d = 0; d < layout_.own_count(); ++d)
-    layout_.devices[d]->fill(at(layout_.first_device + d, counters_.back().offset), 0,
+    layout_.devices[d]->fill(at(layout_.first_device + d, swept_.back().offset), 0,
                              Bytes{region_size});
-  return *take(counters_.back());
+  return *take(swept_.back());
 }
 
-void Heap::release_counters(u64 offset, u64 size) {
-  for (auto& region : counters_)
+void Heap::release_swept(u64 offset, u64 size) {
+  for (auto& region : swept_)
     if (offset >= region.offset && offset < region.offset + region.size)
-      region.free.give(offset, round_up(std::max<u64>(size, 1), counter_alignment));
+      region.free.give(offset, round_up(std::max<u64>(size, 1), swept_alignment));
 }
 
-std::vector<Heap::Range> Heap::counter_ranges() const {
+std::vector<Heap::Range> Heap::swept_ranges() const {
   std::vector<Range> ranges;
-  for (auto const& region : counters_)
-    if (region.used > 0) ranges.push_back({region.offset, region.used});
+  for (auto const& region : swept_)
+    if (region.used > 0) ranges.push_back({region.offset, region.used, region.what});
   return ranges;
 }
 
-void Heap::clear_counters() {
-  for (auto const& range : counter_ranges())
+void Heap::clear_swept() {
+  for (auto const& range : swept_ranges())
     for (u32 d = 0; d < layout_.own_count(); ++d)
       layout_.devices[d]->fill(at(layout_.first_device + d, range.offset), 0, Bytes{range.size});
 }

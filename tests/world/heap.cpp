@@ -99,13 +99,16 @@ TEST(Heap, that_can_not_grow_on_one_device_has_grown_on_none) {
 TEST(Heap, keeps_counters_apart_and_clears_them_all) {
   auto const where = layout("cpu:2", 4);
   Heap heap(where);
-  EXPECT_TRUE(heap.counter_ranges().empty());
+  EXPECT_TRUE(heap.swept_ranges().empty());
   std::vector<u64> offsets;
-  for (u32 i = 0; i < 50; ++i) offsets.push_back(heap.allocate_counters(100 + i * 1000));
-  u64 const huge = heap.allocate_counters(u64{3} << 20);  // larger than a region
+  for (u32 i = 0; i < 50; ++i)
+    offsets.push_back(heap.allocate_swept(i % 3 == 0 ? Heap::Swept::words : Heap::Swept::counters,
+                                          100 + i * 1000));
+  u64 const huge =
+      heap.allocate_swept(Heap::Swept::counters, u64{3} << 20);  // larger than a region
   offsets.push_back(huge);
   auto const in_range = [&](u64 offset) {
-    for (auto const& range : heap.counter_ranges())
+    for (auto const& range : heap.swept_ranges())
       if (offset >= range.offset && offset < range.offset + range.size) return true;
     return false;
   };
@@ -117,11 +120,11 @@ TEST(Heap, keeps_counters_apart_and_clears_them_all) {
       *reinterpret_cast<u32*>(heap.at(d, offset)) = 99;
     }
   }
-  heap.clear_counters();
+  heap.clear_swept();
   for (u64 const offset : offsets)
     for (u32 d = 0; d < 2; ++d) EXPECT_EQ(*reinterpret_cast<u32*>(heap.at(d, offset)), 0u);
-  heap.release_counters(offsets[0], 100);
-  EXPECT_EQ(heap.allocate_counters(128), offsets[0]);
+  heap.release_swept(offsets[0], 100);
+  EXPECT_EQ(heap.allocate_swept(Heap::Swept::words, 128), offsets[0]);
 }
 
 TEST(Layout, shares_the_cores_among_cpu_devices) {

@@ -50,8 +50,11 @@ class Block {
   /// Once for each test that found nothing. A rank that asked in vain many times on end, and did
   /// nothing else, says so to the host: it gets on no more than one that waits.
   MESHPOST_FN void asked_in_vain(Note const& note);
-  /// The kernel's last act: tells the host that this rank has ended.
+  /// The kernel has come to its end: takes back what the rank has told the host of itself.
   MESHPOST_FN void finish();
+  /// By one thread, behind that: returns once `condition` holds. Meanwhile the host takes the rank
+  /// for one that has ended. If the run was poisoned, false, or on a CPU leaves.
+  MESHPOST_FN bool await_end(Condition const& condition);
   /// Lets others run who share the processor with this rank, and leaves if the run was poisoned;
   /// nothing on a GPU.
   MESHPOST_FN void yield();

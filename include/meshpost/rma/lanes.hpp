@@ -46,7 +46,7 @@ struct Lanes {
   u32 most = 0;   ///< bytes of the longest message
   u64 rings = 0;  ///< Packet[local rank][lane][2^shift]
   u64 taken = 0;  ///< u32[local rank][lane]: packets unpacked, in all runs
-  // 0 at the beginning of a run:
+  // 0 at the beginning of a run; each rank sees to its own (clear_lanes):
   u64 claims = 0;   ///< u32[local rank]: lanes that were asked for
   u64 owners = 0;   ///< u64[local rank][lane]: sender + 1, and LaneOut::begin in the upper half
   u64 credits = 0;  ///< u32[local rank][world rank]: packets of this run that the latter unpacked

@@ -8,7 +8,6 @@
 namespace meshpost {
 
 namespace detail {
-struct DrainLanes;
 template <class T>
 struct Vectors;
 }  // namespace detail
@@ -204,22 +203,23 @@ class Rank {
                                      u64 c = 0, char const* text = nullptr) {
     block_.fail(operation, fault, a, b, c, text);
   }
-  /// log() of a line that is put together already. One thread calls it, alone.
+  /// Writes down a time of an interval of state().timers, its begin (0) or end (1). One thread
+  /// calls it, alone; the next too.
+  MESHPOST_FN static void note_time(RunState const& state, u32 local_rank, u32 interval, u32 end,
+                                    u64 now);
+  /// log() of a line that is put together already.
   MESHPOST_FN void send(LogRecord const& line);
   /// The kernel's begin, and its end; the launch calls them.
   MESHPOST_FN void start();
-  MESHPOST_FN void finish() {
-    tell_lanes();
-    trace_life(true);
-    block_.finish();
-  }
+  MESHPOST_FN void finish();
 
  private:
   template <class T>
   friend class Window;
-  friend struct detail::DrainLanes;
   class Traced;
   MESHPOST_FN void trace_life(bool ends) const;
+  MESHPOST_FN static void tell_devices(RunState const& state, Block block, u32 RunWords::* word);
+  MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id, bool lanes);
 
   /// A rank's part of a window, as this rank reaches it.
   struct Location {
@@ -372,6 +372,7 @@ class Rank {
 #include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/locate.hpp"
 #include "meshpost/rma/detail/far.hpp"
+#include "meshpost/rma/detail/left_counts.hpp"
 #include "meshpost/rma/detail/lanes.hpp"
 #include "meshpost/rma/detail/unpack.hpp"
 #include "meshpost/rma/detail/glance.hpp"
@@ -382,4 +383,5 @@ class Rank {
 #include "meshpost/rma/detail/collectives.hpp"
 #include "meshpost/rma/detail/reductions.hpp"
 #include "meshpost/rma/detail/telling.hpp"
+#include "meshpost/rma/detail/run_end.hpp"
 // clang-format on

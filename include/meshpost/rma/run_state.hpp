@@ -4,6 +4,7 @@
 #include "meshpost/rma/freed_windows.hpp"
 #include "meshpost/rma/lanes.hpp"
 #include "meshpost/rma/post.hpp"
+#include "meshpost/rma/run_words.hpp"
 #include "meshpost/rma/window.hpp"
 #include "meshpost/trace/record.hpp"
 
@@ -24,6 +25,8 @@ struct RunState {
       0;         ///< 2^32 / ranks_per_device, rounded up: a division takes a kernel 30 instructions
   u32 zero = 0;  ///< 0, which a compiler can't know
   u64 scratch = 0;  ///< bytes of scratch of a rank
+  u64 words = 0;    ///< RunWords of each device, in its part of the heap
+  RunNews* news = nullptr;
   RankReport* reports = nullptr;
   Control const* control = nullptr;
   WindowInfo tags;  ///< the world's default counters, without memory

@@ -32,9 +32,12 @@ struct WindowInfo {
   u32 tags = 0;
   u32 counter_part = 0;  ///< bytes of each of a rank's arrays of counters
 
-  /// They lie behind each other, a word a tag: counts, who raised each last (+ 1), and on GPUs with
-  /// lanes the counts from ranks of the same device.
+  /// They lie behind each other, a word a tag: counts, who raised each last (raiser()), and on GPUs
+  /// with lanes the counts from ranks of the same device.
   enum CounterArray : u32 { counts, raised_by, near_counts, counter_arrays };
+  /// Says that this rank did. Its upper bit tells it from counts: it stays when those are swept at
+  /// the end of a run, and is its own inverse. 0: nobody ever did.
+  MESHPOST_FN static constexpr u32 raiser(u32 rank) { return ~rank; }
   /// Bytes from one local rank's counters to the next one's.
   MESHPOST_FN u32 counter_pitch() const { return counter_arrays * counter_part; }
   /// The word of the same tag in another array, from the one in `counts`.

@@ -16,7 +16,7 @@ struct Group {
   u32 place;        ///< which of the group's devices this rank's is
 };
 
-/// What the ranks of a group on one device share for barriers; cleared before every run.
+/// What the ranks of a group on one device share for barriers; cleared at the end of every run.
 struct alignas(128) BarrierWords {
   u32 arrived;      ///< ranks of this device at the barrier that is forming
   u32 released[2];  ///< twice the devices that were complete, summed over every other barrier of

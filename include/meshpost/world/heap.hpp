@@ -11,7 +11,8 @@ namespace meshpost {
 /// The symmetric heap: an offset means the same on every device of the world. Not thread-safe.
 /// Where processes share it, all of them make the same calls in the same order.
 ///
-/// Counters lie apart from data, so that a run can clear and check them in one sweep.
+/// Counters lie apart from data, and so do words that only have to be 0 when a run begins: ranks
+/// sweep them at a run's end (rma/run_words.hpp).
 class Heap {
  public:
   /// Maps more, on the devices of all processes. Throws in all of them or in none; the heap then
@@ -22,24 +23,28 @@ class Heap {
   /// Zeroed when first handed out, whatever was there last otherwise. \throws Error(out_of_memory)
   u64 allocate(u64 size, u64 alignment = 256);
   void release(u64 offset, u64 size);
-  /// Zeroed now and by clear_counters().
-  u64 allocate_counters(u64 size);
-  void release_counters(u64 offset, u64 size);
+  enum class Swept { counters, words };
+  /// Zeroed when first handed out, at the end of each run, and by clear_swept().
+  u64 allocate_swept(Swept what, u64 size);
+  void release_swept(u64 offset, u64 size);
 
   u64 size() const { return mapped_; }  ///< bytes of each device; any thread may ask
   char* at(u32 device, u64 offset) const { return spaces_.at(device, offset); }
   Spaces const& spaces() const { return spaces_; }
 
-  /// Ranges that hold counters, as far as they were ever used.
+  /// Ranges that hold such memory, as far as they were ever used: some dozens at most.
   struct Range {
     u64 offset, size;
+    Swept what;
+    bool operator==(Range const&) const = default;
   };
-  std::vector<Range> counter_ranges() const;
-  void clear_counters();  ///< on this process's devices
+  std::vector<Range> swept_ranges() const;
+  void clear_swept();  ///< on this process's devices
 
  private:
   struct Region {
     u64 offset, size, used;
+    Swept what;
     Offsets free;
   };
   void grow(u64 size);
@@ -49,7 +54,7 @@ class Heap {
   Spaces spaces_;
   std::atomic<u64> mapped_ = 0;
   Offsets data_;
-  std::vector<Region> counters_;
+  std::vector<Region> swept_;
 };
 
 }  // namespace meshpost

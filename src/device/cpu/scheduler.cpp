@@ -113,6 +113,16 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   store_state(report, RankState::running);
 }
 
+void fiber_await_end(void* fiber, Condition const& condition) {
+  Fiber& me = self(fiber);
+  if (me.gang->poisoned()) unwind(me);
+  store_state(me.rank->report(), RankState::ended);
+  while (!holds(condition, memory::load_bits_acquire(condition.word, width(condition.type)))) {
+    leave_condition(me, condition);
+    suspend(me);
+  }
+}
+
 void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                 char const* text) {
   Fiber& me = self(fiber);
@@ -164,7 +174,6 @@ void CpuGang::fiber_body(void* argument) {
     spec.image.cpu(spec.kernel, rank.grid->state,
                    Block(&fiber, &rank.report(), rank.grid->control, nullptr), rank.local_rank,
                    rank.scratch.data());
-    fiber_step(&fiber, hooks::Step::rank_end);
   } catch (Unwind const&) {
   } catch (std::exception const& error) {
     fiber.gang->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0, error.what());

@@ -26,6 +26,7 @@ FiberView* current_fiber();
 void fiber_sync(void* fiber);
 bool fiber_any(void* fiber, bool yes);
 void fiber_await(void* fiber, Condition const& condition, Note const& note);
+void fiber_await_end(void* fiber, Condition const& condition);
 void fiber_yield(void* fiber);
 [[noreturn]] void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                              char const* text);
@@ -69,7 +70,11 @@ MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
   std::atomic_ref(report_->state)
       .store(static_cast<u32>(RankState::asking), std::memory_order_release);
 }
-MESHPOST_FN inline void Block::finish() {}  // the scheduler sees it
+MESHPOST_FN inline void Block::finish() {}  // await_end() says what the rank does
+MESHPOST_FN inline bool Block::await_end(Condition const& condition) {
+  cpu::fiber_await_end(fiber_, condition);
+  return true;
+}
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
 MESHPOST_FN inline bool Block::poisoned() const { return false; }
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
@@ -120,6 +125,18 @@ MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
 }
 MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
   std::atomic_ref(*word).store(value, std::memory_order_relaxed);
+}
+/// 16 bytes, aligned.
+MESHPOST_FN inline void load_line(u32 const* line, u32 (&words)[4]) {
+  auto* const halves = reinterpret_cast<u64*>(const_cast<u32*>(line));
+  for (u32 i = 0; i < 2; ++i) {
+    u64 const bits = std::atomic_ref(halves[i]).load(std::memory_order_relaxed);
+    words[2 * i] = static_cast<u32>(bits), words[2 * i + 1] = static_cast<u32>(bits >> 32);
+  }
+}
+/// Takes all of a counter; acquires.
+MESHPOST_FN inline u32 take_all(u32* word) {
+  return std::atomic_ref(*word).exchange(0, std::memory_order_acquire);
 }
 /// Stores an aligned word of 1, 2, 4 or 8 bytes whole, after what `order` says.
 template <class T>

@@ -146,6 +146,27 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
   }
 }
 
+/// The wait for the end of a run. Few wait for long, so the host is not told at once.
+MESHPOST_COLD inline bool await_end(RankReport* report, Control const* control, Mailbox const* mail,
+                                    Condition condition) {
+  auto* const out = const_cast<RankReport volatile*>(report);
+  bool told = false;
+#pragma unroll 1
+  for (u32 polls = 0;
+       !holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));) {
+    if (mail->letters) open_letters(*mail);
+    if (++polls % polls_a_look(mail) != 0) continue;
+    if (!told) {
+      __threadfence_system();  // what this rank did is seen before it counts as ended
+      out->state = static_cast<u32>(RankState::ended);
+      told = true;
+    }
+    if (look(control).poison) return false;
+  }
+  if (told) withdraw(out);
+  return true;
+}
+
 /// The multiprocessor's cycles by 65536: in 32 bits 40 hours of them.
 MESHPOST_FN inline u32 clock_beats() {
   u64 cycles;
@@ -303,12 +324,13 @@ MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
   if (vain_ == many_tests && thread() == 0) cuda::publish_asking(report_, note);
 }
 
+// All that a rank tells the host over the bus it takes back: the next run begins without it.
 MESHPOST_FN inline void Block::finish() {
-  sync();
-  if (thread() == 0) {
-    __threadfence_system();  // what this rank did is seen before it counts as ended
-    const_cast<RankReport volatile*>(report_)->state = static_cast<u32>(RankState::ended);
-  }
+  if (vain_ >= many_tests && thread() == 0) cuda::withdraw(report_);
+}
+
+MESHPOST_FN inline bool Block::await_end(Condition const& condition) {
+  return cuda::await_end(report_, control_, mail_, condition);
 }
 
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,

@@ -105,7 +105,7 @@ MESHPOST_FN inline void store(T* word, T value, Order order) {
                  "r"(u32{__builtin_bit_cast(u8, value)})
                  : "memory");
 }
-/// Takes all of a counter that ranks of this device raise; acquires. One thread.
+/// Takes all of a counter; acquires. One thread.
 MESHPOST_FN inline u32 take_all(u32* word) {
   u32 old;
   asm volatile("atom.acquire.sys.global.exch.b32 %0, [%1], 0;" : "=r"(old) : "l"(word) : "memory");
@@ -131,6 +131,8 @@ MESHPOST_FN inline void load_packet(void const* packet, u32 (&words)[4]) {
       : "l"(packet)
       : "memory");
 }
+/// 16 bytes, aligned.
+MESHPOST_FN inline void load_line(u32 const* line, u32 (&words)[4]) { load_packet(line, words); }
 /// Keeps the compiler from looking at the last of several loads before all are under way.
 MESHPOST_FN inline void all_loaded(u32 (&last)[4]) {
   asm volatile("" : "+r"(last[0]), "+r"(last[1]), "+r"(last[2]), "+r"(last[3])::"memory");

@@ -93,7 +93,8 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
   one.watched = thread == 0 ? near_word : thread == 1 ? counter : cache.claims;
   one.expected = thread != 2 ? 0 : claimed < LaneCache::lanes ? claimed : ~0u;
   if (one.mine && cache.owners[one.lane] != 0)  // for reports: who raised it last
-    memory::store_relaxed(like.sender_of(counter), static_cast<u32>(cache.owners[one.lane]));
+    memory::store_relaxed(like.sender_of(counter),
+                          WindowInfo::raiser(static_cast<u32>(cache.owners[one.lane]) - 1));
   u32 const passed = taken + like.packets();
   char* const place = cache.device + like.offset;  // but for the lower half of the target's offset
   auto const take_first = [&](u32 const(&header)[4], u32 const(&first)[4]) {

@@ -207,6 +207,8 @@ struct LaneCache {
   u32* positions;       ///< LaneEnd::taken of its first lane
   u32 const* claims;    ///< LaneEnd::claims
   u32 rank, count, shift;
+  bool ends;  ///< the run: see drain_lanes()
+  bool asks;  ///< this rank has asked others for lanes
   // As receiver:
   u32 claimed;             ///< lanes that were, as far as it knows
   u32 taken[lanes];        ///< as LaneEnd::taken
@@ -237,6 +239,7 @@ struct LaneCache {
     claims = mine.claims();
     claimed = 0;
     rank = id;
+    ends = asks = false;
     count = run.lanes.count;
     shift = run.lanes.shift;
     last = ahead = 0;
@@ -256,7 +259,12 @@ struct LaneCache {
     if (now == told[lane]) return;
     told[lane] = now;
     memory::store_relaxed(positions + lane, now);
-    if (now - returned[lane] >= (1u << shift) / 4) give_back(lane);
+    if (now - returned[lane] >= (1u << shift) / 4 && !ends) give_back(lane);
+  }
+  /// For messages that were not awaited; by one thread.
+  __device__ void raise(u32* counter, u32 by) const {
+    if (ends) note_left(*state, counter, by);
+    else memory::add(counter, by, Order::none);
   }
   /// The sender that a lane is of. By the lane's thread, like give_back().
   __device__ __noinline__ u64 owner_of(u32 lane) {
@@ -277,6 +285,7 @@ struct LaneCache {
     LaneEnd const here(*state, rank);
     if (targets_of[i] != 0) here.out(targets_of[i] - 1) = outs[i];
     targets_of[i] = target + 1;
+    asks = true;
     return outs[i] = here.out(target);
   }
 };

@@ -84,7 +84,7 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
                                                       : Order::none);
     // Who raised it last: if nobody ever does again, the report can name that rank. Nothing depends
     // on its order.
-    memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), id_ + 1);
+    memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), WindowInfo::raiser(id_));
   }
   // What goes by lane later must not be seen before this count.
   if (!to.near) unfenced_ = may_have_lane(to.rank), brings_ |= unfenced_;

@@ -65,11 +65,18 @@ MESHPOST_FN inline void Rank::mark(char const* name) {
   copy_text(event->name, sizeof event->name, name);
 }
 
+/// The host reads times at the run's end only if there are some.
+MESHPOST_COLD inline void Rank::note_time(RunState const& state, u32 local_rank, u32 interval,
+                                          u32 end, u64 now) {
+  state.timers.interval(local_rank, interval)[end] = now;
+  memory::store_relaxed(&detail::words_on(state, state.device)->timed, 1);
+}
+
 MESHPOST_FN inline void Rank::start_timer() {
   block_.tick();
   if (intervals_ == TimerBuffer::capacity)
     fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
-  if (thread() == 0) state_->timers.interval(local_id_, intervals_)[0] = memory::clock_ns();
+  if (thread() == 0) note_time(*state_, local_id_, intervals_, 0, memory::clock_ns());
   ++intervals_;
 }
 
@@ -77,7 +84,7 @@ MESHPOST_FN inline void Rank::stop_timer() {
   block_.tick();
   if (intervals_ == 0) fail(Operation::timer, Fault::timers);
   block_.sync();
-  if (thread() == 0) state_->timers.interval(local_id_, intervals_ - 1)[1] = memory::clock_ns();
+  if (thread() == 0) note_time(*state_, local_id_, intervals_ - 1, 1, memory::clock_ns());
 }
 
 MESHPOST_FN inline void Rank::fail(char const* reason) {

@@ -176,7 +176,7 @@ class LanePoll {
   __device__ void pass_all(u32 lane, u32 b, u32 c, LaneHeader const& header, u32 count) {
     u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
     if (counter == counter_) matched_ += count;
-    else if (thread_ == 0) memory::add(counter, count, Order::none);
+    else if (thread_ == 0) cache_.raise(counter, count);
     if (thread_ == lane) cache_.remember(counter, {b, c, lane}, header);
     if (thread_ == lane) pass(header, counter, count);
     last_ = lane;
@@ -222,7 +222,8 @@ class LanePoll {
   __device__ void pass(LaneHeader const& header, u32* counter, u32 count) {
     u64 owner = cache_.owners[thread_];
     if (owner == 0) owner = cache_.owner_of(thread_);
-    memory::store_relaxed(header.sender_of(counter), static_cast<u32>(owner));
+    memory::store_relaxed(header.sender_of(counter),
+                          WindowInfo::raiser(static_cast<u32>(owner) - 1));
     taken_ += count * header.packets();
     cache_.taken[thread_] = taken_;
     cache_.tell(thread_);
@@ -259,8 +260,10 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
   return claims < state.lanes.count ? claims : state.lanes.count;
 }
 
-/// Unpacks a lane's next message, if all of it is there. By one thread.
-MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane) {
+/// Unpacks a lane's next message, if all of it is there. By one thread. `ends`: the run; see
+/// drain_lanes().
+MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane,
+                                       bool ends = false) {
   constexpr u32 each = memory::packet_words;
   LaneEnd const mine(state, rank);
   u32 const taken = memory::load_relaxed(mine.taken(lane));
@@ -280,19 +283,20 @@ MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane
   u64 const owner = memory::load_bits_acquire(mine.owner(lane), sizeof(u64));
   u32 const sender = static_cast<u32>(owner) - 1, begin = static_cast<u32>(owner >> 32);
   u32* const counter = reinterpret_cast<u32*>(mine.device()) + header.counter;
-  memory::add(counter, 1, Order::none);
-  memory::store_relaxed(header.sender_of(counter), sender + 1);
+  if (ends) note_left(state, counter, 1);
+  else memory::add(counter, 1, Order::none);
+  memory::store_relaxed(header.sender_of(counter), WindowInfo::raiser(sender));
   u32 const now = taken + header.packets();
   memory::store(mine.taken(lane), now, Order::none);
-  memory::store(LaneEnd(state, sender).credit(rank), now - begin, Order::none);
+  if (!ends) memory::store(LaneEnd(state, sender).credit(rank), now - begin, Order::none);
   return true;
 }
 
 /// Unpacks all that has come for a rank.
-MESHPOST_FN inline void take_from_lanes(RunState const& state, u32 rank) {
+MESHPOST_FN inline void take_from_lanes(RunState const& state, u32 rank, bool ends = false) {
   u32 const claimed = claimed_lanes(state, LaneEnd(state, rank));
   for (u32 lane = 0; lane < claimed; ++lane)
-    while (take_from_lane(state, rank, lane)) continue;
+    while (take_from_lane(state, rank, lane, ends)) continue;
 }
 
 /// Whether something has come. Any thread of the host may ask.
@@ -309,6 +313,43 @@ MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
 }
 
 #endif
+
+/// What is left in a rank's lanes when all ranks have met at the end of a run, into the window; its
+/// counts are noted. Nobody is told that there is room, for senders forget their lanes. By all
+/// threads; returns how many of them, the first, others need not wait for.
+MESHPOST_FN inline u32 drain_lanes([[maybe_unused]] RunState const& state, Block block,
+                                   [[maybe_unused]] u32 rank) {
+#if defined(__CUDA_ARCH__)
+  if (block.thread() < 32) {
+    lane_cache().ends = true;  // the same by all
+    __syncwarp();
+    take_all_lanes();
+  }
+  return block.threads() > 32 ? 32 : 0;
+#else
+  if (block.thread() == 0) take_from_lanes(state, rank, true);
+  return 0;
+#endif
+}
+
+/// Behind that: lanes have no owners, and senders know of none. By all threads.
+MESHPOST_FN inline void clear_lanes(RunState const& state, Block block, u32 rank) {
+  LaneEnd const mine(state, rank);
+  u32 const thread = block.thread(), threads = block.threads();
+  bool const claimed = block.any(thread == 0 && memory::load_relaxed(mine.claims()) != 0);
+  if (claimed) {
+    if (thread == 0) memory::store_relaxed(mine.claims(), 0);
+    for (u32 lane = thread; lane < state.lanes.count; lane += threads)
+      memory::store(mine.owner(lane), u64{0}, Order::none);
+  }
+#if defined(__CUDA_ARCH__)
+  if (!lane_cache().asks) return;
+#endif
+  for (u32 of = thread; of < state.ranks; of += threads) {
+    memory::store_relaxed(mine.credit(of), 0);
+    mine.out(of) = {};
+  }
+}
 
 }  // namespace meshpost::detail
 
@@ -340,12 +381,5 @@ MESHPOST_FN inline void Rank::start() {
   block_.sync();
 #endif
 }
-
-namespace detail {
-/// A kernel that unpacks what nobody has waited for.
-struct DrainLanes {
-  MESHPOST_FN void operator()(Rank& self) const { self.take_lanes(); }
-};
-}  // namespace detail
 
 }  // namespace meshpost

@@ -169,9 +169,8 @@ __device__ inline void dcuda_stop_cpu_timer(dcuda_state& gst) {
     self.fail(Operation::timer, Fault::timers, TimerBuffer::capacity);
   self.sync();
   if (self.thread() == 0) {
-    u64* const times = self.state().timers.interval(self.local_id(), interval);
-    times[0] = start;
-    times[1] = self.now();
+    Rank::note_time(self.state(), self.local_id(), interval, 0, start);
+    Rank::note_time(self.state(), self.local_id(), interval, 1, self.now());
     gst.intervals = interval + 1;
   }
   self.sync();

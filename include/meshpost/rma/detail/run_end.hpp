@@ -1,0 +1,131 @@
+#pragma once
+#include "meshpost/rma/rank.hpp"
+
+// The end of a run, by the ranks themselves: the host sweeps, copies and agrees on nothing for a
+// run that goes well.
+//
+//  1. All ranks meet, as in a barrier (barrier.hpp has the argument). What any rank has sent is
+//     here then: by loads and stores, since each rank's stores are passed on with the meeting; by
+//     lane, since packets are stores, too; by the proxy, since the word that tells this device of
+//     another goes the same way as that device's requests before it, and first in is first out.
+//  2. Each rank unpacks what is left in its lanes, and sets its share of the device's counters back
+//     to 0. What was not 0 nobody has consumed: it is noted. Nobody sends meanwhile, for all are
+//     past 1 and none is past 3. A count that is still in a lane is noted where it is found, not
+//     added to its counter, which another rank may have swept already.
+//  3. The last rank of each device to have done so tells all devices, and waits for theirs: then it
+//     tells the host. The others leave. So the device's next run begins when this one has ended
+//     everywhere, and finds all counters at 0.
+//
+// The words that ranks poll count up through all runs, so nobody has to set them back. A rank reads
+// how many runs have ended before it arrives; that number changes only when all have.
+
+namespace meshpost {
+namespace detail {
+
+/// Counts, or words that are not 0, among 16 bytes. Who raised a counter stays
+/// (WindowInfo::raiser).
+MESHPOST_FN inline bool is_clear(u32 const (&words)[4], bool counters) {
+  bool clear = true;
+  for (u32 k = 0; k < 4; ++k) clear &= counters ? static_cast<i32>(words[k]) <= 0 : words[k] == 0;
+  return clear;
+}
+
+MESHPOST_COLD inline void clear_words(RunState const& state, u32* words, bool counters) {
+  for (u32 k = 0; k < 4; ++k) {
+    if (!counters) {
+      memory::store_relaxed(words + k, 0);
+    } else if (static_cast<i32>(memory::load_relaxed(words + k)) > 0) {
+      note_left(state, words + k, memory::take_all(words + k));
+    }
+  }
+}
+
+/// One of `workers` shares of the device's counters and words, by one thread.
+MESHPOST_FN inline void sweep(RunState const& state, u32 worker, u32 workers) {
+  constexpr u32 bytes = 16, ahead = memory::on_gpu ? 4 : 1;  // loads under way at once
+  RunWords const* const words = words_on(state, state.device);
+  char* const device = state.heap + state.device * state.stride;
+  for (u32 r = 0; r < words->range_count; ++r) {
+    SweptRange const range = words->ranges[r];
+    u64 const lines = range.bytes / bytes, share = (lines + workers - 1) / workers;
+    // GPUs: neighbours load neighbours. CPUs: each its own piece.
+    u64 const step = memory::on_gpu ? workers : 1;
+    u64 const first = memory::on_gpu ? worker : worker * share;
+    u64 const end = memory::on_gpu || first + share > lines ? lines : first + share;
+    auto* const at = reinterpret_cast<u32*>(device + range.offset);
+    for (u64 i = first; i < end; i += ahead * step) {
+      u32 found[ahead][4] = {};
+#pragma GCC unroll 4
+      for (u32 k = 0; k < ahead; ++k)
+        if (i + k * step < end) memory::load_line(at + (i + k * step) * 4, found[k]);
+#pragma GCC unroll 4
+      for (u32 k = 0; k < ahead; ++k)
+        if (!is_clear(found[k], range.counters != 0)) [[unlikely]]
+          clear_words(state, at + (i + k * step) * 4, range.counters != 0);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// By one thread: adds to that word of every device, behind all that the device's ranks did.
+MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
+                                             u32 RunWords::* word) {
+  memory::fence(Order::system);
+  for (u32 device = 0; device < state.devices; ++device) {
+    u32* const there = &(detail::words_on(state, device)->*word);
+    if (state.posts.records && state.posts.far[device] != 0)
+      fill_record(state.posts, block, {.kind = Post::Kind::add, .target = there, .value = 1});
+    else memory::add(there, 1, Order::none);
+  }
+}
+
+/// Not in the way of what the kernel does, so out of line. By all threads.
+MESHPOST_COLD inline void Rank::end_run(RunState const& state, Block block, u32 local_id,
+                                        bool lanes) {
+  RunWords* const words = detail::words_on(state, state.device);
+  u32 const thread = block.thread(), threads = block.threads();
+  u32 const id = state.device * state.ranks_per_device + local_id;
+  bool const first = thread == 0;
+  auto const last_of = [&](u32* count) {
+    if (memory::fetch_add_device(count, 1) + 1 != state.ranks_per_device) return false;
+    memory::store_relaxed(count, 0);
+    return true;
+  };
+  u32 run = 0;
+  bool poisoned = false;
+  block.sync();
+  if (first) {
+    run = memory::load_relaxed(&words->ended) + 1;
+    if (last_of(&words->arrived)) tell_devices(state, block, &RunWords::met);
+    poisoned = !block.await_end({&words->met, run * state.devices});
+  }
+  if (block.any(poisoned)) return;
+  u32 const drains = lanes ? detail::drain_lanes(state, block, id) : 0;
+  if (thread >= drains)
+    detail::sweep(state, local_id * (threads - drains) + thread - drains,
+                  state.ranks_per_device * (threads - drains));
+  if (lanes) detail::clear_lanes(state, block, id);
+  block.sync();
+  if (!first || !last_of(&words->cleared)) return;
+  if (state.devices != 1) {
+    tell_devices(state, block, &RunWords::swept);
+    if (!block.await_end({&words->swept, run * state.devices})) return;
+  }
+  memory::store_relaxed(&state.news->left, memory::load_relaxed(&words->left));
+  memory::store_relaxed(&state.news->timed, memory::load_relaxed(&words->timed));
+  memory::store_relaxed(&words->left, 0);
+  memory::store_relaxed(&words->timed, 0);
+  memory::store_relaxed(&words->ended, run);
+  memory::store(&state.news->ended, run, Order::system);
+}
+
+MESHPOST_FN inline void Rank::finish() {
+  block_.step(hooks::Step::rank_end);
+  tell_lanes();
+  trace_life(true);
+  block_.finish();
+  end_run(*state_, block_, local_id_, uses_lanes());
+}
+
+}  // namespace meshpost

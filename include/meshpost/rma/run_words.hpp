@@ -1,0 +1,47 @@
+#pragma once
+#include "meshpost/base/types.hpp"
+
+// What the end of a run needs, found and done by the ranks themselves (rma/detail/run_end.hpp).
+
+namespace meshpost {
+
+/// A counter's word that nobody consumed.
+struct LeftCount {
+  u64 offset;  ///< in the device's part of the heap
+  u32 count;
+  u32 unused;
+};
+
+/// Memory of each device that is 0 when a run begins.
+struct SweptRange {
+  u64 offset, bytes;  ///< in the heap; multiples of 128
+  u32 counters;       ///< 1: what is not 0 is reported
+  u32 unused;
+};
+
+/// A device's words for the end of a run, at the same offset on each. They live as long as the
+/// World; only `ended`, `met` and `swept` count on from run to run.
+struct RunWords {
+  static constexpr u32 most_ranges = 64;
+  static constexpr u32 most_left = 100'000;
+
+  alignas(128) u32 ended;    ///< runs; stored by the last rank of each, the others have left
+  alignas(128) u32 arrived;  ///< ranks of this device at the run's end
+  alignas(128) u32 met;      ///< devices, in all runs, whose ranks are all there (wraps)
+  alignas(128) u32 cleared;  ///< ranks of this device that have swept their shares
+  alignas(128) u32 swept;    ///< devices, in all runs, all of whose ranks have (wraps)
+  alignas(128) u32 left;     ///< words of counters that nobody consumed, in this run
+  u32 timed;                 ///< 1: a rank took a time in this run
+  u32 range_count;
+  u64 left_counts;  ///< LeftCount[most_left], in the heap
+  SweptRange ranges[most_ranges];
+};
+
+/// What the last rank of a device tells the host at a run's end; in memory of both.
+struct RunNews {
+  u32 left;   ///< RunWords::left
+  u32 timed;  ///< RunWords::timed
+  u32 ended;  ///< RunWords::ended, stored last
+};
+
+}  // namespace meshpost
