@@ -141,6 +141,9 @@ add_library(meshpost
   src/rma/run.cpp
   src/rma/run_end.cpp
   src/rma/run_part.cpp
+  src/rma/run_prepare.cpp
+  src/rma/run_queue.cpp
+  src/rma/run_settle.cpp
   src/rma/run_timeline.cpp
   src/rma/staging.cpp
   src/rma/undelivered.cpp

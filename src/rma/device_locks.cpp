@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -12,11 +13,11 @@ namespace {
 
 constexpr u32 most_pause = 10'000;  // microseconds
 
-std::mutex& mutex_of(std::string const& name) {
+std::binary_semaphore& semaphore_of(std::string const& name) {
   static std::mutex guard;
-  static auto* const all = new std::map<std::string, std::mutex>;
+  static auto* const all = new std::map<std::string, std::binary_semaphore>;
   std::scoped_lock const lock(guard);
-  return (*all)[name];
+  return all->try_emplace(name, 1).first->second;
 }
 
 }  // namespace
@@ -27,31 +28,44 @@ std::mutex& mutex_of(std::string const& name) {
 // ever. There nobody waits for a lock: each tries, and if one has not got its own, all let go and
 // try again a while later, by chance, so that two jobs don't meet each time. To wait until a lock
 // is free would be wrong too: by then the others may have theirs again, and wait for this process.
-DeviceLocks::DeviceLocks(std::vector<std::shared_ptr<Device>> const& of, Peers const& peers) {
-  auto devices = physical_devices(of);
-  std::ranges::sort(devices, {},
-                    [](auto const& device) { return std::pair(device->kind(), device->index()); });
-  for (auto const& device : devices) locks_.emplace_back(mutex_of(device->name()), std::defer_lock);
+void DeviceLocks::take(Peers const& peers) {
   if (peers.alone() || !peers.processes().job().overlaps) {
-    lock();
+    for (auto* const one : free_) one->acquire();
     return;
   }
   std::minstd_rand random(std::random_device{}());
   for (u32 most = 200;; most = std::min(2 * most, most_pause)) {
-    auto const all = peers.exchange("begin a run", try_lock() ? "locked" : "");
-    if (std::ranges::none_of(all, &std::string::empty)) return;
-    for (auto& one : locks_)
-      if (one.owns_lock()) one.unlock();
+    bool const taken = try_take();
+    try {
+      auto const all = peers.exchange("begin a run", taken ? "taken" : "");
+      if (std::ranges::none_of(all, &std::string::empty)) return;
+    } catch (...) {
+      if (taken) give_back();
+      throw;
+    }
+    if (taken) give_back();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % most));
   }
 }
 
-void DeviceLocks::lock() {
-  for (auto& one : locks_) one.lock();
+DeviceLocks::DeviceLocks(std::vector<std::shared_ptr<Device>> const& of) {
+  auto devices = physical_devices(of);
+  std::ranges::sort(devices, {},
+                    [](auto const& device) { return std::pair(device->kind(), device->index()); });
+  for (auto const& device : devices) free_.push_back(&semaphore_of(device->name()));
 }
 
-bool DeviceLocks::try_lock() {
-  return std::ranges::all_of(locks_, [](auto& one) { return one.try_lock(); });
+bool DeviceLocks::try_take() {
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    if (free_[i]->try_acquire()) continue;
+    while (i-- > 0) free_[i]->release();
+    return false;
+  }
+  return true;
+}
+
+void DeviceLocks::give_back() {
+  for (auto* const one : free_) one->release();
 }
 
 }  // namespace meshpost

@@ -1,6 +1,6 @@
 #pragma once
 #include <memory>
-#include <mutex>
+#include <semaphore>
 #include <vector>
 
 #include "meshpost/device/device.hpp"
@@ -9,16 +9,20 @@
 namespace meshpost {
 
 /// One launch at a time on a physical device, whichever World it comes from: two kernels that each
-/// need all their ranks resident could otherwise wait for each other. Collective.
+/// need all their ranks resident could otherwise wait for each other. Of one World: who takes the
+/// devices and who gives them back may be different threads.
 class DeviceLocks {
  public:
-  DeviceLocks(std::vector<std::shared_ptr<Device>> const& of, Peers const& peers);
+  explicit DeviceLocks(std::vector<std::shared_ptr<Device>> const& of);
+
+  /// Collective; waits until all processes have theirs. \throws Error(peer_lost)
+  void take(Peers const& peers);
+  /// Whether all were free, and are taken now.
+  bool try_take();
+  void give_back();
 
  private:
-  void lock();
-  bool try_lock();
-
-  std::vector<std::unique_lock<std::mutex>> locks_;  // in the devices' order
+  std::vector<std::binary_semaphore*> free_;  // in the devices' order
 };
 
 }  // namespace meshpost

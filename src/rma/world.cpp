@@ -83,8 +83,8 @@ WindowInfo World::make_window(WindowSpec const& spec) {
 void World::free_window(WindowInfo const& info) { implementation_->state->free_window(info); }
 Allocation World::allocate(Device& device, Bytes size) { return allocate_mappable(device, size); }
 Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes,
-                 Launch const& launch) {
-  return Run(implementation_->state->start(image, kernel, bytes, launch));
+                 Launch const& launch, bool awaited) {
+  return Run(implementation_->state->start(image, kernel, bytes, launch, awaited));
 }
 
 Run::Run(std::shared_ptr<detail::RunRecord> record) : record_(std::move(record)) {}
@@ -111,7 +111,14 @@ RunResult const& Run::wait() {
                 "wait on the host");
   std::unique_lock lock(record_->mutex);
   record_->observed = true;
-  record_->changed.wait(lock, [&] { return record_->done; });
+  while (!record_->done) {
+    lock.unlock();
+    bool const mine = record_->try_to_drive();
+    if (mine) detail::drive(record_);
+    lock.lock();
+    if (!mine && !record_->done && (!record_->has_turn || record_->driven))
+      record_->changed.wait(lock);
+  }
   if (record_->error) throw Error(*record_->error);
   return record_->result;
 }

@@ -42,52 +42,7 @@ std::vector<Setting> settings_of(WorldOptions const& options) {
       {"bytes for collectives", "WorldOptions::collectives", std::to_string(options.collectives)}};
 }
 
-// The end of a run's kernels, well or not, as streams wait for it.
-class RunEnd : public Event {
- public:
-  explicit RunEnd(std::shared_ptr<RunRecord> record) : record_(std::move(record)) {}
-  bool done() override {
-    std::scoped_lock const lock(record_->mutex);
-    return record_->ended;
-  }
-  void wait() override {
-    std::unique_lock lock(record_->mutex);
-    record_->changed.wait(lock, [this] { return record_->ended; });
-  }
-  void then(std::function<void()> action) override {
-    {
-      std::scoped_lock const lock(record_->mutex);
-      if (!record_->ended) {
-        record_->at_end.push_back(std::move(action));
-        return;
-      }
-    }
-    action();
-  }
-
- private:
-  std::shared_ptr<RunRecord> record_;
-};
-
 }  // namespace
-
-void RunRecord::launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels) {
-  std::scoped_lock const lock(mutex);
-  ends = std::move(of_kernels);
-  launched = true;
-  changed.notify_all();
-}
-
-void RunRecord::end() {
-  std::vector<std::function<void()>> actions;
-  {
-    std::scoped_lock const lock(mutex);
-    launched = ended = true;
-    actions.swap(at_end);
-    changed.notify_all();
-  }
-  for (auto const& action : actions) action();
-}
 
 WorldState::WorldState(WorldOptions options)
     : options_(std::move(options)),
@@ -95,9 +50,9 @@ WorldState::WorldState(WorldOptions options)
       peers_(peers_of(options_)),
       layout_(make_layout(options_.devices, options_.ranks, options_.apart, peers_,
                           settings_of(options_))),
-      heap_(layout_, [this](Spaces& spaces, Bytes offset, Bytes size) {
-        peers_.extend(spaces, layout_, offset, size);
-      }) {
+      heap_(layout_, [this](Spaces& spaces, Bytes offset,
+                            Bytes size) { peers_.extend(spaces, layout_, offset, size); }),
+      locks_(layout_.devices) {
   if (options_.check_delivery && !std::ranges::all_of(layout_.devices, &Device::in_host_memory))
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
@@ -210,15 +165,6 @@ void WorldState::end(WorldState* state) {
   else delete state;
 }
 
-void WorldState::end_supervisor() {
-  {
-    std::scoped_lock const lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_all();
-  if (supervisor_.joinable()) supervisor_.join();
-}
-
 void WorldState::close() {
   end_supervisor();
   // Where an error is on its way, the others are elsewhere, and will hear of it.
@@ -326,87 +272,6 @@ bool WorldState::same_group(u32 one, u32 other, u32 communicator) const {
     return layout_.device_of(one) == layout_.device_of(other);
   auto const colors = colors_.find(communicator);
   return colors != colors_.end() && colors->second[one] == colors->second[other];
-}
-
-bool WorldState::queues_runs() const {
-  return !proxy_ && !layout_.devices.empty() &&
-         std::ranges::all_of(layout_.devices, [](auto const& device) {
-           return backend(device->kind()).queues_launches();
-         });
-}
-
-// A GPU's stream may wait only for what is queued on the device already. If it waited for a launch
-// still to come, this could hang: streams share hardware queues, and the launch could come to lie
-// behind the wait; and while the caller then blocks in a copy of pageable memory on that stream,
-// CUDA blocks other threads that load a kernel or make memory, as the launch does. So does what the
-// host does behind the kernels' end, where it brings messages: there the caller itself waits.
-void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
-                                  std::shared_ptr<RunRecord> const& record) {
-  std::vector<std::shared_ptr<Event>> ends;
-  if (queues_runs()) {
-    std::unique_lock lock(record->mutex);
-    record->changed.wait(lock, [&] { return record->launched; });
-    ends = record->ends;
-  } else {
-    ends.push_back(std::make_shared<RunEnd>(record));
-    if (!std::ranges::all_of(streams, &Stream::on_host)) return ends.front()->wait();
-  }
-  for (auto* const stream : streams)
-    for (auto const& end : ends) stream->wait(end);
-}
-
-std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void const* kernel,
-                                             std::size_t bytes, Launch const& launch) {
-  guard(fmt::format("launch {}", image.name));
-  if (image.abi != abi_version)
-    throw Error(Kind::version_mismatch, fmt::format("launch {}", image.name),
-                fmt::format("it was compiled for ABI version {}, this library has {}", image.abi,
-                            abi_version),
-                "compile the kernel with the headers of the installed library");
-  if (Dim3 const t = launch.threads; t.x != 0 && !layout_.devices.empty()) {
-    u32 most = ~0u;
-    for (auto const& device : layout_.devices) most = std::min(most, device->info().max_threads);
-    auto const fits = [most](u64 threads) { return threads >= 1 && threads <= most; };
-    if (!fits(t.x) || !fits(u64{t.x} * t.y) || !fits(u64{t.x} * t.y * t.z))
-      throw Error(Kind::bad_argument, fmt::format("launch {}", image.name),
-                  fmt::format("{} x {} x {} threads a rank were asked for; there may be 1 to {}",
-                              t.x, t.y, t.z, most),
-                  "use fewer threads, at least one in each direction");
-  }
-  auto record = std::make_shared<RunRecord>();
-  record->image = image;
-  record->kernel.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
-  std::memcpy(record->kernel.data(), kernel, bytes);
-  record->launch = launch;
-  for (auto* const stream : launch.streams) record->before.push_back(stream->record());
-  {
-    std::scoped_lock const lock(mutex_);
-    queue_.push_back(record);
-    changed_.notify_all();
-  }
-  if (!launch.streams.empty()) let_streams_wait(launch.streams, record);
-  return record;
-}
-
-void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) {
-  changed_.wait(lock, [&] { return queue_.empty() && !running_; });
-}
-
-void WorldState::supervise() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return closing_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    auto const record = queue_.front();
-    queue_.pop_front();
-    running_ = true;
-    lock.unlock();
-    supervise_run(*this,
-                  record);  // while running_, nobody else touches heap, windows and run memory
-    lock.lock();
-    running_ = false;
-    changed_.notify_all();
-  }
 }
 
 }  // namespace meshpost::detail

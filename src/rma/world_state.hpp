@@ -11,6 +11,7 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
+#include "rma/device_locks.hpp"
 #include "rma/freed_windows.hpp"
 #include "rma/lanes.hpp"
 #include "rma/places.hpp"
@@ -20,6 +21,12 @@
 
 namespace meshpost::detail {
 
+class RunSupervisor;
+class WorldState;
+struct KeepIfItHangs {
+  void operator()(RunSupervisor* run) const;
+};
+
 /// A launch on its way: waits in the world's queue, runs, then holds the outcome.
 struct RunRecord {
   KernelImage image;
@@ -27,8 +34,13 @@ struct RunRecord {
   Launch launch;
   std::vector<std::shared_ptr<Event>> before;  // of Launch::streams
 
+  WorldState* world = nullptr;                          // until it is done
+  std::unique_ptr<RunSupervisor, KeepIfItHangs> run{};  // once it has begun; of who drives it
+
   std::mutex mutex;
   std::condition_variable changed;
+  bool has_turn = false;                     // it is the first in the queue
+  bool driven = false;                       // a thread sees to it (run_queue.cpp)
   bool launched = false;                     // or failed to be
   std::vector<std::shared_ptr<Event>> ends;  // of its kernels, if Backend::queues_launches
   bool ended = false;  // the kernels have: streams go on, while the host still reads what they left
@@ -41,6 +53,8 @@ struct RunRecord {
 
   void launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels);
   void end();  // idempotent
+  bool try_to_drive();
+  void leave_to_others();
 };
 
 /// One device's memory for runs, used by one run after the other.
@@ -133,7 +147,12 @@ class WorldState {
   Communicator const& device_communicator() const { return device_communicator_; }
 
   std::shared_ptr<RunRecord> start(KernelImage const& image, void const* kernel, std::size_t bytes,
-                                   Launch const& launch);
+                                   Launch const& launch, bool awaited);
+  /// For who drives the first run: what comes of it stays in the record.
+  bool begin_at_once(std::shared_ptr<RunRecord> const& record);
+  std::shared_ptr<RunRecord> leave_queue();
+  void wake_supervisor(bool urgent);
+  DeviceLocks& locks() { return locks_; }
   void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
                 void const* source, u64 count);
   u64 part_count(WindowInfo const& window, RankId rank);
@@ -182,7 +201,7 @@ class WorldState {
   void close();
   /// Throws if a host call is not allowed here.
   void guard(std::string_view operation) const;
-  void supervise();  // the thread that runs what is queued
+  void supervise();  // the thread that sees to what nobody waits for
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
   void let_streams_wait(std::vector<Stream*> const& streams,
                         std::shared_ptr<RunRecord> const& record);
@@ -228,17 +247,19 @@ class WorldState {
   std::map<u32, std::vector<i64>> colors_;             // of each split, by its number
   int const exceptions_ = std::uncaught_exceptions();  // when it was made
 
+  DeviceLocks locks_;
   std::mutex mutex_;  // of everything above and the queue
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<RunRecord>> queue_;
-  bool running_ = false, closing_ = false;
+  std::condition_variable changed_, supervisor_wakes_;
+  std::deque<std::shared_ptr<RunRecord>> queue_;  // the first one runs, or is about to
+  bool closing_ = false, urgent_ = false;
+  std::atomic<bool> supervisor_sleeps_ = false;
   std::thread supervisor_;
 };
 
 /// The World of that number. \throws Error(misuse) if it is gone
 std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation);
 
-/// Runs one queued record to its end, from the world's supervisor thread.
-void supervise_run(WorldState& world, std::shared_ptr<RunRecord> const& record);
+/// Sees to a run that the caller drives, until it is over.
+void drive(std::shared_ptr<RunRecord> const& record);
 
 }  // namespace meshpost::detail

@@ -138,11 +138,13 @@ class World {
   /// launch(), and waits. \throws what either throws
   template <class Kernel>
   RunResult run(Kernel const& kernel, Launch const& launch = {}) {
-    return this->launch(kernel, launch).wait();
+    return start(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch, true).wait();
   }
 
-  /// For kernels compiled elsewhere (at run time, say). `kernel` is copied.
-  Run start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch);
+  /// For kernels compiled elsewhere (at run time, say). `kernel` is copied. `awaited`: the caller
+  /// waits at once, so no other thread needs to see to the run.
+  Run start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch,
+            bool awaited = false);
 
   struct WindowSpec {
     Communicator communicator;

@@ -1,0 +1,84 @@
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meshpost/trace/log.hpp"
+#include "rma/delivery_ledger.hpp"
+#include "rma/evidence.hpp"
+#include "rma/run_part.hpp"
+#include "rma/watch.hpp"
+#include "rma/world_state.hpp"
+
+namespace meshpost::detail {
+
+/// One run, from its launch to its outcome. Begun by one thread, ended by the same or another.
+class RunSupervisor {
+ public:
+  RunSupervisor(WorldState& world, std::shared_ptr<RunRecord> const& record);
+  ~RunSupervisor();
+  RunSupervisor(RunSupervisor const&) = delete;
+  RunSupervisor& operator=(RunSupervisor const&) = delete;
+
+  /// Whether begin() waits for nobody.
+  bool begins_at_once() const;
+  /// Launches the kernel on all devices. What fails from the moment on when all processes take part
+  /// end() throws; before, this does. Waits for what streams hold, for other processes, and for
+  /// other Worlds' runs on these devices, unless `at_once`: then returns false if it had to.
+  bool begin(bool at_once = false);
+  /// Returns when all ranks of all processes have ended; the record has what they left.
+  void end();
+
+  /// Whether a thread that hangs may still touch what is here, when end() has thrown.
+  bool must_be_kept() const { return proxy_ && proxy_->hangs() && !gangs_.empty(); }
+
+ private:
+  std::optional<Error> wait_for_streams() const;
+  std::string operation() const;
+  std::string describe_launch() const;
+  std::chrono::milliseconds deadline() const;
+  void give_back_devices();
+  // Making it ready (run_prepare.cpp):
+  RunState bare_state(u32 own) const;
+  void prepare();
+  void prepare(u32 own);
+  GangSpec spec(bool lanes) const;
+  std::vector<Grid> all_grids() const;
+  void const* state_of(u32 device);
+  TraceBuffer trace_buffer(u32 device);
+  // While it runs, and behind it:
+  void launch();
+  Ending run_ranks();
+  Ending until_end(Watch& watch);
+  void settle(Ending const& ending);
+  void look_at_news(RunPart& own) const;
+  std::chrono::milliseconds patience_at_rest(Reason reason) const;
+  std::vector<RunPart> share(RunPart const& own) const;
+  Error diagnosis(Evidence const& evidence, Reason reason) const;
+  std::string trace_file() const;
+
+  WorldState& world_;
+  std::shared_ptr<RunRecord> kept_;  // record_, which may have to live as long as this
+  RunRecord& record_;
+  Layout const& layout_;
+  Peers const& peers_;
+  Proxy* const proxy_;              // where some processes are out of reach
+  std::optional<Council> council_;  // where other processes take part
+  std::unique_lock<std::mutex> turn_;
+  bool has_devices_ = false;
+  bool gpus_have_lanes_ = false;
+  u64 begin_ = 0, end_ = 0;
+  std::vector<GangSpec> specs_;  // a kind of device each
+  std::vector<RunState> states_;
+  std::vector<u32> ended_before_;  // RunNews::ended of own devices
+  std::vector<CoreRecord> cores_;  // of each device, if there is a timeline to write
+  std::vector<LogReader> readers_;
+  std::shared_ptr<DeliveryLedger> ledger_;
+  std::vector<std::unique_ptr<Gang>> gangs_;  // while they run
+  std::vector<Crew> crews_;                   // the same with their grids
+  std::optional<Error> not_launched_;
+};
+
+}  // namespace meshpost::detail

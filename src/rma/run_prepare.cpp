@@ -1,0 +1,124 @@
+// What the devices are told of a run.
+#include <algorithm>
+
+#include "base/host_places.hpp"
+#include "rma/run.hpp"
+
+namespace meshpost::detail {
+
+// What is known of it before anything can fail; so whatever does, its lanes can be cleaned up.
+RunState RunSupervisor::bare_state(u32 own) const {
+  RunState state;
+  state.world = world_.number();
+  state.heap = world_.heap().spaces().base(own);
+  state.stride = world_.heap().spaces().stride(own);
+  state.device = layout_.first_device + own;
+  state.devices = layout_.device_count();
+  state.ranks_per_device = layout_.ranks_per_device;
+  state.ranks = layout_.ranks();
+  state.words = world_.run_words();
+  state.news = world_.run_memory(own).news.as<RunNews>();
+  state.reciprocal = RunState::reciprocal_of(layout_.ranks_per_device);
+  state.lanes = world_.lanes().lanes(*layout_.devices[own], gpus_have_lanes_);
+  return state;
+}
+
+void RunSupervisor::prepare() {
+  hooks::at("prepare a run");
+  if (world_.options().check_delivery)
+    ledger_ = make_ledger(layout_.ranks(),
+                          [this](void const* address) { return world_.describe(address); });
+  world_.follow_heap();
+  cores_.resize(layout_.own_count());
+  for (u32 d = 0; d < layout_.own_count(); ++d) {
+    auto& memory = world_.run_memory(d);
+    auto* const reports = memory.reports.as<RankReport>();
+    // Ranks of GPUs take back what they have said of themselves.
+    for (u32 r = 0; r < layout_.ranks_per_device && layout_.devices[d]->in_host_memory(); ++r)
+      reports[r].state = static_cast<u32>(RankState::running);
+    ended_before_.push_back(memory.news.as<RunNews>()->ended);
+    LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
+                       memory.log_tail.as<u32>()};
+    auto& state = states_[d];
+    state.scratch = record_.launch.scratch;
+    state.reports = reports;
+    state.control = memory.control.as<Control>();
+    state.tags = world_.tags();
+    state.device_communicator = world_.device_communicator();
+    state.log = ring;
+    state.trace = trace_buffer(d);
+    state.timers = {memory.timers.as<u64>()};
+    state.ledger = ledger_.get();
+    state.user = record_.launch.user;
+    if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
+    state.freed = world_.freed_windows(d);
+    readers_.emplace_back(ring);
+    auto const& device = layout_.devices[d];
+    if (states_[d].trace.events && device->in_host_memory())
+      cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
+    if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
+      specs_.push_back(spec(!device->in_host_memory() && gpus_have_lanes_));
+    specs_.back().grids.push_back({device, layout_.ranks_per_device,
+                                   (layout_.first_device + d) * layout_.ranks_per_device,
+                                   state_of(d), reports, memory.control.as<Control>(),
+                                   cores_[d].ranks.empty() ? nullptr : &cores_[d]});
+  }
+}
+
+// What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.
+GangSpec RunSupervisor::spec(bool lanes) const {
+  GangSpec spec;
+  spec.image = record_.image;
+  if (lanes) spec.image.cuda = spec.image.cuda_lanes;
+  spec.kernel = record_.kernel.data();
+  spec.threads = record_.launch.threads;
+  spec.scratch = record_.launch.scratch;
+  spec.workers = world_.options().workers;
+  spec.thread_a_rank = record_.launch.thread_a_rank;
+  if (proxy_) {
+    spec.help = [proxy = proxy_] { return proxy->help(); };
+    spec.withdraw = [proxy = proxy_] { proxy->withdraw(); };
+  }
+  if (world_.lanes().size() != 0)
+    spec.has_news = [](void const* state, u32 rank) {
+      return lanes_have_news(*static_cast<RunState const*>(state), rank);
+    };
+  spec.shared = !peers_.alone() || proxy_;
+  spec.neighbours = peers_.count();
+  spec.sharers = layout_.sharers;
+  if (world_.queues_runs()) spec.after = record_.before;
+  return spec;
+}
+
+std::vector<Grid> RunSupervisor::all_grids() const {
+  std::vector<Grid> grids;
+  for (auto const& spec : specs_) grids.insert(grids.end(), spec.grids.begin(), spec.grids.end());
+  return grids;
+}
+
+/// The state as the device's kernel takes it.
+void const* RunSupervisor::state_of(u32 device) {
+  if (auto* const side_by_side = world_.split_states())
+    return &(side_by_side[device] = states_[device]);
+  if (record_.image.arguments == Arguments::kernel_and_state) return &states_[device];
+  auto& memory = world_.run_memory(device);
+  layout_.devices[device]->write(memory.state.data(), &states_[device], memory.state.size());
+  return memory.state.data();
+}
+
+TraceBuffer RunSupervisor::trace_buffer(u32 device) {
+  if (world_.trace_file(record_.launch).empty()) return {};
+  auto& memory = world_.run_memory(device);
+  auto& owner = *layout_.devices[device];
+  u32 const capacity = std::max(1u, world_.options().trace_events);
+  u64 const ranks = layout_.ranks_per_device;
+  if (!memory.trace_events.data()) {
+    memory.trace_events =
+        owner.allocate(Bytes{ranks * capacity * sizeof(TraceEvent)}, MemoryKind::device);
+    memory.trace_used = owner.allocate(Bytes{ranks * sizeof(u32)}, MemoryKind::device);
+  }
+  owner.fill(memory.trace_used.data(), 0, memory.trace_used.size());
+  return {memory.trace_events.as<TraceEvent>(), memory.trace_used.as<u32>(), capacity};
+}
+
+}  // namespace meshpost::detail

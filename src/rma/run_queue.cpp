@@ -1,0 +1,288 @@
+// Who sees to a run, and when.
+//
+// Runs wait in their World's queue, and the first one's turn it is. It is begun by whoever launches
+// it, if nobody has to be waited for, and seen to its end by whoever waits for it: so a run that is
+// launched and waited for passes from no thread to another. What nobody waits for the World's
+// supervisor thread sees to. It looks about every millisecond while there are runs, and sleeps when
+// there have been none for a while; so a launch wakes it seldom.
+//
+// `driven` says that some thread sees to a run; nobody else touches it then. A run has its World as
+// long as it is in the queue, for a World ends when that is empty.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/caught.hpp"
+#include "rma/run.hpp"
+#include "rma/world_state.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds tick{1}, long_tick{20}, attentive{100};
+
+// The end of a run's kernels, well or not, as streams wait for it.
+class RunEnd : public Event {
+ public:
+  explicit RunEnd(std::shared_ptr<RunRecord> record) : record_(std::move(record)) {}
+  bool done() override {
+    std::scoped_lock const lock(record_->mutex);
+    return record_->ended;
+  }
+  void wait() override {
+    std::unique_lock lock(record_->mutex);
+    record_->changed.wait(lock, [this] { return record_->ended; });
+  }
+  void then(std::function<void()> action) override {
+    {
+      std::scoped_lock const lock(record_->mutex);
+      if (!record_->ended) {
+        record_->at_end.push_back(std::move(action));
+        return;
+      }
+    }
+    action();
+  }
+
+ private:
+  std::shared_ptr<RunRecord> record_;
+};
+
+}  // namespace
+
+void RunRecord::launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels) {
+  std::scoped_lock const lock(mutex);
+  ends = std::move(of_kernels);
+  launched = true;
+  changed.notify_all();
+}
+
+void RunRecord::end() {
+  std::vector<std::function<void()>> actions;
+  {
+    std::scoped_lock const lock(mutex);
+    launched = ended = true;
+    actions.swap(at_end);
+    changed.notify_all();
+  }
+  for (auto const& action : actions) action();
+}
+
+bool RunRecord::try_to_drive() {
+  std::scoped_lock const lock(mutex);
+  if (!has_turn || driven || done) return false;
+  return driven = true;
+}
+
+void RunRecord::leave_to_others() {
+  std::scoped_lock const lock(mutex);
+  driven = false;
+  changed.notify_all();
+}
+
+void KeepIfItHangs::operator()(RunSupervisor* run) const {
+  if (run->must_be_kept()) net::keep_for_ever(run);
+  else delete run;
+}
+
+bool WorldState::queues_runs() const {
+  return !proxy_ && !layout_.devices.empty() &&
+         std::ranges::all_of(layout_.devices, [](auto const& device) {
+           return backend(device->kind()).queues_launches();
+         });
+}
+
+// A GPU's stream may wait only for what is queued on the device already. If it waited for a launch
+// still to come, this could hang: streams share hardware queues, and the launch could come to lie
+// behind the wait; and while the caller then blocks in a copy of pageable memory on that stream,
+// CUDA blocks other threads that load a kernel or make memory, as the launch does. So does what the
+// host does behind the kernels' end, where it brings messages: there the caller itself waits.
+void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
+                                  std::shared_ptr<RunRecord> const& record) {
+  std::vector<std::shared_ptr<Event>> ends;
+  if (queues_runs()) {
+    std::unique_lock lock(record->mutex);
+    record->changed.wait(lock, [&] { return record->launched; });
+    ends = record->ends;
+  } else {
+    ends.push_back(std::make_shared<RunEnd>(record));
+    if (!std::ranges::all_of(streams, &Stream::on_host)) return ends.front()->wait();
+  }
+  for (auto* const stream : streams)
+    for (auto const& end : ends) stream->wait(end);
+}
+
+std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void const* kernel,
+                                             std::size_t bytes, Launch const& launch,
+                                             bool awaited) {
+  guard(fmt::format("launch {}", image.name));
+  if (image.abi != abi_version)
+    throw Error(Kind::version_mismatch, fmt::format("launch {}", image.name),
+                fmt::format("it was compiled for ABI version {}, this library has {}", image.abi,
+                            abi_version),
+                "compile the kernel with the headers of the installed library");
+  if (Dim3 const t = launch.threads; t.x != 0 && !layout_.devices.empty()) {
+    u32 most = ~0u;
+    for (auto const& device : layout_.devices) most = std::min(most, device->info().max_threads);
+    auto const fits = [most](u64 threads) { return threads >= 1 && threads <= most; };
+    if (!fits(t.x) || !fits(u64{t.x} * t.y) || !fits(u64{t.x} * t.y * t.z))
+      throw Error(Kind::bad_argument, fmt::format("launch {}", image.name),
+                  fmt::format("{} x {} x {} threads a rank were asked for; there may be 1 to {}",
+                              t.x, t.y, t.z, most),
+                  "use fewer threads, at least one in each direction");
+  }
+  auto record = std::make_shared<RunRecord>();
+  record->image = image;
+  record->kernel.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+  std::memcpy(record->kernel.data(), kernel, bytes);
+  record->launch = launch;
+  record->world = this;
+  for (auto* const stream : launch.streams) record->before.push_back(stream->record());
+  bool first = false;
+  {
+    std::scoped_lock const lock(mutex_);
+    first = queue_.empty();
+    record->has_turn = record->driven = first;
+    queue_.push_back(record);
+  }
+  bool const begun = first && begin_at_once(record);
+  if (first) record->leave_to_others();
+  // Streams, or other processes, wait for it.
+  bool const urgent = !launch.streams.empty() || !(begun || awaited);
+  wake_supervisor(urgent);
+  if (!launch.streams.empty()) let_streams_wait(launch.streams, record);
+  return record;
+}
+
+// By who drives it. What fails stays in the record.
+bool WorldState::begin_at_once(std::shared_ptr<RunRecord> const& record) {
+  try {
+    record->run.reset(new RunSupervisor(*this, record));
+    if (record->run->begin(true)) return true;
+    record->run.reset();
+    return false;
+  } catch (...) {
+    record->run.reset();
+    record->error = caught(fmt::format("run {}", record->image.name));
+    return true;
+  }
+}
+
+// A run that the calling thread drives, to its end.
+void drive(std::shared_ptr<RunRecord> const& record) {
+  auto& world = *record->world;
+  auto error = record->error;  // it has not begun
+  if (!error) try {
+      if (!record->run) {
+        record->run.reset(new RunSupervisor(world, record));
+        record->run->begin();
+      }
+      record->run->end();
+    } catch (...) {
+      error = caught(fmt::format("run {}", record->image.name));
+    }
+  record->run.reset();
+  record->end();
+  auto const next = world.leave_queue();
+  {
+    std::scoped_lock const lock(record->mutex);
+    record->error = error;
+    record->done = true;
+    record->changed.notify_all();
+  }
+  // From here on the World is there as long as `next`, which this thread drives, is not done.
+  if (!next) return;
+  bool const begun = world.begin_at_once(next);
+  world.wake_supervisor(!begun || !next->launch.streams.empty());
+  next->leave_to_others();
+}
+
+// The first run is over. The next one, whose turn it is now, is the caller's to begin.
+std::shared_ptr<RunRecord> WorldState::leave_queue() {
+  std::scoped_lock const lock(mutex_);
+  queue_.pop_front();
+  changed_.notify_all();
+  if (queue_.empty()) return nullptr;
+  auto const& next = queue_.front();
+  std::scoped_lock const of_record(next->mutex);
+  next->has_turn = next->driven = true;
+  return next;
+}
+
+void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) {
+  while (!queue_.empty()) {
+    auto const first = queue_.front();
+    if (first->try_to_drive()) {
+      lock.unlock();
+      drive(first);
+      lock.lock();
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+// -- the supervisor's thread
+
+void WorldState::wake_supervisor(bool urgent) {
+  if (!urgent && !supervisor_sleeps_.load(std::memory_order_relaxed)) return;
+  std::scoped_lock const lock(mutex_);
+  urgent_ |= urgent;
+  if (urgent || !queue_.empty()) supervisor_wakes_.notify_one();
+}
+
+void WorldState::end_supervisor() {
+  {
+    std::scoped_lock const lock(mutex_);
+    closing_ = true;
+  }
+  supervisor_wakes_.notify_all();
+  if (supervisor_.joinable()) supervisor_.join();
+}
+
+void WorldState::supervise() {
+  std::unique_lock lock(mutex_);
+  std::shared_ptr<RunRecord> seen;
+  auto last = Clock::now();
+  auto const rest = [&](std::chrono::milliseconds length) {
+    supervisor_wakes_.wait_for(lock, length, [&] { return closing_ || urgent_; });
+  };
+  for (;;) {
+    if (queue_.empty()) {
+      if (closing_) return;
+      urgent_ = false;
+      seen.reset();
+      if (Clock::now() - last < attentive) {
+        rest(tick);
+        continue;
+      }
+      supervisor_sleeps_ = true;
+      supervisor_wakes_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+      supervisor_sleeps_ = false;
+    }
+    if (queue_.empty()) continue;
+    last = Clock::now();
+    auto first = queue_.front();
+    // Who launched it may be about to wait for it.
+    if (first != seen && !urgent_ && !closing_) {
+      seen = first;
+      first.reset();
+      rest(tick);
+      continue;
+    }
+    urgent_ = false;
+    if (!first->try_to_drive()) {
+      first.reset();
+      rest(long_tick);
+      continue;
+    }
+    lock.unlock();
+    drive(first);
+    first.reset();
+    lock.lock();
+  }
+}
+
+}  // namespace meshpost::detail

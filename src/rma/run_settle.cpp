@@ -1,0 +1,112 @@
+// What becomes of a run whose ranks have ended.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/caught.hpp"
+#include "rma/diagnosis.hpp"
+#include "rma/leftovers.hpp"
+#include "rma/run.hpp"
+#include "rma/run_end.hpp"
+#include "rma/run_timeline.hpp"
+
+namespace meshpost::detail {
+
+// What becomes of the run, now that all ranks have ended: the same in all processes.
+void RunSupervisor::settle(Ending const& ending) {
+  RunPart own{ending.reason, ending.failure};
+  std::optional<Evidence> evidence;
+  // What fails here fails in this process only, perhaps: the others are told.
+  auto const attempt = [&](auto const& work) {
+    try {
+      work();
+    } catch (...) {
+      if (!own.error) own.error = caught(operation());
+    }
+  };
+  attempt([&] {
+    if (proxy_ && ending.reason == Reason::finished) proxy_->settle(record_.image.name);
+    if (proxy_ && ending.reason != Reason::finished && ending.reason != Reason::lost)
+      proxy_->come_to_rest(record_.image.name, patience_at_rest(ending.reason));
+  });
+  attempt([&] {
+    if (proxy_) proxy_->stop();
+  });
+  attempt([&] {
+    if (own.error) return;  // the device itself is broken: nothing more can be asked of it
+    if (ending.reason != Reason::finished) {
+      for (auto const& state : states_)
+        if (world_.layout().own(state.device).in_host_memory()) unpack_lanes(state);
+      evidence.emplace(world_, all_grids(), ending);
+    }
+    // Not of a job that has lost a process: its launcher ends it soon, and the error is to be
+    // heard.
+    if (auto const file = trace_file(); !file.empty() && ending.reason != Reason::lost)
+      write_timeline(file, {record_.image.name, layout_, states_, cores_, begin_, end_});
+    if (own.reason == Reason::finished) look_at_news(own);
+    own.timings = collect_timings(world_, states_);
+    if (council_ && own.reason != Reason::finished && own.reason != Reason::lost)
+      own.evidence = evidence->pack();
+  });
+  if (own.reason == Reason::lost && !own.error) throw diagnosis(*evidence, own.reason);
+  auto const parts = share(own);
+  auto reason = Reason::finished;
+  for (u32 process = 0; process < parts.size(); ++process) {
+    if (parts[process].error) throw peers_.of_process(process, *parts[process].error);
+    reason = std::max(reason, parts[process].reason);
+    auto& result = record_.result;
+    for (auto const& left : parts[process].leftovers) result.leftovers.push_back(left);
+    result.leftovers_left_out += parts[process].leftovers_left_out;
+    for (auto const& device : parts[process].timings) result.timings.push_back(device);
+    if (process != peers_.number() && evidence && !parts[process].evidence.empty())
+      evidence->add(parts[process].evidence);
+  }
+  if (reason != Reason::finished) throw diagnosis(*evidence, reason);
+  if (ledger_) ledger_->finish();
+  if (peers_.number() == 0) report_leftovers(record_);
+}
+
+void RunSupervisor::look_at_news(RunPart& own) const {
+  bool met = true, any = false;
+  for (u32 d = 0; d < layout_.own_count(); ++d) {
+    auto const& news = *world_.run_memory(d).news.as<RunNews>();
+    met &= news.ended != ended_before_[d];
+    any |= news.left != 0;
+  }
+  // A kernel of dCUDA that never says that it begins or ends.
+  if (!met) world_.clear_counters();
+  else if (any)
+    own.leftovers = read_leftovers(world_, RunPart::most_leftovers, own.leftovers_left_out);
+}
+
+// Where all have stood still for the deadline, what has not come by then will not.
+std::chrono::milliseconds RunSupervisor::patience_at_rest(Reason reason) const {
+  if (reason == Reason::deadline) return std::chrono::milliseconds(100);
+  if (peers_.alone())
+    return std::chrono::milliseconds(0);  // without end: only devices are waited for
+  return peers_.processes().job().silence;
+}
+
+std::vector<RunPart> RunSupervisor::share(RunPart const& own) const {
+  if (!council_) return {own};
+  std::vector<RunPart> parts;
+  for (auto const& bytes : peers_.exchange(fmt::format("end {}", record_.image.name), own.pack()))
+    parts.push_back(RunPart::unpack(bytes));
+  return parts;
+}
+
+Error RunSupervisor::diagnosis(Evidence const& evidence, Reason reason) const {
+  return diagnose({world_, record_, evidence, deadline()}, reason);
+}
+
+// Each process writes a file of its own.
+std::string RunSupervisor::trace_file() const {
+  auto file = world_.trace_file(record_.launch);
+  if (file.empty() || peers_.alone()) return file;
+  std::filesystem::path path(file);
+  auto const name =
+      fmt::format("{}-{}{}", path.stem().string(), peers_.number(), path.extension().string());
+  return path.replace_filename(name).string();
+}
+
+}  // namespace meshpost::detail
