@@ -219,7 +219,8 @@ class Rank {
   class Traced;
   MESHPOST_FN void trace_life(bool ends) const;
   MESHPOST_FN static void tell_devices(RunState const& state, Block block, u32 RunWords::* word);
-  MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id, bool lanes);
+  template <bool lanes>
+  MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id);
 
   /// A rank's part of a window, as this rank reaches it.
   struct Location {

@@ -55,10 +55,8 @@ MESHPOST_FN inline void sweep(RunState const& state, u32 worker, u32 workers) {
     auto* const at = reinterpret_cast<u32*>(device + range.offset);
     for (u64 i = first; i < end; i += ahead * step) {
       u32 found[ahead][4] = {};
-#pragma GCC unroll 4
       for (u32 k = 0; k < ahead; ++k)
         if (i + k * step < end) memory::load_line(at + (i + k * step) * 4, found[k]);
-#pragma GCC unroll 4
       for (u32 k = 0; k < ahead; ++k)
         if (!is_clear(found[k], range.counters != 0)) [[unlikely]]
           clear_words(state, at + (i + k * step) * 4, range.counters != 0);
@@ -81,11 +79,11 @@ MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
 }
 
 /// Not in the way of what the kernel does, so out of line. By all threads.
-MESHPOST_COLD inline void Rank::end_run(RunState const& state, Block block, u32 local_id,
-                                        bool lanes) {
+template <bool lanes>
+MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_id) {
   RunWords* const words = detail::words_on(state, state.device);
   u32 const thread = block.thread(), threads = block.threads();
-  u32 const id = state.device * state.ranks_per_device + local_id;
+  [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
   auto const last_of = [&](u32* count) {
     if (memory::fetch_add_device(count, 1) + 1 != state.ranks_per_device) return false;
@@ -101,11 +99,12 @@ MESHPOST_COLD inline void Rank::end_run(RunState const& state, Block block, u32 
     poisoned = !block.await_end({&words->met, run * state.devices});
   }
   if (block.any(poisoned)) return;
-  u32 const drains = lanes ? detail::drain_lanes(state, block, id) : 0;
+  u32 drains = 0;
+  if constexpr (lanes) drains = detail::drain_lanes(state, block, id);
   if (thread >= drains)
     detail::sweep(state, local_id * (threads - drains) + thread - drains,
                   state.ranks_per_device * (threads - drains));
-  if (lanes) detail::clear_lanes(state, block, id);
+  if constexpr (lanes) detail::clear_lanes(state, block, id);
   block.sync();
   if (!first || !last_of(&words->cleared)) return;
   if (state.devices != 1) {
@@ -125,7 +124,8 @@ MESHPOST_FN inline void Rank::finish() {
   tell_lanes();
   trace_life(true);
   block_.finish();
-  end_run(*state_, block_, local_id_, uses_lanes());
+  if (uses_lanes()) end_run<true>(*state_, block_, local_id_);
+  else end_run<false>(*state_, block_, local_id_);
 }
 
 }  // namespace meshpost
