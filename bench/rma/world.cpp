@@ -1,6 +1,9 @@
 // What the host pays: creating a World, a window, launching an empty kernel.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
+#include <vector>
+
 #include "worlds.hpp"
 
 namespace {
@@ -33,13 +36,38 @@ void run_nothing(benchmark::State& state) {
   for (auto _ : state) world->run(Nothing{}, bench::launch());
 }
 
+// Time of each of many that are launched before the first is waited for.
+void queue_nothing(benchmark::State& state) {
+  auto const world = bench::world(static_cast<u32>(state.range(0)));
+  if (!world) {
+    state.SkipWithError("needs more devices");
+    return;
+  }
+  constexpr int many = 200;
+  for (auto _ : state) {
+    std::vector<Run> runs;
+    auto const begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < many; ++i) runs.push_back(world->launch(Nothing{}, bench::launch()));
+    runs.back().wait();
+    state.SetIterationTime(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / many);
+  }
+}
+
 void make_and_free_window(benchmark::State& state) {
   auto const world = bench::world(1);
   for (auto _ : state) world->free(world->window<int>(1024));
 }
 
 BENCHMARK(world_start)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(20)->UseRealTime();
-BENCHMARK(run_nothing)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(20)->UseRealTime();
+BENCHMARK(run_nothing)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(500)->UseRealTime();
+BENCHMARK(queue_nothing)
+    ->ArgName("devices")
+    ->Arg(1)
+    ->Arg(2)
+    ->Arg(8)
+    ->Iterations(5)
+    ->UseManualTime();
 BENCHMARK(make_and_free_window)->Iterations(20)->UseRealTime();
 
 }  // namespace

@@ -13,13 +13,6 @@ namespace {
 
 constexpr u32 most_pause = 10'000;  // microseconds
 
-std::binary_semaphore& semaphore_of(std::string const& name) {
-  static std::mutex guard;
-  static auto* const all = new std::map<std::string, std::binary_semaphore>;
-  std::scoped_lock const lock(guard);
-  return all->try_emplace(name, 1).first->second;
-}
-
 }  // namespace
 
 // Within a process locks are taken in the devices' order. Runs of one job come in the order of its
@@ -30,42 +23,71 @@ std::binary_semaphore& semaphore_of(std::string const& name) {
 // is free would be wrong too: by then the others may have theirs again, and wait for this process.
 void DeviceLocks::take(Peers const& peers) {
   if (peers.alone() || !peers.processes().job().overlaps) {
-    for (auto* const one : free_) one->acquire();
-    return;
-  }
-  std::minstd_rand random(std::random_device{}());
-  for (u32 most = 200;; most = std::min(2 * most, most_pause)) {
-    bool const taken = try_take();
-    try {
-      auto const all = peers.exchange("begin a run", taken ? "taken" : "");
-      if (std::ranges::none_of(all, &std::string::empty)) return;
-    } catch (...) {
-      if (taken) give_back();
-      throw;
+    for (auto* const lock : locks_) {
+      lock->waiting.fetch_add(1);
+      lock->free.acquire();
+      lock->waiting.fetch_sub(1);
     }
-    if (taken) give_back();
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % most));
+  } else {
+    std::minstd_rand random(std::random_device{}());
+    for (u32 most = 200;; most = std::min(2 * most, most_pause)) {
+      bool const taken = take_all_or_none();
+      auto const let_go = [&] {
+        for (auto* const lock : locks_)
+          if (taken) lock->free.release();
+      };
+      try {
+        auto const all = peers.exchange("begin a run", taken ? "taken" : "");
+        if (std::ranges::none_of(all, &std::string::empty)) break;
+      } catch (...) {
+        let_go();
+        throw;
+      }
+      let_go();
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % most));
+    }
   }
+  std::scoped_lock const lock(mutex_);
+  ++runs_;
 }
 
 DeviceLocks::DeviceLocks(std::vector<std::shared_ptr<Device>> const& of) {
   auto devices = physical_devices(of);
   std::ranges::sort(devices, {},
                     [](auto const& device) { return std::pair(device->kind(), device->index()); });
-  for (auto const& device : devices) free_.push_back(&semaphore_of(device->name()));
+  for (auto const& device : devices) locks_.push_back(&lock_of(device->name()));
 }
 
-bool DeviceLocks::try_take() {
-  for (std::size_t i = 0; i < free_.size(); ++i) {
-    if (free_[i]->try_acquire()) continue;
-    while (i-- > 0) free_[i]->release();
+DeviceLocks::Lock& DeviceLocks::lock_of(std::string const& name) {
+  static std::mutex guard;
+  static auto* const all = new std::map<std::string, Lock>;
+  std::scoped_lock const lock(guard);
+  return (*all)[name];
+}
+
+bool DeviceLocks::take_all_or_none() {
+  for (std::size_t i = 0; i < locks_.size(); ++i) {
+    if (locks_[i]->free.try_acquire()) continue;
+    while (i-- > 0) locks_[i]->free.release();
     return false;
   }
   return true;
 }
 
+// A World that launches on and on lets others in between: it takes nothing that one waits for.
+bool DeviceLocks::try_take() {
+  std::scoped_lock const lock(mutex_);
+  if (std::ranges::any_of(locks_, [](auto* const one) { return one->waiting.load() != 0; }))
+    return false;
+  if (runs_ == 0 && !take_all_or_none()) return false;
+  ++runs_;
+  return true;
+}
+
 void DeviceLocks::give_back() {
-  for (auto* const one : free_) one->release();
+  std::scoped_lock const lock(mutex_);
+  if (--runs_ != 0) return;
+  for (auto* const one : locks_) one->free.release();
 }
 
 }  // namespace meshpost

@@ -1,5 +1,7 @@
 #pragma once
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <semaphore>
 #include <vector>
 
@@ -8,21 +10,32 @@
 
 namespace meshpost {
 
-/// One launch at a time on a physical device, whichever World it comes from: two kernels that each
-/// need all their ranks resident could otherwise wait for each other. Of one World: who takes the
-/// devices and who gives them back may be different threads.
+/// A physical device runs the launches of one World at a time: two kernels that each need all their
+/// ranks resident could otherwise wait for each other. Held by a World while any run of its is
+/// under way; who takes the devices for one and who gives them back may be different threads.
 class DeviceLocks {
  public:
   explicit DeviceLocks(std::vector<std::shared_ptr<Device>> const& of);
 
-  /// Collective; waits until all processes have theirs. \throws Error(peer_lost)
+  /// For the first run under way. Collective; waits until all processes have theirs.
+  /// \throws Error(peer_lost)
   void take(Peers const& peers);
-  /// Whether all were free, and are taken now.
+  /// Whether all were free, and are taken now, or were this World's already, and no other waits for
+  /// one.
   bool try_take();
   void give_back();
 
  private:
-  std::vector<std::binary_semaphore*> free_;  // in the devices' order
+  struct Lock {
+    std::binary_semaphore free{1};
+    std::atomic<u32> waiting{0};
+  };
+  static Lock& lock_of(std::string const& name);
+  bool take_all_or_none();
+
+  std::vector<Lock*> locks_;  // in the devices' order
+  std::mutex mutex_;
+  u32 runs_ = 0;  // that hold them; guarded by it
 };
 
 }  // namespace meshpost

@@ -49,7 +49,16 @@ bool RunSupervisor::begins_at_once() const {
   return peers_.alone() && (record_.before.empty() || world_.queues_runs());
 }
 
-bool RunSupervisor::begin(bool at_once) {
+// Runs that nothing has to be done for between them but what the devices do. Where a kernel finds
+// its state in memory, that is the next run's.
+bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
+  return world.peers().alone() && world.queues_runs() && !world.has_split_states() &&
+         record.image.arguments == Arguments::kernel_and_state &&
+         world.trace_file(record.launch).empty();
+}
+
+bool RunSupervisor::begin(bool at_once, bool behind) {
+  behind_ = behind;
   if (at_once && !(begins_at_once() && world_.locks().try_take())) return false;
   has_devices_ = at_once;
   // Before the locks: what they hold may be a run of another World on these devices.
@@ -58,17 +67,17 @@ bool RunSupervisor::begin(bool at_once) {
   // From here on everybody's counters are clear.
   gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(describe_launch(), [&] {
     if (not_ready) throw Error(*not_ready);
-    return world_.lanes().vote(spec(false), layout_, world_.heap());
+    return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
   }));
   if (!has_devices_) world_.locks().take(peers_), has_devices_ = true;
-  u32 const number = world_.next_run();
+  number_ = world_.next_run();
   // From here on every process takes part to the end: what fails in one of them ends the run in
   // all, and settle() tells them why.
-  if (!peers_.alone()) council_.emplace(peers_, number, deadline());
+  if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
   begin_ = steady_ns();
   for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
   try {
-    if (proxy_) proxy_->follow_heap(), proxy_->start(number);
+    if (proxy_) proxy_->follow_heap(), proxy_->start(number_);
     prepare();
     launch();
   } catch (...) {
@@ -78,17 +87,29 @@ bool RunSupervisor::begin(bool at_once) {
   return true;
 }
 
+void RunSupervisor::await_end() {
+  Watch watch(running_, readers_, deadline(), nullptr, nullptr);
+  watch.poison(Reason::failed);
+  watch.until_end();
+  running_.clear();
+  gangs_.clear();
+}
+
 void RunSupervisor::end() {
+  if (behind_) begin_ = std::max(begin_, world_.last_end());
   try {
     auto const ending = run_ranks();
     if (!proxy_) record_.end();  // else what they have sent may still be on its way
     settle(ending);
     record_.end();
   } catch (...) {
-    clean_up_after_failure(world_, states_);
+    auto const error = caught(operation());
+    world_.end_queued(record_, error,
+                      [this](u32 last) { clean_up_after_failure(world_, states_, last); });
     give_back_devices();
-    throw;
+    throw Error(error);
   }
+  world_.has_ended_at(end_);
   give_back_devices();
 }
 
@@ -114,11 +135,11 @@ std::chrono::milliseconds RunSupervisor::deadline() const {
 }
 
 void RunSupervisor::launch() {
-  crews_.reserve(specs_.size());  // a gang that runs is watched, whatever fails
+  running_.reserve(specs_.size());  // a gang that runs is watched, whatever fails
   gangs_.reserve(specs_.size());
   for (auto const& spec : specs_) {
     gangs_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
-    crews_.push_back({gangs_.back().get(), spec.grids});
+    running_.push_back({gangs_.back().get(), spec.grids});
   }
   if (!world_.queues_runs() || record_.launch.streams.empty()) return;
   std::vector<std::shared_ptr<Event>> ends;
@@ -129,12 +150,13 @@ void RunSupervisor::launch() {
 // Whatever fails, the ranks of all processes have ended when it returns. \throws Error(peer_lost)
 // if the proxy hangs
 Ending RunSupervisor::run_ranks() {
-  Watch watch(crews_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_);
+  for (auto const& state : states_) readers_.emplace_back(state.log);
+  Watch watch(running_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_);
   if (not_launched_) watch.poison(Reason::failed);
   auto ending = until_end(watch);
   // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
   if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
-  crews_.clear();
+  running_.clear();
   gangs_.clear();
   end_ = steady_ns();
   record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;

@@ -22,14 +22,18 @@ class RunSupervisor {
   RunSupervisor(RunSupervisor const&) = delete;
   RunSupervisor& operator=(RunSupervisor const&) = delete;
 
-  /// Whether begin() waits for nobody.
-  bool begins_at_once() const;
+  /// Whether such a run may be begun while earlier ones of its World are under way.
+  static bool may_queue(WorldState const& world, RunRecord const& record);
   /// Launches the kernel on all devices. What fails from the moment on when all processes take part
   /// end() throws; before, this does. Waits for what streams hold, for other processes, and for
   /// other Worlds' runs on these devices, unless `at_once`: then returns false if it had to.
-  bool begin(bool at_once = false);
+  /// `behind`: other runs of this World.
+  bool begin(bool at_once = false, bool behind = false);
   /// Returns when all ranks of all processes have ended; the record has what they left.
   void end();
+
+  /// Returns when the ranks of a run behind one that has failed have ended: they do so at once.
+  void await_end();
 
   /// Whether a thread that hangs may still touch what is here, when end() has thrown.
   bool must_be_kept() const { return proxy_ && proxy_->hangs() && !gangs_.empty(); }
@@ -40,11 +44,12 @@ class RunSupervisor {
   std::string describe_launch() const;
   std::chrono::milliseconds deadline() const;
   void give_back_devices();
+  bool begins_at_once() const;
   // Making it ready (run_prepare.cpp):
   RunState bare_state(u32 own) const;
   void prepare();
   void prepare(u32 own);
-  GangSpec spec(bool lanes) const;
+  GangSpec spec(std::string_view kind, bool lanes) const;
   std::vector<Grid> all_grids() const;
   void const* state_of(u32 device);
   TraceBuffer trace_buffer(u32 device);
@@ -68,16 +73,17 @@ class RunSupervisor {
   std::optional<Council> council_;  // where other processes take part
   std::unique_lock<std::mutex> turn_;
   bool has_devices_ = false;
+  bool behind_ = false;  // of other runs, when it began
+  u32 number_ = 0;       // RunWords::ended, when it has ended
   bool gpus_have_lanes_ = false;
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;
-  std::vector<u32> ended_before_;  // RunNews::ended of own devices
   std::vector<CoreRecord> cores_;  // of each device, if there is a timeline to write
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;
   std::vector<std::unique_ptr<Gang>> gangs_;  // while they run
-  std::vector<Crew> crews_;                   // the same with their grids
+  std::vector<RunningGang> running_;          // the same with their grids
   std::optional<Error> not_launched_;
 };
 

@@ -57,13 +57,13 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
   return timings;
 }
 
-void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states) {
+void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last) {
   for (u32 d = 0; d < states.size(); ++d) {
     auto& device = *world.layout().devices[d];
     try_to([&] { LaneKeeper::reset(states[d], device); });
     try_to([&] { world.run_memory(d).clear(device); });
   }
-  try_to([&] { world.clear_counters(); });
+  try_to([&] { world.clear_counters(last); });
 }
 
 }  // namespace meshpost::detail

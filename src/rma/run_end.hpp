@@ -18,6 +18,7 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
 /// After a run that failed, wherever it did: ranks that were ended half-way, or that others had
 /// sent to before theirs began, may have left anything behind. Throws nothing; what it can't clear
 /// is on a device that is broken already.
-void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states);
+/// `last`: the number of the last run that had begun.
+void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last);
 
 }  // namespace meshpost::detail

@@ -36,10 +36,10 @@ void RunSupervisor::prepare() {
     // Ranks of GPUs take back what they have said of themselves.
     for (u32 r = 0; r < layout_.ranks_per_device && layout_.devices[d]->in_host_memory(); ++r)
       reports[r].state = static_cast<u32>(RankState::running);
-    ended_before_.push_back(memory.news.as<RunNews>()->ended);
     LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                        memory.log_tail.as<u32>()};
     auto& state = states_[d];
+    state.run = behind_ ? number_ : 0;
     state.scratch = record_.launch.scratch;
     state.reports = reports;
     state.control = memory.control.as<Control>();
@@ -52,22 +52,23 @@ void RunSupervisor::prepare() {
     state.user = record_.launch.user;
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
     state.freed = world_.freed_windows(d);
-    readers_.emplace_back(ring);
     auto const& device = layout_.devices[d];
     if (states_[d].trace.events && device->in_host_memory())
       cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
     if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
-      specs_.push_back(spec(!device->in_host_memory() && gpus_have_lanes_));
+      specs_.push_back(spec(device->kind(), !device->in_host_memory() && gpus_have_lanes_));
     specs_.back().grids.push_back({device, layout_.ranks_per_device,
                                    (layout_.first_device + d) * layout_.ranks_per_device,
                                    state_of(d), reports, memory.control.as<Control>(),
-                                   cores_[d].ranks.empty() ? nullptr : &cores_[d]});
+                                   cores_[d].ranks.empty() ? nullptr : &cores_[d],
+                                   &memory.news.as<RunNews>()->ended, number_});
   }
 }
 
 // What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.
-GangSpec RunSupervisor::spec(bool lanes) const {
+GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
   GangSpec spec;
+  spec.crew = world_.crew(kind);
   spec.image = record_.image;
   if (lanes) spec.image.cuda = spec.image.cuda_lanes;
   spec.kernel = record_.kernel.data();

@@ -76,12 +76,6 @@ bool RunRecord::try_to_drive() {
   return driven = true;
 }
 
-void RunRecord::leave_to_others() {
-  std::scoped_lock const lock(mutex);
-  driven = false;
-  changed.notify_all();
-}
-
 void KeepIfItHangs::operator()(RunSupervisor* run) const {
   if (run->must_be_kept()) net::keep_for_ever(run);
   else delete run;
@@ -140,40 +134,76 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
   record->launch = launch;
   record->world = this;
   for (auto* const stream : launch.streams) record->before.push_back(stream->record());
-  bool first = false;
+  bool first = false, begun = false;
   {
-    std::scoped_lock const lock(mutex_);
-    first = queue_.empty();
-    record->has_turn = record->driven = first;
-    queue_.push_back(record);
+    std::scoped_lock const launching(launching_);
+    bool behind = false;
+    {
+      std::scoped_lock const lock(mutex_);
+      first = queue_.empty();
+      behind =
+          !first && queue_.back()->others_may_queue && RunSupervisor::may_queue(*this, *record);
+      record->has_turn = record->driven = first;
+      queue_.push_back(record);
+      record->in_queue = true;
+    }
+    begun = (first || behind) && begin(record, behind);
   }
-  bool const begun = first && begin_at_once(record);
-  if (first) record->leave_to_others();
+  if (first) let_go(*record);
   // Streams, or other processes, wait for it.
-  bool const urgent = !launch.streams.empty() || !(begun || awaited);
-  wake_supervisor(urgent);
+  wake_supervisor(!launch.streams.empty() || (first && !begun && !awaited));
   if (!launch.streams.empty()) let_streams_wait(launch.streams, record);
   return record;
 }
 
-// By who drives it. What fails stays in the record.
-bool WorldState::begin_at_once(std::shared_ptr<RunRecord> const& record) {
+// While launching_ is held. By who drives the run, or behind others that were begun, by who
+// launches it. What fails stays in the record.
+bool WorldState::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
   try {
     record->run.reset(new RunSupervisor(*this, record));
-    if (record->run->begin(true)) return true;
-    record->run.reset();
-    return false;
+    if (!record->run->begin(true, behind)) {
+      record->run.reset();
+      return false;
+    }
+    record->others_may_queue = RunSupervisor::may_queue(*this, *record);
   } catch (...) {
     record->run.reset();
     record->error = caught(fmt::format("run {}", record->image.name));
-    return true;
   }
+  return true;
+}
+
+bool WorldState::begin_at_once(std::shared_ptr<RunRecord> const& record) {
+  std::scoped_lock const launching(launching_);
+  return record->run || record->error || begin(record, false);
+}
+
+void WorldState::end_queued(RunRecord const& failed, Error const& error,
+                            std::function<void(u32 last_run)> const& clean_up) {
+  std::scoped_lock const launching(launching_);
+  std::vector<std::shared_ptr<RunRecord>> behind;
+  {
+    std::scoped_lock const lock(mutex_);
+    // Processes may have launched different numbers of runs by now.
+    for (auto const& record : queue_)
+      if (record.get() != &failed && peers_.alone()) behind.push_back(record);
+  }
+  for (auto const& record : behind) {
+    if (record->run) record->run->await_end();
+    record->run.reset();
+    record->others_may_queue = false;
+    record->error = Error(error.kind(), fmt::format("run {}", record->image.name),
+                          fmt::format("it was queued behind a run that failed: {}: {}",
+                                      error.operation(), error.cause()),
+                          error.remedy());
+  }
+  clean_up(runs_);
 }
 
 // A run that the calling thread drives, to its end.
 void drive(std::shared_ptr<RunRecord> const& record) {
   auto& world = *record->world;
-  auto error = record->error;  // it has not begun
+  auto error = record->error;  // it has not begun, or was ended behind another
   if (!error) try {
       if (!record->run) {
         record->run.reset(new RunSupervisor(world, record));
@@ -185,6 +215,11 @@ void drive(std::shared_ptr<RunRecord> const& record) {
     }
   record->run.reset();
   record->end();
+  {
+    std::scoped_lock const lock(record->mutex);
+    world.pin();
+    record->world = nullptr;
+  }
   auto const next = world.leave_queue();
   {
     std::scoped_lock const lock(record->mutex);
@@ -192,16 +227,18 @@ void drive(std::shared_ptr<RunRecord> const& record) {
     record->done = true;
     record->changed.notify_all();
   }
-  // From here on the World is there as long as `next`, which this thread drives, is not done.
-  if (!next) return;
-  bool const begun = world.begin_at_once(next);
-  world.wake_supervisor(!begun || !next->launch.streams.empty());
-  next->leave_to_others();
+  if (next) {
+    bool const begun = world.begin_at_once(next);
+    world.let_go(*next);
+    world.wake_supervisor(!begun || !next->launch.streams.empty());
+  }
+  world.unpin();
 }
 
 // The first run is over. The next one, whose turn it is now, is the caller's to begin.
 std::shared_ptr<RunRecord> WorldState::leave_queue() {
   std::scoped_lock const lock(mutex_);
+  queue_.front()->in_queue = false;
   queue_.pop_front();
   changed_.notify_all();
   if (queue_.empty()) return nullptr;
@@ -211,8 +248,14 @@ std::shared_ptr<RunRecord> WorldState::leave_queue() {
   return next;
 }
 
-void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) {
-  while (!queue_.empty()) {
+void WorldState::unpin() {
+  std::scoped_lock const lock(mutex_);
+  if (--pins_ == 0) changed_.notify_all();
+}
+
+void WorldState::help(std::unique_lock<std::mutex>& lock, RunRecord const* record) {
+  ++helpers_;  // before it looks: who lets go of a run after that tells them
+  while (!queue_.empty() && !(record && !record->in_queue)) {
     auto const first = queue_.front();
     if (first->try_to_drive()) {
       lock.unlock();
@@ -222,7 +265,26 @@ void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) {
       changed_.wait(lock);
     }
   }
+  --helpers_;
 }
+
+// From here on any thread may drive it.
+void WorldState::let_go(RunRecord& record) {
+  {
+    std::scoped_lock const lock(record.mutex);
+    record.driven = false;
+  }
+  if (helpers_.load() == 0) return;
+  std::scoped_lock const lock(mutex_);
+  changed_.notify_all();
+}
+
+void WorldState::help(std::shared_ptr<RunRecord> const& record) {
+  std::unique_lock lock(mutex_);
+  help(lock, record.get());
+}
+
+void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) { help(lock, nullptr); }
 
 // -- the supervisor's thread
 

@@ -11,9 +11,26 @@
 #include "rma/run_timeline.hpp"
 
 namespace meshpost::detail {
+namespace {
+
+// A GPU that has news begins no other run before the host has read them, or has failed to.
+struct NewsTaken {
+  NewsTaken(WorldState& of, u32 run) : world(of), number(run) {}
+  NewsTaken(NewsTaken const&) = delete;
+  NewsTaken& operator=(NewsTaken const&) = delete;
+  ~NewsTaken() {
+    for (u32 d = 0; d < world.layout().own_count(); ++d)
+      memory::store(&world.run_memory(d).news.as<RunNews>()->taken, number, Order::system);
+  }
+  WorldState& world;
+  u32 number;
+};
+
+}  // namespace
 
 // What becomes of the run, now that all ranks have ended: the same in all processes.
 void RunSupervisor::settle(Ending const& ending) {
+  NewsTaken const taken(world_, number_);
   RunPart own{ending.reason, ending.failure};
   std::optional<Evidence> evidence;
   // What fails here fails in this process only, perhaps: the others are told.
@@ -70,11 +87,11 @@ void RunSupervisor::look_at_news(RunPart& own) const {
   bool met = true, any = false;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
     auto const& news = *world_.run_memory(d).news.as<RunNews>();
-    met &= news.ended != ended_before_[d];
+    met &= static_cast<i32>(news.ended - number_) >= 0;
     any |= news.left != 0;
   }
   // A kernel of dCUDA that never says that it begins or ends.
-  if (!met) world_.clear_counters();
+  if (!met) world_.clear_counters(number_);
   else if (any)
     own.leftovers = read_leftovers(world_, RunPart::most_leftovers, own.leftovers_left_out);
 }

@@ -16,12 +16,12 @@ u32 read(u32& word) { return std::atomic_ref(word).load(std::memory_order_acquir
 RankState state_of(RankReport& report) { return static_cast<RankState>(read(report.state)); }
 
 template <class Visit>
-void each_report(Crew const& crew, Visit&& visit) {
+void each_report(RunningGang const& crew, Visit&& visit) {
   for (auto const& grid : crew.grids)
     for (u32 r = 0; r < grid.ranks; ++r) visit(grid.reports[r], grid.first_rank + r);
 }
 // Some wait, and the others have ended.
-bool all_wait(Crew const& crew) {
+bool all_wait(RunningGang const& crew) {
   bool some = false, others = false;
   each_report(crew, [&](RankReport& report, u32) {
     auto const state = state_of(report);
@@ -46,7 +46,7 @@ constexpr auto look_every = std::chrono::microseconds(1000);
 
 }  // namespace
 
-Watch::Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
+Watch::Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
              std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
              std::chrono::milliseconds grace)
     : logs_(logs), deadline_(deadline), grace_(grace), council_(council), proxy_(proxy) {
@@ -277,7 +277,7 @@ void Watch::abandon() const {
   auto const add = [&](u32 rank) {
     if (ranks.size() < 200) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   };
-  auto const add_all = [&](Crew const& crew, auto&& in_question) {
+  auto const add_all = [&](RunningGang const& crew, auto&& in_question) {
     each_report(crew, [&](RankReport& report, u32 rank) {
       if (in_question(state_of(report))) add(rank);
     });

@@ -18,8 +18,8 @@ struct Ending {
   std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: they were not
 };
 
-/// The ranks that run on devices of one kind.
-struct Crew {
+/// A gang with its grids.
+struct RunningGang {
   Gang* gang = nullptr;
   std::vector<Grid> grids{};
 };
@@ -30,7 +30,7 @@ class Watch {
  public:
   /// `council`: where other processes take part; `proxy`: where some ranks are out of reach; else
   /// null.
-  Watch(std::vector<Crew> const& crews, std::vector<LogReader>& logs,
+  Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
         std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
         std::chrono::milliseconds grace = std::chrono::seconds(10));
   /// Ends the ranks.
@@ -50,7 +50,7 @@ class Watch {
     u32 sequence;
     bool ended;
   };
-  struct Watched : Crew {
+  struct Watched : RunningGang {
     std::vector<Asked> asked{};  // all its ranks when the question was asked; empty: none is open
     u32 epoch = 0;               // number of the question
   };

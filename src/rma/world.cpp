@@ -112,12 +112,16 @@ RunResult const& Run::wait() {
   std::unique_lock lock(record_->mutex);
   record_->observed = true;
   while (!record_->done) {
-    lock.unlock();
-    bool const mine = record_->try_to_drive();
-    if (mine) detail::drive(record_);
-    lock.lock();
-    if (!mine && !record_->done && (!record_->has_turn || record_->driven))
+    auto* const world = record_->world;
+    if (!world) {  // another thread is about to say how it went
       record_->changed.wait(lock);
+      continue;
+    }
+    world->pin();
+    lock.unlock();
+    world->help(record_);
+    world->unpin();
+    lock.lock();
   }
   if (record_->error) throw Error(*record_->error);
   return record_->result;

@@ -114,11 +114,20 @@ void WorldState::follow_heap() {
   followed_ = std::move(ranges);
 }
 
-void WorldState::clear_counters() {
+// Numbers go on, so that nothing of what is over is taken for what comes.
+void WorldState::clear_counters(u32 last_run) {
   heap_.clear_swept();
+  RunWords words{};
+  words.ended = last_run;
+  words.met = words.swept = last_run * layout_.device_count();
   for (u32 own = 0; own < layout_.own_count(); ++own)
-    layout_.devices[own]->fill(heap_.at(layout_.first_device + own, run_words_), 0,
-                               Bytes{offsetof(RunWords, range_count)});
+    layout_.devices[own]->write(heap_.at(layout_.first_device + own, run_words_), &words,
+                                Bytes{offsetof(RunWords, range_count)});
+}
+
+Crew* WorldState::crew(std::string_view kind) {
+  auto const found = crews_.find(kind);
+  return found == crews_.end() ? nullptr : found->second.get();
 }
 
 void DeviceRunMemory::clear(Device& owner) {
@@ -127,7 +136,6 @@ void DeviceRunMemory::clear(Device& owner) {
   for (u64 r = 0; r < reports.size() / sizeof(RankReport); ++r)
     of_ranks[r].state = static_cast<u32>(RankState::running);
   *control.as<Control>() = {};
-  *news.as<RunNews>() = {};
   std::memset(log_records.data(), 0, log_records.size());
   std::memset(log_tail.data(), 0, log_tail.size());
   std::memset(timers.data(), 0, timers.size());
@@ -147,10 +155,14 @@ void WorldState::make_run_memory() {
     memory.timers = device->allocate(Bytes{ranks * TimerBuffer::capacity * 2 * sizeof(u64)},
                                      MemoryKind::pinned);
     memory.news = device->allocate(Bytes{256}, MemoryKind::pinned);
+    *memory.news.as<RunNews>() = {};
     memory.clear(*device);
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
   }
+  for (auto const& device : layout_.devices)
+    if (auto& crew = crews_[std::string(device->kind())]; !crew)
+      crew = backend(device->kind()).crew();
   if (physical_devices(layout_.devices).size() < layout_.devices.size()) {
     auto const reader = std::ranges::find_if_not(layout_.devices, &Device::in_host_memory);
     auto& owner = reader == layout_.devices.end() ? *layout_.devices.front() : **reader;
@@ -167,6 +179,10 @@ void WorldState::end(WorldState* state) {
 
 void WorldState::close() {
   end_supervisor();
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return pins_ == 0; });
+  }
   // Where an error is on its way, the others are elsewhere, and will hear of it.
   if (std::uncaught_exceptions() > exceptions_) return;
   bool shared = answering_.has_value();

@@ -39,10 +39,12 @@ struct RunRecord {
 
   std::mutex mutex;
   std::condition_variable changed;
-  bool has_turn = false;                     // it is the first in the queue
-  bool driven = false;                       // a thread sees to it (run_queue.cpp)
-  bool launched = false;                     // or failed to be
-  std::vector<std::shared_ptr<Event>> ends;  // of its kernels, if Backend::queues_launches
+  bool in_queue = false;                       // guarded by its World's mutex
+  bool has_turn = false;                       // it is the first in the queue
+  bool driven = false;                         // a thread sees to it (run_queue.cpp)
+  std::atomic<bool> others_may_queue = false;  // behind it, for it has begun so
+  bool launched = false;                       // or failed to be
+  std::vector<std::shared_ptr<Event>> ends;    // of its kernels, if Backend::queues_launches
   bool ended = false;  // the kernels have: streams go on, while the host still reads what they left
   std::vector<std::function<void()>> at_end;  // what streams that wait for the run have left
   bool done = false;
@@ -54,7 +56,6 @@ struct RunRecord {
   void launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels);
   void end();  // idempotent
   bool try_to_drive();
-  void leave_to_others();
 };
 
 /// One device's memory for runs, used by one run after the other.
@@ -148,9 +149,16 @@ class WorldState {
 
   std::shared_ptr<RunRecord> start(KernelImage const& image, void const* kernel, std::size_t bytes,
                                    Launch const& launch, bool awaited);
-  /// For who drives the first run: what comes of it stays in the record.
+  /// For who drives a run: begins it, if nobody has to be waited for. What comes of it stays in the
+  /// record.
   bool begin_at_once(std::shared_ptr<RunRecord> const& record);
   std::shared_ptr<RunRecord> leave_queue();
+  /// Drives runs, or waits for who does, until `record` is done; null: all.
+  void help(std::shared_ptr<RunRecord> const& record);
+  /// While pinned, a World does not end. For who holds the mutex of a record that has it.
+  void pin() { ++pins_; }
+  void unpin();
+  void let_go(RunRecord& record);
   void wake_supervisor(bool urgent);
   DeviceLocks& locks() { return locks_; }
   void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
@@ -180,8 +188,16 @@ class WorldState {
   u64 run_words() const { return run_words_; }  ///< RunWords of each device, in the heap
   /// Before a run: its end sweeps what the heap has for counters by now.
   void follow_heap();
-  /// After a run whose ranks did not meet at its end: counters and RunWords of own devices.
-  void clear_counters();
+  /// After runs whose ranks did not meet at their end: counters and RunWords of own devices.
+  void clear_counters(u32 last_run);
+  Crew* crew(std::string_view kind);  ///< null: launches on that kind share nothing
+  bool has_split_states() const { return split_states_.data() != nullptr; }
+  u64 last_end() const { return last_end_; }  ///< of a run, on the host's clock
+  void has_ended_at(u64 time) { last_end_ = time; }
+  /// A run has failed: those that were begun behind it end, and are told why. Then cleans up, while
+  /// nothing is begun.
+  void end_queued(RunRecord const& failed, Error const& error,
+                  std::function<void(u32 last_run)> const& clean_up);
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
   RunState* split_states() { return split_states_.as<RunState>(); }
@@ -203,6 +219,8 @@ class WorldState {
   void guard(std::string_view operation) const;
   void supervise();  // the thread that sees to what nobody waits for
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
+  void help(std::unique_lock<std::mutex>& lock, RunRecord const* record);
+  bool begin(std::shared_ptr<RunRecord> const& record, bool behind);
   void let_streams_wait(std::vector<Stream*> const& streams,
                         std::shared_ptr<RunRecord> const& record);
   Communicator make_communicator(Communicator::Shape shape, u32 groups, u32 places);
@@ -239,6 +257,7 @@ class WorldState {
   std::vector<Heap::Range> followed_;
   std::vector<DeviceRunMemory> run_memory_;
   Allocation split_states_;
+  std::map<std::string, std::unique_ptr<Crew>, std::less<>> crews_;  // by kind
   u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
   Communicator world_communicator_, device_communicator_;
   WindowInfo tags_;  // the default tag space
@@ -248,10 +267,13 @@ class WorldState {
   int const exceptions_ = std::uncaught_exceptions();  // when it was made
 
   DeviceLocks locks_;
-  std::mutex mutex_;  // of everything above and the queue
+  u64 last_end_ = 0;
+  std::mutex launching_;  // held while a run is begun at once; before mutex_
+  std::mutex mutex_;      // of everything above and the queue
   std::condition_variable changed_, supervisor_wakes_;
   std::deque<std::shared_ptr<RunRecord>> queue_;  // the first one runs, or is about to
   bool closing_ = false, urgent_ = false;
+  std::atomic<u32> pins_ = 0, helpers_ = 0;
   std::atomic<bool> supervisor_sleeps_ = false;
   std::thread supervisor_;
 };

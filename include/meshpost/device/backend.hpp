@@ -51,10 +51,22 @@ struct Grid {
   Control* control = nullptr;
   /// CPU: to be filled while the gang runs. Null: nothing is recorded, which costs nothing.
   CoreRecord* record = nullptr;
+  /// GPU: a word of the host's memory that comes to `run` when the ranks of all grids have met at
+  /// the end of their kernels, and all they did is done. Null: the driver is asked.
+  u32 const* ended = nullptr;
+  u32 run = 0;
+};
+
+/// What launches of one World on devices of one kind have in common, and what stays between them:
+/// threads, stacks, streams. Those on one crew follow each other.
+class Crew {
+ public:
+  virtual ~Crew() = default;
 };
 
 /// A launch: all ranks of all grids are resident at once.
 struct GangSpec {
+  Crew* crew = nullptr;  ///< of this kind; null: the gang makes what it needs for itself
   KernelImage image;
   void const* kernel = nullptr;
   Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
@@ -153,6 +165,8 @@ class Backend {
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
+  /// For the launches of a World. Outlives their gangs.
+  virtual std::unique_ptr<Crew> crew() { return nullptr; }
   /// What launch() throws before anything runs. \throws Error(out_of_memory, bad_argument)
   virtual void fit(GangSpec const& /*spec*/) {}
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits

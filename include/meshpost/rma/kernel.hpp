@@ -9,7 +9,7 @@ namespace meshpost::detail {
 template <class Kernel>
 void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch) {
   Rank self(*static_cast<RunState const*>(state), block, local_rank, scratch);
-  self.start();
+  if (!self.start()) return;
   (*static_cast<Kernel const*>(kernel))(self);
   self.finish();
 }
@@ -22,7 +22,7 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
   Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control, &state.mail),
             blockIdx.x, meshpost_scratch, lanes);
-  self.start();
+  if (!self.start()) return;
   kernel(self);
   self.finish();
 }
@@ -45,7 +45,7 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   block.sync();
   Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
             blockIdx.x, meshpost_scratch, false);
-  self.start();
+  if (!self.start()) return;
   kernel(self);
   self.finish();
 }

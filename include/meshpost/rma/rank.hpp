@@ -209,8 +209,8 @@ class Rank {
                                     u64 now);
   /// log() of a line that is put together already.
   MESHPOST_FN void send(LogRecord const& line);
-  /// The kernel's begin, and its end; the launch calls them.
-  MESHPOST_FN void start();
+  /// The kernel's begin, and its end; the launch calls them. false: the kernel must not run.
+  MESHPOST_FN bool start();
   MESHPOST_FN void finish();
 
  private:
@@ -219,6 +219,7 @@ class Rank {
   class Traced;
   MESHPOST_FN void trace_life(bool ends) const;
   MESHPOST_FN static void tell_devices(RunState const& state, Block block, u32 RunWords::* word);
+  MESHPOST_FN static bool is_behind_failure(RunState const& state, Block block);
   template <bool lanes>
   MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id);
 

@@ -27,6 +27,9 @@ struct RunState {
   u64 scratch = 0;  ///< bytes of scratch of a rank
   u64 words = 0;    ///< RunWords of each device, in its part of the heap
   RunNews* news = nullptr;
+  /// Queued on GPUs behind other runs: how many will have ended with this one, unless one of them
+  /// fails; then it ends at once. 0: nothing was under way.
+  u32 run = 0;
   RankReport* reports = nullptr;
   Control const* control = nullptr;
   WindowInfo tags;  ///< the world's default counters, without memory

@@ -3,9 +3,13 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,6 +55,11 @@ class GpuLaunch {
   int device() const { return static_cast<int>(grids_.device->index()); }
   std::string name() const {
     return fmt::format("{} on {}", spec_.image.name, grids_.device->name());
+  }
+
+  // What decides whether it fits.
+  std::tuple<void const*, int, u32, u64, u32> key() const {
+    return {entry_, device(), block_.x * block_.y * block_.z, shared_, grids_.ranks};
   }
 
   // Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
@@ -137,6 +146,24 @@ class GpuLaunch {
   u64 shared_;  // bytes of dynamic shared memory of a rank
 };
 
+// One stream for each GPU, and which launches are known to fit: the driver is asked once.
+class CudaCrew : public Crew {
+ public:
+  using Launched = std::tuple<void const*, int, u32, u64, u32>;
+
+  Stream& stream(int device) {
+    auto& stream = streams_[device];
+    if (!stream) stream = make_stream(device);
+    return *stream;
+  }
+  bool fits(Launched const& launch) const { return fitting_.contains(launch); }
+  void has_fitted(Launched const& launch) { fitting_.insert(launch); }
+
+ private:
+  std::map<int, std::unique_ptr<Stream>> streams_;
+  std::set<Launched> fitting_;
+};
+
 std::vector<GpuLaunch> launches_of(GangSpec const& spec) {
   if (!spec.image.cuda)
     throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
@@ -144,20 +171,26 @@ std::vector<GpuLaunch> launches_of(GangSpec const& spec) {
                 "compile it with meshpost_add_executable where nvcc is found");
   std::vector<GpuLaunch> launches;
   for (auto const& grids : by_physical_device(spec.grids)) {
-    Current const current(launches.emplace_back(spec, grids).device());
-    launches.back().fit();
+    auto const& launch = launches.emplace_back(spec, grids);
+    auto* const crew = static_cast<CudaCrew*>(spec.crew);
+    if (crew && crew->fits(launch.key())) continue;
+    Current const current(launch.device());
+    launch.fit();
+    if (crew) crew->has_fitted(launch.key());
   }
   return launches;
 }
 
 class CudaGang : public Gang {
  public:
-  explicit CudaGang(GangSpec const& spec) {
+  explicit CudaGang(GangSpec const& spec)
+      : own_(spec.crew ? nullptr : std::make_unique<CudaCrew>()), grids_(spec.grids) {
+    auto& crew = own_ ? *own_ : *static_cast<CudaCrew*>(spec.crew);
     refuse_blocking_launches(spec.image.name);
     auto const launches = launches_of(spec);
     for (auto const& launch : launches) {
       Current const current(launch.device());
-      streams_.push_back(make_stream(launch.device()));
+      streams_.push_back(&crew.stream(launch.device()));
       for (auto const& event : spec.after) streams_.back()->wait(event);
     }
     for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -166,7 +199,7 @@ class CudaGang : public Gang {
       if (status != cudaSuccess) {
         // The devices launched so far wait for this one: end them before saying so.
         for (auto const& launched : spec.grids) launched.control->poison = 1;
-        for (auto const& stream : streams_)
+        for (auto* const stream : streams_)
           cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native()));
         check(status, "launch " + launches[i].name());
       }
@@ -178,17 +211,21 @@ class CudaGang : public Gang {
     using clock = std::chrono::steady_clock;
     constexpr auto attentive = std::chrono::microseconds(100);
     auto const start = clock::now();
-    while (!finished() && clock::now() - start < patience) {
-      if (clock::now() - start < attentive) std::this_thread::yield();
-      else std::this_thread::sleep_for(std::chrono::microseconds(20));
+    for (u32 looks = 0; !met() && (looks % 64 != 63 || !finished()); ++looks) {
+      auto const waited = clock::now() - start;
+      if (waited >= patience) return;
+      if (waited >= attentive) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
   std::vector<std::shared_ptr<Event>> ends() override {
     std::vector<std::shared_ptr<Event>> events;
-    for (auto const& stream : streams_) events.push_back(stream->record());
+    for (auto* const stream : streams_) events.push_back(stream->record());
     return events;
   }
+  // A kernel that did not come to its end has to be asked for; others on the stream may be behind
+  // it then, and end without having begun.
   bool finished() override {
+    if (met()) return true;
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       auto const status = cudaStreamQuery(static_cast<cudaStream_t>(streams_[i]->native()));
       if (status == cudaErrorNotReady) return false;
@@ -205,7 +242,15 @@ class CudaGang : public Gang {
   }
 
  private:
-  std::vector<std::unique_ptr<Stream>> streams_;
+  bool met() const {
+    return std::ranges::all_of(grids_, [](Grid const& grid) {
+      return grid.ended && static_cast<i32>(memory::load_acquire(grid.ended) - grid.run) >= 0;
+    });
+  }
+
+  std::unique_ptr<CudaCrew> own_;
+  std::vector<Grid> grids_;
+  std::vector<Stream*> streams_;
   std::vector<std::string> names_;
   std::optional<Error> failure_;
 };
@@ -213,6 +258,7 @@ class CudaGang : public Gang {
 }  // namespace
 
 void fit(GangSpec const& spec) { launches_of(spec); }
+std::unique_ptr<Crew> crew() { return std::make_unique<CudaCrew>(); }
 std::unique_ptr<Gang> launch(GangSpec const& spec) { return std::make_unique<CudaGang>(spec); }
 
 }  // namespace meshpost::cuda

@@ -3,6 +3,8 @@
 
 namespace meshpost::cuda {
 
+std::unique_ptr<Crew> crew();
+
 /// Whether launch() could. \throws Error as it does then, but launches nothing
 void fit(GangSpec const& spec);
 

@@ -35,7 +35,7 @@ class TwoRanks : public Gang {
     return false;
   }
   Reason watched() {
-    Crew const crew{this, {{nullptr, 2, 0, nullptr, reports, &control}}};
+    RunningGang const crew{this, {{nullptr, 2, 0, nullptr, reports, &control}}};
     std::vector<LogReader> logs;
     return Watch({crew}, logs, 5s, nullptr, nullptr).until_end().reason;
   }
@@ -62,7 +62,7 @@ class DivergedRanks : public Gang {
   std::vector<u32> running_ranks() const override { return running_; }
 
   void watch() {
-    Crew const crew{this, {{nullptr, 2, 10, nullptr, reports_, &control_}}};
+    RunningGang const crew{this, {{nullptr, 2, 10, nullptr, reports_, &control_}}};
     std::vector<LogReader> logs;
     Watch({crew}, logs, 10ms, nullptr, nullptr, 10ms).until_end();
   }

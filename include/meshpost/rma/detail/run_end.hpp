@@ -111,12 +111,26 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     tell_devices(state, block, &RunWords::swept);
     if (!block.await_end({&words->swept, run * state.devices})) return;
   }
-  memory::store_relaxed(&state.news->left, memory::load_relaxed(&words->left));
-  memory::store_relaxed(&state.news->timed, memory::load_relaxed(&words->timed));
+  RunNews* const news = state.news;
+  u32 const left = memory::load_relaxed(&words->left), timed = memory::load_relaxed(&words->timed);
+  memory::store_relaxed(&words->ended, run);
+  memory::store_relaxed(&news->left, left);
+  memory::store_relaxed(&news->timed, timed);
+  memory::store(&news->ended, run, Order::system);
+  if ((left | timed) == 0) return;
+  // What the host has to read stays as it is until then. CPU devices begin no run before.
+  if (memory::on_gpu && !block.await_end({&news->taken, run})) return;
   memory::store_relaxed(&words->left, 0);
   memory::store_relaxed(&words->timed, 0);
-  memory::store_relaxed(&words->ended, run);
-  memory::store(&state.news->ended, run, Order::system);
+}
+
+/// Whether a run before this one, which it was queued behind, has failed: then it must not begin.
+/// By all threads.
+MESHPOST_COLD inline bool Rank::is_behind_failure(RunState const& state, Block block) {
+  bool const first = block.thread() == 0;
+  return block.any(first &&
+                   memory::load_relaxed(&detail::words_on(state, state.device)->ended) + 1 !=
+                       state.run);
 }
 
 MESHPOST_FN inline void Rank::finish() {

@@ -373,13 +373,18 @@ MESHPOST_FN inline void Rank::tell_lanes() {
 #endif
 }
 
-MESHPOST_FN inline void Rank::start() {
+MESHPOST_FN inline bool Rank::start() {
+#if defined(__CUDA_ARCH__)
+  if (state_->run != 0 && is_behind_failure(*state_, block_)) return false;
+#endif
   trace_life(false);  // not where a Rank is made: operations make some for themselves
 #if defined(__CUDA_ARCH__)
-  if (!uses_lanes()) return;
-  if (thread() < 32) detail::lane_cache().start(*state_, id_, thread());
-  block_.sync();
+  if (uses_lanes()) {
+    if (thread() < 32) detail::lane_cache().start(*state_, id_, thread());
+    block_.sync();
+  }
 #endif
+  return true;
 }
 
 }  // namespace meshpost
