@@ -53,6 +53,14 @@ struct Grid {
   CoreRecord* record = nullptr;
 };
 
+/// What launches of one World on devices of one kind have in common, and what stays between them:
+/// threads, stacks, streams. Made by Backend::crew(), outlives the gangs that are launched with it.
+/// One gang has it at a time: from its launch until it is destroyed.
+class Crew {
+ public:
+  virtual ~Crew() = default;
+};
+
 /// A launch: all ranks of all grids are resident at once.
 struct GangSpec {
   KernelImage image;
@@ -77,6 +85,7 @@ struct GangSpec {
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
+  Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes all for itself
 };
 
 /// Ranks that run. Destroyed only after finished().
@@ -153,6 +162,8 @@ class Backend {
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
+  /// For launches that follow each other. Null: nothing of this kind stays between them.
+  virtual std::unique_ptr<Crew> crew() { return nullptr; }
   /// What launch() throws before anything runs. \throws Error(out_of_memory, bad_argument)
   virtual void fit(GangSpec const& /*spec*/) {}
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
