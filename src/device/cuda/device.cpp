@@ -179,6 +179,7 @@ class CudaBackend : public Backend {
           "ask which GPUs are peers");
     return peers != 0;
   }
+  std::unique_ptr<Crew> crew() override { return cuda::make_crew(); }
   void fit(GangSpec const& spec) override { cuda::fit(spec); }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
 

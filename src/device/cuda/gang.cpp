@@ -3,7 +3,12 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <compare>
 #include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -30,6 +35,47 @@ void refuse_blocking_launches(std::string const& kernel) {
         "unset CUDA_LAUNCH_BLOCKING");
 }
 
+// What decides whether the ranks of one GPU fit.
+struct Fit {
+  void const* entry;
+  int device;
+  u32 threads;  // of a rank
+  u64 shared;   // bytes of dynamic shared memory of a rank
+  u32 ranks;
+  u32 sharers;  // processes
+  auto operator<=>(Fit const&) const = default;
+};
+
+// What stays between launches, so that the next one asks the driver for nothing but to launch.
+class CudaCrew : public Crew {
+ public:
+  bool knows(Fit const& fit) const { return fits_.contains(fit); }
+  void remember(Fit const& fit) { fits_.insert(fit); }
+
+  // The device's own for runs, which has nothing left to do from the run before.
+  Stream& stream(int device) {
+    auto& stream = streams_[device];
+    if (!stream) stream = make_stream(device);
+    return *stream;
+  }
+  // They may still wait for something.
+  void drop_streams() { streams_.clear(); }
+
+  void refuse_blocking_launches(std::string const& kernel) {
+    if (!asked_) cuda::refuse_blocking_launches(kernel);
+    asked_ = true;
+  }
+
+ private:
+  std::set<Fit> fits_;
+  std::map<int, std::unique_ptr<Stream>> streams_;
+  bool asked_ = false;
+};
+
+CudaCrew& crew_of(GangSpec const& spec, CudaCrew* own) {
+  return own ? *own : static_cast<CudaCrew&>(*spec.crew);
+}
+
 // What one GPU runs of a gang, in one launch: for one device, or for the logical ones on it.
 class GpuLaunch {
  public:
@@ -54,10 +100,36 @@ class GpuLaunch {
   }
 
   // Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
-  // and makes sure that all ranks fit at once.
-  void fit() const {
+  // and makes sure that all ranks fit at once. A kernel stays loaded: once is enough.
+  void fit(CudaCrew& crew) const {
+    Fit const key{entry_, device(), threads(), shared_, grids_.ranks, spec_.sharers};
+    if (crew.knows(key)) return;
+    check_fit();
+    crew.remember(key);
+  }
+
+  cudaError_t start(cudaStream_t stream) const {
+    void const* const state = grids_.first->state;  // split: the first of several, side by side
+    auto* const kernel = const_cast<void*>(spec_.kernel);
+    auto* const address = const_cast<void const**>(&state);
+    void* with_state[] = {kernel, const_cast<void*>(state)};
+    void* with_address[] = {kernel, address};
+    void* address_alone[] = {address};
+    bool const by_value = spec_.image.arguments == Arguments::kernel_and_state;
+    return cudaLaunchCooperativeKernel(entry_, dim3(grids_.first->ranks, grids_.count), block_,
+                                       split_     ? with_address
+                                       : by_value ? with_state
+                                                  : address_alone,
+                                       shared_, stream);
+  }
+
+ private:
+  DeviceInfo const& info() const { return grids_.device->info(); }
+  u32 threads() const { return block_.x * block_.y * block_.z; }
+  void check_fit() const {
+    Current const current(device());
     auto const what = "launch " + name();
-    u32 const threads = block_.x * block_.y * block_.z;
+    u32 const threads = this->threads();
     cudaFuncAttributes kernel{};
     check(cudaFuncGetAttributes(&kernel, entry_), what);
     if (threads > static_cast<u32>(kernel.maxThreadsPerBlock))
@@ -87,23 +159,6 @@ class GpuLaunch {
                  : "use fewer ranks, threads or scratch");
   }
 
-  cudaError_t start(cudaStream_t stream) const {
-    void const* const state = grids_.first->state;  // split: the first of several, side by side
-    auto* const kernel = const_cast<void*>(spec_.kernel);
-    auto* const address = const_cast<void const**>(&state);
-    void* with_state[] = {kernel, const_cast<void*>(state)};
-    void* with_address[] = {kernel, address};
-    void* address_alone[] = {address};
-    bool const by_value = spec_.image.arguments == Arguments::kernel_and_state;
-    return cudaLaunchCooperativeKernel(entry_, dim3(grids_.first->ranks, grids_.count), block_,
-                                       split_     ? with_address
-                                       : by_value ? with_state
-                                                  : address_alone,
-                                       shared_, stream);
-  }
-
- private:
-  DeviceInfo const& info() const { return grids_.device->info(); }
   std::string of_each() const {
     return split_ ? fmt::format(", {} on each of {} logical devices,", grids_.first->ranks,
                                 grids_.count)
@@ -113,9 +168,15 @@ class GpuLaunch {
     return spec_.sharers > 1 ? fmt::format(" that {} processes share", spec_.sharers)
                              : std::string();
   }
+  // The limit is raised and never lowered: launches that are known to fit count on it.
   void allow_scratch(cudaFuncAttributes const& kernel) const {
+    static std::mutex mutex;
+    std::scoped_lock const lock(mutex);
+    cudaFuncAttributes now{};
+    check(cudaFuncGetAttributes(&now, entry_), "launch " + name());
+    auto const so_far = static_cast<u64>(now.maxDynamicSharedSizeBytes);
     if (cudaFuncSetAttribute(entry_, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shared_)) == cudaSuccess)
+                             static_cast<int>(std::max(shared_, so_far))) == cudaSuccess)
       return;
     cudaGetLastError();
     int most = 0;
@@ -137,40 +198,34 @@ class GpuLaunch {
   u64 shared_;  // bytes of dynamic shared memory of a rank
 };
 
-std::vector<GpuLaunch> launches_of(GangSpec const& spec) {
+std::vector<GpuLaunch> launches_of(GangSpec const& spec, CudaCrew& crew) {
   if (!spec.image.cuda)
     throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
                 "it was not compiled for GPUs",
                 "compile it with meshpost_add_executable where nvcc is found");
   std::vector<GpuLaunch> launches;
-  for (auto const& grids : by_physical_device(spec.grids)) {
-    Current const current(launches.emplace_back(spec, grids).device());
-    launches.back().fit();
-  }
+  for (auto const& grids : by_physical_device(spec.grids))
+    launches.emplace_back(spec, grids).fit(crew);
   return launches;
 }
 
 class CudaGang : public Gang {
  public:
-  explicit CudaGang(GangSpec const& spec) {
-    refuse_blocking_launches(spec.image.name);
-    auto const launches = launches_of(spec);
-    for (auto const& launch : launches) {
-      Current const current(launch.device());
-      streams_.push_back(make_stream(launch.device()));
-      for (auto const& event : spec.after) streams_.back()->wait(event);
-    }
-    for (std::size_t i = 0; i < launches.size(); ++i) {
-      Current const current(launches[i].device());
-      auto const status = launches[i].start(static_cast<cudaStream_t>(streams_[i]->native()));
-      if (status != cudaSuccess) {
-        // The devices launched so far wait for this one: end them before saying so.
-        for (auto const& launched : spec.grids) launched.control->poison = 1;
-        for (auto const& stream : streams_)
-          cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native()));
-        check(status, "launch " + launches[i].name());
+  explicit CudaGang(GangSpec const& spec)
+      : own_crew_(spec.crew ? nullptr : std::make_unique<CudaCrew>()) {
+    auto& crew = crew_of(spec, own_crew_.get());
+    crew.refuse_blocking_launches(spec.image.name);
+    auto const launches = launches_of(spec, crew);
+    try {
+      for (auto const& launch : launches) {
+        Current const current(launch.device());
+        streams_.push_back(&crew.stream(launch.device()));
+        for (auto const& event : spec.after) streams_.back()->wait(event);
       }
-      names_.push_back(launches[i].name());
+      for (std::size_t i = 0; i < launches.size(); ++i) start(spec, launches[i], *streams_[i]);
+    } catch (...) {
+      crew.drop_streams();
+      throw;
     }
   }
 
@@ -205,14 +260,32 @@ class CudaGang : public Gang {
   }
 
  private:
-  std::vector<std::unique_ptr<Stream>> streams_;
+  void start(GangSpec const& spec, GpuLaunch const& launch, Stream& stream) {
+    Current const current(launch.device());
+    auto const status = launch.start(static_cast<cudaStream_t>(stream.native()));
+    if (status != cudaSuccess) {
+      // The devices launched so far wait for this one: end them before saying so.
+      for (auto const& launched : spec.grids) launched.control->poison = 1;
+      for (auto* const launched : streams_)
+        cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
+      check(status, "launch " + launch.name());
+    }
+    names_.push_back(launch.name());
+  }
+
+  std::unique_ptr<CudaCrew> const own_crew_;  // null: it has been given one
+  std::vector<Stream*> streams_;              // the crew's
   std::vector<std::string> names_;
   std::optional<Error> failure_;
 };
 
 }  // namespace
 
-void fit(GangSpec const& spec) { launches_of(spec); }
+std::unique_ptr<Crew> make_crew() { return std::make_unique<CudaCrew>(); }
+void fit(GangSpec const& spec) {
+  CudaCrew own;
+  launches_of(spec, crew_of(spec, spec.crew ? nullptr : &own));
+}
 std::unique_ptr<Gang> launch(GangSpec const& spec) { return std::make_unique<CudaGang>(spec); }
 
 }  // namespace meshpost::cuda

@@ -3,6 +3,9 @@
 
 namespace meshpost::cuda {
 
+/// For launches that follow each other.
+std::unique_ptr<Crew> make_crew();
+
 /// Whether launch() could. \throws Error as it does then, but launches nothing
 void fit(GangSpec const& spec);
 
