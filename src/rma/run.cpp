@@ -52,7 +52,7 @@ class RunSupervisor {
     // From here on everybody's counters are clear.
     gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(describe_launch(), [&] {
       if (not_ready) throw Error(*not_ready);
-      return world_.lanes().vote(spec(false), layout_, world_.heap());
+      return world_.lanes().vote(spec(kind_of_gpus(), false), layout_, world_.heap());
     }));
     DeviceLocks const locks(layout_.devices, peers_);
     u32 const number = world_.next_run();
@@ -284,7 +284,7 @@ class RunSupervisor {
       if (states_[d].trace.events && device->in_host_memory())
         cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
       if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
-        specs_.push_back(spec(!device->in_host_memory() && gpus_have_lanes_));
+        specs_.push_back(spec(device->kind(), !device->in_host_memory() && gpus_have_lanes_));
       specs_.back().grids.push_back({device, layout_.ranks_per_device,
                                      (layout_.first_device + d) * layout_.ranks_per_device,
                                      state_of(d), reports, memory.control.as<Control>(),
@@ -292,9 +292,16 @@ class RunSupervisor {
     }
   }
 
-  // What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.
-  GangSpec spec(bool lanes) const {
+  // The only kind if there are none.
+  std::string_view kind_of_gpus() const {
+    auto const gpu = std::ranges::find_if_not(layout_.devices, &Device::in_host_memory);
+    return gpu == layout_.devices.end() ? "cpu" : (*gpu)->kind();
+  }
+
+  // Without its devices. `lanes`: of GPUs that have some.
+  GangSpec spec(std::string_view kind, bool lanes) const {
     GangSpec spec;
+    spec.crew = world_.crew(kind);
     spec.image = record_.image;
     if (lanes) spec.image.cuda = spec.image.cuda_lanes;
     spec.kernel = record_.kernel.data();

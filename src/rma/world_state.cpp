@@ -280,6 +280,12 @@ bool WorldState::same_group(u32 one, u32 other, u32 communicator) const {
   return colors != colors_.end() && colors->second[one] == colors->second[other];
 }
 
+meshpost::Crew* WorldState::crew(std::string_view kind) {
+  auto const found = crews_.find(kind);
+  if (found != crews_.end()) return found->second.get();
+  return crews_.emplace(kind, backend(kind).crew()).first->second.get();
+}
+
 bool WorldState::queues_runs() const {
   return !proxy_ && !layout_.devices.empty() &&
          std::ranges::all_of(layout_.devices, [](auto const& device) {

@@ -160,6 +160,8 @@ class WorldState {
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
   RunState* split_states() { return split_states_.as<RunState>(); }
+  /// What runs on its devices of this kind leave to each other. Null: nothing.
+  meshpost::Crew* crew(std::string_view kind);
   /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
   bool queues_runs() const;
   u32 next_run() { return ++runs_; }  ///< the same number in all processes
@@ -211,6 +213,7 @@ class WorldState {
   std::optional<Answering> answering_;
   std::vector<DeviceRunMemory> run_memory_;
   Allocation split_states_;
+  std::map<std::string, std::unique_ptr<meshpost::Crew>, std::less<>> crews_;  // the supervisor's
   u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
   Communicator world_communicator_, device_communicator_;
   WindowInfo tags_;  // the default tag space
