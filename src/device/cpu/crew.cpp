@@ -12,8 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Between launches that follow each other: what it takes to sleep and be woken, a few times over.
-constexpr auto attentive_between_runs = std::chrono::microseconds(50);
+// A worker polls for so long after a run: about twice what the host takes from one run to the next.
+constexpr auto attentive_between_runs = std::chrono::microseconds(100);
 
 // The next number behind `last`. After a while it waits asleep.
 u32 await_turn(std::atomic<u32> const& turn, u32 last) {

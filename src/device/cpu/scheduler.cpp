@@ -20,8 +20,8 @@ thread_local std::atomic<Fiber*> running =
 constexpr std::size_t stack_of_rank = 512 * 1024;
 constexpr std::size_t stack_of_thread = 64 * 1024;
 
-// A run that is shorter ends before the kernel would have put the host to sleep and woken it.
-constexpr auto short_run = std::chrono::microseconds(50);
+// To sleep and be woken takes about as long: in a run that is shorter, the host polls.
+constexpr auto short_run = std::chrono::microseconds(100);
 
 u64 load_bits_relaxed(void const* word, WordType type) {
   if (width(type) == 4)
