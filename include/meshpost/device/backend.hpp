@@ -65,14 +65,13 @@ class Crew {
 struct GangSpec {
   KernelImage image;
   void const* kernel = nullptr;
-  Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
-  Bytes scratch{};        ///< shared memory of each rank
-  u32 workers = 0;        ///< CPU worker threads; 0: one a core
-  u32 neighbours = 1;     ///< processes that share the cores; this one counts
-  u32 sharers = 1;        ///< processes that run such a gang on these devices at the same time
-  bool thread_a_rank =
-      false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
-  bool shared = false;  ///< others take part, who may wake the ranks too
+  Dim3 threads{0, 1, 1};       ///< of each rank; x = 0: the device's default
+  Bytes scratch{};             ///< shared memory of each rank
+  u32 workers = 0;             ///< CPU worker threads; 0: one a core
+  u32 neighbours = 1;          ///< processes that share the cores; this one counts
+  u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
+  bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
+  bool shared = false;         ///< others take part, who may wake the ranks too
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
   /// by several at once. Empty: nothing.
   std::function<bool()> help{};
