@@ -11,7 +11,7 @@
 #include "base/host_places.hpp"
 #include "meshpost/device/backend.hpp"
 #include "support/errors.hpp"
-#include "support/sanitized.hpp"
+#include "support/worlds.hpp"
 
 namespace meshpost {
 namespace {
@@ -140,6 +140,18 @@ TEST_F(CrewCpuOnly, keeps_its_threads_unless_each_rank_has_one_of_its_own) {
   EXPECT_EQ(ranks_on_new_threads[2], 4u);
   EXPECT_EQ(ranks_on_new_threads[3], 4u);
   EXPECT_EQ(ranks_on_new_threads[4], 4u);  // the kept ones had to go
+}
+
+struct SaysRunsBefore {
+  Window<u32> runs;
+  void operator()(Rank& self) const { runs.local(self)[0] = runs_of_this_thread++; }
+};
+
+TEST_F(CrewCpuOnly, of_a_world_serves_all_its_runs) {
+  World world(test::options(4, "cpu:2"));
+  auto const runs = world.window<u32>(1, Tags{0});
+  for (u32 i = 0; i < 3; ++i) world.run(SaysRunsBefore{runs});
+  for (u32 r = 0; r < world.size(); ++r) EXPECT_GE(runs.read(RankId{r})[0], 2u);
 }
 
 u64 processor_time_ns() {

@@ -359,9 +359,10 @@ void CpuGang::work(Worker& worker) {
   look_for_deadlock();  // the ranks that are left may have waited for those that ended here
 }
 
-// If all workers are idle, no fiber runs. A worker that awakes is first no longer idle, then counts
-// an awakening, then runs fibers, then is idle again. Here the awakenings are read first and last,
-// and in between, before and after the conditions, that all are idle. A worker that awoke after the
+// If all workers are idle, no fiber runs: one that has not begun this run is not idle, and one that
+// has ended its part stays so. A worker that awakes is first no longer idle, then counts an
+// awakening, then runs fibers, then is idle again. Here the awakenings are read first and last, and
+// in between, before and after the conditions, that all are idle. A worker that awoke after the
 // first look at idle_ and had gone to sleep by the second counted its awakening between the two
 // looks at awakenings_; one that had not gone to sleep is seen. So nothing ran while the conditions
 // were looked at.
