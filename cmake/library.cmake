@@ -78,6 +78,7 @@ add_library(meshpost
   src/copy/workers.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/core_slices.cpp
+  src/device/cpu/crew.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
   src/device/cpu/memory.cpp

@@ -32,6 +32,7 @@ class RunSupervisor {
   /// Returns when all ranks of all processes have ended; the record has what they left.
   void end();
 
+  bool is_launched() const { return !not_launched_; }
   /// Returns when the ranks of a run behind one that has failed have ended: they do so at once.
   void await_end();
 

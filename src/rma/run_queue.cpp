@@ -165,7 +165,8 @@ bool WorldState::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
       record->run.reset();
       return false;
     }
-    record->others_may_queue = RunSupervisor::may_queue(*this, *record);
+    record->others_may_queue =
+        RunSupervisor::may_queue(*this, *record) && record->run->is_launched();
   } catch (...) {
     record->run.reset();
     record->error = caught(fmt::format("run {}", record->image.name));

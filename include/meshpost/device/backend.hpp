@@ -58,7 +58,9 @@ struct Grid {
 };
 
 /// What launches of one World on devices of one kind have in common, and what stays between them:
-/// threads, stacks, streams. Those on one crew follow each other.
+/// threads, stacks, streams. Made by Backend::crew(), outlives the gangs that are launched with it.
+/// One gang has it at a time, from its launch until it is destroyed; but where launches are queued,
+/// several, one behind the other.
 class Crew {
  public:
   virtual ~Crew() = default;
@@ -66,17 +68,15 @@ class Crew {
 
 /// A launch: all ranks of all grids are resident at once.
 struct GangSpec {
-  Crew* crew = nullptr;  ///< of this kind; null: the gang makes what it needs for itself
   KernelImage image;
   void const* kernel = nullptr;
-  Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
-  Bytes scratch{};        ///< shared memory of each rank
-  u32 workers = 0;        ///< CPU worker threads; 0: one a core
-  u32 neighbours = 1;     ///< processes that share the cores; this one counts
-  u32 sharers = 1;        ///< processes that run such a gang on these devices at the same time
-  bool thread_a_rank =
-      false;            ///< CPU: a worker thread for each rank, for kernels with thread_local state
-  bool shared = false;  ///< others take part, who may wake the ranks too
+  Dim3 threads{0, 1, 1};       ///< of each rank; x = 0: the device's default
+  Bytes scratch{};             ///< shared memory of each rank
+  u32 workers = 0;             ///< CPU worker threads; 0: one a core
+  u32 neighbours = 1;          ///< processes that share the cores; this one counts
+  u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
+  bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
+  bool shared = false;         ///< others take part, who may wake the ranks too
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
   /// by several at once. Empty: nothing.
   std::function<bool()> help{};
@@ -89,6 +89,7 @@ struct GangSpec {
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
+  Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes all for itself
 };
 
 /// Ranks that run. Destroyed only after finished().
@@ -165,7 +166,7 @@ class Backend {
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
-  /// For the launches of a World. Outlives their gangs.
+  /// For launches that follow each other. Null: nothing of this kind stays between them.
   virtual std::unique_ptr<Crew> crew() { return nullptr; }
   /// What launch() throws before anything runs. \throws Error(out_of_memory, bad_argument)
   virtual void fit(GangSpec const& /*spec*/) {}

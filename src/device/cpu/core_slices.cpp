@@ -47,7 +47,7 @@ void CpuGang::end_slice(Worker& worker, Fiber const& fiber, u64 begin) const {
 
 std::vector<u32> CpuGang::running_ranks() const {
   std::vector<u32> ranks;
-  for (auto const& worker : workers_)
+  for (auto const& worker : workers())
     if (u32 const rank = worker->runs.load(std::memory_order_relaxed); rank != Worker::nobody)
       ranks.push_back(rank);
   return ranks;

@@ -76,6 +76,7 @@ class CpuBackend : public Backend {
   std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) override {
     return cpu::reserve(devices);
   }
+  std::unique_ptr<Crew> crew() override { return std::make_unique<cpu::CpuCrew>(); }
   std::unique_ptr<Gang> launch(GangSpec const& spec) override {
     if (!spec.image.cpu)
       throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),

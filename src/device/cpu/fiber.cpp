@@ -47,9 +47,6 @@ class StackPool {
     return static_cast<char*>(whole) + guard;
   }
   void give(char* low, std::size_t size) {
-#if defined(__SANITIZE_ADDRESS__)
-    ASAN_UNPOISON_MEMORY_REGION(low, size);  // the last frames on it never returned
-#endif
     std::scoped_lock const lock(mutex_);
     free_[size].push_back(low);
   }
@@ -84,15 +81,16 @@ struct Transfer {
 Stack::Stack(std::size_t size) : low_(pool().take(size)), size_(size) {}
 Stack::~Stack() { pool().give(low_, size_); }
 
-Context::~Context() {
-#if defined(__SANITIZE_THREAD__)
-  if (owns_sanitizer_fiber_) __tsan_destroy_fiber(sanitizer_fiber_);
-#endif
-}
-
 void Context::prepare(Stack& stack, void (*body)(void*), void* argument) {
+  retire();
+#if defined(__SANITIZE_ADDRESS__)
+  // The last frames of the fiber that was on it never returned.
+  ASAN_UNPOISON_MEMORY_REGION(stack.low(), stack.size());
+#endif
   body_ = body;
   argument_ = argument;
+  caught_exceptions_ = nullptr;
+  uncaught_exceptions_ = 0;
   stack_low_ = stack.low();
   stack_size_ = stack.size();
   resume_ = boost::context::detail::make_fcontext(stack.high(), stack.size(), enter);

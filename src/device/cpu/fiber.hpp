@@ -34,12 +34,20 @@ class Context {
  public:
   /// The context of the calling thread; filled in when it is switched away from.
   Context() = default;
-  ~Context();
+  ~Context() { retire(); }
   Context(Context const&) = delete;
   Context& operator=(Context const&) = delete;
 
-  /// Makes this a fiber that calls `body(argument)`, which must end with a last switch_to.
+  /// Makes this a fiber that calls `body(argument)`, which must end with a last switch_to. May be
+  /// called again when it has ended, on any thread.
   void prepare(Stack& stack, void (*body)(void*), void* argument);
+  /// It has ended, if it was a fiber: gives back what a sanitizer keeps of it.
+  void retire() {
+#if defined(__SANITIZE_THREAD__)
+    if (owns_sanitizer_fiber_) __tsan_destroy_fiber(sanitizer_fiber_);
+    owns_sanitizer_fiber_ = false;
+#endif
+  }
   /// Call on the thread that owns this context before the first switch away from it.
   void adopt_thread();
   /// Goes on with `next`; returns when somebody switches back here. `last`: nobody ever will.

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/caught.hpp"
-#include "base/host_places.hpp"
 #include "device/cpu/cores.hpp"
 
 namespace meshpost::cpu {
@@ -21,6 +20,9 @@ thread_local std::atomic<Fiber*> running =
 constexpr std::size_t stack_of_rank = 512 * 1024;
 constexpr std::size_t stack_of_thread = 64 * 1024;
 
+// To sleep and be woken takes about as long: in a run that is shorter, the host polls.
+constexpr auto short_run = std::chrono::microseconds(100);
+
 u64 load_bits_relaxed(void const* word, WordType type) {
   if (width(type) == 4)
     return std::atomic_ref(*static_cast<u32*>(const_cast<void*>(word)))
@@ -31,14 +33,6 @@ u64 load_bits_relaxed(void const* word, WordType type) {
 
 void store_state(RankReport& report, RankState state) {
   std::atomic_ref(report.state).store(static_cast<u32>(state), std::memory_order_release);
-}
-
-void pause_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("yield");
-#endif
 }
 
 Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(fiber)); }
@@ -161,7 +155,7 @@ void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a
   // All CPU devices of a gang obey the first grid's word; the host need not have seen the fault
   // yet.
   std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
-  notify_host();
+  crew_.wake_host();
 }
 
 void CpuGang::fiber_body(void* argument) {
@@ -199,83 +193,87 @@ void CpuGang::end_fiber(Fiber& fiber) {
 }
 
 CpuGang::CpuGang(GangSpec const& spec)
-    : spec_(spec), slices_are_recorded_(spec.grids.front().record != nullptr) {
+    : spec_(spec),
+      slices_are_recorded_(spec.grids.front().record != nullptr),
+      own_crew_(spec.crew ? nullptr : std::make_unique<CpuCrew>()),
+      crew_(spec.crew ? static_cast<CpuCrew&>(*spec.crew) : *own_crew_) {
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
   u32 const share = std::max(1u, cores / spec_.neighbours);  // of what all processes here may use
   u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
-  u32 const workers = std::min(std::max(wanted, 1u), ranks);
+  worker_count_ = std::min(std::max(wanted, 1u), ranks);
   for (auto const& grid : spec_.grids)
-    if (grid.record) grid.record->cores = std::min(workers, cores);
-  make_fibers(spec_, workers);
-  unfinished_.store(workers, std::memory_order_relaxed);
-  start_workers();
+    if (grid.record) grid.record->cores = std::min(worker_count_, cores);
+  // The kernel's thread_local variables are as in a new thread, and end with the run.
+  if (spec_.thread_a_rank) crew_.dismiss();
+  crew_.resize(ranks, ranks * extent().volume(), worker_count_);
+  prepare_fibers();
+  attentive_ = std::chrono::steady_clock::now() + short_run;
+  begin_work();
 }
 
-void CpuGang::start_workers() {
-  u32 started = 0;
+void CpuGang::begin_work() {
+  u32 begun = 0;
   try {
-    for (auto& worker : workers_) {
-      hooks::at("start a worker's thread");
-      worker->thread = std::thread([this, &worker] { work(*worker); });
-      ++started;
+    for (auto const& worker : workers()) {
+      crew_.begin(*worker);
+      ++begun;
     }
   } catch (...) {
     // Those that run already would wait for the rest.
     std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
-    for (auto& worker : workers_)
-      if (worker->thread.joinable()) worker->thread.join();
+    end_work();
     auto const error = caught("launch " + spec_.image.name);
     throw Error(Kind::out_of_memory, error.operation(),
-                "only " + std::to_string(started) + " of " + std::to_string(workers_.size()) +
+                "only " + std::to_string(begun) + " of " + std::to_string(worker_count_) +
                     " worker threads could be started: " + error.cause(),
                 "use fewer workers or ranks, or raise the limit of processes (ulimit -u)");
   }
 }
 
-CpuGang::~CpuGang() {
-  for (auto& worker : workers_)
-    if (worker->thread.joinable()) worker->thread.join();
+CpuGang::~CpuGang() { end_work(); }
+
+void CpuGang::end_work() {
+  while (crew_.at_work())
+    crew_.doze(std::chrono::seconds(1), {}, [this] { return !crew_.at_work(); });
+  for (auto const& fiber : crew_.fibers) fiber->context.retire();
+  if (spec_.thread_a_rank) crew_.dismiss();
 }
 
-void CpuGang::make_fibers(GangSpec const& spec, u32 workers) {
-  for (u32 i = 0; i < workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>());
-    workers_.back()->gang = this;
-  }
-  u32 total = 0, made = 0;
-  for (auto const& grid : spec.grids) total += grid.ranks;
-  Dim3 const extent = spec.threads.x == 0 ? Dim3{} : spec.threads;
-  u32 const threads = extent.volume();
-  for (auto const& grid : spec.grids)
+void CpuGang::prepare_fibers() {
+  for (auto const& worker : workers()) worker->prepare(*this);
+  auto const total = static_cast<u32>(crew_.ranks.size());
+  u32 const threads = extent().volume();
+  u32 made = 0;
+  for (auto const& grid : spec_.grids)
     for (u32 local = 0; local < grid.ranks; ++local, ++made) {
       // Neighbours share a worker: most messages go between neighbours.
-      Worker& worker = *workers_[static_cast<u64>(made) * workers / total];
-      ranks_.push_back(std::make_unique<RankFibers>());
-      RankFibers& rank = *ranks_.back();
-      rank.grid = &grid;
-      rank.local_rank = local;
-      rank.threads = rank.alive = threads;
-      rank.scratch.resize(spec.scratch);
+      Worker& worker = *workers()[static_cast<u64>(made) * worker_count_ / total];
+      RankFibers& rank = *crew_.ranks[made];
+      rank.prepare(grid, local, threads, spec_.scratch);
       if (slices_are_recorded_) rank.ready_since = memory::clock_ns();
       for (u32 thread = 0; thread < threads; ++thread) {
-        fibers_.push_back(std::make_unique<Fiber>());
-        Fiber& fiber = *fibers_.back();
-        fiber.thread = thread;
-        fiber.threads = threads;
-        fiber.extent = extent;
-        fiber.index = {thread % extent.x, thread / extent.x % extent.y,
-                       thread / (extent.x * extent.y)};
-        fiber.world_rank = grid.first_rank + local;
+        Fiber& fiber = *crew_.fibers[u64{made} * threads + thread];
+        static_cast<FiberView&>(fiber) = view_of(thread, grid.first_rank + local);
         fiber.gang = this;
         fiber.worker = &worker;
         fiber.rank = &rank;
-        fiber.stack = std::make_unique<Stack>(threads == 1 ? stack_of_rank : stack_of_thread);
-        fiber.context.prepare(*fiber.stack, fiber_body, &fiber);
+        fiber.prepare(threads == 1 ? stack_of_rank : stack_of_thread, fiber_body);
         worker.fibers.push_back(&fiber);
       }
     }
+}
+
+Dim3 CpuGang::extent() const { return spec_.threads.x == 0 ? Dim3{} : spec_.threads; }
+
+FiberView CpuGang::view_of(u32 thread, u32 world_rank) const {
+  Dim3 const all = extent();
+  return {thread,
+          all.volume(),
+          {thread % all.x, thread / all.x % all.y, thread / (all.x * all.y)},
+          all,
+          world_rank};
 }
 
 // Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it
@@ -334,7 +332,7 @@ void CpuGang::work(Worker& worker) {
   // About as long as giving the core away and getting it back takes: even where there are cores
   // enough, the kernel may have put two workers that wait for each other on one. Longer where what
   // is awaited comes through help: by way of another node, to which others here are no hindrance.
-  bool const cores_for_all = workers_.size() * spec_.neighbours <= usable_cores();
+  bool const cores_for_all = u64{worker_count_} * spec_.neighbours <= usable_cores();
   u32 const spins = spec_.help && cores_for_all ? 200 : 20;
   for (u32 rests = 0; !worker.fibers.empty();) {
     if (run_ready(worker)) {
@@ -360,22 +358,21 @@ void CpuGang::work(Worker& worker) {
   }
   if (!worker.idle) idle_.fetch_add(1);
   look_for_deadlock();  // the ranks that are left may have waited for those that ended here
-  unfinished_.fetch_sub(1, std::memory_order_acq_rel);
-  notify_host();
 }
 
-// If all workers are idle, no fiber runs. A worker that awakes is first no longer idle, then counts
-// an awakening, then runs fibers, then is idle again. Here the awakenings are read first and last,
-// and in between, before and after the conditions, that all are idle. A worker that awoke after the
+// If all workers are idle, no fiber runs: one that has not begun this run is not idle, and one that
+// has ended its part stays so. A worker that awakes is first no longer idle, then counts an
+// awakening, then runs fibers, then is idle again. Here the awakenings are read first and last, and
+// in between, before and after the conditions, that all are idle. A worker that awoke after the
 // first look at idle_ and had gone to sleep by the second counted its awakening between the two
 // looks at awakenings_; one that had not gone to sleep is seen. So nothing ran while the conditions
 // were looked at.
 std::optional<u64> CpuGang::quiet() {
   u64 const before = awakenings_.load();
-  if (idle_.load() != workers_.size()) return std::nullopt;
-  for (auto const& fiber : fibers_)
+  if (idle_.load() != worker_count_) return std::nullopt;
+  for (auto const& fiber : crew_.fibers)
     if (!fiber->done.load(std::memory_order_acquire) && ready(*fiber)) return std::nullopt;
-  if (idle_.load() != workers_.size() || awakenings_.load() != before) return std::nullopt;
+  if (idle_.load() != worker_count_ || awakenings_.load() != before) return std::nullopt;
   return before;
 }
 
@@ -385,20 +382,14 @@ std::optional<u64> CpuGang::quiet() {
 void CpuGang::look_for_deadlock() {
   if (spec_.shared || deadlocked_.load(std::memory_order_relaxed) || !quiet() || poisoned()) return;
   bool const alive = std::ranges::any_of(
-      fibers_, [](auto const& fiber) { return !fiber->done.load(std::memory_order_acquire); });
+      crew_.fibers, [](auto const& fiber) { return !fiber->done.load(std::memory_order_acquire); });
   if (!alive) return;
   deadlocked_.store(true, std::memory_order_release);
-  notify_host();
-}
-
-void CpuGang::notify_host() {
-  std::scoped_lock const lock(mutex_);
-  changed_.notify_all();
+  crew_.wake_host();
 }
 
 void CpuGang::doze(std::chrono::microseconds patience) {
-  std::unique_lock lock(mutex_);
-  if (!finished() && !deadlocked()) changed_.wait_for(lock, patience);
+  crew_.doze(patience, attentive_, [this] { return finished() || deadlocked(); });
 }
 
 }  // namespace meshpost::cpu

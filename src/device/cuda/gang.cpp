@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <compare>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,45 @@ void refuse_blocking_launches(std::string const& kernel) {
             "kernels of the other devices",
             blocking),
         "unset CUDA_LAUNCH_BLOCKING");
+}
+
+// What decides whether the ranks of one GPU fit.
+struct Fit {
+  void const* entry;
+  int device;
+  u32 threads;  // of a rank
+  u64 shared;   // bytes of dynamic shared memory of a rank
+  u32 ranks;
+  u32 sharers;  // processes
+  auto operator<=>(Fit const&) const = default;
+};
+
+// What stays between launches, so that the next one asks the driver for nothing but to launch.
+class CudaCrew : public Crew {
+ public:
+  bool knows(Fit const& fit) const { return fits_.contains(fit); }
+  void remember(Fit const& fit) { fits_.insert(fit); }
+
+  // The device's own for runs: they follow each other on it.
+  Stream& stream(int device) {
+    auto& stream = streams_[device];
+    if (!stream) stream = make_stream(device);
+    return *stream;
+  }
+
+  void refuse_blocking_launches(std::string const& kernel) {
+    if (!asked_) cuda::refuse_blocking_launches(kernel);
+    asked_ = true;
+  }
+
+ private:
+  std::set<Fit> fits_;
+  std::map<int, std::unique_ptr<Stream>> streams_;
+  bool asked_ = false;
+};
+
+CudaCrew& crew_of(GangSpec const& spec, CudaCrew* own) {
+  return own ? *own : static_cast<CudaCrew&>(*spec.crew);
 }
 
 // What one GPU runs of a gang, in one launch: for one device, or for the logical ones on it.
@@ -57,16 +98,37 @@ class GpuLaunch {
     return fmt::format("{} on {}", spec_.image.name, grids_.device->name());
   }
 
-  // What decides whether it fits.
-  std::tuple<void const*, int, u32, u64, u32> key() const {
-    return {entry_, device(), block_.x * block_.y * block_.z, shared_, grids_.ranks};
+  // Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
+  // and makes sure that all ranks fit at once. A kernel stays loaded: once is enough.
+  void fit(CudaCrew& crew) const {
+    Fit const key{entry_, device(), threads(), shared_, grids_.ranks, spec_.sharers};
+    if (crew.knows(key)) return;
+    check_fit();
+    crew.remember(key);
   }
 
-  // Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
-  // and makes sure that all ranks fit at once.
-  void fit() const {
+  cudaError_t start(cudaStream_t stream) const {
+    void const* const state = grids_.first->state;  // split: the first of several, side by side
+    auto* const kernel = const_cast<void*>(spec_.kernel);
+    auto* const address = const_cast<void const**>(&state);
+    void* with_state[] = {kernel, const_cast<void*>(state)};
+    void* with_address[] = {kernel, address};
+    void* address_alone[] = {address};
+    bool const by_value = spec_.image.arguments == Arguments::kernel_and_state;
+    return cudaLaunchCooperativeKernel(entry_, dim3(grids_.first->ranks, grids_.count), block_,
+                                       split_     ? with_address
+                                       : by_value ? with_state
+                                                  : address_alone,
+                                       shared_, stream);
+  }
+
+ private:
+  DeviceInfo const& info() const { return grids_.device->info(); }
+  u32 threads() const { return block_.x * block_.y * block_.z; }
+  void check_fit() const {
+    Current const current(device());
     auto const what = "launch " + name();
-    u32 const threads = block_.x * block_.y * block_.z;
+    u32 const threads = this->threads();
     cudaFuncAttributes kernel{};
     check(cudaFuncGetAttributes(&kernel, entry_), what);
     if (threads > static_cast<u32>(kernel.maxThreadsPerBlock))
@@ -96,23 +158,6 @@ class GpuLaunch {
                  : "use fewer ranks, threads or scratch");
   }
 
-  cudaError_t start(cudaStream_t stream) const {
-    void const* const state = grids_.first->state;  // split: the first of several, side by side
-    auto* const kernel = const_cast<void*>(spec_.kernel);
-    auto* const address = const_cast<void const**>(&state);
-    void* with_state[] = {kernel, const_cast<void*>(state)};
-    void* with_address[] = {kernel, address};
-    void* address_alone[] = {address};
-    bool const by_value = spec_.image.arguments == Arguments::kernel_and_state;
-    return cudaLaunchCooperativeKernel(entry_, dim3(grids_.first->ranks, grids_.count), block_,
-                                       split_     ? with_address
-                                       : by_value ? with_state
-                                                  : address_alone,
-                                       shared_, stream);
-  }
-
- private:
-  DeviceInfo const& info() const { return grids_.device->info(); }
   std::string of_each() const {
     return split_ ? fmt::format(", {} on each of {} logical devices,", grids_.first->ranks,
                                 grids_.count)
@@ -122,9 +167,15 @@ class GpuLaunch {
     return spec_.sharers > 1 ? fmt::format(" that {} processes share", spec_.sharers)
                              : std::string();
   }
+  // The limit is raised and never lowered: launches that are known to fit count on it.
   void allow_scratch(cudaFuncAttributes const& kernel) const {
+    static std::mutex mutex;
+    std::scoped_lock const lock(mutex);
+    cudaFuncAttributes now{};
+    check(cudaFuncGetAttributes(&now, entry_), "launch " + name());
+    auto const so_far = static_cast<u64>(now.maxDynamicSharedSizeBytes);
     if (cudaFuncSetAttribute(entry_, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shared_)) == cudaSuccess)
+                             static_cast<int>(std::max(shared_, so_far))) == cudaSuccess)
       return;
     cudaGetLastError();
     int most = 0;
@@ -146,72 +197,37 @@ class GpuLaunch {
   u64 shared_;  // bytes of dynamic shared memory of a rank
 };
 
-// One stream for each GPU, and which launches are known to fit: the driver is asked once.
-class CudaCrew : public Crew {
- public:
-  using Launched = std::tuple<void const*, int, u32, u64, u32>;
-
-  Stream& stream(int device) {
-    auto& stream = streams_[device];
-    if (!stream) stream = make_stream(device);
-    return *stream;
-  }
-  bool fits(Launched const& launch) const { return fitting_.contains(launch); }
-  void has_fitted(Launched const& launch) { fitting_.insert(launch); }
-
- private:
-  std::map<int, std::unique_ptr<Stream>> streams_;
-  std::set<Launched> fitting_;
-};
-
-std::vector<GpuLaunch> launches_of(GangSpec const& spec) {
+std::vector<GpuLaunch> launches_of(GangSpec const& spec, CudaCrew& crew) {
   if (!spec.image.cuda)
     throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
                 "it was not compiled for GPUs",
                 "compile it with meshpost_add_executable where nvcc is found");
   std::vector<GpuLaunch> launches;
-  for (auto const& grids : by_physical_device(spec.grids)) {
-    auto const& launch = launches.emplace_back(spec, grids);
-    auto* const crew = static_cast<CudaCrew*>(spec.crew);
-    if (crew && crew->fits(launch.key())) continue;
-    Current const current(launch.device());
-    launch.fit();
-    if (crew) crew->has_fitted(launch.key());
-  }
+  for (auto const& grids : by_physical_device(spec.grids))
+    launches.emplace_back(spec, grids).fit(crew);
   return launches;
 }
 
 class CudaGang : public Gang {
  public:
   explicit CudaGang(GangSpec const& spec)
-      : own_(spec.crew ? nullptr : std::make_unique<CudaCrew>()), grids_(spec.grids) {
-    auto& crew = own_ ? *own_ : *static_cast<CudaCrew*>(spec.crew);
-    refuse_blocking_launches(spec.image.name);
-    auto const launches = launches_of(spec);
+      : own_crew_(spec.crew ? nullptr : std::make_unique<CudaCrew>()), grids_(spec.grids) {
+    auto& crew = crew_of(spec, own_crew_.get());
+    crew.refuse_blocking_launches(spec.image.name);
+    auto const launches = launches_of(spec, crew);
     for (auto const& launch : launches) {
       Current const current(launch.device());
       streams_.push_back(&crew.stream(launch.device()));
       for (auto const& event : spec.after) streams_.back()->wait(event);
     }
-    for (std::size_t i = 0; i < launches.size(); ++i) {
-      Current const current(launches[i].device());
-      auto const status = launches[i].start(static_cast<cudaStream_t>(streams_[i]->native()));
-      if (status != cudaSuccess) {
-        // The devices launched so far wait for this one: end them before saying so.
-        for (auto const& launched : spec.grids) launched.control->poison = 1;
-        for (auto* const stream : streams_)
-          cudaStreamSynchronize(static_cast<cudaStream_t>(stream->native()));
-        check(status, "launch " + launches[i].name());
-      }
-      names_.push_back(launches[i].name());
-    }
+    for (std::size_t i = 0; i < launches.size(); ++i) start(launches[i], *streams_[i]);
   }
 
   void doze(std::chrono::microseconds patience) override {
     using clock = std::chrono::steady_clock;
     constexpr auto attentive = std::chrono::microseconds(100);
     auto const start = clock::now();
-    for (u32 looks = 0; !met() && (looks % 64 != 63 || !finished()); ++looks) {
+    for (u32 looks = 1; !met() && (looks % 256 != 0 || !finished()); ++looks) {
       auto const waited = clock::now() - start;
       if (waited >= patience) return;
       if (waited >= attentive) std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -219,7 +235,7 @@ class CudaGang : public Gang {
   }
   std::vector<std::shared_ptr<Event>> ends() override {
     std::vector<std::shared_ptr<Event>> events;
-    for (auto* const stream : streams_) events.push_back(stream->record());
+    for (auto const& stream : streams_) events.push_back(stream->record());
     return events;
   }
   // A kernel that did not come to its end has to be asked for; others on the stream may be behind
@@ -242,23 +258,44 @@ class CudaGang : public Gang {
   }
 
  private:
-  bool met() const {
-    return std::ranges::all_of(grids_, [](Grid const& grid) {
-      return grid.ended && static_cast<i32>(memory::load_acquire(grid.ended) - grid.run) >= 0;
+  // Of all grids: their ranks have met at the end of that run.
+  bool met(u32 before = 0) const {
+    return std::ranges::all_of(grids_, [before](Grid const& grid) {
+      return grid.ended &&
+             static_cast<i32>(memory::load_acquire(grid.ended) - (grid.run - before)) >= 0;
     });
   }
+  void start(GpuLaunch const& launch, Stream& stream) {
+    Current const current(launch.device());
+    auto const status = launch.start(static_cast<cudaStream_t>(stream.native()));
+    if (status != cudaSuccess) {
+      // The devices launched so far wait for this one: end them before saying so. Not so runs that
+      // this one is queued behind, unless one of them has failed.
+      auto const poison = [](Grid const& grid) { return std::atomic_ref(grid.control->poison); };
+      while (!met(1) && grids_.front().ended && poison(grids_.front()).load() == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      for (auto const& grid : grids_) poison(grid).store(1);
+      for (auto* const launched : streams_)
+        cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
+      check(status, "launch " + launch.name());
+    }
+    names_.push_back(launch.name());
+  }
 
-  std::unique_ptr<CudaCrew> own_;
-  std::vector<Grid> grids_;
-  std::vector<Stream*> streams_;
+  std::unique_ptr<CudaCrew> const own_crew_;  // null: it has been given one
+  std::vector<Grid> const grids_;
+  std::vector<Stream*> streams_;  // the crew's
   std::vector<std::string> names_;
   std::optional<Error> failure_;
 };
 
 }  // namespace
 
-void fit(GangSpec const& spec) { launches_of(spec); }
 std::unique_ptr<Crew> crew() { return std::make_unique<CudaCrew>(); }
+void fit(GangSpec const& spec) {
+  CudaCrew own;
+  launches_of(spec, crew_of(spec, spec.crew ? nullptr : &own));
+}
 std::unique_ptr<Gang> launch(GangSpec const& spec) { return std::make_unique<CudaGang>(spec); }
 
 }  // namespace meshpost::cuda
