@@ -132,7 +132,8 @@ std::optional<Reason> Council::conclude() {
   before_ = answers_;
   if (life || waiting == 0) deadline_.renew();
   if (quiet && on_the_way == 0) return Reason::deadlock;
-  return deadline_.ends() ? std::optional(Reason::deadline) : std::nullopt;
+  return deadline_.ends() && !watched_by_debugger(deadline_) ? std::optional(Reason::deadline)
+                                                             : std::nullopt;
 }
 
 }  // namespace meshpost::detail

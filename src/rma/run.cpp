@@ -130,8 +130,7 @@ std::string RunSupervisor::describe_launch() const {
 }
 
 std::chrono::milliseconds RunSupervisor::deadline() const {
-  return debugger_attached() ? std::chrono::milliseconds(0)
-                             : record_.launch.deadline.value_or(world_.options().deadline);
+  return record_.launch.deadline.value_or(world_.options().deadline);
 }
 
 void RunSupervisor::launch() {

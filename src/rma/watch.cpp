@@ -208,7 +208,8 @@ bool Watch::deadlocked() {
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   if (life || seen.waiting + seen.asking == 0) deadline_.renew();
   if (deadlocked()) return Reason::deadlock;
-  return deadline_.ends() ? std::optional(Reason::deadline) : std::nullopt;
+  return deadline_.ends() && !watched_by_debugger(deadline_) ? std::optional(Reason::deadline)
+                                                             : std::nullopt;
 }
 
 // What the user's sink throws ends the run, as what a rank throws does.
