@@ -40,26 +40,38 @@ MESHPOST_COLD inline void clear_words(RunState const& state, u32* words, bool co
   }
 }
 
+/// Those of `lines`, 16 bytes each, that are `step` apart, four at a time: their loads are under
+/// way at once.
+MESHPOST_FN inline void sweep_lines(RunState const& state, u32* at, u64 first, u64 end, u64 step,
+                                    bool counters) {
+  constexpr u32 ahead = 4;
+  for (u64 i = first; i < end; i += ahead * step) {
+    u32 found[ahead][4] = {}, any = 0;
+    for (u32 k = 0; k < ahead; ++k)
+      if (i + k * step < end) memory::load_line(at + (i + k * step) * 4, found[k]);
+    for (u32 k = 0; k < ahead; ++k) any |= found[k][0] | found[k][1] | found[k][2] | found[k][3];
+    if (any == 0) [[likely]]
+      continue;
+    for (u32 k = 0; k < ahead; ++k)
+      if (!is_clear(found[k], counters)) clear_words(state, at + (i + k * step) * 4, counters);
+  }
+}
+
 /// One of `workers` shares of the device's counters and words, by one thread.
 MESHPOST_FN inline void sweep(RunState const& state, u32 worker, u32 workers) {
-  constexpr u32 bytes = 16, ahead = memory::on_gpu ? 4 : 1;  // loads under way at once
   RunWords const* const words = words_on(state, state.device);
   char* const device = state.heap + state.device * state.stride;
   for (u32 r = 0; r < words->range_count; ++r) {
     SweptRange const range = words->ranges[r];
-    u64 const lines = range.bytes / bytes, share = (lines + workers - 1) / workers;
-    // GPUs: neighbours load neighbours. CPUs: each its own piece.
-    u64 const step = memory::on_gpu ? workers : 1;
-    u64 const first = memory::on_gpu ? worker : worker * share;
-    u64 const end = memory::on_gpu || first + share > lines ? lines : first + share;
     auto* const at = reinterpret_cast<u32*>(device + range.offset);
-    for (u64 i = first; i < end; i += ahead * step) {
-      u32 found[ahead][4] = {};
-      for (u32 k = 0; k < ahead; ++k)
-        if (i + k * step < end) memory::load_line(at + (i + k * step) * 4, found[k]);
-      for (u32 k = 0; k < ahead; ++k)
-        if (!is_clear(found[k], range.counters != 0)) [[unlikely]]
-          clear_words(state, at + (i + k * step) * 4, range.counters != 0);
+    u64 const lines = range.bytes / 16, share = (lines + workers - 1) / workers;
+    // GPUs: neighbours load neighbours. CPUs: each its own piece.
+    if (memory::on_gpu) {
+      sweep_lines(state, at, worker, lines, workers, range.counters != 0);
+    } else {
+      u64 const first = worker * share;
+      sweep_lines(state, at, first, first + share < lines ? first + share : lines, 1,
+                  range.counters != 0);
     }
   }
 }
