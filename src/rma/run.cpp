@@ -104,8 +104,10 @@ void RunSupervisor::end() {
     record_.end();
   } catch (...) {
     auto const error = caught(operation());
-    world_.end_queued(record_, error,
-                      [this](u32 last) { clean_up_after_failure(world_, states_, last); });
+    // A thread that hangs may come back: it is to find its run poisoned. There is no other run.
+    if (!must_be_kept())
+      world_.end_queued(record_, error,
+                        [this](u32 last) { clean_up_after_failure(world_, states_, last); });
     give_back_devices();
     throw Error(error);
   }
