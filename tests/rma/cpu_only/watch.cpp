@@ -74,6 +74,42 @@ class DivergedRanks : public Gang {
   Control control_ = {};
 };
 
+// -- two GPUs, one of which has begun the next run already
+
+class QueuedBehind : public Gang {
+ public:
+  /// `this_run`: what the rank of the first says belongs to the run that is watched.
+  explicit QueuedBehind(bool this_run) {
+    reports_[0].state = static_cast<u32>(RankState::failed);
+    reports_[1].state = static_cast<u32>(RankState::running);
+    ended_[0] = this_run ? 6 : 7;
+  }
+  void doze(std::chrono::microseconds) override {
+    if (++looks_ == 3) ended_[0] = ended_[1] = 7;
+  }
+  bool finished() override { return (ended_[0] == 7 && ended_[1] == 7) || control_.poison != 0; }
+
+  Reason watched() {
+    RunningGang const both{
+        this,
+        {{nullptr, 1, 0, nullptr, reports_, &control_, nullptr, &ended_[0], 7},
+         {nullptr, 1, 1, nullptr, reports_ + 1, &control_, nullptr, &ended_[1], 7}}};
+    std::vector<LogReader> logs;
+    return Watch({both}, logs, 5s, nullptr, nullptr).until_end().reason;
+  }
+
+ private:
+  u32 looks_ = 0;
+  u32 ended_[2] = {6, 6};
+  RankReport reports_[2] = {};
+  Control control_ = {};
+};
+
+TEST(Watch, does_not_take_a_failure_of_the_next_run_for_this_ones) {
+  EXPECT_EQ(QueuedBehind(false).watched(), Reason::finished);
+  EXPECT_EQ(QueuedBehind(true).watched(), Reason::failed);
+}
+
 TEST(WatchDeath, names_the_ranks_that_go_on_when_their_first_threads_wait) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(DivergedRanks({11}).watch(), testing::ExitedWithCode(EXIT_FAILURE),
