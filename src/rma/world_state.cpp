@@ -96,6 +96,7 @@ void WorldState::follow_heap() {
   auto ranges = heap_.swept_ranges();
   if (ranges == followed_) return;
   std::vector<SweptRange> swept;
+  swept.reserve(ranges.size());
   for (auto const& range : ranges)
     swept.push_back({range.offset, range.size, range.what == Heap::Swept::counters ? 1u : 0u, 0});
   if (swept.size() > RunWords::most_ranges)
