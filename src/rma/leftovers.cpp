@@ -29,7 +29,7 @@ std::optional<Owner> owner_of(std::map<u64, WindowRecord const*> const& by_count
 
 }  // namespace
 
-std::vector<Leftover> read_leftovers(WorldState& world, u64 most, u64& left_out) {
+std::vector<Leftover> read_leftovers(WorldState& world, u32 run, u64 most, u64& left_out) {
   auto const& layout = world.layout();
   std::map<u64, WindowRecord const*> by_counters;
   for (auto const& [number, window] : world.windows())
@@ -39,7 +39,8 @@ std::vector<Leftover> read_leftovers(WorldState& world, u64 most, u64& left_out)
   u64 words = 0, listed = 0;
   for (u32 own = 0; own < layout.own_count(); ++own) {
     u32 const device = layout.first_device + own;
-    u32 const left = world.run_memory(own).news.as<RunNews>()->left;
+    auto const& news = *world.run_memory(own).news.as<RunNews>();
+    u32 const left = news.of_run == run ? news.left : 0;
     if (left == 0) continue;
     RunWords at_end;
     layout.devices[own]->read(&at_end, world.heap().at(device, world.run_words()),

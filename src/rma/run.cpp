@@ -50,11 +50,12 @@ bool RunSupervisor::begins_at_once() const {
 }
 
 // Runs that nothing has to be done for between them but what the devices do. Where a kernel finds
-// its state in memory, that is the next run's.
+// its state in memory, that is the next run's. One that waits for a user's stream could hold up the
+// end of one that failed.
 bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
   return world.peers().alone() && world.queues_runs() && !world.has_split_states() &&
          record.image.arguments == Arguments::kernel_and_state &&
-         world.trace_file(record.launch).empty();
+         world.trace_file(record.launch).empty() && record.before.empty();
 }
 
 bool RunSupervisor::begin(bool at_once, bool behind) {
@@ -88,6 +89,7 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
 }
 
 void RunSupervisor::await_end() {
+  for (auto const& state : states_) readers_.emplace_back(state.log);
   Watch watch(running_, readers_, deadline(), nullptr, nullptr);
   watch.poison(Reason::failed);
   watch.until_end();

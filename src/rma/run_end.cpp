@@ -36,11 +36,14 @@ void report_leftovers(RunRecord const& record) {
 }
 
 std::vector<std::vector<double>> collect_timings(WorldState& world,
-                                                 std::vector<RunState> const& states) {
+                                                 std::vector<RunState> const& states, u32 run) {
   std::vector<std::vector<double>> timings(states.size());
   for (u32 d = 0; d < states.size(); ++d) {
     auto const& timers = states[d].timers;
-    if (world.run_memory(d).news.as<RunNews>()->timed == 0) continue;
+    auto const& news = *world.run_memory(d).news.as<RunNews>();
+    // They are looked for if there are some, or if the ranks did not meet.
+    if (static_cast<i32>(memory::load_acquire(&news.ended) - run) >= 0 && news.of_run != run)
+      continue;
     for (u32 k = 0; k < TimerBuffer::capacity; ++k) {
       u64 first = ~u64{0}, last = 0;
       for (u32 r = 0; r < states[d].ranks_per_device; ++r) {
@@ -60,7 +63,10 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
 void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last) {
   for (u32 d = 0; d < states.size(); ++d) {
     auto& device = *world.layout().devices[d];
-    try_to([&] { LaneKeeper::reset(states[d], device); });
+    // Runs queued behind may have had lanes.
+    auto state = states[d];
+    state.lanes = world.lanes().lanes(device, true);
+    try_to([&] { LaneKeeper::reset(state, device); });
     try_to([&] { world.run_memory(d).clear(device); });
   }
   try_to([&] { world.clear_counters(last); });

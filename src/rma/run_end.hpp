@@ -11,9 +11,9 @@ namespace meshpost::detail {
 /// Warns of notifications that nobody consumed.
 void report_leftovers(RunRecord const& record);
 
-/// Seconds of each timed interval, by own device. `states`: of these.
+/// Seconds of each timed interval of run number `run`, by own device. `states`: of these.
 std::vector<std::vector<double>> collect_timings(WorldState& world,
-                                                 std::vector<RunState> const& states);
+                                                 std::vector<RunState> const& states, u32 run);
 
 /// After a run that failed, wherever it did: ranks that were ended half-way, or that others had
 /// sent to before theirs began, may have left anything behind. Throws nothing; what it can't clear

@@ -33,9 +33,13 @@ void RunSupervisor::prepare() {
   for (u32 d = 0; d < layout_.own_count(); ++d) {
     auto& memory = world_.run_memory(d);
     auto* const reports = memory.reports.as<RankReport>();
-    // Ranks of GPUs take back what they have said of themselves.
-    for (u32 r = 0; r < layout_.ranks_per_device && layout_.devices[d]->in_host_memory(); ++r)
-      reports[r].state = static_cast<u32>(RankState::running);
+    // Ranks of GPUs take back what they have said of themselves, but for kernels that go on when
+    // they have said that they end (dCUDA's).
+    if (!behind_) {
+      for (u32 r = 0; r < layout_.ranks_per_device; ++r)
+        reports[r].state = static_cast<u32>(RankState::running);
+      memory.control.as<Control>()->poison = 0;
+    }
     LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                        memory.log_tail.as<u32>()};
     auto& state = states_[d];
@@ -53,15 +57,17 @@ void RunSupervisor::prepare() {
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
     state.freed = world_.freed_windows(d);
     auto const& device = layout_.devices[d];
+    bool const ends_itself =
+        !device->in_host_memory() && record_.image.arguments == Arguments::kernel_and_state;
     if (states_[d].trace.events && device->in_host_memory())
       cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
     if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
       specs_.push_back(spec(device->kind(), !device->in_host_memory() && gpus_have_lanes_));
-    specs_.back().grids.push_back({device, layout_.ranks_per_device,
-                                   (layout_.first_device + d) * layout_.ranks_per_device,
-                                   state_of(d), reports, memory.control.as<Control>(),
-                                   cores_[d].ranks.empty() ? nullptr : &cores_[d],
-                                   &memory.news.as<RunNews>()->ended, number_});
+    specs_.back().grids.push_back(
+        {device, layout_.ranks_per_device, (layout_.first_device + d) * layout_.ranks_per_device,
+         state_of(d), reports, memory.control.as<Control>(),
+         cores_[d].ranks.empty() ? nullptr : &cores_[d],
+         ends_itself ? &memory.news.as<RunNews>()->ended : nullptr, number_});
   }
 }
 

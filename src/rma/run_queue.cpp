@@ -21,6 +21,7 @@ namespace meshpost::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::size_t most_queued = 64;  // on GPUs: a launch beyond waits, before the driver does
 constexpr std::chrono::milliseconds tick{1}, long_tick{20}, attentive{100};
 
 // The end of a run's kernels, well or not, as streams wait for it.
@@ -134,6 +135,10 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
   record->launch = launch;
   record->world = this;
   for (auto* const stream : launch.streams) record->before.push_back(stream->record());
+  if (queues_runs()) {
+    std::unique_lock lock(mutex_);
+    help(lock, [this] { return queue_.size() < most_queued; });
+  }
   bool first = false, begun = false;
   {
     std::scoped_lock const launching(launching_);
@@ -254,9 +259,9 @@ void WorldState::unpin() {
   if (--pins_ == 0) changed_.notify_all();
 }
 
-void WorldState::help(std::unique_lock<std::mutex>& lock, RunRecord const* record) {
+void WorldState::help(std::unique_lock<std::mutex>& lock, std::function<bool()> const& enough) {
   ++helpers_;  // before it looks: who lets go of a run after that tells them
-  while (!queue_.empty() && !(record && !record->in_queue)) {
+  while (!queue_.empty() && !enough()) {
     auto const first = queue_.front();
     if (first->try_to_drive()) {
       lock.unlock();
@@ -282,10 +287,12 @@ void WorldState::let_go(RunRecord& record) {
 
 void WorldState::help(std::shared_ptr<RunRecord> const& record) {
   std::unique_lock lock(mutex_);
-  help(lock, record.get());
+  help(lock, [&] { return !record->in_queue; });
 }
 
-void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) { help(lock, nullptr); }
+void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) {
+  help(lock, [] { return false; });
+}
 
 // -- the supervisor's thread
 
@@ -338,7 +345,7 @@ void WorldState::supervise() {
     urgent_ = false;
     if (!first->try_to_drive()) {
       first.reset();
-      rest(long_tick);
+      changed_.wait_for(lock, long_tick);  // until it is over: even where the World is to end
       continue;
     }
     lock.unlock();

@@ -60,8 +60,8 @@ void RunSupervisor::settle(Ending const& ending) {
     // heard.
     if (auto const file = trace_file(); !file.empty() && ending.reason != Reason::lost)
       write_timeline(file, {record_.image.name, layout_, states_, cores_, begin_, end_});
+    own.timings = collect_timings(world_, states_, number_);
     if (own.reason == Reason::finished) look_at_news(own);
-    own.timings = collect_timings(world_, states_);
     if (council_ && own.reason != Reason::finished && own.reason != Reason::lost)
       own.evidence = evidence->pack();
   });
@@ -87,13 +87,20 @@ void RunSupervisor::look_at_news(RunPart& own) const {
   bool met = true, any = false;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
     auto const& news = *world_.run_memory(d).news.as<RunNews>();
-    met &= static_cast<i32>(news.ended - number_) >= 0;
-    any |= news.left != 0;
+    // Once this has come, the rest is this run's as long as it says so: the next one does not begin
+    // before that was read.
+    u32 const ended = memory::load_acquire(&news.ended);
+    met &= static_cast<i32>(ended - number_) >= 0;
+    any |= news.of_run == number_ && news.left != 0;
   }
-  // A kernel of dCUDA that never says that it begins or ends.
+  // A kernel of dCUDA need not say that it begins or ends.
+  if (!met && record_.image.arguments == Arguments::kernel_and_state)
+    throw Error(Kind::kernel_failed, operation(), "its ranks ended without coming to its end",
+                "let kernels return: they must not end their threads by themselves");
   if (!met) world_.clear_counters(number_);
   else if (any)
-    own.leftovers = read_leftovers(world_, RunPart::most_leftovers, own.leftovers_left_out);
+    own.leftovers =
+        read_leftovers(world_, number_, RunPart::most_leftovers, own.leftovers_left_out);
 }
 
 // Where all have stood still for the deadline, what has not come by then will not.

@@ -121,9 +121,11 @@ void WorldState::clear_counters(u32 last_run) {
   RunWords words{};
   words.ended = last_run;
   words.met = words.swept = last_run * layout_.device_count();
-  for (u32 own = 0; own < layout_.own_count(); ++own)
+  for (u32 own = 0; own < layout_.own_count(); ++own) {
+    memory::store(&run_memory_[own].news.as<RunNews>()->ended, last_run, Order::system);
     layout_.devices[own]->write(heap_.at(layout_.first_device + own, run_words_), &words,
                                 Bytes{offsetof(RunWords, range_count)});
+  }
 }
 
 Crew* WorldState::crew(std::string_view kind) {

@@ -153,7 +153,7 @@ class WorldState {
   /// record.
   bool begin_at_once(std::shared_ptr<RunRecord> const& record);
   std::shared_ptr<RunRecord> leave_queue();
-  /// Drives runs, or waits for who does, until `record` is done; null: all.
+  /// Drives runs, or waits for who does, until `record` is done.
   void help(std::shared_ptr<RunRecord> const& record);
   /// While pinned, a World does not end. For who holds the mutex of a record that has it.
   void pin() { ++pins_; }
@@ -219,7 +219,7 @@ class WorldState {
   void guard(std::string_view operation) const;
   void supervise();  // the thread that sees to what nobody waits for
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
-  void help(std::unique_lock<std::mutex>& lock, RunRecord const* record);
+  void help(std::unique_lock<std::mutex>& lock, std::function<bool()> const& enough);
   bool begin(std::shared_ptr<RunRecord> const& record, bool behind);
   void let_streams_wait(std::vector<Stream*> const& streams,
                         std::shared_ptr<RunRecord> const& record);

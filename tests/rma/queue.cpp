@@ -111,6 +111,17 @@ TEST_F(Queue, tells_each_run_what_it_left) {
   }
 }
 
+TEST_F(Queue, is_waited_for_by_another_thread_while_its_world_ends) {
+  std::vector<std::thread> waiting;
+  {
+    World world(test::options(2, test::devices(test::Spread::several_devices)));
+    auto const inbox = world.window<u32>(4, Tags{5});
+    for (u32 step = 1; step <= 20; ++step)
+      waiting.emplace_back([run = world.launch(Step{inbox, step, 0})]() mutable { run.wait(); });
+  }
+  for (auto& thread : waiting) thread.join();
+}
+
 class QueueFailures : public Queue, public testing::WithParamInterface<u32> {};
 
 TEST_P(QueueFailures, end_what_is_behind_and_nothing_else) {

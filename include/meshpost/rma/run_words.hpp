@@ -39,14 +39,13 @@ struct RunWords {
 
 /// What the last rank of a device tells the host at a run's end; in memory of both.
 struct RunNews {
-  u32 left;   ///< RunWords::left
-  u32 timed;  ///< RunWords::timed
-  u32 ended;  ///< RunWords::ended, stored last
+  u32 left;    ///< RunWords::left
+  u32 timed;   ///< RunWords::timed
+  u32 of_run;  ///< whose `left` and `timed` are; stored behind them, of a run that has some
+  u32 ended;   ///< RunWords::ended, stored last
   /// By the host: the last run whose news it has read. On a GPU, where runs may be queued, the next
   /// one begins behind that, if there was any.
   alignas(128) u32 taken;
-
-  MESHPOST_FN bool any() const { return left != 0 || timed != 0; }
 };
 
 }  // namespace meshpost

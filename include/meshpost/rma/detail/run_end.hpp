@@ -125,11 +125,15 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   }
   RunNews* const news = state.news;
   u32 const left = memory::load_relaxed(&words->left), timed = memory::load_relaxed(&words->timed);
+  bool const any = (left | timed) != 0;
   memory::store_relaxed(&words->ended, run);
-  memory::store_relaxed(&news->left, left);
-  memory::store_relaxed(&news->timed, timed);
+  if (any) {
+    memory::store_relaxed(&news->left, left);
+    memory::store_relaxed(&news->timed, timed);
+    memory::store_relaxed(&news->of_run, run);
+  }
   memory::store(&news->ended, run, Order::system);
-  if ((left | timed) == 0) return;
+  if (!any) return;
   // What the host has to read stays as it is until then. CPU devices begin no run before.
   if (memory::on_gpu && !block.await_end({&news->taken, run})) return;
   memory::store_relaxed(&words->left, 0);
