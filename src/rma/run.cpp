@@ -53,7 +53,7 @@ bool RunSupervisor::begins_at_once() const {
 // its state in memory, that is the next run's. One that waits for a user's stream could hold up the
 // end of one that failed.
 bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
-  return world.peers().alone() && world.queues_runs() && !world.has_split_states() &&
+  return world.peers().alone() && world.queues_runs() && !world.split_states() &&
          record.image.arguments == Arguments::kernel_and_state &&
          world.trace_file(record.launch).empty() && record.before.empty();
 }

@@ -49,7 +49,6 @@ class RunSupervisor {
   // Making it ready (run_prepare.cpp):
   RunState bare_state(u32 own) const;
   void prepare();
-  void prepare(u32 own);
   GangSpec spec(std::string_view kind, bool lanes) const;
   std::vector<Grid> all_grids() const;
   void const* state_of(u32 device);

@@ -20,13 +20,6 @@ void each_report(RunningGang const& crew, Visit&& visit) {
   for (auto const& grid : crew.grids)
     for (u32 r = 0; r < grid.ranks; ++r) visit(grid.reports[r], grid.first_rank + r);
 }
-// Whether what its ranks say may be another run's: on a GPU the next one begins when this one has
-// ended. To be asked behind a look at what they say, which comes behind that.
-bool is_over(Grid const& grid) {
-  if (!grid.ended) return false;
-  u32 const ended = std::atomic_ref(*const_cast<u32*>(grid.ended)).load(std::memory_order_acquire);
-  return static_cast<i32>(ended - grid.run) >= 0;
-}
 // Some wait, and the others have ended.
 bool all_wait(RunningGang const& crew) {
   bool some = false, others = false;
@@ -77,7 +70,9 @@ Watch::Seen Watch::look() const {
   auto const look_at = [&](Grid const& grid, RankReport& report) {
     switch (state_of(report)) {
       case RankState::waiting: ++seen.waiting; break;
-      case RankState::failed: seen.failed += is_over(grid) ? 0 : 1; break;
+      // What ranks say of themselves may be the next run's, which begins on a GPU when this one has
+      // ended. So this is asked behind it.
+      case RankState::failed: seen.failed += grid.is_over() ? 0 : 1; break;
       case RankState::ended: break;
       case RankState::asking: ++seen.asking, ++seen.running; break;
       default: ++seen.running;

@@ -190,8 +190,7 @@ class WorldState {
   void follow_heap();
   /// After runs whose ranks did not meet at their end: counters and RunWords of own devices.
   void clear_counters(u32 last_run);
-  Crew* crew(std::string_view kind);  ///< null: launches on that kind share nothing
-  bool has_split_states() const { return split_states_.data() != nullptr; }
+  Crew* crew(std::string_view kind);          ///< null: launches on that kind share nothing
   u64 last_end() const { return last_end_; }  ///< of a run, on the host's clock
   void has_ended_at(u64 time) { last_end_ = time; }
   /// A run has failed: those that were begun behind it end, and are told why. Then cleans up, while
@@ -200,7 +199,7 @@ class WorldState {
                   std::function<void(u32 last_run)> const& clean_up);
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
-  RunState* split_states() { return split_states_.as<RunState>(); }
+  RunState* split_states() const { return split_states_.as<RunState>(); }
   /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
   bool queues_runs() const;
   u32 next_run() { return ++runs_; }  ///< the same number in all processes

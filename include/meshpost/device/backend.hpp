@@ -55,6 +55,11 @@ struct Grid {
   /// the end of their kernels, and all they did is done. Null: the driver is asked.
   u32 const* ended = nullptr;
   u32 run = 0;
+
+  /// Whether it has come so far; or to `before` runs before this one.
+  bool is_over(u32 before = 0) const {
+    return ended && static_cast<i32>(memory::load_acquire(ended) - (run - before)) >= 0;
+  }
 };
 
 /// What launches of one World on devices of one kind have in common, and what stays between them:

@@ -260,10 +260,7 @@ class CudaGang : public Gang {
  private:
   // Of all grids: their ranks have met at the end of that run.
   bool met(u32 before = 0) const {
-    return std::ranges::all_of(grids_, [before](Grid const& grid) {
-      return grid.ended &&
-             static_cast<i32>(memory::load_acquire(grid.ended) - (grid.run - before)) >= 0;
-    });
+    return std::ranges::all_of(grids_, [before](Grid const& grid) { return grid.is_over(before); });
   }
   void start(GpuLaunch const& launch, Stream& stream) {
     Current const current(launch.device());
