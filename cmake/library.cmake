@@ -117,6 +117,7 @@ add_library(meshpost
   src/pipeline/timeline.cpp
   src/pipeline/waits.cpp
   src/rma/access.cpp
+  src/rma/agreement.cpp
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
   src/rma/delivery.cpp

@@ -1,7 +1,12 @@
 #include "rma/council.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
+
+#include "meshpost/base/events.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -14,6 +19,18 @@ constexpr auto longest_round = std::chrono::milliseconds(100);  // that counts f
 Council::Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline)
     : peers_(peers),
       run_(run),
+      next_round_(Clock::now() + between_rounds),
+      deadline_(deadline, longest_round),
+      answers_(peers.count()),
+      before_(peers.count()) {}
+
+Council::Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline,
+                 std::string operation, std::vector<Processes::Post>& early)
+    : peers_(peers),
+      run_(run),
+      early_(&early),
+      operation_(std::move(operation)),
+      missing_(peers.processes().job().silence),
       next_round_(Clock::now() + between_rounds),
       deadline_(deadline, longest_round),
       answers_(peers.count()),
@@ -41,17 +58,12 @@ Council::Verdict Council::sit(Own const& own) {
     if (chair()) ++ended_;
     else send(0, {.type = Type::ended});
   }
-  for (auto const& post : peers_.processes().take_posts(peers_.channel())) {
-    Message message;
-    if (post.bytes.size() != sizeof message) continue;  // no version of ours
-    std::memcpy(&message, post.bytes.data(), sizeof message);
-    if (message.run == run_) take(post.from, message);  // else of a run that is over
+  if (ranks_meet() && own.left && !verdict_.nowhere) {
+    verdict_.nowhere = true;
+    send(Processes::everyone, {.type = Type::left});
   }
-  // One that has left, too: none does while all is well, for the end of a run is an exchange.
-  if (peers_.processes().gone()) {
-    verdict_.poison = std::max(verdict_.poison, Reason::lost);
-    verdict_.over |= own.ended;  // nobody can be waited for
-  }
+  take_posts();
+  look_for_others(own.ended);
   if (!chair() || verdict_.over) return verdict_;
   if (ended_ == peers_.count()) {
     verdict_.over = true;
@@ -62,11 +74,61 @@ Council::Verdict Council::sit(Own const& own) {
   return verdict_;
 }
 
+// What is of a run that is over says nothing any more.
+void Council::take_posts() {
+  std::vector<Processes::Post> posts;
+  if (early_) posts.swap(*early_);
+  for (auto& post : peers_.processes().take_posts(peers_.channel()))
+    posts.push_back(std::move(post));
+  for (auto& post : posts) {
+    Message message;
+    if (post.bytes.size() != sizeof message) continue;  // no version of ours
+    std::memcpy(&message, post.bytes.data(), sizeof message);
+    if (message.run == run_) take(post.from, message);
+    else if (early_ && static_cast<i32>(message.run - run_) > 0) early_->push_back(std::move(post));
+  }
+}
+
+void Council::look_for_others(bool ended) {
+  auto& processes = peers_.processes();
+  if (processes.gone()) {
+    verdict_.poison = std::max(verdict_.poison, Reason::lost);
+    // One that has left may have done so behind the run's end, which its devices have told others
+    // of. What they have told is here, and ranks will have seen it soon.
+    if (!std::exchange(is_gone_, true)) gone_.renew();
+    verdict_.nowhere |= gone_.ends();
+    verdict_.over |= ended;  // nobody can be waited for
+  }
+  if (!ranks_meet()) return;
+  if (processes.awaited_before(peers_.channel(), run_)) {
+    verdict_.poison = std::max(verdict_.poison, Reason::failed);
+    verdict_.nowhere = true;
+    verdict_.over |= ended;
+  }
+  if (!warned_ && missing_.ends()) warn_of_missing();
+}
+
+// Who has begun the run answers the first question; process 0 asks it.
+void Council::warn_of_missing() {
+  warned_ = true;
+  std::vector<u32> missing;
+  if (!chair()) {
+    if (round_ == 0) missing.push_back(0);
+  } else if (round_ == 1 && open_) {
+    for (u32 process = 1; process < answers_.size(); ++process)
+      if (!answers_[process].here) missing.push_back(process);
+  }
+  if (missing.empty()) return;
+  warn(fmt::format("{} has waited {} for process {}: all processes must call it", operation_,
+                   missing_.text(), fmt::join(missing, ", ")));
+}
+
 void Council::take(u32 from, Message const& message) {
   switch (message.type) {
     case Type::poison: verdict_.poison = std::max(verdict_.poison, message.reason); break;
+    case Type::left: verdict_.nowhere = true; break;
     case Type::ended: ++ended_; break;
-    case Type::over: verdict_ = {true, message.reason}; break;
+    case Type::over: verdict_ = {true, message.reason, true}; break;
     case Type::question: round_ = message.round, to_answer_ = true; break;
     case Type::answer:
       if (message.round == round_) note(from, message);

@@ -1,6 +1,8 @@
 #pragma once
 #include <chrono>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/patience.hpp"
 #include "world/peers.hpp"
@@ -14,6 +16,11 @@ enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 /// ended, that the run must end, and what is needed to find a deadlock. Process 0 has the chair.
 /// One thread.
 ///
+/// Where ranks meet by themselves (Agreement), a run that goes well ends without a word. Then a
+/// process may leave without having said anything, and another may not have begun yet, or be
+/// elsewhere: it will never begin. Who must end such a run can't know whether it has ended well
+/// elsewhere: it has not if a rank anywhere has left before the run's end, so this is said.
+///
 /// A deadlock is found in two rounds of questions. In each, every process says whether all its
 /// ranks wait in vain, and a number that changes whenever one of them goes on. If all say yes
 /// twice, with the same numbers, then each was quiet from its first answer to its second; so there
@@ -23,9 +30,14 @@ enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 class Council {
  public:
   Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline);
+  /// Of processes whose ranks meet by themselves in run `run`. `operation`: for a warning that some
+  /// have not begun it. `early`: what has come for later runs.
+  Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline, std::string operation,
+          std::vector<Processes::Post>& early);
 
   struct Own {
     bool ended = false;          ///< all ranks of this process have
+    bool left = false;           ///< one has, before it came to the run's end
     bool known = true;           ///< else `quiet` takes a while longer to find out
     std::optional<u64> quiet;    ///< they wait in vain, if the number is the same next time
     u64 signs_of_life = 0;       ///< changes whenever a rank gets on
@@ -35,7 +47,9 @@ class Council {
   struct Verdict {
     bool over = false;                 ///< the ranks of all processes have ended, or one is gone
     Reason poison = Reason::finished;  ///< if over, what process 0 says: the same in all
+    bool nowhere = false;              ///< the run ends well nowhere: no rank need wait for its end
   };
+  bool ranks_meet() const { return early_ != nullptr; }
   /// Takes what has come, and says what it has to. Every millisecond or so.
   Verdict sit(Own const& own);
   /// Changes when a question has come: what Own::quiet says must have been found out since.
@@ -47,7 +61,7 @@ class Council {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Type : u32 { poison, ended, over, question, answer };
+  enum class Type : u32 { poison, left, ended, over, question, answer };
   struct Message {
     u32 run = 0;
     Type type{};
@@ -68,6 +82,9 @@ class Council {
   bool chair() const { return peers_.number() == 0; }
   void send(u32 to, Message message);
   void take(u32 from, Message const& message);
+  void take_posts();
+  void look_for_others(bool ended);
+  void warn_of_missing();
   void answer(Own const& own);
   Message answer_to(Own const& own) const;
   void note(u32 from, Message const& answer);
@@ -77,6 +94,13 @@ class Council {
   Peers const& peers_;
   u32 const run_;
   Verdict verdict_;
+  // Where ranks meet; else null.
+  std::vector<Processes::Post>* const early_ = nullptr;
+  std::string const operation_;
+  Patience missing_{std::chrono::milliseconds(0)};  // with processes that have not begun the run
+  Patience gone_{std::chrono::milliseconds(100)};   // with what one that is gone has told devices
+  bool is_gone_ = false, warned_ = false;
+
   bool told_ended_ = false;
   u32 ended_ = 0;  // the chair: processes whose ranks have ended
 

@@ -17,9 +17,10 @@ class DeviceLocks {
  public:
   explicit DeviceLocks(std::vector<std::shared_ptr<Device>> const& of);
 
-  /// For the first run under way. Collective; waits until all processes have theirs.
+  /// For the first run under way. Waits until they are free; or, if others `may_differ` in the
+  /// order in which they take devices in several processes, until they are in all. Collective then.
   /// \throws Error(peer_lost)
-  void take(Peers const& peers);
+  void take(Peers const& peers, bool may_differ);
   /// Whether all were free, and are taken now, or were this World's already, and no other waits for
   /// one.
   bool try_take();

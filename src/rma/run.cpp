@@ -7,14 +7,15 @@
 #include "base/caught.hpp"
 #include "base/host_places.hpp"
 #include "rma/run_end.hpp"
+#include "world/wire.hpp"
 
 namespace meshpost::detail {
 namespace {
 
 u64 steady_ns() { return memory::clock_ns(); }
 
-// Runs of Worlds that span processes follow each other in the order that process 0 sees to: else
-// two processes could begin with different ones, and each wait for the other's devices.
+// Runs of Worlds that span processes, and agree on each, follow each other in the order that
+// process 0 sees to: so no two of them try to take devices at the same time.
 std::unique_lock<std::mutex> take_turn(Peers const& peers) {
   static auto* const turn = new std::mutex;
   if (peers.alone() || peers.number() != 0) return {};
@@ -46,7 +47,14 @@ void RunSupervisor::give_back_devices() {
 }
 
 bool RunSupervisor::begins_at_once() const {
-  return peers_.alone() && (record_.before.empty() || world_.queues_runs());
+  return is_agreed_on() && (record_.before.empty() || world_.queues_runs());
+}
+
+// Whether other processes need not be asked.
+bool RunSupervisor::is_agreed_on() const {
+  auto const& agreement = world_.agreement();
+  return peers_.alone() ||
+         (ranks_meet_ && agreement.settled() && agreement.lanes(launch_));
 }
 
 // Runs that nothing has to be done for between them but what the devices do. Where a kernel finds
@@ -60,24 +68,74 @@ bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) 
 
 bool RunSupervisor::begin(bool at_once, bool behind) {
   behind_ = behind;
+  if (!peers_.alone()) launch_ = describe_launch();
+  // A kernel of dCUDA need not say that it begins or ends.
+  ranks_meet_ = world_.agreement().ranks_meet() &&
+                record_.image.arguments == Arguments::kernel_and_state;
   if (at_once && !(begins_at_once() && world_.locks().try_take())) return false;
   has_devices_ = at_once;
   // Before the locks: what they hold may be a run of another World on these devices.
-  auto const not_ready = wait_for_streams();
-  turn_ = take_turn(peers_);
-  // From here on everybody's counters are clear.
-  gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(describe_launch(), [&] {
-    if (not_ready) throw Error(*not_ready);
-    return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
-  }));
-  if (!has_devices_) world_.locks().take(peers_), has_devices_ = true;
+  not_launched_ = wait_for_streams();
+  if (!ranks_meet_) turn_ = take_turn(peers_);
+  if (world_.agreement().ranks_meet() && !world_.agreement().settled()) settle_world();
+  agree();
+  if (!has_devices_) {
+    world_.locks().take(peers_, !peers_.alone() && (world_.agreement().crowded() ||
+                                                    peers_.processes().job().overlaps));
+    has_devices_ = true;
+  }
   number_ = world_.next_run();
   // From here on every process takes part to the end: what fails in one of them ends the run in
   // all, and settle() tells them why.
-  if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
+  if (ranks_meet_)
+    council_.emplace(peers_, number_, deadline(), launch_, world_.agreement().early());
+  else if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
   begin_ = steady_ns();
   for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
+  take_part();
+  return true;
+}
+
+// What each process says of a launch: those that go well are agreed on once.
+void RunSupervisor::agree() {
+  auto const vote = [&] {
+    if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
+    return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
+  };
+  if (peers_.alone()) {
+    gpus_have_lanes_ = LaneKeeper::agreed({vote()});
+    return;
+  }
+  if (is_agreed_on()) {
+    if (auto const loss = peers_.processes().gone())
+      throw peers_.processes().lost_error(launch_, *loss);
+    gpus_have_lanes_ = *world_.agreement().lanes(launch_);
+    return;
+  }
+  // From here on everybody's counters are clear.
+  gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(launch_, vote));
+  if (ranks_meet_) world_.agreement().remember(launch_, gpus_have_lanes_);
+}
+
+// After a run that came to nothing, or calls that differ: all processes come to the same run, with
+// nothing in their memory. None begins a run before all have done so, for a launch that is agreed
+// on follows.
+void RunSupervisor::settle_world() {
+  u32 last = world_.runs();
+  for (auto const& runs : peers_.exchange("begin anew", wire::Packer().value(last).take())) {
+    u32 const others = wire::Unpacker(runs).value<u32>();
+    if (static_cast<i32>(others - last) > 0) last = others;
+  }
+  world_.go_on_behind(last);
+  std::vector<RunState> states;
+  for (u32 d = 0; d < layout_.own_count(); ++d) states.push_back(bare_state(d));
+  world_.agreement().settle();
+  clean_up_after_failure(world_, states, last);
+}
+
+void RunSupervisor::take_part() {
   try {
+    if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     if (proxy_) proxy_->follow_heap(), proxy_->start(number_);
     prepare();
     launch();
@@ -85,7 +143,6 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
     not_launched_ = caught(operation());  // the others have launched, or soon will: end them
     if (council_) council_->poison(Reason::failed);
   }
-  return true;
 }
 
 void RunSupervisor::await_end() {
@@ -106,6 +163,12 @@ void RunSupervisor::end() {
     record_.end();
   } catch (...) {
     auto const error = caught(operation());
+    if (ended_well_) {  // what failed is the host's business alone
+      world_.has_ended_at(end_);
+      give_back_devices();
+      throw Error(error);
+    }
+    world_.agreement().unsettle();
     // A thread that hangs may come back: it is to find its run poisoned. There is no other run.
     if (!must_be_kept())
       world_.end_queued(record_, error,

@@ -46,6 +46,11 @@ class RunSupervisor {
   std::chrono::milliseconds deadline() const;
   void give_back_devices();
   bool begins_at_once() const;
+  bool is_agreed_on() const;
+  bool meets_others() const;
+  void agree();
+  void settle_world();
+  void take_part();
   // Making it ready (run_prepare.cpp):
   RunState bare_state(u32 own) const;
   void prepare();
@@ -61,6 +66,7 @@ class RunSupervisor {
   void look_at_news(RunPart& own) const;
   std::chrono::milliseconds patience_at_rest(Reason reason) const;
   std::vector<RunPart> share(RunPart const& own) const;
+  bool has_news() const;
   Error diagnosis(Evidence const& evidence, Reason reason) const;
   std::string trace_file() const;
 
@@ -76,6 +82,9 @@ class RunSupervisor {
   bool behind_ = false;  // of other runs, when it began
   u32 number_ = 0;       // RunWords::ended, when it has ended
   bool gpus_have_lanes_ = false;
+  std::string launch_;          // as processes compare it; empty: there are no others
+  bool ranks_meet_ = false;     // those of all processes, by themselves
+  bool ended_well_ = false;     // then they have met at the end, too
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;

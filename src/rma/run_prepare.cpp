@@ -30,6 +30,9 @@ void RunSupervisor::prepare() {
                           [this](void const* address) { return world_.describe(address); });
   world_.follow_heap();
   cores_.resize(layout_.own_count());
+  u64 const begin_step = ranks_meet_ ? Agreement::begin_step(launch_) : 0;
+  u64 const begin_total =
+      ranks_meet_ ? world_.agreement().begin(begin_step, layout_.device_count()) : 0;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
     auto& memory = world_.run_memory(d);
     auto* const reports = memory.reports.as<RankReport>();
@@ -37,13 +40,14 @@ void RunSupervisor::prepare() {
     // they have said that they end (dCUDA's).
     if (!behind_) {
       for (u32 r = 0; r < layout_.ranks_per_device; ++r)
-        reports[r].state = static_cast<u32>(RankState::running);
+        reports[r].state = static_cast<u32>(RankState::running), reports[r].left = 0;
       memory.control.as<Control>()->poison = 0;
     }
     LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                        memory.log_tail.as<u32>()};
     auto& state = states_[d];
     state.run = behind_ ? number_ : 0;
+    state.begin_step = begin_step, state.begin_total = begin_total;
     state.scratch = record_.launch.scratch;
     state.reports = reports;
     state.control = memory.control.as<Control>();
@@ -57,8 +61,7 @@ void RunSupervisor::prepare() {
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
     state.freed = world_.freed_windows(d);
     auto const& device = layout_.devices[d];
-    bool const ends_itself =
-        !device->in_host_memory() && record_.image.arguments == Arguments::kernel_and_state;
+    bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
     if (states_[d].trace.events && device->in_host_memory())
       cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
     if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())

@@ -66,6 +66,12 @@ void RunSupervisor::settle(Ending const& ending) {
       own.evidence = evidence->pack();
   });
   if (own.reason == Reason::lost && !own.error) throw diagnosis(*evidence, own.reason);
+  ended_well_ = ending.met;
+  if (ending.met && !has_news()) {  // nowhere: what there is to say is this process's
+    if (own.error) throw Error(*own.error);
+    record_.result.timings.assign(layout_.device_count(), {});
+    return;
+  }
   auto const parts = share(own);
   auto reason = Reason::finished;
   for (u32 process = 0; process < parts.size(); ++process) {
@@ -103,6 +109,11 @@ void RunSupervisor::look_at_news(RunPart& own) const {
         read_leftovers(world_, number_, RunPart::most_leftovers, own.leftovers_left_out);
 }
 
+// Of devices of any process: they all know.
+bool RunSupervisor::has_news() const {
+  return world_.run_memory(0).news.as<RunNews>()->anywhere == number_;
+}
+
 // Where all have stood still for the deadline, what has not come by then will not.
 std::chrono::milliseconds RunSupervisor::patience_at_rest(Reason reason) const {
   if (reason == Reason::deadline) return std::chrono::milliseconds(100);
@@ -114,8 +125,9 @@ std::chrono::milliseconds RunSupervisor::patience_at_rest(Reason reason) const {
 std::vector<RunPart> RunSupervisor::share(RunPart const& own) const {
   if (!council_) return {own};
   std::vector<RunPart> parts;
-  for (auto const& bytes : peers_.exchange(fmt::format("end {}", record_.image.name), own.pack()))
-    parts.push_back(RunPart::unpack(bytes));
+  // Where processes may have launched different kernels, they see it here.
+  auto const name = ranks_meet_ ? launch_ : fmt::format("end {}", record_.image.name);
+  for (auto const& bytes : peers_.exchange(name, own.pack())) parts.push_back(RunPart::unpack(bytes));
   return parts;
 }
 

@@ -65,6 +65,21 @@ bool Watch::finished() const {
   return std::ranges::all_of(crews_, [](auto const& crew) { return crew.gang->finished(); });
 }
 
+// Own devices with those of all other processes, at the run's end.
+bool Watch::met() const {
+  return !crews_.empty() && std::ranges::all_of(crews_, [](auto const& crew) {
+    return std::ranges::all_of(crew.grids, [](Grid const& grid) { return grid.is_over(); });
+  });
+}
+
+bool Watch::any_left() const {
+  bool any = false;
+  each_report_of_all(crews_, [&](RankReport& report, u32) {
+    any |= read(report.left) != 0 || state_of(report) == RankState::failed;
+  });
+  return any;
+}
+
 Watch::Seen Watch::look() const {
   Seen seen;
   auto const look_at = [&](Grid const& grid, RankReport& report) {
@@ -161,7 +176,10 @@ Watch::Quiet Watch::quiet() {
 }
 
 Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
-  Council::Own own{ended, true, std::nullopt, life, seen.waiting + seen.asking};
+  Council::Own own{.ended = ended,
+                   .quiet = std::nullopt,
+                   .signs_of_life = life,
+                   .waiting = seen.waiting + seen.asking};
   // The ranks answer anew for each round: what they saw before it says nothing.
   if (std::exchange(round_, council_->round()) != round_)
     for (auto& crew : crews_) crew.asked.clear();
@@ -169,6 +187,7 @@ Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
   own.known = ranks.known;
   own.quiet = ranks.number;
   if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
+  own.left = (ended && !met()) || any_left();
   return own;
 }
 
@@ -179,6 +198,14 @@ std::optional<Error> Watch::failure() {
   return proxy_ ? proxy_->failure() : std::nullopt;
 }
 
+// Of a run that has ended well nowhere.
+void Watch::let_the_end_be_left() {
+  for (auto const& crew : crews_)
+    for (auto const& grid : crew.grids)
+      std::atomic_ref(grid.control->poison)
+          .fetch_or(Control::leave_the_end, std::memory_order_release);
+}
+
 void Watch::poison(Reason reason) {
   if (poisoned_) return;
   // What goes on until the ranks have seen it is not what the report is about.
@@ -186,7 +213,8 @@ void Watch::poison(Reason reason) {
                      [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
   for (auto const& crew : crews_)
     for (auto const& grid : crew.grids)
-      std::atomic_ref(grid.control->poison).store(1, std::memory_order_release);
+      std::atomic_ref(grid.control->poison).fetch_or(Control::leave, std::memory_order_release);
+  if (!council_ || !council_->ranks_meet()) let_the_end_be_left();
   poisoned_ = true;
   grace_.renew();
   ending_.reason = reason;
@@ -236,6 +264,11 @@ Ending Watch::until_end() {
     drain_logs();
     bool const ended = finished();
     if (ended && !council_) break;
+    if (ended && council_->ranks_meet() && met()) {
+      ending_.reason = Reason::finished;  // whatever else has come
+      ending_.met = true;
+      break;
+    }
     auto const seen = look();
     u64 const life = (seen.signs_of_life * 31 + lines_) * 31 + (proxy_ ? proxy_->moved() : 0);
     std::optional<Reason> reason;
@@ -246,6 +279,7 @@ Ending Watch::until_end() {
     if (council_) {
       auto const verdict = council_->sit(own(seen, life, ended));
       if (!reason && verdict.poison != Reason::finished) reason = verdict.poison;
+      if (verdict.nowhere) let_the_end_be_left();
       if (verdict.over) {
         // What failed here too late for the others to heed stays in `failure`: they hear of it when
         // the run's parts are exchanged.

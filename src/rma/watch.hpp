@@ -16,6 +16,7 @@ struct Ending {
   Reason reason = Reason::finished;
   std::optional<Error> failure;   ///< of the device itself
   std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: they were not
+  bool met = false;  ///< with the ranks of all other processes: so the run ended well in all
 };
 
 /// A gang with its grids.
@@ -64,6 +65,9 @@ class Watch {
   Quiet quiet();
   bool deadlocked();
   Council::Own own(Seen const& seen, u64 life, bool ended);
+  bool met() const;
+  bool any_left() const;
+  void let_the_end_be_left();
   void drain_logs();
   bool finished() const;
   std::optional<Error> failure();

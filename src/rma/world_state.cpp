@@ -52,7 +52,8 @@ WorldState::WorldState(WorldOptions options)
                           settings_of(options_))),
       heap_(layout_, [this](Spaces& spaces, Bytes offset,
                             Bytes size) { peers_.extend(spaces, layout_, offset, size); }),
-      locks_(layout_.devices) {
+      locks_(layout_.devices),
+      agreement_(peers_, layout_) {
   if (options_.check_delivery && !std::ranges::all_of(layout_.devices, &Device::in_host_memory))
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
@@ -120,12 +121,25 @@ void WorldState::clear_counters(u32 last_run) {
   heap_.clear_swept();
   RunWords words{};
   words.ended = last_run;
-  words.met = words.swept = last_run * layout_.device_count();
+  words.met = last_run * layout_.device_count();
+  words.swept = words.swept_before = words.met;
+  words.begun = agreement_.begun();
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     memory::store(&run_memory_[own].news.as<RunNews>()->ended, last_run, Order::system);
     layout_.devices[own]->write(heap_.at(layout_.first_device + own, run_words_), &words,
                                 Bytes{offsetof(RunWords, range_count)});
   }
+}
+
+u32 WorldState::next_run() {
+  ++runs_;
+  if (!peers_.alone()) peers_.processes().come_to(peers_.channel(), runs_);
+  return runs_;
+}
+
+void WorldState::go_on_behind(u32 run) {
+  runs_ = run;
+  peers_.processes().come_to(peers_.channel(), runs_);
 }
 
 Crew* WorldState::crew(std::string_view kind) {

@@ -11,6 +11,7 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
+#include "rma/agreement.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/freed_windows.hpp"
 #include "rma/lanes.hpp"
@@ -161,6 +162,7 @@ class WorldState {
   void let_go(RunRecord& record);
   void wake_supervisor(bool urgent);
   DeviceLocks& locks() { return locks_; }
+  Agreement& agreement() { return agreement_; }
   void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
                 void const* source, u64 count);
   u64 part_count(WindowInfo const& window, RankId rank);
@@ -202,7 +204,9 @@ class WorldState {
   RunState* split_states() const { return split_states_.as<RunState>(); }
   /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
   bool queues_runs() const;
-  u32 next_run() { return ++runs_; }  ///< the same number in all processes
+  u32 next_run();              ///< the same number in all processes
+  void go_on_behind(u32 run);  ///< next_run() will be the next one
+  u32 runs() const { return runs_; }
   std::string trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
   }
@@ -266,6 +270,7 @@ class WorldState {
   int const exceptions_ = std::uncaught_exceptions();  // when it was made
 
   DeviceLocks locks_;
+  Agreement agreement_;
   u64 last_end_ = 0;
   std::mutex launching_;  // held while a run is begun at once; before mutex_
   std::mutex mutex_;      // of everything above and the queue

@@ -5,16 +5,25 @@
 #include <algorithm>
 
 namespace meshpost {
+namespace {
+
+constexpr auto a_while = std::chrono::milliseconds(100);
+
+}  // namespace
 
 std::optional<Exchanges::Outcome> Exchanges::bring(Key key, u32 process, std::string operation,
-                                                   std::string part, Waiters waiters) {
+                                                   std::string part, Waiters waiters,
+                                                   u32 step) {
   auto& one = all_.try_emplace(key, One{.patience = patience_}).first->second;
   if (one.parts.empty()) {
     one.parts.resize(processes_);
     one.operations.resize(processes_);
     one.patience.renew();
     one.told = waiters == Waiters::patient;  // all bring the same: operations must be equal
+    one.step = step;
+    one.begun = Patience::Clock::now();
   }
+  if (static_cast<i32>(step - one.step) < 0) one.step = step;
   if (one.parts[process]) return std::nullopt;  // it brought this already: garbage
   one.parts[process] = std::move(part);
   one.operations[process] = std::move(operation);
@@ -34,6 +43,18 @@ std::string Exchanges::mismatch_in(One const& one) const {
       return fmt::format("process {} does '{}' where process 0 does '{}'", process,
                          *one.operations[process], first);
   return {};
+}
+
+std::vector<Exchanges::HeldUp> Exchanges::held_up(Patience::Clock::time_point now) {
+  std::vector<HeldUp> found;
+  for (auto& [key, one] : all_) {
+    if (one.held_up || now - one.begun < a_while) continue;
+    one.held_up = true;
+    found.push_back({key, one.step, {}});
+    for (u32 process = 0; process < processes_; ++process)
+      if (!one.parts[process]) found.back().missing.push_back(process);
+  }
+  return found;
 }
 
 std::vector<Exchanges::Waiting> Exchanges::overdue(Patience::Clock::time_point now) {

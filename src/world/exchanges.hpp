@@ -28,9 +28,18 @@ class Exchanges {
     std::vector<std::string> parts;  ///< by process
     std::string mismatch;            ///< or why there are none
   };
-  /// Takes in one process's part. The outcome, once all have come.
+  /// Takes in one process's part. The outcome, once all have come. `step`: that it has come to
+  /// (Processes::come_to).
   std::optional<Outcome> bring(Key key, u32 process, std::string operation, std::string part,
-                               Waiters waiters = Waiters::impatient);
+                               Waiters waiters = Waiters::impatient, u32 step = 0);
+
+  struct HeldUp {
+    Key key;
+    u32 step;  ///< the least of those who wait
+    std::vector<u32> missing;
+  };
+  /// Those that have been under way for a while, each told once.
+  std::vector<HeldUp> held_up(Patience::Clock::time_point now);
 
   struct Waiting {
     std::string operation;
@@ -45,6 +54,9 @@ class Exchanges {
     u32 count = 0;
     Patience patience;
     bool told = false;
+    u32 step = 0;
+    Patience::Clock::time_point begun{};
+    bool held_up = false;  // and said so
   };
   std::string mismatch_in(One const& one) const;
 

@@ -114,10 +114,30 @@ u64 Processes::Implementation::exchanges(u32 channel) const {
   return found == sequences_.end() ? 0 : found->second;
 }
 
+u64 Processes::Implementation::mismatches(u32 channel) const {
+  std::scoped_lock const lock(mutex_);
+  auto const found = mismatches_.find(channel);
+  return found == mismatches_.end() ? 0 : found->second;
+}
+
+void Processes::Implementation::come_to(u32 channel, u32 step) {
+  std::scoped_lock const lock(mutex_);
+  steps_[channel] = step;
+}
+
+bool Processes::Implementation::awaited_before(u32 channel, u32 step) const {
+  std::scoped_lock const lock(mutex_);
+  auto const found = awaited_.find(channel);
+  if (found == awaited_.end()) return false;
+  auto const joined = sequences_.find(channel);
+  u64 const last = joined == sequences_.end() ? 0 : joined->second;
+  return found->second.sequence > last && static_cast<i32>(found->second.step - step) < 0;
+}
+
 std::vector<std::string> Processes::Implementation::exchange(u32 channel,
                                                              std::string const& operation,
                                                              std::string mine, Waiters waiters) {
-  if (operation.size() + mine.size() + 2 * sizeof(u64) + sizeof(Waiters) >
+  if (operation.size() + mine.size() + 2 * sizeof(u64) + sizeof(Waiters) + sizeof(u32) >
       wire::most)  // before others count on it
     throw Error(
         Kind::bad_argument, operation,
@@ -127,19 +147,19 @@ std::vector<std::string> Processes::Implementation::exchange(u32 channel,
   std::unique_lock lock(mutex_);
   Exchanges::Key const key{channel, ++sequences_[channel]};
   if (hub()) {
-    bring(0, key, operation, std::move(mine), waiters);
+    bring(0, key, operation, std::move(mine), waiters, steps_[channel]);
   } else {
     send(0, {.type = wire::Type::bring, .channel = channel, .sequence = key.second},
-         wire::Packer().text(operation).text(mine).value(waiters).take());
+         wire::Packer().text(operation).text(mine).value(waiters).value(steps_[channel]).take());
   }
   changed_.wait(lock, [&] { return first_gone_ || outcomes_.contains(key); });
   heard_of_others();
   auto found = outcomes_.extract(key);
   if (found.empty()) throw_gone(operation);
-  if (!found.mapped().mismatch.empty())
-    throw Error(Kind::misuse, operation, found.mapped().mismatch,
-                "let all processes of the job make the same calls in the same order");
-  return std::move(found.mapped().parts);
+  if (found.mapped().mismatch.empty()) return std::move(found.mapped().parts);
+  ++mismatches_[channel];
+  throw Error(Kind::misuse, operation, found.mapped().mismatch,
+              "let all processes of the job make the same calls in the same order");
 }
 
 std::string Processes::Implementation::name_of(u32 process) const {
@@ -206,6 +226,11 @@ std::vector<std::string> Processes::exchange(u32 channel, std::string const& ope
   return implementation_->exchange(channel, operation, std::move(mine), waiters);
 }
 u64 Processes::exchanges(u32 channel) const { return implementation_->exchanges(channel); }
+u64 Processes::mismatches(u32 channel) const { return implementation_->mismatches(channel); }
+void Processes::come_to(u32 channel, u32 step) { implementation_->come_to(channel, step); }
+bool Processes::awaited_before(u32 channel, u32 step) const {
+  return implementation_->awaited_before(channel, step);
+}
 void Processes::post(u32 channel, u32 to, std::string const& bytes) {
   implementation_->post(channel, to, bytes);
 }

@@ -55,6 +55,14 @@ class Processes {
 
   /// How many there have been: the same in all processes between two of them.
   u64 exchanges(u32 channel) const;
+  /// In how many of them operations differed: likewise.
+  u64 mismatches(u32 channel) const;
+
+  /// From now on this process is at that step of what it does on a channel besides exchanges.
+  void come_to(u32 channel, u32 step);
+  /// Whether another process, which has not come to that step, has waited for some time for this
+  /// one in an exchange: then it never will. The same in all processes at that step.
+  bool awaited_before(u32 channel, u32 step) const;
 
   struct Post {
     u32 from;

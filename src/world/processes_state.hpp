@@ -28,6 +28,9 @@ class Processes::Implementation {
   Implementation& operator=(Implementation const&) = delete;
 
   u64 exchanges(u32 channel) const;
+  u64 mismatches(u32 channel) const;
+  void come_to(u32 channel, u32 step);
+  bool awaited_before(u32 channel, u32 step) const;
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine,
                                     Waiters waiters = Waiters::impatient);
   void post(u32 channel, u32 to, std::string const& bytes);
@@ -77,7 +80,8 @@ class Processes::Implementation {
   void on_frame(u32 from, wire::Frame const& frame);
   void on_frame_at_hub(u32 from, wire::Frame const& frame);
   void bring(u32 process, Exchanges::Key key, std::string operation, std::string part,
-             Waiters waiters);
+             Waiters waiters, u32 step);
+  void say_who_waits();
   void deliver(u32 from, u32 to, u32 channel, std::string const& bytes);
   void route_question(u32 from, wire::Header header, std::string const& bytes);
   void take_question(u32 from, wire::Header header, std::string const& bytes);
@@ -108,7 +112,13 @@ class Processes::Implementation {
   std::vector<std::string> names_;
   Exchanges exchanges_;
   std::map<Exchanges::Key, Exchanges::Outcome> outcomes_;
-  std::map<u32, u64> sequences_;
+  std::map<u32, u64> sequences_, mismatches_;
+  std::map<u32, u32> steps_;
+  struct Awaited {
+    u64 sequence = 0;
+    u32 step = 0;
+  };
+  std::map<u32, Awaited> awaited_;  // by channel: an exchange that others have waited in for long
   std::map<u32, std::vector<Post>> posts_;
   std::map<u32, Answer> answers_;
   u32 channels_ = 0;  // taken; 0 is our own

@@ -47,6 +47,7 @@ void Processes::Implementation::work() {
     for (u32 line = 0; line < lines_.size(); ++line)
       if (lines_[line]) serve(line);
     look_after_lines();
+    say_who_waits();
     if (auto const texts = warnings(); !texts.empty()) {
       lock.unlock();  // what takes them is the user's
       for (auto const& text : texts) warn(text);
@@ -87,6 +88,9 @@ void Processes::Implementation::on_frame(u32 from, wire::Frame const& frame) {
     case wire::Type::mismatch:
       outcomes_[{header.channel, header.sequence}].mismatch = frame.bytes;
       break;
+    case wire::Type::awaited:
+      awaited_[header.channel] = {header.sequence, unpacker.value<u32>()};
+      break;
     case wire::Type::post: posts_[header.channel].push_back({header.process, frame.bytes}); break;
     case wire::Type::ask: take_question(header.process, header, frame.bytes); break;
     case wire::Type::reply: replies_[header.sequence] = frame.bytes; break;
@@ -113,8 +117,9 @@ void Processes::Implementation::on_frame_at_hub(u32 from, wire::Frame const& fra
     case wire::Type::bring: {
       auto operation = unpacker.text();
       auto part = unpacker.text();
-      bring(from, {header.channel, header.sequence}, std::move(operation), std::move(part),
-            unpacker.value<Waiters>());
+      auto const waiters = unpacker.value<Waiters>();
+      bring(from, {header.channel, header.sequence}, std::move(operation), std::move(part), waiters,
+            unpacker.value<u32>());
       break;
     }
     case wire::Type::post: deliver(from, header.process, header.channel, frame.bytes); break;
@@ -126,8 +131,9 @@ void Processes::Implementation::on_frame_at_hub(u32 from, wire::Frame const& fra
 }
 
 void Processes::Implementation::bring(u32 process, Exchanges::Key key, std::string operation,
-                                      std::string part, Waiters waiters) {
-  auto outcome = exchanges_.bring(key, process, std::move(operation), std::move(part), waiters);
+                                      std::string part, Waiters waiters, u32 step) {
+  auto outcome =
+      exchanges_.bring(key, process, std::move(operation), std::move(part), waiters, step);
   if (!outcome) return;
   u64 size = 0;
   for (auto const& each : outcome->parts) size += each.size() + sizeof(u64);
@@ -178,6 +184,18 @@ void Processes::Implementation::look_after_lines() {
       mark_gone({line, false,
                  fmt::format("no sign of life for {}: it was stopped, or its host is out of reach",
                              silences_[line].text())});
+}
+
+void Processes::Implementation::say_who_waits() {
+  for (auto const& one : exchanges_.held_up(Clock::now()))
+    for (u32 const process : one.missing)
+      if (process == 0) awaited_[one.key.first] = {one.key.second, one.step};
+      else
+        send(process,
+             {.type = wire::Type::awaited,
+              .channel = one.key.first,
+              .sequence = one.key.second},
+             wire::Packer().value(one.step).take());
 }
 
 std::vector<std::string> Processes::Implementation::warnings() {

@@ -26,6 +26,7 @@ enum class Type : u32 {
   bring,     ///< a process's part of an exchange
   all,       ///< everybody's parts
   mismatch,  ///< the exchange can't be: text
+  awaited,   ///< others wait in an exchange: the least step that one of them has come to
   post,      ///< a message for a channel of another process
   ask,       ///< a question for another process
   reply,     ///< its answer

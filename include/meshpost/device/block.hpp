@@ -52,9 +52,10 @@ class Block {
   MESHPOST_FN void asked_in_vain(Note const& note);
   /// The kernel has come to its end: takes back what the rank has told the host of itself.
   MESHPOST_FN void finish();
-  /// By one thread, behind that: returns once `condition` holds. Meanwhile the host takes the rank
-  /// for one that has ended. If the run was poisoned, false, or on a CPU leaves.
-  MESHPOST_FN bool await_end(Condition const& condition);
+  /// By one thread, before the kernel or behind its end: returns once `condition` holds. Meanwhile
+  /// the host takes the rank for one that has ended. If the run was poisoned, so much or more
+  /// (Control::poison): false, or on a CPU leaves.
+  MESHPOST_FN bool await_others(Condition const& condition, u32 poison);
   /// Lets others run who share the processor with this rank, and leaves if the run was poisoned;
   /// nothing on a GPU.
   MESHPOST_FN void yield();

@@ -97,13 +97,17 @@ struct alignas(128) RankReport {
   Condition condition;
   Note note;
   Fault fault;
+  u32 left;  ///< 1: the rank left a run that was poisoned, or that others run another kernel in
   u64 details[3];
   char text[200];
 };
 
 /// The host's word to all ranks of a device: one 8-byte load fetches it.
 struct alignas(8) Control {
-  u32 poison;  ///< not 0: every rank leaves at its next look
+  /// 0, or `leave`: every rank leaves at its next look; but those that have come to the run's end,
+  /// where others may be sure already that it ends well, only with `leave_the_end`.
+  u32 poison;
+  static constexpr u32 leave = 1, leave_the_end = 2;
   u32 epoch;   ///< a question to waiting ranks: do you still wait?
 };
 

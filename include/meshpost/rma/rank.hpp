@@ -218,7 +218,10 @@ class Rank {
   friend class Window;
   class Traced;
   MESHPOST_FN void trace_life(bool ends) const;
-  MESHPOST_FN static void tell_devices(RunState const& state, Block block, u32 RunWords::* word);
+  template <class Word>
+  MESHPOST_FN static void tell_devices(RunState const& state, Block block, Word RunWords::* word,
+                                       Word step);
+  MESHPOST_FN static bool begin_run(RunState const& state, Block block, u32 local_id);
   MESHPOST_FN static bool is_behind_failure(RunState const& state, Block block);
   template <bool lanes>
   MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id);
@@ -386,4 +389,5 @@ class Rank {
 #include "meshpost/rma/detail/reductions.hpp"
 #include "meshpost/rma/detail/telling.hpp"
 #include "meshpost/rma/detail/run_end.hpp"
+#include "meshpost/rma/detail/run_begin.hpp"
 // clang-format on

@@ -1,7 +1,8 @@
 #pragma once
 #include "meshpost/base/types.hpp"
 
-// What the end of a run needs, found and done by the ranks themselves (rma/detail/run_end.hpp).
+// What the begin and the end of a run need, found and done by the ranks themselves
+// (rma/detail/run_begin.hpp, rma/detail/run_end.hpp).
 
 namespace meshpost {
 
@@ -19,8 +20,8 @@ struct SweptRange {
   u32 unused;
 };
 
-/// A device's words for the end of a run, at the same offset on each. They live as long as the
-/// World; only `ended`, `met` and `swept` count on from run to run.
+/// A device's words for the begin and the end of a run, at the same offset on each. They live as
+/// long as the World; those that count runs or devices go on from run to run.
 struct RunWords {
   static constexpr u32 most_ranges = 64;
   static constexpr u32 most_left = 100'000;
@@ -29,7 +30,13 @@ struct RunWords {
   alignas(128) u32 arrived;  ///< ranks of this device at the run's end
   alignas(128) u32 met;      ///< devices, in all runs, whose ranks are all there (wraps)
   alignas(128) u32 cleared;  ///< ranks of this device that have swept their shares
-  alignas(128) u32 swept;    ///< devices, in all runs, all of whose ranks have (wraps)
+  /// Devices, in all runs, all of whose ranks have (lower half, wraps); upper half: those of them
+  /// that had news. What the last run has left, by the last rank that ended.
+  alignas(128) u64 swept;
+  u64 swept_before;
+  /// Runs of several processes: devices, in all runs, that have begun (lower half, wraps); upper
+  /// half: the sum of what says which kernel they run (RunState::begin_step).
+  alignas(128) u64 begun;
   alignas(128) u32 left;     ///< words of counters that nobody consumed, in this run
   u32 timed;                 ///< 1: a rank took a time in this run
   u32 range_count;
@@ -42,7 +49,8 @@ struct RunNews {
   u32 left;    ///< RunWords::left
   u32 timed;   ///< RunWords::timed
   u32 of_run;  ///< whose `left` and `timed` are; stored behind them, of a run that has some
-  u32 ended;   ///< RunWords::ended, stored last
+  u32 anywhere;  ///< the last run of which a device of the World, this or another, has some
+  u32 ended;     ///< RunWords::ended, stored last
   /// By the host: the last run whose news it has read. On a GPU, where runs may be queued, the next
   /// one begins behind that, if there was any.
   alignas(128) u32 taken;

@@ -39,6 +39,7 @@ Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(f
 
 // What the kernel holds is freed on the way: nobody else may use it from here on.
 [[noreturn]] void unwind(Fiber& fiber) {
+  std::atomic_ref(fiber.rank->report().left).store(1, std::memory_order_release);
   fiber.gang->withdraw();
   throw Unwind{};
 }
@@ -107,14 +108,18 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   store_state(report, RankState::running);
 }
 
-void fiber_await_end(void* fiber, Condition const& condition) {
+void fiber_await_others(void* fiber, Condition const& condition, u32 poison) {
   Fiber& me = self(fiber);
-  if (me.gang->poisoned()) unwind(me);
+  if (me.gang->poison() >= poison) unwind(me);
   store_state(me.rank->report(), RankState::ended);
+  me.heeds = poison;
   while (!holds(condition, memory::load_bits_acquire(condition.word, width(condition.type)))) {
     leave_condition(me, condition);
-    suspend(me);
+    me.context.switch_to(me.worker->context);
+    if (me.gang->poison() >= poison) unwind(me);
   }
+  me.heeds = Control::leave;
+  store_state(me.rank->report(), RankState::running);
 }
 
 void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
@@ -135,8 +140,8 @@ bool fiber_step(void* fiber, hooks::Step step) {
     }
 }
 
-bool CpuGang::poisoned() const {
-  return std::atomic_ref(spec_.grids.front().control->poison).load(std::memory_order_relaxed) != 0;
+u32 CpuGang::poison() const {
+  return std::atomic_ref(spec_.grids.front().control->poison).load(std::memory_order_relaxed);
 }
 
 void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
@@ -154,7 +159,8 @@ void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a
   store_state(report, RankState::failed);
   // All CPU devices of a gang obey the first grid's word; the host need not have seen the fault
   // yet.
-  std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
+  std::atomic_ref(spec_.grids.front().control->poison)
+      .fetch_or(Control::leave, std::memory_order_relaxed);
   crew_.wake_host();
 }
 
@@ -222,7 +228,8 @@ void CpuGang::begin_work() {
     }
   } catch (...) {
     // Those that run already would wait for the rest.
-    std::atomic_ref(spec_.grids.front().control->poison).store(1, std::memory_order_relaxed);
+    std::atomic_ref(spec_.grids.front().control->poison)
+        .store(Control::leave_the_end, std::memory_order_relaxed);
     end_work();
     auto const error = caught("launch " + spec_.image.name);
     throw Error(Kind::out_of_memory, error.operation(),
@@ -295,11 +302,11 @@ bool CpuGang::has_news(Fiber const& fiber) const {
 
 bool CpuGang::run_ready(Worker& worker) {
   bool any = false;
-  bool const poison = poisoned();
+  u32 const poison = this->poison();
   auto& fibers = worker.fibers;
   for (std::size_t i = 0; i < fibers.size();) {
     Fiber& fiber = *fibers[i];
-    if (!poison && !ready(fiber)) {
+    if (poison < fiber.heeds && !ready(fiber)) {
       ++i;
       continue;
     }

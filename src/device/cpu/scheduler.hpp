@@ -31,7 +31,8 @@ class CpuGang : public Gang {
 
   /// What a worker does: runs its fibers until all have ended.
   void work(Worker& worker);
-  bool poisoned() const;
+  u32 poison() const;  ///< Control::poison
+  bool poisoned() const { return poison() != 0; }
   bool may_have_news() const { return spec_.has_news != nullptr; }
   bool has_news(Fiber const& fiber) const;
   void withdraw() const {

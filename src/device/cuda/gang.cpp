@@ -271,7 +271,7 @@ class CudaGang : public Gang {
       auto const poison = [](Grid const& grid) { return std::atomic_ref(grid.control->poison); };
       while (!met(1) && grids_.front().ended && poison(grids_.front()).load() == 0)
         std::this_thread::sleep_for(std::chrono::microseconds(20));
-      for (auto const& grid : grids_) poison(grid).store(1);
+      for (auto const& grid : grids_) poison(grid).store(Control::leave_the_end);
       for (auto* const launched : streams_)
         cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
       check(status, "launch " + launch.name());

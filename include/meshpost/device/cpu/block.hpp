@@ -26,7 +26,7 @@ FiberView* current_fiber();
 void fiber_sync(void* fiber);
 bool fiber_any(void* fiber, bool yes);
 void fiber_await(void* fiber, Condition const& condition, Note const& note);
-void fiber_await_end(void* fiber, Condition const& condition);
+void fiber_await_others(void* fiber, Condition const& condition, u32 poison);
 void fiber_yield(void* fiber);
 [[noreturn]] void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                              char const* text);
@@ -70,9 +70,9 @@ MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
   std::atomic_ref(report_->state)
       .store(static_cast<u32>(RankState::asking), std::memory_order_release);
 }
-MESHPOST_FN inline void Block::finish() {}  // await_end() says what the rank does
-MESHPOST_FN inline bool Block::await_end(Condition const& condition) {
-  cpu::fiber_await_end(fiber_, condition);
+MESHPOST_FN inline void Block::finish() {}  // await_others() says what the rank does
+MESHPOST_FN inline bool Block::await_others(Condition const& condition, u32 poison) {
+  cpu::fiber_await_others(fiber_, condition, poison);
   return true;
 }
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
@@ -106,6 +106,9 @@ MESHPOST_FN inline u64 load_bits_acquire(void const* word, u32 bytes) {
 /// Adds to a counter. A CPU's release costs nothing beyond the atomic itself, so `order` makes no
 /// difference.
 MESHPOST_FN inline void add(u32* word, u32 value, Order /*order*/) {
+  std::atomic_ref(*word).fetch_add(value, std::memory_order_release);
+}
+MESHPOST_FN inline void add(u64* word, u64 value, Order /*order*/) {
   std::atomic_ref(*word).fetch_add(value, std::memory_order_release);
 }
 /// Adds and returns the old value; acquires and releases among all ranks.

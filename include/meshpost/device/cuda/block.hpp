@@ -94,7 +94,10 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
   publish_waiting(out, condition, note);
   for (;;) {
     Control const word = look(control);
-    if (word.poison) return true;
+    if (word.poison) {
+      out->left = 1;
+      return true;
+    }
     bool const asked = word.epoch != out->epoch;
 #pragma unroll 1
     for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
@@ -126,7 +129,10 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
       word = look(control);
       asked = word.epoch != out->epoch;
     }
-    if (poll.any(word.poison != 0)) return true;
+    if (poll.any(word.poison != 0)) {
+      if (first) out->left = 1;
+      return true;
+    }
     if (poll.any(asked)) {
       poll.drain();
       poll.settle();
@@ -146,9 +152,10 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
   }
 }
 
-/// The wait for the end of a run. Few wait for long, so the host is not told at once.
-MESHPOST_COLD inline bool await_end(RankReport* report, Control const* control, Mailbox const* mail,
-                                    Condition condition) {
+/// The wait for other devices at a run's begin or end. Few wait for long, so the host is not told
+/// at once.
+MESHPOST_COLD inline bool await_others(RankReport* report, Control const* control,
+                                       Mailbox const* mail, Condition condition, u32 poison) {
   auto* const out = const_cast<RankReport volatile*>(report);
   bool told = false;
 #pragma unroll 1
@@ -161,7 +168,7 @@ MESHPOST_COLD inline bool await_end(RankReport* report, Control const* control, 
       out->state = static_cast<u32>(RankState::ended);
       told = true;
     }
-    if (look(control).poison) return false;
+    if (look(control).poison >= poison) return false;
   }
   if (told) withdraw(out);
   return true;
@@ -191,6 +198,7 @@ MESHPOST_COLD inline u32 look_around(RankReport* report, Control const* control,
     if (asked) out->state = static_cast<u32>(RankState::running);
     if (due) out->progress = progress;
     poisoned = ticks % 1024 == 0 && look(control).poison != 0;
+    if (poisoned) out->left = 1;
   }
   if (ticks % 1024 == 0 && __syncthreads_or(poisoned) != 0) asm volatile("exit;");
   return due ? now : last_sign;
@@ -329,8 +337,8 @@ MESHPOST_FN inline void Block::finish() {
   if (vain_ >= many_tests && thread() == 0) cuda::withdraw(report_);
 }
 
-MESHPOST_FN inline bool Block::await_end(Condition const& condition) {
-  return cuda::await_end(report_, control_, mail_, condition);
+MESHPOST_FN inline bool Block::await_others(Condition const& condition, u32 poison) {
+  return cuda::await_others(report_, control_, mail_, condition, poison);
 }
 
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,

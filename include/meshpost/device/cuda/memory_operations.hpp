@@ -53,6 +53,10 @@ MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
   fence(order);
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
+MESHPOST_FN inline void add(u64* word, u64 value, Order order) {
+  fence(order);
+  asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 MESHPOST_FN inline u32 fetch_add(u32* word, u32 value) {
   u32 old;
   asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;"

@@ -14,7 +14,14 @@
 //     added to its counter, which another rank may have swept already.
 //  3. The last rank of each device to have done so tells all devices, and waits for theirs: then it
 //     tells the host. The others leave. So the device's next run begins when this one has ended
-//     everywhere, and finds all counters at 0.
+//     everywhere, and finds all counters at 0. On the same way each device learns whether any has
+//     news for its host: so processes have something to tell each other all alike, or none has.
+//
+// A run ends well on all devices or on none, and each finds out which by itself. Where one has
+// ended well, all devices had told it that they have swept. What they told the others is on its
+// way, too, and no rank that waits for it leaves: not even if the run is poisoned then, unless the
+// host says that some rank has left before it had come so far (Control::leave_the_end). Then its
+// device never says that it has swept, and the run ends well nowhere.
 //
 // The words that ranks poll count up through all runs, so nobody has to set them back. A rank reads
 // how many runs have ended before it arrives; that number changes only when all have.
@@ -78,15 +85,17 @@ MESHPOST_FN inline void sweep(RunState const& state, u32 worker, u32 workers) {
 
 }  // namespace detail
 
-/// By one thread: adds to that word of every device, behind all that the device's ranks did.
+/// By one thread: adds to that word of every device, behind all that the device's ranks did. By
+/// way of the host only 1.
+template <class Word>
 MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
-                                             u32 RunWords::* word) {
+                                             Word RunWords::* word, Word step) {
   memory::fence(Order::system);
   for (u32 device = 0; device < state.devices; ++device) {
-    u32* const there = &(detail::words_on(state, device)->*word);
+    Word* const there = &(detail::words_on(state, device)->*word);
     if (state.posts.records && state.posts.far[device] != 0)
       fill_record(state.posts, block, {.kind = Post::Kind::add, .target = there, .value = 1});
-    else memory::add(there, 1, Order::none);
+    else memory::add(there, step, Order::none);
   }
 }
 
@@ -102,13 +111,16 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     memory::store_relaxed(count, 0);
     return true;
   };
+  auto const all_come_to = [&](void const* word, u32 value) {
+    return block.await_others({word, value}, Control::leave_the_end);
+  };
   u32 run = 0;
   bool poisoned = false;
   block.sync();
   if (first) {
     run = memory::load_relaxed(&words->ended) + 1;
-    if (last_of(&words->arrived)) tell_devices(state, block, &RunWords::met);
-    poisoned = !block.await_end({&words->met, run * state.devices});
+    if (last_of(&words->arrived)) tell_devices(state, block, &RunWords::met, u32{1});
+    poisoned = !all_come_to(&words->met, run * state.devices);
   }
   if (block.any(poisoned)) return;
   u32 drains = 0;
@@ -119,34 +131,31 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if constexpr (lanes) detail::clear_lanes(state, block, id);
   block.sync();
   if (!first || !last_of(&words->cleared)) return;
-  if (state.devices != 1) {
-    tell_devices(state, block, &RunWords::swept);
-    if (!block.await_end({&words->swept, run * state.devices})) return;
-  }
-  RunNews* const news = state.news;
   u32 const left = memory::load_relaxed(&words->left), timed = memory::load_relaxed(&words->timed);
   bool const any = (left | timed) != 0;
+  bool anywhere = any;
+  if (state.devices != 1) {
+    tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1});
+    if (!all_come_to(&words->swept, run * state.devices)) return;
+    // No device adds to it again before this one has begun the next run.
+    u64 const all = memory::load_bits_acquire(&words->swept, sizeof words->swept);
+    anywhere = (all - words->swept_before) >> 32 != 0;
+    words->swept_before = all;
+  }
+  RunNews* const news = state.news;
   memory::store_relaxed(&words->ended, run);
   if (any) {
     memory::store_relaxed(&news->left, left);
     memory::store_relaxed(&news->timed, timed);
     memory::store_relaxed(&news->of_run, run);
   }
+  if (anywhere) memory::store_relaxed(&news->anywhere, run);
   memory::store(&news->ended, run, Order::system);
   if (!any) return;
   // What the host has to read stays as it is until then. CPU devices begin no run before.
-  if (memory::on_gpu && !block.await_end({&news->taken, run})) return;
+  if (memory::on_gpu && !all_come_to(&news->taken, run)) return;
   memory::store_relaxed(&words->left, 0);
   memory::store_relaxed(&words->timed, 0);
-}
-
-/// Whether a run before this one, which it was queued behind, has failed: then it must not begin.
-/// By all threads.
-MESHPOST_COLD inline bool Rank::is_behind_failure(RunState const& state, Block block) {
-  bool const first = block.thread() == 0;
-  return block.any(first &&
-                   memory::load_relaxed(&detail::words_on(state, state.device)->ended) + 1 !=
-                       state.run);
 }
 
 MESHPOST_FN inline void Rank::finish() {

@@ -1,0 +1,42 @@
+#pragma once
+#include "meshpost/rma/rank.hpp"
+
+// The begin of a run: what the ranks find out by themselves before the kernel begins.
+//
+// Where several processes take part, each launches when its host has come so far, and they agree on
+// nothing before. So the ranks meet first: a device tells all devices that its ranks have begun,
+// and each rank waits until all devices have told its own. Then no rank sends to a process that has
+// not launched, whose host may still read and write its windows, and what each host did before it
+// launched is seen by all ranks: a host's stores come before its launch, that before the device's
+// add, and that before what follows the wait.
+//
+// With its count a device adds what says which kernel it runs, with how many threads. The sum of
+// these is known where all run the same: ranks that find another leave before their kernel begins,
+// and the hosts find out who differs. Nobody adds to the word again before the run has ended, so
+// all ranks find the same.
+
+namespace meshpost {
+
+/// Whether the kernel is to begin. By all threads.
+MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u32 local_id) {
+  RunWords const* const words = detail::words_on(state, state.device);
+  bool leaves = false;
+  if (block.thread() == 0) {
+    if (local_id == 0) tell_devices(state, block, &RunWords::begun, state.begin_step);
+    leaves = !block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
+                                 Control::leave) ||
+             memory::load_bits_acquire(&words->begun, sizeof words->begun) != state.begin_total;
+  }
+  return !block.any(leaves);
+}
+
+/// Whether a run before this one, which it was queued behind, has failed: then it must not begin.
+/// By all threads.
+MESHPOST_COLD inline bool Rank::is_behind_failure(RunState const& state, Block block) {
+  bool const first = block.thread() == 0;
+  return block.any(first &&
+                   memory::load_relaxed(&detail::words_on(state, state.device)->ended) + 1 !=
+                       state.run);
+}
+
+}  // namespace meshpost

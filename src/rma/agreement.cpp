@@ -1,0 +1,57 @@
+#include "rma/agreement.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+namespace meshpost::detail {
+namespace {
+
+std::atomic<u32> worlds_of_several{0};  // processes, that are alive in this one
+
+}  // namespace
+
+Agreement::Agreement(Peers const& peers, Layout const& layout) : peers_(peers) {
+  if (peers.alone()) return;
+  bool const others = worlds_of_several.fetch_add(1) != 0;
+  counted_ = true;
+  try {
+    auto const all = peers.exchange("World", others ? "others" : "");
+    crowded_ = !std::ranges::all_of(all, &std::string::empty);
+  } catch (...) {
+    --worlds_of_several;
+    throw;
+  }
+  std::set<u32> const with_devices(layout.processes.begin(), layout.processes.end());
+  ranks_meet_ = !crowded_ && !layout.apart && !layout.any_far() &&
+                with_devices.size() == peers.count() && !peers.processes().job().overlaps;
+}
+
+Agreement::~Agreement() {
+  if (counted_) --worlds_of_several;
+}
+
+std::optional<bool> Agreement::lanes(std::string const& launch) const {
+  auto const found = launches_.find(launch);
+  return found == launches_.end() ? std::nullopt : std::optional(found->second);
+}
+
+u64 Agreement::mismatches() const {
+  return peers_.alone() ? 0 : peers_.processes().mismatches(peers_.channel());
+}
+
+void Agreement::settle() {
+  unsettled_ = false;
+  launches_.clear();
+  mismatches_ = mismatches();
+  begun_ = 0;
+  early_.clear();
+}
+
+u64 Agreement::begin_step(std::string const& launch) {
+  u32 hash = 0x811c9dc5;  // FNV-1a
+  for (char const c : launch) hash = (hash ^ static_cast<u8>(c)) * 0x01000193;
+  return u64{hash} << 32 | 1;
+}
+
+}  // namespace meshpost::detail
