@@ -18,9 +18,10 @@ constexpr u32 most_pause = 10'000;  // microseconds
 // Within a process locks are taken in the devices' order. A World of several processes that is the
 // only one (Agreement::crowded) takes its own in each process by itself. Where there are others,
 // or other jobs in the same processes, they have no common order, so a process that held its own
-// lock while another waits for its could wait for ever. There nobody waits for a lock: each tries, and if one has not got its own, all let go and
-// try again a while later, by chance, so that two jobs don't meet each time. To wait until a lock
-// is free would be wrong too: by then the others may have theirs again, and wait for this process.
+// lock while another waits for its could wait for ever. There nobody waits for a lock: each tries,
+// and if one has not got its own, all let go and try again a while later, by chance, so that two
+// jobs don't meet each time. To wait until a lock is free would be wrong too: by then the others
+// may have theirs again, and wait for this process.
 void DeviceLocks::take(Peers const& peers, bool may_differ) {
   if (!may_differ) {
     for (auto* const lock : locks_) {

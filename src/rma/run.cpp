@@ -53,8 +53,7 @@ bool RunSupervisor::begins_at_once() const {
 // Whether other processes need not be asked.
 bool RunSupervisor::is_agreed_on() const {
   auto const& agreement = world_.agreement();
-  return peers_.alone() ||
-         (ranks_meet_ && agreement.settled() && agreement.lanes(launch_));
+  return peers_.alone() || (ranks_meet_ && agreement.settled() && agreement.lanes(launch_));
 }
 
 // Runs that nothing has to be done for between them but what the devices do. Where a kernel finds
@@ -70,8 +69,8 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
   behind_ = behind;
   if (!peers_.alone()) launch_ = describe_launch();
   // A kernel of dCUDA need not say that it begins or ends.
-  ranks_meet_ = world_.agreement().ranks_meet() &&
-                record_.image.arguments == Arguments::kernel_and_state;
+  ranks_meet_ =
+      world_.agreement().ranks_meet() && record_.image.arguments == Arguments::kernel_and_state;
   if (at_once && !(begins_at_once() && world_.locks().try_take())) return false;
   has_devices_ = at_once;
   // Before the locks: what they hold may be a run of another World on these devices.

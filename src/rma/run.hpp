@@ -82,9 +82,9 @@ class RunSupervisor {
   bool behind_ = false;  // of other runs, when it began
   u32 number_ = 0;       // RunWords::ended, when it has ended
   bool gpus_have_lanes_ = false;
-  std::string launch_;          // as processes compare it; empty: there are no others
-  bool ranks_meet_ = false;     // those of all processes, by themselves
-  bool ended_well_ = false;     // then they have met at the end, too
+  std::string launch_;       // as processes compare it; empty: there are no others
+  bool ranks_meet_ = false;  // those of all processes, by themselves
+  bool ended_well_ = false;  // then they have met at the end, too
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;

@@ -127,7 +127,8 @@ std::vector<RunPart> RunSupervisor::share(RunPart const& own) const {
   std::vector<RunPart> parts;
   // Where processes may have launched different kernels, they see it here.
   auto const name = ranks_meet_ ? launch_ : fmt::format("end {}", record_.image.name);
-  for (auto const& bytes : peers_.exchange(name, own.pack())) parts.push_back(RunPart::unpack(bytes));
+  for (auto const& bytes : peers_.exchange(name, own.pack()))
+    parts.push_back(RunPart::unpack(bytes));
   return parts;
 }
 

@@ -12,8 +12,7 @@ constexpr auto a_while = std::chrono::milliseconds(100);
 }  // namespace
 
 std::optional<Exchanges::Outcome> Exchanges::bring(Key key, u32 process, std::string operation,
-                                                   std::string part, Waiters waiters,
-                                                   u32 step) {
+                                                   std::string part, Waiters waiters, u32 step) {
   auto& one = all_.try_emplace(key, One{.patience = patience_}).first->second;
   if (one.parts.empty()) {
     one.parts.resize(processes_);

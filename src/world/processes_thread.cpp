@@ -192,9 +192,7 @@ void Processes::Implementation::say_who_waits() {
       if (process == 0) awaited_[one.key.first] = {one.key.second, one.step};
       else
         send(process,
-             {.type = wire::Type::awaited,
-              .channel = one.key.first,
-              .sequence = one.key.second},
+             {.type = wire::Type::awaited, .channel = one.key.first, .sequence = one.key.second},
              wire::Packer().value(one.step).take());
 }
 

@@ -135,9 +135,13 @@ inline void send_now(Line& line, wire::Header const& header, std::string_view by
 /// Joins with all others, and does and says nothing from then on.
 inline std::unique_ptr<Line> join_by_hand(Job const& job) {
   auto line = join::enter(job);
-  send_now(
-      *line, {.type = wire::Type::bring, .channel = 0, .sequence = 1},
-      wire::Packer().text("join the job").text("made by hand").value(Waiters::impatient).take());
+  send_now(*line, {.type = wire::Type::bring, .channel = 0, .sequence = 1},
+           wire::Packer()
+               .text("join the job")
+               .text("made by hand")
+               .value(Waiters::impatient)
+               .value(u32{0})
+               .take());
   EXPECT_TRUE(await(*line, wire::Type::all));
   return line;
 }

@@ -77,7 +77,7 @@ TEST(Processes, that_leave_wait_for_one_that_reads_slowly_and_talks) {
       int const least = 4096;
       setsockopt(line->socket(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
       send_now(*line, {.type = wire::Type::bring, .channel = 1, .sequence = 1},
-               wire::Packer().text("load").text("").value(Waiters::impatient).take());
+               wire::Packer().text("load").text("").value(Waiters::impatient).value(u32{0}).take());
       bool left = false, whole = false, stands = true;
       while (!left && stands) {
         send_now(*line, {.type = wire::Type::beat});
@@ -245,7 +245,12 @@ TEST(Processes, lose_one_that_is_silent_and_not_before_and_tell_it) {
     auto line = join::enter(jobs[1]);
     last_words = Clock::now();
     send_now(*line, {.type = wire::Type::bring, .channel = 0, .sequence = 1},
-             wire::Packer().text("join the job").text("mute").value(Waiters::impatient).take());
+             wire::Packer()
+                 .text("join the job")
+                 .text("mute")
+                 .value(Waiters::impatient)
+                 .value(u32{0})
+                 .take());
     EXPECT_TRUE(await(*line, wire::Type::all));
     auto const lost = await(*line, wire::Type::lost);
     EXPECT_TRUE(lost && lost->header.process == 1);

@@ -108,7 +108,7 @@ struct alignas(8) Control {
   /// where others may be sure already that it ends well, only with `leave_the_end`.
   u32 poison;
   static constexpr u32 leave = 1, leave_the_end = 2;
-  u32 epoch;   ///< a question to waiting ranks: do you still wait?
+  u32 epoch;  ///< a question to waiting ranks: do you still wait?
 };
 
 /// Copies at most capacity - 1 characters and ends them with 0.

@@ -37,8 +37,8 @@ struct RunWords {
   /// Runs of several processes: devices, in all runs, that have begun (lower half, wraps); upper
   /// half: the sum of what says which kernel they run (RunState::begin_step).
   alignas(128) u64 begun;
-  alignas(128) u32 left;     ///< words of counters that nobody consumed, in this run
-  u32 timed;                 ///< 1: a rank took a time in this run
+  alignas(128) u32 left;  ///< words of counters that nobody consumed, in this run
+  u32 timed;              ///< 1: a rank took a time in this run
   u32 range_count;
   u64 left_counts;  ///< LeftCount[most_left], in the heap
   SweptRange ranges[most_ranges];
@@ -46,9 +46,9 @@ struct RunWords {
 
 /// What the last rank of a device tells the host at a run's end; in memory of both.
 struct RunNews {
-  u32 left;    ///< RunWords::left
-  u32 timed;   ///< RunWords::timed
-  u32 of_run;  ///< whose `left` and `timed` are; stored behind them, of a run that has some
+  u32 left;      ///< RunWords::left
+  u32 timed;     ///< RunWords::timed
+  u32 of_run;    ///< whose `left` and `timed` are; stored behind them, of a run that has some
   u32 anywhere;  ///< the last run of which a device of the World, this or another, has some
   u32 ended;     ///< RunWords::ended, stored last
   /// By the host: the last run whose news it has read. On a GPU, where runs may be queued, the next

@@ -77,7 +77,13 @@ void fiber_sync(void* fiber) {
     return;
   }
   leave_condition(me, {&rank.generation, generation, WordType::u32_, Compare::not_equal});
-  while (rank.generation.load(std::memory_order_acquire) == generation) suspend(me);
+  // Where all have come, each goes on, even if the run was poisoned meanwhile: the first may have
+  // told others that the rank has.
+  while (rank.generation.load(std::memory_order_acquire) == generation) {
+    me.context.switch_to(me.worker->context);
+    if (rank.generation.load(std::memory_order_acquire) == generation && me.gang->poisoned())
+      unwind(me);
+  }
 }
 
 bool fiber_any(void* fiber, bool yes) {

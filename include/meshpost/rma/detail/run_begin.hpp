@@ -23,9 +23,9 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
   bool leaves = false;
   if (block.thread() == 0) {
     if (local_id == 0) tell_devices(state, block, &RunWords::begun, state.begin_step);
-    leaves = !block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
-                                 Control::leave) ||
-             memory::load_bits_acquire(&words->begun, sizeof words->begun) != state.begin_total;
+    leaves =
+        !block.await_others({&words->begun, static_cast<u32>(state.begin_total)}, Control::leave) ||
+        memory::load_bits_acquire(&words->begun, sizeof words->begun) != state.begin_total;
   }
   return !block.any(leaves);
 }
