@@ -34,6 +34,7 @@ struct Command {
 };
 
 inline constexpr u32 windows = 2;
+inline constexpr char const* window_names[windows] = {"one inbox", "other inbox"};
 inline constexpr u32 region = 8192;  ///< bytes
 
 MESHPOST_FN constexpr u8 byte_of(u32 value, u32 b) {
@@ -56,13 +57,13 @@ struct Interpreter {
   Window<u64> words;   ///< one for each sender
   Window<u8> staging;  ///< slots
   Window<Command> programs;
-  u32 length;
+  u32 first, length;  ///< of the commands, those of this run
   Findings findings;
 
   MESHPOST_FN void operator()(Rank& self) const {
     auto const program = programs.local(self);
     for (u32 i = 0, used = 0; i < length; ++i) {
-      Command const command = program[i];
+      Command const command = program[first + i];
       RankId const peer{command.peer};
       auto const& window = inbox[command.window];
       switch (command.what) {
