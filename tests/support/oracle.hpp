@@ -10,6 +10,7 @@ namespace meshpost::test {
 /// What the ranks do in one run, and the notifications that nobody consumes in it.
 struct RunPrograms {
   std::vector<std::vector<Command>> of;  ///< by rank
+  u32 first_tag = 0;
   std::vector<Leftover> leftovers;
 };
 
@@ -32,6 +33,7 @@ class Oracle {
     lazy_ = below(3) == 0;
     for (u32 rank = 0; rank < ranks_; ++rank) get(rank, below(ranks_), below(windows));
     for (u32 step = 0; step < steps; ++step) draw_one();
+    u32 const first_tag = below(first_tags);
     std::vector<Leftover> leftovers;
     u32 const one_in = leaves == Leaves::some ? 1 + below(8) : 0;
     for (u32 w = 0; w < windows; ++w)
@@ -42,10 +44,10 @@ class Oracle {
           if (there > left) wait(What::wait, from, to, w, there - left);
           if (left > 0)
             leftovers.push_back({std::string("window '") + window_names[w] + "'", RankId{to},
-                                 Tag{from}, left, RankId{from}});
+                                 Tag{first_tag + from}, left, RankId{from}});
         }
     for (auto& sent : pairs_) sent.clear();
-    return {std::move(programs_), std::move(leftovers)};
+    return {std::move(programs_), first_tag, std::move(leftovers)};
   }
   /// What a rank has in a window when all that was drawn is done.
   std::vector<u8> const& bytes(u32 window, u32 rank) const { return bytes_[window][rank]; }

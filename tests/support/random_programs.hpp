@@ -59,7 +59,8 @@ class Programs {
       : world_(world), threads_(threads), batch_(batch), oracle_(world.size()) {
     u32 const ranks = world.size();
     for (u32 w = 0; w < windows; ++w)
-      kernel_.inbox[w] = world.window<u8>(u64{ranks} * region, Tags{ranks}, window_names[w]);
+      kernel_.inbox[w] =
+          world.window<u8>(u64{ranks} * region, Tags{ranks + first_tags}, window_names[w]);
     kernel_.words = world.window<u64>(ranks, Tags{0}, "words");
     kernel_.staging = world.window<u8>(u64{Interpreter::slots} * Interpreter::slot, Tags{0}, "out");
     kernel_.programs = world.window<Command>(room_, Tags{0}, "programs");
@@ -76,6 +77,7 @@ class Programs {
     kernel_.first = 0;
     for (auto const& one : drawn) {
       kernel_.length = length_of(one);
+      kernel_.first_tag = one.first_tag;
       runs.push_back(world_.launch(kernel_, {.threads = threads_}));
       kernel_.first += kernel_.length;
     }
