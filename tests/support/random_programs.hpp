@@ -19,6 +19,8 @@ inline u64 number(char const* variable, u64 otherwise) {
   return text ? std::stoull(text) : otherwise;
 }
 inline u64 operations() { return number("MESHPOST_TEST_OPERATIONS", sanitized ? 2000 : 5000); }
+/// Runs that are queued. Under a sanitizer an empty one takes milliseconds.
+inline constexpr u32 deep = sanitized ? 20 : 100;
 inline u64 any_seed() {
   return mixed(static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch().count()));
 }

@@ -16,7 +16,7 @@ void play_programs(u32 runs) {
 }
 
 test::Role const one_run_role("programs_of_one_run", [] { play_programs(1); });
-test::Role const deep_role("programs_of_queued_runs", [] { play_programs(100); });
+test::Role const deep_role("programs_of_queued_runs", [] { play_programs(test::deep); });
 
 void expect_as_oracle_says(std::string const& role) {
   test::Job job(role, 4, {{"MESHPOST_RANKS", "3"}, {first_seed, std::to_string(test::any_seed())}});
@@ -29,7 +29,7 @@ TEST(Job, leaves_what_a_sequential_oracle_says_of_random_programs) {
   expect_as_oracle_says("programs_of_one_run");
 }
 
-TEST(Job, leaves_what_a_sequential_oracle_says_of_each_of_100_queued_runs) {
+TEST(Job, leaves_what_a_sequential_oracle_says_of_each_queued_run) {
   expect_as_oracle_says("programs_of_queued_runs");
 }
 
