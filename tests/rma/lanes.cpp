@@ -12,7 +12,7 @@ namespace {
 
 using test::mixed;
 
-constexpr u32 place = 2048, tags = 4;  // bytes of a message's place in the inbox
+constexpr u32 pitch = 2048, tags = 4;  // bytes from a message's place in the inbox to the next
 
 // What a rank sends another: both compute it.
 struct Messages {
@@ -46,22 +46,22 @@ struct Exchange {
   MESHPOST_FN u32 tag_of(u32 from, u32 to, u32 i) const {
     return from * tags + messages.tag(from, to, i);
   }
-  MESHPOST_FN u64 at(u32 from, u32 i) const { return (u64{from} * messages.count + i) * place; }
+  MESHPOST_FN u64 at(u32 from, u32 i) const { return (u64{from} * messages.count + i) * pitch; }
 
   MESHPOST_FN void send(Rank& self, u32 to, u32 i) const {
     u32 const me = self.id(), size = messages.size(me, to, i);
     // Each message from a source of its own, aligned as it comes.
     auto const out =
-        inbox.local(self).subspan(at(self.size(), 0) + i % 8 * place + i % 5 % 4, size);
+        inbox.local(self).subspan(at(self.size(), 0) + i % 8 * pitch + i % 5 % 4, size);
     self.flush(inbox);
     self.each(size, [&](u64 b) { out[b] = messages.byte(me, to, i, static_cast<u32>(b)); });
     self.put_notify(inbox.at(RankId{to}, at(me, i) + i % 3 * 4), out, Tag{tag_of(me, to, i)});
   }
   MESHPOST_FN void check(Rank& self, u32 from, u32 i) const {
     u32 const me = self.id(), size = messages.size(from, me, i);
-    auto const in = inbox.local(self).subspan(at(from, i), place);
+    auto const in = inbox.local(self).subspan(at(from, i), pitch);
     self.wait(inbox, Tag{tag_of(from, me, i)}, 1, RankId{from});
-    self.each(place - 8, [&](u64 b) {
+    self.each(pitch - 8, [&](u64 b) {
       u64 const first = i % 3 * 4;
       bool const inside = b >= first && b < first + size;
       char const right =
@@ -100,7 +100,7 @@ TEST_P(LaneMessages, of_all_sizes_come_whole_and_in_order) {
   u32 const n = world.size(), count = 3000 / (n * n) + 40;
   for (u32 const ahead : {0u, 3u, count}) {
     auto const inbox =
-        world.window<char>(u64{n} * count * place + 8 * place, Tags{n * tags}, "inbox");
+        world.window<char>(u64{n} * count * pitch + 8 * pitch, Tags{n * tags}, "inbox");
     auto const findings = test::make_findings(world);
     for (u32 round = 0; round < 2; ++round)
       world.run(Exchange{inbox, {mixed(seed, round, ahead), count}, ahead, findings});

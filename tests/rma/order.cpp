@@ -29,7 +29,7 @@ MESHPOST_FN u8 byte_of(u64 seed, u32 from, u32 to, u32 round, u32 k, u64 i) {
          static_cast<u8>(i);
 }
 
-struct Messages {
+struct MixedMessages {
   Window<u8> inbox, staging;
   u64 seed;
   u32 rounds;
@@ -81,7 +81,7 @@ TEST_P(Order, is_first_in_first_out_for_each_pair) {
   auto const findings = test::make_findings(world);
   for (u32 to = 0; to < n; ++to) inbox.write(RankId{to}, 0, std::vector<u8>(u64{n} * region, 0xa5));
   auto const result =
-      world.run(Messages{inbox, world.window<u8>(slot + 17), seed, rounds, findings}, launch);
+      world.run(MixedMessages{inbox, world.window<u8>(slot + 17), seed, rounds, findings}, launch);
   EXPECT_TRUE(result.leftovers.empty());
   EXPECT_EQ(test::total(world, findings), 0u);
   for (u32 to = 0; to < n; ++to) {  // and what lies between the messages was left alone

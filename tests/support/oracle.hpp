@@ -7,8 +7,16 @@
 
 namespace meshpost::test {
 
+/// What the ranks do in one run, and the notifications that nobody consumes in it.
+struct RunPrograms {
+  std::vector<std::vector<Command>> of;  ///< by rank
+  u32 first_tag = 0;
+  std::vector<Leftover> leftovers;
+};
+
 /// Draws programs that keep the contract, and knows what they leave. Executes them in the order in
-/// which it draws them, so no wait is for something that comes later: no deadlock.
+/// which it draws them, so no wait is for something that comes later: no deadlock. Windows keep
+/// their contents from run to run.
 class Oracle {
  public:
   explicit Oracle(u32 ranks)
@@ -16,19 +24,30 @@ class Oracle {
     for (auto& contents : bytes_) contents.assign(ranks, std::vector<u8>(u64{ranks} * region, 0));
   }
 
-  /// By rank. In the end everything has been consumed.
-  std::vector<std::vector<Command>> draw(std::mt19937_64& random, u32 steps) {
+  enum class Leaves { nothing, some };
+  /// The next run. Its end delivers everything: the ranks first look at what earlier runs put.
+  RunPrograms draw(std::mt19937_64& random, u32 steps, Leaves leaves) {
     programs_.assign(ranks_, {});
     random_ = &random;
     long_ = below(3) == 0;
     lazy_ = below(3) == 0;
+    for (u32 rank = 0; rank < ranks_; ++rank) get(rank, below(ranks_), below(windows));
     for (u32 step = 0; step < steps; ++step) draw_one();
+    u32 const first_tag = below(first_tags);
+    std::vector<Leftover> leftovers;
+    u32 const one_in = leaves == Leaves::some ? 1 + below(8) : 0;
     for (u32 w = 0; w < windows; ++w)
       for (u32 from = 0; from < ranks_; ++from)
-        for (u32 to = 0; to < ranks_; ++to)
-          if (u32 const left = pending(pair(from, to), w)) wait(What::wait, from, to, w, left);
+        for (u32 to = 0; to < ranks_; ++to) {
+          u32 const there = pending(pair(from, to), w);
+          u32 const left = there > 0 && one_in > 0 && below(one_in) == 0 ? 1 + below(there) : 0;
+          if (there > left) wait(What::wait, from, to, w, there - left);
+          if (left > 0)
+            leftovers.push_back({std::string("window '") + window_names[w] + "'", RankId{to},
+                                 Tag{first_tag + from}, left, RankId{from}});
+        }
     for (auto& sent : pairs_) sent.clear();
-    return std::move(programs_);
+    return {std::move(programs_), first_tag, std::move(leftovers)};
   }
   /// What a rank has in a window when all that was drawn is done.
   std::vector<u8> const& bytes(u32 window, u32 rank) const { return bytes_[window][rank]; }

@@ -34,7 +34,10 @@ struct Command {
 };
 
 inline constexpr u32 windows = 2;
+inline constexpr char const* window_names[windows] = {"one inbox", "other inbox"};
 inline constexpr u32 region = 8192;  ///< bytes
+/// A run counts from one of so many tags on: its counters are others than those of the run before.
+inline constexpr u32 first_tags = 64;
 
 MESHPOST_FN constexpr u8 byte_of(u32 value, u32 b) {
   return static_cast<u8>((value ^ b * 0x9e3779b9u) >> 24);
@@ -56,29 +59,30 @@ struct Interpreter {
   Window<u64> words;   ///< one for each sender
   Window<u8> staging;  ///< slots
   Window<Command> programs;
-  u32 length;
+  u32 first, length;  ///< of the commands, those of this run
+  u32 first_tag;      ///< of rank 0; a tag for each sender
   Findings findings;
 
   MESHPOST_FN void operator()(Rank& self) const {
     auto const program = programs.local(self);
     for (u32 i = 0, used = 0; i < length; ++i) {
-      Command const command = program[i];
+      Command const command = program[first + i];
       RankId const peer{command.peer};
       auto const& window = inbox[command.window];
       switch (command.what) {
         case What::nothing: break;
         case What::put: self.put(place(self, command), source(self, command, used++)); break;
         case What::put_notify:
-          self.put_notify(place(self, command), source(self, command, used++), Tag{self.id()});
+          self.put_notify(place(self, command), source(self, command, used++), tag_of(self.id()));
           break;
-        case What::notify: self.notify(window, peer, Tag{self.id()}); break;
+        case What::notify: self.notify(window, peer, tag_of(self.id())); break;
         case What::wait:
-          self.wait(window, Tag{command.peer}, command.value, peer);
+          self.wait(window, tag_of(command.peer), command.value, peer);
           check(self, inbox[command.in].local(self), u64{command.from} * region + command.offset,
                 command);
           break;
         case What::test:
-          while (!self.test(window, Tag{command.peer}, command.value)) continue;
+          while (!self.test(window, tag_of(command.peer), command.value)) continue;
           check(self, inbox[command.in].local(self), u64{command.from} * region + command.offset,
                 command);
           break;
@@ -102,6 +106,7 @@ struct Interpreter {
   }
 
  private:
+  MESHPOST_FN Tag tag_of(u32 sender) const { return Tag{first_tag + sender}; }
   MESHPOST_FN RemoteSpan<u8> place(Rank& self, Command const& command) const {
     return inbox[command.window].at(RankId{command.peer}, u64{self.id()} * region + command.offset);
   }
