@@ -125,7 +125,10 @@ add_library(meshpost
   src/rma/diagnosis.cpp
   src/rma/evidence.cpp
   src/rma/failure.cpp
+  src/rma/far_memory.cpp
   src/rma/freed_windows.cpp
+  src/rma/host_endpoint.cpp
+  src/rma/host_windows.cpp
   src/rma/lanes.cpp
   src/rma/leftovers.cpp
   src/rma/mailbox.cpp

@@ -87,7 +87,8 @@ class Diagnosis {
     auto const [count, sender] = run_.evidence.awaited(view.rank);
     view.observed = count;
     if (view.note.expected != Note::no_rank) view.could_wake = {view.note.expected};
-    else if (sender != 0) view.could_wake = {WindowInfo::raiser(sender)}, view.sent_before = true;
+    else if (sender != 0 && WindowInfo::raiser(sender) < run_.world.layout().ranks())
+      view.could_wake = {WindowInfo::raiser(sender)}, view.sent_before = true;
   }
   std::vector<u32> not_at_barrier(RankView const& view, std::vector<RankView> const& all) const {
     std::vector<u32> missing;

@@ -285,6 +285,12 @@ bool Proxy::drive(bool helping) {
 
 bool Proxy::help() { return drive(true); }
 
+void Proxy::deliver(u32 own_device, Delivery const& count) {
+  auto const alone = this->alone();
+  begin_work();
+  own_[own_device].access->deliver(count);
+}
+
 void Proxy::work() {
   constexpr std::chrono::microseconds nap{50}, longest_nap{1000};
   auto away = nap;  // while others do the work

@@ -80,6 +80,10 @@ class Proxy : net::Events {
   /// came of it. Nothing is done where somebody else is at it.
   bool help();
 
+  /// What the host raises at an own device, while a run is under way. Any thread. \throws
+  /// Error(peer_lost) if somebody hangs()
+  void deliver(u32 own_device, Delivery const& count);
+
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
   /// Parcels to and from one process, of all runs.

@@ -42,6 +42,11 @@ RunSupervisor::~RunSupervisor() {
 }
 
 void RunSupervisor::give_back_devices() {
+  if (std::exchange(host_knows_, false)) try {
+      world_.endpoint().run_ends(record_.launch.with_host, ended_);
+    } catch (...) {
+      ended_ = false;  // a device is broken: whoever uses it next is told
+    }
   if (std::exchange(has_devices_, false)) world_.locks().give_back();
   if (turn_.owns_lock()) turn_.unlock();
 }
@@ -61,7 +66,7 @@ bool RunSupervisor::is_agreed_on() const {
 // end of one that failed.
 bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
   return world.peers().alone() && world.queues_runs() && !world.split_states() &&
-         record.image.arguments == Arguments::kernel_and_state &&
+         !record.launch.with_host && record.image.arguments == Arguments::kernel_and_state &&
          world.trace_file(record.launch).empty() && record.before.empty();
 }
 
@@ -136,6 +141,8 @@ void RunSupervisor::take_part() {
   try {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     if (proxy_) proxy_->follow_heap(), proxy_->start(number_);
+    world_.endpoint().run_begins(record_.launch.with_host);
+    host_knows_ = true;
     prepare();
     launch();
   } catch (...) {
@@ -159,9 +166,11 @@ void RunSupervisor::end() {
     auto const ending = run_ranks();
     if (!proxy_) record_.end();  // else what they have sent may still be on its way
     settle(ending);
+    ended_ = true;
     record_.end();
   } catch (...) {
     auto const error = caught(operation());
+    world_.has_failed(error);
     if (ended_well_) {  // what failed is the host's business alone
       world_.has_ended_at(end_);
       give_back_devices();
@@ -191,8 +200,8 @@ std::string RunSupervisor::operation() const { return fmt::format("run {}", reco
 
 std::string RunSupervisor::describe_launch() const {
   auto const& threads = record_.launch.threads;
-  return fmt::format("launch {} with {} x {} x {} threads a rank", record_.image.name, threads.x,
-                     threads.y, threads.z);
+  return fmt::format("launch {} with {} x {} x {} threads a rank{}", record_.image.name, threads.x,
+                     threads.y, threads.z, record_.launch.with_host ? ", with the host" : "");
 }
 
 std::chrono::milliseconds RunSupervisor::deadline() const {
@@ -216,7 +225,8 @@ void RunSupervisor::launch() {
 // if the proxy hangs
 Ending RunSupervisor::run_ranks() {
   for (auto const& state : states_) readers_.emplace_back(state.log);
-  Watch watch(running_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_);
+  Watch watch(running_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_,
+              record_.launch.with_host ? &world_.endpoint() : nullptr);
   if (not_launched_) watch.poison(Reason::failed);
   auto ending = until_end(watch);
   // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.

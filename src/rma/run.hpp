@@ -79,8 +79,10 @@ class RunSupervisor {
   std::optional<Council> council_;  // where other processes take part
   std::unique_lock<std::mutex> turn_;
   bool has_devices_ = false;
-  bool behind_ = false;  // of other runs, when it began
-  u32 number_ = 0;       // RunWords::ended, when it has ended
+  bool host_knows_ = false;  // its endpoint does, that the run is under way
+  bool ended_ = false;       // and was none that failed
+  bool behind_ = false;      // of other runs, when it began
+  u32 number_ = 0;           // RunWords::ended, when it has ended
   bool gpus_have_lanes_ = false;
   std::string launch_;       // as processes compare it; empty: there are no others
   bool ranks_meet_ = false;  // those of all processes, by themselves

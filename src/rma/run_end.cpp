@@ -21,15 +21,15 @@ void try_to(Work&& work) {
 
 }  // namespace
 
-void report_leftovers(RunRecord const& record) {
+void report_leftovers(WorldState const& world, RunRecord const& record) {
   auto const& left = record.result.leftovers;
   if (left.empty()) return;
   std::string text =
       fmt::format("{} ended with notifications that nobody consumed:", record.image.name);
   for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
-    text +=
-        fmt::format(" rank {} has {} of tag {} in {}, the last from rank {};", left[i].rank.value,
-                    left[i].count, left[i].tag.value, left[i].window, left[i].sender.value);
+    text += fmt::format(" rank {} has {} of tag {} in {}, the last from {};", left[i].rank.value,
+                        left[i].count, left[i].tag.value, left[i].window,
+                        world.sender_name(left[i].sender.value));
   if (left.size() > 4)
     text += fmt::format(" and {} more;", left.size() - 4 + record.result.leftovers_left_out);
   warn(text + " wait for them, or don't send them");

@@ -59,6 +59,7 @@ void RunSupervisor::prepare() {
     state.ledger = ledger_.get();
     state.user = record_.launch.user;
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
+    else if (record_.launch.with_host) state.mail = world_.endpoint().mailbox(d);
     state.freed = world_.freed_windows(d);
     auto const& device = layout_.devices[d];
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
@@ -93,7 +94,7 @@ GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
     spec.has_news = [](void const* state, u32 rank) {
       return lanes_have_news(*static_cast<RunState const*>(state), rank);
     };
-  spec.shared = !peers_.alone() || proxy_;
+  spec.shared = !peers_.alone() || proxy_ || record_.launch.with_host;
   spec.neighbours = peers_.count();
   spec.sharers = layout_.sharers;
   if (world_.queues_runs()) spec.after = record_.before;

@@ -86,7 +86,7 @@ void RunSupervisor::settle(Ending const& ending) {
   }
   if (reason != Reason::finished) throw diagnosis(*evidence, reason);
   if (ledger_) ledger_->finish();
-  if (peers_.number() == 0) report_leftovers(record_);
+  if (peers_.number() == 0) report_leftovers(world_, record_);
 }
 
 void RunSupervisor::look_at_news(RunPart& own) const {

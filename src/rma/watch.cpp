@@ -47,9 +47,14 @@ constexpr auto look_every = std::chrono::microseconds(1000);
 }  // namespace
 
 Watch::Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
-             std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
+             std::chrono::milliseconds deadline, Council* council, Proxy* proxy, HostEndpoint* host,
              std::chrono::milliseconds grace)
-    : logs_(logs), deadline_(deadline), grace_(grace), council_(council), proxy_(proxy) {
+    : logs_(logs),
+      deadline_(deadline),
+      grace_(grace),
+      council_(council),
+      proxy_(proxy),
+      host_(host) {
   u64 ranks = 0;
   // Questions have numbers of their own in all runs: an old answer is none.
   for (auto const& crew : crews) {
@@ -183,7 +188,7 @@ Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
   // The ranks answer anew for each round: what they saw before it says nothing.
   if (std::exchange(round_, council_->round()) != round_)
     for (auto& crew : crews_) crew.asked.clear();
-  auto const ranks = quiet();
+  auto const ranks = host_ ? Quiet{} : quiet();
   own.known = ranks.known;
   own.quiet = ranks.number;
   if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
@@ -240,7 +245,7 @@ bool Watch::deadlocked() {
 // Alone: the council decides for several processes.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   if (life || seen.waiting + seen.asking == 0) deadline_.renew();
-  if (deadlocked()) return Reason::deadlock;
+  if (!host_ && deadlocked()) return Reason::deadlock;
   return deadline_.ends() && !watched_by_debugger(deadline_) ? std::optional(Reason::deadline)
                                                              : std::nullopt;
 }
@@ -262,6 +267,7 @@ Ending Watch::until_end() {
     if (runs != crews_.end()) runs->gang->doze(look_every);
     else if (council_) council_->wait(look_every);
     drain_logs();
+    if (host_) host_->poll();
     bool const ended = finished();
     if (ended && !council_) break;
     if (ended && council_->ranks_meet() && met()) {

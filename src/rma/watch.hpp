@@ -7,6 +7,7 @@
 #include "meshpost/device/backend.hpp"
 #include "meshpost/trace/log.hpp"
 #include "rma/council.hpp"
+#include "rma/host_endpoint.hpp"
 #include "rma/proxy.hpp"
 
 namespace meshpost::detail {
@@ -29,11 +30,11 @@ struct RunningGang {
 /// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
 class Watch {
  public:
-  /// `council`: where other processes take part; `proxy`: where some ranks are out of reach; else
-  /// null.
+  /// `council`: where other processes take part; `proxy`: where some ranks are out of reach;
+  /// `host`: where the host may wake ranks; else null.
   Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
         std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
-        std::chrono::milliseconds grace = std::chrono::seconds(10));
+        HostEndpoint* host = nullptr, std::chrono::milliseconds grace = std::chrono::seconds(10));
   /// Ends the ranks.
   void poison(Reason reason);
   /// Returns when all ranks have ended. If they don't within `grace` of being poisoned, says which
@@ -80,6 +81,7 @@ class Watch {
   Patience deadline_, grace_;  // until the run is ended, and for its ranks to end then
   Council* council_;
   Proxy* proxy_;
+  HostEndpoint* host_;
   Ending ending_;
   bool poisoned_ = false;
   u64 lines_ = 0;                 // of logs, printed so far

@@ -87,6 +87,9 @@ void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& rec
     info.counters = heap_.allocate_swept(Heap::Swept::counters, record.counter_bytes);
   if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
     info.uniform_world = number_;
+  record.host_bytes = info.counter_part;
+  if (record.host_bytes != 0) info.host_counters = heap_.allocate(record.host_bytes);
+  record.host = std::make_shared<HostCounters>(info.tags);
   // Nobody writes into a part before it was zeroed.
   peers_.together("fill a window", [&] {
     for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
@@ -96,6 +99,9 @@ void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& rec
     for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.counters), 0,
                                  Bytes{record.counter_bytes});
+    if (record.host_bytes != 0 && layout_.own_count() != 0)
+      layout_.devices.front()->fill(heap_.at(layout_.first_device, info.host_counters), 0,
+                                    Bytes{record.host_bytes});
     if (info.parts != 0) upload_parts(record);
   });
 }
@@ -176,6 +182,7 @@ void WorldState::give_back(WindowRecord const& record) {
   if (info.offset != 0) heap_.release(info.offset, record.data_bytes);
   if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
   if (info.counters != 0) heap_.release_swept(info.counters, record.counter_bytes);
+  if (info.host_counters != 0) heap_.release(info.host_counters, record.host_bytes);
 }
 
 void WorldState::free_window(WindowInfo const& info) {
@@ -190,10 +197,21 @@ void WorldState::free_window(WindowInfo const& info) {
   freed_.add();  // in all processes or in none
   auto const found = windows_.extract(info.number);
   auto const& record = found.mapped();
+  {
+    std::scoped_lock const of_host(record.host->mutex);
+    record.host->freed = true;
+  }
   give_back(record);
   if (!record.users) return;
   record.users->unmap();
   peers_.exchange(operation);  // nobody has it mapped any more
+}
+
+// While the host takes part in all runs, it waits for none.
+void WorldState::wait_for_turn(std::unique_lock<std::mutex>& lock) {
+  help(lock, [this] {
+    return std::ranges::all_of(queue_, [](auto const& record) { return record->launch.with_host; });
+  });
 }
 
 void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
@@ -201,8 +219,13 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
   auto const operation = source ? "write" : "read";
   guard(operation);
   std::unique_lock lock(mutex_);
-  wait_until_idle(lock);
-  auto const& record = record_of(window, operation);
+  wait_for_turn(lock);
+  transfer(record_of(window, operation), element_bytes, rank, offset, target, source, count);
+}
+
+void WorldState::transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
+                          void* target, void const* source, u64 count) {
+  auto const operation = source ? "write" : "read";
   if (rank >= layout_.ranks())
     throw Error(
         Kind::bad_argument, operation,
@@ -228,7 +251,7 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
     else through.write(part + skipped, source, size);
   } else if (mapped) {
     std::memcpy(target ? target : part + skipped, target ? part + skipped : source, size);
-  } else if (answering_) {
+  } else if (layout_.apart) {
     auto const place = place_of(record, rank);
     transfer_far({device, place.offset + skipped}, target, source, size);
   } else {
@@ -237,43 +260,6 @@ void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId ra
         fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
         "read and write in a process that has some");
   }
-}
-
-// What a process asks another for: to read or write memory of its devices.
-struct Question {
-  u32 writes;
-  u32 device;
-  u64 offset, bytes;
-};
-
-void WorldState::transfer_far(Place place, void* target, void const* source, u64 bytes) {
-  u32 const process = layout_.processes[place.device];
-  constexpr u64 most = u64{8} << 20;
-  for (u64 at = 0; at < bytes; at += most) {
-    Question const question{!target, place.device, place.offset + at, std::min(most, bytes - at)};
-    std::string text(reinterpret_cast<char const*>(&question), sizeof question);
-    if (!target) text.append(static_cast<char const*>(source) + at, question.bytes);
-    auto const reply = peers_.processes().ask(peers_.channel(), process, text);
-    if (reply.size() != 1 + (target ? question.bytes : 0))
-      throw Error(Kind::peer_lost, source ? "write" : "read",
-                  fmt::format("{} has this World no more", peers_.processes().name(process)),
-                  "keep the World until all processes have read what they want");
-    if (target) std::memcpy(static_cast<char*>(target) + at, reply.data() + 1, question.bytes);
-  }
-}
-
-// Runs of all processes end together: what the asker has seen end has ended here too.
-std::string WorldState::answer(std::string_view text) const {
-  Question question;
-  if (text.size() < sizeof question) return {};
-  std::memcpy(&question, text.data(), sizeof question);
-  char* const at = places_.memory({question.device, question.offset}, question.bytes);
-  if (!at || text.size() != sizeof question + (question.writes ? question.bytes : 0)) return {};
-  Device& owner = layout_.own(question.device);
-  std::string reply(1 + (question.writes ? 0 : question.bytes), '\1');
-  if (question.writes) owner.write(at, text.data() + sizeof question, Bytes{question.bytes});
-  else owner.read(reply.data() + 1, at, Bytes{question.bytes});
-  return reply;
 }
 
 u64 WorldState::part_count(WindowInfo const& window, RankId rank) {

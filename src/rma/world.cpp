@@ -70,6 +70,7 @@ u32 World::first_rank() const {
 std::vector<std::shared_ptr<Device>> const& World::devices() const {
   return implementation_->state->layout().devices;
 }
+HostId World::host(u32 process) const { return implementation_->state->host(process); }
 Communicator World::communicator() const { return implementation_->state->world_communicator(); }
 Communicator World::device_communicator() const {
   return implementation_->state->device_communicator();
@@ -160,6 +161,17 @@ void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offs
               void const* source, u64 count) {
   world_of(window.world, source ? "write" : "read")
       ->transfer(window, element_bytes, rank, offset, target, source, count);
+}
+
+void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void const* source,
+           u64 count, Tag tag) {
+  world_of(window.world, "notify from the host")
+      ->raise(window, element_bytes, rank, offset, source, count, tag);
+}
+
+void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
+                  std::optional<std::chrono::milliseconds> deadline) {
+  world_of(window.world, "wait on the host")->wait_on_host(window, tag, count, deadline);
 }
 
 u64 part_count(WindowInfo const& window, RankId rank) {

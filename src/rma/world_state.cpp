@@ -65,7 +65,8 @@ WorldState::WorldState(WorldOptions options)
   make_run_words();
   if (layout_.apart || layout_.any_far())
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, places_, options_.net);
-  if (layout_.apart)
+  proxy_of_endpoint_ = proxy_.get();
+  if (!peers_.alone())
     answering_.emplace(peers_,
                        [this](u32, std::string const& question) { return answer(question); });
   world_communicator_ = make_communicator(Communicator::Shape::world, 1, layout_.device_count());
@@ -202,7 +203,7 @@ void WorldState::close() {
   }
   // Where an error is on its way, the others are elsewhere, and will hear of it.
   if (std::uncaught_exceptions() > exceptions_) return;
-  bool shared = answering_.has_value();
+  bool shared = layout_.apart;
   for (auto& [number, window] : windows_) {
     shared |= window.users && !peers_.alone();
     if (window.users) window.users->unmap();

@@ -14,6 +14,7 @@
 #include "rma/agreement.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/freed_windows.hpp"
+#include "rma/host_endpoint.hpp"
 #include "rma/lanes.hpp"
 #include "rma/places.hpp"
 #include "rma/proxy.hpp"
@@ -114,6 +115,8 @@ struct WindowRecord {
   std::vector<Part> parts;  // by world rank; empty: uniform
   u64 data_bytes = 0;       // heap bytes to give back, at info.offset
   u64 counter_bytes = 0;
+  u64 host_bytes = 0;  // likewise, at info.host_counters
+  std::shared_ptr<HostCounters> host;
   std::unique_ptr<UserMemory> users;  // null: it lies in the heap
 };
 
@@ -166,6 +169,16 @@ class WorldState {
   void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
                 void const* source, u64 count);
   u64 part_count(WindowInfo const& window, RankId rank);
+  // The host as an endpoint (host_windows.cpp):
+  HostId host(u32 process) const;
+  void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+             void const* source, u64 count, Tag tag);
+  void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
+                    std::optional<std::chrono::milliseconds> deadline);
+  HostEndpoint& endpoint() { return endpoint_; }
+  std::string sender_name(u32 sender) const;  ///< "rank 3", "the host"
+  /// Why a run came to nothing, for hosts that wait for its ranks.
+  void has_failed(Error const& error);
 
   /// Names for messages: "window 'inbox'", "the world".
   std::string window_name(u32 number) const;
@@ -244,8 +257,14 @@ class WorldState {
   void take_memory(WindowRecord& record, std::vector<std::string> const& offers,
                    std::map<std::pair<u32, u32>, Descriptor> const& files);
   bool any_without_devices() const;
-  std::string answer(std::string_view question) const;  // another process's
+  std::string answer(std::string_view question);  // another process's
   void transfer_far(Place place, void* target, void const* source, u64 bytes);
+  void transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
+                void* target, void const* source, u64 count);
+  void raise_far(u32 device, u64 counter, u64 sender_word, u32 sender);
+  void wait_for_turn(std::unique_lock<std::mutex>& lock);
+  u32 host_count(WindowInfo const& info, Tag tag) const;
+  std::pair<u64, std::optional<Error>> failures() const;
 
   WorldOptions const options_;
   u32 const number_;
@@ -255,6 +274,8 @@ class WorldState {
   Places places_{layout_, heap_};
   LaneKeeper lanes_;
   std::unique_ptr<Proxy> proxy_;
+  Proxy* proxy_of_endpoint_ = nullptr;
+  HostEndpoint endpoint_{layout_, proxy_of_endpoint_};
   std::optional<Answering> answering_;
   u64 run_words_ = 0;
   std::vector<Heap::Range> followed_;
@@ -272,6 +293,9 @@ class WorldState {
   DeviceLocks locks_;
   Agreement agreement_;
   u64 last_end_ = 0;
+  mutable std::mutex failures_mutex_;
+  u64 failures_ = 0;  // of runs; guarded by it, as the next
+  std::optional<Error> last_failure_;
   std::mutex launching_;  // held while a run is begun at once; before mutex_
   std::mutex mutex_;      // of everything above and the queue
   std::condition_variable changed_, supervisor_wakes_;

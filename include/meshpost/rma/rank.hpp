@@ -117,6 +117,9 @@ class Rank {
   /// Raises rank `target`'s counter for `tag` in `window` by one.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, RankId target, Tag tag);
+  /// The same for the host of a process, which waits with Window::wait.
+  template <class T>
+  MESHPOST_FN void notify(Window<T> const& window, HostId host, Tag tag);
   /// Copies the beginning of `source` to all of `target`; complete when it returns.
   template <class T>
   MESHPOST_FN void get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source);

@@ -19,8 +19,12 @@ struct Launch {
   Bytes scratch{};                 ///< of each rank (GPU: shared memory)
   std::vector<Stream*> streams{};  ///< the run starts after what they hold, they go on after it
   std::optional<std::chrono::milliseconds>
-      deadline{};              ///< without progress; 0: never. Else the World's
-  std::string trace{};         ///< file for the timeline, as Perfetto JSON. Else the World's
+      deadline{};       ///< without progress; 0: never. Else the World's
+  std::string trace{};  ///< file for the timeline, as Perfetto JSON. Else the World's
+  /// The host takes part: while it runs, the host reads and writes windows, and raises counters, at
+  /// once (Window::put_notify, notify). That all ranks wait is no deadlock then, for the host may
+  /// wake them: only the deadline ends that. The same in all processes.
+  bool with_host = false;
   bool thread_a_rank = false;  ///< CPU: each rank on a worker thread of its own
   void* user = nullptr;        ///< for layers above: RunState::user
 };
@@ -31,7 +35,7 @@ struct Leftover {
   RankId rank{};  ///< at whom
   Tag tag{};
   u32 count = 0;
-  RankId sender{};  ///< who sent the last of them
+  RankId sender{};  ///< who sent the last of them; the host of process p: World::size() + p
 };
 
 /// What a run that ended well has to say.

@@ -3,6 +3,8 @@
 #include "meshpost/world/communicator.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include <chrono>
+#include <optional>
 #include <span>
 #include <vector>
 #endif
@@ -17,6 +19,11 @@ struct Part {
   u64 count;
 };
 
+/// The host of a process, for kernels that notify it: World::host() makes it.
+struct HostId {
+  u32 device = ~0u;  ///< the first of that process, which has its counters
+};
+
 /// What a kernel needs to find any rank's part of a window and its counters.
 struct WindowInfo {
   u32 world = 0;          ///< number of the World that made it
@@ -24,11 +31,12 @@ struct WindowInfo {
   u32 uniform_world = 0;  ///< `world` again if the window is uniform and over all ranks, else 0:
                           ///< the usual case in one
   Communicator communicator;
-  u64 offset = 0;    ///< of the first local rank's part in the symmetric heap
-  u64 pitch = 0;     ///< bytes from one local rank's part to the next one's
-  u64 count = 0;     ///< elements of each part
-  u64 parts = 0;     ///< offset of Part[world ranks]; 0: the window is uniform
-  u64 counters = 0;  ///< offset of the first local rank's counters
+  u64 offset = 0;         ///< of the first local rank's part in the symmetric heap
+  u64 pitch = 0;          ///< bytes from one local rank's part to the next one's
+  u64 count = 0;          ///< elements of each part
+  u64 parts = 0;          ///< offset of Part[world ranks]; 0: the window is uniform
+  u64 counters = 0;       ///< offset of the first local rank's counters
+  u64 host_counters = 0;  ///< offset of the host's, a word a tag, on each process's first device
   u32 tags = 0;
   u32 counter_part = 0;  ///< bytes of each of a rank's arrays of counters
 
@@ -75,6 +83,28 @@ class Window {
   void read(RankId rank, u64 offset, std::span<T> target) const;
   /// All of a rank's part.
   std::vector<T> read(RankId rank) const;
+
+  // The host as one who notifies and is notified. What it raises at a rank belongs to the run that
+  // is under way, or else to the next one. All of this is for any process, is not collective, and
+  // is thread-safe.
+  //
+  // write(), read(), put_notify() and notify() come after the runs launched so far; but at once
+  // while all of these have Launch::with_host. Then notifications alone order what the host and the
+  // kernel do.
+
+  /// write(), then notify(): the rank that consumes the notification finds the bytes.
+  /// \throws Error(bad_argument, misuse)
+  void put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag) const;
+  /// Raises the counter for `tag` of a rank (of the world) by one. \throws Error(bad_argument,
+  /// misuse)
+  void notify(RankId rank, Tag tag) const;
+  /// Returns once ranks have notified this process's host `count` times with `tag` in this window
+  /// (Rank::notify with World::host()), and consumes that. What the rank has stored into its own
+  /// part before is there for read(). `deadline` counts while nothing comes, 0: never; none: the
+  /// World's. \throws Error(deadline) saying how many have come; Error(bad_argument, misuse);
+  /// Error(peer_lost); and what a run threw that failed meanwhile
+  void wait(Tag tag, u32 count = 1,
+            std::optional<std::chrono::milliseconds> deadline = std::nullopt) const;
 #endif
 
  private:

@@ -77,6 +77,11 @@ class World {
   u32 first_rank() const;
   std::vector<std::shared_ptr<Device>> const& devices() const;  ///< of this process
 
+  /// The host of a process, for kernels that notify it (Rank::notify). It needs a device.
+  /// \throws Error(bad_argument)
+  HostId host(u32 process) const;
+  HostId host() const { return host(process()); }  ///< of this one
+
   Communicator communicator() const;         ///< all ranks
   Communicator device_communicator() const;  ///< for each rank, those on its device
   /// Ranks of `parent` with equal color form a group, in the order of their world ranks; those of
@@ -175,6 +180,12 @@ void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offs
               void const* source, u64 count);
 /// Elements of a rank's part.
 u64 part_count(WindowInfo const& window, RankId rank);
+/// Host side of Window::put_notify (`source`, which may be null: of nothing) and notify.
+void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void const* source,
+           u64 count, Tag tag);
+/// Host side of Window::wait.
+void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
+                  std::optional<std::chrono::milliseconds> deadline);
 }  // namespace detail
 
 template <class T>
@@ -184,6 +195,18 @@ void Window<T>::write(RankId rank, u64 offset, std::span<T const> source) const 
 template <class T>
 void Window<T>::read(RankId rank, u64 offset, std::span<T> target) const {
   detail::transfer(info_, sizeof(T), rank, offset, target.data(), nullptr, target.size());
+}
+template <class T>
+void Window<T>::put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag) const {
+  detail::raise(info_, sizeof(T), rank, offset, source.data(), source.size(), tag);
+}
+template <class T>
+void Window<T>::notify(RankId rank, Tag tag) const {
+  detail::raise(info_, sizeof(T), rank, 0, nullptr, 0, tag);
+}
+template <class T>
+void Window<T>::wait(Tag tag, u32 count, std::optional<std::chrono::milliseconds> deadline) const {
+  detail::wait_on_host(info_, tag, count, deadline);
 }
 template <class T>
 std::vector<T> Window<T>::read(RankId rank) const {

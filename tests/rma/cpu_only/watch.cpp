@@ -64,7 +64,7 @@ class DivergedRanks : public Gang {
   void watch() {
     RunningGang const crew{this, {{nullptr, 2, 10, nullptr, reports_, &control_}}};
     std::vector<LogReader> logs;
-    Watch({crew}, logs, 10ms, nullptr, nullptr, 10ms).until_end();
+    Watch({crew}, logs, 10ms, nullptr, nullptr, nullptr, 10ms).until_end();
   }
 
  private:

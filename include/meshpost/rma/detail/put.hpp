@@ -167,6 +167,26 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   raise(to, tag);
 }
 
+// Never by lane: its counters only count up, and the host reads nothing else. Nobody needs to know
+// who raised them.
+template <class T>
+MESHPOST_FN void Rank::notify(Window<T> const& window, HostId host, Tag tag) {
+  block_.tick();
+  WindowInfo const& info = window.info();
+  check_window(Operation::notify, info);
+  check_tag(Operation::notify, info.tags, tag);
+  if (host.device >= state_->devices) [[unlikely]]
+    fail(Operation::notify, Fault::argument, host.device, 0, state_->devices - 1, "HostId::device");
+  Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
+  block_.sync();
+  auto* const counter = reinterpret_cast<u32*>(on_device(host.device, info.host_counters));
+  if (state_->posts.records && state_->posts.far[host.device] != 0) {
+    post(Operation::notify, {.kind = Post::Kind::add, .target = counter + tag.value, .value = 1});
+  } else if (thread() == 0) {
+    memory::add(counter + tag.value, 1, Order::system);
+  }
+}
+
 template <class T>
 MESHPOST_FN void Rank::get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source) {
   block_.tick();

@@ -1,0 +1,163 @@
+// The host as one who raises counters of ranks, and waits for its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/host_places.hpp"
+#include "base/patience.hpp"
+#include "base/told.hpp"
+#include "meshpost/device/block.hpp"
+#include "rma/world_state.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+// Looks more and more seldom: a GPU's counter takes a copy each time.
+class Pauses {
+ public:
+  void rest() {
+    if (++looks_ < 200) return std::this_thread::yield();
+    std::this_thread::sleep_for(length_);
+    length_ = std::min(2 * length_, longest);
+  }
+
+ private:
+  static constexpr std::chrono::microseconds longest{200};
+  u32 looks_ = 0;
+  std::chrono::microseconds length_{5};
+};
+
+}  // namespace
+
+HostId WorldState::host(u32 process) const {
+  if (process >= peers_.count())
+    throw Error(Kind::bad_argument, "host",
+                fmt::format("process {} does not exist among {}", process, peers_.count()),
+                fmt::format("name one from 0 to {}", peers_.count() - 1));
+  for (u32 device = 0; device < layout_.device_count(); ++device)
+    if (peers_.alone() || layout_.processes[device] == process) return {device};
+  throw Error(Kind::bad_argument, "host",
+              fmt::format("process {} has no device, where its counters would be", process),
+              "notify the host of a process that has one");
+}
+
+std::string WorldState::sender_name(u32 sender) const {
+  if (sender < layout_.ranks()) return fmt::format("rank {}", sender);
+  return peers_.alone() ? "the host"
+                        : fmt::format("the host of process {}", sender - layout_.ranks());
+}
+
+void WorldState::raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+                       void const* source, u64 count, Tag tag) {
+  constexpr auto operation = "notify from the host";
+  guard(operation);
+  std::unique_lock lock(mutex_);
+  wait_for_turn(lock);
+  auto const& record = record_of(window, operation);
+  auto const& info = record.info;
+  if (rank >= layout_.ranks())
+    throw Error(
+        Kind::bad_argument, operation,
+        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
+        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
+  if (tag.value >= info.tags)
+    throw Error(Kind::bad_argument, fmt::format("{}, {}", operation, record.name),
+                fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
+                "use a smaller tag, or make the window with more");
+  if (source) transfer(record, element_bytes, rank, offset, nullptr, source, count);
+  u32 const device = layout_.device_of(rank), local = rank % layout_.ranks_per_device;
+  u64 const counter = info.counters + u64{local} * info.counter_pitch() + tag.value * sizeof(u32);
+  u64 const sender_word = counter + u64{info.counter_part} * WindowInfo::raised_by;
+  u32 const sender = WindowInfo::raiser(layout_.ranks() + peers_.number());
+  bool const reached = layout_.neighbour(device) ||
+                       (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
+  bool const of_host = layout_.kinds[device] == "cpu" && reached;
+  if (!layout_.owns(device) && !of_host) return raise_far(device, counter, sender_word, sender);
+  Delivery const delivery{.counter = reinterpret_cast<u32*>(heap_.at(device, counter)),
+                          .sender_word = reinterpret_cast<u32*>(heap_.at(device, sender_word)),
+                          .value = 1,
+                          .sender = sender};
+  if (layout_.owns(device)) return endpoint_.raise(device - layout_.first_device, delivery);
+  others_are_told();
+  // Behind the bytes above: whoever acquires the count has them.
+  memory::store_relaxed(delivery.sender_word, delivery.sender);
+  memory::add(delivery.counter, delivery.value, Order::system);
+}
+
+u32 WorldState::host_count(WindowInfo const& info, Tag tag) const {
+  auto const* const counter =
+      reinterpret_cast<u32 const*>(heap_.at(layout_.first_device, info.host_counters)) + tag.value;
+  auto& device = *layout_.devices.front();
+  if (device.in_host_memory()) return memory::load_acquire(counter);
+  u32 count = 0;
+  device.read(&count, counter, Bytes{sizeof count});
+  return count;
+}
+
+std::pair<u64, std::optional<Error>> WorldState::failures() const {
+  std::scoped_lock const lock(failures_mutex_);
+  return {failures_, last_failure_};
+}
+
+void WorldState::has_failed(Error const& error) {
+  std::scoped_lock const lock(failures_mutex_);
+  ++failures_;
+  last_failure_ = error;
+}
+
+void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
+                              std::optional<std::chrono::milliseconds> deadline) {
+  constexpr auto operation = "wait on the host";
+  guard(operation);
+  WindowInfo info;
+  std::string name;
+  std::shared_ptr<HostCounters> host;
+  {
+    std::scoped_lock const lock(mutex_);
+    auto const& record = record_of(window, operation);
+    info = record.info, name = record.name, host = record.host;
+  }
+  auto const told = fmt::format("{}, {}", operation, name);
+  if (layout_.devices.empty())
+    throw Error(Kind::misuse, told, "this process has no device, where its counters would be",
+                "wait in a process that has one");
+  if (tag.value >= info.tags)
+    throw Error(Kind::bad_argument, told,
+                fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
+                "use a smaller tag, or make the window with more");
+  wake_supervisor(true);  // nobody else may see to what was launched
+  u64 const failed_before = failures().first;
+  Patience patience(deadline.value_or(options_.deadline));
+  for (Pauses pauses;; pauses.rest()) {
+    u32 come = 0;
+    {
+      std::scoped_lock const lock(host->mutex);
+      if (host->freed)
+        throw Error(Kind::misuse, told, "the window was freed meanwhile",
+                    "use windows until they are freed");
+      come = host_count(info, tag) - host->consumed[tag.value];
+      if (come >= count) {
+        host->consumed[tag.value] += count;
+        heard_of_others();
+        return;
+      }
+    }
+    auto const so_far =
+        fmt::format("{} of {} notifications of tag {} had come", come, count, tag.value);
+    if (auto const [failed, why] = failures(); failed != failed_before && why)
+      throw Error(
+          why->kind(), told,
+          fmt::format("{} when a run failed: {}: {}", so_far, why->operation(), why->cause()),
+          why->remedy());
+    if (!peers_.alone())
+      if (auto const loss = peers_.processes().lost())
+        throw peers_.processes().lost_error(told, *loss);
+    if (patience.ends(come))
+      throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, patience.text()),
+                  "see that kernels notify this host with this tag, or give a longer deadline");
+  }
+}
+
+}  // namespace meshpost::detail
