@@ -14,6 +14,19 @@ struct Nothing {
   MESHPOST_FN void operator()(Rank&) const {}
 };
 
+struct Echo {
+  Window<int> box;
+  HostId host;
+  u32 rounds;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() != 0) return;
+    for (u32 i = 0; i < rounds; ++i) {
+      self.wait(box, Tag{0});
+      self.notify(box, host, Tag{0});
+    }
+  }
+};
+
 void world_start(benchmark::State& state) {  // the devices' contexts exist already
   if (static_cast<u32>(state.range(0)) > bench::device_count()) {
     state.SkipWithError("needs more devices");
@@ -54,6 +67,29 @@ void queue_nothing(benchmark::State& state) {
   }
 }
 
+// The host notifies a rank of a kernel that runs, which notifies the host.
+void host_and_back(benchmark::State& state) {
+  auto const world = bench::world(1, 1);
+  auto const box = world->window<int>(1, Tags{1});
+  auto launch = bench::launch();
+  launch.with_host = true;
+  constexpr u32 rounds = 500;
+  for (auto _ : state) {
+    auto run = world->launch(Echo{box, world->host(), rounds}, launch);
+    std::chrono::steady_clock::time_point begin;
+    for (u32 i = 0; i < rounds; ++i) {
+      if (i == rounds / 5) begin = std::chrono::steady_clock::now();
+      box.notify(RankId{0}, Tag{0});
+      box.wait(Tag{0});
+    }
+    state.SetIterationTime(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
+        (rounds - rounds / 5));
+    run.wait();
+  }
+  world->free(box);
+}
+
 void make_and_free_window(benchmark::State& state) {
   auto const world = bench::world(1);
   for (auto _ : state) world->free(world->window<int>(1024));
@@ -68,6 +104,7 @@ BENCHMARK(queue_nothing)
     ->Arg(8)
     ->Iterations(5)
     ->UseManualTime();
+BENCHMARK(host_and_back)->Iterations(5)->UseManualTime();
 BENCHMARK(make_and_free_window)->Iterations(20)->UseRealTime();
 
 }  // namespace

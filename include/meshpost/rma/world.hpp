@@ -58,7 +58,8 @@ struct Extent {
 /// split(), launch() and run(); while there are windows over memory of users, or ranks out of reach
 /// of each other, the destructor. All processes make these calls in the same order, with the same
 /// arguments (but for the memory of users); where one differs, all get Error(misuse). If a process
-/// is lost, all get Error(peer_lost), from then on.
+/// is lost, all get Error(peer_lost), from then on. No rank begins a run before all processes have
+/// launched it.
 class World {
  public:
   /// \throws Error(bad_argument, bad_environment, out_of_memory)
