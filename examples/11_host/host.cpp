@@ -46,8 +46,10 @@ int main() try {
     box.wait(done, mine);  // one from each rank of this process
     for (mp::u32 rank = first; rank < first + mine; ++rank) {
       box.read(mp::RankId{rank}, numbers, std::span(squares));
-      for (mp::u32 i = 0; i < numbers; ++i)
-        right &= squares[i] == double{batch + rank + i} * double{batch + rank + i};
+      for (mp::u32 i = 0; i < numbers; ++i) {
+        double const number = batch + rank + i;
+        right &= squares[i] == number * number;
+      }
     }
   }
   right &= run.wait().leftovers.empty();

@@ -53,6 +53,7 @@ void HostEndpoint::run_begins(bool with_host) {
   if (with_host && !proxy_) {
     if (own_.empty()) {
       std::vector<std::unique_ptr<Access>> made;
+      made.reserve(layout_.devices.size());
       for (auto const& device : layout_.devices) made.push_back(make_access(*device));
       own_ = std::move(made);
     }

@@ -132,6 +132,7 @@ void RunSupervisor::settle_world() {
   }
   world_.go_on_behind(last);
   std::vector<RunState> states;
+  states.reserve(layout_.own_count());
   for (u32 d = 0; d < layout_.own_count(); ++d) states.push_back(bare_state(d));
   world_.agreement().settle();
   clean_up_after_failure(world_, states, last);

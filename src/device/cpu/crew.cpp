@@ -42,7 +42,7 @@ void Fiber::prepare(std::size_t stack_size, void (*body)(void*)) {
   word.store(nullptr, std::memory_order_relaxed);
   takes_news.store(false, std::memory_order_relaxed);
   done.store(false, std::memory_order_relaxed);
-  heeds = Control::leave;
+  heeds.store(Control::leave, std::memory_order_relaxed);
   if (stack && stack->size() != stack_size) stack.reset();  // before another one is taken
   if (!stack) stack = std::make_unique<Stack>(stack_size);
   context.prepare(*stack, body, this);

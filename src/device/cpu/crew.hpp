@@ -45,7 +45,7 @@ struct Fiber : FiberView {
   std::atomic<Compare> compare{};
   std::atomic<bool> takes_news{false};  // GangSpec::has_news wakes it, too
   std::atomic<bool> done{false};
-  u32 heeds = Control::leave;  // Control::poison that it leaves at; its worker's
+  std::atomic<u32> heeds{Control::leave};  // Control::poison that it leaves at
 
   CpuGang* gang = nullptr;
   Worker* worker = nullptr;

@@ -118,13 +118,13 @@ void fiber_await_others(void* fiber, Condition const& condition, u32 poison) {
   Fiber& me = self(fiber);
   if (me.gang->poison() >= poison) unwind(me);
   store_state(me.rank->report(), RankState::ended);
-  me.heeds = poison;
+  me.heeds.store(poison, std::memory_order_relaxed);
   while (!holds(condition, memory::load_bits_acquire(condition.word, width(condition.type)))) {
     leave_condition(me, condition);
     me.context.switch_to(me.worker->context);
     if (me.gang->poison() >= poison) unwind(me);
   }
-  me.heeds = Control::leave;
+  me.heeds.store(Control::leave, std::memory_order_relaxed);
   store_state(me.rank->report(), RankState::running);
 }
 
@@ -312,7 +312,7 @@ bool CpuGang::run_ready(Worker& worker) {
   auto& fibers = worker.fibers;
   for (std::size_t i = 0; i < fibers.size();) {
     Fiber& fiber = *fibers[i];
-    if (poison < fiber.heeds && !ready(fiber)) {
+    if (poison < fiber.heeds.load(std::memory_order_relaxed) && !ready(fiber)) {
       ++i;
       continue;
     }
