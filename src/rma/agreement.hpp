@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ class Agreement {
   /// After a run that came to nothing, or calls that differ, processes may be at different runs,
   /// and have in their memory what others' ranks have sent.
   void unsettle() { unsettled_ = true; }
-  bool settled() const { return !unsettled_ && mismatches() == mismatches_; }
+  bool settled() const { return peers_.alone() || (!unsettled_ && mismatches() == mismatches_); }
   /// Forgets all that was agreed on: processes do so together, and clean up behind that.
   void settle();
 
@@ -58,8 +59,8 @@ class Agreement {
   Peers const& peers_;
   bool ranks_meet_ = false, crowded_ = false, counted_ = false;
   std::map<std::string, bool> launches_;
-  bool unsettled_ = false;
-  u64 mismatches_ = 0;
+  std::atomic<bool> unsettled_ = false;
+  std::atomic<u64> mismatches_ = 0;
   u64 begun_ = 0;
   std::vector<Processes::Post> early_;
 };

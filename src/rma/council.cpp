@@ -94,7 +94,9 @@ void Council::look_for_others(bool ended) {
   if (processes.gone()) {
     verdict_.poison = std::max(verdict_.poison, Reason::lost);
     // One that has left may have done so behind the run's end, which its devices have told others
-    // of. What they have told is here, and ranks will have seen it soon.
+    // of. What they have told is here, and ranks will have seen it soon. Where a process was lost,
+    // another may still tell this one that it has swept, and both come to different conclusions.
+    // Neither has another run.
     if (!std::exchange(is_gone_, true)) gone_.renew();
     verdict_.nowhere |= gone_.ends();
     verdict_.over |= ended;  // nobody can be waited for

@@ -12,6 +12,7 @@ namespace meshpost {
 namespace {
 
 constexpr u32 most_pause = 10'000;  // microseconds
+constexpr std::chrono::milliseconds others_turn{2};
 
 }  // namespace
 
@@ -24,12 +25,25 @@ constexpr u32 most_pause = 10'000;  // microseconds
 // may have theirs again, and wait for this process.
 void DeviceLocks::take(Peers const& peers, bool may_differ) {
   if (!may_differ) {
+    // Whoever takes them in all processes or in none finds them free in all now and then.
+    if (somebody_tries()) std::this_thread::sleep_for(others_turn);
     for (auto* const lock : locks_) {
       lock->waiting.fetch_add(1);
       lock->free.acquire();
       lock->waiting.fetch_sub(1);
     }
   } else {
+    struct Tries {
+      explicit Tries(std::vector<Lock*> const& of) : locks(of) {
+        for (auto* const lock : locks) lock->trying.fetch_add(1);
+      }
+      Tries(Tries const&) = delete;
+      Tries& operator=(Tries const&) = delete;
+      ~Tries() {
+        for (auto* const lock : locks) lock->trying.fetch_sub(1);
+      }
+      std::vector<Lock*> const& locks;
+    } const tries(locks_);
     std::minstd_rand random(std::random_device{}());
     for (u32 most = 200;; most = std::min(2 * most, most_pause)) {
       bool const taken = take_all_or_none();
@@ -75,10 +89,15 @@ bool DeviceLocks::take_all_or_none() {
   return true;
 }
 
+bool DeviceLocks::somebody_tries() const {
+  return std::ranges::any_of(locks_, [](auto* const one) { return one->trying.load() != 0; });
+}
+
 // A World that launches on and on lets others in between: it takes nothing that one waits for.
 bool DeviceLocks::try_take() {
   std::scoped_lock const lock(mutex_);
-  if (std::ranges::any_of(locks_, [](auto* const one) { return one->waiting.load() != 0; }))
+  if (somebody_tries() ||
+      std::ranges::any_of(locks_, [](auto* const one) { return one->waiting.load() != 0; }))
     return false;
   if (runs_ == 0 && !take_all_or_none()) return false;
   ++runs_;

@@ -30,9 +30,11 @@ class DeviceLocks {
   struct Lock {
     std::binary_semaphore free{1};
     std::atomic<u32> waiting{0};
+    std::atomic<u32> trying{0};  // likewise, but for all processes at once
   };
   static Lock& lock_of(std::string const& name);
   bool take_all_or_none();
+  bool somebody_tries() const;
 
   std::vector<Lock*> locks_;  // in the devices' order
   std::mutex mutex_;

@@ -17,7 +17,8 @@ struct Question {
   u32 device = 0;
   u64 offset = 0, bytes = 0;
   u64 sender_word = 0;  // raise: `offset` is the counter's
-  u32 sender = 0, unused = 0;
+  u32 sender = 0;
+  u32 run = 0;  // raise: the last that the asker has begun
 };
 
 std::string text_of(Question const& question) {
@@ -56,7 +57,8 @@ void WorldState::raise_far(u32 device, u64 counter, u64 sender_word, u32 sender)
                                                      .device = device,
                                                      .offset = counter,
                                                      .sender_word = sender_word,
-                                                     .sender = sender}));
+                                                     .sender = sender,
+                                                     .run = runs_}));
   if (reply.empty()) throw gone(peers_, process, "notify");
 }
 
@@ -72,11 +74,13 @@ std::string WorldState::answer(std::string_view text) {
     auto const word = [&](u64 offset) {
       return reinterpret_cast<u32*>(heap_.at(question.device, offset));
     };
-    endpoint_.raise_for_another(question.device - layout_.first_device,
-                                {.counter = word(question.offset),
-                                 .sender_word = word(question.sender_word),
-                                 .value = 1,
-                                 .sender = question.sender});
+    endpoint_.raise_for_another(
+        question.device - layout_.first_device,
+        {.counter = word(question.offset),
+         .sender_word = word(question.sender_word),
+         .value = 1,
+         .sender = question.sender},
+        agreement_.ranks_meet() && static_cast<i32>(question.run - runs_) < 0);
     return {'\1'};
   }
   char* const at = places_.memory({question.device, question.offset}, question.bytes);

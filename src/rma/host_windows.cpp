@@ -74,16 +74,26 @@ void WorldState::raise(WindowInfo const& window, u64 element_bytes, RankId rank,
   bool const reached = layout_.neighbour(device) ||
                        (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
   bool const of_host = layout_.kinds[device] == "cpu" && reached;
-  if (!layout_.owns(device) && !of_host) return raise_far(device, counter, sender_word, sender);
+  // Behind a failure its owner may clear its memory until the next run begins.
+  bool const settled = agreement_.settled();
+  if (!layout_.owns(device) && !(of_host && settled))
+    return raise_far(device, counter, sender_word, sender);
   Delivery const delivery{.counter = reinterpret_cast<u32*>(heap_.at(device, counter)),
                           .sender_word = reinterpret_cast<u32*>(heap_.at(device, sender_word)),
                           .value = 1,
                           .sender = sender};
-  if (layout_.owns(device)) return endpoint_.raise(device - layout_.first_device, delivery);
+  if (layout_.owns(device))
+    return endpoint_.raise(device - layout_.first_device, delivery, settled);
   others_are_told();
   // Behind the bytes above: whoever acquires the count has them.
   memory::store_relaxed(delivery.sender_word, delivery.sender);
   memory::add(delivery.counter, delivery.value, Order::system);
+}
+
+// As far as can be seen at once.
+bool WorldState::idle() {
+  std::unique_lock const lock(mutex_, std::try_to_lock);
+  return lock && queue_.empty();
 }
 
 u32 WorldState::host_count(WindowInfo const& info, Tag tag) const {
@@ -96,15 +106,33 @@ u32 WorldState::host_count(WindowInfo const& info, Tag tag) const {
   return count;
 }
 
-std::pair<u64, std::optional<Error>> WorldState::failures() const {
-  std::scoped_lock const lock(failures_mutex_);
-  return {failures_, last_failure_};
-}
-
 void WorldState::has_failed(Error const& error) {
   std::scoped_lock const lock(failures_mutex_);
   ++failures_;
   last_failure_ = error;
+}
+
+// One that came when there had been more than that: nobody notifies this host then before another
+// launch.
+std::optional<Error> WorldState::failure_behind(u64 before) const {
+  std::scoped_lock const lock(failures_mutex_);
+  return failures_ > before ? last_failure_ : std::nullopt;
+}
+
+u64 WorldState::failures_before_last_launch() const {
+  std::scoped_lock const lock(failures_mutex_);
+  return failures_at_launch_;
+}
+
+void WorldState::forget_host_counts() {
+  if (layout_.devices.empty()) return;
+  for (auto const& [number, window] : windows_) {
+    if (window.host_bytes == 0) continue;
+    std::scoped_lock const lock(window.host->mutex);
+    layout_.devices.front()->read(window.host->consumed.data(),
+                                  heap_.at(layout_.first_device, window.info.host_counters),
+                                  Bytes{window.info.tags * sizeof(u32)});
+  }
 }
 
 void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
@@ -128,7 +156,7 @@ void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
                 fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
                 "use a smaller tag, or make the window with more");
   wake_supervisor(true);  // nobody else may see to what was launched
-  u64 const failed_before = failures().first;
+  u64 const failed_before = failures_before_last_launch();
   Patience patience(deadline.value_or(options_.deadline));
   for (Pauses pauses;; pauses.rest()) {
     u32 come = 0;
@@ -146,13 +174,13 @@ void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
     }
     auto const so_far =
         fmt::format("{} of {} notifications of tag {} had come", come, count, tag.value);
-    if (auto const [failed, why] = failures(); failed != failed_before && why)
+    if (auto const why = failure_behind(failed_before))
       throw Error(
           why->kind(), told,
           fmt::format("{} when a run failed: {}: {}", so_far, why->operation(), why->cause()),
           why->remedy());
     if (!peers_.alone())
-      if (auto const loss = peers_.processes().lost())
+      if (auto const loss = idle() ? peers_.processes().gone() : peers_.processes().lost())
         throw peers_.processes().lost_error(told, *loss);
     if (patience.ends(come))
       throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, patience.text()),

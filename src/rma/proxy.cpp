@@ -285,10 +285,12 @@ bool Proxy::drive(bool helping) {
 
 bool Proxy::help() { return drive(true); }
 
-void Proxy::deliver(u32 own_device, Delivery const& count) {
+bool Proxy::deliver(u32 own_device, Delivery const& count) {
   auto const alone = this->alone();
+  if (stopping_.load()) return false;
   begin_work();
   own_[own_device].access->deliver(count);
+  return true;
 }
 
 void Proxy::work() {

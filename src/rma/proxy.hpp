@@ -80,9 +80,9 @@ class Proxy : net::Events {
   /// came of it. Nothing is done where somebody else is at it.
   bool help();
 
-  /// What the host raises at an own device, while a run is under way. Any thread. \throws
-  /// Error(peer_lost) if somebody hangs()
-  void deliver(u32 own_device, Delivery const& count);
+  /// What the host raises at an own device, while a run is under way; false: it is none any more.
+  /// Any thread. \throws Error(peer_lost) if somebody hangs()
+  bool deliver(u32 own_device, Delivery const& count);
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
@@ -270,9 +270,9 @@ class Proxy : net::Events {
   bool woken_ = false;
   u32 run_ = 0;
   bool settled_ = false;
-  bool over_ = false;          // the run: nothing is carried out
-  bool shares_cores_ = false;  // with ranks
-  std::atomic<bool> stopping_{false};
+  bool over_ = false;                 // the run: nothing is carried out
+  bool shares_cores_ = false;         // with ranks
+  std::atomic<bool> stopping_{true};  // or stopped
   std::atomic<bool> idle_{true};
   std::atomic<u64> activity_{0}, moved_{0};
   std::atomic<u64> sent_in_all_{0}, received_in_all_{0};

@@ -43,7 +43,7 @@ RunSupervisor::~RunSupervisor() {
 
 void RunSupervisor::give_back_devices() {
   if (std::exchange(host_knows_, false)) try {
-      world_.endpoint().run_ends(record_.launch.with_host, ended_);
+      world_.endpoint().run_ends(has_letters_, ended_);
     } catch (...) {
       ended_ = false;  // a device is broken: whoever uses it next is told
     }
@@ -88,12 +88,14 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
                                                     peers_.processes().job().overlaps));
     has_devices_ = true;
   }
-  number_ = world_.next_run();
+  number_ = world_.runs() + 1;
+  states_.reserve(layout_.own_count());
   // From here on every process takes part to the end: what fails in one of them ends the run in
   // all, and settle() tells them why.
   if (ranks_meet_)
     council_.emplace(peers_, number_, deadline(), launch_, world_.agreement().early());
   else if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
+  world_.next_run();
   begin_ = steady_ns();
   for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
   take_part();
@@ -119,6 +121,9 @@ void RunSupervisor::agree() {
   // From here on everybody's counters are clear.
   gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(launch_, vote));
   if (ranks_meet_) world_.agreement().remember(launch_, gpus_have_lanes_);
+  // All have cleaned up behind what went wrong before.
+  else if (!world_.agreement().ranks_meet() && !world_.agreement().settled())
+    world_.agreement().settle();
 }
 
 // After a run that came to nothing, or calls that differ: all processes come to the same run, with
@@ -142,7 +147,10 @@ void RunSupervisor::take_part() {
   try {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     if (proxy_) proxy_->follow_heap(), proxy_->start(number_);
-    world_.endpoint().run_begins(record_.launch.with_host);
+    // Other processes' ranks may add to counters here already, where they don't wait for this
+    // one's.
+    has_letters_ =
+        world_.endpoint().run_begins(record_.launch.with_host, !peers_.alone() && !ranks_meet_);
     host_knows_ = true;
     prepare();
     launch();
@@ -173,6 +181,8 @@ void RunSupervisor::end() {
     auto const error = caught(operation());
     world_.has_failed(error);
     if (ended_well_) {  // what failed is the host's business alone
+      ended_ = true;
+      for (u32 d = 0; d < layout_.own_count(); ++d) forget_what_is_unread(d);
       world_.has_ended_at(end_);
       give_back_devices();
       throw Error(error);
@@ -189,6 +199,14 @@ void RunSupervisor::end() {
   give_back_devices();
 }
 
+void RunSupervisor::forget_what_is_unread(u32 own) const {
+  try {
+    world_.run_memory(own).clear(*layout_.devices[own]);
+  } catch (...) {  // the first error says why
+    return;
+  }
+}
+
 std::optional<Error> RunSupervisor::wait_for_streams() const try {
   if (!world_.queues_runs())
     for (auto const& event : record_.before) event->wait();
@@ -201,8 +219,12 @@ std::string RunSupervisor::operation() const { return fmt::format("run {}", reco
 
 std::string RunSupervisor::describe_launch() const {
   auto const& threads = record_.launch.threads;
-  return fmt::format("launch {} with {} x {} x {} threads a rank{}", record_.image.name, threads.x,
-                     threads.y, threads.z, record_.launch.with_host ? ", with the host" : "");
+  auto text = fmt::format("launch {} with {} x {} x {} threads a rank", record_.image.name,
+                          threads.x, threads.y, threads.z);
+  if (u64 const bytes = record_.launch.scratch.value; bytes != 0)
+    text += fmt::format(", {} bytes of scratch", bytes);
+  if (record_.launch.with_host) text += ", with the host";
+  return text;
 }
 
 std::chrono::milliseconds RunSupervisor::deadline() const {

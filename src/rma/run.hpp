@@ -45,6 +45,7 @@ class RunSupervisor {
   std::string describe_launch() const;
   std::chrono::milliseconds deadline() const;
   void give_back_devices();
+  void forget_what_is_unread(u32 own) const;
   bool begins_at_once() const;
   bool is_agreed_on() const;
   bool meets_others() const;
@@ -79,10 +80,11 @@ class RunSupervisor {
   std::optional<Council> council_;  // where other processes take part
   std::unique_lock<std::mutex> turn_;
   bool has_devices_ = false;
-  bool host_knows_ = false;  // its endpoint does, that the run is under way
-  bool ended_ = false;       // and was none that failed
-  bool behind_ = false;      // of other runs, when it began
-  u32 number_ = 0;           // RunWords::ended, when it has ended
+  bool host_knows_ = false;   // its endpoint does, that the run is under way
+  bool has_letters_ = false;  // from it
+  bool ended_ = false;        // and was none that failed
+  bool behind_ = false;       // of other runs, when it began
+  u32 number_ = 0;            // RunWords::ended, when it has ended
   bool gpus_have_lanes_ = false;
   std::string launch_;       // as processes compare it; empty: there are no others
   bool ranks_meet_ = false;  // those of all processes, by themselves

@@ -70,6 +70,7 @@ void clean_up_after_failure(WorldState& world, std::vector<RunState> const& stat
     try_to([&] { world.run_memory(d).clear(device); });
   }
   try_to([&] { world.clear_counters(last); });
+  try_to([&] { world.forget_host_counts(); });
 }
 
 }  // namespace meshpost::detail

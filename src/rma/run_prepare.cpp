@@ -59,7 +59,7 @@ void RunSupervisor::prepare() {
     state.ledger = ledger_.get();
     state.user = record_.launch.user;
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
-    else if (record_.launch.with_host) state.mail = world_.endpoint().mailbox(d);
+    else if (has_letters_) state.mail = world_.endpoint().mailbox(d);
     state.freed = world_.freed_windows(d);
     auto const& device = layout_.devices[d];
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;

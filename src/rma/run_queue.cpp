@@ -142,6 +142,10 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
   bool first = false, begun = false;
   {
     std::scoped_lock const launching(launching_);
+    {
+      std::scoped_lock const of_failures(failures_mutex_);
+      failures_at_launch_ = failures_;
+    }
     bool behind = false;
     {
       std::scoped_lock const lock(mutex_);

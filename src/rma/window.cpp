@@ -201,6 +201,11 @@ void WorldState::free_window(WindowInfo const& info) {
     std::scoped_lock const of_host(record.host->mutex);
     record.host->freed = true;
   }
+  for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own) {
+    auto* const counters =
+        reinterpret_cast<u32*>(heap_.at(layout_.first_device + own, record.info.counters));
+    endpoint_.forget(counters, counters + record.counter_bytes / sizeof(u32));
+  }
   give_back(record);
   if (!record.users) return;
   record.users->unmap();

@@ -179,6 +179,8 @@ class WorldState {
   std::string sender_name(u32 sender) const;  ///< "rank 3", "the host"
   /// Why a run came to nothing, for hosts that wait for its ranks.
   void has_failed(Error const& error);
+  /// Behind a failure: what ranks have told this host is not to be consumed any more.
+  void forget_host_counts();
 
   /// Names for messages: "window 'inbox'", "the world".
   std::string window_name(u32 number) const;
@@ -264,7 +266,9 @@ class WorldState {
   void raise_far(u32 device, u64 counter, u64 sender_word, u32 sender);
   void wait_for_turn(std::unique_lock<std::mutex>& lock);
   u32 host_count(WindowInfo const& info, Tag tag) const;
-  std::pair<u64, std::optional<Error>> failures() const;
+  bool idle();
+  std::optional<Error> failure_behind(u64 before) const;
+  u64 failures_before_last_launch() const;
 
   WorldOptions const options_;
   u32 const number_;
@@ -282,7 +286,8 @@ class WorldState {
   std::vector<DeviceRunMemory> run_memory_;
   Allocation split_states_;
   std::map<std::string, std::unique_ptr<Crew>, std::less<>> crews_;  // by kind
-  u32 next_communicator_ = 0, next_window_ = 1, runs_ = 0;
+  u32 next_communicator_ = 0, next_window_ = 1;
+  std::atomic<u32> runs_ = 0;
   Communicator world_communicator_, device_communicator_;
   WindowInfo tags_;  // the default tag space
   std::map<u32, WindowRecord> windows_;
@@ -294,7 +299,7 @@ class WorldState {
   Agreement agreement_;
   u64 last_end_ = 0;
   mutable std::mutex failures_mutex_;
-  u64 failures_ = 0;  // of runs; guarded by it, as the next
+  u64 failures_ = 0, failures_at_launch_ = 0;  // of runs; guarded by it, as the next
   std::optional<Error> last_failure_;
   std::mutex launching_;  // held while a run is begun at once; before mutex_
   std::mutex mutex_;      // of everything above and the queue

@@ -145,6 +145,25 @@ TEST_P(Host, hears_at_once_of_a_run_that_fails_while_it_waits) {
   EXPECT_TRUE(world_.run(Consume{box_, 1}).leftovers.empty());
 }
 
+// All tell the host, and then one fails.
+struct TellAndFail {
+  Window<u32> box;
+  HostId host;
+  MESHPOST_FN void operator()(Rank& self) const {
+    self.notify(box, host, Tag{1});
+    self.barrier();
+    if (self.id() == 0) self.fail("no");
+  }
+};
+
+TEST_P(Host, hears_of_a_run_that_has_failed_before_and_forgets_what_it_sent) {
+  EXPECT_THROW(world_.run(TellAndFail{box_, world_.host()}), Error);
+  EXPECT_TRUE(says(error_of([&] { box_.wait(Tag{1}); }), Kind::kernel_failed, {"0 of 1"}));
+  world_.run(Tell{box_, world_.host(), 1});
+  box_.wait(Tag{1}, world_.size());
+  EXPECT_TRUE(says(error_of([&] { box_.wait(Tag{1}, 1, 20ms); }), Kind::deadline, {"0 of 1"}));
+}
+
 TEST_P(Host, that_wakes_nobody_ends_a_run_by_its_deadline_and_not_before) {
   auto launch = with_host();
   launch.deadline = 300ms;

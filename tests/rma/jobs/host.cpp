@@ -76,6 +76,33 @@ TEST(JobHost, and_ranks_of_all_processes_wake_each_other) {
   EXPECT_THAT(text, testing::HasSubstr("the last from the host of process 1"));
 }
 
+struct Fail {
+  MESHPOST_FN void operator()(Rank& self) const {
+    self.barrier();
+    if (self.id() == 0) self.fail("no");
+  }
+};
+// Counts stay, whatever went wrong before, and whoever comes first.
+Role const behind("hosts_notify_behind_failures", [] {
+  World world(test::world_options());
+  auto const box = world.window<u32>(1, Tags{1}, "box");
+  Launch launch;
+  launch.with_host = true;
+  for (u32 i = 0; i < 12; ++i) {
+    if (i % 4 == 1) test::print_error([&] { world.run(Fail{}); });
+    if (i % 4 == 2)
+      test::print_error([&] { world.window<u32>(1 + world.process(), Tags{1}, "odd"); });
+    for (u32 rank = 0; rank < world.size(); ++rank) box.notify(RankId{rank}, Tag{0});
+    auto const result = world.run(Consume{box, world.processes()}, i % 4 == 3 ? launch : Launch{});
+    require(result.leftovers.empty(), "all was consumed");
+  }
+});
+
+TEST(JobHost, counts_stay_behind_what_went_wrong) {
+  test::Job job("hosts_notify_behind_failures", 3, {{"MESHPOST_RANKS", "2"}});
+  test::expect_well(job.wait());
+}
+
 Role const differ("one_host_takes_no_part", [] {
   World world(test::world_options());
   Launch launch;

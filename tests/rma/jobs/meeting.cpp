@@ -199,12 +199,16 @@ TEST(JobMeeting, stands_what_fails_when_a_run_is_about_to_end) {
 
 Role const crowd("has_two_worlds_in_two_threads", [] {
   World one(test::world_options()), two(test::world_options());
-  auto const run = [](World& world) {
-    for (u32 i = 0; i < 40; ++i) world.run(Meet{});
-  };
-  std::thread other([&] { run(two); });
-  run(one);
-  other.join();
+  for (auto* const busy : {&one, &two}) {
+    std::atomic<bool> ended = false;
+    std::thread other([&] {
+      for (u32 i = 0; i < 4; ++i) (busy == &one ? two : one).run(Meet{});
+      ended = true;
+    });
+    for (u32 i = 0; i < 1500; ++i) busy->run(Meet{});
+    require(ended, "one that runs on and on lets the other in between");
+    other.join();
+  }
 });
 
 TEST(JobMeeting, lets_several_worlds_share_devices) {

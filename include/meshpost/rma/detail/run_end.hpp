@@ -17,7 +17,8 @@
 //     everywhere, and finds all counters at 0. On the same way each device learns whether any has
 //     news for its host: so processes have something to tell each other all alike, or none has.
 //
-// A run ends well on all devices or on none, and each finds out which by itself. Where one has
+// Unless a process is lost, a run ends well on all devices or on none, and each finds out which by
+// itself. Where one has
 // ended well, all devices had told it that they have swept. What they told the others is on its
 // way, too, and no rank that waits for it leaves: not even if the run is poisoned then, unless the
 // host says that some rank has left before it had come so far (Control::leave_the_end). Then its
