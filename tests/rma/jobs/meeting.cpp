@@ -205,7 +205,7 @@ Role const crowd("has_two_worlds_in_two_threads", [] {
       for (u32 i = 0; i < 4; ++i) (busy == &one ? two : one).run(Meet{});
       ended = true;
     });
-    for (u32 i = 0; i < 1500; ++i) busy->run(Meet{});
+    for (u32 i = 0; i < 300; ++i) busy->run(Meet{});
     require(ended, "one that runs on and on lets the other in between");
     other.join();
   }
