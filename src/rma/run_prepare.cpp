@@ -47,6 +47,7 @@ void RunSupervisor::prepare() {
                        memory.log_tail.as<u32>()};
     auto& state = states_[d];
     state.run = behind_ ? number_ : 0;
+    state.followed = may_queue(world_, record_) ? 1 : 0;
     state.begin_step = begin_step, state.begin_total = begin_total;
     state.scratch = record_.launch.scratch;
     state.reports = reports;

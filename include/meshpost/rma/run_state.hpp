@@ -30,6 +30,8 @@ struct RunState {
   /// Queued on GPUs behind other runs: how many will have ended with this one, unless one of them
   /// fails; then it ends at once. 0: nothing was under way.
   u32 run = 0;
+  /// 1: another may be queued behind it on a GPU, so its news must be read before it ends.
+  u32 followed = 0;
   /// Where the ranks of several processes meet at their begin: what each device adds to
   /// RunWords::begun, 1 and in the upper half what says which kernel it runs; and what comes of it
   /// if all run the same. 0: they don't meet.

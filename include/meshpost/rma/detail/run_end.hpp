@@ -153,8 +153,9 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (anywhere) memory::store_relaxed(&news->anywhere, run);
   memory::store(&news->ended, run, Order::system);
   if (!any) return;
-  // What the host has to read stays as it is until then. CPU devices begin no run before.
-  if (memory::on_gpu && !all_come_to(&news->taken, run)) return;
+  // What the host has to read stays as it is until then. Where none is queued behind this run, the
+  // host reads it before it begins the next.
+  if (state.followed != 0 && !all_come_to(&news->taken, run)) return;
   memory::store_relaxed(&words->left, 0);
   memory::store_relaxed(&words->timed, 0);
 }
