@@ -79,6 +79,7 @@ add_library(meshpost
   src/device/cpu/address_space.cpp
   src/device/cpu/core_slices.cpp
   src/device/cpu/crew.cpp
+  src/device/cpu/deadlock.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
   src/device/cpu/memory.cpp
