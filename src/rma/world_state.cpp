@@ -65,7 +65,6 @@ WorldState::WorldState(WorldOptions options)
   make_run_words();
   if (layout_.apart || layout_.any_far())
     proxy_ = std::make_unique<Proxy>(peers_, layout_, heap_, places_, options_.net);
-  proxy_of_endpoint_ = proxy_.get();
   if (!peers_.alone())
     answering_.emplace(peers_,
                        [this](u32, std::string const& question) { return answer(question); });

@@ -278,8 +278,7 @@ class WorldState {
   Places places_{layout_, heap_};
   LaneKeeper lanes_;
   std::unique_ptr<Proxy> proxy_;
-  Proxy* proxy_of_endpoint_ = nullptr;
-  HostEndpoint endpoint_{layout_, proxy_of_endpoint_};
+  HostEndpoint endpoint_{layout_, proxy_};
   std::optional<Answering> answering_;
   u64 run_words_ = 0;
   std::vector<Heap::Range> followed_;
