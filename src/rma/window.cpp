@@ -268,6 +268,7 @@ void WorldState::transfer(WindowRecord const& record, u64 element_bytes, RankId 
 }
 
 u64 WorldState::part_count(WindowInfo const& window, RankId rank) {
+  guard("read");
   std::scoped_lock const lock(mutex_);
   auto const& record = record_of(window, "read");
   if (rank >= layout_.ranks()) return 0;  // transfer refuses it, with the numbers

@@ -91,7 +91,7 @@ Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes
 Run::Run(std::shared_ptr<detail::RunRecord> record) : record_(std::move(record)) {}
 
 Run::~Run() {
-  if (!record_) return;
+  if (!record_ || leave_to_parent(record_)) return;
   bool observed = false;
   {
     std::scoped_lock const lock(record_->mutex);
@@ -129,6 +129,7 @@ RunResult const& Run::wait() {
 }
 
 bool Run::done() const {
+  refuse_after_fork("look at a run");
   std::scoped_lock const lock(record_->mutex);
   return record_->done;
 }
@@ -147,6 +148,7 @@ std::string readable_name(std::type_info const& type) {
 }
 
 std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
+  refuse_after_fork(operation);  // before any lock: a thread of the parent may have held it
   std::scoped_lock const lock(worlds().mutex);
   auto const found = worlds().all.find(number);
   auto state = found == worlds().all.end() ? nullptr : found->second.lock();

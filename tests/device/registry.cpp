@@ -90,6 +90,8 @@ TEST(Fork, after_a_world_makes_every_call_of_the_child_fail_and_leaves_the_paren
   EXPECT_EQ(status_in_child([&] { world.window<u32>(1); }), 100);
   EXPECT_EQ(status_in_child([&] { world.free(window); }), 100);
   EXPECT_EQ(status_in_child([&] { window.read(RankId{0}); }), 100);
+  EXPECT_EQ(status_in_child([&] { window.wait(Tag{0}, 1); }), 100);
+  EXPECT_EQ(status_in_child([&] { window.notify(RankId{0}, Tag{0}); }), 100);
   EXPECT_EQ(status_in_child([&] { window.write(RankId{0}, 0, std::vector<u32>{1}); }), 100);
   EXPECT_EQ(
       status_in_child([&] { world.split(world.communicator(), [](RankId) { return i64{0}; }); }),
@@ -98,6 +100,20 @@ TEST(Fork, after_a_world_makes_every_call_of_the_child_fail_and_leaves_the_paren
   EXPECT_EQ(status_in_child([] {}), 0);
   world.run(Nothing{});
   EXPECT_EQ(window.read(RankId{3}), std::vector<u32>(4, 0));
+}
+
+// While the World's own thread, which holds locks now and then, looks at the runs.
+TEST(Fork, amid_runs_makes_every_call_of_the_child_fail) {
+  World world(test::options(2, "cpu:2"));
+  auto const window = world.window<u32>(4);
+  for (u32 turn = 0; turn < 20; ++turn) {
+    auto run = world.launch(Nothing{});
+    EXPECT_EQ(status_in_child([&] { run.done(); }), 100);
+    EXPECT_EQ(status_in_child([&] { run.wait(); }), 100);
+    EXPECT_EQ(status_in_child([&] { window.read(RankId{0}); }), 100);
+    EXPECT_EQ(status_in_child([&] { auto const dropped = std::move(run); }), 0);
+    run.wait();
+  }
 }
 
 TEST(Fork, lets_the_child_drop_what_it_inherited) {

@@ -65,7 +65,7 @@ class Run {
   /// Returns when all ranks of all devices have ended. Not collective. Any thread, several times.
   /// \throws Error(kernel_failed, deadlock, deadline, device_failed) naming ranks and operations
   RunResult const& wait();
-  /// Whether wait() would return at once. Thread-safe.
+  /// Whether wait() would return at once. Thread-safe. \throws Error(misuse) after fork()
   bool done() const;
 
  private:
