@@ -7,24 +7,27 @@
 namespace meshpost::detail {
 namespace {
 
-std::atomic<u32> worlds_of_several{0};  // processes, that are alive in this one
+std::atomic<u32> worlds_of_several{0};  // processes, with GPUs, that are alive in this one
 
 }  // namespace
 
 Agreement::Agreement(Peers const& peers, Layout const& layout) : peers_(peers) {
   if (peers.alone()) return;
-  bool const others = worlds_of_several.fetch_add(1) != 0;
-  counted_ = true;
-  try {
-    auto const all = peers.exchange("World", others ? "others" : "");
-    crowded_ = !std::ranges::all_of(all, &std::string::empty);
-  } catch (...) {
-    --worlds_of_several;
-    throw;
+  // On CPU devices no run holds what another one waits for.
+  if (std::ranges::any_of(layout.kinds, [](auto const& kind) { return kind != "cpu"; })) {
+    bool const others = worlds_of_several.fetch_add(1) != 0;
+    counted_ = true;
+    try {
+      auto const all = peers.exchange("World", others ? "others" : "");
+      crowded_ = peers.processes().job().overlaps || !std::ranges::all_of(all, &std::string::empty);
+    } catch (...) {
+      --worlds_of_several;
+      throw;
+    }
   }
   std::set<u32> const with_devices(layout.processes.begin(), layout.processes.end());
-  ranks_meet_ = !crowded_ && !layout.apart && !layout.any_far() &&
-                with_devices.size() == peers.count() && !peers.processes().job().overlaps;
+  ranks_meet_ =
+      !crowded_ && !layout.apart && !layout.any_far() && with_devices.size() == peers.count();
 }
 
 Agreement::~Agreement() {

@@ -29,8 +29,9 @@ class Agreement {
 
   /// Whether ranks of several processes meet by themselves.
   bool ranks_meet() const { return ranks_meet_; }
-  /// Whether another World of several processes was there when this one was made, in any process:
-  /// then devices are taken in all of them or in none (DeviceLocks::take).
+  /// Whether Worlds of several processes, or jobs, could take GPUs in different orders: then they
+  /// are taken in all processes or in none (DeviceLocks::take). Another such World was there when
+  /// this one was made, in any process, or the job overlaps others.
   bool crowded() const { return crowded_; }
 
   /// Whether GPUs have lanes in such a run; none: the processes have not agreed on it yet.

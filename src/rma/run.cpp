@@ -14,11 +14,10 @@ namespace {
 
 u64 steady_ns() { return memory::clock_ns(); }
 
-// Runs of Worlds that span processes, and agree on each, follow each other in the order that
-// process 0 sees to: so no two of them try to take devices at the same time.
+// Where GPUs are taken in all processes or in none, process 0 lets one World after the other try.
 std::unique_lock<std::mutex> take_turn(Peers const& peers) {
   static auto* const turn = new std::mutex;
-  if (peers.alone() || peers.number() != 0) return {};
+  if (peers.number() != 0) return {};
   return std::unique_lock(*turn);
 }
 
@@ -61,6 +60,12 @@ bool RunSupervisor::is_agreed_on() const {
   return peers_.alone() || (ranks_meet_ && agreement.settled() && agreement.lanes(launch_));
 }
 
+// Whether the host does something for it on its way: others must not be queued behind it on a GPU.
+bool RunSupervisor::helped() const {
+  return proxy_ || record_.launch.with_host || !world_.queues_runs() ||
+         world_.agreement().crowded();
+}
+
 // Runs that nothing has to be done for between them but what the devices do. Where a kernel finds
 // its state in memory, that is the next run's. One that waits for a user's stream could hold up the
 // end of one that failed.
@@ -76,16 +81,18 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
   // A kernel of dCUDA need not say that it begins or ends.
   ranks_meet_ =
       world_.agreement().ranks_meet() && record_.image.arguments == Arguments::kernel_and_state;
-  if (at_once && !(begins_at_once() && world_.locks().try_take())) return false;
+  auto const use = helped() ? DeviceLocks::Use::alone : DeviceLocks::Use::shared;
+  if (at_once && !(begins_at_once() && world_.locks().try_take(use))) return false;
   has_devices_ = at_once;
   // Before the locks: what they hold may be a run of another World on these devices.
   not_launched_ = wait_for_streams();
-  if (!ranks_meet_) turn_ = take_turn(peers_);
   if (world_.agreement().ranks_meet() && !world_.agreement().settled()) settle_world();
   agree();
   if (!has_devices_) {
-    world_.locks().take(peers_, !peers_.alone() && (world_.agreement().crowded() ||
-                                                    peers_.processes().job().overlaps));
+    // Behind agree(): from here on this World waits for no other process's launch.
+    bool const may_differ = world_.agreement().crowded();
+    if (may_differ) turn_ = take_turn(peers_);
+    world_.locks().take(use, peers_, may_differ);
     has_devices_ = true;
   }
   number_ = world_.runs() + 1;

@@ -48,7 +48,7 @@ class RunSupervisor {
   void forget_what_is_unread(u32 own) const;
   bool begins_at_once() const;
   bool is_agreed_on() const;
-  bool meets_others() const;
+  bool helped() const;
   void agree();
   void settle_world();
   void take_part();

@@ -46,7 +46,7 @@ void RunSupervisor::prepare() {
     LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                        memory.log_tail.as<u32>()};
     auto& state = states_[d];
-    state.run = behind_ ? number_ : 0;
+    state.number = number_, state.behind = behind_ ? 1 : 0;
     state.followed = may_queue(world_, record_) ? 1 : 0;
     state.begin_step = begin_step, state.begin_total = begin_total;
     state.scratch = record_.launch.scratch;
@@ -64,6 +64,8 @@ void RunSupervisor::prepare() {
     state.freed = world_.freed_windows(d);
     auto const& device = layout_.devices[d];
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
+    bool const queued = backend(device->kind()).queues_launches();
+    auto const& news = *memory.news.as<RunNews>();
     if (states_[d].trace.events && device->in_host_memory())
       cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
     if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
@@ -71,8 +73,8 @@ void RunSupervisor::prepare() {
     specs_.back().grids.push_back(
         {device, layout_.ranks_per_device, (layout_.first_device + d) * layout_.ranks_per_device,
          state_of(d), reports, memory.control.as<Control>(),
-         cores_[d].ranks.empty() ? nullptr : &cores_[d],
-         ends_itself ? &memory.news.as<RunNews>()->ended : nullptr, number_});
+         cores_[d].ranks.empty() ? nullptr : &cores_[d], ends_itself ? &news.ended : nullptr,
+         number_, ends_itself && queued ? &news.begun : nullptr});
   }
 }
 

@@ -77,6 +77,13 @@ bool Watch::met() const {
   });
 }
 
+// On a GPU other launches may come first, of another World or of a user's stream. Until they are
+// over, no rank can get on, leave, or answer.
+bool Watch::begun() const {
+  return std::ranges::all_of(
+      crews_, [](auto const& crew) { return std::ranges::all_of(crew.grids, &Grid::has_begun); });
+}
+
 bool Watch::any_left() const {
   bool any = false;
   each_report_of_all(crews_, [&](RankReport& report, u32) {
@@ -188,7 +195,7 @@ Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
   // The ranks answer anew for each round: what they saw before it says nothing.
   if (std::exchange(round_, council_->round()) != round_)
     for (auto& crew : crews_) crew.asked.clear();
-  auto const ranks = host_ ? Quiet{} : quiet();
+  auto const ranks = host_ || !begun() ? Quiet{} : quiet();
   own.known = ranks.known;
   own.quiet = ranks.number;
   if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
@@ -244,6 +251,10 @@ bool Watch::deadlocked() {
 
 // Alone: the council decides for several processes.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
+  if (!begun()) {
+    deadline_.renew();
+    return std::nullopt;
+  }
   if (life || seen.waiting + seen.asking == 0) deadline_.renew();
   if (!host_ && deadlocked()) return Reason::deadlock;
   return deadline_.ends() && !watched_by_debugger(deadline_) ? std::optional(Reason::deadline)
@@ -276,7 +287,9 @@ Ending Watch::until_end() {
       break;
     }
     auto const seen = look();
-    u64 const life = (seen.signs_of_life * 31 + lines_) * 31 + (proxy_ ? proxy_->moved() : 0);
+    waits_ += begun() ? 0 : 1;
+    u64 const life =
+        ((seen.signs_of_life * 31 + lines_) * 31 + waits_) * 31 + (proxy_ ? proxy_->moved() : 0);
     std::optional<Reason> reason;
     if (seen.failed != 0 || failure()) {
       reason = Reason::failed;
@@ -299,6 +312,7 @@ Ending Watch::until_end() {
     if (!poisoned_ && reason) poison(*reason);
     if (reason == Reason::failed) ending_.reason = Reason::failed;
     if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();
+    if (poisoned_ && !ended && !begun()) grace_.renew();
     if (poisoned_ && !ended && grace_.ends()) abandon();
   }
   drain_logs();

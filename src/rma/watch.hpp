@@ -67,6 +67,7 @@ class Watch {
   bool deadlocked();
   Council::Own own(Seen const& seen, u64 life, bool ended);
   bool met() const;
+  bool begun() const;
   bool any_left() const;
   void let_the_end_be_left();
   void drain_logs();
@@ -85,6 +86,7 @@ class Watch {
   Ending ending_;
   bool poisoned_ = false;
   u64 lines_ = 0;                 // of logs, printed so far
+  u64 waits_ = 0;                 // looks before the ranks have begun
   std::optional<Error> unheard_;  // what the event sink threw at one of them
   u32 round_ = 0;                 // of the council, for which the ranks are being asked
   std::optional<u64> in_vain_;    // what quiet() said last

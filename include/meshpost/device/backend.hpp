@@ -55,10 +55,16 @@ struct Grid {
   /// the end of their kernels, and all they did is done. Null: the driver is asked.
   u32 const* ended = nullptr;
   u32 run = 0;
+  /// GPU: likewise, when it begins; for other launches may be before it. Null: it has begun.
+  u32 const* begun = nullptr;
 
   /// Whether it has come so far; or to `before` runs before this one.
-  bool is_over(u32 before = 0) const {
-    return ended && static_cast<i32>(memory::load_acquire(ended) - (run - before)) >= 0;
+  bool is_over(u32 before = 0) const { return ended && has_come(ended, before); }
+  bool has_begun() const { return !begun || has_come(begun, 0); }
+
+ private:
+  bool has_come(u32 const* word, u32 before) const {
+    return static_cast<i32>(memory::load_acquire(word) - (run - before)) >= 0;
   }
 };
 

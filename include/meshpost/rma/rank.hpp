@@ -225,7 +225,7 @@ class Rank {
   MESHPOST_FN static void tell_devices(RunState const& state, Block block, Word RunWords::* word,
                                        Word step);
   MESHPOST_FN static bool begin_run(RunState const& state, Block block, u32 local_id);
-  MESHPOST_FN static bool is_behind_failure(RunState const& state, Block block);
+  MESHPOST_FN static bool begin_queued(RunState const& state, Block block, u32 local_id);
   template <bool lanes>
   MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id);
 

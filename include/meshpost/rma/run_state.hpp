@@ -27,9 +27,11 @@ struct RunState {
   u64 scratch = 0;  ///< bytes of scratch of a rank
   u64 words = 0;    ///< RunWords of each device, in its part of the heap
   RunNews* news = nullptr;
-  /// Queued on GPUs behind other runs: how many will have ended with this one, unless one of them
-  /// fails; then it ends at once. 0: nothing was under way.
-  u32 run = 0;
+  /// How many runs will have ended with this one; less `base`, if there is one: of a graph's run,
+  /// whose number nobody knows when the graph is made.
+  u32 number = 0;
+  u32 behind = 0;  ///< 1: queued on GPUs behind others; if one of them fails, this one ends at once
+  u32 const* base = nullptr;
   /// 1: another may be queued behind it on a GPU, so its news must be read before it ends.
   u32 followed = 0;
   /// Where the ranks of several processes meet at their begin: what each device adds to

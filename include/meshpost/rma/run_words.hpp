@@ -51,6 +51,7 @@ struct RunNews {
   u32 of_run;    ///< whose `left` and `timed` are; stored behind them, of a run that has some
   u32 anywhere;  ///< the last run of which a device of the World, this or another, has some
   u32 ended;     ///< RunWords::ended, stored last
+  u32 begun;     ///< GPUs: the last run that has begun there
   /// By the host: the last run whose news it has read. Where runs are queued, the next one begins
   /// behind that, if there was any.
   alignas(128) u32 taken;

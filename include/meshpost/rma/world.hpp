@@ -52,7 +52,8 @@ struct Extent {
 /// of all processes of the job. Windows, communicators and runs belong to it.
 ///
 /// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after
-/// fork(). Several Worlds may share devices: their runs take turns.
+/// fork(). Several Worlds may share devices: on GPUs their runs
+/// take turns, in the order in which they are launched.
 ///
 /// Collective in a job of several processes: the constructor, window(), register_memory(), free(),
 /// split(), launch() and run(); while there are windows over memory of users, or ranks out of reach

@@ -47,9 +47,45 @@ struct Fit {
   auto operator<=>(Fit const&) const = default;
 };
 
+// In which order kernels of several Worlds run on the GPUs of this process: as they are launched,
+// which one launch after the other does. Each World has a stream on each GPU; where another one's
+// was the last, the next one's waits for it. So no kernel has its ranks on one GPU while another,
+// which has come first on a second, holds what they wait for. Launches only: runs are not waited
+// for.
+class LaunchOrder {
+ public:
+  static LaunchOrder& instance() {
+    static auto* const order = new LaunchOrder;
+    return *order;
+  }
+  [[nodiscard]] std::unique_lock<std::mutex> take() { return std::unique_lock(mutex_); }
+  // While it is taken: what `stream` will be given begins behind all that was launched.
+  void put_last(int device, Stream& stream) {
+    auto*& last = last_[device];
+    if (last && last != &stream) stream.wait(last->record());
+    last = &stream;
+  }
+  // Before it goes. It has nothing to do any more.
+  void forget(Stream const& stream) {
+    auto const lock = take();
+    std::erase_if(last_, [&](auto const& entry) { return entry.second == &stream; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, Stream*> last_;
+};
+
 // What stays between launches, so that the next one asks the driver for nothing but to launch.
 class CudaCrew : public Crew {
  public:
+  CudaCrew() = default;
+  CudaCrew(CudaCrew const&) = delete;
+  CudaCrew& operator=(CudaCrew const&) = delete;
+  ~CudaCrew() override {
+    for (auto const& [device, stream] : streams_) LaunchOrder::instance().forget(*stream);
+  }
+
   bool knows(Fit const& fit) const { return fits_.contains(fit); }
   void remember(Fit const& fit) { fits_.insert(fit); }
 
@@ -215,9 +251,12 @@ class CudaGang : public Gang {
     auto& crew = crew_of(spec, own_crew_.get());
     crew.refuse_blocking_launches(spec.image.name);
     auto const launches = launches_of(spec, crew);
+    auto& order = LaunchOrder::instance();
+    auto const launching = order.take();
     for (auto const& launch : launches) {
       Current const current(launch.device());
       streams_.push_back(&crew.stream(launch.device()));
+      order.put_last(launch.device(), *streams_.back());
       for (auto const& event : spec.after) streams_.back()->wait(event);
     }
     for (std::size_t i = 0; i < launches.size(); ++i) start(launches[i], *streams_[i]);

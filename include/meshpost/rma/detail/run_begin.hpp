@@ -30,13 +30,16 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
   return !block.any(leaves);
 }
 
-/// Whether a run before this one, which it was queued behind, has failed: then it must not begin.
+/// GPUs: tells the host that the run has begun there. Whether it is to begin: not behind a failure.
 /// By all threads.
-MESHPOST_COLD inline bool Rank::is_behind_failure(RunState const& state, Block block) {
+MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
   bool const first = block.thread() == 0;
-  return block.any(first &&
-                   memory::load_relaxed(&detail::words_on(state, state.device)->ended) + 1 !=
-                       state.run);
+  u32 number = state.number;
+  if (first && state.base) number += memory::load_relaxed(state.base);
+  if (first && local_id == 0) memory::store_relaxed(&state.news->begun, number);
+  if (state.behind == 0) return true;
+  u32 const ended = first ? memory::load_relaxed(&detail::words_on(state, state.device)->ended) : 0;
+  return !block.any(first && ended + 1 != number);
 }
 
 }  // namespace meshpost

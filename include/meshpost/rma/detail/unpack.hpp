@@ -375,7 +375,7 @@ MESHPOST_FN inline void Rank::tell_lanes() {
 
 MESHPOST_FN inline bool Rank::start() {
 #if defined(__CUDA_ARCH__)
-  if (state_->run != 0 && is_behind_failure(*state_, block_)) return false;
+  if (!begin_queued(*state_, block_, local_id_)) return false;
 #endif
   if (state_->begin_step != 0 && !begin_run(*state_, block_, local_id_)) return false;
   trace_life(false);  // not where a Rank is made: operations make some for themselves
