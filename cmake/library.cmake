@@ -128,6 +128,7 @@ add_library(meshpost
   src/rma/failure.cpp
   src/rma/far_memory.cpp
   src/rma/freed_windows.cpp
+  src/rma/graph.cpp
   src/rma/host_endpoint.cpp
   src/rma/host_windows.cpp
   src/rma/lanes.cpp
@@ -146,6 +147,7 @@ add_library(meshpost
   src/rma/remote_heap.cpp
   src/rma/run.cpp
   src/rma/run_end.cpp
+  src/rma/run_graph.cpp
   src/rma/run_part.cpp
   src/rma/run_prepare.cpp
   src/rma/run_queue.cpp
@@ -199,7 +201,10 @@ if(MESHPOST_CUDA)
     src/device/cuda/check.cpp
     src/device/cuda/clock.cpp
     src/device/cuda/device.cpp
+    src/device/cuda/crew.cpp
     src/device/cuda/gang.cpp
+    src/device/cuda/gpu_launch.cpp
+    src/device/cuda/graph.cpp
     src/device/cuda/memory.cpp
     src/device/cuda/mps.cpp
     src/device/cuda/share.cpp

@@ -13,13 +13,13 @@ class Diagnosis {
   explicit Diagnosis(EndedRun const& run) : run_(run), layout_(run.world.layout()) {}
 
   Error error(Reason reason) const {
-    auto const operation = fmt::format("run {}", run_.record.image.name);
+    auto const operation = fmt::format("run {}", run_.record.name());
     auto const all = views();
     auto const waits = who_waits(all);
     auto const behind = waits.empty() ? "" : "\n  " + waits;
     for (auto const& view : all) {
       if (view.state != RankState::failed) continue;
-      Names const names{run_.record.image.name, [this](u32 rank) { return rank_name(rank); },
+      Names const names{run_.record.name(), [this](u32 rank) { return rank_name(rank); },
                         [this](u32 number) { return run_.world.window_name(number); }};
       auto const error = to_error(run_.evidence.reports()[view.rank], view.rank, names);
       return Error(error.kind(), error.operation(), error.cause() + behind, error.remedy());
@@ -53,7 +53,7 @@ class Diagnosis {
       if (!waits || !counts || view.observed < u64{1} << 31) continue;
       return Error(
           Kind::kernel_failed,
-          fmt::format("{} in {} on {}", to_string(view.note.operation), run_.record.image.name,
+          fmt::format("{} in {} on {}", to_string(view.note.operation), run_.record.name(),
                       rank_name(view.rank)),
           fmt::format("{} notifications of tag {} in {} have come that it has not consumed; "
                       "a counter holds 2147483647",

@@ -29,7 +29,9 @@ RunSupervisor::RunSupervisor(WorldState& world, std::shared_ptr<RunRecord> const
       record_(*record),
       layout_(world.layout()),
       peers_(world.peers()),
-      proxy_(world.proxy()) {}
+      proxy_(world.proxy()),
+      count_(record_.graph && !record_.one_by_one ? static_cast<u32>(record_.graph->steps.size())
+                                                  : 1) {}
 
 RunSupervisor::~RunSupervisor() {
   give_back_devices();
@@ -66,13 +68,21 @@ bool RunSupervisor::helped() const {
          world_.agreement().crowded();
 }
 
-// Runs that nothing has to be done for between them but what the devices do. Where a kernel finds
-// its state in memory, that is the next run's. One that waits for a user's stream could hold up the
-// end of one that failed.
-bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
+// Nothing has to be done for the run but what the devices do. Where a kernel finds its state in
+// memory, that is the next run's.
+bool RunSupervisor::needs_no_host(WorldState const& world, RunRecord const& record) {
+  auto const finds_its_state = [](auto const& one) {
+    return one.image.arguments == Arguments::state_address;
+  };
   return world.peers().alone() && world.queues_runs() && !world.split_states() &&
-         !record.launch.with_host && record.image.arguments == Arguments::kernel_and_state &&
-         world.trace_file(record.launch).empty() && record.before.empty();
+         !record.launch.with_host && world.trace_file(record.launch).empty() &&
+         !(record.graph ? std::ranges::any_of(record.graph->steps, finds_its_state)
+                        : finds_its_state(record));
+}
+
+// One that waits for a user's stream could hold up the end of one that failed.
+bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
+  return needs_no_host(world, record) && !record.one_by_one && record.before.empty();
 }
 
 bool RunSupervisor::begin(bool at_once, bool behind) {
@@ -95,14 +105,14 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
     world_.locks().take(use, peers_, may_differ);
     has_devices_ = true;
   }
-  number_ = world_.runs() + 1;
+  number_ = world_.runs() + count_;
   states_.reserve(layout_.own_count());
   // From here on every process takes part to the end: what fails in one of them ends the run in
   // all, and settle() tells them why.
   if (ranks_meet_)
     council_.emplace(peers_, number_, deadline(), launch_, world_.agreement().early());
   else if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
-  world_.next_run();
+  world_.next_runs(count_);
   begin_ = steady_ns();
   for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
   take_part();
@@ -111,6 +121,10 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
 
 // What each process says of a launch: those that go well are agreed on once.
 void RunSupervisor::agree() {
+  if (record_.graph && !record_.one_by_one) {  // each of its runs when it is made
+    if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
+    return;
+  }
   auto const vote = [&] {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
@@ -180,10 +194,10 @@ void RunSupervisor::end() {
   if (behind_) begin_ = std::max(begin_, world_.last_end());
   try {
     auto const ending = run_ranks();
-    if (!proxy_) record_.end();  // else what they have sent may still be on its way
+    if (!proxy_) ranks_have_ended();  // else what they have sent may still be on its way
     settle(ending);
     ended_ = true;
-    record_.end();
+    ranks_have_ended();
   } catch (...) {
     auto const error = caught(operation());
     world_.has_failed(error);
@@ -206,6 +220,11 @@ void RunSupervisor::end() {
   give_back_devices();
 }
 
+// Of its last run, where there are several: streams go on.
+void RunSupervisor::ranks_have_ended() {
+  if (!record_.has_more_steps()) record_.end();
+}
+
 void RunSupervisor::forget_what_is_unread(u32 own) const {
   try {
     world_.run_memory(own).clear(*layout_.devices[own]);
@@ -222,7 +241,7 @@ std::optional<Error> RunSupervisor::wait_for_streams() const try {
   return caught(operation());
 }
 
-std::string RunSupervisor::operation() const { return fmt::format("run {}", record_.image.name); }
+std::string RunSupervisor::operation() const { return fmt::format("run {}", record_.name()); }
 
 std::string RunSupervisor::describe_launch() const {
   auto const& threads = record_.launch.threads;
@@ -245,7 +264,7 @@ void RunSupervisor::launch() {
     gangs_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
     running_.push_back({gangs_.back().get(), spec.grids});
   }
-  if (!world_.queues_runs() || record_.launch.streams.empty()) return;
+  if (!world_.queues_runs() || record_.one_by_one || record_.launch.streams.empty()) return;
   std::vector<std::shared_ptr<Event>> ends;
   for (auto const& gang : gangs_) std::ranges::move(gang->ends(), std::back_inserter(ends));
   record_.launch_is_done(std::move(ends));
@@ -257,6 +276,7 @@ Ending RunSupervisor::run_ranks() {
   for (auto const& state : states_) readers_.emplace_back(state.log);
   Watch watch(running_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_,
               record_.launch.with_host ? &world_.endpoint() : nullptr);
+  if (count_ > 1) watch.each_look([this] { take_news(); });
   if (not_launched_) watch.poison(Reason::failed);
   auto ending = until_end(watch);
   // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
@@ -264,7 +284,7 @@ Ending RunSupervisor::run_ranks() {
   running_.clear();
   gangs_.clear();
   end_ = steady_ns();
-  record_.result.seconds = static_cast<double>(end_ - begin_) * 1e-9;
+  record_.result.seconds += static_cast<double>(end_ - begin_) * 1e-9;
   if (not_launched_) ending.failure = not_launched_;
   return ending;
 }

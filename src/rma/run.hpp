@@ -22,6 +22,8 @@ class RunSupervisor {
   RunSupervisor(RunSupervisor const&) = delete;
   RunSupervisor& operator=(RunSupervisor const&) = delete;
 
+  /// Whether its hosts have nothing to do while it is under way.
+  static bool needs_no_host(WorldState const& world, RunRecord const& record);
   /// Whether such a run may be begun while earlier ones of its World are under way.
   static bool may_queue(WorldState const& world, RunRecord const& record);
   /// Launches the kernel on all devices. What fails from the moment on when all processes take part
@@ -59,7 +61,12 @@ class RunSupervisor {
   std::vector<Grid> all_grids() const;
   void const* state_of(u32 device);
   TraceBuffer trace_buffer(u32 device);
+  // Of a graph (run_graph.cpp):
+  void make_graph();
+  void take_news();
+  void name_what_failed();
   // While it runs, and behind it:
+  void ranks_have_ended();
   void launch();
   Ending run_ranks();
   Ending until_end(Watch& watch);
@@ -84,7 +91,10 @@ class RunSupervisor {
   bool has_letters_ = false;  // from it
   bool ended_ = false;        // and was none that failed
   bool behind_ = false;       // of other runs, when it began
-  u32 number_ = 0;            // RunWords::ended, when it has ended
+  u32 number_ = 0;            // RunWords::ended, when it has ended; of the last of
+  u32 const count_;           // runs; more than one of a graph that the devices have
+  std::optional<u32> taken_;  // the last of them whose news the host has
+  std::shared_ptr<GraphOnDevices> graph_;
   bool gpus_have_lanes_ = false;
   std::string launch_;       // as processes compare it; empty: there are no others
   bool ranks_meet_ = false;  // those of all processes, by themselves

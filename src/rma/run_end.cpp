@@ -25,7 +25,7 @@ void report_leftovers(WorldState const& world, RunRecord const& record) {
   auto const& left = record.result.leftovers;
   if (left.empty()) return;
   std::string text =
-      fmt::format("{} ended with notifications that nobody consumed:", record.image.name);
+      fmt::format("{} ended with notifications that nobody consumed:", record.name());
   for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
     text += fmt::format(" rank {} has {} of tag {} in {}, the last from {};", left[i].rank.value,
                         left[i].count, left[i].tag.value, left[i].window,

@@ -74,8 +74,9 @@ void RunSupervisor::prepare() {
         {device, layout_.ranks_per_device, (layout_.first_device + d) * layout_.ranks_per_device,
          state_of(d), reports, memory.control.as<Control>(),
          cores_[d].ranks.empty() ? nullptr : &cores_[d], ends_itself ? &news.ended : nullptr,
-         number_, ends_itself && queued ? &news.begun : nullptr});
+         number_, ends_itself && queued ? &news.begun : nullptr, count_, memory.base.as<u32>()});
   }
+  if (record_.graph && !record_.one_by_one) make_graph();
 }
 
 // What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.

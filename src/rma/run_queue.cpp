@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <tuple>
 
 #include "base/caught.hpp"
 #include "rma/run.hpp"
@@ -97,7 +97,7 @@ bool WorldState::queues_runs() const {
 void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
                                   std::shared_ptr<RunRecord> const& record) {
   std::vector<std::shared_ptr<Event>> ends;
-  if (queues_runs()) {
+  if (queues_runs() && !record->one_by_one) {
     std::unique_lock lock(record->mutex);
     record->changed.wait(lock, [&] { return record->launched; });
     ends = record->ends;
@@ -112,6 +112,40 @@ void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
 std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void const* kernel,
                                              std::size_t bytes, Launch const& launch,
                                              bool awaited) {
+  check_launch(image, launch);
+  auto record = std::make_shared<RunRecord>();
+  record->image = image;
+  record->kernel = copy_of_kernel(kernel, bytes);
+  record->launch = launch;
+  return enqueue(record, awaited);
+}
+
+std::shared_ptr<RunRecord> WorldState::start(std::shared_ptr<GraphRecord> const& graph,
+                                             Launch const& launch, bool awaited) {
+  {
+    std::scoped_lock const lock(graph->mutex);
+    if (graph->steps.empty())
+      throw Error(Kind::bad_argument, "launch a graph", "it has no runs", "add some first");
+    auto const shape = [](Launch const& one) {
+      auto const& t = one.threads;
+      return std::tuple(t.x, t.y, t.z, one.scratch.value, one.thread_a_rank, one.user);
+    };
+    if (shape(launch) != shape(Launch{}))
+      throw Error(Kind::bad_argument, "launch a graph",
+                  "its Launch has threads, scratch, thread_a_rank or user, which each of its runs "
+                  "has for itself",
+                  "give them to Graph::add");
+    for (auto const& step : graph->steps) check_launch(step.image, step.launch);
+    graph->launched = true;
+  }
+  auto record = std::make_shared<RunRecord>();
+  record->graph = graph;
+  record->launch = launch;
+  record->take_step(0);
+  return enqueue(record, awaited);
+}
+
+void WorldState::check_launch(KernelImage const& image, Launch const& launch) const {
   guard(fmt::format("launch {}", image.name));
   if (image.abi != abi_version)
     throw Error(Kind::version_mismatch, fmt::format("launch {}", image.name),
@@ -128,12 +162,13 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
                               t.x, t.y, t.z, most),
                   "use fewer threads, at least one in each direction");
   }
-  auto record = std::make_shared<RunRecord>();
-  record->image = image;
-  record->kernel.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
-  std::memcpy(record->kernel.data(), kernel, bytes);
-  record->launch = launch;
+}
+
+std::shared_ptr<RunRecord> WorldState::enqueue(std::shared_ptr<RunRecord> const& record,
+                                               bool awaited) {
+  auto const& launch = record->launch;
   record->world = this;
+  record->one_by_one = record->graph && !RunSupervisor::needs_no_host(*this, *record);
   for (auto* const stream : launch.streams) record->before.push_back(stream->record());
   if (queues_runs()) {
     std::unique_lock lock(mutex_);
@@ -178,7 +213,7 @@ bool WorldState::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
         RunSupervisor::may_queue(*this, *record) && record->run->is_launched();
   } catch (...) {
     record->run.reset();
-    record->error = caught(fmt::format("run {}", record->image.name));
+    record->error = caught(fmt::format("run {}", record->name()));
   }
   return true;
 }
@@ -202,7 +237,7 @@ void WorldState::end_queued(RunRecord const& failed, Error const& error,
     if (record->run) record->run->await_end();
     record->run.reset();
     record->others_may_queue = false;
-    record->error = Error(error.kind(), fmt::format("run {}", record->image.name),
+    record->error = Error(error.kind(), fmt::format("run {}", record->name()),
                           fmt::format("it was queued behind a run that failed: {}: {}",
                                       error.operation(), error.cause()),
                           error.remedy());
@@ -215,13 +250,18 @@ void drive(std::shared_ptr<RunRecord> const& record) {
   auto& world = *record->world;
   auto error = record->error;  // it has not begun, or was ended behind another
   if (!error) try {
-      if (!record->run) {
-        record->run.reset(new RunSupervisor(world, record));
-        record->run->begin();
+      for (;;) {
+        if (!record->run) {
+          record->run.reset(new RunSupervisor(world, record));
+          record->run->begin();
+        }
+        record->run->end();
+        if (!record->has_more_steps()) break;
+        record->run.reset();
+        record->take_step(record->step + 1);
       }
-      record->run->end();
     } catch (...) {
-      error = caught(fmt::format("run {}", record->image.name));
+      error = caught(fmt::format("run {}", record->name()));
     }
   record->run.reset();
   record->end();

@@ -49,6 +49,7 @@ void RunSupervisor::settle(Ending const& ending) {
   attempt([&] {
     if (proxy_) proxy_->stop();
   });
+  if (ending.reason != Reason::finished) name_what_failed();
   attempt([&] {
     if (own.error) return;  // the device itself is broken: nothing more can be asked of it
     if (ending.reason != Reason::finished) {
@@ -69,18 +70,21 @@ void RunSupervisor::settle(Ending const& ending) {
   ended_well_ = ending.met;
   if (ending.met && !has_news()) {  // nowhere: what there is to say is this process's
     if (own.error) throw Error(*own.error);
-    record_.result.timings.assign(layout_.device_count(), {});
+    record_.result.timings.resize(layout_.device_count());
     return;
   }
   auto const parts = share(own);
   auto reason = Reason::finished;
+  u32 number = 0;  // of a device
   for (u32 process = 0; process < parts.size(); ++process) {
     if (parts[process].error) throw peers_.of_process(process, *parts[process].error);
     reason = std::max(reason, parts[process].reason);
     auto& result = record_.result;
     for (auto const& left : parts[process].leftovers) result.leftovers.push_back(left);
     result.leftovers_left_out += parts[process].leftovers_left_out;
-    for (auto const& device : parts[process].timings) result.timings.push_back(device);
+    result.timings.resize(layout_.device_count());
+    for (auto const& device : parts[process].timings)
+      std::ranges::copy(device, std::back_inserter(result.timings[number++]));
     if (process != peers_.number() && evidence && !parts[process].evidence.empty())
       evidence->add(parts[process].evidence);
   }

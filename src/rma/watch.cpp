@@ -279,6 +279,7 @@ Ending Watch::until_end() {
     else if (council_) council_->wait(look_every);
     drain_logs();
     if (host_) host_->poll();
+    if (each_look_) each_look_();
     bool const ended = finished();
     if (ended && !council_) break;
     if (ended && council_->ranks_meet() && met()) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Watch {
   Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
         std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
         HostEndpoint* host = nullptr, std::chrono::milliseconds grace = std::chrono::seconds(10));
+  /// Does so again and again while they run.
+  void each_look(std::function<void()> what) { each_look_ = std::move(what); }
   /// Ends the ranks.
   void poison(Reason reason);
   /// Returns when all ranks have ended. If they don't within `grace` of being poisoned, says which
@@ -85,7 +88,8 @@ class Watch {
   HostEndpoint* host_;
   Ending ending_;
   bool poisoned_ = false;
-  u64 lines_ = 0;                 // of logs, printed so far
+  u64 lines_ = 0;  // of logs, printed so far
+  std::function<void()> each_look_;
   u64 waits_ = 0;                 // looks before the ranks have begun
   std::optional<Error> unheard_;  // what the event sink threw at one of them
   u32 round_ = 0;                 // of the council, for which the ranks are being asked

@@ -88,6 +88,13 @@ Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes
   return Run(implementation_->state->start(image, kernel, bytes, launch, awaited));
 }
 
+Run World::launch(Graph const& graph, Launch const& launch) {
+  return Run(implementation_->state->start(graph.record_, launch, false));
+}
+RunResult World::run(Graph const& graph, Launch const& launch) {
+  return Run(implementation_->state->start(graph.record_, launch, true)).wait();
+}
+
 Run::Run(std::shared_ptr<detail::RunRecord> record) : record_(std::move(record)) {}
 
 Run::~Run() {

@@ -131,8 +131,8 @@ void WorldState::clear_counters(u32 last_run) {
   }
 }
 
-u32 WorldState::next_run() {
-  ++runs_;
+u32 WorldState::next_runs(u32 count) {
+  runs_ += count;
   if (!peers_.alone()) peers_.processes().come_to(peers_.channel(), runs_);
   return runs_;
 }
@@ -174,6 +174,7 @@ void WorldState::make_run_memory() {
     memory.news = device->allocate(Bytes{256}, MemoryKind::pinned);
     *memory.news.as<RunNews>() = {};
     memory.clear(*device);
+    memory.base = device->allocate(Bytes{256}, MemoryKind::device);
     memory.state = device->allocate(Bytes{sizeof(RunState)}, MemoryKind::device);
     run_memory_.push_back(std::move(memory));
   }

@@ -14,6 +14,7 @@
 #include "rma/agreement.hpp"
 #include "rma/device_locks.hpp"
 #include "rma/freed_windows.hpp"
+#include "rma/graph.hpp"
 #include "rma/host_endpoint.hpp"
 #include "rma/lanes.hpp"
 #include "rma/places.hpp"
@@ -35,6 +36,11 @@ struct RunRecord {
   std::vector<std::max_align_t> kernel;  // a copy of the kernel object
   Launch launch;
   std::vector<std::shared_ptr<Event>> before;  // of Launch::streams
+  // Null: a single run. Else its runs are launched one by one, or all together as the devices have
+  // them.
+  std::shared_ptr<GraphRecord> graph;
+  bool one_by_one = false;
+  u32 step = 0;  // of the graph: whose kernel the above is
 
   WorldState* world = nullptr;                          // until it is done
   std::unique_ptr<RunSupervisor, KeepIfItHangs> run{};  // once it has begun; of who drives it
@@ -55,6 +61,10 @@ struct RunRecord {
   std::optional<Error>
       error;  // a value: an exception that threads share would be counted by them all
 
+  std::string name() const;  // for messages
+  /// The kernel of that run of the graph, and how it is launched.
+  void take_step(u32 number);
+  bool has_more_steps() const;
   void launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels);
   void end();  // idempotent
   bool try_to_drive();
@@ -66,6 +76,7 @@ struct DeviceRunMemory {
   Allocation trace_events, trace_used;  // only if a timeline is recorded
   Allocation state;                     // for kernels that take its address
   Allocation news;                      // RunNews
+  Allocation base;                      // RunState::base
 
   /// All that a run which ends well leaves clear by itself.
   void clear(Device& owner);
@@ -153,6 +164,8 @@ class WorldState {
 
   std::shared_ptr<RunRecord> start(KernelImage const& image, void const* kernel, std::size_t bytes,
                                    Launch const& launch, bool awaited);
+  std::shared_ptr<RunRecord> start(std::shared_ptr<GraphRecord> const& graph, Launch const& launch,
+                                   bool awaited);
   /// For who drives a run: begins it, if nobody has to be waited for. What comes of it stays in the
   /// record.
   bool begin_at_once(std::shared_ptr<RunRecord> const& record);
@@ -219,8 +232,9 @@ class WorldState {
   RunState* split_states() const { return split_states_.as<RunState>(); }
   /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
   bool queues_runs() const;
-  u32 next_run();              ///< the same number in all processes
-  void go_on_behind(u32 run);  ///< next_run() will be the next one
+  /// The same number in all processes. The next `count` runs have begun.
+  u32 next_runs(u32 count = 1);
+  void go_on_behind(u32 run);  ///< the next one will be behind it
   u32 runs() const { return runs_; }
   std::string trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
@@ -235,6 +249,8 @@ class WorldState {
   void close();
   /// Throws if a host call is not allowed here.
   void guard(std::string_view operation) const;
+  void check_launch(KernelImage const& image, Launch const& launch) const;
+  std::shared_ptr<RunRecord> enqueue(std::shared_ptr<RunRecord> const& record, bool awaited);
   void supervise();  // the thread that sees to what nobody waits for
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
   void help(std::unique_lock<std::mutex>& lock, std::function<bool()> const& enough);

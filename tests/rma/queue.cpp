@@ -35,7 +35,7 @@ struct LeaveOne {  // which nobody consumes
   }
 };
 
-struct Nothing {
+struct Idle {
   MESHPOST_FN void operator()(Rank&) const {}
 };
 
@@ -84,7 +84,7 @@ TEST_F(Queue, takes_launches_and_waits_of_several_threads) {
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
       for (int k = 0; k < 25; ++k) {
-        auto first = world_.launch(Nothing{}), second = world_.launch(Nothing{});
+        auto first = world_.launch(Idle{}), second = world_.launch(Idle{});
         if (k % 2 == 0) second.wait();
         first.wait();
       }
@@ -97,7 +97,7 @@ TEST_F(Queue, tells_each_run_what_it_left) {
   Runs runs;
   for (u32 i = 0; i < 20; ++i) {
     runs.push_back(world_.launch(LeaveOne{inbox_, i % 5}));
-    runs.push_back(world_.launch(Nothing{}));
+    runs.push_back(world_.launch(Idle{}));
   }
   for (u32 i = 0; i < 20; ++i) {
     auto const& result = runs[2 * i].wait();

@@ -57,10 +57,14 @@ struct Grid {
   u32 run = 0;
   /// GPU: likewise, when it begins; for other launches may be before it. Null: it has begun.
   u32 const* begun = nullptr;
+  /// Of a graph: how many runs it has, of which `run` is the last; and where they find the number
+  /// of the run before them, in the device's memory.
+  u32 runs = 1;
+  u32* base = nullptr;
 
   /// Whether it has come so far; or to `before` runs before this one.
   bool is_over(u32 before = 0) const { return ended && has_come(ended, before); }
-  bool has_begun() const { return !begun || has_come(begun, 0); }
+  bool has_begun() const { return !begun || has_come(begun, runs - 1); }
 
  private:
   bool has_come(u32 const* word, u32 before) const {
@@ -75,6 +79,13 @@ struct Grid {
 class Crew {
  public:
   virtual ~Crew() = default;
+};
+
+/// Launches on the same grids, one behind the other, made once (Backend::make_graph). Outlives the
+/// gangs that are launched of it.
+class GangGraph {
+ public:
+  virtual ~GangGraph() = default;
 };
 
 /// A launch: all ranks of all grids are resident at once.
@@ -100,6 +111,7 @@ struct GangSpec {
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
+  GangGraph* graph = nullptr;  ///< to launch in place of `image` and all that says how
   Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes all for itself
 };
 
@@ -184,6 +196,11 @@ class Backend {
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
+  /// Of specs that differ in what they launch, and in their grids' states, which are copied. Where
+  /// queues_launches. \throws as launch()
+  virtual std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& /*steps*/) {
+    return nullptr;
+  }
   /// Launches go into streams of the devices: they wait there for GangSpec::after, and Gang::ends()
   /// says when they end. Else the host does both.
   virtual bool queues_launches() const { return false; }

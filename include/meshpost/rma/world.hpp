@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "meshpost/base/config.hpp"
+#include "meshpost/rma/graph.hpp"
 #include "meshpost/rma/kernel.hpp"
 #include "meshpost/rma/run.hpp"
 #include "meshpost/rma/window.hpp"
@@ -147,6 +148,15 @@ class World {
   RunResult run(Kernel const& kernel, Launch const& launch = {}) {
     return start(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch, true).wait();
   }
+
+  /// Starts all runs of `graph`, one behind the other, after the runs launched before. Of `launch`:
+  /// streams, deadline, trace and with_host, for all of them. What Run::wait() returns, or throws,
+  /// is of all: seconds is their sum, leftovers and timings follow each other; the first that
+  /// fails ends those behind it. \throws Error(bad_argument) for an empty one, or what belongs to
+  /// Graph::add; as launch()
+  Run launch(Graph const& graph, Launch const& launch = {});
+  /// launch(), and waits. \throws what either throws
+  RunResult run(Graph const& graph, Launch const& launch = {});
 
   /// For kernels compiled elsewhere (at run time, say). `kernel` is copied. `awaited`: the caller
   /// waits at once, so no other thread needs to see to the run.

@@ -171,6 +171,9 @@ class CudaBackend : public Backend {
     return cuda::reserve(devices);
   }
   bool queues_launches() const override { return true; }
+  std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& steps) override {
+    return cuda::make_graph(steps);
+  }
   bool reaches(Device& from, Device& to) override {
     if (from.index() == to.index()) return true;
     int peers = 0;

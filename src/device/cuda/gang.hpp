@@ -12,4 +12,7 @@ void fit(GangSpec const& spec);
 /// resident
 std::unique_ptr<Gang> launch(GangSpec const& spec);
 
+/// Of whole devices. As Backend::make_graph.
+std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& steps);
+
 }  // namespace meshpost::cuda

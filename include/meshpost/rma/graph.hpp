@@ -1,0 +1,43 @@
+#pragma once
+#include <memory>
+
+#include "meshpost/rma/kernel.hpp"
+#include "meshpost/rma/run.hpp"
+
+namespace meshpost {
+
+namespace detail {
+struct GraphRecord;
+}
+
+/// Runs that are made once and launched together, again and again, as one (World::launch). They
+/// follow each other as single runs do: each begins when the one before has ended on all devices.
+///
+/// Where all devices of a World are GPUs of one process, reached by loads and stores, the runs are
+/// a CUDA graph on each GPU: then the host has one launch to make for all of them. Elsewhere
+/// (several processes, CPU devices, logical devices of one GPU, a timeline, the host taking part)
+/// they are launched one after the other, with the same result.
+///
+/// A handle: copies are the same graph.
+class Graph {
+ public:
+  Graph();
+
+  /// A run behind those added so far. `kernel` is copied, with the windows and numbers it holds.
+  /// Of `launch`: threads, scratch, thread_a_rank and user; the rest is said when the graph is
+  /// launched. \throws Error(bad_argument, misuse) for what belongs there, or once it was launched
+  template <class Kernel>
+  Graph& add(Kernel const& kernel, Launch const& launch = {}) {
+    add(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch);
+    return *this;
+  }
+  /// The same for kernels compiled elsewhere.
+  void add(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch);
+  std::size_t size() const;  ///< runs
+
+ private:
+  friend class World;
+  std::shared_ptr<detail::GraphRecord> record_;
+};
+
+}  // namespace meshpost

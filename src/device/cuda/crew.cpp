@@ -1,0 +1,52 @@
+#include "device/cuda/crew.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "device/cuda/stream.hpp"
+
+namespace meshpost::cuda {
+
+LaunchOrder& LaunchOrder::instance() {
+  static auto* const order = new LaunchOrder;
+  return *order;
+}
+
+void LaunchOrder::put_last(int device, Stream& stream) {
+  auto*& last = last_[device];
+  if (last && last != &stream) stream.wait(last->record());
+  last = &stream;
+}
+
+void LaunchOrder::forget(Stream const& stream) {
+  auto const lock = take();
+  std::erase_if(last_, [&](auto const& entry) { return entry.second == &stream; });
+}
+
+CudaCrew::~CudaCrew() {
+  for (auto const& [device, stream] : streams_) LaunchOrder::instance().forget(*stream);
+}
+
+Stream& CudaCrew::stream(int device) {
+  auto& stream = streams_[device];
+  if (!stream) stream = make_stream(device);
+  return *stream;
+}
+
+void CudaCrew::refuse_blocking_launches(std::string const& kernel) {
+  if (asked_) return;
+  char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking && std::string_view(blocking) != "0" && std::string_view(blocking) != "")
+    throw Error(
+        Kind::bad_environment, fmt::format("launch {}", kernel),
+        fmt::format(
+            "CUDA_LAUNCH_BLOCKING={} makes each launch wait for its kernel, which waits for the "
+            "kernels of the other devices",
+            blocking),
+        "unset CUDA_LAUNCH_BLOCKING");
+  asked_ = true;
+}
+
+}  // namespace meshpost::cuda

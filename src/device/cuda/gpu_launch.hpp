@@ -1,0 +1,49 @@
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <vector>
+
+#include "device/cuda/crew.hpp"
+#include "device/logical.hpp"
+
+namespace meshpost::cuda {
+
+/// What one GPU runs of a gang, in one launch: for one device, or for the logical ones on it.
+class GpuLaunch {
+ public:
+  GpuLaunch(GangSpec const& spec, SharedGrids grids);
+  int device() const { return static_cast<int>(grids_.device->index()); }
+  std::string name() const;
+
+  /// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
+  /// and makes sure that all ranks fit at once. A kernel stays loaded: once is enough.
+  void fit(CudaCrew& crew) const;
+  cudaError_t start(cudaStream_t stream) const;
+  /// Behind `node`, which is the launch's from then on. Null: it is the first.
+  cudaError_t add_to(cudaGraph_t graph, cudaGraphNode_t& node) const;
+
+ private:
+  // What a launch takes, while `use` runs.
+  template <class Use>
+  cudaError_t with_arguments(Use const& use) const;
+  DeviceInfo const& info() const { return grids_.device->info(); }
+  u32 threads() const { return block_.x * block_.y * block_.z; }
+  void check_fit() const;
+  std::string of_each() const;
+  std::string by_processes() const;
+  void allow_scratch(cudaFuncAttributes const& kernel) const;
+
+  GangSpec const& spec_;
+  SharedGrids grids_;
+  bool split_;
+  void const* entry_;
+  dim3 block_;
+  u64 shared_;  // bytes of dynamic shared memory of a rank
+};
+
+/// One for each physical device of the gang, all of which fit. They refer to `spec`.
+/// \throws Error(out_of_memory, bad_argument)
+std::vector<GpuLaunch> launches_of(GangSpec const& spec, CudaCrew& crew);
+
+}  // namespace meshpost::cuda

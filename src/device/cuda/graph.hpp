@@ -1,0 +1,48 @@
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <vector>
+
+#include "device/cuda/crew.hpp"
+
+namespace meshpost::cuda {
+
+/// The launches of one GPU, one behind the other, as CUDA has them.
+class GraphLaunch {
+ public:
+  GraphLaunch(int device, std::string name) : device_(device), name_(std::move(name)) {}
+  GraphLaunch(GraphLaunch&& other) noexcept;
+  GraphLaunch& operator=(GraphLaunch&&) = delete;
+  GraphLaunch(GraphLaunch const&) = delete;
+  GraphLaunch& operator=(GraphLaunch const&) = delete;
+  ~GraphLaunch();
+
+  /// Behind what is there. \throws Error
+  void add(class GpuLaunch const& launch);
+  /// When all are there. \throws Error
+  void make();
+
+  int device() const { return device_; }
+  std::string const& name() const { return name_; }
+  cudaError_t start(cudaStream_t stream) const { return cudaGraphLaunch(made_, stream); }
+
+ private:
+  int device_;
+  std::string name_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphNode_t last_ = nullptr;
+  cudaGraphExec_t made_ = nullptr;
+};
+
+class CudaGraph : public GangGraph {
+ public:
+  /// \throws Error as launches do
+  CudaGraph(std::vector<GangSpec> const& steps, CudaCrew& crew);
+  std::vector<GraphLaunch> const& launches() const { return launches_; }
+
+ private:
+  std::vector<GraphLaunch> launches_;  // of each device
+};
+
+}  // namespace meshpost::cuda
