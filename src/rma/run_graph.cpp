@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "rma/leftovers.hpp"
 #include "rma/run.hpp"
@@ -26,6 +27,31 @@ void RunRecord::take_step(u32 number) {
 }
 
 bool RunRecord::has_more_steps() const { return one_by_one && step + 1 < graph->steps.size(); }
+
+std::shared_ptr<RunRecord> WorldState::start(std::shared_ptr<GraphRecord> const& graph,
+                                             Launch const& launch, bool awaited) {
+  {
+    std::scoped_lock const lock(graph->mutex);
+    if (graph->steps.empty())
+      throw Error(Kind::bad_argument, "launch a graph", "it has no runs", "add some first");
+    auto const shape = [](Launch const& one) {
+      auto const& t = one.threads;
+      return std::tuple(t.x, t.y, t.z, one.scratch.value, one.thread_a_rank, one.user);
+    };
+    if (shape(launch) != shape(Launch{}))
+      throw Error(Kind::bad_argument, "launch a graph",
+                  "its Launch has threads, scratch, thread_a_rank or user, which each of its runs "
+                  "has for itself",
+                  "give them to Graph::add");
+    for (auto const& step : graph->steps) check_launch(step.image, step.launch);
+    graph->launched = true;
+  }
+  auto record = std::make_shared<RunRecord>();
+  record->graph = graph;
+  record->launch = launch;
+  record->take_step(0);
+  return enqueue(record, awaited);
+}
 
 // Made once, and again when windows were freed, or for another World. What its runs are told is
 // what this one would be (prepare()), but for their numbers: these they find in memory.

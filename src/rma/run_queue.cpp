@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/caught.hpp"
 #include "rma/run.hpp"
@@ -117,31 +116,6 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
   record->image = image;
   record->kernel = copy_of_kernel(kernel, bytes);
   record->launch = launch;
-  return enqueue(record, awaited);
-}
-
-std::shared_ptr<RunRecord> WorldState::start(std::shared_ptr<GraphRecord> const& graph,
-                                             Launch const& launch, bool awaited) {
-  {
-    std::scoped_lock const lock(graph->mutex);
-    if (graph->steps.empty())
-      throw Error(Kind::bad_argument, "launch a graph", "it has no runs", "add some first");
-    auto const shape = [](Launch const& one) {
-      auto const& t = one.threads;
-      return std::tuple(t.x, t.y, t.z, one.scratch.value, one.thread_a_rank, one.user);
-    };
-    if (shape(launch) != shape(Launch{}))
-      throw Error(Kind::bad_argument, "launch a graph",
-                  "its Launch has threads, scratch, thread_a_rank or user, which each of its runs "
-                  "has for itself",
-                  "give them to Graph::add");
-    for (auto const& step : graph->steps) check_launch(step.image, step.launch);
-    graph->launched = true;
-  }
-  auto record = std::make_shared<RunRecord>();
-  record->graph = graph;
-  record->launch = launch;
-  record->take_step(0);
   return enqueue(record, awaited);
 }
 
