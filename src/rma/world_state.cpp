@@ -121,6 +121,7 @@ void WorldState::clear_counters(u32 last_run) {
   heap_.clear_swept();
   RunWords words{};
   words.ended = last_run;
+  words.arrived = last_run * layout_.ranks_per_device;
   words.met = last_run * layout_.device_count();
   words.swept = words.swept_before = words.met;
   words.begun = agreement_.begun();

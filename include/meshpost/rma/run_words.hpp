@@ -27,9 +27,9 @@ struct RunWords {
   static constexpr u32 most_left = 100'000;
 
   alignas(128) u32 ended;    ///< runs; stored by the last rank of each, the others have left
-  alignas(128) u32 arrived;  ///< ranks of this device at the run's end
+  alignas(128) u32 arrived;  ///< ranks of this device, in all runs, that came to the end (wraps)
   alignas(128) u32 met;      ///< devices, in all runs, whose ranks are all there (wraps)
-  alignas(128) u32 cleared;  ///< ranks of this device that have swept their shares
+  alignas(128) u32 cleared;  ///< ranks of this device that have swept their shares (noted_some)
   /// Devices, in all runs, all of whose ranks have (lower half, wraps); upper half: those of them
   /// that had news. What the last run has left, by the last rank that ended.
   alignas(128) u64 swept;

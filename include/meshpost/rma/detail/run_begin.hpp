@@ -33,13 +33,15 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
 /// GPUs: tells the host that the run has begun there. Whether it is to begin: not behind a failure.
 /// By all threads.
 MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
-  bool const first = block.thread() == 0;
+  // The words don't change before all of the rank's threads have come to its end: each finds the
+  // same.
   u32 number = state.number;
-  if (first && state.base) number += memory::load_relaxed(state.base);
-  if (first && local_id == 0) memory::store_relaxed(&state.news->begun, number);
-  if (state.behind == 0) return true;
-  u32 const ended = first ? memory::load_relaxed(&detail::words_on(state, state.device)->ended) : 0;
-  return !block.any(first && ended + 1 != number);
+  if (state.base) number += memory::load_relaxed(state.base);
+  u32 const before = state.behind != 0
+                         ? memory::load_relaxed(&detail::words_on(state, state.device)->ended)
+                         : number - 1;
+  if (local_id == 0 && block.thread() == 0) memory::store_relaxed(&state.news->begun, number);
+  return before + 1 == number;
 }
 
 }  // namespace meshpost

@@ -4,10 +4,12 @@
 // The end of a run, by the ranks themselves: the host sweeps, copies and agrees on nothing for a
 // run that goes well.
 //
-//  1. All ranks meet, as in a barrier (barrier.hpp has the argument). What any rank has sent is
-//     here then: by loads and stores, since each rank's stores are passed on with the meeting; by
-//     lane, since packets are stores, too; by the proxy, since the word that tells this device of
-//     another goes the same way as that device's requests before it, and first in is first out.
+//  1. All ranks meet, as in a barrier (barrier.hpp has the argument); those of a World of one
+//  device
+//     at the word that counts them. What any rank has sent is here then: by loads and stores, since
+//     each rank's stores are passed on with the meeting; by lane, since packets are stores, too; by
+//     the proxy, since the word that tells this device of another goes the same way as that
+//     device's requests before it, and first in is first out.
 //  2. Each rank unpacks what is left in its lanes, and sets its share of the device's counters back
 //     to 0. What was not 0 nobody has consumed: it is noted. Nobody sends meanwhile, for all are
 //     past 1 and none is past 3. A count that is still in a lane is noted where it is found, not
@@ -26,6 +28,10 @@
 //
 // The words that ranks poll count up through all runs, so nobody has to set them back. A rank reads
 // how many runs have ended before it arrives; that number changes only when all have.
+//
+// An empty run is little but this on a GPU, where each load that waits for another is a third of a
+// microsecond. So what stays as it is during a run is loaded before the ranks meet, and the last
+// rank learns from its count whether any has something to tell.
 
 namespace meshpost {
 namespace detail {
@@ -38,21 +44,26 @@ MESHPOST_FN inline bool is_clear(u32 const (&words)[4], bool counters) {
   return clear;
 }
 
-MESHPOST_COLD inline void clear_words(RunState const& state, u32* words, bool counters) {
+/// Whether any was noted.
+MESHPOST_COLD inline bool clear_words(RunState const& state, u32* words, bool counters) {
+  bool noted = false;
   for (u32 k = 0; k < 4; ++k) {
     if (!counters) {
       memory::store_relaxed(words + k, 0);
     } else if (static_cast<i32>(memory::load_relaxed(words + k)) > 0) {
       note_left(state, words + k, memory::take_all(words + k));
+      noted = true;
     }
   }
+  return noted;
 }
 
 /// Those of `lines`, 16 bytes each, that are `step` apart, four at a time: their loads are under
-/// way at once.
-MESHPOST_FN inline void sweep_lines(RunState const& state, u32* at, u64 first, u64 end, u64 step,
+/// way at once. Whether any was noted.
+MESHPOST_FN inline bool sweep_lines(RunState const& state, u32* at, u64 first, u64 end, u64 step,
                                     bool counters) {
   constexpr u32 ahead = 4;
+  bool noted = false;
   for (u64 i = first; i < end; i += ahead * step) {
     u32 found[ahead][4] = {}, any = 0;
     for (u32 k = 0; k < ahead; ++k)
@@ -61,27 +72,42 @@ MESHPOST_FN inline void sweep_lines(RunState const& state, u32* at, u64 first, u
     if (any == 0) [[likely]]
       continue;
     for (u32 k = 0; k < ahead; ++k)
-      if (!is_clear(found[k], counters)) clear_words(state, at + (i + k * step) * 4, counters);
+      if (!is_clear(found[k], counters))
+        noted |= clear_words(state, at + (i + k * step) * 4, counters);
   }
+  return noted;
 }
 
-/// One of `workers` shares of the device's counters and words, by one thread.
-MESHPOST_FN inline void sweep(RunState const& state, u32 worker, u32 workers) {
+/// RunWords::cleared counts ranks below it, and above it those that have noted something: a device
+/// has less than this many (make_layout).
+inline constexpr u32 noted_some = 1 << 16;
+
+/// What is swept: how many ranges, and the first of them.
+struct Sweep {
+  u32 ranges;
+  SweptRange first;
+};
+
+/// One of `workers` shares of the device's counters and words, by one thread. Whether any was
+/// noted.
+MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 worker, u32 workers) {
   RunWords const* const words = words_on(state, state.device);
   char* const device = state.heap + state.device * state.stride;
-  for (u32 r = 0; r < words->range_count; ++r) {
-    SweptRange const range = words->ranges[r];
+  bool noted = false;
+  for (u32 r = 0; r < what.ranges; ++r) {
+    SweptRange const range = r == 0 ? what.first : words->ranges[r];
     auto* const at = reinterpret_cast<u32*>(device + range.offset);
     u64 const lines = range.bytes / 16, share = (lines + workers - 1) / workers;
     // GPUs: neighbours load neighbours. CPUs: each its own piece.
     if (memory::on_gpu) {
-      sweep_lines(state, at, worker, lines, workers, range.counters != 0);
+      noted |= sweep_lines(state, at, worker, lines, workers, range.counters != 0);
     } else {
       u64 const first = worker * share;
-      sweep_lines(state, at, first, first + share < lines ? first + share : lines, 1,
-                  range.counters != 0);
+      noted |= sweep_lines(state, at, first, first + share < lines ? first + share : lines, 1,
+                           range.counters != 0);
     }
   }
+  return noted;
 }
 
 }  // namespace detail
@@ -107,33 +133,42 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
-  auto const last_of = [&](u32* count) {
-    if (memory::fetch_add_device(count, 1) + 1 != state.ranks_per_device) return false;
-    memory::store_relaxed(count, 0);
-    return true;
-  };
   auto const all_come_to = [&](void const* word, u32 value) {
     return block.await_others({word, value}, Control::leave_the_end);
   };
-  u32 run = 0;
+  detail::Sweep const what{words->range_count, words->ranges[0]};
+  u32 const run = first ? memory::load_relaxed(&words->ended) + 1 : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
-    run = memory::load_relaxed(&words->ended) + 1;
-    if (last_of(&words->arrived)) tell_devices(state, block, &RunWords::met, u32{1});
-    poisoned = !all_come_to(&words->met, run * state.devices);
+    u32 const all = run * state.ranks_per_device;
+    bool const last = memory::fetch_add_device(&words->arrived, 1) + 1 == all;
+    if (last && state.devices != 1) tell_devices(state, block, &RunWords::met, u32{1});
+    poisoned = state.devices == 1 ? !all_come_to(&words->arrived, all)
+                                  : !all_come_to(&words->met, run * state.devices);
   }
   if (block.any(poisoned)) return;
   u32 drains = 0;
   if constexpr (lanes) drains = detail::drain_lanes(state, block, id);
-  if (thread >= drains)
-    detail::sweep(state, local_id * (threads - drains) + thread - drains,
-                  state.ranks_per_device * (threads - drains));
+  // What other threads of this rank have noted by now, and then what each notes itself.
+  u32 noted = first && !lanes ? memory::load_relaxed(&words->timed) : 0;
+  if (thread >= drains &&
+      detail::sweep(state, what, local_id * (threads - drains) + thread - drains,
+                    state.ranks_per_device * (threads - drains)))
+    noted = 1;
   if constexpr (lanes) detail::clear_lanes(state, block, id);
-  block.sync();
-  if (!first || !last_of(&words->cleared)) return;
-  u32 const left = memory::load_relaxed(&words->left), timed = memory::load_relaxed(&words->timed);
-  bool const any = (left | timed) != 0;
+  bool const here = block.any(noted != 0);
+  if (!first) return;
+  u32 step = here ? detail::noted_some | 1 : 1;
+  if constexpr (lanes)
+    if (memory::load_relaxed(&words->left) + memory::load_relaxed(&words->timed) != 0)
+      step = detail::noted_some | 1;
+  u32 const cleared = memory::fetch_add_device(&words->cleared, step) + step;
+  if (cleared % detail::noted_some != state.ranks_per_device) return;
+  memory::store_relaxed(&words->cleared, 0);
+  bool const any = cleared / detail::noted_some != 0;
+  u32 const left = any ? memory::load_relaxed(&words->left) : 0;
+  u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;
   if (state.devices != 1) {
     tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1});
