@@ -82,10 +82,10 @@ MESHPOST_FN inline bool sweep_lines(RunState const& state, u32* at, u64 first, u
 /// has less than this many (make_layout).
 inline constexpr u32 noted_some = 1 << 16;
 
-/// What is swept: how many ranges, and the first of them.
+/// What is swept: how many ranges, and the first two of them. Few Worlds have more.
 struct Sweep {
   u32 ranges;
-  SweptRange first;
+  SweptRange first, second;
 };
 
 /// One of `workers` shares of the device's counters and words, by one thread. Whether any was
@@ -94,8 +94,8 @@ MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 work
   RunWords const* const words = words_on(state, state.device);
   char* const device = state.heap + state.device * state.stride;
   bool noted = false;
+  SweptRange range = what.first, next = what.second;
   for (u32 r = 0; r < what.ranges; ++r) {
-    SweptRange const range = r == 0 ? what.first : words->ranges[r];
     auto* const at = reinterpret_cast<u32*>(device + range.offset);
     u64 const lines = range.bytes / 16, share = (lines + workers - 1) / workers;
     // GPUs: neighbours load neighbours. CPUs: each its own piece.
@@ -106,6 +106,8 @@ MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 work
       noted |= sweep_lines(state, at, first, first + share < lines ? first + share : lines, 1,
                            range.counters != 0);
     }
+    range = next;
+    if (r + 2 < what.ranges) next = words->ranges[r + 2];
   }
   return noted;
 }
@@ -136,16 +138,20 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   auto const all_come_to = [&](void const* word, u32 value) {
     return block.await_others({word, value}, Control::leave_the_end);
   };
-  detail::Sweep const what{words->range_count, words->ranges[0]};
+  detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first ? memory::load_relaxed(&words->ended) + 1 : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
     u32 const all = run * state.ranks_per_device;
-    bool const last = memory::fetch_add_device(&words->arrived, 1) + 1 == all;
-    if (last && state.devices != 1) tell_devices(state, block, &RunWords::met, u32{1});
-    poisoned = state.devices == 1 ? !all_come_to(&words->arrived, all)
-                                  : !all_come_to(&words->met, run * state.devices);
+    if (state.devices == 1) {
+      memory::add(&words->arrived, 1, Order::device);
+      poisoned = !all_come_to(&words->arrived, all);
+    } else {
+      if (memory::fetch_add_device(&words->arrived, 1) + 1 == all)
+        tell_devices(state, block, &RunWords::met, u32{1});
+      poisoned = !all_come_to(&words->met, run * state.devices);
+    }
   }
   if (block.any(poisoned)) return;
   u32 drains = 0;
