@@ -52,7 +52,8 @@ void run_nothing(benchmark::State& state) {
   for (auto _ : state) world->run(Nothing{}, bench::launch());
 }
 
-// The same with a timeline, which the World writes behind its runs (0) or each launch itself (1).
+// The same with a timeline, which a thread writes behind the runs (0) or each run itself (1). A CPU
+// device's worker may fall asleep between runs: so compare many iterations.
 void run_nothing_with_timeline(benchmark::State& state) {
   auto const devices = bench::first_devices(static_cast<u32>(state.range(0)));
   if (devices.empty()) {

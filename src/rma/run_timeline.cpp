@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/host_places.hpp"
 #include "meshpost/device/backend.hpp"
 #include "trace/timeline_writer.hpp"
 
@@ -83,6 +84,7 @@ TraceMemory::TraceMemory(Layout const& layout, u32 capacity)
 }
 
 std::unique_ptr<RunTrace> TraceMemory::make() const {
+  hooks::at("make memory for a timeline");
   auto trace = std::make_unique<RunTrace>();
   trace->capacity = capacity_;
   u64 const ranks = layout_.ranks_per_device;

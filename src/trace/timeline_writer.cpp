@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/host_places.hpp"
 #include "base/kept.hpp"
 #include "meshpost/base/events.hpp"
 
@@ -84,6 +85,7 @@ void TimelineWriter::put_off(std::string const& file, Collect collect) {
   {
     std::scoped_lock const lock(mutex_);
     if (!has_thread_) try {
+        hooks::at("start a thread to write timelines");
         std::thread([this] { work(); }).detach();
         has_thread_ = true;
       } catch (std::system_error const&) {
@@ -149,6 +151,7 @@ void TimelineWriter::write_one(Lock& lock, std::string const& file, Collect coll
                     file, why));
   };
   try {
+    hooks::at("write a timeline");
     auto const timeline = collect();
     collect = {};  // a run may record in that memory from here on
     if (int const number = replace_file(file, to_perfetto(timeline)); number != 0)
