@@ -84,17 +84,20 @@ void TimelineWriter::put_off(std::string const& file, Collect collect) {
   bool wakes = false;
   {
     std::scoped_lock const lock(mutex_);
-    if (!has_thread_) try {
-        hooks::at("start a thread to write timelines");
-        std::thread([this] { work(); }).detach();
-        has_thread_ = true;
-      } catch (std::system_error const&) {
-        // There are too many threads: finish() writes it, or a thread that can be started later.
-      }
+    if (!has_thread_) has_thread_ = start_thread();
     put_off_[file].swap(collect);
     wakes = thread_sleeps_;
   }
   if (wakes) changed_.notify_all();
+}
+
+// Where there are too many threads, finish() writes, or one that can be started later.
+bool TimelineWriter::start_thread() try {
+  hooks::at("start a thread to write timelines");
+  std::thread([this] { work(); }).detach();
+  return true;
+} catch (std::system_error const&) {
+  return false;
 }
 
 void TimelineWriter::finish() noexcept try {

@@ -39,6 +39,7 @@ class TimelineWriter {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  bool start_thread();
   void work();
   void write_put_off(Lock& lock, std::string const& file);
   void write_one(Lock& lock, std::string const& file, Collect collect);
