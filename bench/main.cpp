@@ -48,23 +48,27 @@ meshpost::Launch const& launch() {
   return one;
 }
 
+std::string first_devices(meshpost::u32 count) {
+  bool const split = devices().front()->whole() != nullptr;
+  if (count > device_count() || (split && count != device_count())) return {};
+  if (split) return meshpost::Config::from_environment().devices;
+  if (kind() == "cpu") return "cpu:" + std::to_string(count);
+  std::string names = "cuda";
+  for (meshpost::u32 d = 0; d < count; ++d)
+    names += (d == 0 ? ":" : ",") + std::to_string(devices()[d]->index());
+  return names;
+}
+
 std::shared_ptr<meshpost::World> world(meshpost::u32 count, meshpost::u32 ranks) {
   static std::shared_ptr<meshpost::World> kept;
   static meshpost::u32 kept_count = 0, kept_ranks = 0;
-  bool const split = devices().front()->whole() != nullptr;
-  if (count > device_count() || (split && count != device_count())) return nullptr;
+  auto const names = first_devices(count);
+  if (names.empty()) return nullptr;
   if (kept && kept_count == count && kept_ranks == ranks) return kept;
   kept.reset();
   meshpost::WorldOptions options;
   options.ranks = ranks;
-  if (split) {
-    options.devices = meshpost::Config::from_environment().devices;
-  } else {
-    options.devices = kind() == "cpu" ? "cpu:" + std::to_string(count) : "cuda";
-    if (kind() != "cpu")
-      for (meshpost::u32 d = 0; d < count; ++d)
-        options.devices += (d == 0 ? ":" : ",") + std::to_string(devices()[d]->index());
-  }
+  options.devices = names;
   kept = std::make_shared<meshpost::World>(options);
   kept_count = count, kept_ranks = ranks;
   return kept;

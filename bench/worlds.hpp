@@ -13,6 +13,10 @@ namespace bench {
 /// asked for.
 std::shared_ptr<meshpost::World> world(meshpost::u32 devices, meshpost::u32 ranks = 0);
 
+/// The first `count` devices of those that MESHPOST_DEVICES names, as WorldOptions takes them.
+/// Empty if there are not so many.
+std::string first_devices(meshpost::u32 count);
+
 /// Devices that MESHPOST_DEVICES names.
 meshpost::u32 device_count();
 

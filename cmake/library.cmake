@@ -163,6 +163,7 @@ add_library(meshpost
   src/trace/log.cpp
   src/trace/event_text.cpp
   src/trace/timeline.cpp
+  src/trace/timeline_writer.cpp
   src/trace/wait_report.cpp
   src/world/door.cpp
   src/world/exchanges.cpp

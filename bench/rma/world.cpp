@@ -1,7 +1,10 @@
 // What the host pays: creating a World, a window, launching an empty kernel.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "worlds.hpp"
@@ -47,6 +50,29 @@ void run_nothing(benchmark::State& state) {
     return;
   }
   for (auto _ : state) world->run(Nothing{}, bench::launch());
+}
+
+// The same with a timeline, which a thread writes behind the runs (0) or each run itself (1). A CPU
+// device's worker may fall asleep between runs: so compare many iterations.
+void run_nothing_with_timeline(benchmark::State& state) {
+  auto const devices = bench::first_devices(static_cast<u32>(state.range(0)));
+  if (devices.empty()) {
+    state.SkipWithError("needs more devices");
+    return;
+  }
+  auto const folder = std::filesystem::temp_directory_path();
+  auto const file = folder / ("meshpost_bench-" + std::to_string(getpid()) + ".json");
+  {
+    auto launch = bench::launch();
+    WorldOptions options;
+    options.devices = devices;
+    if (state.range(1) == 0) options.trace = file;
+    else launch.trace = file;
+    World world(options);
+    for (int i = 0; i < 3; ++i) world.run(Nothing{}, launch);  // makes memory, aligns clocks
+    for (auto _ : state) world.run(Nothing{}, launch);
+  }
+  std::filesystem::remove(file);
 }
 
 // Time of each of many that are launched before the first is waited for.
@@ -97,6 +123,11 @@ void make_and_free_window(benchmark::State& state) {
 
 BENCHMARK(world_start)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(20)->UseRealTime();
 BENCHMARK(run_nothing)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(500)->UseRealTime();
+BENCHMARK(run_nothing_with_timeline)
+    ->ArgNames({"devices", "at_once"})
+    ->ArgsProduct({{1, 2, 8}, {0, 1}})
+    ->Iterations(500)
+    ->UseRealTime();
 BENCHMARK(queue_nothing)
     ->ArgName("devices")
     ->Arg(1)

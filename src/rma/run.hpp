@@ -60,7 +60,6 @@ class RunSupervisor {
   GangSpec spec(std::string_view kind, bool lanes) const;
   std::vector<Grid> all_grids() const;
   void const* state_of(u32 device);
-  TraceBuffer trace_buffer(u32 device);
   // Of a graph (run_graph.cpp):
   void make_graph();
   void take_news();
@@ -77,6 +76,7 @@ class RunSupervisor {
   bool has_news() const;
   Error diagnosis(Evidence const& evidence, Reason reason) const;
   std::string trace_file() const;
+  void write_timeline(bool at_once);
 
   WorldState& world_;
   std::shared_ptr<RunRecord> kept_;  // record_, which may have to live as long as this
@@ -102,7 +102,7 @@ class RunSupervisor {
   u64 begin_ = 0, end_ = 0;
   std::vector<GangSpec> specs_;  // a kind of device each
   std::vector<RunState> states_;
-  std::vector<CoreRecord> cores_;  // of each device, if there is a timeline to write
+  std::shared_ptr<RunTrace> trace_;  // if there is a timeline to write
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;
   std::vector<std::unique_ptr<Gang>> gangs_;  // while they run

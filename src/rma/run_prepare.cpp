@@ -29,7 +29,7 @@ void RunSupervisor::prepare() {
     ledger_ = make_ledger(layout_.ranks(),
                           [this](void const* address) { return world_.describe(address); });
   world_.follow_heap();
-  cores_.resize(layout_.own_count());
+  if (!world_.trace_file(record_.launch).empty()) trace_ = world_.trace_memory().take();
   u64 const begin_step = ranks_meet_ ? Agreement::begin_step(launch_) : 0;
   u64 const begin_total =
       ranks_meet_ ? world_.agreement().begin(begin_step, layout_.device_count()) : 0;
@@ -55,7 +55,7 @@ void RunSupervisor::prepare() {
     state.tags = world_.tags();
     state.device_communicator = world_.device_communicator();
     state.log = ring;
-    state.trace = trace_buffer(d);
+    if (trace_) state.trace = trace_->buffer(d, number_);
     state.timers = {memory.timers.as<u64>()};
     state.ledger = ledger_.get();
     state.user = record_.launch.user;
@@ -66,15 +66,14 @@ void RunSupervisor::prepare() {
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
     bool const queued = backend(device->kind()).queues_launches();
     auto const& news = *memory.news.as<RunNews>();
-    if (states_[d].trace.events && device->in_host_memory())
-      cores_[d] = CoreRecord::with_room(layout_.ranks_per_device, states_[d].trace.capacity);
     if (specs_.empty() || specs_.back().grids.front().device->kind() != device->kind())
       specs_.push_back(spec(device->kind(), !device->in_host_memory() && gpus_have_lanes_));
     specs_.back().grids.push_back(
         {device, layout_.ranks_per_device, (layout_.first_device + d) * layout_.ranks_per_device,
          state_of(d), reports, memory.control.as<Control>(),
-         cores_[d].ranks.empty() ? nullptr : &cores_[d], ends_itself ? &news.ended : nullptr,
-         number_, ends_itself && queued ? &news.begun : nullptr, count_, memory.base.as<u32>()});
+         trace_ && device->in_host_memory() ? &trace_->devices[d].cores : nullptr,
+         ends_itself ? &news.ended : nullptr, number_,
+         ends_itself && queued ? &news.begun : nullptr, count_, memory.base.as<u32>()});
   }
   if (record_.graph && !record_.one_by_one) make_graph();
 }
@@ -119,21 +118,6 @@ void const* RunSupervisor::state_of(u32 device) {
   auto& memory = world_.run_memory(device);
   layout_.devices[device]->write(memory.state.data(), &states_[device], memory.state.size());
   return memory.state.data();
-}
-
-TraceBuffer RunSupervisor::trace_buffer(u32 device) {
-  if (world_.trace_file(record_.launch).empty()) return {};
-  auto& memory = world_.run_memory(device);
-  auto& owner = *layout_.devices[device];
-  u32 const capacity = std::max(1u, world_.options().trace_events);
-  u64 const ranks = layout_.ranks_per_device;
-  if (!memory.trace_events.data()) {
-    memory.trace_events =
-        owner.allocate(Bytes{ranks * capacity * sizeof(TraceEvent)}, MemoryKind::device);
-    memory.trace_used = owner.allocate(Bytes{ranks * sizeof(u32)}, MemoryKind::device);
-  }
-  owner.fill(memory.trace_used.data(), 0, memory.trace_used.size());
-  return {memory.trace_events.as<TraceEvent>(), memory.trace_used.as<u32>(), capacity};
 }
 
 }  // namespace meshpost::detail

@@ -9,6 +9,7 @@
 #include "rma/run.hpp"
 #include "rma/run_end.hpp"
 #include "rma/run_timeline.hpp"
+#include "trace/timeline_writer.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -59,8 +60,8 @@ void RunSupervisor::settle(Ending const& ending) {
     }
     // Not of a job that has lost a process: its launcher ends it soon, and the error is to be
     // heard.
-    if (auto const file = trace_file(); !file.empty() && ending.reason != Reason::lost)
-      write_timeline(file, {record_.image.name, layout_, states_, cores_, begin_, end_});
+    if (trace_ && ending.reason != Reason::lost)
+      write_timeline(ending.reason != Reason::finished || !record_.launch.trace.empty());
     own.timings = collect_timings(world_, states_, number_);
     if (own.reason == Reason::finished) look_at_news(own);
     if (council_ && own.reason != Reason::finished && own.reason != Reason::lost)
@@ -138,6 +139,19 @@ std::vector<RunPart> RunSupervisor::share(RunPart const& own) const {
 
 Error RunSupervisor::diagnosis(Evidence const& evidence, Reason reason) const {
   return diagnose({world_, record_, evidence, deadline()}, reason);
+}
+
+// What fails is worth telling even if the process ends badly. A launch that names a file has it
+// when the run is over. Else runs may follow each other quickly, and only the last one's file is
+// seen.
+void RunSupervisor::write_timeline(bool at_once) {
+  auto offsets = world_.trace_memory().clock_offsets();
+  TracedRun run{
+      record_.image.name, &layout_, std::move(trace_), std::move(offsets), number_, begin_, end_};
+  auto& writer = trace::TimelineWriter::of_process();
+  auto collect = [run = std::move(run)] { return run.collect(); };
+  if (at_once) writer.write(trace_file(), std::move(collect));
+  else writer.put_off(trace_file(), std::move(collect));
 }
 
 // Each process writes a file of its own.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/host_places.hpp"
+#include "trace/timeline_writer.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -202,6 +203,7 @@ void WorldState::close() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return pins_ == 0; });
   }
+  trace::TimelineWriter::of_process().finish();  // they read memory of this World
   // Where an error is on its way, the others are elsewhere, and will hear of it.
   if (std::uncaught_exceptions() > exceptions_) return;
   bool shared = layout_.apart;

@@ -19,6 +19,7 @@
 #include "rma/lanes.hpp"
 #include "rma/places.hpp"
 #include "rma/proxy.hpp"
+#include "rma/run_timeline.hpp"
 #include "world/imports.hpp"
 #include "world/peers.hpp"
 
@@ -73,10 +74,9 @@ struct RunRecord {
 /// One device's memory for runs, used by one run after the other.
 struct DeviceRunMemory {
   Allocation reports, control, log_records, log_tail, log_head, timers;
-  Allocation trace_events, trace_used;  // only if a timeline is recorded
-  Allocation state;                     // for kernels that take its address
-  Allocation news;                      // RunNews
-  Allocation base;                      // RunState::base
+  Allocation state;  // for kernels that take its address
+  Allocation news;   // RunNews
+  Allocation base;   // RunState::base
 
   /// All that a run which ends well leaves clear by itself.
   void clear(Device& owner);
@@ -215,6 +215,7 @@ class WorldState {
   FreedWindows freed_windows(u32 own_device) const { return freed_.on(own_device, next_window_); }
   LaneKeeper& lanes() { return lanes_; }
   DeviceRunMemory& run_memory(u32 own_device) { return run_memory_[own_device]; }
+  TraceMemory& trace_memory() { return trace_memory_; }
   u64 run_words() const { return run_words_; }  ///< RunWords of each device, in the heap
   /// Before a run: its end sweeps what the heap has for counters by now.
   void follow_heap();
@@ -236,7 +237,7 @@ class WorldState {
   u32 next_runs(u32 count = 1);
   void go_on_behind(u32 run);  ///< the next one will be behind it
   u32 runs() const { return runs_; }
-  std::string trace_file(Launch const& launch) const {
+  std::string const& trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
   }
   /// Whether two ranks are of one group of a communicator.
@@ -299,6 +300,7 @@ class WorldState {
   u64 run_words_ = 0;
   std::vector<Heap::Range> followed_;
   std::vector<DeviceRunMemory> run_memory_;
+  TraceMemory trace_memory_{layout_, options_.trace_events};
   Allocation split_states_;
   std::map<std::string, std::unique_ptr<Crew>, std::less<>> crews_;  // by kind
   u32 next_communicator_ = 0, next_window_ = 1;

@@ -17,6 +17,8 @@ EventText::EventText(u64 events) {
 }
 
 std::string EventText::quoted(std::string_view text) {
+  auto const plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, plain)) return fmt::format("\"{}\"", text);
   using nlohmann::json;
   return json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
 }

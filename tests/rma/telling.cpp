@@ -252,8 +252,10 @@ TEST_F(TimelineFile, counts_the_events_that_it_has_no_room_for) {
   auto wanted = test::options(1, test::devices(test::Spread::one_device));
   wanted.trace = file;
   wanted.trace_events = 10;
-  World world(wanted);
-  world.run(Marked{world.window<u32>(2), 50});
+  {
+    World world(wanted);
+    world.run(Marked{world.window<u32>(2), 50});
+  }
   EXPECT_EQ(read()["otherData"]["lost_events"], 1 + 2 * 50 + 2 - 10);
 }
 

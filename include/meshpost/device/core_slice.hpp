@@ -22,6 +22,11 @@ struct CoreRecord {
     for (auto& slices : record.ranks) slices.reserve(slices_each);
     return record;
   }
+  /// For another run; the room stays.
+  void clear() {
+    cores = 0;
+    for (auto& slices : ranks) slices.clear();
+  }
   bool complete() const {
     for (auto const& slices : ranks)
       if (slices.size() == slices.capacity()) return false;

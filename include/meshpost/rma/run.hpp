@@ -19,8 +19,10 @@ struct Launch {
   Bytes scratch{};                 ///< of each rank (GPU: shared memory)
   std::vector<Stream*> streams{};  ///< the run starts after what they hold, they go on after it
   std::optional<std::chrono::milliseconds>
-      deadline{};       ///< without progress; 0: never. Else the World's
-  std::string trace{};  ///< file for the timeline, as Perfetto JSON. Else the World's
+      deadline{};  ///< without progress; 0: never. Else the World's
+  /// File for the timeline, as Perfetto JSON. It is written when wait() returns, which takes some
+  /// 0.1 ms or more: many launches in a row name the World's file instead (WorldOptions::trace).
+  std::string trace{};
   /// The host takes part: while it runs, the host reads and writes windows, and raises counters, at
   /// once (Window::put_notify, notify). That all ranks wait is no deadlock then, for the host may
   /// wake them: only the deadline ends that. The same in all processes.

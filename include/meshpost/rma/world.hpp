@@ -34,9 +34,13 @@ struct WorldOptions {
   /// quarter of it of the devices' and of each split. More of it makes long vectors go in fewer
   /// steps. Equal in all processes.
   Bytes collectives{u64{32} << 20};
+  /// File for the timelines of runs that name none themselves, as Perfetto JSON. It holds the last
+  /// run's. A thread writes it behind the runs, which cost little more than without: the file may
+  /// be some 0.1 s late, more for a large timeline. It is there when the World is gone, or the
+  /// process ends by exit(); and when wait() throws, for a run that failed.
   std::string trace = Config::from_environment().trace;
-  u32 trace_events = Config::from_environment().trace_events;
-  std::string net = Config::from_environment().net;  ///< engine between nodes
+  u32 trace_events = Config::from_environment().trace_events;  ///< kept for each rank
+  std::string net = Config::from_environment().net;            ///< engine between nodes
   bool alone = false;  ///< of this process's devices only, though its job has more processes
   /// Those of another job than the launcher's; options_over() (rma/mpi.hpp) puts them here.
   std::shared_ptr<Processes> processes = {};

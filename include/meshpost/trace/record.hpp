@@ -18,15 +18,25 @@ struct TraceEvent {
   char name[24];  ///< of a mark
 };
 
+/// Events that a rank had in a run, kept or not. Of a rank that has not begun in that run it is
+/// what it was: the run's number tells.
+struct alignas(8) TraceUse {
+  u32 run;
+  u32 events;
+};
+
 /// A device's timeline: `capacity` events for each rank; `events` null: none is recorded.
 struct TraceBuffer {
   TraceEvent* events = nullptr;
-  u32* used = nullptr;  ///< events that each rank had, kept or not
+  TraceUse* used = nullptr;  ///< of each rank
   u32 capacity = 0;
+  u32 run = 0;  ///< as TraceUse has it
 
+  /// The rank begins, so the host has nothing to clear. One thread of the rank calls it.
+  MESHPOST_FN void begin(u32 local_rank) const { used[local_rank] = {run, 0}; }
   /// A new event of this rank, null if it is not kept. One thread of the rank calls it.
   MESHPOST_FN TraceEvent* add(u32 local_rank) const {
-    u32 const mine = used[local_rank]++;
+    u32 const mine = used[local_rank].events++;
     return mine < capacity ? events + static_cast<u64>(local_rank) * capacity + mine : nullptr;
   }
 };

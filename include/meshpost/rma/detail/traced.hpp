@@ -21,8 +21,12 @@ class Rank::Traced {
   MESHPOST_COLD static void life(TraceBuffer buffer, u32 thread, u32 local_rank, bool ends) {
     if (thread != 0) return;
     u64 const now = memory::clock_ns();
-    if (ends) buffer.events[static_cast<u64>(local_rank) * buffer.capacity].end = now;
-    else if (auto* const event = buffer.add(local_rank))
+    if (ends) {
+      buffer.events[static_cast<u64>(local_rank) * buffer.capacity].end = now;
+      return;
+    }
+    buffer.begin(local_rank);
+    if (auto* const event = buffer.add(local_rank))
       *event = {now, 0, Operation::kernel, Note::no_rank, 0, 0, 0, {}};
   }
   Traced(Traced const&) = delete;
