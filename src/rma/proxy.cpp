@@ -80,7 +80,20 @@ void Proxy::expose_sources() {
       }
 }
 
-Proxy::~Proxy() { stop(); }
+// No run is under way, so the thread sleeps, or is about to.
+Proxy::~Proxy() {
+  {
+    std::scoped_lock const lock(resting_);
+    ending_ = true;
+  }
+  wakes_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Proxy::begin_thread() {
+  hooks::at("start the proxy's thread");
+  thread_ = std::thread([this] { work(); });
+}
 
 PostRing Proxy::ring(u32 own_device) const {
   auto const& own = own_[own_device];
@@ -91,15 +104,9 @@ PostRing Proxy::ring(u32 own_device) const {
 void Proxy::start(u32 run) {
   settled_ = over_ = false;
   run_ = run;
-  for (u32 i = 0; i < own_.size(); ++i) {
-    auto& own = own_[i];
-    own.taken = 0;
-    std::memset(own.records.data(), 0, own.records.size());
-    std::memset(own.tail.data(), 0, own.tail.size());
-    std::memset(own.done.data(), 0, own.done.size());
-    layout_.devices[i]->fill(own.words.data(), 0, own.words.size());
-    own.access->begin();
-  }
+  if (!in_order_) begin_anew();
+  // Ranks count what they wait for from 0 in each run.
+  for (auto const& own : own_) std::memset(own.done.data(), 0, own.done.size());
   // Nothing of earlier runs changes windows any more.
   for (auto& peer : peers_of_net_) {
     peer.undelivered.clear();
@@ -109,34 +116,55 @@ void Proxy::start(u32 run) {
     std::scoped_lock const lock(of_ranks_);
     withdrawn_ = false;
   }
-  start_thread();
+  wake_up();
 }
 
-void Proxy::start_thread() {
-  stopping_ = false;
-  hooks::at("start the proxy's thread");
-  thread_ = std::thread([this] { work(); });
+// Before the first run, and behind one that came to nothing: its ranks may have taken places in a
+// ring that they never filled, and left letters half opened. Behind one that went well the numbers
+// of places and letters go on, for nothing is left in them.
+void Proxy::begin_anew() {
+  for (u32 i = 0; i < own_.size(); ++i) {
+    auto& own = own_[i];
+    own.taken = 0;
+    std::memset(own.records.data(), 0, own.records.size());
+    std::memset(own.tail.data(), 0, own.tail.size());
+    layout_.devices[i]->fill(own.words.data(), 0, own.words.size());
+    own.access->begin();
+  }
+  in_order_ = true;
+}
+
+void Proxy::wake_up() {
+  {
+    std::scoped_lock const lock(resting_);
+    awake_ = woken_ = true;
+  }
+  wakes_.notify_all();
 }
 
 void Proxy::stop() {
-  if (!thread_.joinable() || rounds_.taken()) return;
+  if (!awake_.load() || rounds_.taken()) return;
   try {
-    auto const alone = this->alone();          // a round that somebody is in ends before,
-    std::scoped_lock const resting(resting_);  // and the thread is not just about to rest
-    stopping_ = true;
+    auto const alone = this->alone();  // a round that somebody is in ends before
+    awake_ = false;
   } catch (Error const&) {
-    return;  // never to be joined
+    return;  // the thread that hangs has all that follows
   }
-  wakes_.notify_all();
-  thread_.join();
+  // Nobody drives any more. The thread sees it when it next looks, and sleeps.
   gets_.clear();
   // Of a run that came to nothing: what is read for it no more would hold up all behind it.
   for (auto& peer : peers_of_net_) peer.queue.clear();
+  in_order_ = false;  // if this throws
   bool const settled = std::exchange(settled_, false);
+  end_accesses(settled);
+  in_order_ = settled;
+}
+
+void Proxy::end_accesses(bool well) {
   std::exception_ptr failed;  // of one device: the others are told all the same
   for (auto const& own : own_) try {
       hooks::at("part from a device");
-      if (settled) own.access->end();
+      if (well) own.access->end();
       else own.access->drop();
     } catch (...) {
       if (!failed) failed = std::current_exception();
@@ -271,7 +299,7 @@ bool Proxy::get_on() {
 
 bool Proxy::drive(bool helping) {
   std::unique_lock const alone(driving_, std::try_to_lock);
-  if (!alone || stopping_.load()) return false;
+  if (!alone || !awake_.load()) return false;
   net::Round const round(rounds_);
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
@@ -287,17 +315,28 @@ bool Proxy::help() { return drive(true); }
 
 bool Proxy::deliver(u32 own_device, Delivery const& count) {
   auto const alone = this->alone();
-  if (stopping_.load()) return false;
+  if (!awake_.load()) return false;
   begin_work();
   own_[own_device].access->deliver(count);
   return true;
 }
 
 void Proxy::work() {
+  while (await_run()) attend_run();
+}
+
+// Asleep; false: this is the end.
+bool Proxy::await_run() {
+  std::unique_lock lock(resting_);
+  wakes_.wait(lock, [this] { return ending_.load() || awake_.load(); });
+  return !ending_.load();
+}
+
+void Proxy::attend_run() {
   constexpr std::chrono::microseconds nap{50}, longest_nap{1000};
   auto away = nap;  // while others do the work
   u64 helps = helps_.load(std::memory_order_relaxed);
-  for (u32 rests = 0; !stopping_.load();) {
+  for (u32 rests = 0; awake_.load();) {
     u64 const before = std::exchange(helps, helps_.load(std::memory_order_relaxed));
     if (helps != before) {
       rests = 0;
@@ -320,7 +359,7 @@ void Proxy::work() {
 
 void Proxy::rest(std::chrono::microseconds length) {
   std::unique_lock lock(resting_);
-  wakes_.wait_for(lock, length, [this] { return stopping_.load() || woken_; });
+  wakes_.wait_for(lock, length, [this] { return !awake_.load() || woken_; });
   woken_ = false;
 }
 
