@@ -139,6 +139,7 @@ add_library(meshpost
   src/rma/places.cpp
   src/rma/proxy.cpp
   src/rma/proxy_hang.cpp
+  src/rma/proxy_life.cpp
   src/rma/proxy_parcels.cpp
   src/rma/proxy_requests.cpp
   src/rma/proxy_rest.cpp

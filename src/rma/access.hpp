@@ -38,9 +38,10 @@ class Access {
   using Take = std::function<void(std::string_view bytes, Keep const& keep)>;
 
   virtual ~Access() = default;
-  /// Before a run: nothing is under way.
+  /// Before the first run, and behind drop(): nothing is under way.
   virtual void begin() {}
-  /// After it, when its ranks have ended: carries out what they have not.
+  /// After a run, when its ranks have ended: carries out what they have not. The next run may
+  /// follow without begin().
   virtual void end() {}
   /// Likewise, where the run came to nothing: forgets it, and lets nothing come later.
   virtual void drop() {}

@@ -48,6 +48,7 @@ void MailboxAccess::end() {
   into_.stream().synchronize();
   u32 taken = 0;
   device_.read(&taken, &mailbox().words->taken, Bytes{sizeof taken});
+  bool const all_told = taken == written_ && room() == Mailbox::capacity;
   for (; taken != written_; ++taken) carry_out(letters_.as<Letter>()[taken % Mailbox::capacity]);
   std::deque<Kept> kept;
   std::swap(kept, backlog_);
@@ -59,6 +60,11 @@ void MailboxAccess::end() {
     rest.counter = one.delivery.counter, rest.value = one.delivery.value;
     rest.sender_word = one.delivery.sender_word, rest.sender = one.delivery.sender;
     carry_out(rest);
+  }
+  if (!all_told) {  // the next run's letters go on behind these
+    Mailbox::Words const words{.taken = written_, .claimed = written_, .told = written_};
+    device_.write(mailbox().words, &words, Bytes{sizeof words});
+    memory::store(applied_.as<u32>(), written_, Order::system);
   }
   drop();
 }

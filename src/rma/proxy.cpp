@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/host_places.hpp"
@@ -80,68 +79,10 @@ void Proxy::expose_sources() {
       }
 }
 
-Proxy::~Proxy() { stop(); }
-
 PostRing Proxy::ring(u32 own_device) const {
   auto const& own = own_[own_device];
   return {own.records.as<PostRecord>(), own.head(),       own.tail.as<u32>(),   own.seen(),
           own.done.as<u32>(),           own.far.as<u8>(), own.stages.as<char>()};
-}
-
-void Proxy::start(u32 run) {
-  settled_ = over_ = false;
-  run_ = run;
-  for (u32 i = 0; i < own_.size(); ++i) {
-    auto& own = own_[i];
-    own.taken = 0;
-    std::memset(own.records.data(), 0, own.records.size());
-    std::memset(own.tail.data(), 0, own.tail.size());
-    std::memset(own.done.data(), 0, own.done.size());
-    layout_.devices[i]->fill(own.words.data(), 0, own.words.size());
-    own.access->begin();
-  }
-  // Nothing of earlier runs changes windows any more.
-  for (auto& peer : peers_of_net_) {
-    peer.undelivered.clear();
-    peer.unsettled.clear();
-  }
-  {
-    std::scoped_lock const lock(of_ranks_);
-    withdrawn_ = false;
-  }
-  start_thread();
-}
-
-void Proxy::start_thread() {
-  stopping_ = false;
-  hooks::at("start the proxy's thread");
-  thread_ = std::thread([this] { work(); });
-}
-
-void Proxy::stop() {
-  if (!thread_.joinable() || rounds_.taken()) return;
-  try {
-    auto const alone = this->alone();          // a round that somebody is in ends before,
-    std::scoped_lock const resting(resting_);  // and the thread is not just about to rest
-    stopping_ = true;
-  } catch (Error const&) {
-    return;  // never to be joined
-  }
-  wakes_.notify_all();
-  thread_.join();
-  gets_.clear();
-  // Of a run that came to nothing: what is read for it no more would hold up all behind it.
-  for (auto& peer : peers_of_net_) peer.queue.clear();
-  bool const settled = std::exchange(settled_, false);
-  std::exception_ptr failed;  // of one device: the others are told all the same
-  for (auto const& own : own_) try {
-      hooks::at("part from a device");
-      if (settled) own.access->end();
-      else own.access->drop();
-    } catch (...) {
-      if (!failed) failed = std::current_exception();
-    }
-  if (failed) std::rethrow_exception(failed);
 }
 
 // The thread goes on, alone: what ranks have asked for is on its way, or soon will be. What it
@@ -271,7 +212,7 @@ bool Proxy::get_on() {
 
 bool Proxy::drive(bool helping) {
   std::unique_lock const alone(driving_, std::try_to_lock);
-  if (!alone || stopping_.load()) return false;
+  if (!alone || !awake_.load()) return false;
   net::Round const round(rounds_);
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
@@ -287,41 +228,10 @@ bool Proxy::help() { return drive(true); }
 
 bool Proxy::deliver(u32 own_device, Delivery const& count) {
   auto const alone = this->alone();
-  if (stopping_.load()) return false;
+  if (!awake_.load()) return false;
   begin_work();
   own_[own_device].access->deliver(count);
   return true;
-}
-
-void Proxy::work() {
-  constexpr std::chrono::microseconds nap{50}, longest_nap{1000};
-  auto away = nap;  // while others do the work
-  u64 helps = helps_.load(std::memory_order_relaxed);
-  for (u32 rests = 0; !stopping_.load();) {
-    u64 const before = std::exchange(helps, helps_.load(std::memory_order_relaxed));
-    if (helps != before) {
-      rests = 0;
-      rest(away);
-      away = std::min(2 * away, longest_nap);
-      continue;
-    }
-    away = nap;
-    if (drive(false)) {
-      rests = 0;
-    } else if (++rests < 100'000 && !shares_cores_) {
-      continue;                 // ranks on GPUs: a core is this thread's own
-    } else if (rests < 4000) {  // at once: the ranks may share this core
-      sched_yield();
-    } else {
-      rest(nap);
-    }
-  }
-}
-
-void Proxy::rest(std::chrono::microseconds length) {
-  std::unique_lock lock(resting_);
-  wakes_.wait_for(lock, length, [this] { return stopping_.load() || woken_; });
-  woken_ = false;
 }
 
 bool Proxy::empty_ring(u32 index) {

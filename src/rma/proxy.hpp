@@ -30,10 +30,10 @@ namespace meshpost::detail {
 
 /// Does what ranks ask for beyond loads and stores: a thread of the host that empties their rings,
 /// carries out what is for devices of this process (proxy_within.cpp), sends parcels to the proxies
-/// of other processes, and carries out theirs. Its thread runs while a
-/// run does. Workers of CPU devices help (help()); then the thread steps back, and looks whether
-/// they still do: after 50 us, then half as often each time, up to 1 ms. So where a rank computes
-/// instead, the thread takes over after no longer than the workers had helped before.
+/// of other processes, and carries out theirs. Its thread lives as long as the World, and sleeps
+/// while no run is under way. Workers of CPU devices help (help()); then the thread steps back, and
+/// looks whether they still do: after 50 us, then half as often each time, up to 1 ms. So where a
+/// rank computes instead, the thread takes over after no longer than the workers had helped before.
 ///
 /// Who supervises runs never enters the engine, and waits for nobody who is in it for longer than
 /// see_that_nobody_hangs() does.
@@ -44,6 +44,8 @@ class Proxy : net::Events {
   Proxy(Peers const& peers, Layout const& layout, Heap const& heap, Places const& places,
         std::string const& engine);
   ~Proxy() override;
+  /// Makes its thread, which sleeps until the first run. Once.
+  void begin_thread();
   Proxy(Proxy const&) = delete;
   Proxy& operator=(Proxy const&) = delete;
 
@@ -55,9 +57,10 @@ class Proxy : net::Events {
   void follow_heap() {
     if (engine_) remote_heap_.follow(*engine_);
   }
-  /// Starts the thread. What is still under way of an earlier run will be dropped.
+  /// Wakes the thread. What is still under way of an earlier run will be dropped.
   void start(u32 run);
-  /// Ends it, if it runs: from then on no memory of ranks is touched, unless somebody hangs().
+  /// Lets it sleep, if it is awake: from then on no memory of ranks is touched, unless somebody
+  /// hangs().
   void stop();
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
   /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
@@ -187,9 +190,12 @@ class Proxy : net::Events {
   std::optional<Error> await_sent(std::string const& operation);
   void settle_all(std::string const& operation);
   void await_parcels(u32 process, u64 sent, std::string const& operation);
-  void start_thread();
-  void start_after_all();
+  void wake_up();
+  void begin_anew();
+  void end_accesses(bool well);
   void work();
+  bool await_run();
+  void attend_run();
   void rest(std::chrono::microseconds length);
   bool drive(bool helping);  // a round, if nobody else is at it; whether anything happened
   bool get_on();             // what is to be done in it
@@ -269,10 +275,12 @@ class Proxy : net::Events {
   std::condition_variable wakes_;
   bool woken_ = false;
   u32 run_ = 0;
+  bool in_order_ = false;  // rings and accesses are as a run that went well has left them
   bool settled_ = false;
-  bool over_ = false;                 // the run: nothing is carried out
-  bool shares_cores_ = false;         // with ranks
-  std::atomic<bool> stopping_{true};  // or stopped
+  bool over_ = false;                // the run: nothing is carried out
+  bool shares_cores_ = false;        // with ranks
+  std::atomic<bool> awake_{false};   // else nobody drives; cleared under driving_
+  std::atomic<bool> ending_{false};  // the thread; under resting_
   std::atomic<bool> idle_{true};
   std::atomic<u64> activity_{0}, moved_{0};
   std::atomic<u64> sent_in_all_{0}, received_in_all_{0};

@@ -15,10 +15,11 @@
 //   touches: nobody takes driving_ again, calls the engine or joins the thread. Whatever else the
 //   thread may touch, should it come back (a process that was stopped goes on, and lets go of its
 //   lock), is kept until the process ends: run.cpp keeps the gang with its fibers, states and
-//   kernel, world_state.cpp the World with this proxy, its heap and its devices. stopping_ makes
-//   sure that it begins no other round then: it ends its thread, or its ranks, which are poisoned.
-// - Others than that thread go on and end: workers find driving_ taken or stopping_ set, and their
-//   ranks poisoned.
+//   kernel, world_state.cpp the World with this proxy, its heap and its devices. It begins no other
+//   round then, as this proxy is not awake any more: it sleeps for ever, or ends with its ranks,
+//   which are poisoned.
+// - Others than that thread go on and end: workers find driving_ taken or the proxy not awake, and
+//   their ranks poisoned.
 // - The next run begins with an exchange between all processes, which throws, as one is lost.
 #include <sched.h>
 
@@ -29,7 +30,7 @@ namespace meshpost::detail {
 bool Proxy::hangs() {
   if (rounds_.taken()) return true;
   if (!engine_ || !peers_.processes().lost() || !rounds_.take_if_long()) return false;
-  stopping_ = true;
+  awake_ = false;
   engine_->abandon();
   return true;
 }

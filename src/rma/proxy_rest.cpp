@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/caught.hpp"
 #include "base/host_places.hpp"
 #include "base/patience.hpp"
 #include "rma/proxy.hpp"
@@ -33,7 +32,7 @@ void Proxy::abandon() {
 void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
   abandon();
   if (!engine_) return;  // and no other process takes part
-  start_after_all();
+  wake_up();  // where start() has failed: other processes' writes may be on their way here
   // The thread goes on: what others have begun to write needs it, and what this process has.
   wire::Packer mine;
   {
@@ -59,17 +58,6 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
             "see what became of the network; start the job again"});
   // Nobody stops before all have come to rest: what one process waits for another may have to send.
   peers_.exchange(operation + " is at rest");
-}
-
-// Where start() has failed there is no thread, but other processes' writes may be on their way
-// here.
-void Proxy::start_after_all() {
-  if (thread_.joinable()) return;
-  try {
-    start_thread();
-  } catch (...) {
-    fail(caught("start the proxy's thread"));  // which all are told: there is no further run
-  }
 }
 
 bool Proxy::at_rest(std::vector<u64> const& writes_to_land) {

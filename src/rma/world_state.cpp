@@ -76,6 +76,7 @@ WorldState::WorldState(WorldOptions options)
   try {  // what fails in one process only must be told to the others, who would wait for it
     peers_.together("World", [this] {
       make_run_memory();
+      if (proxy_) proxy_->begin_thread();
       hooks::at("start the supervisor's thread");
       supervisor_ = std::thread([this] { supervise(); });
     });

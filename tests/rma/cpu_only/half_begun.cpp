@@ -192,12 +192,12 @@ TEST(HalfBegunCpuOnly, worlds_say_that_there_are_no_threads) {
                      {"World", "no thread could be started", "ulimit -u"}));
   }
   options.apart = true;
-  World world(options);
-  {
-    AtPlace const hook(refuse_at("start the proxy's thread"));
-    EXPECT_TRUE(says(error_of([&] { test::try_everything(world); }), Kind::out_of_memory,
-                     {"run", "no thread could be started", "ulimit -u"}));
+  for (auto const* const place : {"start the proxy's thread", "start the supervisor's thread"}) {
+    AtPlace const hook(refuse_at(place));
+    EXPECT_TRUE(says(error_of([&] { World const world(options); }), Kind::out_of_memory,
+                     {"World", "no thread could be started", "ulimit -u"}));
   }
+  World world(options);
   test::try_everything(world);
 }
 

@@ -66,8 +66,6 @@ void run_that_fails_at(std::string_view place, std::function<void()> const& fail
 
 Role const unprepared("unprepared",
                       [] { run_that_fails_at("prepare a run", [] { throw std::bad_alloc(); }); });
-Role const without_proxy("without_proxy",
-                         [] { run_that_fails_at("start the proxy's thread", no_thread); });
 Role const without_worker("without_worker",
                           [] { run_that_fails_at("start a worker's thread", no_thread); });
 
@@ -91,14 +89,6 @@ TEST(JobHalfBegunCpuOnly, run_ends_in_all_processes_where_one_can_not_prepare_it
 TEST(JobHalfBegunCpuOnly, run_ends_in_all_processes_where_one_gets_no_worker) {
   test::Job job("without_worker", 3, {{"MESHPOST_RANKS", "2"}});
   expect_in_all(job, {"[out of memory]", "worker threads could be started", "went on"});
-}
-
-TEST(JobHalfBegunCpuOnly, run_ends_in_all_processes_where_one_has_no_proxy) {
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
-  test::Job job("without_proxy", 3, {{"MESHPOST_RANKS", "2"}}, [](u32 process) {
-    return test::Variables{{"MESHPOST_NODE", std::to_string(process)}};
-  });
-  expect_in_all(job, {"[out of memory]", "no thread could be started", "went on"});
 }
 
 Role const with_broken_device("with_broken_device", [] {
@@ -143,16 +133,27 @@ TEST(JobHalfBegunCpuOnly, files_that_a_process_did_not_take_are_not_the_next_one
   expect_in_all(job, {"no file is to be had", "went on"});
 }
 
-Role const without_supervisor("without_supervisor", [] {
-  fail_once_at("start the supervisor's thread", no_thread);
+void world_without_thread(std::string_view place) {
+  fail_once_at(place, no_thread);
   print_error([] { World const world(test::world_options()); });
   World world(test::world_options());
   world.run(MeetTwice{});
   std::printf("went on\n");
-});
+}
+Role const without_supervisor("without_supervisor",
+                              [] { world_without_thread("start the supervisor's thread"); });
+Role const without_proxy("without_proxy", [] { world_without_thread("start the proxy's thread"); });
 
 TEST(JobHalfBegunCpuOnly, world_is_made_by_all_processes_or_none) {
   test::Job job("without_supervisor", 3);
+  expect_in_all(job, {"[out of memory]", "no thread could be started", "went on"});
+}
+
+TEST(JobHalfBegunCpuOnly, world_is_made_by_all_processes_or_none_where_one_has_no_proxy) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("without_proxy", 3, {{"MESHPOST_RANKS", "2"}}, [](u32 process) {
+    return test::Variables{{"MESHPOST_NODE", std::to_string(process)}};
+  });
   expect_in_all(job, {"[out of memory]", "no thread could be started", "went on"});
 }
 
