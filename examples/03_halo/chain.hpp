@@ -65,11 +65,19 @@ double microseconds_a_step(Steps const& do_steps) {
   return time.count() / steps;
 }
 
-// Compares what the ranks computed with what the plain loop does, and tells both times.
+struct Way {  // to do the steps
+  char const* name;
+  double microseconds;  // a step
+};
+
+// Compares what the ranks computed, in one way after the other, with what the plain loop does, and
+// tells the times.
 inline bool check(mp::World const& world, mp::Window<double> const& window, mp::u64 cells,
-                  double microseconds) {
+                  std::vector<Way> const& ways) {
   auto expected = starting_field(world, cells);
-  auto const plain = microseconds_a_step([&] { smooth_on_host(expected); });
+  double plain = 0;
+  for (mp::u64 way = 0; way < ways.size(); ++way)
+    plain = microseconds_a_step([&] { smooth_on_host(expected); });
   for (mp::u32 rank = 0; rank < world.size(); ++rank) {
     auto const part = window.read(mp::RankId{rank});
     for (mp::u64 i = 1; i <= cells; ++i)
@@ -79,8 +87,9 @@ inline bool check(mp::World const& world, mp::Window<double> const& window, mp::
         return false;
       }
   }
-  if (world.process() == 0)
-    std::printf("%u ranks smoothed %llu cells: %.1f us a step; a plain loop on one core: %.1f us\n",
-                world.size(), world.size() * cells, microseconds, plain);
+  if (world.process() != 0) return true;
+  std::printf("%u ranks smoothed %llu cells. A step took", world.size(), world.size() * cells);
+  for (auto const& way : ways) std::printf(" %.1f us %s,", way.microseconds, way.name);
+  std::printf(" %.1f us in a plain loop on one core\n", plain);
   return true;
 }
