@@ -16,6 +16,13 @@ constexpr auto longest_round = std::chrono::milliseconds(100);  // that counts f
 
 }  // namespace
 
+Council::Doing& Council::Doing::operator+=(Doing const& other) {
+  waiting += other.waiting;
+  computing += other.computing;
+  ending += other.ending;
+  return *this;
+}
+
 Council::Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline)
     : peers_(peers),
       run_(run),
@@ -150,7 +157,7 @@ Council::Message Council::answer_to(Own const& own) const {
   return {.type = Type::answer,
           .round = round_,
           .quiet = own.quiet.has_value(),
-          .waiting = own.waiting,
+          .doing = own.doing,
           .number = own.quiet.value_or(0),
           .signs_of_life = own.signs_of_life,
           .sent = own.sent,
@@ -161,7 +168,7 @@ void Council::note(u32 from, Message const& answer) {
   answers_[from] = {true,
                     answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
                     answer.signs_of_life,
-                    answer.waiting,
+                    answer.doing,
                     answer.sent,
                     answer.received};
 }
@@ -185,16 +192,16 @@ void Council::ask() {
 
 std::optional<Reason> Council::conclude() {
   bool quiet = true, life = false;
-  u32 waiting = 0;
+  Doing doing;
   u64 on_the_way = 0;
   for (std::size_t i = 0; i < answers_.size(); ++i) {
     quiet &= answers_[i].quiet.has_value() && before_[i].quiet == answers_[i].quiet;
     life |= !before_[i].here || before_[i].signs_of_life != answers_[i].signs_of_life;
-    waiting += answers_[i].waiting;
+    doing += answers_[i].doing;
     on_the_way += answers_[i].sent - answers_[i].received;
   }
   before_ = answers_;
-  if (life || waiting == 0) deadline_.renew();
+  if (life || !doing.must_get_on()) deadline_.renew();
   if (quiet && on_the_way == 0) return Reason::deadlock;
   return deadline_.ends() && !watched_by_debugger(deadline_) ? std::optional(Reason::deadline)
                                                              : std::nullopt;

@@ -29,6 +29,17 @@ enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 /// nobody will. What is still on a network was sent and not received: the numbers tell.
 class Council {
  public:
+  /// What ranks are at: how many.
+  struct Doing {
+    u32 waiting = 0;    ///< or test the same counter again and again
+    u32 computing = 0;  ///< anything else than these
+    u32 ending = 0;     ///< have ended, and wait for the others at the run's end
+    Doing& operator+=(Doing const& other);
+    /// Whether they have to get on before the deadline. One that computes may take its time, unless
+    /// another waits for it; and none is left to compute where all have ended but the run has not.
+    bool must_get_on() const { return waiting != 0 || (computing == 0 && ending != 0); }
+  };
+
   Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline);
   /// Of processes whose ranks meet by themselves in run `run`. `operation`: for a warning that some
   /// have not begun it. `early`: what has come for later runs.
@@ -36,12 +47,12 @@ class Council {
           std::vector<Processes::Post>& early);
 
   struct Own {
-    bool ended = false;          ///< all ranks of this process have
-    bool left = false;           ///< one has, before it came to the run's end
-    bool known = true;           ///< else `quiet` takes a while longer to find out
-    std::optional<u64> quiet;    ///< they wait in vain, if the number is the same next time
-    u64 signs_of_life = 0;       ///< changes whenever a rank gets on
-    u32 waiting = 0;             ///< ranks
+    bool ended = false;        ///< all ranks of this process have
+    bool left = false;         ///< one has, before it came to the run's end
+    bool known = true;         ///< else `quiet` takes a while longer to find out
+    std::optional<u64> quiet;  ///< they wait in vain, if the number is the same next time
+    u64 signs_of_life = 0;     ///< changes whenever a rank gets on
+    Doing doing{};
     u64 sent = 0, received = 0;  ///< parcels, to and from all processes
   };
   struct Verdict {
@@ -67,7 +78,8 @@ class Council {
     Type type{};
     Reason reason{};
     u32 round = 0;
-    u32 quiet = 0, waiting = 0;  // quiet: whether `number` means something
+    u32 quiet = 0;  // whether `number` means something
+    Doing doing{};
     u64 number = 0, signs_of_life = 0;
     u64 sent = 0, received = 0;
   };
@@ -75,7 +87,7 @@ class Council {
     bool here = false;
     std::optional<u64> quiet;
     u64 signs_of_life = 0;
-    u32 waiting = 0;
+    Doing doing{};
     u64 sent = 0, received = 0;
   };
 

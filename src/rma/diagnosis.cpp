@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "meshpost/trace/timeline.hpp"
 #include "rma/failure.hpp"
 
@@ -36,6 +38,12 @@ class Diagnosis {
           fmt::format("every rank that has not ended waits, and nobody is left to notify it{}",
                       behind),
           "send what is awaited before waiting, or wait for less");
+    if (std::ranges::all_of(all,
+                            [](RankView const& view) { return view.state == RankState::ended; }))
+      return Error(Kind::deadline, operation,
+                   fmt::format("all ranks have ended, but for {:.3g} s not all have heard so{}",
+                               static_cast<double>(run_.deadline.count()) * 1e-3, on_the_way()),
+                   "see what became of the network; start the job again");
     return Error(
         Kind::deadline, operation,
         fmt::format("no rank got on for {:.3g} s while others waited{}{}",

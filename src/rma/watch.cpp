@@ -96,13 +96,13 @@ Watch::Seen Watch::look() const {
   Seen seen;
   auto const look_at = [&](Grid const& grid, RankReport& report) {
     switch (state_of(report)) {
-      case RankState::waiting: ++seen.waiting; break;
+      case RankState::waiting:
+      case RankState::asking: ++seen.ranks.waiting; break;
       // What ranks say of themselves may be the next run's, which begins on a GPU when this one has
       // ended. So this is asked behind it.
       case RankState::failed: seen.failed += grid.is_over() ? 0 : 1; break;
-      case RankState::ended: break;
-      case RankState::asking: ++seen.asking, ++seen.running; break;
-      default: ++seen.running;
+      case RankState::ended: seen.ranks.ending += grid.ended && !grid.is_over() ? 1 : 0; break;
+      default: ++seen.ranks.computing;
     }
     seen.signs_of_life =
         (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
@@ -188,10 +188,8 @@ Watch::Quiet Watch::quiet() {
 }
 
 Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
-  Council::Own own{.ended = ended,
-                   .quiet = std::nullopt,
-                   .signs_of_life = life,
-                   .waiting = seen.waiting + seen.asking};
+  Council::Own own{
+      .ended = ended, .quiet = std::nullopt, .signs_of_life = life, .doing = seen.ranks};
   // The ranks answer anew for each round: what they saw before it says nothing.
   if (std::exchange(round_, council_->round()) != round_)
     for (auto& crew : crews_) crew.asked.clear();
@@ -246,7 +244,7 @@ bool Watch::deadlocked() {
   if (!now.known) return false;
   bool const twice = now.number && in_vain_ == now.number;
   in_vain_ = now.number;
-  return twice && look().waiting != 0;
+  return twice && look().ranks.waiting != 0;
 }
 
 // Alone: the council decides for several processes.
@@ -255,7 +253,7 @@ std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
     deadline_.renew();
     return std::nullopt;
   }
-  if (life || seen.waiting + seen.asking == 0) deadline_.renew();
+  if (life || !seen.ranks.must_get_on()) deadline_.renew();
   if (!host_ && deadlocked()) return Reason::deadlock;
   return deadline_.ends() && !watched_by_debugger(deadline_) ? std::optional(Reason::deadline)
                                                              : std::nullopt;

@@ -47,8 +47,8 @@ class Watch {
 
  private:
   struct Seen {
-    u32 running = 0, waiting = 0, failed = 0;
-    u32 asking = 0;         // of those that run
+    Council::Doing ranks;
+    u32 failed = 0;
     u64 signs_of_life = 0;  // changes whenever a rank gets on
   };
   struct Asked {

@@ -268,5 +268,43 @@ INSTANTIATE_TEST_SUITE_P(And, Messages,
                          testing::Values("flip", "truncate", "duplicate", "drop", "lose"),
                          [](auto const& one) { return std::string(one.param); });
 
+struct Nothing {
+  MESHPOST_FN void operator()(Rank&) const {}
+};
+Role const nothing("nothing", [] {
+  try {
+    World().run(Nothing{});
+    std::printf("all is well\n");
+  } catch (Error const& error) {
+    std::printf("error: %s\n", error.what());
+  }
+});
+
+// The faulty engine's choice of the first 200 that come to it.
+u64 seed_that_drops(u64 message) {
+  for (u64 seed = 0;; ++seed)
+    if (std::mt19937_64(seed)() % 200 == message) return seed;
+}
+
+// A rank hears from two others that they have ended, and then that they have swept their counters.
+TEST(Messages, of_a_runs_end_that_are_lost_end_it_at_the_deadline) {
+  for (u64 const message : {0, 3}) {
+    auto all = variables("ofi:tcp");
+    all["MESHPOST_DEADLINE"] = "1";
+    test::Job job("nothing", processes, all, [&](u32 process) {
+      auto own = node_of(process);
+      if (process == 1)
+        own["MESHPOST_NET"] =
+            "faulty:drop:" + std::to_string(seed_that_drops(message)) + ":ofi:tcp";
+      return own;
+    });
+    for (auto const& one : job.wait()) {
+      EXPECT_THAT(one.out, HasSubstr("all ranks have ended, but for 1 s not all have heard so"));
+      EXPECT_THAT(one.out, HasSubstr("the network lost the others"));
+      EXPECT_LT(one.seconds, start + 1 + end);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace meshpost
