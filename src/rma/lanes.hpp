@@ -32,6 +32,8 @@ class LaneKeeper {
   /// not all ranks of `spec`, which has no grids, fit into it; or whether they gain, as they reach
   /// others. Warns of a kernel that doesn't fit, once.
   std::string vote(GangSpec spec, Layout const& layout, Heap const& heap);
+  /// Whether it is worth a vote where no other process has one.
+  bool some_on_gpus() const { return on_gpus_ != 0; }
   /// What comes of everybody's votes.
   static bool agreed(std::vector<std::string> const& votes);
 

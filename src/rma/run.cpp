@@ -130,7 +130,8 @@ void RunSupervisor::agree() {
     return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
   };
   if (peers_.alone()) {
-    gpus_have_lanes_ = LaneKeeper::agreed({vote()});
+    if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
+    gpus_have_lanes_ = world_.lanes().some_on_gpus() && LaneKeeper::agreed({vote()});
     return;
   }
   if (is_agreed_on()) {

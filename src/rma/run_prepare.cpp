@@ -36,13 +36,10 @@ void RunSupervisor::prepare() {
   for (u32 d = 0; d < layout_.own_count(); ++d) {
     auto& memory = world_.run_memory(d);
     auto* const reports = memory.reports.as<RankReport>();
-    // Ranks of GPUs take back what they have said of themselves, but for kernels that go on when
-    // they have said that they end (dCUDA's).
-    if (!behind_) {
-      for (u32 r = 0; r < layout_.ranks_per_device; ++r)
-        reports[r].state = static_cast<u32>(RankState::running), reports[r].left = 0;
-      memory.control.as<Control>()->poison = 0;
-    }
+    auto const& device = layout_.devices[d];
+    // Ranks of GPUs take back what they have said of themselves.
+    if (!behind_ && device->in_host_memory()) memory.expect_ranks();
+    if (!behind_) memory.control.as<Control>()->poison = 0;
     LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
                        memory.log_tail.as<u32>()};
     auto& state = states_[d];
@@ -62,7 +59,6 @@ void RunSupervisor::prepare() {
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
     else if (has_letters_) state.mail = world_.endpoint().mailbox(d);
     state.freed = world_.freed_windows(d);
-    auto const& device = layout_.devices[d];
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
     bool const queued = backend(device->kind()).queues_launches();
     auto const& news = *memory.news.as<RunNews>();

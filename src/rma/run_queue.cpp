@@ -120,7 +120,7 @@ std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void cons
 }
 
 void WorldState::check_launch(KernelImage const& image, Launch const& launch) const {
-  guard(fmt::format("launch {}", image.name));
+  guard("launch", image.name);
   if (image.abi != abi_version)
     throw Error(Kind::version_mismatch, fmt::format("launch {}", image.name),
                 fmt::format("it was compiled for ABI version {}, this library has {}", image.abi,

@@ -104,8 +104,10 @@ void RunSupervisor::look_at_news(RunPart& own) const {
     met &= static_cast<i32>(ended - number_) >= 0;
     any |= news.of_run == number_ && news.left != 0;
   }
-  // A kernel of dCUDA need not say that it begins or ends.
-  if (!met && record_.image.arguments == Arguments::kernel_and_state)
+  // A kernel of dCUDA need not say that it begins or ends, or goes on when it has said so.
+  bool const says_so = record_.image.arguments == Arguments::kernel_and_state;
+  for (u32 d = 0; d < layout_.own_count() && !says_so; ++d) world_.run_memory(d).expect_ranks();
+  if (!met && says_so)
     throw Error(Kind::kernel_failed, operation(), "its ranks ended without coming to its end",
                 "let kernels return: they must not end their threads by themselves");
   if (!met) world_.clear_counters(number_);

@@ -317,7 +317,7 @@ Ending Watch::until_end() {
   drain_logs();
   ending_.failure = failure();
   // It may have ended before it was seen; others have been told before they were told of the end.
-  if (!council_ && look().failed != 0) ending_.reason = Reason::failed;
+  if (!council_ && !met() && look().failed != 0) ending_.reason = Reason::failed;
   return ending_;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/host_places.hpp"
+#include "base/kept.hpp"
 #include "trace/timeline_writer.hpp"
 
 namespace meshpost::detail {
@@ -150,11 +151,15 @@ Crew* WorldState::crew(std::string_view kind) {
   return found == crews_.end() ? nullptr : found->second.get();
 }
 
-void DeviceRunMemory::clear(Device& owner) {
+void DeviceRunMemory::expect_ranks() {
   auto* const of_ranks = reports.as<RankReport>();
-  std::memset(static_cast<void*>(of_ranks), 0, reports.size());
   for (u64 r = 0; r < reports.size() / sizeof(RankReport); ++r)
-    of_ranks[r].state = static_cast<u32>(RankState::running);
+    of_ranks[r].state = static_cast<u32>(RankState::running), of_ranks[r].left = 0;
+}
+
+void DeviceRunMemory::clear(Device& owner) {
+  std::memset(static_cast<void*>(reports.as<RankReport>()), 0, reports.size());
+  expect_ranks();
   *control.as<Control>() = {};
   std::memset(log_records.data(), 0, log_records.size());
   std::memset(log_tail.data(), 0, log_tail.size());
@@ -221,11 +226,12 @@ void WorldState::close() {
   }
 }
 
-void WorldState::guard(std::string_view operation) const {
-  refuse_after_fork(operation);
-  if (inside_kernel())
-    throw Error(Kind::misuse, std::string(operation), "it was called from inside a kernel",
-                "call it from the host, before or after the run");
+void WorldState::guard(std::string_view operation, std::string_view of) const {
+  if (begin_use() && !inside_kernel()) return;
+  auto const what = std::string(operation) + (of.empty() ? "" : " ") + std::string(of);
+  refuse_after_fork(what);
+  throw Error(Kind::misuse, what, "it was called from inside a kernel",
+              "call it from the host, before or after the run");
 }
 
 u64 WorldState::upload(void const* data, u64 bytes) {

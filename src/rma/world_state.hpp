@@ -78,6 +78,8 @@ struct DeviceRunMemory {
   Allocation news;   // RunNews
   Allocation base;   // RunState::base
 
+  /// Ranks have said nothing yet.
+  void expect_ranks();
   /// All that a run which ends well leaves clear by itself.
   void clear(Device& owner);
 };
@@ -249,7 +251,7 @@ class WorldState {
   void end_supervisor();
   void close();
   /// Throws if a host call is not allowed here.
-  void guard(std::string_view operation) const;
+  void guard(std::string_view operation, std::string_view of = {}) const;
   void check_launch(KernelImage const& image, Launch const& launch) const;
   std::shared_ptr<RunRecord> enqueue(std::shared_ptr<RunRecord> const& record, bool awaited);
   void supervise();  // the thread that sees to what nobody waits for

@@ -15,13 +15,4 @@ inline u32 usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-/// Between two looks at a word that another core writes.
-inline void pause_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace meshpost::cpu

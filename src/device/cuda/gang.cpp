@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/pause.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/gpu_launch.hpp"
 #include "device/cuda/graph.hpp"
@@ -23,21 +24,37 @@ CudaCrew& crew_of(GangSpec const& spec, CudaCrew* own) {
 class CudaGang : public Gang {
  public:
   explicit CudaGang(GangSpec const& spec)
-      : own_crew_(spec.crew ? nullptr : std::make_unique<CudaCrew>()), grids_(spec.grids) {
+      : own_crew_(spec.crew ? nullptr : std::make_unique<CudaCrew>()),
+        grids_(spec.grids),
+        kernel_(spec.graph ? static_cast<CudaGraph&>(*spec.graph).name() : spec.image.name) {
     auto& crew = crew_of(spec, own_crew_.get());
     crew.refuse_blocking_launches(spec.image.name);
     if (spec.graph) launch_all(spec, static_cast<CudaGraph&>(*spec.graph).launches(), crew);
     else launch_all(spec, launches_of(spec, crew), crew);
   }
 
+  // At first at full attention, as most runs are short; a sleep takes 70 us, however short it is
+  // meant to be. Between two looks at the clock many at what the ranks tell, and between two
+  // questions to the driver, which takes locks, some time.
   void doze(std::chrono::microseconds patience) override {
-    using clock = std::chrono::steady_clock;
-    constexpr auto attentive = std::chrono::microseconds(100);
-    auto const start = clock::now();
-    for (u32 looks = 1; !met() && (looks % 256 != 0 || !finished()); ++looks) {
-      auto const waited = clock::now() - start;
-      if (waited >= patience) return;
-      if (waited >= attentive) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    constexpr std::chrono::microseconds attentive{1000}, nap{20}, between_questions{10};
+    auto const start = Clock::now();
+    if (watched_since_ == Clock::time_point()) watched_since_ = start;
+    for (auto asked = start;;) {
+      for (u32 looks = 0; looks < 32; ++looks) {
+        if (met()) return;
+        pause_processor();
+      }
+      auto now = Clock::now();
+      if (now - watched_since_ >= attentive) {
+        std::this_thread::sleep_for(nap);
+        now = Clock::now();
+      }
+      if (now - asked >= between_questions) {
+        if (finished()) return;
+        asked = now;
+      }
+      if (now - start >= patience) return;
     }
   }
   std::vector<std::shared_ptr<Event>> ends() override {
@@ -54,7 +71,7 @@ class CudaGang : public Gang {
       if (status == cudaErrorNotReady) return false;
       if (status != cudaSuccess && !failure_) {
         cudaGetLastError();
-        failure_ = to_error(status, names_[i]);
+        failure_ = to_error(status, fmt::format("{} on cuda:{}", kernel_, devices_[i]));
       }
     }
     return true;
@@ -65,6 +82,7 @@ class CudaGang : public Gang {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   // Of all grids: their ranks have met at the end of that run.
   bool met(u32 before = 0) const {
     return std::ranges::all_of(grids_, [before](Grid const& grid) { return grid.is_over(before); });
@@ -77,6 +95,7 @@ class CudaGang : public Gang {
       Current const current(launch.device());
       auto& stream = crew.stream(launch.device());
       streams_.push_back(&stream);
+      devices_.push_back(launch.device());
       order.put_last(launch.device(), stream);
       for (auto const& event : spec.after) stream.wait(event);
     }
@@ -101,13 +120,14 @@ class CudaGang : public Gang {
         cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
       check(status, "launch " + launch.name());
     }
-    names_.push_back(launch.name());
   }
 
   std::unique_ptr<CudaCrew> const own_crew_;  // null: it has been given one
   std::vector<Grid> const grids_;
   std::vector<Stream*> streams_;  // the crew's
-  std::vector<std::string> names_;
+  std::vector<int> devices_;      // each one's
+  std::string const kernel_;
+  Clock::time_point watched_since_{};
   std::optional<Error> failure_;
 };
 

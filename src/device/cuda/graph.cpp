@@ -34,13 +34,14 @@ void GraphLaunch::make() {
   check(cudaGraphDestroy(std::exchange(graph_, nullptr)), fmt::format("make {}", name_));
 }
 
-CudaGraph::CudaGraph(std::vector<GangSpec> const& steps, CudaCrew& crew) {
+CudaGraph::CudaGraph(std::vector<GangSpec> const& steps, CudaCrew& crew)
+    : name_(fmt::format("a graph of {} runs", steps.size())) {
   for (auto const& step : steps) {
     auto const launches = launches_of(step, crew);
     if (launches_.empty())
       for (auto const& launch : launches)
-        launches_.emplace_back(launch.device(), fmt::format("a graph of {} runs on cuda:{}",
-                                                            steps.size(), launch.device()));
+        launches_.emplace_back(launch.device(),
+                               fmt::format("{} on cuda:{}", name_, launch.device()));
     for (std::size_t i = 0; i < launches.size(); ++i) launches_[i].add(launches[i]);
   }
   for (auto& launch : launches_) launch.make();

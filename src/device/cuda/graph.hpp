@@ -40,8 +40,10 @@ class CudaGraph : public GangGraph {
   /// \throws Error as launches do
   CudaGraph(std::vector<GangSpec> const& steps, CudaCrew& crew);
   std::vector<GraphLaunch> const& launches() const { return launches_; }
+  std::string const& name() const { return name_; }
 
  private:
+  std::string const name_;
   std::vector<GraphLaunch> launches_;  // of each device
 };
 
