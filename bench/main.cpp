@@ -127,12 +127,14 @@ int main(int argc, char** argv) try {
   std::vector<char*> arguments(argv, argv + argc);
   auto const pairs = take_sizes(arguments, "--pairs=");
   auto const groups = take_sizes(arguments, "--groups=");
-  if (pairs.empty() && groups.empty()) {
+  bool const launches = !take_sizes(arguments, "--launches=").empty();
+  if (pairs.empty() && groups.empty() && !launches) {
     bench::add_between_processes();
   } else {  // nothing but what tools/compare.py asks for
     benchmark::ClearRegisteredBenchmarks();
     if (!pairs.empty()) bench::add_pairs(pairs);
     if (!groups.empty()) bench::add_groups(groups);
+    if (launches) bench::add_launches();  // of no size
   }
   argc = static_cast<int>(arguments.size());
   benchmark::Initialize(&argc, arguments.data());

@@ -123,14 +123,15 @@ class Comparison:
         self.missing.append({"what": what, "reason": reason, "remedy": remedy})
 
     def tasks(self) -> list[tuple[str, int]]:
-        """What is measured between two, and among each number of GPUs that there is."""
+        """What is measured between two, and of each number of GPUs that there is."""
         groups = self.given.gpus or ([2, 4, 8] if self.on_gpus else CPU_DEVICES)
         if self.on_gpus:
             for gpus in [gpus for gpus in groups if gpus > self.there]:
                 reason = f"this machine has {self.there} GPUs"
                 self.miss(f"all systems, {gpus} GPUs", reason, "run it where there are so many")
             groups = [gpus for gpus in groups if gpus <= self.there]
-        return [("pairs", 2), *(("groups", gpus) for gpus in groups)]
+        launches = [("launches", gpus) for gpus in (1, *groups)]
+        return [*launches, ("pairs", 2), *(("groups", gpus) for gpus in groups)]
 
     def meshpost(self, mode: str, gpus: int) -> None:
         kind = "cuda:" + ",".join(map(str, range(gpus))) if self.on_gpus else f"cpu:{gpus}"
@@ -160,7 +161,7 @@ class Comparison:
             self.miss(peer.name, missing.reason, missing.remedy)
             return
         for mode, gpus in tasks:
-            if mode == "groups" and not peer.groups:
+            if mode not in peer.modes:
                 continue
             what = f"{peer.name}, {mode} of {gpus}"
             print(f"compare: {what}", file=sys.stderr)

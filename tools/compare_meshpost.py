@@ -17,6 +17,9 @@ MEASURES = {
     "put_stream": "put_rate",
     "barrier": "barrier",
     "all_reduce": "all_reduce",
+    "run_nothing": "launch",
+    "queue_nothing": "launch_queued",
+    "graph_of_nothing": "launch_graph",
 }
 TIMED = {
     "flag": "relaxed add to the other device, acquire polling there; half a round trip",
@@ -25,6 +28,9 @@ TIMED = {
     "put_rate": "put_notify by a rank, 64 times (CPU: 8), wait of the other; ends with a reply",
     "barrier": "barrier of all ranks; delivers nothing by itself",
     "all_reduce": "all_reduce of a vector of each rank, maximum of doubles",
+    "launch": "World::run; host's clock",
+    "launch_queued": "200 times World::launch, one wait",
+    "launch_graph": "a Graph of 20 runs, launched and waited for",
 }
 
 

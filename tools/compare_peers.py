@@ -35,12 +35,14 @@ class Peer:
     wheel: str = ""
     flags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()  # after what needs them
-    groups: bool = True  # has something to measure among any number of GPUs
+    # What it can measure: between two GPUs, among any number of them, launches on such a number.
+    modes: tuple[str, ...] = ("pairs", "groups")
     process_a_gpu: bool = False
 
 
 PEERS = (
-    Peer("raw", groups=False),
+    Peer("launches", modes=("launches",)),
+    Peer("raw", modes=("pairs",)),
     Peer("nccl", "nccl.h", ("libnccl.so",), "nvidia-nccl"),
     Peer(
         "nvshmem",

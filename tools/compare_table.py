@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-ORDER = ("flag", "notify", "put_notify", "put_rate", "barrier", "all_reduce")
+ORDER = (
+    "launch",
+    "launch_queued",
+    "launch_graph",
+    "flag",
+    "notify",
+    "put_notify",
+    "put_rate",
+    "barrier",
+    "all_reduce",
+)
 TITLES = {
+    "launch": "empty kernel, launched and waited for",
+    "launch_queued": "empty kernel, queued, each",
+    "launch_graph": "empty kernel, in a graph, each",
     "flag": "bare flag, one way",
     "notify": "notification alone, one way",
     "put_notify": "put with notification, one way",

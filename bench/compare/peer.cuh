@@ -28,15 +28,16 @@ inline void check(cudaError_t status, char const* what) {
   if (status != cudaSuccess) fail(what, cudaGetErrorString(status));
 }
 
-/// PROGRAM pairs|groups GPUS REPETITIONS BYTES...
+/// PROGRAM pairs|groups|launches GPUS REPETITIONS BYTES...
 struct Arguments {
-  bool pairs = false;
+  bool pairs = false, launches = false;
   int gpus = 0, repetitions = 0;
   std::vector<u64> sizes;
 
   Arguments(int count, char** words) {
-    if (count < 5) fail(words[0], "usage: pairs|groups GPUS REPETITIONS BYTES...");
+    if (count < 5) fail(words[0], "usage: pairs|groups|launches GPUS REPETITIONS BYTES...");
     pairs = std::string(words[1]) == "pairs";
+    launches = std::string(words[1]) == "launches";
     gpus = std::atoi(words[2]);
     repetitions = std::atoi(words[3]);
     for (int i = 4; i < count; ++i) sizes.push_back(std::strtoull(words[i], nullptr, 10));

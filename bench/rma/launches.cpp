@@ -1,5 +1,5 @@
-// What a launch costs beside the plainest that a user would write: CUDA's own cooperative launch of
-// an empty kernel, waited for, queued, and replayed in a graph.
+// What a launch of an empty kernel costs: waited for, queued, and in a graph. bench/compare/raw.cu
+// has the same with CUDA alone.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -17,137 +17,69 @@ struct Empty {
   MESHPOST_FN void operator()(Rank&) const {}
 };
 
-using Moment = std::chrono::steady_clock::time_point;
-double seconds_since(Moment begin) {
+// A World of so many devices; none, and the benchmark skipped, where there are fewer.
+std::shared_ptr<World> world_of(benchmark::State& state) {
+  auto world = bench::world(static_cast<u32>(state.range(0)));
+  if (world) state.counters["ranks"] = world->size();
+  else state.SkipWithError("needs more devices");
+  return world;
+}
+
+template <class Work>
+double seconds_of(Work const& work) {
+  auto const begin = std::chrono::steady_clock::now();
+  work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Each of its runs, where it is launched and waited for again and again.
-void graph_of_nothing(benchmark::State& state) {
-  auto const world = bench::world(static_cast<u32>(state.range(0)));
-  if (!world) {
-    state.SkipWithError("needs more devices");
-    return;
+void run_nothing(benchmark::State& state) {
+  auto const world = world_of(state);
+  if (!world) return;
+  for (auto _ : state) world->run(Empty{}, bench::launch());
+}
+
+// Time of each of many that are launched before the first is waited for.
+void queue_nothing(benchmark::State& state) {
+  auto const world = world_of(state);
+  if (!world) return;
+  for (auto _ : state) {
+    std::vector<Run> runs;
+    auto const all = [&] {
+      for (int i = 0; i < many_launches; ++i)
+        runs.push_back(world->launch(Empty{}, bench::launch()));
+      runs.back().wait();
+    };
+    state.SetIterationTime(seconds_of(all) / many_launches);
   }
+}
+
+// Time of each run of a graph that is launched and waited for again and again.
+void graph_of_nothing(benchmark::State& state) {
+  auto const world = world_of(state);
+  if (!world) return;
   Graph graph;
   for (int i = 0; i < runs_of_graph; ++i) graph.add(Empty{}, bench::launch());
-  for (int i = 0; i < 5; ++i) world->run(graph);
-  for (auto _ : state) {
-    auto const begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < replays; ++i) world->run(graph);
-    state.SetIterationTime(seconds_since(begin) / (replays * runs_of_graph));
-  }
-}
-BENCHMARK(graph_of_nothing)
-    ->ArgName("devices")
-    ->Arg(1)
-    ->Arg(2)
-    ->Arg(8)
-    ->Iterations(5)
-    ->UseManualTime();
-
-#if defined(__CUDACC__)
-
-__global__ void empty() {}
-
-// Streams of all GPUs, for launches of one block a multiprocessor.
-class Raw {
- public:
-  explicit Raw(int devices) : streams_(static_cast<std::size_t>(devices)) {
-    for (int d = 0; d < devices; ++d) {
-      cudaSetDevice(d);
-      cudaStreamCreateWithFlags(&streams_[static_cast<std::size_t>(d)], cudaStreamNonBlocking);
-    }
-  }
-  Raw(Raw const&) = delete;
-  Raw& operator=(Raw const&) = delete;
-  ~Raw() {
-    for (auto const& stream : streams_) cudaStreamDestroy(stream);
-  }
-  template <class Use>
-  void each(Use const& use) const {
-    for (std::size_t d = 0; d < streams_.size(); ++d) {
-      cudaSetDevice(static_cast<int>(d));
-      use(d, streams_[d]);
-    }
-  }
-  void launch() const {
-    each([](std::size_t d, cudaStream_t stream) {
-      int blocks = 0;
-      cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, static_cast<int>(d));
-      cudaLaunchCooperativeKernel(reinterpret_cast<void const*>(&empty),
-                                  dim3(static_cast<unsigned>(blocks)), dim3(256), nullptr, 0,
-                                  stream);
-    });
-  }
-  void wait() const {
-    each([](std::size_t, cudaStream_t stream) { cudaStreamSynchronize(stream); });
-  }
-  std::size_t size() const { return streams_.size(); }
-
- private:
-  std::vector<cudaStream_t> streams_;
-};
-
-bool skipped(benchmark::State& state) {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) == cudaSuccess && state.range(0) <= devices &&
-      bench::kind() == "cuda")
-    return false;
-  cudaGetLastError();
-  state.SkipWithError("needs more GPUs");
-  return true;
-}
-
-void raw_launch(benchmark::State& state) {
-  if (skipped(state)) return;
-  Raw const raw(static_cast<int>(state.range(0)));
-  for (auto _ : state) raw.launch(), raw.wait();
-}
-BENCHMARK(raw_launch)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(500)->UseRealTime();
-
-void raw_queue(benchmark::State& state) {
-  if (skipped(state)) return;
-  Raw const raw(static_cast<int>(state.range(0)));
-  raw.launch(), raw.wait();
-  for (auto _ : state) {
-    auto const begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < many_launches; ++i) raw.launch();
-    raw.wait();
-    state.SetIterationTime(seconds_since(begin) / many_launches);
-  }
-}
-BENCHMARK(raw_queue)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(5)->UseManualTime();
-
-// Kernels of several GPUs do not wait for each other here, as runs do.
-void raw_graph(benchmark::State& state) {
-  if (skipped(state)) return;
-  Raw const raw(static_cast<int>(state.range(0)));
-  std::vector<cudaGraphExec_t> graphs(raw.size());
-  raw.each([&](std::size_t, cudaStream_t stream) {
-    cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
-  });
-  for (int i = 0; i < runs_of_graph; ++i) raw.launch();
-  raw.each([&](std::size_t d, cudaStream_t stream) {
-    cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream, &graph);
-    cudaGraphInstantiate(&graphs[d], graph, 0);
-    cudaGraphDestroy(graph);
-  });
-  auto const replay = [&] {
-    raw.each([&](std::size_t d, cudaStream_t stream) { cudaGraphLaunch(graphs[d], stream); });
-    raw.wait();
+  auto const replay = [&](int times) {
+    for (int i = 0; i < times; ++i) world->run(graph);
   };
-  for (int i = 0; i < 5; ++i) replay();
-  for (auto _ : state) {
-    auto const begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < replays; ++i) replay();
-    state.SetIterationTime(seconds_since(begin) / (replays * runs_of_graph));
-  }
-  for (auto const& graph : graphs) cudaGraphExecDestroy(graph);
+  replay(5);
+  for (auto _ : state)
+    state.SetIterationTime(seconds_of([&] { replay(replays); }) / (replays * runs_of_graph));
 }
-BENCHMARK(raw_graph)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(5)->UseManualTime();
 
-#endif
+void add(std::vector<std::int64_t> const& devices) {
+  auto const on = [&](char const* name, void (*run)(benchmark::State&), int iterations) {
+    auto* const one = benchmark::RegisterBenchmark(name, run)->ArgName("devices");
+    for (auto const count : devices) one->Arg(count);
+    return one->Iterations(iterations);
+  };
+  on("run_nothing", run_nothing, 500)->UseRealTime();
+  on("queue_nothing", queue_nothing, 5)->UseManualTime();
+  on("graph_of_nothing", graph_of_nothing, 5)->UseManualTime();
+}
+
+[[maybe_unused]] bool const registered = (add({1, 2, 8}), true);
 
 }  // namespace
+
+void bench::add_launches() { add({bench::device_count()}); }

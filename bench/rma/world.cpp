@@ -1,11 +1,10 @@
-// What the host pays: creating a World, a window, launching an empty kernel.
+// What the host pays: creating a World, a window, timelines, a notification.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "worlds.hpp"
 
@@ -43,17 +42,8 @@ void world_start(benchmark::State& state) {  // the devices' contexts exist alre
   }
 }
 
-void run_nothing(benchmark::State& state) {
-  auto const world = bench::world(static_cast<u32>(state.range(0)));
-  if (!world) {
-    state.SkipWithError("needs more devices");
-    return;
-  }
-  for (auto _ : state) world->run(Nothing{}, bench::launch());
-}
-
-// The same with a timeline, which a thread writes behind the runs (0) or each run itself (1). A CPU
-// device's worker may fall asleep between runs: so compare many iterations.
+// An empty run with a timeline, which a thread writes behind the runs (0) or each run itself (1). A
+// CPU device's worker may fall asleep between runs: so compare many iterations.
 void run_nothing_with_timeline(benchmark::State& state) {
   auto const devices = bench::first_devices(static_cast<u32>(state.range(0)));
   if (devices.empty()) {
@@ -73,24 +63,6 @@ void run_nothing_with_timeline(benchmark::State& state) {
     for (auto _ : state) world.run(Nothing{}, launch);
   }
   std::filesystem::remove(file);
-}
-
-// Time of each of many that are launched before the first is waited for.
-void queue_nothing(benchmark::State& state) {
-  auto const world = bench::world(static_cast<u32>(state.range(0)));
-  if (!world) {
-    state.SkipWithError("needs more devices");
-    return;
-  }
-  constexpr int many = 200;
-  for (auto _ : state) {
-    std::vector<Run> runs;
-    auto const begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < many; ++i) runs.push_back(world->launch(Nothing{}, bench::launch()));
-    runs.back().wait();
-    state.SetIterationTime(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / many);
-  }
 }
 
 // The host notifies a rank of a kernel that runs, which notifies the host.
@@ -122,19 +94,11 @@ void make_and_free_window(benchmark::State& state) {
 }
 
 BENCHMARK(world_start)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(20)->UseRealTime();
-BENCHMARK(run_nothing)->ArgName("devices")->Arg(1)->Arg(2)->Arg(8)->Iterations(500)->UseRealTime();
 BENCHMARK(run_nothing_with_timeline)
     ->ArgNames({"devices", "at_once"})
     ->ArgsProduct({{1, 2, 8}, {0, 1}})
     ->Iterations(500)
     ->UseRealTime();
-BENCHMARK(queue_nothing)
-    ->ArgName("devices")
-    ->Arg(1)
-    ->Arg(2)
-    ->Arg(8)
-    ->Iterations(5)
-    ->UseManualTime();
 BENCHMARK(host_and_back)->Iterations(5)->UseManualTime();
 BENCHMARK(make_and_free_window)->Iterations(20)->UseRealTime();
 

@@ -75,6 +75,12 @@ class Meshpost(unittest.TestCase):
         self.assertEqual([row["median_us"] for row in rows], [2.0, 2.5])
         self.assertEqual(rows[0]["bytes"], 64)
 
+    def test_launches_are_rows_of_all_the_blocks_and_no_bytes(self):
+        run = self.one("run_nothing/devices:2/iterations:500/real_time", 16000, ranks=264.0)
+        (row,) = compare_meshpost.rows_of({"benchmarks": [run]}, "meshpost", 2)
+        self.assertEqual((row["measure"], row["blocks"], row["bytes"]), ("launch", 132, 0))
+        self.assertEqual(row["median_us"], 16.0)
+
     def test_a_file_that_breaks_off_gives_the_runs_it_has(self):
         text = json.dumps({"context": {"meshpost": "0.1.0"}, "benchmarks": [self.one("a/b:1", 1)]})
         broken = text[:-2] + ', {"run_name": "c'
@@ -229,18 +235,20 @@ class Whole(FolderCase):
         self.assertEqual(result["devices"], "CPU devices")
         missing = {one["what"]: one["reason"] for one in result["missing"]}
         self.assertEqual(missing.pop("MSCCL++"), "has no program in bench/compare yet")
-        self.assertEqual(missing, dict.fromkeys(("raw", "nccl", "nvshmem"), "no GPU"))
+        peers = ("launches", "raw", "nccl", "nvshmem")
+        self.assertEqual(missing, dict.fromkeys(peers, "no GPU"))
         self.assertIn("notification alone, one way, 2 CPU devices", text)
 
 
 class Sources(unittest.TestCase):
     @unittest.skipUnless(shutil.which("nvcc"), "needs nvcc")
-    def test_the_raw_program_compiles(self):
+    def test_the_programs_of_plain_cuda_compile(self):
         with tempfile.TemporaryDirectory() as folder:
-            source = ROOT / "bench/compare/raw.cu"
-            command = ["nvcc", "-std=c++20", "-c", str(source), "-o", f"{folder}/raw.o"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            for name in ("launches", "raw"):
+                source = ROOT / f"bench/compare/{name}.cu"
+                command = ["nvcc", "-std=c++20", "-c", str(source), "-o", f"{folder}/{name}.o"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Plot(unittest.TestCase):
