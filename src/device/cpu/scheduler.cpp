@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/caught.hpp"
+#include "base/pause.hpp"
 #include "device/cpu/cores.hpp"
 
 namespace meshpost::cpu {
@@ -19,6 +20,16 @@ thread_local std::atomic<Fiber*> running =
 // rank come by the ten thousand. Only touched pages cost memory.
 constexpr std::size_t stack_of_rank = 512 * 1024;
 constexpr std::size_t stack_of_thread = 64 * 1024;
+
+// Gives the core away, and says whether somebody else computed on it meanwhile. Who only gives way
+// waits for all of another's time slice then, some milliseconds; who sleeps is given the core when
+// it wakes up.
+bool core_is_wanted() {
+  constexpr u64 long_turn = 500'000;  // ns
+  u64 const begin = memory::clock_ns();
+  sched_yield();
+  return memory::clock_ns() - begin > long_turn;
+}
 
 // To sleep and be woken takes about as long: in a run that is shorter, the host polls.
 constexpr auto short_run = std::chrono::microseconds(100);
@@ -347,6 +358,8 @@ void CpuGang::work(Worker& worker) {
   // is awaited comes through help: by way of another node, to which others here are no hindrance.
   bool const cores_for_all = u64{worker_count_} * spec_.neighbours <= usable_cores();
   u32 const spins = spec_.help && cores_for_all ? 200 : 20;
+  constexpr u32 polite = 200;  // naps, once others want the core
+  u32 naps = 0;
   for (u32 rests = 0; !worker.fibers.empty();) {
     if (run_ready(worker)) {
       rests = 0;
@@ -363,10 +376,11 @@ void CpuGang::work(Worker& worker) {
     }
     ++rests;
     if (rests < spins) pause_processor();
-    else if (rests < spins + 1000) sched_yield();
-    else {  // a device far away or a long computation elsewhere: waking up late no longer matters
+    else if (rests < spins + 1000 && naps == 0) naps = core_is_wanted() ? polite : 0;
+    else {  // also for what is far away or takes long: then waking up late no longer matters
       timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
+      naps -= naps != 0 ? 1 : 0;
     }
   }
   if (!worker.idle) idle_.fetch_add(1);
