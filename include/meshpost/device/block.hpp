@@ -52,10 +52,15 @@ class Block {
   MESHPOST_FN void asked_in_vain(Note const& note);
   /// The kernel has come to its end: takes back what the rank has told the host of itself.
   MESHPOST_FN void finish();
-  /// By one thread, before the kernel or behind its end: returns once `condition` holds. Meanwhile
-  /// the host takes the rank for one that has ended. If the run was poisoned, so much or more
-  /// (Control::poison): false, or on a CPU leaves.
-  MESHPOST_FN bool await_others(Condition const& condition, u32 poison);
+  /// What await_others() has seen: the word's bits, and whether they are what was awaited.
+  struct Awaited {
+    u64 bits;
+    bool held;
+  };
+  /// By one thread, before the kernel or behind its end: returns once `condition` holds for a word
+  /// of 4 or 8 bytes. Meanwhile the host takes the rank for one that has ended. If the run was
+  /// poisoned, so much or more (Control::poison): it has not held, or on a CPU leaves.
+  MESHPOST_FN Awaited await_others(Condition const& condition, u32 bytes, u32 poison);
   /// Lets others run who share the processor with this rank, and leaves if the run was poisoned;
   /// nothing on a GPU.
   MESHPOST_FN void yield();

@@ -223,7 +223,7 @@ class Rank {
   MESHPOST_FN void trace_life(bool ends) const;
   template <class Word>
   MESHPOST_FN static void tell_devices(RunState const& state, Block block, Word RunWords::* word,
-                                       Word step);
+                                       Word step, Order order);
   MESHPOST_FN static bool begin_run(RunState const& state, Block block, u32 local_id);
   MESHPOST_FN static bool begin_queued(RunState const& state, Block block, u32 local_id);
   template <bool lanes>

@@ -26,12 +26,14 @@ struct RunWords {
   static constexpr u32 most_ranges = 64;
   static constexpr u32 most_left = 100'000;
 
-  alignas(128) u32 ended;    ///< runs; stored by the last rank of each, the others have left
+  alignas(128) u32 ended;    ///< runs; stored by the first rank of each, the others have left
   alignas(128) u32 arrived;  ///< ranks of this device, in all runs, that came to the end (wraps)
   alignas(128) u32 met;      ///< devices, in all runs, whose ranks are all there (wraps)
-  alignas(128) u32 cleared;  ///< ranks of this device that have swept their shares (noted_some)
+  /// Upper half: ranks of this device, but its first, that have swept their shares. Lower: what
+  /// they stored meanwhile (detail::Swept).
+  alignas(128) u64 cleared;
   /// Devices, in all runs, all of whose ranks have (lower half, wraps); upper half: those of them
-  /// that had news. What the last run has left, by the last rank that ended.
+  /// that had news. `swept_before`: what it was when the last run ended.
   alignas(128) u64 swept;
   u64 swept_before;
   /// Runs of several processes: devices, in all runs, that have begun (lower half, wraps); upper
@@ -44,7 +46,7 @@ struct RunWords {
   SweptRange ranges[most_ranges];
 };
 
-/// What the last rank of a device tells the host at a run's end; in memory of both.
+/// What the first rank of a device tells the host at a run's end; in memory of both.
 struct RunNews {
   u32 left;      ///< RunWords::left
   u32 timed;     ///< RunWords::timed

@@ -125,18 +125,20 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   store_state(report, RankState::running);
 }
 
-void fiber_await_others(void* fiber, Condition const& condition, u32 poison) {
+u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, u32 poison) {
   Fiber& me = self(fiber);
   if (me.gang->poison() >= poison) unwind(me);
   store_state(me.rank->report(), RankState::ended);
   me.heeds.store(poison, std::memory_order_relaxed);
-  while (!holds(condition, memory::load_bits_acquire(condition.word, width(condition.type)))) {
+  u64 bits = 0;
+  while (!holds(condition, bits = memory::load_bits_acquire(condition.word, bytes))) {
     leave_condition(me, condition);
     me.context.switch_to(me.worker->context);
     if (me.gang->poison() >= poison) unwind(me);
   }
   me.heeds.store(Control::leave, std::memory_order_relaxed);
   store_state(me.rank->report(), RankState::running);
+  return bits;
 }
 
 void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,

@@ -26,7 +26,7 @@ FiberView* current_fiber();
 void fiber_sync(void* fiber);
 bool fiber_any(void* fiber, bool yes);
 void fiber_await(void* fiber, Condition const& condition, Note const& note);
-void fiber_await_others(void* fiber, Condition const& condition, u32 poison);
+u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, u32 poison);
 void fiber_yield(void* fiber);
 [[noreturn]] void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                              char const* text);
@@ -71,9 +71,9 @@ MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
       .store(static_cast<u32>(RankState::asking), std::memory_order_release);
 }
 MESHPOST_FN inline void Block::finish() {}  // await_others() says what the rank does
-MESHPOST_FN inline bool Block::await_others(Condition const& condition, u32 poison) {
-  cpu::fiber_await_others(fiber_, condition, poison);
-  return true;
+MESHPOST_FN inline Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
+                                                      u32 poison) {
+  return {cpu::fiber_await_others(fiber_, condition, bytes, poison), true};
 }
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
 MESHPOST_FN inline bool Block::poisoned() const { return false; }

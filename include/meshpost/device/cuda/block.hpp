@@ -154,13 +154,14 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
 
 /// The wait for other devices at a run's begin or end. Few wait for long, so the host is not told
 /// at once.
-MESHPOST_COLD inline bool await_others(RankReport* report, Control const* control,
-                                       Mailbox const* mail, Condition condition, u32 poison) {
+MESHPOST_COLD inline Block::Awaited await_others(RankReport* report, Control const* control,
+                                                 Mailbox const* mail, Condition condition,
+                                                 u32 bytes, u32 poison) {
   auto* const out = const_cast<RankReport volatile*>(report);
   bool told = false;
+  u64 bits;
 #pragma unroll 1
-  for (u32 polls = 0;
-       !holds(condition, memory::load_acquire(static_cast<u32 const*>(condition.word)));) {
+  for (u32 polls = 0; !holds(condition, bits = memory::load_bits_acquire(condition.word, bytes));) {
     if (mail->letters) open_letters(*mail);
     if (++polls % polls_a_look(mail) != 0) continue;
     if (!told) {
@@ -168,10 +169,10 @@ MESHPOST_COLD inline bool await_others(RankReport* report, Control const* contro
       out->state = static_cast<u32>(RankState::ended);
       told = true;
     }
-    if (look(control).poison >= poison) return false;
+    if (look(control).poison >= poison) return {bits, false};
   }
   if (told) withdraw(out);
-  return true;
+  return {bits, true};
 }
 
 /// The multiprocessor's cycles by 65536: in 32 bits 40 hours of them.
@@ -337,8 +338,9 @@ MESHPOST_FN inline void Block::finish() {
   if (vain_ >= many_tests && thread() == 0) cuda::withdraw(report_);
 }
 
-MESHPOST_FN inline bool Block::await_others(Condition const& condition, u32 poison) {
-  return cuda::await_others(report_, control_, mail_, condition, poison);
+MESHPOST_FN inline Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
+                                                      u32 poison) {
+  return cuda::await_others(report_, control_, mail_, condition, bytes, poison);
 }
 
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,

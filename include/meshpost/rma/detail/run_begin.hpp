@@ -22,10 +22,12 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
   RunWords const* const words = detail::words_on(state, state.device);
   bool leaves = false;
   if (block.thread() == 0) {
-    if (local_id == 0) tell_devices(state, block, &RunWords::begun, state.begin_step);
-    leaves =
-        !block.await_others({&words->begun, static_cast<u32>(state.begin_total)}, Control::leave) ||
-        memory::load_bits_acquire(&words->begun, sizeof words->begun) != state.begin_total;
+    if (local_id == 0)
+      tell_devices(state, block, &RunWords::begun, state.begin_step, Order::system);
+    // Its lower half counts devices.
+    auto const begun = block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
+                                          sizeof words->begun, Control::leave);
+    leaves = !begun.held || begun.bits != state.begin_total;
   }
   return !block.any(leaves);
 }

@@ -14,10 +14,20 @@
 //     to 0. What was not 0 nobody has consumed: it is noted. Nobody sends meanwhile, for all are
 //     past 1 and none is past 3. A count that is still in a lane is noted where it is found, not
 //     added to its counter, which another rank may have swept already.
-//  3. The last rank of each device to have done so tells all devices, and waits for theirs: then it
-//     tells the host. The others leave. So the device's next run begins when this one has ended
-//     everywhere, and finds all counters at 0. On the same way each device learns whether any has
-//     news for its host: so processes have something to tell each other all alike, or none has.
+//  3. The first rank of each device waits for the others to have done so, tells all devices, and
+//     waits for theirs: then it tells the host. The others leave. So the device's next run begins
+//     when this one has ended everywhere, and finds all counters at 0. On the same way each device
+//     learns whether any has news for its host: so processes have something to tell each other all
+//     alike, or none has.
+//  4. What the ranks sent before 1 that rank releases to the host with a fence between 1 and 3,
+//     while the others sweep: it has acquired it with the meeting, and stores the run's end behind
+//     the fence. So a device that finds nothing, and so stores nothing in 2, needs no fence after
+//     that. Where ranks stored in 2 (lanes that were used, counts that nobody consumed), that rank
+//     has acquired their stores with their counts, and there are fences before it tells the devices
+//     and the host.
+//     A device that stored nothing tells the others without a fence that it has swept. Its loads
+//     come first nevertheless: what they found decides what is told. PTX's model says so by its
+//     axiom against values out of thin air, and a GPU does not take back a load that has returned.
 //
 // Unless a process is lost, a run ends well on all devices or on none, and each finds out which by
 // itself. Where one has
@@ -30,8 +40,8 @@
 // how many runs have ended before it arrives; that number changes only when all have.
 //
 // An empty run is little but this on a GPU, where each load that waits for another is a third of a
-// microsecond. So what stays as it is during a run is loaded before the ranks meet, and the last
-// rank learns from its count whether any has something to tell.
+// microsecond. So what stays as it is during a run is loaded before the ranks meet, and who counts
+// the ranks learns from the count whether any has something to tell.
 
 namespace meshpost {
 namespace detail {
@@ -78,9 +88,13 @@ MESHPOST_FN inline bool sweep_lines(RunState const& state, u32* at, u64 first, u
   return noted;
 }
 
-/// RunWords::cleared counts ranks below it, and above it those that have noted something: a device
-/// has less than this many (make_layout).
-inline constexpr u32 noted_some = 1 << 16;
+/// Lower half of RunWords::cleared: what ranks stored while they swept, each adds at most one of
+/// each. A device has less than 2^16 ranks (make_layout).
+struct Swept {
+  static constexpr u32 noted = 1;          ///< counts that nobody consumed
+  static constexpr u32 cleared = 1 << 16;  ///< lanes
+  static constexpr u64 rank = u64{1} << 32;
+};
 
 /// What is swept: how many ranges, and the first two of them. Few Worlds have more.
 struct Sweep {
@@ -114,12 +128,12 @@ MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 work
 
 }  // namespace detail
 
-/// By one thread: adds to that word of every device, behind all that the device's ranks did. By
-/// way of the host only 1.
+/// By one thread: adds to that word of every device, behind all that the device's ranks did if
+/// `order` is Order::system. By way of the host only 1.
 template <class Word>
 MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
-                                             Word RunWords::* word, Word step) {
-  memory::fence(Order::system);
+                                             Word RunWords::* word, Word step, Order order) {
+  memory::fence(order);
   for (u32 device = 0; device < state.devices; ++device) {
     Word* const there = &(detail::words_on(state, device)->*word);
     if (state.posts.records && state.posts.far[device] != 0)
@@ -131,26 +145,28 @@ MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
 /// Not in the way of what the kernel does, so out of line. By all threads.
 template <bool lanes>
 MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_id) {
+  using detail::Swept;
   RunWords* const words = detail::words_on(state, state.device);
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
-  auto const all_come_to = [&](void const* word, u32 value) {
-    return block.await_others({word, value}, Control::leave_the_end);
+  auto const all_come_to = [&](Condition const& condition, u32 bytes) {
+    return block.await_others(condition, bytes, Control::leave_the_end);
   };
   detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first ? memory::load_relaxed(&words->ended) + 1 : 0;
+  u64 const swept_before = first ? words->swept_before : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
     u32 const all = run * state.ranks_per_device;
     if (state.devices == 1) {
       memory::add(&words->arrived, 1, Order::device);
-      poisoned = !all_come_to(&words->arrived, all);
+      poisoned = !all_come_to({&words->arrived, all}, sizeof words->arrived).held;
     } else {
       if (memory::fetch_add_device(&words->arrived, 1) + 1 == all)
-        tell_devices(state, block, &RunWords::met, u32{1});
-      poisoned = !all_come_to(&words->met, run * state.devices);
+        tell_devices(state, block, &RunWords::met, u32{1}, Order::system);
+      poisoned = !all_come_to({&words->met, run * state.devices}, sizeof words->met).held;
     }
   }
   if (block.any(poisoned)) return;
@@ -162,27 +178,36 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
       detail::sweep(state, what, local_id * (threads - drains) + thread - drains,
                     state.ranks_per_device * (threads - drains)))
     noted = 1;
-  if constexpr (lanes) detail::clear_lanes(state, block, id);
-  bool const here = block.any(noted != 0);
+  u32 stored = 0;
+  if constexpr (lanes) stored = detail::clear_lanes(state, block, id) ? Swept::cleared : 0;
+  if (block.any(noted != 0)) stored |= Swept::noted;
   if (!first) return;
-  u32 step = here ? detail::noted_some | 1 : 1;
   if constexpr (lanes)
     if (memory::load_relaxed(&words->left) + memory::load_relaxed(&words->timed) != 0)
-      step = detail::noted_some | 1;
-  u32 const cleared = memory::fetch_add_device(&words->cleared, step) + step;
-  if (cleared % detail::noted_some != state.ranks_per_device) return;
-  memory::store_relaxed(&words->cleared, 0);
-  bool const any = cleared / detail::noted_some != 0;
+      stored |= Swept::noted;
+  if (local_id != 0) {
+    memory::add(&words->cleared, Swept::rank | stored, Order::device);
+    return;
+  }
+  memory::fence(Order::system);  // meanwhile the others come (4. above)
+  auto const cleared =
+      all_come_to({&words->cleared, (state.ranks_per_device - 1) * Swept::rank, WordType::u64_},
+                  sizeof words->cleared);
+  if (!cleared.held) return;
+  memory::store(&words->cleared, u64{0}, Order::none);
+  stored += static_cast<u32>(cleared.bits);
+  bool const any = stored % Swept::cleared != 0;
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;
   if (state.devices != 1) {
-    tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1});
-    if (!all_come_to(&words->swept, run * state.devices)) return;
+    tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1},
+                 stored != 0 ? Order::system : Order::none);
+    auto const swept = all_come_to({&words->swept, run * state.devices}, sizeof words->swept);
+    if (!swept.held) return;
     // No device adds to it again before this one has begun the next run.
-    u64 const all = memory::load_bits_acquire(&words->swept, sizeof words->swept);
-    anywhere = (all - words->swept_before) >> 32 != 0;
-    words->swept_before = all;
+    anywhere = (swept.bits - swept_before) >> 32 != 0;
+    words->swept_before = swept.bits;
   }
   RunNews* const news = state.news;
   memory::store_relaxed(&words->ended, run);
@@ -192,11 +217,11 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     memory::store_relaxed(&news->of_run, run);
   }
   if (anywhere) memory::store_relaxed(&news->anywhere, run);
-  memory::store(&news->ended, run, Order::system);
+  memory::store(&news->ended, run, anywhere || stored != 0 ? Order::system : Order::none);
   if (!any) return;
   // What the host has to read stays as it is until then. Where none is queued behind this run, the
   // host reads it before it begins the next.
-  if (state.followed != 0 && !all_come_to(&news->taken, run)) return;
+  if (state.followed != 0 && !all_come_to({&news->taken, run}, sizeof news->taken).held) return;
   memory::store_relaxed(&words->left, 0);
   memory::store_relaxed(&words->timed, 0);
 }

@@ -332,8 +332,9 @@ MESHPOST_FN inline u32 drain_lanes([[maybe_unused]] RunState const& state, Block
 #endif
 }
 
-/// Behind that: lanes have no owners, and senders know of none. By all threads.
-MESHPOST_FN inline void clear_lanes(RunState const& state, Block block, u32 rank) {
+/// Behind that: lanes have no owners, and senders know of none. By all threads. Returns whether
+/// there was anything to clear.
+MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank) {
   LaneEnd const mine(state, rank);
   u32 const thread = block.thread(), threads = block.threads();
   bool const claimed = block.any(thread == 0 && memory::load_relaxed(mine.claims()) != 0);
@@ -343,12 +344,13 @@ MESHPOST_FN inline void clear_lanes(RunState const& state, Block block, u32 rank
       memory::store(mine.owner(lane), u64{0}, Order::none);
   }
 #if defined(__CUDA_ARCH__)
-  if (!lane_cache().asks) return;
+  if (!lane_cache().asks) return claimed;
 #endif
   for (u32 of = thread; of < state.ranks; of += threads) {
     memory::store_relaxed(mine.credit(of), 0);
     mine.out(of) = {};
   }
+  return true;
 }
 
 }  // namespace meshpost::detail
