@@ -33,7 +33,8 @@ struct RunWords {
   /// they stored meanwhile (detail::Swept).
   alignas(128) u64 cleared;
   /// Devices, in all runs, all of whose ranks have (lower half, wraps); upper half: those of them
-  /// that had news. `swept_before`: what it was when the last run ended.
+  /// that had news. `swept_before`: what it was when the last run ended that
+  /// waited for it.
   alignas(128) u64 swept;
   u64 swept_before;
   /// Runs of several processes: devices, in all runs, that have begun (lower half, wraps); upper

@@ -92,7 +92,6 @@ class CudaGang : public Gang {
     auto& order = LaunchOrder::instance();
     auto const launching = order.take();
     for (auto const& launch : launches) {
-      Current const current(launch.device());
       auto& stream = crew.stream(launch.device());
       streams_.push_back(&stream);
       devices_.push_back(launch.device());

@@ -32,7 +32,8 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
   return !block.any(leaves);
 }
 
-/// GPUs: tells the host that the run has begun there. Whether it is to begin: not behind a failure.
+/// GPUs: tells the host that the run has begun there. Whether it is to begin: not behind a failure,
+/// and when the run before has ended on all devices, none of which looks at its counters any more.
 /// By all threads.
 MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
   // The words don't change before all of the rank's threads have come to its end: each finds the
@@ -43,7 +44,15 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
                          ? memory::load_relaxed(&detail::words_on(state, state.device)->ended)
                          : number - 1;
   if (local_id == 0 && block.thread() == 0) memory::store_relaxed(&state.news->begun, number);
-  return before + 1 == number;
+  if (before + 1 != number) return false;
+  if (state.behind == 0 || state.devices == 1) return true;
+  bool leaves = false;
+  if (block.thread() == 0) {
+    auto const& swept = detail::words_on(state, state.device)->swept;
+    leaves =
+        !block.await_others({&swept, before * state.devices}, sizeof swept, Control::leave).held;
+  }
+  return !block.any(leaves);
 }
 
 }  // namespace meshpost

@@ -18,7 +18,9 @@
 //     waits for theirs: then it tells the host. The others leave. So the device's next run begins
 //     when this one has ended everywhere, and finds all counters at 0. On the same way each device
 //     learns whether any has news for its host: so processes have something to tell each other all
-//     alike, or none has.
+//     alike, or none has. Where runs are queued, all of one process, that rank does not wait: the
+//     next run's ranks do, before they begin (begin_queued), and the host asks all devices. So the
+//     way between devices and that between kernels are gone at the same time.
 //  4. What the ranks sent before 1 that rank releases to the host with a fence between 1 and 3,
 //     while the others sweep: it has acquired it with the meeting, and stores the run's end behind
 //     the fence. So a device that finds nothing, and so stores nothing in 2, needs no fence after
@@ -200,9 +202,10 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;
-  if (state.devices != 1) {
+  if (state.devices != 1)
     tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1},
                  stored != 0 ? Order::system : Order::none);
+  if (state.devices != 1 && state.followed == 0) {
     auto const swept = all_come_to({&words->swept, run * state.devices}, sizeof words->swept);
     if (!swept.held) return;
     // No device adds to it again before this one has begun the next run.
