@@ -87,6 +87,16 @@ std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& he
   return can_not;
 }
 
+bool LaneKeeper::decide(KernelImage const& image, Launch const& launch, Layout const& layout,
+                        Heap const& heap, std::function<GangSpec()> const& spec) {
+  if (on_gpus_ == 0) return false;
+  auto const& threads = launch.threads;
+  std::tuple const kernel(image.cuda, threads.x, threads.y, threads.z, launch.scratch.value);
+  auto const known = decided_.find(kernel);
+  if (known != decided_.end()) return known->second;
+  return decided_[kernel] = agreed({vote(spec(), layout, heap)});
+}
+
 bool LaneKeeper::agreed(std::vector<std::string> const& votes) {
   return std::ranges::find(votes, can_not) == votes.end() &&
          std::ranges::find(votes, gains_some) != votes.end();

@@ -1,10 +1,14 @@
 #pragma once
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "meshpost/device/backend.hpp"
+#include "meshpost/rma/run.hpp"
 #include "meshpost/rma/run_state.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/layout.hpp"
@@ -32,8 +36,10 @@ class LaneKeeper {
   /// not all ranks of `spec`, which has no grids, fit into it; or whether they gain, as they reach
   /// others. Warns of a kernel that doesn't fit, once.
   std::string vote(GangSpec spec, Layout const& layout, Heap const& heap);
-  /// Whether it is worth a vote where no other process has one.
-  bool some_on_gpus() const { return on_gpus_ != 0; }
+  /// What comes of it where no other process has one. `spec` is asked for when such a kernel comes
+  /// for the first time.
+  bool decide(KernelImage const& image, Launch const& launch, Layout const& layout,
+              Heap const& heap, std::function<GangSpec()> const& spec);
   /// What comes of everybody's votes.
   static bool agreed(std::vector<std::string> const& votes);
 
@@ -50,6 +56,8 @@ class LaneKeeper {
   u32 on_cpus_ = 0, on_gpus_ = 0;
   Bytes size_;
   std::set<std::string> warned_;  // of these kernels
+  // By entry, threads and scratch of a rank.
+  std::map<std::tuple<void const*, u32, u32, u32, u64>, bool> decided_;
 };
 
 /// After a run that failed, on a device in the host's memory: what has come by lane, for reports.

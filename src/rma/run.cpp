@@ -131,7 +131,8 @@ void RunSupervisor::agree() {
   };
   if (peers_.alone()) {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
-    gpus_have_lanes_ = world_.lanes().some_on_gpus() && LaneKeeper::agreed({vote()});
+    gpus_have_lanes_ = world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(),
+                                             [this] { return spec("cuda", false); });
     return;
   }
   if (is_agreed_on()) {

@@ -71,7 +71,8 @@ void RunSupervisor::make_graph() {
     for (u32 k = 0; k < graph.steps.size(); ++k) {
       record_.take_step(k);
       bool const lanes =
-          LaneKeeper::agreed({world_.lanes().vote(spec("cuda", false), layout_, world_.heap())});
+          world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(),
+                                [this] { return spec("cuda", false); });
       std::size_t device = 0;
       for (std::size_t kind = 0; kind < specs_.size(); ++kind) {
         auto one = spec(specs_[kind].grids.front().device->kind(), lanes);

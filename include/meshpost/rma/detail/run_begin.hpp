@@ -36,23 +36,22 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
 /// and when the run before has ended on all devices, none of which looks at its counters any more.
 /// By all threads.
 MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
-  // The words don't change before all of the rank's threads have come to its end: each finds the
-  // same.
-  u32 number = state.number;
-  if (state.base) number += memory::load_relaxed(state.base);
-  u32 const before = state.behind != 0
-                         ? memory::load_relaxed(&detail::words_on(state, state.device)->ended)
-                         : number - 1;
-  if (local_id == 0 && block.thread() == 0) memory::store_relaxed(&state.news->begun, number);
-  if (before + 1 != number) return false;
-  if (state.behind == 0 || state.devices == 1) return true;
   bool leaves = false;
   if (block.thread() == 0) {
-    auto const& swept = detail::words_on(state, state.device)->swept;
-    leaves =
-        !block.await_others({&swept, before * state.devices}, sizeof swept, Control::leave).held;
+    RunWords const* const words = detail::words_on(state, state.device);
+    bool const waits = state.behind != 0 && state.devices != 1;
+    // All loads are under way at once.
+    u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
+    u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
+    u64 const swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
+    u32 const number = state.number + base;
+    if (local_id == 0) memory::store_relaxed(&state.news->begun, number);
+    leaves = state.behind != 0 && ended + 1 != number;
+    Condition const all{&words->swept, (number - 1) * state.devices};
+    if (!leaves && waits && !holds(all, swept))
+      leaves = !block.await_others(all, sizeof words->swept, Control::leave).held;
   }
-  return !block.any(leaves);
+  return state.behind == 0 || !block.any(leaves);
 }
 
 }  // namespace meshpost

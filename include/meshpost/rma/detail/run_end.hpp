@@ -109,18 +109,34 @@ struct Sweep {
 MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 worker, u32 workers) {
   RunWords const* const words = words_on(state, state.device);
   char* const device = state.heap + state.device * state.stride;
+  auto const begin_of = [&](SweptRange const& range) {
+    return reinterpret_cast<u32*>(device + range.offset);
+  };
   bool noted = false;
+  u64 done = 0;  // GPUs: lines of each of the first two ranges
+  if constexpr (memory::on_gpu) {
+    // One of each at once: seldom there are more.
+    u32 found[2][4] = {};
+    SweptRange const* const two[] = {&what.first, &what.second};
+    for (u32 r = 0; r < 2; ++r)
+      if (r < what.ranges && worker < two[r]->bytes / 16)
+        memory::load_line(begin_of(*two[r]) + worker * u64{4}, found[r]);
+    for (u32 r = 0; r < 2; ++r)
+      if (!is_clear(found[r], two[r]->counters != 0)) [[unlikely]]
+        noted |= clear_words(state, begin_of(*two[r]) + worker * u64{4}, two[r]->counters != 0);
+    done = workers;
+  }
   SweptRange range = what.first, next = what.second;
   for (u32 r = 0; r < what.ranges; ++r) {
-    auto* const at = reinterpret_cast<u32*>(device + range.offset);
     u64 const lines = range.bytes / 16, share = (lines + workers - 1) / workers;
     // GPUs: neighbours load neighbours. CPUs: each its own piece.
     if (memory::on_gpu) {
-      noted |= sweep_lines(state, at, worker, lines, workers, range.counters != 0);
+      u64 const first = worker + (r < 2 ? done : 0);
+      noted |= sweep_lines(state, begin_of(range), first, lines, workers, range.counters != 0);
     } else {
       u64 const first = worker * share;
-      noted |= sweep_lines(state, at, first, first + share < lines ? first + share : lines, 1,
-                           range.counters != 0);
+      noted |= sweep_lines(state, begin_of(range), first,
+                           first + share < lines ? first + share : lines, 1, range.counters != 0);
     }
     range = next;
     if (r + 2 < what.ranges) next = words->ranges[r + 2];
@@ -152,12 +168,16 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
+  // On a GPU the last warp of the first rank is to spare for that: the others sweep meanwhile.
+  constexpr u32 warp = 32;
+  u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
+  bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
   auto const all_come_to = [&](Condition const& condition, u32 bytes) {
     return block.await_others(condition, bytes, Control::leave_the_end);
   };
   detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
-  u32 const run = first ? memory::load_relaxed(&words->ended) + 1 : 0;
-  u64 const swept_before = first ? words->swept_before : 0;
+  u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
+  u64 const swept_before = tells ? words->swept_before : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
@@ -172,18 +192,20 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     }
   }
   if (block.any(poisoned)) return;
+  if (tells && spare != 0) memory::fence(Order::system);  // 4. above
   u32 drains = 0;
   if constexpr (lanes) drains = detail::drain_lanes(state, block, id);
   // What other threads of this rank have noted by now, and then what each notes itself.
   u32 noted = first && !lanes ? memory::load_relaxed(&words->timed) : 0;
-  if (thread >= drains &&
-      detail::sweep(state, what, local_id * (threads - drains) + thread - drains,
-                    state.ranks_per_device * (threads - drains)))
+  u32 const sweepers = threads - drains - spare;
+  if (thread >= drains && thread < drains + sweepers &&
+      detail::sweep(state, what, local_id * sweepers + thread - drains,
+                    state.ranks_per_device * sweepers))
     noted = 1;
   u32 stored = 0;
   if constexpr (lanes) stored = detail::clear_lanes(state, block, id) ? Swept::cleared : 0;
   if (block.any(noted != 0)) stored |= Swept::noted;
-  if (!first) return;
+  if (local_id == 0 ? !tells : !first) return;
   if constexpr (lanes)
     if (memory::load_relaxed(&words->left) + memory::load_relaxed(&words->timed) != 0)
       stored |= Swept::noted;
@@ -191,7 +213,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     memory::add(&words->cleared, Swept::rank | stored, Order::device);
     return;
   }
-  memory::fence(Order::system);  // meanwhile the others come (4. above)
+  if (spare == 0) memory::fence(Order::system);
   auto const cleared =
       all_come_to({&words->cleared, (state.ranks_per_device - 1) * Swept::rank, WordType::u64_},
                   sizeof words->cleared);
