@@ -34,7 +34,8 @@ PRESET = "cpu"
 # What begins a command; other indented lines are formulas or programs.
 COMMAND = re.compile(
     r"(?:[A-Z_]+=\S* +)*"
-    r"(?:\\$|\./|build/|tools/|\.venv/|meshpost-|(?:cmake|ctest|python3?|pip|sudo|srun)\s)"
+    r"(?:\\$|\./|build/|tools/|\.venv/|meshpost-"
+    r"|(?:cmake|ctest|export|mpiexec|mpirun|pip|python3?|srun|sudo|umask)\s)"
 )
 NOT_RUN = re.compile(r"<!-- not run: *(.*?) *-->")
 INSTALLED = {"meshpost-run": "apps/launch/launch", "meshpost-topo": "apps/topo/topo"}

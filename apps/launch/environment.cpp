@@ -1,12 +1,10 @@
 #include "environment.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-
-#include "hosts.hpp"
-#include "plan.hpp"
 
 namespace meshpost::launch {
 namespace {
@@ -25,16 +23,7 @@ bool is_of_the_job(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-u32 node_of(Job const& job, u32 process) { return block_of(process, job.processes, job.nodes); }
-
-std::vector<std::string> of_the_library(std::vector<std::string> const& inherited) {
-  std::vector<std::string> all;
-  for (auto const& variable : inherited)
-    if (variable.starts_with("MESHPOST_") && !is_of_the_job(name_of(variable)) &&
-        name_of(variable) != ssh_variable)
-      all.push_back(variable);
-  return all;
-}
+u32 node_of(Job const& job, u32 process) { return process * job.nodes / job.processes; }
 
 std::vector<std::string> child_environment(std::vector<std::string> const& inherited,
                                            Job const& job, Process process) {
@@ -54,6 +43,12 @@ std::vector<std::string> child_environment(std::vector<std::string> const& inher
   if (process.listener >= 0) all.push_back(fmt::format("MESHPOST_LISTENER={}", process.listener));
   if (job.nodes > 0)
     all.push_back(fmt::format("MESHPOST_NODE=node-{}", node_of(job, process.number)));
+  return all;
+}
+
+std::vector<std::string> inherited_environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
   return all;
 }
 

@@ -28,12 +28,12 @@ bool is_of_the_job(std::string_view name);
 /// The pretended node of a process: nodes get blocks of neighbours that differ by one at most.
 u32 node_of(Job const& job, u32 process);
 
-/// Those of this library that are not a job's: what a launcher's user has set goes to all hosts.
-std::vector<std::string> of_the_library(std::vector<std::string> const& inherited);
-
 /// The whole environment of a process: what was inherited, then the user's variables, then the
 /// job's; the later replaces the earlier.
 std::vector<std::string> child_environment(std::vector<std::string> const& inherited,
                                            Job const& job, Process process);
+
+/// The variables of this process.
+std::vector<std::string> inherited_environment();
 
 }  // namespace meshpost::launch

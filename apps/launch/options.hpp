@@ -4,11 +4,8 @@
 #include <vector>
 
 #include "meshpost/base/fn.hpp"
-#include "plan.hpp"
 
 namespace meshpost::launch {
-
-inline constexpr u32 most_processes = 512;  ///< on a host
 
 /// The command line, read and checked.
 struct Options {
@@ -16,11 +13,9 @@ struct Options {
   u32 nodes = 0;  ///< pretended ones; 0: none
   bool label = true;
   std::optional<double> timeout;       ///< seconds
-  std::string folder;                  ///< where processes start; empty: here
   std::string logs;                    ///< folder for a file of each process; empty: none
   std::vector<std::string> variables;  ///< NAME=VALUE, for every process
   std::vector<std::string> command;
-  Plan plan;  ///< of several hosts
 };
 
 /// Reads the command line into `options`. Returns the exit status where that was all to do: after

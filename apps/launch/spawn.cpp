@@ -74,8 +74,7 @@ NotStarted why_not(std::string const& program, int number) {
   if (number == ENOENT && there)
     return error("the interpreter that it names is not there",
                  "correct its first line (#!), or build it for this host", 127);
-  if (number == ENOENT && by_path)
-    return error("there is no such file", "correct the path; --wdir counts as cd", 127);
+  if (number == ENOENT && by_path) return error("there is no such file", "correct the path", 127);
   if (number == ENOENT)
     return error("no folder of PATH has it", "correct the name, or give a path, as ./ring", 127);
   if (number == EACCES && there && S_ISDIR(about.st_mode))

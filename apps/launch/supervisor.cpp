@@ -4,12 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-
-#include "cluster.hpp"
+#include "environment.hpp"
 #include "rendezvous.hpp"
-#include "surroundings.hpp"
 
 namespace meshpost::launch {
 namespace {
@@ -17,61 +13,42 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds until_sure{50};            // which process failed first
-constexpr milliseconds until_sure_of_hosts{250};  // whose word takes longer
-constexpr seconds grace{2};         // for the others to notice, and to say what they know
-constexpr seconds until_killed{3};  // from SIGTERM on
-constexpr seconds until_cut{5};     // from SIGKILL on, to what a host says of it
-
-std::vector<std::string> labels_of(Options const& options) {
-  if (!options.label) return std::vector<std::string>(options.processes);
-  std::vector<std::string> hosts;
-  for (u32 k = 0; k < options.processes && !options.plan.here(); ++k)
-    hosts.push_back(options.plan.name_of(k));
-  return labels(options.processes, hosts);
-}
+constexpr milliseconds until_sure{50};  // which process failed first
+constexpr seconds grace{2};             // for the others to notice, and to say what they know
+constexpr seconds until_killed{3};      // from SIGTERM on
 
 }  // namespace
 
 Supervisor::Supervisor(Options const& options)
     : options_(options),
       files_(raise_file_limit()),
-      output_(labels_of(options), open_logs(options.logs, options.processes)),
-      members_(options.processes, {0, true}) {}
+      output_(options.processes, options.label, open_logs(options.logs, options.processes)),
+      members_(options.processes, {0, false}),
+      children_(*this) {}
 
 int Supervisor::run() {
   if (options_.timeout)
     timeout_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(*options_.timeout));
   keep_outer_listener_back();
-  if (options_.plan.here()) start_here();
-  else start_on_hosts();
+  start();
   loop();
-  place_.reset();
   return status_.value_or(0);
 }
 
-void Supervisor::start_here() {
-  enter(options_.folder);
+void Supervisor::start() {
   auto rendezvous = listen_here();
   Job const job{options_.processes, options_.nodes, rendezvous.address, fresh_secret(),
                 options_.variables};
   auto const inherited = inherited_environment();
-  Reports& reports = *this;
-  auto owned = std::make_unique<Here>(reports);
-  auto& here = *owned;
-  place_ = std::move(owned);
-  bool const typed = ::isatty(0) == 1;
-  if (typed) typed_.to([this](std::string bytes) { place_->give(std::move(bytes)); });
+  auto const input_of_0 = ::isatty(0) == 1 ? Input::pipe : Input::inherited;
   for (u32 k = 0; k < options_.processes; ++k) {
     Process const process{k, rendezvous.listener.get()};
     try {
-      here.start(k, {options_.command, child_environment(inherited, job, process),
-                     k > 0   ? Input::nothing
-                     : typed ? Input::pipe
-                             : Input::inherited,
-                     process.listener, files_});
-      members_[k].over = false;
+      auto const pid =
+          children_.start(k, {options_.command, child_environment(inherited, job, process),
+                              k == 0 ? input_of_0 : Input::nothing, process.listener, files_});
+      members_[k] = {pid, true};
       ++running_;
     } catch (NotStarted const& error) {
       if (k == 0) throw;
@@ -85,36 +62,20 @@ void Supervisor::start_here() {
   }
 }
 
-void Supervisor::start_on_hosts() {
-  for (auto& member : members_) member.over = false;
-  running_ = options_.processes;
-  auto variables = of_the_library(inherited_environment());
-  variables.insert(variables.end(), options_.variables.begin(), options_.variables.end());
-  auto const folder = std::filesystem::current_path() / options_.folder;
-  Job const job{options_.processes, 0, {}, fresh_secret(), variables};
-  Orders const orders{job, folder.string(), options_.command};
-  Reports& reports = *this;
-  place_ = std::make_unique<Cluster>(options_.plan, orders, files_, reports);
-  typed_.to([this](std::string bytes) { place_->give(std::move(bytes)); });
-}
-
 void Supervisor::loop() {
   Poller poller;
   bool waits_for_rest = false;
-  while (running_ > 0 || place_->open() || output_.pending()) {
+  while (running_ > 0 || children_.open() || output_.pending()) {
     if (running_ == 0 && !waits_for_rest) {  // what they started may still print
       waits_for_rest = true;
       next_step_ = Clock::now() + grace;
     }
     poller.watch(signals_.fd(), POLLIN, [this] { on_signals(); });
-    place_->watch(poller);
+    children_.watch(poller);
     output_.watch(poller);
-    if (running_ > 0) typed_.watch(poller);
-    auto until = place_->next();
-    for (auto const& other : {next_step_, timeout_})
-      if (other && (!until || *other < *until)) until = other;
+    auto until = next_step_;
+    if (timeout_ && (!until || *timeout_ < *until)) until = timeout_;
     poller.wait(until);
-    place_->on_time();
     on_time();
     if (output_.failure() != 0 && !broken_) on_broken_output();
   }
@@ -122,21 +83,14 @@ void Supervisor::loop() {
 
 // -- what becomes of processes
 
-void Supervisor::started(u32 process, pid_t pid) { members_[process].pid = pid; }
-
 void Supervisor::printed(u32 process, int stream, std::string_view bytes) {
   if (!forgets_) output_.add(process, stream, bytes);
 }
 
 void Supervisor::printed_all(u32 process, int stream) { output_.end(process, stream); }
 
-// What hosts say of killed processes lies behind what those have printed.
-bool Supervisor::full(int stream) const {
-  return ending_ < Ending::killed && !closes_ && output_.full(stream);
-}
-
 void Supervisor::ended(u32 process, End end) {
-  members_[process].over = true;
+  members_[process].runs = false;
   --running_;
   if (end.by_signal || end.number != 0) failed(process, end);
   if (running_ == 0) announce();
@@ -147,38 +101,14 @@ void Supervisor::ended(u32 process, End end) {
 void Supervisor::failed(u32 process, End how) {
   if (status_ && !(ending_ == Ending::noticed && how.by_signal && !first_.by_signal)) return;
   status_ = how.by_signal ? 128 + how.number : how.number;
-  auto const host =
-      options_.plan.here() ? "" : fmt::format(" on {}", options_.plan.name_of(process));
-  first_ = {how.by_signal,
-            fmt::format("process {} (pid {}{}) ", process, members_[process].pid, host)};
+  first_ = {how.by_signal, fmt::format("process {} (pid {}) ", process, members_[process].pid)};
   if (!how.by_signal) first_.said += fmt::format("ended with status {}", how.number);
   else if (passed_.contains(how.number)) first_.said.clear();  // the user knows
   else
     first_.said += fmt::format("was killed by signal {} ({})", how.number, ::strsignal(how.number));
   if (ending_ != Ending::none) return;
   ending_ = Ending::noticed;
-  next_step_ = Clock::now() + (options_.plan.here() ? until_sure : until_sure_of_hosts);
-}
-
-void Supervisor::lost(std::vector<u32> const& processes, std::string const& why, int status) {
-  bool started = false;
-  for (u32 const k : processes) {
-    members_[k].over = true;
-    --running_;
-    started = started || members_[k].pid != 0;
-  }
-  if (status_) return announce();  // that is why
-  status_ = status;
-  auto const rest = running_ > 0 ? "; ending the others" : "";
-  if (started) {  // these may know more
-    first_ = {true, why};
-    if (running_ == 0) return announce();
-    ending_ = Ending::noticed;
-    next_step_ = Clock::now();
-  } else {
-    output_.say(why + rest);
-    if (running_ > 0) terminate();
-  }
+  next_step_ = Clock::now() + until_sure;
 }
 
 void Supervisor::announce() {
@@ -191,14 +121,14 @@ void Supervisor::announce() {
 void Supervisor::on_signals() {
   while (auto const info = signals_.next()) {
     auto const number = static_cast<int>(info->ssi_signo);
-    if (number == SIGCHLD) place_->collect(static_cast<pid_t>(info->ssi_pid));
+    if (number == SIGCHLD) children_.collect(static_cast<pid_t>(info->ssi_pid));
     else on_signal(number);
   }
 }
 
 void Supervisor::on_signal(int number) {
   if (number == SIGTSTP) return stop_and_continue();
-  if (number == SIGUSR1 || number == SIGUSR2) return place_->signal(number);
+  if (number == SIGUSR1 || number == SIGUSR2) return children_.signal(number);
   if (running_ == 0) {  // only output is left, and who reads it is slow
     if (!status_) status_ = 128 + number;
     return give_up();
@@ -206,7 +136,7 @@ void Supervisor::on_signal(int number) {
   auto const name = fmt::format("SIG{}", ::sigabbrev_np(number));
   if (passed_.insert(number).second) {
     output_.say(fmt::format("{} is passed on to {}; once more kills them", name, still_running()));
-    return place_->signal(number);
+    return children_.signal(number);
   }
   output_.say(fmt::format("{} again: killed {}", name, still_running()));
   if (!status_) status_ = 128 + number;
@@ -231,12 +161,10 @@ void Supervisor::on_time() {
 void Supervisor::on_next_step() {
   next_step_.reset();
   if (running_ == 0) {
-    if (!place_->open()) return;
-    if (std::exchange(closes_, true)) return place_->cut();
+    if (!children_.open()) return;
     output_.say("ended what the processes had started and left running");
-    place_->signal(SIGKILL);
-    place_->close();
-    next_step_ = Clock::now() + until_cut;
+    children_.signal(SIGKILL);
+    children_.close();
   } else if (ending_ == Ending::noticed) {
     announce();
     ending_ = Ending::grace;
@@ -248,9 +176,6 @@ void Supervisor::on_next_step() {
     output_.say(
         fmt::format("SIGKILL to {}, {} s after SIGTERM", still_running(), until_killed.count()));
     kill();
-  } else if (ending_ == Ending::killed) {
-    ending_ = Ending::cut;
-    place_->cut();
   }
 }
 
@@ -265,40 +190,38 @@ void Supervisor::on_broken_output() {
 
 // Ctrl-Z and fg: the processes are in groups of their own, which the shell does not know.
 void Supervisor::stop_and_continue() {
-  place_->signal(SIGSTOP);
+  children_.signal(SIGSTOP);
   ::raise(SIGSTOP);
-  place_->signal(SIGCONT);
+  children_.signal(SIGCONT);
 }
 
 void Supervisor::terminate() {
   announce();
   ending_ = Ending::terminated;
   next_step_ = Clock::now() + until_killed;
-  place_->signal(SIGTERM);
+  children_.signal(SIGTERM);
 }
 
 void Supervisor::kill() {
   announce();
   ending_ = Ending::killed;
-  next_step_ = Clock::now() + until_cut;
-  place_->signal(SIGKILL);
+  children_.signal(SIGKILL);
 }
 
 void Supervisor::give_up() {
-  closes_ = forgets_ = true;
-  place_->signal(SIGKILL);
-  place_->close();
+  forgets_ = true;
+  children_.signal(SIGKILL);
+  children_.close();
   output_.discard();
-  next_step_ = Clock::now() + until_cut;
 }
 
 std::string Supervisor::still_running() const {
   std::string text;
   u32 count = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].over) continue;
+    if (!members_[i].runs) continue;
     auto last = i;
-    while (last + 1 < members_.size() && !members_[last + 1].over) ++last;
+    while (last + 1 < members_.size() && members_[last + 1].runs) ++last;
     text += fmt::format("{}{}", count > 0 ? ", " : "", i);
     if (last > i) text += fmt::format("{}{}", last > i + 1 ? "-" : ", ", last);
     count += static_cast<u32>(last - i + 1);

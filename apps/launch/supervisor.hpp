@@ -1,16 +1,12 @@
 #pragma once
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "here.hpp"
+#include "children.hpp"
 #include "options.hpp"
 #include "output.hpp"
-#include "place.hpp"
-#include "signals.hpp"
-#include "typed.hpp"
 
 namespace meshpost::launch {
 
@@ -25,23 +21,18 @@ class Supervisor : private Reports {
 
  private:
   struct Member {
-    pid_t pid;  // on its host; 0: not yet started
-    bool over;  // it has ended, or nobody knows
+    pid_t pid;
+    bool runs;
   };
   // How far the end of the job has come; each step waits for `next_step_`.
-  enum class Ending { none, noticed, grace, terminated, killed, cut };
+  enum class Ending { none, noticed, grace, terminated, killed };
 
-  void started(u32 process, pid_t pid) override;
   void printed(u32 process, int stream, std::string_view bytes) override;
   void printed_all(u32 process, int stream) override;
-  bool full(int stream) const override;
+  bool full(int stream) const override { return output_.full(stream); }
   void ended(u32 process, End end) override;
-  void input_taken() override { typed_.taken(); }
-  void lost(std::vector<u32> const& processes, std::string const& why, int status) override;
-  void say(std::string const& line) override { output_.pass_on(line); }
 
-  void start_here();
-  void start_on_hosts();
+  void start();
   void loop();
   void failed(u32 process, End how);
   void announce();
@@ -60,7 +51,6 @@ class Supervisor : private Reports {
   rlimit files_;  // limits as they were
   Signals signals_;
   Output output_;
-  Typed typed_;
   std::vector<Member> members_;
   u32 running_ = 0;
   Ending ending_ = Ending::none;
@@ -70,11 +60,10 @@ class Supervisor : private Reports {
     std::string said;  // empty: nothing
   } first_{};          // failure
   std::optional<Clock::time_point> next_step_, timeout_;
-  std::set<int> passed_;          // signals that the processes have got from the user
-  bool broken_ = false;           // standard output
-  bool closes_ = false;           // what was left running is killed, and its output taken
-  bool forgets_ = false;          // whatever is printed
-  std::unique_ptr<Place> place_;  // goes first: no process remains, whatever happened
+  std::set<int> passed_;  // signals that the processes have got from the user
+  bool broken_ = false;   // standard output
+  bool forgets_ = false;  // whatever is printed
+  Children children_;     // goes first: no process remains, whatever happened
 };
 
 }  // namespace meshpost::launch

@@ -14,7 +14,10 @@ skip() {
 
 clean_up() {
   [ -z "$background" ] || kill -9 "$background" 2>/dev/null || true
-  for host in $(seq 0 "$hosts_made"); do ip netns del "$name-$host" 2>/dev/null || true; done
+  for host in $(seq 0 "$hosts_made"); do
+    ip netns pids "$name-$host" 2>/dev/null | xargs -r kill -9 2>/dev/null || true
+    ip netns del "$name-$host" 2>/dev/null || true
+  done
   rm -rf "$work"
 }
 

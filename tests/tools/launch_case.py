@@ -28,17 +28,19 @@ class Ended:
         return self.out.splitlines()
 
 
-@unittest.skipUnless(BINARY, "ctest runs these, with the program built")
-class LaunchCase(FolderCase):
-    lingering = 0  # seconds that processes may be there when the launcher has ended
+class JobCase(FolderCase):
+    launcher: tuple[str, ...]  # the command that starts jobs
+    lingering = 0  # seconds that processes may be there when it has ended
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
-        """Starts meshpost-run. Every process of the job inherits a pipe, as proof of its life."""
+        """Starts a job. Each of its processes inherits a pipe, as proof of its life."""
         self.alive, inherited = os.pipe()
         self.addCleanup(os.close, self.alive)
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         try:
-            job = subprocess.Popen([BINARY, *arguments], pass_fds=[inherited], **pipes | more)
+            job = subprocess.Popen(
+                [*self.launcher, *arguments], pass_fds=[inherited], **pipes | more
+            )
         finally:
             os.close(inherited)
         for pipe in (job.stdin, job.stdout, job.stderr):
@@ -70,50 +72,17 @@ class LaunchCase(FolderCase):
             more["stdin"] = subprocess.PIPE
         return self.finish(self.start(*arguments, **more), given)
 
-    def shell(self, processes: int, script: str, *options: str, **more) -> Ended:
-        return self.job("-n", str(processes), *options, "sh", "-c", script, **more)
-
-    def python(self, processes: int, script: str, *options: str, **more) -> Ended:
-        return self.job("-n", str(processes), *options, sys.executable, "-c", script, **more)
-
     def read_lines(self, job: subprocess.Popen, count: int) -> list[str]:
         """The next lines of its output: processes say so when they are where a test wants them."""
         return sorted(job.stdout.readline().decode().rstrip("\n") for _ in range(count))
 
 
-HERE = Path(__file__).resolve().parents[1] / "support/here.sh"
-# What is behind ssh is no child of it: the connection ends between the two, or falls silent.
-FAR = """#!/bin/sh
-host=$1
-shift
-case $host in
-  nowhere) echo "ssh: Could not resolve hostname nowhere" >&2; exit 255 ;;
-  noisy) echo "Welcome to noisy"; echo "and its rules" ;;
-esac
-echo $$ >$FOLDER/ssh.$host
-cat | setsid sh -c 'echo $$ >$0; exec "$@"' $FOLDER/agent.$host "$@" | cat
-"""
+@unittest.skipUnless(BINARY, "ctest runs these, with the program built")
+class LaunchCase(JobCase):
+    launcher = (BINARY,)
 
+    def shell(self, processes: int, script: str, *options: str, **more) -> Ended:
+        return self.job("-n", str(processes), *options, "sh", "-c", script, **more)
 
-class HostsCase(LaunchCase):
-    # What is behind a connection that is cut ends by itself: no launcher can wait for it.
-    lingering = PATIENCE
-
-    def setUp(self):
-        super().setUp()
-        far = self.folder / "far"
-        far.write_text(FAR.replace("$FOLDER", str(self.folder)))
-        far.chmod(0o755)
-        self.far = ("--ssh", str(far))
-
-    def on(self, hosts: str, *arguments: str, ssh: tuple = ("--ssh", str(HERE)), **more):
-        return self.job("--hosts", hosts, *ssh, *arguments, **more)
-
-    def begin(self, hosts: str, script: str, *options: str, count: int):
-        """Starts a job far away, and returns when each of its processes has said so."""
-        job = self.start("--hosts", hosts, *self.far, *options, "sh", "-c", script)
-        self.said = self.read_lines(job, count)
-        return job
-
-    def pid(self, name: str) -> int:
-        return int((self.folder / name).read_text())
+    def python(self, processes: int, script: str, *options: str, **more) -> Ended:
+        return self.job("-n", str(processes), *options, sys.executable, "-c", script, **more)

@@ -34,7 +34,7 @@ class Ends(LaunchCase):
         failing = "test $MESHPOST_PROCESS = 2 || exec cat fifo; exit 3"
         os.mkfifo(self.folder / "fifo")  # the others wait for ever
         began = time.monotonic()
-        ended = self.shell(4, failing, "--wdir", str(self.folder))
+        ended = self.shell(4, failing, cwd=self.folder)
         self.assertEqual(ended.status, 3)
         self.assertRegex(ended.err, r"^meshpost-run: process 2 \(pid \d+\) ended with status 3; en")
         self.assertIn("SIGTERM to processes 0, 1, 3, 2 s after that", ended.err)
@@ -48,7 +48,7 @@ class Ends(LaunchCase):
     def test_others_go_on_when_one_ends_with_0(self):
         os.mkfifo(self.folder / "fifo")
         script = "if [ $MESHPOST_PROCESS = 0 ]; then exit 0; fi; read x <fifo; echo got $x"
-        job = self.start("-n", "2", "--wdir", str(self.folder), "sh", "-c", script)
+        job = self.start("-n", "2", "sh", "-c", script, cwd=self.folder)
         (self.folder / "fifo").write_text("it\n")
         ended = self.finish(job)
         self.assertEqual((ended.status, ended.lines), (0, ["[1] got it"]))
@@ -60,7 +60,7 @@ class Ends(LaunchCase):
             "if [ $MESHPOST_PROCESS = 1 ]; then exec 3>fifo; kill -9 $$; fi;"
             "read x <fifo; echo peer lost >&2; exit 5"
         )
-        ended = self.shell(2, script, "--wdir", str(self.folder))
+        ended = self.shell(2, script, cwd=self.folder)
         self.assertEqual(ended.status, 128 + 9)
         self.assertIn("[0] peer lost", ended.err)
         self.assertNotIn("SIGTERM", ended.err)
@@ -207,10 +207,16 @@ class Refused(LaunchCase):
             ("--timeout 0 true", "read --timeout: '0' is no time; give seconds, more than 0"),
             ("--timeout soon true", "read --timeout: 'soon' is no time"),
             ("--timeout nan true", "read --timeout: 'nan' is no time"),
-            ("--env A true", "read --env: 'A' names no variable that is set here; write it as"),
-            ("--env =A true", "read --env: '=A' names no variable"),
+            ("--env A true", "read --env: 'A' sets no variable; write it as NAME=VALUE"),
+            ("--env =A true", "read --env: '=A' sets no variable"),
             ("--env MESHPOST_SECRET=1 true", "read --env: MESHPOST_SECRET is set by meshpost-run"),
-            ("--wdir /no/such true", "start in --wdir /no/such: No such file or directory; name"),
+            ("--wdir /tmp true", "read --wdir: processes start in the folder of meshpost-run; cd"),
+            (
+                "-n 2 --hosts a,b true",
+                "read --hosts: .* this host only; .* by mpirun, mpiexec, srun",
+            ),
+            ("--ssh=rsh true", "read --ssh: meshpost-run starts processes of this host only"),
+            ("-x A true", "read -x: all processes have the variables that are set here; leave"),
             ("--logs /dev/null/x true", "make the folder /dev/null/x of --logs: Not a directory"),
         ):
             with self.subTest(arguments):

@@ -1,8 +1,25 @@
-#include "signals.hpp"
+#include "system.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 namespace meshpost::launch {
+
+rlimit raise_file_limit() {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  rlimit const most{files.rlim_max, files.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &most);
+  return files;
+}
+
+void open_standard_streams() {
+  int fd = 0;
+  do fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= 2);
+  if (fd > 2) ::close(fd);
+}
 
 Signals::Signals() {
   ::signal(SIGCHLD, SIG_DFL);  // else, ignored by inheritance, nobody's end would be told

@@ -1,4 +1,4 @@
-#include "here.hpp"
+#include "children.hpp"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,39 +11,41 @@
 
 namespace meshpost::launch {
 
-Here::Here(Reports& reports) : reports_(reports) {
+Children::Children(Reports& reports) : reports_(reports) {
   // What the processes started becomes this process's when they end: else nobody here could tell
   // when it is gone.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-Here::~Here() {
+Children::~Children() {
   signal(SIGKILL);
   for (auto const& member : members_)  // and those of its group, which are this process's by now
     while (::waitpid(-member.pid, nullptr, 0) > 0 || errno == EINTR) continue;
   remove_unheld(shared_memory_folder);  // what those that did not end well have left
 }
 
-void Here::start(u32 process, Spawn const& spawn) {
+pid_t Children::start(u32 process, Spawn const& spawn) {
   auto child = launch::start(spawn);
   guard_.watch(child.pid);
   members_.push_back({process, child.pid, false});
   streams_.push_back(std::make_unique<Stream>(Stream{process, 1, std::move(child.output)}));
   streams_.push_back(std::make_unique<Stream>(Stream{process, 2, std::move(child.errors)}));
   if (child.input) input_ = std::move(child.input);
-  reports_.started(process, child.pid);
-  if (spawn.input == Input::pipe) reports_.input_taken();
+  return child.pid;
 }
 
-void Here::watch(Poller& poller) {
+void Children::watch(Poller& poller) {
   for (auto const& stream : streams_)
     if (stream->fd && !reports_.full(stream->number))
       poller.watch(stream->fd.get(), POLLIN, [this, one = stream.get()] { read_some(*one); });
-  if (input_ && !given_.empty()) poller.watch(input_.get(), POLLOUT, [this] { write_input(); });
+  if (!input_) return;
+  if (!given_.empty()) poller.watch(input_.get(), POLLOUT, [this] { write_input(); });
+  else if (std::ranges::any_of(members_, [](auto const& one) { return !one.ended; }))
+    poller.watch(0, POLLIN, [this] { read_input(); });
 }
 
 // Several ends may come as one signal, which then tells of the first.
-void Here::collect(pid_t child) {
+void Children::collect(pid_t child) {
   auto const member =
       std::ranges::find_if(members_, [&](auto const& one) { return one.pid == child; });
   if (member != members_.end()) collect(*member);
@@ -51,7 +53,7 @@ void Here::collect(pid_t child) {
   for (auto& one : members_) collect(one);
 }
 
-void Here::collect(Member& member) {
+void Children::collect(Member& member) {
   siginfo_t how{};
   if (member.ended ||
       ::waitid(P_PID, static_cast<id_t>(member.pid), &how, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -63,27 +65,28 @@ void Here::collect(Member& member) {
   reports_.ended(member.process, {how.si_code != CLD_EXITED, how.si_status});
 }
 
-void Here::signal(int number) {
+void Children::signal(int number) {
   for (auto const& member : members_) ::kill(-member.pid, number);
 }
 
-void Here::give(std::string bytes) {
-  given_ = std::move(bytes);
-  if (given_.empty()) input_.close();
+void Children::read_input() {
+  std::array<char, 65536> bytes;
+  auto const size = ::read(0, bytes.data(), bytes.size());
+  if (size > 0) given_.assign(bytes.data(), static_cast<std::size_t>(size));
+  else if (size == 0 || (errno != EINTR && errno != EAGAIN)) input_.close();
 }
 
-void Here::write_input() {
+void Children::write_input() {
   auto const size = ::write(input_.get(), given_.data(), given_.size());
   if (size > 0) given_.erase(0, static_cast<std::size_t>(size));
   else if (errno != EINTR && errno != EAGAIN) input_.close();  // it reads no more
-  if (input_ && given_.empty()) reports_.input_taken();
 }
 
-bool Here::open() const {
+bool Children::open() const {
   return std::ranges::any_of(streams_, [](auto const& one) { return static_cast<bool>(one->fd); });
 }
 
-void Here::close() {
+void Children::close() {
   for (auto const& stream : streams_) {
     drain(*stream);
     end(*stream);
@@ -91,7 +94,7 @@ void Here::close() {
 }
 
 // Returns whether there may be more at once.
-bool Here::read_some(Stream& stream) {
+bool Children::read_some(Stream& stream) {
   std::array<char, 65536> bytes;
   auto const size = ::read(stream.fd.get(), bytes.data(), bytes.size());
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -101,12 +104,12 @@ bool Here::read_some(Stream& stream) {
   return size > 0;
 }
 
-void Here::drain(Stream& stream) {
+void Children::drain(Stream& stream) {
   // Pipes hold 64 KiB; whoever writes faster than this reads must not hold it up for ever.
   for (int i = 0; i < 64 && stream.fd && read_some(stream); ++i) continue;
 }
 
-void Here::end(Stream& stream) {
+void Children::end(Stream& stream) {
   if (!stream.fd) return;
   stream.fd.close();
   reports_.printed_all(stream.process, stream.number);
