@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gathers into .deps/ what a machine without network may lack: CLI11, nlohmann-json,
-# OpenSSL and libfabric headers, the static Crypto and Boost.Context libraries (without Boost's headers, which are
+# OpenSSL and libfabric headers, the static SSL, Crypto and Boost.Context libraries (without Boost's headers, which are
 # large and more common).
 # Copy .deps/ there; ./run build and tools/gpu_check.sh pass it on to CMake.
 set -euo pipefail
@@ -21,5 +21,5 @@ cp -r "$temporary"/root/usr/include/openssl .deps/include
 find "$temporary/root/usr/include" -path '*-linux-gnu*/openssl/*.h' -exec cp {} .deps/include/openssl \;
 cp -r "$temporary"/root/usr/share/cmake .deps/share # find_package works with this prefix
 find "$temporary/root/usr/lib" -name libboost_context.a -exec cp {} .deps/lib \;
-find "$temporary/root/usr/lib" -name libcrypto.a -exec cp {} .deps/lib \;
+find "$temporary/root/usr/lib" \( -name libssl.a -o -name libcrypto.a \) -exec cp {} .deps/lib \;
 du -h --max-depth=2 .deps
