@@ -7,7 +7,7 @@
 namespace meshpost::greeting {
 namespace {
 
-constexpr u32 wire_version = 5;
+constexpr u32 wire_version = 6;
 
 }  // namespace
 
