@@ -1,6 +1,6 @@
 #include "base/hash.hpp"
 
-#define XXH_INLINE_ALL  // nothing to link
+#define XXH_INLINE_ALL  // NOLINT: its own name; nothing to link
 #include <xxhash.h>
 
 namespace meshpost {

@@ -11,9 +11,11 @@ using namespace test;
 
 using TlsStrangers = TlsTest;
 
+// A record that is too large, and one with the beginning of a message of 128 KiB.
+std::string const claims_all("\x16\x03\x01\xff\xff\x01\x00\xff\xff", 9);
+std::string const claims_much("\x16\x03\x01\x00\x04\x01\x01\xff\xf0", 9);
+
 TEST_F(TlsStrangers, take_no_more_than_a_greeting_of_who_has_proven_nothing) {
-  std::string const claims_all("\x16\x03\x01\xff\xff\x01\x00\xff\xff", 9);
-  std::string const claims_much("\x16\x03\x01\x40\x00\x01\x01\xff\xf0\x03\x03", 11);
   for (auto const& words : {claims_all, claims_much, caller_.out.substr(0, 50)}) {
     Side acceptor(context_, End::acceptor);
     auto const flood = [&] {
@@ -33,7 +35,6 @@ std::size_t allocated() {
 }
 
 TEST_F(TlsStrangers, have_little_memory_for_a_stranger_whatever_it_claims) {
-  std::string const claims_much("\x16\x03\x01\x40\x00\x01\x01\xff\xf0\x03\x03", 11);
   for (auto const& words : {std::string(), claims_much, caller_.out.substr(0, 100), caller_.out}) {
     std::vector<Side> strangers;
     auto const before = allocated();
@@ -135,8 +136,8 @@ TEST_P(Strangers, do_not_keep_out_the_real_ones) {
   if (what == "silent") words.clear();
   if (what == "garbage") words = std::string(1000, '\xfe');
   if (what == "web") words = "GET / HTTP/1.1\r\n\r\n";
-  if (what == "oversized") words = std::string("\x16\x03\x01\xff\xff\x01\x00\xff\xff", 9);
-  if (what == "endless") words = std::string("\x16\x03\x01\x40\x00\x01\x01\xff\xf0", 9);
+  if (what == "oversized") words = claims_all;
+  if (what == "endless") words = claims_much;
   if (what == "truncated" || what == "half") words.resize(words.size() / 2);
   if (what == "unproven") words = first_words(Secret(random_bytes()));
   if (what == "flooding") words += std::string(std::size_t{1} << 16, '\0');
