@@ -3,7 +3,8 @@
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # who may join a job: proofs and random bytes
+find_path(MESHPOST_XXHASH_INCLUDE xxhash.h HINTS ${MESHPOST_DEPS}/include REQUIRED)  # checks of what crosses a network
+find_package(OpenSSL 3 REQUIRED COMPONENTS SSL Crypto)  # connections between the processes of a job
 # Not find_package(Boost): where only the headers and a carried archive exist it finds neither.
 find_path(MESHPOST_BOOST_INCLUDE boost/context/detail/fcontext.hpp REQUIRED)
 find_library(MESHPOST_BOOST_CONTEXT NAMES boost_context libboost_context.a HINTS ${MESHPOST_DEPS}/lib REQUIRED)
@@ -34,6 +35,7 @@ add_library(meshpost
   src/base/config.cpp
   src/base/error.cpp
   src/base/events.cpp
+  src/base/hash.cpp
   src/base/held.cpp
   src/base/hooks.cpp
   src/base/host_places.cpp
@@ -188,11 +190,11 @@ add_library(meshpost
   src/world/processes_thread.cpp
   src/world/reach.cpp
   src/world/rendezvous.cpp
-  src/world/seal.cpp
   src/world/secret.cpp
   src/world/sharing.cpp
   src/world/spaces.cpp
   src/world/split.cpp
+  src/world/tls.cpp
   src/world/trial.cpp
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
@@ -247,10 +249,10 @@ target_include_directories(meshpost
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
          $<INSTALL_INTERFACE:include>
   PRIVATE src)
-target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_BOOST_INCLUDE})
+target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_BOOST_INCLUDE} ${MESHPOST_XXHASH_INCLUDE})
 target_link_libraries(meshpost
   PUBLIC Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt OpenSSL::Crypto ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
+  PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt OpenSSL::SSL OpenSSL::Crypto ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 meshpost_unity(meshpost 12)

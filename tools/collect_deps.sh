@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gathers into .deps/ what a machine without network may lack: CLI11, nlohmann-json,
-# OpenSSL and libfabric headers, the static Crypto and Boost.Context libraries (without Boost's headers, which are
+# OpenSSL, xxHash and libfabric headers, the static SSL, Crypto and Boost.Context libraries (without Boost's headers, which are
 # large and more common).
 # Copy .deps/ there; ./run build and tools/gpu_check.sh pass it on to CMake.
 set -euo pipefail
@@ -11,15 +11,16 @@ trap 'rm -rf "$temporary"' EXIT
 # libboost-context-dev is a name for the distribution's version of it, such as ...1.74-dev.
 context=$(apt-cache depends libboost-context-dev | grep -o 'libboost-context[0-9.]*-dev' | tail -1)
 (cd "$temporary" && apt-get download -q -o APT::Sandbox::User="$(id -un)" \
-  libcli11-dev nlohmann-json3-dev libssl-dev libfabric-dev "$context")
+  libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev libfabric-dev "$context")
 for package in "$temporary"/*.deb; do dpkg -x "$package" "$temporary/root"; done
 
 rm -rf .deps
 mkdir -p .deps/{include,lib,share}
 cp -r "$temporary"/root/usr/include/{CLI,nlohmann,rdma} .deps/include
 cp -r "$temporary"/root/usr/include/openssl .deps/include
+cp "$temporary"/root/usr/include/xx*.h .deps/include
 find "$temporary/root/usr/include" -path '*-linux-gnu*/openssl/*.h' -exec cp {} .deps/include/openssl \;
 cp -r "$temporary"/root/usr/share/cmake .deps/share # find_package works with this prefix
 find "$temporary/root/usr/lib" -name libboost_context.a -exec cp {} .deps/lib \;
-find "$temporary/root/usr/lib" -name libcrypto.a -exec cp {} .deps/lib \;
+find "$temporary/root/usr/lib" \( -name libssl.a -o -name libcrypto.a \) -exec cp {} .deps/lib \;
 du -h --max-depth=2 .deps

@@ -1,9 +1,11 @@
 #include "measure.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <thread>
 #include <vector>
+
+#define XXH_INLINE_ALL  // nothing to link
+#include <xxhash.h>
 
 #include "common/gather.hpp"
 #include "meshpost/base/error.hpp"
@@ -91,15 +93,16 @@ Device& own_device(Devices const& devices) {
   return **std::ranges::find_if(devices, [](auto const& device) { return device != nullptr; });
 }
 
-// FNV-1a of all numbers, in the order of the whole matrix.
+// XXH3 of all numbers, in the order of the whole matrix.
 u64 fingerprint(Distributed const& matrix, blas::Team& team) {
-  u64 hash = 0xcbf29ce484222325;
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
   u64 const width = columns_at_once(matrix.rows());
-  for (u64 first = 0; first < matrix.columns(); first += width)
-    for (double const number :
-         matrix.read({first, std::min(width, matrix.columns() - first)}, team))
-      hash = (hash ^ std::bit_cast<u64>(number)) * 0x100000001b3;
-  return hash;
+  for (u64 first = 0; first < matrix.columns(); first += width) {
+    auto const numbers = matrix.read({first, std::min(width, matrix.columns() - first)}, team);
+    XXH3_64bits_update(&hash, numbers.data(), numbers.size() * sizeof numbers[0]);
+  }
+  return XXH3_64bits_digest(&hash);
 }
 
 Figures measure(Problem const& problem, Options const& options, Devices const& devices,

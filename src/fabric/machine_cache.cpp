@@ -13,6 +13,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/hash.hpp"
 #include "fabric/fingerprint.hpp"
 #include "fabric/host_ways.hpp"
 #include "meshpost/base/config.hpp"
@@ -22,13 +23,6 @@
 namespace meshpost {
 namespace fabric {
 namespace {
-
-// FNV-1a: names differ where fingerprints do, on every build.
-u64 hash(std::string_view text) {
-  u64 sum = 0xcbf29ce484222325ull;
-  for (unsigned char const c : text) sum = (sum ^ c) * 0x100000001b3ull;
-  return sum;
-}
 
 std::optional<std::string> read_file(std::filesystem::path const& path) {
   std::ifstream file(path, std::ios::binary);
@@ -98,7 +92,7 @@ CacheFile cache_file(std::string const& fingerprint) {
     return {chosen, true};
   auto const folder = users_folder();
   if (folder.empty()) return {};
-  return {folder / fmt::format("machine-{:016x}.json", hash(fingerprint)), false};
+  return {folder / fmt::format("machine-{:016x}.json", hash_of(fingerprint)), false};
 }
 
 CacheFile host_file() {
@@ -106,7 +100,7 @@ CacheFile host_file() {
     return {chosen, true};
   auto const folder = users_folder();
   if (folder.empty()) return {};
-  return {folder / fmt::format("host-{:016x}.json", hash(host_part())), false};
+  return {folder / fmt::format("host-{:016x}.json", hash_of(host_part())), false};
 }
 
 std::optional<std::vector<HostRates>> kept_host_rates(CacheFile const& file) try {

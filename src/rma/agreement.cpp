@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 
+#include "base/hash.hpp"
 namespace meshpost::detail {
 namespace {
 
@@ -51,10 +52,6 @@ void Agreement::settle() {
   early_.clear();
 }
 
-u64 Agreement::begin_step(std::string const& launch) {
-  u32 hash = 0x811c9dc5;  // FNV-1a
-  for (char const c : launch) hash = (hash ^ static_cast<u8>(c)) * 0x01000193;
-  return u64{hash} << 32 | 1;
-}
+u64 Agreement::begin_step(std::string const& launch) { return hash_of(launch) << 32 | 1; }
 
 }  // namespace meshpost::detail

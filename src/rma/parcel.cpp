@@ -2,57 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "meshpost/base/error.hpp"
 
 namespace meshpost::detail {
 namespace {
-
-// With all words before it given, a word decides the sum, and each sum comes from one word: xor, a
-// product with an odd number, and xor with itself shifted can all be undone.
-u64 with(u64 sum, u64 word) {
-  sum = (sum ^ word) * 0x9e3779b97f4a7c15;
-  return sum ^ sum >> 32;
-}
-
-u64 word_at(char const* bytes) {
-  u64 word;
-  std::memcpy(&word, bytes, sizeof word);
-  return word;
-}
-
-// Side by side, and without products, for which common processors have no vectors: twice as fast
-// as with() alone. An odd multiple, too, can be undone.
-using Words = u64 __attribute__((vector_size(16)));
-constexpr u64 lanes = 8;
-
-u64 with_many(u64 sum, char const*& bytes, u64& size) {
-  std::array<Words, lanes> sums;
-  for (u64 lane = 0; lane < lanes; ++lane) sums[lane] = Words{2 * lane + 1, 2 * lane + 2};
-  for (; size >= sizeof sums; bytes += sizeof sums, size -= sizeof sums)
-#pragma GCC unroll 8
-    for (u64 lane = 0; lane < lanes; ++lane) {
-      Words words;
-      std::memcpy(&words, bytes + lane * sizeof words, sizeof words);
-      words ^= sums[lane];
-      words += words << 5;
-      sums[lane] = words ^ words >> 27;
-    }
-  for (auto const& two : sums) sum = with(with(sum, two[0]), two[1]);
-  return sum;
-}
-
-u64 with(u64 sum, char const* bytes, u64 size) {
-  if (size >= lanes * sizeof(Words)) sum = with_many(sum, bytes, size);
-  for (; size >= sizeof(u64); bytes += sizeof(u64), size -= sizeof(u64))
-    sum = with(sum, word_at(bytes));
-  if (size == 0) return sum;  // and `bytes` may be null
-  u64 last = 0;
-  std::memcpy(&last, bytes, size);
-  return with(sum, last);
-}
 
 bool is_word(u64 bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
 
@@ -64,13 +20,12 @@ void refuse_parcel(std::string cause) {
 }
 
 u64 check_of(Parcel parcel, std::string_view payload) {
-  parcel.check = 0;
-  u64 const sum = with(payload.size(), reinterpret_cast<char const*>(&parcel), sizeof parcel);
-  return with(sum, payload.data(), payload.size());
+  parcel.check = hash_of(payload);
+  return hash_of({reinterpret_cast<char const*>(&parcel), sizeof parcel});
 }
 
 u64 sum_of(std::string_view bytes) {
-  u64 const sum = with(bytes.size(), bytes.data(), bytes.size());
+  u64 const sum = hash_of(bytes);
   return sum == 0 ? 1 : sum;
 }
 

@@ -41,8 +41,7 @@ struct Parcel {
 };
 static_assert(std::has_unique_object_representations_v<Parcel>);  // all its bytes are checked
 
-/// A number that another parcel, or other bytes behind it, would not have: of all 8-byte words, any
-/// one may change in any way and it differs; if more do, it is equal once in 2^64.
+/// A number that another parcel, or other bytes behind it, would have once in 2^64 (XXH3).
 ///
 /// Networks check too, but not all of them from one process's memory to the other's: TCP from end
 /// to end with 16 bits, Ethernet and InfiniBand with 32, from one switch to the next or in all.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "base/host_places.hpp"
 #include "base/kept.hpp"
 #include "trace/timeline_writer.hpp"
@@ -25,10 +26,8 @@ Peers peers_of(WorldOptions const& options) {
   return {std::move(processes), channel};
 }
 
-u64 fingerprint(std::vector<i64> const& numbers) {  // FNV-1a, by number
-  u64 hash = 0xcbf29ce484222325;
-  for (i64 const number : numbers) hash = (hash ^ static_cast<u64>(number)) * 0x100000001b3;
-  return hash;
+u64 fingerprint(std::vector<i64> const& numbers) {
+  return hash_of({reinterpret_cast<char const*>(numbers.data()), numbers.size() * sizeof(i64)});
 }
 
 // What a rank may bring to one step of a collective. Above the largest, barriers are some percent

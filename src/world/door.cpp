@@ -18,6 +18,7 @@
 #include "world/join_common.hpp"
 #include "world/open_files.hpp"
 #include "world/rendezvous.hpp"
+#include "world/tls.hpp"
 
 namespace meshpost::join {
 namespace {
@@ -25,16 +26,12 @@ namespace {
 constexpr std::size_t most_strangers = 64;  // at a time
 constexpr auto check_every = std::chrono::milliseconds(100);
 constexpr auto turning_away = std::chrono::seconds(1);  // those who come late
-constexpr char const* same_secret =
-    "give all processes the same MESHPOST_SECRET or MESHPOST_SECRET_FILE";
-
 constexpr char const* one_address_a_job =
     "give each job, and each of its steps, an address (MESHPOST_RENDEZVOUS) of its own";
 
-// A connection that has not said who it is, or not proven it.
+// A connection that has not proven that it is of the job, or not said who it is.
 struct Stranger {
   std::unique_ptr<Line> line;
-  Digest challenge;
   Clock::time_point until;
 };
 
@@ -57,6 +54,7 @@ class Door {
       : job_(job),
         host_(host),
         meeting_(open_meeting(job)),
+        tls_(meeting_.secret),
         here_(job.processes),
         missing_(job.processes - 1) {
     here_[0] = "process 0 itself";
@@ -111,11 +109,8 @@ class Door {
     int const yes = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (strangers_.size() == most_strangers) strangers_.pop_front();
-    auto line = std::make_unique<Line>(std::move(socket), wire::most_before_greeting);
-    auto const challenge = random_bytes();
-    line->send({.type = wire::Type::hello}, greeting::challenge(challenge));
-    if (line->flush())
-      strangers_.push_back({std::move(line), challenge, Clock::now() + greeting_patience});
+    auto line = std::make_unique<Line>(std::move(socket), Tls(tls_, Tls::End::acceptor));
+    strangers_.push_back({std::move(line), Clock::now() + greeting_patience});
   }
 
   // Strangers must not keep out the real ones: the first of them has to greet at once, or leave.
@@ -133,46 +128,44 @@ class Door {
 
   // Whether it was let in, refused or given up.
   bool is_done_with(Stranger& stranger) {
-    std::optional<greeting::Hello> hello;
+    greeting::Hello hello;
     try {
       bool const stands = stranger.line->receive();
+      stranger.line->flush();
       auto const frame = stranger.line->next();
       if (!frame) return !stands || Clock::now() >= stranger.until;
       if (frame->header.type != wire::Type::hello) return true;
-      hello = greeting::read_hello(frame->bytes, stranger.challenge, meeting_.secret);
-    } catch (Error const&) {
-      return true;  // garbage: nothing to say to it
+      hello = greeting::unpack(frame->bytes);
+    } catch (Error const& error) {  // TLS has told it, or tried to
+      if (error.cause() == Tls::other_secret) {
+        ++with_other_secret_;
+        last_refused_ = caller(*stranger.line);
+      }
+      return true;
     }
     greet(stranger, hello);
     return true;
   }
 
-  void greet(Stranger& stranger, std::optional<greeting::Hello> const& hello) {
-    if (!hello) {
-      ++with_other_secret_;
-      last_refused_ = caller(*stranger.line);
-      return refuse(stranger, {Kind::bad_environment, operation, other_secret, same_secret});
-    }
-    if (is_of_other_job(*hello)) {
-      other_job_ = hello->job;
+  void greet(Stranger& stranger, greeting::Hello const& hello) {
+    if (is_of_other_job(hello)) {
+      other_job_ = hello.job;
       return refuse(stranger, {Kind::bad_environment, operation,
                                fmt::format("{}: '{}'; this process is of '{}'", other_job,
-                                           job_.identity, hello->job),
+                                           job_.identity, hello.job),
                                one_address_a_job});
     }
     // It knows the secret, so there will be no job without it.
-    if (!over_) over_ = objection(*hello);
+    if (!over_) over_ = objection(hello);
     if (over_) {
-      if (hello->process < here_.size() && here_[hello->process].empty()) settle(*hello);
+      if (hello.process < here_.size() && here_[hello.process].empty()) settle(hello);
       return refuse(stranger, *over_);
     }
-    stranger.line->send({.type = wire::Type::welcome},
-                        greeting::welcome(hello->challenge, stranger.challenge, meeting_.secret));
+    stranger.line->send({.type = wire::Type::welcome});
     if (!stranger.line->flush()) return;
-    stranger.line->trust(
-        greeting::keys_of_process_0(stranger.challenge, hello->challenge, meeting_.secret));
-    settle(*hello);
-    host_.welcome(hello->process, std::move(stranger.line));
+    stranger.line->trust();
+    settle(hello);
+    host_.welcome(hello.process, std::move(stranger.line));
   }
 
   bool is_of_other_job(greeting::Hello const& hello) const {
@@ -229,13 +222,14 @@ class Door {
     throw Error(Kind::deadline, operation, cause,
                 fmt::format("see what became of them{}{}; raise MESHPOST_START_DEADLINE (seconds) "
                             "if they start late",
-                            with_other_secret_ == 0 ? "" : fmt::format("; {}", same_secret),
+                            with_other_secret_ == 0 ? "" : fmt::format("; {}", Tls::same_secret),
                             where_to_meet(job_)));
   }
 
   Job const& job_;
   Host const& host_;
   Meeting meeting_;
+  Tls::Context tls_;
   std::list<Stranger> strangers_;
   std::vector<std::string> here_;  // who has which number; empty: nobody yet
   u32 missing_;

@@ -26,36 +26,31 @@ Error not_greeted(Job const& job) {
           "what became of process 0"};
 }
 
-// The next frame, waited for; nothing if the connection ends before.
-std::optional<wire::Frame> await_frame(Line& line, Job const& job, Clock::time_point deadline) {
+// Waits until `there` is something; not, if the connection ends before.
+template <class There>
+bool await(Line& line, Job const& job, Clock::time_point deadline, There&& there) {
   for (bool stands = true;;) {
-    if (auto frame = line.next()) return frame;
-    if (!stands) return std::nullopt;
+    if (there()) return true;
+    if (!stands) return false;
     if (Clock::now() >= deadline) throw not_greeted(job);
-    pollfd polled{line.socket(), POLLIN, 0};
+    line.flush();
+    pollfd polled{line.socket(), static_cast<short>(POLLIN | (line.has_output() ? POLLOUT : 0)), 0};
     poll(&polled, 1, milliseconds_until(deadline));
     stands = line.receive();
   }
 }
 
 // Whether we were let in; not, if the connection ends before.
-bool is_let_in(Line& line, Job const& job, Secret const& secret, Clock::time_point deadline) {
+bool is_let_in(Line& line, Job const& job, Clock::time_point deadline) {
+  std::optional<wire::Frame> answer;
+  auto const has_come = [&] { return (answer = line.next()) || line.is_proven(); };
   try {
-    auto const first = await_frame(line, job, deadline);
-    if (!first) return false;
-    auto const theirs = greeting::read_challenge(first->bytes);
-    greeting::Hello const mine{job.process, job.processes, greeting::version(), getpid(),
-                               host_name(), job.identity,  random_bytes()};
-    line.send({.type = wire::Type::hello}, greeting::hello(mine, theirs, secret));
-    line.flush();
-    auto const answer = await_frame(line, job, deadline);
-    if (!answer) return false;
+    if (!await(line, job, deadline, has_come)) return false;
+    line.send({.type = wire::Type::hello},
+              greeting::pack({job.process, job.processes, greeting::version(), getpid(),
+                              host_name(), job.identity}));
+    if (!await(line, job, deadline, [&] { return answer || (answer = line.next()); })) return false;
     if (answer->header.type == wire::Type::refusal) throw wire::unpack_error(answer->bytes);
-    if (answer->header.type == wire::Type::welcome &&
-        greeting::read_welcome(answer->bytes, mine.challenge, theirs, secret)) {
-      line.trust(greeting::keys_of_other(mine.challenge, theirs, secret));
-      return true;
-    }
   } catch (Error const& error) {
     if (error.kind() != Kind::bad_argument) throw;
     throw Error(Kind::bad_environment, operation,
@@ -63,14 +58,14 @@ bool is_let_in(Line& line, Job const& job, Secret const& secret, Clock::time_poi
                             error.cause()),
                 "check MESHPOST_RENDEZVOUS");
   }
-  throw Error(Kind::bad_environment, operation,
-              fmt::format("what listens at {} does not know the secret", job.rendezvous),
-              "check MESHPOST_RENDEZVOUS");
+  if (answer->header.type != wire::Type::welcome) return false;
+  line.trust();
+  return true;
 }
 
 // Whether it may be a stranger who said this: process 0 says these only to who knows the secret.
 bool may_be_strangers(Error const& error) {
-  return error.kind() == Kind::deadline || error.cause() == other_secret ||
+  return error.kind() == Kind::deadline || error.cause() == Tls::other_secret ||
          error.cause().starts_with(other_job) || error.cause().starts_with("what listens at");
 }
 
@@ -93,10 +88,11 @@ std::unique_ptr<Line> enter(Job const& job) {
   bool const may_change = job.rendezvous.starts_with("file:");
   for (;;) {
     auto [socket, secret] = call(job, deadline);
-    auto line = std::make_unique<Line>(std::move(socket), wire::most_before_greeting);
+    auto line =
+        std::make_unique<Line>(std::move(socket), Tls(Tls::Context(secret), Tls::End::caller));
     auto const until = may_change ? std::min(deadline, Clock::now() + greeting_patience) : deadline;
     try {
-      if (is_let_in(*line, job, secret, until)) return line;
+      if (is_let_in(*line, job, until)) return line;
     } catch (Error const& error) {
       if (!may_change || Clock::now() >= deadline || !may_be_strangers(error)) throw;
     }

@@ -9,7 +9,6 @@ namespace meshpost::join {
 using Clock = std::chrono::steady_clock;
 constexpr auto greeting_patience = std::chrono::seconds(5);  // with one stranger
 constexpr char const* operation = "join the job";
-constexpr char const* other_secret = "the secret is another one than process 0's";
 constexpr char const* other_job = "another job meets there";
 
 inline int milliseconds_until(Clock::time_point when) {

@@ -2,11 +2,22 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 namespace meshpost {
+
+Line::Line(Descriptor socket, Tls tls) : socket_(std::move(socket)), tls_(std::move(tls)) {
+  tls_.begin(out_);
+}
+
+void Line::send(wire::Header const& header, std::string_view bytes) {
+  auto const first = bytes.substr(0, Tls::most_together - sizeof header);
+  tls_.send(wire::pack_header(header, bytes).append(first), out_);
+  tls_.send(bytes.substr(first.size()), out_);
+}
 
 bool Line::flush() {
   while (has_output()) {
@@ -30,12 +41,17 @@ bool Line::flush() {
   return true;
 }
 
-void Line::finish() { ::shutdown(socket(), SHUT_WR); }
+void Line::finish() {
+  tls_.close(out_);
+  flush();
+  ::shutdown(socket(), SHUT_WR);
+}
 
 bool Line::receive() {
   char bytes[65536];
-  for (std::size_t taken = 0; taken < most_at_once;) {
-    auto const size = ::recv(socket(), bytes, sizeof bytes, MSG_DONTWAIT);
+  for (std::size_t taken = 0; taken < most_at_once && !broken_;) {
+    auto const room = tls_.is_proven() ? sizeof bytes : Tls::most_before_proof;
+    auto const size = ::recv(socket(), bytes, room, MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
     if (size <= 0) {
@@ -43,11 +59,24 @@ bool Line::receive() {
       why_ = size == 0 || errno == ECONNRESET ? "" : std::strerror(errno);
       return false;
     }
-    ++heard_;
-    cutter_.add(bytes, static_cast<std::size_t>(size));
+    auto& text = cutter_.buffer();
+    auto const before = text.size();
+    try {
+      tls_.receive({bytes, static_cast<std::size_t>(size)}, text, out_);
+    } catch (Error const& error) {
+      broken_ = error;
+    }
+    if (text.size() > before) ++heard_;  // other bytes may be somebody else's
+    if (tls_.is_closed()) return false;
     taken += static_cast<std::size_t>(size);
   }
-  return true;
+  return !broken_;
+}
+
+std::optional<wire::Frame> Line::next() {
+  auto frame = cutter_.next();
+  if (!frame && broken_) throw Error(*broken_);
+  return frame;
 }
 
 }  // namespace meshpost

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,8 +32,8 @@ int digit(char c) {
 
 void begin_secrets() { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
 
-Digest random_bytes() {
-  Digest bytes;
+RandomBytes random_bytes() {
+  RandomBytes bytes;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), sizeof bytes) != 1)
     throw Error(Kind::bad_environment, "random bytes", "OpenSSL has none",
                 "make /dev/urandom readable");
@@ -42,7 +41,7 @@ Digest random_bytes() {
 }
 
 std::optional<Secret> Secret::from_hex(std::string_view text) {
-  Digest bytes;
+  RandomBytes bytes;
   if (text.size() != 2 * bytes.size()) return std::nullopt;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     int const high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
@@ -56,20 +55,6 @@ std::string Secret::hex() const {
   std::string text;
   for (char const byte : bytes_) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
-}
-
-Digest Secret::proof(std::string_view text) const {
-  Digest proof;
-  unsigned size = 0;
-  HMAC(EVP_sha256(), bytes_.data(), static_cast<int>(bytes_.size()),
-       reinterpret_cast<unsigned char const*>(text.data()), text.size(),
-       reinterpret_cast<unsigned char*>(proof.data()), &size);
-  return proof;
-}
-
-bool Secret::proves(std::string_view text, Digest const& claimed) const {
-  auto const right = proof(text);
-  return CRYPTO_memcmp(right.data(), claimed.data(), right.size()) == 0;
 }
 
 std::optional<std::string> find_private_file(std::string const& path) {

@@ -7,33 +7,30 @@
 #include "meshpost/base/descriptor.hpp"
 #include "meshpost/base/types.hpp"
 
-// Who knows the secret of a job may join it, nobody else. It never crosses a connection: both sides
-// prove that they know it (HMAC-SHA-256 of OpenSSL).
+// Who knows the secret of a job may join it, nobody else. It never crosses a connection: both ends
+// prove that they know it (tls.hpp).
 
 namespace meshpost {
 
-using Digest = std::array<char, 32>;
+using RandomBytes = std::array<char, 32>;
 
 /// Begins with OpenSSL, unless the program has: it must not clean up at exit, when a thread may
-/// still be marking its last messages.
+/// still be encrypting its last messages.
 void begin_secrets();
 
 /// Bytes nobody can guess.
-Digest random_bytes();
+RandomBytes random_bytes();
 
 class Secret {
  public:
-  explicit Secret(Digest const& bytes) : bytes_(bytes) {}
+  explicit Secret(RandomBytes const& bytes) : bytes_(bytes) {}
   /// Nothing if `text` is not 64 hexadecimal digits.
   static std::optional<Secret> from_hex(std::string_view text);
   std::string hex() const;
-  /// What only somebody who knows the secret can say of `text`.
-  Digest proof(std::string_view text) const;
-  /// Takes the same time wherever they differ.
-  bool proves(std::string_view text, Digest const& proof) const;
+  RandomBytes const& bytes() const { return bytes_; }
 
  private:
-  Digest bytes_;
+  RandomBytes bytes_;
 };
 
 /// The text of a file that nobody but its owner, this user, may read or write.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,66 +15,38 @@ namespace {
 
 }  // namespace
 
-void pack_onto(std::string& stream, Header header, std::string_view bytes, Seal* seal) {
+std::string pack_header(Header header, std::string_view bytes) {
   if (bytes.size() > most)
     throw Error(Kind::bad_argument, "send a message",
                 fmt::format("it has {} bytes; there may be {}", bytes.size(), most),
                 "send less at a time");
   header.size = static_cast<u32>(bytes.size());
-  auto const add = [&](std::string_view part) {
-    stream += part;
-    if (!seal) return;
-    auto const mark = seal->next(part);
-    stream.append(mark.data(), mark.size());
-  };
-  add({reinterpret_cast<char const*>(&header), sizeof header});
-  if (!bytes.empty()) add(bytes);
+  return {reinterpret_cast<char const*>(&header), sizeof header};
 }
 
 std::string pack(Header header, std::string_view bytes) {
-  std::string packed;
-  pack_onto(packed, header, bytes);
-  return packed;
+  return pack_header(header, bytes).append(bytes);
 }
 
 std::optional<Frame> Cutter::next() {
-  if (!header_) {
-    if (!has(sizeof(Header) + mark_size())) return std::nullopt;
-    auto const bytes = take(sizeof(Header));
-    check(bytes);
-    Header header;
-    std::memcpy(&header, bytes.data(), sizeof header);
-    if (header.type >= Type::count)
-      refuse(fmt::format("there is no type {}", static_cast<u32>(header.type)));
-    if (header.size > limit_)
-      refuse(fmt::format("it claims {} bytes; there may be {}", header.size, limit_));
-    header_ = header;
-  }
-  u64 const size = header_->size;
-  if (size > 0 && !has(size + mark_size())) return std::nullopt;
-  auto const bytes = take(size);
-  if (size > 0) check(bytes);
-  return Frame{*std::exchange(header_, std::nullopt), std::string(bytes)};
+  auto const waiting = std::string_view(buffer_).substr(taken_);
+  Frame frame;
+  auto& header = frame.header;
+  if (waiting.size() < sizeof header) return wait_for_more();
+  std::memcpy(&header, waiting.data(), sizeof header);
+  if (header.type >= Type::count)
+    refuse(fmt::format("there is no type {}", static_cast<u32>(header.type)));
+  if (header.size > limit_)
+    refuse(fmt::format("it claims {} bytes; there may be {}", header.size, limit_));
+  if (waiting.size() - sizeof header < header.size) return wait_for_more();
+  frame.bytes = waiting.substr(sizeof header, header.size);
+  taken_ += sizeof header + header.size;
+  return frame;
 }
 
-bool Cutter::has(std::size_t size) {
-  if (buffer_.size() - taken_ >= size) return true;
+std::optional<Frame> Cutter::wait_for_more() {
   buffer_.erase(0, std::exchange(taken_, 0));
-  return false;
-}
-
-std::string_view Cutter::take(std::size_t size) {
-  return std::string_view(buffer_).substr(std::exchange(taken_, taken_ + size), size);
-}
-
-void Cutter::check(std::string_view part) {
-  if (!seal_) return;
-  Seal::Mark mark;
-  std::ranges::copy(take(mark.size()), mark.begin());
-  if (!seal_->proves_next(part, mark))
-    throw Error(Kind::bad_argument, "read a message",
-                "a message was changed on its way, or left out",
-                "find out what lies between the hosts, then start the job again");
+  return std::nullopt;
 }
 
 void Unpacker::copy(void* target, u64 size) {

@@ -3,25 +3,20 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
-#include "world/seal.hpp"
 
 // What crosses the connections between the processes of a job: frames of a header and bytes. Both
 // ends run the same build (the greeting checks it), so fields travel as they lie in memory. Knows
-// no socket; garbage is found here.
-//
-// Once the two ends have greeted each other, a mark follows each header, and another one the bytes
-// where there are any. The header has one of its own because its size says where the frame ends:
-// if that were wrong, the wait for the rest might have no end.
+// no socket; garbage is found here. Header, the first three types and pack(Error) are the same in
+// every version: with them one version tells another that it is another one.
 
 namespace meshpost::wire {
 
 enum class Type : u32 {
-  hello,     ///< a stranger says who it is and proves it
-  welcome,   ///< and is let in, with the same proof the other way
+  hello,     ///< a process says who it is
+  welcome,   ///< and is let in
   refusal,   ///< or not: text
   bring,     ///< a process's part of an exchange
   all,       ///< everybody's parts
@@ -52,35 +47,27 @@ struct Frame {
 constexpr u32 most_before_greeting = 512;
 constexpr u32 most = u32{256} << 20;
 
+/// `header`, for these bytes behind it. \throws Error(bad_argument) if they are too many
+std::string pack_header(Header header, std::string_view bytes);
 std::string pack(Header header, std::string_view bytes);
-/// The same, behind what is in `stream`. `seal`: null before the greeting.
-void pack_onto(std::string& stream, Header header, std::string_view bytes, Seal* seal = nullptr);
 
 /// Cuts what arrives into frames.
 class Cutter {
  public:
   explicit Cutter(u32 limit) : limit_(limit) {}
-  /// From the next frame on, with another limit, and only as marked by the other end.
-  void trust(u32 limit, Seal seal) {
-    limit_ = limit;
-    seal_ = std::move(seal);
-  }
-  void add(char const* bytes, std::size_t size) { buffer_.append(bytes, size); }
-  /// The next whole frame. \throws Error(bad_argument) if what arrived can't be one, or was
-  /// changed on its way
+  /// From the next frame on.
+  void set_limit(u32 limit) { limit_ = limit; }
+  /// What has arrived is appended here.
+  std::string& buffer() { return buffer_; }
+  /// The next whole frame. \throws Error(bad_argument) if what arrived can't be one
   std::optional<Frame> next();
 
  private:
-  bool has(std::size_t size);  // whether that many bytes wait here
-  std::string_view take(std::size_t size);
-  void check(std::string_view part);  // by the mark, which is taken
-  std::size_t mark_size() const { return seal_ ? sizeof(Seal::Mark) : 0; }
+  std::optional<Frame> wait_for_more();
 
   u32 limit_;
-  std::optional<Seal> seal_;
   std::string buffer_;
   std::size_t taken_ = 0;
-  std::optional<Header> header_;  // of the frame that is coming
 };
 
 /// Puts plain values and texts one behind the other, and takes them out again.

@@ -103,11 +103,7 @@ TEST_F(MeetingFile, is_held_until_all_have_come) {
 
 // The port of the earlier job has another owner: garbage, another job, or nothing at all is said.
 TEST_F(MeetingFile, whose_port_has_another_owner_by_now_does_no_harm) {
-  auto const refusal = wire::pack({.type = wire::Type::hello}, greeting::challenge({})) +
-                       wire::pack({.type = wire::Type::refusal},
-                                  wire::pack({Kind::bad_environment, "join the job",
-                                              "the secret is another one than process 0's", ""}));
-  for (auto const& words : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), refusal}) {
+  for (auto const& words : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), denial}) {
     Stranger const stranger(words);
     write(stranger.address() + " " + Secret(random_bytes()).hex() + "\n");
     auto second = joining(jobs_[1]), third = joining(jobs_[2]);

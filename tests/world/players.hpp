@@ -132,6 +132,24 @@ inline void send_now(Line& line, wire::Header const& header, std::string_view by
   line.flush();
 }
 
+/// A connection to process 0 that is proven, and has said nothing yet.
+inline std::unique_ptr<Line> knock(Job const& job) {
+  Tls::Context const context(*Secret::from_hex(job.secret));
+  auto line = std::make_unique<Line>(connect_to(job.rendezvous), Tls(context, Tls::End::caller));
+  line->flush();
+  EXPECT_TRUE(comes_true([&] { return line->receive() && line->is_proven(); }));
+  return line;
+}
+
+/// What somebody says first who knows this secret.
+inline std::string first_words(Secret const& secret) {
+  std::string words;
+  Tls(Tls::Context(secret), Tls::End::caller).begin(words);
+  return words;
+}
+/// What process 0 says to one who knows another secret: it needs none itself.
+inline std::string const denial("\x15\x03\x03\x00\x02\x02\x2f", 7);
+
 /// Joins with all others, and does and says nothing from then on.
 inline std::unique_ptr<Line> join_by_hand(Job const& job) {
   auto line = join::enter(job);

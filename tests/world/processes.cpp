@@ -264,6 +264,24 @@ TEST(Processes, lose_one_that_is_silent_and_not_before_and_tell_it) {
   }));
 }
 
+// A message whose size was changed on its way, say: what comes is taken for the rest of it.
+TEST(Processes, lose_one_whose_bytes_never_make_a_message) {
+  auto jobs = make_jobs(2);
+  jobs[0].silence = 600ms;
+  auto joined = std::async(std::launch::async, [&] { return join_by_hand(jobs[1]); });
+  expect_none(play({jobs[0]}, [&](Processes& processes) {
+    auto const line = joined.get();
+    std::string const begun("\x17\x03\x03\x40\x00", 5);
+    EXPECT_EQ(send(line->socket(), begun.data(), begun.size(), MSG_NOSIGNAL), 5);
+    EXPECT_TRUE(comes_true([&] {
+      (void)!send(line->socket(), "x", 1, MSG_NOSIGNAL);
+      return processes.lost().has_value();
+    }));
+    EXPECT_TRUE(says(error_of([&] { processes.exchange(1, "meet again", ""); }), Kind::peer_lost,
+                     {"process 1 (made by hand)", "no sign of life for 0.6 s"}));
+  }));
+}
+
 TEST(Processes, lose_process_0_when_it_is_silent) {
   auto jobs = make_jobs(2);
   jobs[1].silence = 600ms;

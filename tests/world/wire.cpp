@@ -43,7 +43,7 @@ TEST_F(Frames, come_as_they_were_sent_whatever_pieces_they_come_in) {
     std::size_t next = 0;
     for (std::size_t at = 0; at < stream.size();) {
       auto const size = std::min<std::size_t>(1 + below(below(2) ? 10 : 5000), stream.size() - at);
-      cutter.add(stream.data() + at, size);
+      cutter.buffer().append(stream, at, size);
       at += size;
       while (auto const frame = cutter.next()) {
         ASSERT_LT(next, sent.size());
@@ -64,9 +64,9 @@ TEST(Cutter, waits_for_the_rest_of_a_frame) {
   auto const packed = pack({.type = Type::post}, "bytes");
   for (std::size_t size = 0; size < packed.size(); ++size) {
     Cutter cutter(100);
-    cutter.add(packed.data(), size);
+    cutter.buffer().append(packed, 0, size);
     ASSERT_FALSE(cutter.next());
-    cutter.add(packed.data() + size, packed.size() - size);
+    cutter.buffer().append(packed, size);
     ASSERT_TRUE(cutter.next());
     ASSERT_FALSE(cutter.next());
   }
@@ -75,16 +75,16 @@ TEST(Cutter, waits_for_the_rest_of_a_frame) {
 TEST(Cutter, refuses_by_the_header_alone_what_is_too_large_or_unknown) {
   Header header{.size = 101, .type = Type::post};
   Cutter cutter(100);
-  cutter.add(reinterpret_cast<char const*>(&header), sizeof header);
+  cutter.buffer().append(reinterpret_cast<char const*>(&header), sizeof header);
   EXPECT_TRUE(says(error_of([&] { cutter.next(); }), Kind::bad_argument,
                    {"it claims 101 bytes; there may be 100"}));
   Cutter larger(101);
-  larger.add(reinterpret_cast<char const*>(&header), sizeof header);
+  larger.buffer().append(reinterpret_cast<char const*>(&header), sizeof header);
   EXPECT_FALSE(larger.next());
   for (auto const type : {static_cast<u32>(Type::count), ~0u}) {
     Cutter other(100);
     header = {.size = 0, .type = static_cast<Type>(type)};
-    other.add(reinterpret_cast<char const*>(&header), sizeof header);
+    other.buffer().append(reinterpret_cast<char const*>(&header), sizeof header);
     EXPECT_TRUE(says(error_of([&] { other.next(); }), Kind::bad_argument,
                      {"there is no type " + std::to_string(type)}));
   }
@@ -105,7 +105,7 @@ TEST_F(Garbage, becomes_frames_within_the_limit_or_an_error) {
     try {
       for (std::size_t at = 0; at < input.size();) {
         auto const size = std::min<std::size_t>(1 + below(60), input.size() - at);
-        cutter.add(input.data() + at, size);
+        cutter.buffer().append(input, at, size);
         at += size;
         while (auto const frame = cutter.next()) {
           ASSERT_LE(frame->bytes.size(), 64u);

@@ -56,8 +56,8 @@ OtherMemory::OtherMemory(Peers const& peers)
     wire::Unpacker unpacker(all[process]);
     pids_[process] = unpacker.value<pid_t>();
     auto const address = unpacker.value<u64>();
-    auto const expected = unpacker.value<Digest>();
-    Digest seen{};
+    auto const expected = unpacker.value<RandomBytes>();
+    RandomBytes seen{};
     iovec const here{seen.data(), seen.size()};
     iovec const there{reinterpret_cast<void*>(address), seen.size()};  // NOLINT: another process's
     auto const got = process_vm_readv(pids_[process], &here, 1, &there, 1, 0);
