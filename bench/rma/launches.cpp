@@ -1,5 +1,5 @@
-// What a launch of an empty kernel costs: waited for, queued, and in a graph. bench/compare/raw.cu
-// has the same with CUDA alone.
+// What a launch of an empty kernel costs: waited for, queued, and in a graph.
+// bench/compare/launches.cu has the same with CUDA alone.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

@@ -94,7 +94,10 @@ bool LaneKeeper::decide(KernelImage const& image, Launch const& launch, Layout c
   std::tuple const kernel(image.cuda, threads.x, threads.y, threads.z, launch.scratch.value);
   auto const known = decided_.find(kernel);
   if (known != decided_.end()) return known->second;
-  return decided_[kernel] = agreed({vote(spec(), layout, heap)});
+  auto const said = vote(spec(), layout, heap);
+  bool const yes = agreed({said});
+  if (said != can_not) decided_[kernel] = yes;  // that may be another time: memory may have gone
+  return yes;
 }
 
 bool LaneKeeper::agreed(std::vector<std::string> const& votes) {

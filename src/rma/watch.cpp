@@ -139,7 +139,10 @@ std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
   std::size_t i = 0;
   each_report(crew, [&](RankReport& report, u32) {
     Asked const& before = crew.asked[i++];
-    if (before.ended) return;
+    if (before.ended) {  // or it waited at its run's begin or end, and goes on
+      moved |= state_of(report) != RankState::ended;
+      return;
+    }
     moved |= state_of(report) == RankState::ended || read(report.sequence) != before.sequence;
     bool const answered = read(report.epoch) == crew.epoch;
     all &= answered;

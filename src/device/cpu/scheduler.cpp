@@ -360,8 +360,9 @@ void CpuGang::work(Worker& worker) {
   // is awaited comes through help: by way of another node, to which others here are no hindrance.
   bool const cores_for_all = u64{worker_count_} * spec_.neighbours <= usable_cores();
   u32 const spins = spec_.help && cores_for_all ? 200 : 20;
-  constexpr u32 polite = 200;  // naps, once others want the core
-  u32 naps = 0;
+  // Naps, once others want the core: they had it twice on end, which is no accident.
+  constexpr u32 polite = 32;
+  u32 naps = 0, turns_of_others = 0;
   for (u32 rests = 0; !worker.fibers.empty();) {
     if (run_ready(worker)) {
       rests = 0;
@@ -378,8 +379,10 @@ void CpuGang::work(Worker& worker) {
     }
     ++rests;
     if (rests < spins) pause_processor();
-    else if (rests < spins + 1000 && naps == 0) naps = core_is_wanted() ? polite : 0;
-    else {  // also for what is far away or takes long: then waking up late no longer matters
+    else if (rests < spins + 1000 && naps == 0) {
+      turns_of_others = core_is_wanted() ? turns_of_others + 1 : 0;
+      if (turns_of_others == 2) naps = polite, turns_of_others = 1;
+    } else {  // also for what is far away or takes long: then waking up late no longer matters
       timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
       naps -= naps != 0 ? 1 : 0;

@@ -24,16 +24,17 @@
 //  4. What the ranks sent before 1 that rank releases to the host with a fence between 1 and 3,
 //     while the others sweep: it has acquired it with the meeting, and stores the run's end behind
 //     the fence. So a device that finds nothing, and so stores nothing in 2, needs no fence after
-//     that. Where ranks stored in 2 (lanes that were used, counts that nobody consumed), that rank
-//     has acquired their stores with their counts, and there are fences before it tells the devices
-//     and the host.
+//     that. Where ranks stored in 2 (counts and words that were not 0, lanes that were used), that
+//     rank has acquired their stores with their counts, and there are fences before it tells the
+//     devices and the host. So there are where the host may have asked ranks to store something
+//     while they waited (letters).
 //     A device that stored nothing tells the others without a fence that it has swept. Its loads
 //     come first nevertheless: what they found decides what is told. PTX's model says so by its
 //     axiom against values out of thin air, and a GPU does not take back a load that has returned.
 //
 // Unless a process is lost, a run ends well on all devices or on none, and each finds out which by
-// itself. Where one has
-// ended well, all devices had told it that they have swept. What they told the others is on its
+// itself; but where runs are queued the host asks all of them. Elsewhere, where one has ended well,
+// all devices had told it that they have swept. What they told the others is on its
 // way, too, and no rank that waits for it leaves: not even if the run is poisoned then, unless the
 // host says that some rank has left before it had come so far (Control::leave_the_end). Then its
 // device never says that it has swept, and the run ends well nowhere.
@@ -48,6 +49,14 @@
 namespace meshpost {
 namespace detail {
 
+/// What a rank stored while it swept; each rank adds at most one of each to the lower half of
+/// RunWords::cleared. A device has less than 2^16 ranks (make_layout).
+struct Swept {
+  static constexpr u32 noted = 1;          ///< counts that nobody consumed, or times
+  static constexpr u32 cleared = 1 << 16;  ///< anything at all
+  static constexpr u64 rank = u64{1} << 32;
+};
+
 /// Counts, or words that are not 0, among 16 bytes. Who raised a counter stays
 /// (WindowInfo::raiser).
 MESHPOST_FN inline bool is_clear(u32 const (&words)[4], bool counters) {
@@ -56,26 +65,26 @@ MESHPOST_FN inline bool is_clear(u32 const (&words)[4], bool counters) {
   return clear;
 }
 
-/// Whether any was noted.
-MESHPOST_COLD inline bool clear_words(RunState const& state, u32* words, bool counters) {
-  bool noted = false;
+/// Returns what was stored.
+MESHPOST_COLD inline u32 clear_words(RunState const& state, u32* words, bool counters) {
+  u32 stored = Swept::cleared;
   for (u32 k = 0; k < 4; ++k) {
     if (!counters) {
       memory::store_relaxed(words + k, 0);
     } else if (static_cast<i32>(memory::load_relaxed(words + k)) > 0) {
       note_left(state, words + k, memory::take_all(words + k));
-      noted = true;
+      stored |= Swept::noted;
     }
   }
-  return noted;
+  return stored;
 }
 
 /// Those of `lines`, 16 bytes each, that are `step` apart, four at a time: their loads are under
-/// way at once. Whether any was noted.
-MESHPOST_FN inline bool sweep_lines(RunState const& state, u32* at, u64 first, u64 end, u64 step,
-                                    bool counters) {
+/// way at once. Returns what was stored.
+MESHPOST_FN inline u32 sweep_lines(RunState const& state, u32* at, u64 first, u64 end, u64 step,
+                                   bool counters) {
   constexpr u32 ahead = 4;
-  bool noted = false;
+  u32 stored = 0;
   for (u64 i = first; i < end; i += ahead * step) {
     u32 found[ahead][4] = {}, any = 0;
     for (u32 k = 0; k < ahead; ++k)
@@ -85,18 +94,10 @@ MESHPOST_FN inline bool sweep_lines(RunState const& state, u32* at, u64 first, u
       continue;
     for (u32 k = 0; k < ahead; ++k)
       if (!is_clear(found[k], counters))
-        noted |= clear_words(state, at + (i + k * step) * 4, counters);
+        stored |= clear_words(state, at + (i + k * step) * 4, counters);
   }
-  return noted;
+  return stored;
 }
-
-/// Lower half of RunWords::cleared: what ranks stored while they swept, each adds at most one of
-/// each. A device has less than 2^16 ranks (make_layout).
-struct Swept {
-  static constexpr u32 noted = 1;          ///< counts that nobody consumed
-  static constexpr u32 cleared = 1 << 16;  ///< lanes
-  static constexpr u64 rank = u64{1} << 32;
-};
 
 /// What is swept: how many ranges, and the first two of them. Few Worlds have more.
 struct Sweep {
@@ -104,15 +105,15 @@ struct Sweep {
   SweptRange first, second;
 };
 
-/// One of `workers` shares of the device's counters and words, by one thread. Whether any was
-/// noted.
-MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 worker, u32 workers) {
+/// One of `workers` shares of the device's counters and words, by one thread. Returns what was
+/// stored.
+MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worker, u32 workers) {
   RunWords const* const words = words_on(state, state.device);
   char* const device = state.heap + state.device * state.stride;
   auto const begin_of = [&](SweptRange const& range) {
     return reinterpret_cast<u32*>(device + range.offset);
   };
-  bool noted = false;
+  u32 stored = 0;
   u64 done = 0;  // GPUs: lines of each of the first two ranges
   if constexpr (memory::on_gpu) {
     // One of each at once: seldom there are more.
@@ -123,7 +124,7 @@ MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 work
         memory::load_line(begin_of(*two[r]) + worker * u64{4}, found[r]);
     for (u32 r = 0; r < 2; ++r)
       if (!is_clear(found[r], two[r]->counters != 0)) [[unlikely]]
-        noted |= clear_words(state, begin_of(*two[r]) + worker * u64{4}, two[r]->counters != 0);
+        stored |= clear_words(state, begin_of(*two[r]) + worker * u64{4}, two[r]->counters != 0);
     done = workers;
   }
   SweptRange range = what.first, next = what.second;
@@ -132,16 +133,16 @@ MESHPOST_FN inline bool sweep(RunState const& state, Sweep const& what, u32 work
     // GPUs: neighbours load neighbours. CPUs: each its own piece.
     if (memory::on_gpu) {
       u64 const first = worker + (r < 2 ? done : 0);
-      noted |= sweep_lines(state, begin_of(range), first, lines, workers, range.counters != 0);
+      stored |= sweep_lines(state, begin_of(range), first, lines, workers, range.counters != 0);
     } else {
       u64 const first = worker * share;
-      noted |= sweep_lines(state, begin_of(range), first,
-                           first + share < lines ? first + share : lines, 1, range.counters != 0);
+      stored |= sweep_lines(state, begin_of(range), first,
+                            first + share < lines ? first + share : lines, 1, range.counters != 0);
     }
     range = next;
     if (r + 2 < what.ranges) next = words->ranges[r + 2];
   }
-  return noted;
+  return stored;
 }
 
 }  // namespace detail
@@ -168,7 +169,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
-  // On a GPU the last warp of the first rank is to spare for that: the others sweep meanwhile.
+  // On a GPU the last 32 threads of each rank do not sweep; of the first rank they do that instead.
   constexpr u32 warp = 32;
   u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
   bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
@@ -196,15 +197,17 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 drains = 0;
   if constexpr (lanes) drains = detail::drain_lanes(state, block, id);
   // What other threads of this rank have noted by now, and then what each notes itself.
-  u32 noted = first && !lanes ? memory::load_relaxed(&words->timed) : 0;
+  u32 found = first && !lanes && memory::load_relaxed(&words->timed) != 0 ? Swept::noted : 0;
   u32 const sweepers = threads - drains - spare;
-  if (thread >= drains && thread < drains + sweepers &&
-      detail::sweep(state, what, local_id * sweepers + thread - drains,
-                    state.ranks_per_device * sweepers))
-    noted = 1;
+  if (thread >= drains && thread < drains + sweepers)
+    found |= detail::sweep(state, what, local_id * sweepers + thread - drains,
+                           state.ranks_per_device * sweepers);
   u32 stored = 0;
   if constexpr (lanes) stored = detail::clear_lanes(state, block, id) ? Swept::cleared : 0;
-  if (block.any(noted != 0)) stored |= Swept::noted;
+  if (block.any(found != 0)) {
+    stored = Swept::cleared;
+    if (block.any((found & Swept::noted) != 0)) stored |= Swept::noted;
+  }
   if (local_id == 0 ? !tells : !first) return;
   if constexpr (lanes)
     if (memory::load_relaxed(&words->left) + memory::load_relaxed(&words->timed) != 0)
@@ -221,12 +224,13 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   memory::store(&words->cleared, u64{0}, Order::none);
   stored += static_cast<u32>(cleared.bits);
   bool const any = stored % Swept::cleared != 0;
+  // What the host asked a rank to do while it waited here is stored, too.
+  Order const behind = stored != 0 || state.mail.letters ? Order::system : Order::none;
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;
   if (state.devices != 1)
-    tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1},
-                 stored != 0 ? Order::system : Order::none);
+    tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1}, behind);
   if (state.devices != 1 && state.followed == 0) {
     auto const swept = all_come_to({&words->swept, run * state.devices}, sizeof words->swept);
     if (!swept.held) return;
@@ -242,7 +246,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     memory::store_relaxed(&news->of_run, run);
   }
   if (anywhere) memory::store_relaxed(&news->anywhere, run);
-  memory::store(&news->ended, run, anywhere || stored != 0 ? Order::system : Order::none);
+  memory::store(&news->ended, run, anywhere ? Order::system : behind);
   if (!any) return;
   // What the host has to read stays as it is until then. Where none is queued behind this run, the
   // host reads it before it begins the next.
