@@ -28,9 +28,9 @@
 //     rank has acquired their stores with their counts, and there are fences before it tells the
 //     devices and the host. So there are where the host may have asked ranks to store something
 //     while they waited (letters).
-//     A device that stored nothing tells the others without a fence that it has swept. Its loads
-//     come first nevertheless: what they found decides what is told. PTX's model says so by its
-//     axiom against values out of thin air, and a GPU does not take back a load that has returned.
+//     A device that stored nothing tells the others without a fence that it has swept. It did so
+//     because all its loads found 0: one that had found a count of the next run would have been
+//     noted, and then there would have been a fence before that run.
 //
 // Unless a process is lost, a run ends well on all devices or on none, and each finds out which by
 // itself; but where runs are queued the host asks all of them. Elsewhere, where one has ended well,
