@@ -35,7 +35,7 @@ TIMED = {
 
 
 def systems(lanes: int) -> str:
-    return f"meshpost, {lanes} lanes" if lanes else "meshpost"
+    return "meshpost" if lanes else "meshpost, direct"
 
 
 def whole(text: str) -> dict:

@@ -15,7 +15,7 @@ from compare_table import size
 # A system keeps its colour in all panels.
 COLOURS = {
     "meshpost": "#c2185b",
-    "meshpost, 32 lanes": "#f06292",
+    "meshpost, direct": "#f06292",
     "NVSHMEM": "#2e7d32",
     "NVSHMEM on a stream": "#81c784",
     "NCCL": "#1565c0",

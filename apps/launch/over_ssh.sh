@@ -6,16 +6,16 @@
 set -euo pipefail
 die() { echo "${0##*/}: $*" >&2 && exit 2; }
 logs=logs ssh='ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15' hosts=()
+[[ ! ${MESHPOST_LAUNCHER:-} ]] || unset MESHPOST_{RENDEZVOUS,LISTENER,SECRET,NODE,LAUNCHER} # of an outer job
 while getopts l:s: option; do
-  case $option in l) logs=$OPTARG ;; s) ssh=$OPTARG ;; *) exit 2 ;; esac
+  case $option in l) logs=$OPTARG ;; s) ssh=$OPTARG ;; *) sed -n '2,6s/^# //p' "$0" >&2 && exit 2 ;; esac
 done
 shift $((OPTIND - 1))
-(($# >= 2)) || die "give hosts and a program, as in: ${0##*/} node-a,node-b:2 ./ring"
+[[ $# -ge 2 && $1 == *[!,]* ]] || die "give hosts and a program, as in: ${0##*/} node-a,node-b:2 ./ring"
 for entry in ${1//,/ }; do
   [[ $entry =~ ^([^:-][^:]*)(:([1-9][0-9]*))?$ ]] || die "'$entry' is no host; write hosts as node-a,node-b:2"
   for ((i = 0; i < ${BASH_REMATCH[3]:-1}; ++i)); do hosts+=("${BASH_REMATCH[1]}"); done
 done
-
 # On its host. Lines of standard input are signals for the program and what it has started; the end of input kills.
 # shellcheck disable=SC2317 # it runs there
 there() { # PROGRAM...
@@ -31,12 +31,13 @@ secret=$(od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n') # goes by standard inpu
 rendezvous=${MESHPOST_RENDEZVOUS:-${hosts[0]#*@}:$((20000 + RANDOM % 10000))}
 pipes=$(mktemp -d) to=() left=${#hosts[@]} result=0 next=TERM due=''
 end() { for line in "${to[@]}"; do echo "$next" >&"$line" || true; done 2>/dev/null; next=KILL due=$((SECONDS + 3)); }
-trap 'result=$((result ? result : 130)) && end' HUP INT TERM
-mkdir -p "$logs" && mkfifo "$pipes/ended" && exec {ended}<>"$pipes/ended"
+trap 'result=$((result ? result : 130)) && end' HUP INT QUIT TERM
+{ mkdir -p "$logs" && : >"$logs/process-0.log"; } || die "can't write to the folder '$logs'; name another with -l"
+mkfifo "$pipes/ended" && exec {ended}<>"$pipes/ended"
 for k in "${!hosts[@]}"; do
   mkfifo "$pipes/$k"
   { # shellcheck disable=SC2086
-    set +e && $ssh "${hosts[k]}" bash <"$pipes/$k" 2>&1 | tee "$logs/process-$k.log" | sed -u "s/^/[$k] /"
+    trap '' HUP INT QUIT && set +e && $ssh "${hosts[k]}" bash <"$pipes/$k" 2>&1 | tee "$logs/process-$k.log" | sed -u "s/^/[$k] /"
     echo "$k ${PIPESTATUS[0]}" >&"$ended"
   } &
 done

@@ -191,7 +191,7 @@ class Whole(FolderCase):
         )
         text, result = self.compare("--gpus", "2,4", "--limit", "2", "--sizes", "8")
         systems = {row["system"] for row in result["rows"]}
-        self.assertEqual(systems, {"meshpost", "meshpost, 32 lanes", "NCCL", "NVSHMEM"})
+        self.assertEqual(systems, {"meshpost", "meshpost, direct", "NCCL", "NVSHMEM"})
         missing = {one["what"]: one["reason"] for one in result["missing"]}
         self.assertEqual(missing["raw"], "raw.cu does not compile: ended with status 1: no raw")
         self.assertIn("not done after 2 s", missing["nccl, pairs of 2"])
@@ -213,7 +213,7 @@ class Whole(FolderCase):
             process.communicate(timeout=60)
         self.assertEqual(process.returncode, 143)
         rows = json.loads(self.output.read_text())["rows"]
-        self.assertEqual({row["system"] for row in rows}, {"meshpost", "meshpost, 32 lanes"})
+        self.assertEqual({row["system"] for row in rows}, {"meshpost", "meshpost, direct"})
         with self.assertRaises(ProcessLookupError):
             os.kill(int(number.read_text()), 0)
 

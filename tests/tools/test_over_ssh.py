@@ -103,6 +103,21 @@ print(read > 5)
         job.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(job).status, 130)
 
+    def test_control_c_at_a_terminal_tells_the_programs_and_does_not_reach_ssh(self):
+        near = self.folder / "near"
+        near.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+        near.chmod(0o755)
+        self.launcher = (str(OVER_SSH), "-s", str(near))
+        script = "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+        for sent in (signal.SIGINT, signal.SIGQUIT):
+            job = self.start("a,b", "sh", "-c", script, cwd=self.work, start_new_session=True)
+            self.read_lines(job, 2)
+            os.killpg(job.pid, sent)  # as a terminal does
+            ended = self.finish(job)
+            self.assertEqual(ended.status, 130)
+            for k in range(2):
+                self.assertIn("told", (self.work / f"logs/process-{k}.log").read_text())
+
     def test_killing_it_leaves_nothing(self):
         job = self.start("a:2,b", "sh", "-c", "sleep 1000 & echo ready; wait", cwd=self.work)
         self.read_lines(job, 3)
@@ -118,6 +133,9 @@ print(read > 5)
             ("a:0 true", "'a:0' is no host; write hosts as node-a,node-b:2"),
             ("a,-oProxyCommand=x true", "'-oProxyCommand=x' is no host"),
             ("-y a true", "illegal option -- y"),
+            ("-y a true", "usage: over_ssh.sh [-l FOLDER]"),
+            (", true", "give hosts and a program"),
+            ("-l /dev/null/x a true", "can't write to the folder '/dev/null/x'; name"),
         ):
             with self.subTest(arguments):
                 ended = self.job(*arguments.split(), cwd=self.work)
