@@ -12,14 +12,14 @@ __global__ void empty() {}
 class Launches {
  public:
   explicit Launches(int gpus) : streams_(gpus), graphs_(gpus) {
-    each([](int, cudaStream_t& stream, auto&) {
+    each([](cudaStream_t& stream, auto&) {
       check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
     });
-    each([](int, cudaStream_t stream, auto&) {
+    each([](cudaStream_t stream, auto&) {
       check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "capture");
     });
     for (int i = 0; i < in_graph; ++i) launch();
-    each([](int, cudaStream_t stream, cudaGraphExec_t& made) {
+    each([](cudaStream_t stream, cudaGraphExec_t& made) {
       cudaGraph_t graph = nullptr;
       check(cudaStreamEndCapture(stream, &graph), "capture");
       check(cudaGraphInstantiate(&made, graph, 0), "graph");
@@ -36,7 +36,7 @@ class Launches {
   }
   double graph_us() {
     auto const replay = [&] {
-      each([](int, cudaStream_t stream, cudaGraphExec_t graph) {
+      each([](cudaStream_t stream, cudaGraphExec_t graph) {
         check(cudaGraphLaunch(graph, stream), "graph");
       });
       finish();
@@ -52,18 +52,18 @@ class Launches {
   void each(Use const& use) {
     for (std::size_t gpu = 0; gpu < streams_.size(); ++gpu) {
       check(cudaSetDevice(static_cast<int>(gpu)), "cudaSetDevice");
-      use(static_cast<int>(gpu), streams_[gpu], graphs_[gpu]);
+      use(streams_[gpu], graphs_[gpu]);
     }
   }
   void launch() {
-    each([&](int, cudaStream_t stream, auto&) {
+    each([&](cudaStream_t stream, auto&) {
       check(cudaLaunchCooperativeKernel(reinterpret_cast<void const*>(&empty), dim3(blocks),
                                         dim3(latency_threads), nullptr, 0, stream),
             "launch");
     });
   }
   void finish() {
-    each([](int, cudaStream_t stream, auto&) { check(cudaStreamSynchronize(stream), "kernels"); });
+    each([](cudaStream_t stream, auto&) { check(cudaStreamSynchronize(stream), "kernels"); });
   }
   template <class Once>
   double host_us(Once const& once, int times) {
@@ -80,16 +80,16 @@ class Launches {
 
 void measure(Arguments const& given) {
   Launches launches(given.gpus);
-  auto const measure = [&](char const* what, char const* timed, auto const& once) {
+  auto const row = [&](char const* what, char const* timed, auto const& once) {
     print({"CUDA launches", what, timed, given.gpus, launches.blocks},
           repeat(given.repetitions, once));
   };
-  measure("launch", "cudaLaunchCooperativeKernel, cudaStreamSynchronize; host's clock",
-          [&] { return launches.launch_and_wait_us(); });
-  measure("launch_queued", "200 cudaLaunchCooperativeKernel, one cudaStreamSynchronize",
-          [&] { return launches.queued_us(); });
-  measure("launch_graph", "graphs of 20 cooperative launches, each graph waited for",
-          [&] { return launches.graph_us(); });
+  row("launch", "cudaLaunchCooperativeKernel, cudaStreamSynchronize; host's clock",
+      [&] { return launches.launch_and_wait_us(); });
+  row("launch_queued", "200 cudaLaunchCooperativeKernel, one cudaStreamSynchronize",
+      [&] { return launches.queued_us(); });
+  row("launch_graph", "graphs of 20 cooperative launches, each graph waited for",
+      [&] { return launches.graph_us(); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+
 namespace meshpost::detail {
 namespace {
 

@@ -121,16 +121,15 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
 
 // What each process says of a launch: those that go well are agreed on once.
 void RunSupervisor::agree() {
-  if (record_.graph && !record_.one_by_one) {  // each of its runs when it is made
-    if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
-    return;
-  }
+  bool const when_made = record_.graph && !record_.one_by_one;  // each of a graph's runs
+  if (not_launched_ && (when_made || peers_.alone()))
+    throw Error(*std::exchange(not_launched_, std::nullopt));
+  if (when_made) return;
   auto const vote = [&] {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
   };
   if (peers_.alone()) {
-    if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     gpus_have_lanes_ = world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(),
                                              [this] { return spec("cuda", false); });
     return;

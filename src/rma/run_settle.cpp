@@ -106,7 +106,8 @@ void RunSupervisor::look_at_news(RunPart& own) const {
   }
   // A kernel of dCUDA need not say that it begins or ends, or goes on when it has said so.
   bool const says_so = record_.image.arguments == Arguments::kernel_and_state;
-  for (u32 d = 0; d < layout_.own_count() && !says_so; ++d) world_.run_memory(d).expect_ranks();
+  if (!says_so)
+    for (u32 d = 0; d < layout_.own_count(); ++d) world_.run_memory(d).expect_ranks();
   if (!met && says_so)
     throw Error(Kind::kernel_failed, operation(), "its ranks ended without coming to its end",
                 "let kernels return: they must not end their threads by themselves");

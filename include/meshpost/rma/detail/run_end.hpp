@@ -114,7 +114,6 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
     return reinterpret_cast<u32*>(device + range.offset);
   };
   u32 stored = 0;
-  u64 done = 0;  // GPUs: lines of each of the first two ranges
   if constexpr (memory::on_gpu) {
     // One of each at once: seldom there are more.
     u32 found[2][4] = {};
@@ -125,14 +124,13 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
     for (u32 r = 0; r < 2; ++r)
       if (!is_clear(found[r], two[r]->counters != 0)) [[unlikely]]
         stored |= clear_words(state, begin_of(*two[r]) + worker * u64{4}, two[r]->counters != 0);
-    done = workers;
   }
   SweptRange range = what.first, next = what.second;
   for (u32 r = 0; r < what.ranges; ++r) {
     u64 const lines = range.bytes / 16, share = (lines + workers - 1) / workers;
     // GPUs: neighbours load neighbours. CPUs: each its own piece.
     if (memory::on_gpu) {
-      u64 const first = worker + (r < 2 ? done : 0);
+      u64 const first = worker + (r < 2 ? workers : 0);  // but for what was looked at above
       stored |= sweep_lines(state, begin_of(range), first, lines, workers, range.counters != 0);
     } else {
       u64 const first = worker * share;
