@@ -207,8 +207,9 @@ struct LaneCache {
   u32* positions;       ///< LaneEnd::taken of its first lane
   u32 const* claims;    ///< LaneEnd::claims
   u32 rank, count, shift;
-  bool ends;  ///< the run: see drain_lanes()
-  bool asks;  ///< this rank has asked others for lanes
+  bool ends;   ///< the run: see drain_lanes()
+  bool noted;  ///< counts, since it ends
+  bool asks;   ///< this rank has asked others for lanes
   // As receiver:
   u32 claimed;             ///< lanes that were, as far as it knows
   u32 taken[lanes];        ///< as LaneEnd::taken
@@ -239,7 +240,7 @@ struct LaneCache {
     claims = mine.claims();
     claimed = 0;
     rank = id;
-    ends = asks = false;
+    ends = noted = asks = false;
     count = run.lanes.count;
     shift = run.lanes.shift;
     last = ahead = 0;
@@ -262,9 +263,10 @@ struct LaneCache {
     if (now - returned[lane] >= (1u << shift) / 4 && !ends) give_back(lane);
   }
   /// For messages that were not awaited; by one thread.
-  __device__ void raise(u32* counter, u32 by) const {
-    if (ends) note_left(*state, counter, by);
-    else memory::add(counter, by, Order::none);
+  __device__ void raise(u32* counter, u32 by) {
+    if (!ends) return memory::add(counter, by, Order::none);
+    note_left(*state, counter, by);
+    noted = true;
   }
   /// The sender that a lane is of. By the lane's thread, like give_back().
   __device__ __noinline__ u64 owner_of(u32 lane) {

@@ -37,7 +37,7 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
 /// By all threads.
 MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
   bool leaves = false;
-  if (block.thread() == 0) {
+  if (block.thread() == (block.threads() > 32 ? 32 : 0)) {  // the first warp looks at its lanes
     RunWords const* const words = detail::words_on(state, state.device);
     bool const waits = state.behind != 0 && state.devices != 1;
     // All loads are under way at once.

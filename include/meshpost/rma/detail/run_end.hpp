@@ -192,24 +192,30 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   }
   if (block.any(poisoned)) return;
   if (tells && spare != 0) memory::fence(Order::system);  // 4. above
-  u32 drains = 0;
-  if constexpr (lanes) drains = detail::drain_lanes(state, block, id);
+  u32 drains = 0, found = 0;
+  if constexpr (lanes) {
+    auto const drained = detail::drain_lanes(state, block, id);
+    drains = drained.threads;
+    if (drained.noted) found = Swept::noted;
+  }
   // What other threads of this rank have noted by now, and then what each notes itself.
-  u32 found = first && !lanes && memory::load_relaxed(&words->timed) != 0 ? Swept::noted : 0;
+  if (thread == drains && memory::load_relaxed(&words->timed) != 0) found |= Swept::noted;
   u32 const sweepers = threads - drains - spare;
   if (thread >= drains && thread < drains + sweepers)
     found |= detail::sweep(state, what, local_id * sweepers + thread - drains,
                            state.ranks_per_device * sweepers);
   u32 stored = 0;
-  if constexpr (lanes) stored = detail::clear_lanes(state, block, id) ? Swept::cleared : 0;
   if (block.any(found != 0)) {
     stored = Swept::cleared;
     if (block.any((found & Swept::noted) != 0)) stored |= Swept::noted;
   }
+  if constexpr (lanes) {
+    if (detail::clear_lanes(state, block, id)) {
+      stored |= Swept::cleared;
+      block.sync();
+    }
+  }
   if (local_id == 0 ? !tells : !first) return;
-  if constexpr (lanes)
-    if (memory::load_relaxed(&words->left) + memory::load_relaxed(&words->timed) != 0)
-      stored |= Swept::noted;
   if (local_id != 0) {
     memory::add(&words->cleared, Swept::rank | stored, Order::device);
     return;

@@ -292,11 +292,13 @@ MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane
   return true;
 }
 
-/// Unpacks all that has come for a rank.
-MESHPOST_FN inline void take_from_lanes(RunState const& state, u32 rank, bool ends = false) {
+/// Unpacks all that has come for a rank. Whether there was something.
+MESHPOST_FN inline bool take_from_lanes(RunState const& state, u32 rank, bool ends = false) {
   u32 const claimed = claimed_lanes(state, LaneEnd(state, rank));
+  bool took = false;
   for (u32 lane = 0; lane < claimed; ++lane)
-    while (take_from_lane(state, rank, lane, ends)) continue;
+    while (take_from_lane(state, rank, lane, ends)) took = true;
+  return took;
 }
 
 /// Whether something has come. Any thread of the host may ask.
@@ -316,41 +318,51 @@ MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
 
 /// What is left in a rank's lanes when all ranks have met at the end of a run, into the window; its
 /// counts are noted. Nobody is told that there is room, for senders forget their lanes. By all
-/// threads; returns how many of them, the first, others need not wait for.
-MESHPOST_FN inline u32 drain_lanes([[maybe_unused]] RunState const& state, Block block,
-                                   [[maybe_unused]] u32 rank) {
+/// threads.
+struct Drained {
+  u32 threads;  ///< the first of them, which others need not wait for
+  bool noted;   ///< this thread has noted counts
+};
+MESHPOST_FN inline Drained drain_lanes([[maybe_unused]] RunState const& state, Block block,
+                                       [[maybe_unused]] u32 rank) {
+  bool noted = false;
 #if defined(__CUDA_ARCH__)
   if (block.thread() < 32) {
     lane_cache().ends = true;  // the same by all
     __syncwarp();
     take_all_lanes();
+    noted = block.thread() == 0 && lane_cache().noted;  // which it wrote itself
   }
-  return block.threads() > 32 ? 32 : 0;
+  return {block.threads() > 32 ? 32u : 0u, noted};
 #else
-  if (block.thread() == 0) take_from_lanes(state, rank, true);
-  return 0;
+  if (block.thread() == 0) noted = take_from_lanes(state, rank, true);
+  return {0, noted};
 #endif
 }
 
-/// Behind that: lanes have no owners, and senders know of none. By all threads. Returns whether
-/// there was anything to clear.
+/// Behind that, and behind a barrier of the rank: lanes have no owners, and senders know of none. By
+/// all threads. Returns whether there was anything to clear: then the rank meets behind it.
 MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank) {
   LaneEnd const mine(state, rank);
   u32 const thread = block.thread(), threads = block.threads();
+#if defined(__CUDA_ARCH__)
+  bool const claimed = lane_cache().claimed != 0, asked = lane_cache().asks;  // loaded by the drain
+#else
   bool const claimed = block.any(thread == 0 && memory::load_relaxed(mine.claims()) != 0);
+  bool const asked = true;
+#endif
   if (claimed) {
     if (thread == 0) memory::store_relaxed(mine.claims(), 0);
     for (u32 lane = thread; lane < state.lanes.count; lane += threads)
       memory::store(mine.owner(lane), u64{0}, Order::none);
   }
-#if defined(__CUDA_ARCH__)
-  if (!lane_cache().asks) return claimed;
-#endif
-  for (u32 of = thread; of < state.ranks; of += threads) {
-    memory::store_relaxed(mine.credit(of), 0);
-    mine.out(of) = {};
+  if (asked) {
+    for (u32 of = thread; of < state.ranks; of += threads) {
+      memory::store_relaxed(mine.credit(of), 0);
+      mine.out(of) = {};
+    }
   }
-  return true;
+  return claimed || asked;
 }
 
 }  // namespace meshpost::detail
@@ -377,15 +389,14 @@ MESHPOST_FN inline void Rank::tell_lanes() {
 
 MESHPOST_FN inline bool Rank::start() {
 #if defined(__CUDA_ARCH__)
+  // Before it is known whether the run begins: another warp finds that out meanwhile.
+  if (uses_lanes() && thread() < 32) detail::lane_cache().start(*state_, id_, thread());
   if (!begin_queued(*state_, block_, local_id_)) return false;
 #endif
   if (state_->begin_step != 0 && !begin_run(*state_, block_, local_id_)) return false;
   trace_life(false);  // not where a Rank is made: operations make some for themselves
 #if defined(__CUDA_ARCH__)
-  if (uses_lanes()) {
-    if (thread() < 32) detail::lane_cache().start(*state_, id_, thread());
-    block_.sync();
-  }
+  if (uses_lanes()) block_.sync();
 #endif
   return true;
 }
