@@ -102,6 +102,7 @@ add_library(meshpost
   src/fabric/numa.cpp
   src/fabric/nvml.cpp
   src/fabric/place.cpp
+  src/net/channel.cpp
   src/net/engine.cpp
   src/net/faulty.cpp
   src/net/misuse.cpp

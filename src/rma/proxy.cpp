@@ -29,20 +29,24 @@ Proxy::Proxy(Peers const& peers, Layout const& layout, Heap const& heap, Places 
       staging_(layout, peers.count()),
       remote_heap_(peers, layout, heap),
       peers_of_net_(peers.count()) {
-  if (layout.apart)
-    engine_ = join_engine(
-        peers, "World", engine,
-        std::ranges::all_of(layout.devices, &Device::in_host_memory) ? net::Gpus::no
-                                                                     : net::Gpus::if_faster,
-        [&](u32 process) { return peers.far(process) || layout.far_from(process); });
+  if (layout.apart) {
+    channel_.emplace(
+        join_engine(peers, "World", engine,
+                    std::ranges::all_of(layout.devices, &Device::in_host_memory)
+                        ? net::Gpus::no
+                        : net::Gpus::if_faster,
+                    [&](u32 process) { return peers.far(process) || layout.far_from(process); }),
+        peers.count());
+    channel_->serve(Parcel::message_kind, *this);
+  }
   if (layout.apart) peers.together("World", [this] { make_own(); });
   else make_own();
-  if (!engine_) return;
+  if (!channel_) return;
   engine_reaches_devices_ = std::ranges::any_of(layout.devices, [&](auto const& device) {
-    return !device->in_host_memory() && engine_->reaches(device->kind());
+    return !device->in_host_memory() && channel_->engine().reaches(device->kind());
   });
   expose_sources();
-  staging_.join(*engine_, peers);
+  staging_.join(channel_->engine(), peers);
 }
 
 void Proxy::make_own() {
@@ -73,7 +77,7 @@ void Proxy::make_own() {
 void Proxy::expose_sources() {
   for (auto const& own : own_)
     if (auto const memory = own.access->pinned(); !memory.empty()) try {
-        engine_->expose(memory.data(), Bytes{memory.size()});
+        channel_->engine().expose(memory.data(), Bytes{memory.size()});
       } catch (Error const&) {
         return;  // it will be told each time
       }
@@ -88,12 +92,13 @@ PostRing Proxy::ring(u32 own_device) const {
 // The thread goes on, alone: what ranks have asked for is on its way, or soon will be. What it
 // needs of devices of this process they do, or say that they are broken.
 std::optional<Error> Proxy::await_sent(std::string const& operation) {
-  Patience patience(engine_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
+  Patience patience(channel_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
   for (wake(); !is_empty(); sched_yield()) {
-    if (failure() || (engine_ && peers_.processes().lost())) break;
+    if (failure() || (channel_ && peers_.processes().lost())) break;
     if (patience.ends(moved()))
       return Error(Kind::peer_lost, operation,
-                   fmt::format("what its ranks have sent is stuck in {} for {}", engine_->name(),
+                   fmt::format("what its ranks have sent is stuck in {} for {}",
+                               channel_->engine().name(),
                                patience.text()),
                    "see what became of the network; start the job again");
   }
@@ -112,12 +117,13 @@ void Proxy::settle(std::string const& operation) {
 
 void Proxy::settle_all(std::string const& operation) {
   auto const unsent = await_sent(operation);
-  if (!engine_) {
+  if (!channel_) {
     if (auto const error = failure()) throw *error;
     return;
   }
   wire::Packer mine;
-  for (auto const& peer : peers_of_net_) mine.value(peer.sent.load());
+  for (u32 process = 0; process < peers_.count(); ++process)
+    mine.value(traffic(process).sent);
   auto const all = peers_.exchange(operation, mine.take());
   if (unsent) throw *unsent;
   if (auto const error = failure()) throw *error;  // what was not sent is not counted
@@ -131,7 +137,7 @@ void Proxy::settle_all(std::string const& operation) {
 
 void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
   for (Patience patience(peers_.processes().job().silence);; sched_yield()) {
-    u64 const come = peers_of_net_[process].received.load(std::memory_order_acquire);
+    u64 const come = traffic(process).received;
     if (come >= sent) return;
     if (auto const error = failure()) throw *error;
     if (auto const loss = peers_.processes().lost())
@@ -190,7 +196,7 @@ void Proxy::begin_work() {
 }
 
 bool Proxy::nothing_left() const {
-  return gets_.empty() && in_flight_.empty() &&
+  return gets_.empty() && (!channel_ || channel_->reads_nothing()) &&
          std::ranges::all_of(peers_of_net_, [](Peer const& peer) { return peer.queue.empty(); }) &&
          std::ranges::none_of(own_, [](Own const& own) { return own.access->busy(); });
 }
@@ -202,11 +208,11 @@ bool Proxy::get_on() {
     any |= own_[own].access->poll();
   }
   any |= carry_out_queued();
-  if (engine_) any |= send_queued();
+  if (channel_) any |= send_queued();
   if (any) moved_.fetch_add(1, std::memory_order_relaxed);
-  if (!engine_) return any;
-  any |= engine_->poll(*this);
-  any |= tell_delivered(!any);
+  if (!channel_) return any;
+  any |= channel_->poll();
+  any |= tell_news(!any);
   return any;
 }
 

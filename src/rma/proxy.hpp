@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -16,7 +15,7 @@
 #include "meshpost/rma/post.hpp"
 #include "meshpost/rma/window.hpp"
 #include "meshpost/world/heap.hpp"
-#include "net/engine.hpp"
+#include "net/channel.hpp"
 #include "net/rounds.hpp"
 #include "rma/access.hpp"
 #include "rma/parcel.hpp"
@@ -37,7 +36,7 @@ namespace meshpost::detail {
 ///
 /// Who supervises runs never enters the engine, and waits for nobody who is in it for longer than
 /// see_that_nobody_hangs() does.
-class Proxy : net::Events {
+class Proxy : net::Channel::Client {
  public:
   /// Collective if processes are apart. \throws Error(bad_environment) where they are and there is
   /// no engine
@@ -55,7 +54,7 @@ class Proxy : net::Events {
 
   /// Before a run: what the heap has grown by can be written to from now on. Collective.
   void follow_heap() {
-    if (engine_) remote_heap_.follow(*engine_);
+    if (channel_) remote_heap_.follow(channel_->engine());
   }
   /// Wakes the thread. What is still under way of an earlier run will be dropped.
   void start(u32 run);
@@ -89,20 +88,15 @@ class Proxy : net::Events {
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
-  /// Parcels to and from one process, of all runs.
-  struct Traffic {
-    u64 sent = 0, received = 0;
-  };
-  Traffic traffic(u32 process) const {
-    auto const& peer = peers_of_net_[process];
-    return {peer.sent.load(), peer.received.load(std::memory_order_acquire)};
-  }
-  u64 sent() const { return sent_in_all_.load(std::memory_order_acquire); }  ///< parcels
-  u64 received() const { return received_in_all_.load(std::memory_order_acquire); }
+  /// Parcels to and from one process, or all, of all runs.
+  using Traffic = net::Channel::Traffic;
+  Traffic traffic(u32 process) const { return channel_ ? channel_->traffic(process) : Traffic{}; }
+  Traffic traffic() const { return channel_ ? channel_->traffic() : Traffic{}; }
   /// Changes whenever a message or a piece of one gets on: of what it brings, ranks see only the
   /// end.
   u64 moved() const {
-    return moved_.load(std::memory_order_relaxed) + activity_.load(std::memory_order_relaxed);
+    return moved_.load(std::memory_order_relaxed) + activity_.load(std::memory_order_relaxed) +
+           (channel_ ? channel_->moved() : 0);
   }
   /// What has gone wrong with the network.
   std::optional<Error> failure() const;
@@ -155,24 +149,10 @@ class Proxy : net::Events {
   using OutgoingPtr = std::shared_ptr<Outgoing>;
   struct Peer {
     std::deque<OutgoingPtr> queue;
-    std::atomic<u64> sent{0}, received{0};
-    u32 next_out = 0, next_in = 0;
-    std::map<u32, std::string> early;  // parcels that came before their turn, or before their bytes
-    std::set<u32> landed;              // parcels whose bytes are written, and that have not been
     Undelivered undelivered;
     // Likewise, what may still come into windows that the engine writes to, but not the host.
     Undelivered unsettled;
-    u32 settled = 0;     // parcels before this one came from it, and change nothing any more
-    u32 told = 0;        // it knows that the parcels before this one have been carried out,
-    bool waits = false;  // and may wait to hear more
-    u32 writing = 0;     // by the engine, at once
-    u64 writes_begun = 0, writes_landed = 0;  // of all runs: to it, and from it
-    bool lost = false;
-  };
-  struct Flight {
-    OutgoingPtr out;
-    u32 process;
-    bool write;
+    u32 settled = 0;  // parcels before this one came from it, and change nothing any more
   };
   // How the next bytes go.
   struct Way {
@@ -224,19 +204,16 @@ class Proxy : net::Events {
   u64 readable(Outgoing const& out) const;
   bool send_queued();
   bool send_next(u32 process, OutgoingPtr const& out);
-  bool send_parcel(u32 process, Parcel& parcel, std::string_view payload, u64 cookie);
+  net::Channel::Sent send_parcel(u32 process, Parcel& parcel, net::Channel::Out out);
   Way way_of(u32 process, Outgoing const& out) const;
   Way way_to_slot(u32 process, u64 left) const;
-  u32 settled(Peer& peer) const;
+  u32 settled(u32 process);
+  bool lost(u32 process) const { return channel_ && channel_->lost(process); }
   bool begin_write(u32 process, OutgoingPtr const& out, Way const& way);
-  u64 begin_reading(u32 process, OutgoingPtr const& out, bool write);
   void end_if_read(Outgoing& out);
-  bool tell_delivered(bool idle);
+  bool tell_news(bool idle);
   bool at_rest(std::vector<u64> const& writes_to_land);
   void fail(Error error);
-  void apply(u32 from, Arrival const& come);
-  void apply_early(u32 from);
-  static bool has_landed(Peer const& peer, Parcel const& parcel);
   void see_window(Parcel const& parcel) const;
   static void check_written(Parcel const& parcel, std::string_view bytes);
   void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
@@ -245,26 +222,26 @@ class Proxy : net::Events {
   char* own_memory(u32 device, u64 offset, u64 bytes) const;
   Access& access_of(u32 device) { return *own_[device - layout_.first_device].access; }
 
-  void on_message(u32 peer, std::span<char const> bytes) override;
-  void on_data(u32 peer, u32 data) override;
-  void on_done(u64 cookie) override;
-  void on_lost(u32 peer, std::string const& why) override;
+  void on_arrival() override { begin_work(); }
+  void on_message(u32 process, net::Channel::Message const& message) override;
+  void on_heard(u32 process, u32 before) override;
+  void on_read(std::shared_ptr<void> const& source) override;
+  void on_lost(u32 process, std::string const& why) override;
 
   Peers const& peers_;
   Layout const& layout_;
   Heap const& heap_;
   Places const& places_;
+  u64 held_ = 0;  // bytes that wait to be sent, or are being; outlives them
   // What the engine may write to or read from ends behind it.
   Staging staging_;
   std::vector<Own> own_;
-  std::unique_ptr<net::Engine> engine_;  // null: all devices out of reach are this process's
+  std::optional<net::Channel> channel_;  // none: all devices out of reach are this process's
   bool engine_reaches_devices_ = false;  // own ones, in whose memory the host can't load and store
   RemoteHeap remote_heap_;
-  u64 held_ = 0;                     // bytes that wait to be sent, or are being; outlives them
-  std::vector<Peer> peers_of_net_;   // by process
-  std::map<u64, Flight> in_flight_;  // by cookie: what the engine is reading
+  std::vector<Peer> peers_of_net_;  // by process
   std::map<u64, Get> gets_;
-  u64 next_get_ = 0, next_cookie_ = 0;
+  u64 next_get_ = 0;
 
   // Whoever holds it does what the thread does: all that is private and no atomic is theirs.
   std::mutex driving_;
@@ -283,7 +260,6 @@ class Proxy : net::Events {
   std::atomic<bool> ending_{false};  // the thread; under resting_
   std::atomic<bool> idle_{true};
   std::atomic<u64> activity_{0}, moved_{0};
-  std::atomic<u64> sent_in_all_{0}, received_in_all_{0};
   // Held while memory of ranks on devices in the host's memory is read or written. Below driving_,
   // and never held in the engine: whoever hangs there, or comes back late, finds it withdrawn.
   std::mutex of_ranks_;

@@ -29,9 +29,9 @@ namespace meshpost::detail {
 
 bool Proxy::hangs() {
   if (rounds_.taken()) return true;
-  if (!engine_ || !peers_.processes().lost() || !rounds_.take_if_long()) return false;
+  if (!channel_ || !peers_.processes().lost() || !rounds_.take_if_long()) return false;
   awake_ = false;
-  engine_->abandon();
+  channel_->engine().abandon();
   return true;
 }
 
@@ -40,7 +40,7 @@ void Proxy::see_that_nobody_hangs() {
   auto const error = peers_.processes().lost_error("run", *peers_.processes().lost());
   throw Error(error.kind(), error.operation(),
               error.cause() + "; and a thread of this process does not come back from " +
-                  engine_->name() + ", so its World is of no more use",
+                  channel_->engine().name() + ", so its World is of no more use",
               error.remedy());
 }
 

@@ -2,9 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <span>
 #include <utility>
 
 #include "base/host_places.hpp"
@@ -14,7 +11,6 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
-constexpr u64 short_payload = 512;              // goes along with the header, which engines copy
 
 // Whether the parcel's bytes lie behind it; else they say how many a get wants.
 bool carries_bytes(Parcel const& parcel) {
@@ -30,7 +26,7 @@ bool changes_windows(Parcel const& parcel) {
 }  // namespace
 
 u64 Proxy::most_in_message() const {
-  return std::min(largest_parcel, engine_->most() - sizeof(Parcel));
+  return std::min(largest_parcel, channel_->most(sizeof(Parcel)));
 }
 
 bool Proxy::send_queued() {
@@ -38,7 +34,7 @@ bool Proxy::send_queued() {
   for (u32 process = 0; process < peers_of_net_.size(); ++process) {
     if (process == peers_.number()) continue;  // carry_out_queued()
     auto& peer = peers_of_net_[process];
-    while (!peer.queue.empty() && !peer.lost) {
+    while (!peer.queue.empty() && !lost(process)) {
       auto const out = peer.queue.front();
       if (!out->ready || !send_next(process, out)) break;
       any = true;
@@ -48,7 +44,7 @@ bool Proxy::send_queued() {
   return any;
 }
 
-// A parcel, with the next of its bytes. False: not now, as the engine has no room, or must not
+// A parcel, with the next of its bytes. False: not now, as the channel has no room, or must not
 // write yet.
 bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
   auto& peer = peers_of_net_[process];
@@ -72,12 +68,13 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
     parcel.slot = out->slot.value_or(0);
     parcel.sum = out->sum;
   }
-  u64 const cookie = payload.size() <= short_payload ? 0 : begin_reading(process, out, false);
-  u32 const sequence = peer.next_out;
-  if (!send_parcel(process, parcel, payload, cookie)) {
-    if (cookie != 0) on_done(cookie);
-    return false;
-  }
+  u32 const sequence = channel_->next(process);
+  auto const sent = send_parcel(
+      process, parcel,
+      {.header = {}, .bytes = payload, .source = out,
+       .answer = parcel.written == Parcel::Written::to_window});
+  if (sent == net::Channel::Sent::no) return false;
+  if (sent == net::Channel::Sent::reading) ++out->reading;
   auto const window =
       changes_windows(parcel) ? remote_heap_.find(parcel.device, parcel.offset) : std::nullopt;
   if (window) {
@@ -93,88 +90,46 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
   return true;
 }
 
-bool Proxy::send_parcel(u32 process, Parcel& parcel, std::string_view payload, u64 cookie) {
-  auto& peer = peers_of_net_[process];
-  parcel.sequence = peer.next_out;
-  parcel.delivered = peer.next_in;
-  parcel.settled = settled(peer);
+net::Channel::Sent Proxy::send_parcel(u32 process, Parcel& parcel, net::Channel::Out out) {
+  parcel.settled = settled(process);
   parcel.freed = staging_.freed_for(process);
-  parcel.check = check_of(parcel, payload);
-  std::array<char, sizeof parcel + short_payload> header;
-  std::memcpy(header.data(), &parcel, sizeof parcel);
-  u64 size = sizeof parcel;
-  if (payload.size() <= short_payload) {
-    payload.copy(header.data() + size, payload.size());
-    size += std::exchange(payload, {}).size();
+  out.header = {reinterpret_cast<char const*>(&parcel), sizeof parcel};
+  auto const sent = channel_->send(process, Parcel::message_kind, out);
+  if (sent != net::Channel::Sent::no) staging_.told(process, parcel.freed);
+  return sent;
+}
+
+// What was carried out and let go of, to those that no other parcel has told. `idle`: there is
+// nothing else to do.
+bool Proxy::tell_news(bool idle) {
+  bool any = false;
+  for (u32 process = 0; process < peers_of_net_.size(); ++process) {
+    if (process == peers_.number() || channel_->must_announce(process)) continue;
+    if (!channel_->owes_news(process, idle) && !staging_.news(process)) continue;
+    Parcel parcel;
+    parcel.run = run_;
+    parcel.kind = Parcel::Kind::news;
+    any |= send_parcel(process, parcel, {.header = {}, .only_tells = true}) !=
+           net::Channel::Sent::no;
   }
-  // Counted before: whoever sees that it has arrived must not find that it was never sent.
-  peer.sent.fetch_add(1);
-  sent_in_all_.fetch_add(1);
-  if (!engine_->send(process, std::span(header).first(size), payload, cookie)) {
-    peer.sent.fetch_sub(1);
-    sent_in_all_.fetch_sub(1);
-    return false;
-  }
-  ++peer.next_out;
-  peer.told = parcel.delivered;
-  peer.waits = false;
-  staging_.told(process, parcel.freed);
-  return true;
+  return any;
 }
 
 // -- what comes
 
-void Proxy::on_message(u32 process, std::span<char const> bytes) {
-  begin_work();
-  auto& peer = peers_of_net_[process];
-  if (peer.lost) return;
-  try {
-    auto const come = read_parcel({bytes.data(), bytes.size()});
-    peer.undelivered.delivered_before(come.parcel.delivered);
-    peer.unsettled.delivered_before(come.parcel.settled);
-    staging_.freed(process, come.parcel.freed);
-    // The network keeps no order: it waits for its turn, or for bytes that are written.
-    u32 const ahead = come.parcel.sequence - peer.next_in;
-    bool const now =
-        ahead == 0 && !peer.early.contains(peer.next_in) && has_landed(peer, come.parcel);
-    if (now) apply(process, come);
-    else if (ahead > ~u32{0} / 2 ||
-             !peer.early.emplace(come.parcel.sequence, std::string(bytes.data(), bytes.size()))
-                  .second)
-      return on_lost(process, "a parcel came twice");
-    apply_early(process);
-  } catch (Error const& error) {
-    on_lost(process, error.cause());
-  }
-}
-
-void Proxy::apply_early(u32 from) {
-  auto& peer = peers_of_net_[from];
-  for (;;) {
-    auto const next = peer.early.find(peer.next_in);
-    if (next == peer.early.end()) return;
-    auto const come = read_parcel(next->second);
-    if (!has_landed(peer, come.parcel)) return;
-    auto const kept = peer.early.extract(next);
-    apply(from, come);
-  }
-}
-
-void Proxy::apply(u32 from, Arrival const& come) {
-  auto& peer = peers_of_net_[from];
-  auto const& parcel = come.parcel;
-  ++peer.next_in;
-  if (bool const landed = peer.landed.erase(parcel.sequence) != 0;
-      landed != (parcel.written != Parcel::Written::no))
-    refuse_parcel("it told that the bytes of a parcel are written which has them with it");
-  peer.waits |= parcel.written == Parcel::Written::to_window;
+void Proxy::on_message(u32 process, net::Channel::Message const& message) {
+  auto const parcel = read_parcel(message);
+  peers_of_net_[process].unsettled.delivered_before(parcel.settled);
+  staging_.freed(process, parcel.freed);
   // Also where they are not carried out: then the slot is free again at once.
   auto const payload = parcel.written == Parcel::Written::to_slot
-                           ? staging_.take(from, parcel.slot, parcel.bytes)
-                           : Payload{come.payload, nullptr};
-  if (parcel.run == run_ && !over_) carry_out(from, parcel, payload);
-  peer.received.fetch_add(1, std::memory_order_release);
-  received_in_all_.fetch_add(1, std::memory_order_release);
+                           ? staging_.take(process, parcel.slot, parcel.bytes)
+                           : Payload{message.bytes, nullptr};
+  if (parcel.run == run_ && !over_) carry_out(process, parcel, payload);
+}
+
+void Proxy::on_heard(u32 process, u32 before) {
+  peers_of_net_[process].undelivered.delivered_before(before);
 }
 
 // Nothing is written to where this process has no memory of the World.
@@ -219,7 +174,7 @@ void Proxy::carry_out(u32 from, Parcel const& parcel, Payload const& payload) {
       break;
     case Parcel::Kind::get: return answer_get(from, parcel);
     case Parcel::Kind::answer: return take_answer(parcel, payload);
-    case Parcel::Kind::delivered:      // what it says was taken when it came
+    case Parcel::Kind::news:           // what it says was taken when it came
     case Parcel::Kind::count: return;  // read_parcel() has refused it
   }
   if (layout_.owns(device)) access_of(device).deliver(delivery);
@@ -263,14 +218,10 @@ void Proxy::take_answer(Parcel const& parcel, Payload const& payload) {
 }
 
 void Proxy::on_lost(u32 process, std::string const& why) {
-  auto& peer = peers_of_net_[process];
-  peer.lost = true;
-  peer.early.clear();
-  peer.landed.clear();
-  peer.queue.clear();
+  peers_of_net_[process].queue.clear();
   fail({Kind::peer_lost, "send to another process",
         fmt::format("{} is out of reach of {}: {}", peers_.processes().name(process),
-                    engine_->name(), why),
+                    channel_->engine().name(), why),
         "see its own messages and the network's, and start the job again"});
 }
 

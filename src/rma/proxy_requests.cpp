@@ -71,7 +71,7 @@ Proxy::OutgoingPtr Proxy::make_outgoing(Parcel const& parcel, u64 bytes) {
 
 Proxy::OutgoingPtr Proxy::queue(u32 process, Parcel const& parcel, u64 bytes) {
   auto out = make_outgoing(parcel, bytes);
-  if (!peers_of_net_[process].lost) peers_of_net_[process].queue.push_back(out);
+  if (!lost(process)) peers_of_net_[process].queue.push_back(out);
   return out;
 }
 
@@ -95,7 +95,7 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
   auto pieces = read_in_pieces(own, parcel, source, size, [done] {
     if (done) memory::add(done, 1, Order::system);
   });
-  if (!peers_of_net_[process].lost)
+  if (!lost(process))
     std::ranges::move(pieces, std::back_inserter(peers_of_net_[process].queue));
 }
 

@@ -31,14 +31,15 @@ void Proxy::abandon() {
 
 void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
   abandon();
-  if (!engine_) return;  // and no other process takes part
+  if (!channel_) return;  // and no other process takes part
   wake_up();  // where start() has failed: other processes' writes may be on their way here
   // The thread goes on: what others have begun to write needs it, and what this process has.
   wire::Packer mine;
   {
     auto const alone = this->alone();
     mine.value<u8>(failure() ? 1 : 0);
-    for (auto const& peer : peers_of_net_) mine.value(peer.writes_begun);
+    for (u32 process = 0; process < peers_.count(); ++process)
+      mine.value(channel_->writes_begun(process));
   }
   auto const all = peers_.exchange(operation + ", which has come to nothing", mine.take());
   std::vector<u64> writes;  // of each process, to this one
@@ -62,11 +63,12 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
 
 bool Proxy::at_rest(std::vector<u64> const& writes_to_land) {
   auto const alone = this->alone();
-  if (!in_flight_.empty()) return false;
+  if (!channel_->reads_nothing()) return false;
   for (u32 process = 0; process < peers_of_net_.size(); ++process) {
-    auto const& peer = peers_of_net_[process];
-    if (peer.lost) continue;
-    if (!peer.queue.empty() || peer.writes_landed < writes_to_land[process]) return false;
+    if (lost(process)) continue;
+    if (!peers_of_net_[process].queue.empty() ||
+        channel_->writes_landed(process) < writes_to_land[process])
+      return false;
   }
   return true;
 }

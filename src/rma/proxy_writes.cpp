@@ -76,9 +76,6 @@ namespace {
 // the sum while others are under way.
 constexpr u64 largest_write = u64{256} << 10;
 constexpr u64 largest_unsummed = u64{1} << 20;  // others get their turn in between
-constexpr u32 most_writes = 16;  // at once to a process: the engine has operations for others too
-// Parcels carried out of which their sender has not been told.
-constexpr u32 news = 256, much_news = 1024;
 
 }  // namespace
 
@@ -89,7 +86,7 @@ bool Proxy::outlives_ranks(u32 own, void const* memory, u64 bytes) const {
 
 // Where it is in a window of an own device that only the engine can read.
 std::optional<Place> Proxy::own_window(u32 own, void const* memory, u64 bytes) const {
-  auto const place = engine_ ? places_.in_heap(own, memory, bytes) : std::nullopt;
+  auto const place = channel_ ? places_.in_heap(own, memory, bytes) : std::nullopt;
   if (!place || !layout_.owns(place->device) ||
       remote_heap_.readable(place->device - layout_.first_device, place->offset) == 0)
     return std::nullopt;
@@ -120,51 +117,35 @@ Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
   if (peer.unsettled.in(range) != Undelivered::By::nobody) return beside();
   auto const by = peer.undelivered.in(range);
   if (by == Undelivered::By::message && target->in_host_memory) return {};
-  if (by == Undelivered::By::write || peer.writing >= most_writes) return {Way::By::later};
+  if (by == Undelivered::By::write || !channel_->may_write(process)) return {Way::By::later};
   return {Way::By::write, *target, bytes};
 }
 
 Proxy::Way Proxy::way_to_slot(u32 process, u64 left) const {
   if (!staging_.offered_by(process)) return {};
   auto const slot = staging_.next(process);
-  if (!slot || peers_of_net_[process].writing >= most_writes) return {Way::By::later};
+  if (!slot || !channel_->may_write(process)) return {Way::By::later};
   return {Way::By::write, *slot, std::min(left, slot->bytes), true};
 }
 
-// The parcel that goes with it is the next to be sent. False: the engine has no room now.
+// The parcel that goes with it is the next to be sent. False: the channel has no room now.
 bool Proxy::begin_write(u32 process, OutgoingPtr const& out, Way const& way) {
-  auto& peer = peers_of_net_[process];
   auto const bytes = out->rest().substr(0, way.bytes);
-  u64 const cookie = begin_reading(process, out, true);
-  ++peer.writes_begun;
-  if (engine_->write(process, bytes, way.target.memory, way.target.offset, peer.next_out, cookie)) {
-    bool const both_see_them = !out->device && (way.to_slot || way.target.in_host_memory);
-    out->written = way.bytes;
-    out->sum = both_see_them && !engine_->keeps_bytes() ? sum_of(bytes) : 0;
-    out->slot = way.to_slot ? std::optional(staging_.begin(process)) : std::nullopt;
-    return true;
-  }
-  --peer.writes_begun;
-  on_done(cookie);
-  return false;
-}
-
-u64 Proxy::begin_reading(u32 process, OutgoingPtr const& out, bool write) {
+  if (!channel_->write(process, Parcel::message_kind, bytes, way.target.memory, way.target.offset,
+                       out))
+    return false;
   ++out->reading;
-  if (write) ++peers_of_net_[process].writing;
-  in_flight_[++next_cookie_] = {out, process, write};
-  return next_cookie_;
+  bool const both_see_them = !out->device && (way.to_slot || way.target.in_host_memory);
+  out->written = way.bytes;
+  out->sum = both_see_them && !channel_->engine().keeps_bytes() ? sum_of(bytes) : 0;
+  out->slot = way.to_slot ? std::optional(staging_.begin(process)) : std::nullopt;
+  return true;
 }
 
-void Proxy::on_done(u64 cookie) {
-  auto const found = in_flight_.find(cookie);
-  if (found == in_flight_.end()) return;  // of what was copied
-  auto const flight = std::move(found->second);
-  in_flight_.erase(found);
-  moved_.fetch_add(1, std::memory_order_relaxed);
-  --flight.out->reading;
-  if (flight.write) --peers_of_net_[flight.process].writing;
-  end_if_read(*flight.out);
+void Proxy::on_read(std::shared_ptr<void> const& source) {
+  auto& out = *static_cast<Outgoing*>(source.get());
+  --out.reading;
+  end_if_read(out);
 }
 
 // Tells the rank that its source may change.
@@ -176,24 +157,6 @@ void Proxy::end_if_read(Outgoing& out) {
 }
 
 // -- at the receiver
-
-void Proxy::on_data(u32 process, u32 data) {
-  begin_work();
-  auto& peer = peers_of_net_[process];
-  if (peer.lost) return;
-  ++peer.writes_landed;
-  if (data - peer.next_in > ~u32{0} / 2 || !peer.landed.insert(data).second)
-    return on_lost(process, "it told twice that the bytes of a parcel are written");
-  try {
-    apply_early(process);
-  } catch (Error const& error) {
-    on_lost(process, error.cause());
-  }
-}
-
-bool Proxy::has_landed(Peer const& peer, Parcel const& parcel) {
-  return parcel.written == Parcel::Written::no || peer.landed.contains(parcel.sequence);
-}
 
 // Whoever acquires what is released from now on sees the bytes.
 void Proxy::see_window(Parcel const& parcel) const {
@@ -214,31 +177,13 @@ void Proxy::check_written(Parcel const& parcel, std::string_view bytes) {
 }
 
 // Before which parcel from there all can change no window any more.
-u32 Proxy::settled(Peer& peer) const {
-  if (engine_reaches_devices_ && peer.settled != peer.next_in &&
+u32 Proxy::settled(u32 process) {
+  auto& peer = peers_of_net_[process];
+  u32 const carried_out = channel_->carried_out(process);
+  if (engine_reaches_devices_ && peer.settled != carried_out &&
       std::ranges::all_of(own_, [](Own const& own) { return own.access->settled(); }))
-    peer.settled = peer.next_in;
+    peer.settled = carried_out;
   return peer.settled;
-}
-
-// What has been carried out, to those that no other parcel has told. `idle`: there is nothing else
-// to do.
-bool Proxy::tell_delivered(bool idle) {
-  bool any = false;
-  for (u32 process = 0; process < peers_of_net_.size(); ++process) {
-    auto& peer = peers_of_net_[process];
-    u32 const untold = peer.next_in - peer.told;
-    bool const enough =
-        untold >= much_news || (idle && (peer.waits || untold >= news)) || staging_.news(process);
-    if (peer.lost || !enough) continue;
-    if (!peer.queue.empty() && peer.queue.front()->written != 0)
-      continue;  // its parcel is the next
-    Parcel parcel;
-    parcel.run = run_;
-    parcel.kind = Parcel::Kind::delivered;
-    any |= send_parcel(process, parcel, {}, 0);
-  }
-  return any;
 }
 
 }  // namespace meshpost::detail

@@ -199,7 +199,10 @@ Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
   auto const ranks = host_ || !begun() ? Quiet{} : quiet();
   own.known = ranks.known;
   own.quiet = ranks.number;
-  if (proxy_) own.sent = proxy_->sent(), own.received = proxy_->received();
+  if (proxy_) {
+    auto const traffic = proxy_->traffic();
+    own.sent = traffic.sent, own.received = traffic.received;
+  }
   own.left = (ended && !met()) || any_left();
   return own;
 }

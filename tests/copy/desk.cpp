@@ -8,75 +8,31 @@
 #include <random>
 
 #include "support/errors.hpp"
-#include "world/wire.hpp"
+#include "support/lossy_line.hpp"
 
 namespace meshpost::test {
 namespace {
 
 using copying::Desk;
-using copying::Heard;
 using copying::Message;
 using copying::read_message;
 using copying::Wish;
 
-std::string pack(Message const& message, std::string_view bytes = {}) {
-  std::string all(reinterpret_cast<char const*>(&message), sizeof message);
-  return all.append(bytes);
+Message read(Message const& message, std::string_view bytes = {}, u64 size = sizeof(Message)) {
+  return read_message({{reinterpret_cast<char const*>(&message), size}, bytes, false});
 }
 
 TEST(CopyMessage, garbage_is_refused) {
-  auto const good = pack({Message::Kind::put, 1, 2, 3, 4}, "abcd");
-  EXPECT_EQ(read_message(good).bytes, "abcd");
-  for (std::size_t size = 0; size < good.size(); ++size)
-    EXPECT_THROW(read_message(std::string_view(good).substr(0, size)), Error) << size;
-  EXPECT_THROW(read_message(good + "e"), Error);
-  EXPECT_THROW(read_message(pack({Message::Kind::get, 1, 2, 3, 4}, "abcd")), Error);
-  EXPECT_THROW(read_message(pack({Message::Kind::count, 1, 2, 3, 0})), Error);
-  EXPECT_THROW(read_message(pack({Message::Kind::get, 1, 2, 3, copying::largest_piece + 1})),
-               Error);
-  EXPECT_THROW(read_message(pack({Message::Kind::get, 1, 2, 3, ~u64{0}})), Error);
+  Message const good{Message::Kind::put, 1, 2, 3, 4};
+  EXPECT_EQ(read(good, "abcd").bytes, 4u);
+  for (u64 size = 0; size < sizeof good; ++size) EXPECT_THROW(read(good, "abcd", size), Error);
+  EXPECT_THROW(read(good, "abc"), Error);
+  EXPECT_THROW(read(good, "abcde"), Error);
+  EXPECT_THROW(read({Message::Kind::get, 1, 2, 3, 4}, "abcd"), Error);
+  EXPECT_THROW(read({Message::Kind::count, 1, 2, 3, 0}), Error);
+  EXPECT_THROW(read({Message::Kind::get, 1, 2, 3, copying::largest_piece + 1}), Error);
+  EXPECT_THROW(read({Message::Kind::get, 1, 2, 3, ~u64{0}}), Error);
 }
-
-// Two ends of a line that keeps no order and takes some messages only at the second try.
-class Wire : public net::Engine {
- public:
-  Wire(std::mt19937_64& random, u32 self) : random_(random), self_(self) {}
-  std::string name() const override { return "wire"; }
-  std::string address() const override { return {}; }
-  void connect(std::vector<std::string> const&) override {}
-  Bytes most() const override { return Bytes{4096}; }
-  bool send(u32 /*peer*/, std::span<char const> header, std::span<char const> payload,
-            u64 cookie) override {
-    if (random_() % 3 == 0) return false;
-    std::string all(header.begin(), header.end());
-    other->arrived.push_back(all.append(payload.begin(), payload.end()));
-    if (cookie != 0) done_.push_back(cookie);
-    most_waiting = std::max(most_waiting, other->arrived.size());
-    return true;
-  }
-  bool poll(net::Events& events) override {
-    for (auto const cookie : std::exchange(done_, {})) events.on_done(cookie);
-    if (arrived.empty()) return false;
-    std::swap(arrived[random_() % arrived.size()], arrived.back());
-    auto const one = std::move(arrived.back());
-    arrived.pop_back();
-    events.on_message(1 - self_, one);
-    return true;
-  }
-  std::string expose(void*, Bytes) override { return {}; }
-  net::RemoteMemory import(u32, std::string const&) override { return {}; }
-  bool write(u32, std::span<char const>, net::RemoteMemory const&, u64, u32, u64) override {
-    return false;
-  }
-  Wire* other = nullptr;
-  std::vector<std::string> arrived;
-  std::size_t most_waiting = 0;
-
- private:
-  std::mt19937_64& random_;
-  u32 self_;
-  std::vector<u64> done_;
-};
 
 struct Bytestore : copying::Store {
   std::vector<char> bytes;
@@ -95,13 +51,14 @@ struct Bytestore : copying::Store {
 };
 
 struct Pair {
-  explicit Pair(u64 seed) : random(seed) {
-    auto one = std::make_unique<Wire>(random, 0), other = std::make_unique<Wire>(random, 1);
+  explicit Pair(u64 seed, std::chrono::milliseconds silence = {}) : random(seed) {
+    auto one = std::make_unique<LossyLine>(random, 0),
+         other = std::make_unique<LossyLine>(random, 1);
     wires[0] = one.get(), wires[1] = other.get();
     one->other = other.get(), other->other = one.get();
     auto const name = [](u32 process) { return "process " + std::to_string(process); };
-    desks[0] = std::make_unique<Desk>(std::move(one), stores[0], 2, name);
-    desks[1] = std::make_unique<Desk>(std::move(other), stores[1], 2, name);
+    desks[0] = std::make_unique<Desk>(std::move(one), stores[0], 2, name, silence);
+    desks[1] = std::make_unique<Desk>(std::move(other), stores[1], 2, name, silence);
   }
   void work() {
     desks[0]->work();
@@ -114,7 +71,7 @@ struct Pair {
   }
   std::mt19937_64 random;
   Bytestore stores[2];
-  Wire* wires[2];
+  LossyLine* wires[2];
   std::unique_ptr<Desk> desks[2];
 };
 
@@ -157,34 +114,83 @@ TEST(CopyDesk, a_refusal_ends_that_copy_alone) {
   EXPECT_TRUE(pair.desks[0]->idle());
 }
 
+// What the other end would say, by a channel of its own.
+struct Liar final : net::Channel::Client {
+  explicit Liar(u64 seed) : random(seed) {
+    auto one = std::make_unique<LossyLine>(random, 0), other = std::make_unique<LossyLine>(random, 1);
+    one->other = other.get(), other->other = one.get();
+    desk = std::make_unique<Desk>(std::move(one), store, 2,
+                                  [](u32 process) { return "process " + std::to_string(process); });
+    channel = std::make_unique<net::Channel>(std::move(other), 2);
+    channel->serve(Message::message_kind, *this);
+  }
+  void on_message(u32, net::Channel::Message const&) override { ++asked; }
+  void on_lost(u32, std::string const&) override {}
+  Error answers(copying::StatePtr const& copy, std::string_view header, std::string_view bytes) {
+    auto const source = std::make_shared<std::string>(bytes);
+    bool said = false;
+    for (int i = 0; i < 10'000 && !copy->done(); ++i) {
+      desk->work();
+      channel->poll();
+      if (asked != 0 && !said)
+        said = channel->send(0, Message::message_kind,
+                             {.header = header, .bytes = *source, .source = source}) !=
+               net::Channel::Sent::no;
+    }
+    return error_of([&] { copy->wait(); });
+  }
+  Error answers(copying::StatePtr const& copy, Message const& message, std::string_view bytes) {
+    return answers(copy, {reinterpret_cast<char const*>(&message), sizeof message}, bytes);
+  }
+  std::mt19937_64 random;
+  Bytestore store;
+  std::unique_ptr<Desk> desk;
+  std::unique_ptr<net::Channel> channel;
+  u32 asked = 0;
+};
+
 TEST(CopyDesk, answers_that_nobody_asked_for_are_refused) {
-  Pair pair(4);
+  Liar liar(4);
   std::vector<char> here(8, 'b');
-  auto const wait = [&](std::string const& answer) {
-    auto const copy = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 8});
-    pair.desks[0]->work();
-    pair.wires[0]->arrived = {answer};
-    pair.desks[0]->work();
-    return error_of([&] { pair.finish(copy); });
+  auto const ask = [&] {
+    return liar.desk->ask({Message::Kind::get, 1, 5, 0, here.data(), 8});
   };
-  EXPECT_TRUE(says(wait(pack({Message::Kind::bytes, 5, 77, 0, 8}, "ABCDEFGH")), Kind::peer_lost,
-                   {"process 1", "piece 77, which nobody asked for"}));
+  EXPECT_TRUE(says(liar.answers(ask(), {Message::Kind::bytes, 5, 77, 0, 8}, "ABCDEFGH"),
+                   Kind::peer_lost, {"process 1", "piece 77, which nobody asked for"}));
   EXPECT_EQ(std::string(here.data(), 8), "bbbbbbbb");
   // From then on it is not believed any more.
-  EXPECT_TRUE(says(wait("?"), Kind::peer_lost, {"process 1"}));
+  EXPECT_TRUE(says(liar.answers(ask(), {Message::Kind::bytes, 5, 1, 0, 8}, "ABCDEFGH"),
+                   Kind::peer_lost, {"process 1"}));
 }
 
 TEST(CopyDesk, answers_of_another_size_or_kind_are_refused) {
-  for (auto const& answer : {pack({Message::Kind::bytes, 5, 1, 0, 9}, "ABCDEFGHI"),
-                             pack({Message::Kind::done, 5, 1, 0, 8}), std::string("short")}) {
-    Pair pair(5);
-    std::vector<char> here(16, 'b');
-    auto const copy = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 8});
-    pair.desks[0]->work();
-    pair.wires[0]->arrived = {answer};
-    pair.desks[0]->work();
-    EXPECT_TRUE(says(error_of([&] { copy->wait(); }), Kind::peer_lost, {"process 1"}));
-    EXPECT_EQ(std::count(here.begin(), here.end(), 'b'), 16);
+  std::vector<char> here(16, 'b');
+  auto const copy = [&](Liar& liar) {
+    return liar.desk->ask({Message::Kind::get, 1, 5, 0, here.data(), 8});
+  };
+  Liar longer(5), other(6), shorter(7);
+  EXPECT_TRUE(says(longer.answers(copy(longer), {Message::Kind::bytes, 5, 1, 0, 9}, "ABCDEFGHI"),
+                   Kind::peer_lost, {"process 1"}));
+  EXPECT_TRUE(says(other.answers(copy(other), {Message::Kind::done, 5, 1, 0, 8}, ""),
+                   Kind::peer_lost, {"process 1"}));
+  EXPECT_TRUE(says(shorter.answers(copy(shorter), "short", ""), Kind::peer_lost, {"process 1"}));
+  EXPECT_EQ(std::count(here.begin(), here.end(), 'b'), 16);
+}
+
+// A message that the network has lost, either way.
+TEST(CopyDesk, that_hears_nothing_for_long_ends_its_copies) {
+  for (u32 const deaf : {0, 1}) {
+    Pair pair(8, std::chrono::milliseconds(100));
+    pair.stores[1].bytes.resize(10'000, 'a');
+    std::vector<char> here(100, 'b');
+    pair.wires[deaf]->copies = [](auto&) { return 0u; };
+    auto const copy = pair.desks[0]->ask({Message::Kind::get, 1, 5, 0, here.data(), 100});
+    auto const begun = std::chrono::steady_clock::now();
+    while (!copy->done() && std::chrono::steady_clock::now() - begun < std::chrono::seconds(20))
+      pair.work();
+    EXPECT_TRUE(says(error_of([&] { copy->wait(); }), Kind::peer_lost,
+                     {"process 1", "nothing has come for 0.1 s"}));
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(100));
   }
 }
 

@@ -229,7 +229,7 @@ struct Nothing {
 
 TEST(Misuse, of_a_kernel_of_another_version_is_refused) {
   World world(test::options(1));
-  auto image = detail::image_of<Nothing>();
+  auto image = detail::image_of<Nothing, detail::by_nvcc>();
   image.abi = 77;
   Nothing const kernel;
   EXPECT_TRUE(
@@ -240,7 +240,7 @@ TEST(Misuse, of_a_kernel_of_another_version_is_refused) {
 
 TEST(Misuse, of_a_kernel_that_was_not_compiled_for_the_device_is_refused) {
   World world(test::options(1));
-  auto image = detail::image_of<Nothing>();
+  auto image = detail::image_of<Nothing, detail::by_nvcc>();
   image.cpu = nullptr;
   image.cuda = nullptr;
   Nothing const kernel;

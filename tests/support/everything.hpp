@@ -50,16 +50,18 @@ struct Everything {
   }
 };
 
+// Functions that launch are static: sources of nvcc and others include this.
+
 /// `windows`: what makes them, a World or UserMemory.
 template <class Windows>
-void try_everything(World& world, Windows& windows) {
+static void try_everything(World& world, Windows& windows) {
   u32 const n = world.size();
   auto const put = windows.template window<u32>(n, Tags{2}, "put"),
              got = windows.template window<u32>(n, Tags{2}, "got"),
              words = windows.template window<u32>(1, Tags{2}, "words");
   for (u32 seed = 0; seed < 5; ++seed) world.run(Everything{put, got, words, seed});
 }
-inline void try_everything(World& world) { try_everything(world, world); }
+[[maybe_unused]] static void try_everything(World& world) { try_everything(world, world); }
 
 // Everybody sends everybody a block, of which each element says from whom, to whom and in which
 // round, and gets it back; short and long ones in turn, so that they travel by different ways.
@@ -103,7 +105,7 @@ struct Blocks {
 };
 
 template <class Windows>
-u64 wrong_blocks(World& world, u32 rounds, Windows& windows) {
+static u64 wrong_blocks(World& world, u32 rounds, Windows& windows) {
   u64 const all = Blocks::largest * (world.size() + 1);
   auto const inbox = windows.template window<u64>(all, Tags{world.size()}, "inbox"),
              copies = windows.template window<u64>(Blocks::largest, Tags{0}, "copies");
@@ -111,6 +113,6 @@ u64 wrong_blocks(World& world, u32 rounds, Windows& windows) {
   world.run(Blocks{inbox, copies, rounds, findings});
   return total(world, findings);
 }
-inline u64 wrong_blocks(World& world, u32 rounds) { return wrong_blocks(world, rounds, world); }
+[[maybe_unused]] static u64 wrong_blocks(World& world, u32 rounds) { return wrong_blocks(world, rounds, world); }
 
 }  // namespace meshpost::test

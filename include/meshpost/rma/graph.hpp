@@ -26,9 +26,9 @@ class Graph {
   /// A run behind those added so far. `kernel` is copied, with the windows and numbers it holds.
   /// Of `launch`: threads, scratch, thread_a_rank and user; the rest is said when the graph is
   /// launched. \throws Error(bad_argument, misuse) for what belongs there, or once it was launched
-  template <class Kernel>
+  template <class Kernel, bool nvcc = detail::by_nvcc>
   Graph& add(Kernel const& kernel, Launch const& launch = {}) {
-    add(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch);
+    add(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch);
     return *this;
   }
   /// The same for kernels compiled elsewhere.

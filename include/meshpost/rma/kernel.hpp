@@ -93,8 +93,17 @@ std::string readable_name(std::type_info const& type);
 /// More leave each less than 128 registers, and what unpacks messages would spill.
 inline constexpr int most_threads_with_lanes = 512;
 
+/// Whether nvcc compiles this. A header with a kernel may be included by sources of nvcc and of
+/// another compiler in one program, whose entries differ: functions that ask for them have this as
+/// a parameter, or the linker would take one for the other.
+#if defined(__CUDACC__)
+inline constexpr bool by_nvcc = true;
+#else
+inline constexpr bool by_nvcc = false;
+#endif
+
 /// The entries of `Kernel` that this translation unit was compiled for.
-template <class Kernel>
+template <class Kernel, bool nvcc>
 KernelImage image_of() {
   static_assert(std::is_trivially_copyable_v<Kernel>,
                 "a kernel is copied to every device: it may hold windows, numbers and pointers, "

@@ -143,14 +143,14 @@ class World {
 
   /// Starts `kernel` on all ranks after the runs launched before, and returns.
   /// \throws Error(misuse, version_mismatch); what comes later is thrown by Run::wait
-  template <class Kernel>
+  template <class Kernel, bool nvcc = detail::by_nvcc>
   Run launch(Kernel const& kernel, Launch const& launch = {}) {
-    return start(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch);
+    return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch);
   }
   /// launch(), and waits. \throws what either throws
-  template <class Kernel>
+  template <class Kernel, bool nvcc = detail::by_nvcc>
   RunResult run(Kernel const& kernel, Launch const& launch = {}) {
-    return start(detail::image_of<Kernel>(), &kernel, sizeof kernel, launch, true).wait();
+    return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch, true).wait();
   }
 
   /// Starts all runs of `graph`, one behind the other, after the runs launched before. Of `launch`:

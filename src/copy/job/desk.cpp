@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "world/wire.hpp"
 
 namespace meshpost::copying {
 namespace {
-
-constexpr u64 short_payload = 512;  // goes along with the header, which engines copy
 
 Error loss(std::string const& process, std::string const& why) {
   return {Kind::peer_lost, "copy", fmt::format("{} is gone: {}", process, why),
@@ -19,12 +18,15 @@ Error loss(std::string const& process, std::string const& why) {
 }  // namespace
 
 Desk::Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
-           std::function<std::string(u32)> name)
+           std::function<std::string(u32)> name, std::chrono::milliseconds silence)
     : store_(store),
       name_(std::move(name)),
       peers_(processes),
-      engine_(std::move(engine)),
-      piece_(std::min(largest_piece, engine_->most() - sizeof(Message))) {}
+      patience_(silence),
+      channel_(std::move(engine), processes),
+      piece_(std::min(largest_piece, channel_.most(sizeof(Message)))) {
+  channel_.serve(Message::message_kind, *this);
+}
 
 StatePtr Desk::ask(Wish const& wish) {
   Copying copying{wish};
@@ -42,12 +44,25 @@ StatePtr Desk::ask(Wish const& wish) {
 
 bool Desk::work() {
   take_wishes();
-  bool any = engine_->poll(*this);
+  bool any = channel_.poll();
   for (u32 process = 0; process < peers_.size(); ++process) {
     any |= ask_for_pieces(process);
     any |= send_queued(process);
   }
+  any |= channel_.tell(!any);
+  look_for_silence();
   return any;
+}
+
+// What the network has lost is never answered, nor what a process does not take that is there.
+void Desk::look_for_silence() {
+  if (pieces_.empty()) return patience_.renew();
+  if (!patience_.ends(channel_.moved())) return;
+  std::set<u32> silent;
+  for (auto const& [number, piece] : pieces_) silent.insert(piece.process);
+  for (u32 const process : silent)
+    lose(process, fmt::format("it has not answered, and nothing has come for {}",
+                              patience_.text()));
 }
 
 void Desk::take_wishes() {
@@ -103,9 +118,7 @@ bool Desk::ask_for_pieces(u32 process) {
 }
 
 void Desk::queue(u32 process, Message message, std::string payload) {
-  Outgoing out{{reinterpret_cast<char const*>(&message), sizeof message}, std::move(payload)};
-  if (out.payload.size() <= short_payload) out.header += std::exchange(out.payload, {});
-  peers_[process].queue.push_back(std::move(out));
+  peers_[process].queue.push_back({message, std::make_shared<std::string>(std::move(payload))});
 }
 
 bool Desk::send_queued(u32 process) {
@@ -113,36 +126,30 @@ bool Desk::send_queued(u32 process) {
   bool any = false;
   while (!peer.queue.empty()) {
     auto& out = peer.queue.front();
-    u64 const cookie = out.payload.empty() ? 0 : ++last_cookie_;
-    if (!engine_->send(process, out.header, out.payload, cookie)) break;
-    // A string of this length keeps its bytes where they are when it is moved.
-    if (cookie != 0) in_flight_[cookie] = std::move(out.payload);
+    std::string_view const header{reinterpret_cast<char const*>(&out.message), sizeof out.message};
+    if (channel_.send(process, Message::message_kind,
+                      {.header = header, .bytes = *out.bytes, .source = out.bytes}) ==
+        net::Channel::Sent::no)
+      break;
     peer.queue.pop_front();
     any = true;
   }
   return any;
 }
 
-void Desk::on_message(u32 process, std::span<char const> bytes) {
-  if (peers_[process].lost) return;
-  try {
-    auto const heard = read_message({bytes.data(), bytes.size()});
-    bool const asks =
-        heard.message.kind == Message::Kind::put || heard.message.kind == Message::Kind::get;
-    if (asks) answer(process, heard);
-    else take_answer(process, heard);
-  } catch (Error const& error) {
-    on_lost(process, "what it says is no message: " + error.cause());
-  }
+void Desk::on_message(u32 process, net::Channel::Message const& come) {
+  auto const message = read_message(come);
+  bool const asks = message.kind == Message::Kind::put || message.kind == Message::Kind::get;
+  if (asks) answer(process, message, come.bytes);
+  else take_answer(process, message, come.bytes);
 }
 
-void Desk::answer(u32 process, Heard const& heard) {
-  auto const& asked = heard.message;
+void Desk::answer(u32 process, Message const& asked, std::string_view bytes) {
   Message reply{Message::Kind::done, asked.exposure, asked.piece, asked.offset, asked.bytes};
   std::string payload;
   try {
     if (asked.kind == Message::Kind::put) {
-      store_.write(asked.exposure, asked.offset, heard.bytes);
+      store_.write(asked.exposure, asked.offset, bytes);
     } else {
       reply.kind = Message::Kind::bytes;
       payload.resize(asked.bytes);
@@ -155,24 +162,24 @@ void Desk::answer(u32 process, Heard const& heard) {
   queue(process, reply, std::move(payload));
 }
 
-void Desk::take_answer(u32 process, Heard const& heard) {
-  auto const found = pieces_.find(heard.message.piece);
+void Desk::take_answer(u32 process, Message const& answer, std::string_view bytes) {
+  auto const found = pieces_.find(answer.piece);
   if (found == pieces_.end() || found->second.process != process)
     throw Error(Kind::bad_argument, "copy",
-                fmt::format("it answers piece {}, which nobody asked for", heard.message.piece),
+                fmt::format("it answers piece {}, which nobody asked for", answer.piece),
                 "");
   auto const piece = found->second;
   auto& copy = copies_.at(piece.copy);
-  auto const kind = heard.message.kind;
+  auto const kind = answer.kind;
   auto const right =
       copy.wish.kind == Message::Kind::put ? Message::Kind::done : Message::Kind::bytes;
   if (kind == Message::Kind::refusal) {
-    if (!copy.error) copy.error = wire::unpack_error(heard.bytes);
-  } else if (kind != right || heard.message.bytes != piece.size) {
+    if (!copy.error) copy.error = wire::unpack_error(bytes);
+  } else if (kind != right || answer.bytes != piece.size) {
     throw Error(Kind::bad_argument, "copy", "its answer is not one to what was asked", "");
   } else if (kind == Message::Kind::bytes && !copy.error) {
     try {
-      meshpost::copy(copy.wish.here + piece.position, heard.bytes.data(), Bytes{piece.size});
+      meshpost::copy(copy.wish.here + piece.position, bytes.data(), Bytes{piece.size});
     } catch (Error const& error) {
       copy.error = error;
     }
@@ -193,9 +200,6 @@ void Desk::end_if_over(u64 number) {
     if (over.mapped().error) throw Error(*over.mapped().error);
   });
 }
-
-void Desk::on_done(u64 cookie) { in_flight_.erase(cookie); }
-void Desk::on_data(u32 /*process*/, u32 /*data*/) {}  // copies go as messages
 
 void Desk::on_lost(u32 process, std::string const& why) {
   auto& peer = peers_[process];

@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -7,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/patience.hpp"
 #include "copy/job/message.hpp"
 #include "copy/state.hpp"
-#include "net/engine.hpp"
+#include "net/channel.hpp"
 
 namespace meshpost::copying {
 
@@ -36,12 +38,14 @@ struct Wish {
 ///
 /// Called by: one thread, but for ask(). Copies of one process take turns, piece by piece, and at
 /// most `window` of its pieces are unanswered: so neither side ever holds more than that many for
-/// the other. Pieces may arrive and be answered in any order.
-class Desk : net::Events {
+/// the other.
+class Desk : net::Channel::Client {
  public:
-  /// `name` gives processes' names for messages.
+  /// `name` gives processes' names for messages. While pieces wait for an answer, something has to
+  /// come within each `silence`; 0: at any time.
   Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
-       std::function<std::string(u32)> name);
+       std::function<std::string(u32)> name,
+       std::chrono::milliseconds silence = std::chrono::milliseconds(0));
 
   /// Begins a copy; done when all pieces are answered. Any thread.
   StatePtr ask(Wish const& wish);
@@ -50,9 +54,9 @@ class Desk : net::Events {
   /// Whether no copy of this process is under way. Its own thread.
   bool idle() const { return copies_.empty(); }
   /// A process is no more: its copies fail.
-  void lose(u32 process, std::string const& why) { on_lost(process, why); }
+  void lose(u32 process, std::string const& why) { channel_.lose(process, why); }
   /// Whether other copies go on then.
-  bool outlives_others() const { return engine_->outlives_peers(); }
+  bool outlives_others() const { return channel_.engine().outlives_peers(); }
   /// All copies under way fail, and all that are asked for from now on. Its own thread, or who has
   /// taken everything away from that. What the engine may be reading stays.
   void fail_all(Error const& error);
@@ -72,7 +76,8 @@ class Desk : net::Events {
     u32 process;
   };
   struct Outgoing {
-    std::string header, payload;
+    Message message;
+    std::shared_ptr<std::string> bytes;
   };
   struct Peer {
     std::deque<Outgoing> queue;
@@ -85,27 +90,26 @@ class Desk : net::Events {
   bool ask_for_pieces(u32 process);
   bool send_queued(u32 process);
   void queue(u32 process, Message message, std::string payload = {});
-  void answer(u32 process, Heard const& heard);
-  void take_answer(u32 process, Heard const& heard);
+  void answer(u32 process, Message const& asked, std::string_view bytes);
+  void take_answer(u32 process, Message const& answer, std::string_view bytes);
   void end_if_over(u64 copy);
+  void look_for_silence();
 
-  void on_message(u32 process, std::span<char const> bytes) override;
-  void on_data(u32 process, u32 data) override;
-  void on_done(u64 cookie) override;
+  void on_message(u32 process, net::Channel::Message const& come) override;
   void on_lost(u32 process, std::string const& why) override;
 
   Store& store_;
   std::function<std::string(u32)> const name_;
-  u64 last_copy_ = 0, last_piece_ = 0, last_cookie_ = 0;
+  u64 last_copy_ = 0, last_piece_ = 0;
   std::map<u64, Copying> copies_;
   std::map<u64, Piece> pieces_;           // that wait for an answer
   std::vector<Peer> peers_;               // by process
-  std::map<u64, std::string> in_flight_;  // by cookie: what the engine is reading
   std::mutex mutex_;                      // of what follows
   std::vector<Copying> wishes_;
   std::optional<Error> over_;                  // never changes again
-  std::unique_ptr<net::Engine> const engine_;  // goes first: it reads what is in flight
-  u64 const piece_;                            // bytes
+  Patience patience_;
+  net::Channel channel_;
+  u64 const piece_;  // bytes
 };
 
 }  // namespace meshpost::copying

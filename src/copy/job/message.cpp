@@ -6,26 +6,24 @@
 
 namespace meshpost::copying {
 
-Heard read_message(std::string_view all) {
+Message read_message(net::Channel::Message const& come) {
   auto const refuse = [](std::string cause) {
     throw Error(Kind::bad_argument, "read a message about a copy", std::move(cause),
                 "let all processes run the same build");
   };
-  Heard heard;
-  auto& message = heard.message;
-  if (all.size() < sizeof message)
-    refuse(fmt::format("{} bytes are less than a header of {}", all.size(), sizeof message));
-  std::memcpy(&message, all.data(), sizeof message);
-  heard.bytes = all.substr(sizeof message);
+  Message message;
+  if (come.header.size() != sizeof message)
+    refuse(fmt::format("its header has {} bytes, not {}", come.header.size(), sizeof message));
+  std::memcpy(&message, come.header.data(), sizeof message);
   if (message.kind >= Message::Kind::count)
     refuse(fmt::format("kind {} is none", static_cast<u32>(message.kind)));
   if (message.bytes > largest_piece)
     refuse(fmt::format("a piece of {} bytes, the largest are of {}", message.bytes, largest_piece));
   bool const carries = message.kind == Message::Kind::put || message.kind == Message::Kind::bytes;
   u64 const expected = carries ? message.bytes : 0;
-  if (message.kind != Message::Kind::refusal && heard.bytes.size() != expected)
-    refuse(fmt::format("{} bytes follow, not {}", heard.bytes.size(), expected));
-  return heard;
+  if (come.written || (message.kind != Message::Kind::refusal && come.bytes.size() != expected))
+    refuse(fmt::format("{} bytes follow, not {}", come.bytes.size(), expected));
+  return message;
 }
 
 }  // namespace meshpost::copying

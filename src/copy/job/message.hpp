@@ -5,12 +5,15 @@
 
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
+#include "net/channel.hpp"
 
 namespace meshpost::copying {
 
-/// What two processes say to each other where neither reaches the other's memory. The asker cuts a
-/// copy into pieces and gives each a number; its owner answers each piece. Bytes follow the header.
+/// What two processes say to each other by a net::Channel where neither reaches the other's memory.
+/// The asker cuts a copy into pieces and gives each a number; its owner answers each piece. Bytes
+/// follow.
 struct Message {
+  static constexpr u32 message_kind = 2;  ///< of the channel's
   enum class Kind : u32 {
     put,      ///< asker: `bytes` bytes for `offset` of an exposure
     get,      ///< asker: wants `bytes` bytes from `offset` of an exposure
@@ -29,13 +32,8 @@ struct Message {
 
 constexpr u64 largest_piece = u64{256} << 10;
 
-/// A message and what follows its header.
-struct Heard {
-  Message message;
-  std::string_view bytes;
-};
-/// What came as one message. \throws Error(bad_argument) where it can't be one: cut short, of no
-/// known kind, with other bytes than it says, of a piece that is too large
-Heard read_message(std::string_view all);
+/// What a message of the channel says. \throws Error(bad_argument) where it can't be one: of another
+/// size, of no known kind, with other bytes than it says, of a piece that is too large
+Message read_message(net::Channel::Message const& come);
 
 }  // namespace meshpost::copying

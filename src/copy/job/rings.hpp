@@ -25,6 +25,7 @@ class Rings : public net::Engine {
   bool send(u32 peer, std::span<char const> header, std::span<char const> payload,
             u64 cookie) override;
   bool poll(net::Events& events) override;
+  bool keeps_bytes() const override { return true; }
 
   // Not there.
   std::string expose(void* memory, Bytes size) override;
