@@ -70,9 +70,10 @@ std::optional<std::string> find_private_file(std::string const& path) {
     refuse(path, fmt::format("it belongs to user {}, not to {}", status.st_uid, geteuid()),
            "use one of your own");
   if ((status.st_mode & 077) != 0)
-    refuse(path, fmt::format("others may use it (mode {:03o})", status.st_mode & 0777),
+    refuse(path,
+           fmt::format("others may use it: it has mode {:03o}, not 600", status.st_mode & 0777),
            fmt::format("chmod 600 {}, and choose a new secret", path));
-  char text[4096];
+  char text[most_of_private_file];
   auto const size = read(file.get(), text, sizeof text);
   if (size < 0) refuse(path, std::strerror(errno), "make it readable");
   return std::string(text, static_cast<std::size_t>(size));
@@ -80,7 +81,7 @@ std::optional<std::string> find_private_file(std::string const& path) {
 
 std::string read_private_file(std::string const& path) {
   if (auto text = find_private_file(path)) return *std::move(text);
-  refuse(path, "it is not there", "name a file that is");
+  refuse(path, "there is no such file on this host", "name a file that each host has");
 }
 
 Descriptor write_private_file(std::string const& path, std::string_view text) {
