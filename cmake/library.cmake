@@ -228,6 +228,11 @@ else()
   target_sources(meshpost PRIVATE src/fabric/no_hwloc.cpp)
 endif()
 
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")  # base/hash.cpp asks whether the processor has AVX2
+  target_sources(meshpost PRIVATE src/base/hash_avx2.cpp)
+  set_source_files_properties(src/base/hash_avx2.cpp PROPERTIES COMPILE_OPTIONS -mavx2)  # so it is in no unity build
+endif()
+
 if(MESHPOST_HAS_OFI)
   target_sources(meshpost PRIVATE
     src/net/ofi/leftover.cpp

@@ -109,8 +109,8 @@ def git_revision() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=Path, required=True, help="build folder, such as build/cpu")
+    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path, default=Path("out/bench.json"), help="where to write")
     parser.add_argument("--filter", default=".", help="only benchmarks that match this expression")
     parser.add_argument("--repetitions", type=int, default=5)

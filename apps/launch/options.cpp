@@ -18,7 +18,7 @@ namespace {
 constexpr u32 most_processes = 512;
 constexpr double longest_timeout = 1e8;  // three years; what poll() is asked for stays a number
 
-// Options of former versions, and what takes their place.
+// Options of former versions and of other launchers, and what takes their place.
 struct Gone {
   std::string_view option;
   char const* cause;
@@ -27,9 +27,20 @@ struct Gone {
 constexpr char const* one_host = "meshpost-run starts processes of this host only";
 constexpr char const* launchers =
     "start the program on several hosts by mpirun, mpiexec, srun or meshpost-over-ssh";
+constexpr char const* its_n = "meshpost-run calls the number of processes -n";
+constexpr char const* as_n = "write it as in: meshpost-run -n 4 ./ring";
 constexpr Gone gone[] = {
+    {"-np", its_n, as_n},
+    {"--np", its_n, as_n},
+    {"-H", one_host, launchers},
+    {"-host", one_host, launchers},
+    {"--host", one_host, launchers},
+    {"-hosts", one_host, launchers},
     {"--hosts", one_host, launchers},
+    {"-hostfile", one_host, launchers},
     {"--hostfile", one_host, launchers},
+    {"-machinefile", one_host, launchers},
+    {"--machinefile", one_host, launchers},
     {"--ssh", one_host, launchers},
     {"--launcher", one_host, launchers},
     {"--rendezvous", one_host, launchers},

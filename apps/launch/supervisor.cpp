@@ -116,6 +116,20 @@ void Supervisor::announce() {
   first_.said.clear();
 }
 
+// Others may have ended since these did not answer. SIGTERM does not end them.
+void Supervisor::name_stopped() {
+  for (u32 k = 0; k < members_.size(); ++k) {
+    auto const [pid, runs] = members_[k];
+    char const state = runs ? state_of(pid) : '\0';
+    if (state != 'T' && state != 't') continue;
+    output_.say(fmt::format(
+        "process {} (pid {}) is still there: {} (state {} in /proc/{}/stat)", k, pid,
+        state == 'T' ? fmt::format("a signal has stopped it, `kill -CONT {}` lets it go on", pid)
+                     : "a debugger holds it",
+        state, pid));
+  }
+}
+
 // -- signals and time
 
 void Supervisor::on_signals() {
@@ -153,6 +167,7 @@ void Supervisor::on_time() {
                               *options_.timeout, running_ ? still_running() : "its output"));
     }
     if (running_ == 0) return give_up();
+    if (ending_ == Ending::none) name_stopped();
     if (ending_ < Ending::terminated) terminate();
   }
   if (next_step_ && now >= *next_step_) on_next_step();
@@ -167,6 +182,7 @@ void Supervisor::on_next_step() {
     children_.close();
   } else if (ending_ == Ending::noticed) {
     announce();
+    name_stopped();
     ending_ = Ending::grace;
     next_step_ = Clock::now() + grace;
   } else if (ending_ == Ending::grace) {

@@ -36,6 +36,7 @@ class Supervisor : private Reports {
   void loop();
   void failed(u32 process, End how);
   void announce();
+  void name_stopped();
   void on_signals();
   void on_signal(int number);
   void on_time();

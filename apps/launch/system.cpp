@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fstream>
+
 namespace meshpost::launch {
 
 rlimit raise_file_limit() {
@@ -19,6 +21,15 @@ void open_standard_streams() {
   do fd = ::open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= 2);
   if (fd > 2) ::close(fd);
+}
+
+char state_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  auto const name_ends = text.rfind(") ");  // "PID (NAME) STATE ..."
+  return name_ends == std::string::npos || name_ends + 2 >= text.size() ? '\0'
+                                                                        : text[name_ends + 2];
 }
 
 Signals::Signals() {

@@ -60,7 +60,11 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
   return timings;
 }
 
+// Memory is written in streams of its own, which wait for no kernel. A GPU's run has ended for its
+// host when each device has said so; where runs are queued, its add to the others' RunWords::swept
+// may come after that, and after the words were set back. When its kernel has ended it has come.
 void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last) {
+  try_to([&] { world.let_kernels_end(); });
   for (u32 d = 0; d < states.size(); ++d) {
     auto& device = *world.layout().devices[d];
     // Runs queued behind may have had lanes.

@@ -30,6 +30,24 @@ bool all_wait(RunningGang const& crew) {
   });
   return some && !others;
 }
+// The run that all devices of a graph are in. Nothing: some device is between two runs.
+//
+// A device with news begins its next run when the host has taken them. Until then its first rank
+// says that it has ended, and for a moment after that, too. It will go on, and ranks of other
+// devices may wait for it in the next run already. So the ranks are asked only when each device has
+// begun the run behind the last one that ended there. A deadlock is found all the same: devices
+// come so far without the ranks that wait. A rank takes back what it said before its device begins
+// the next run, so what it says once this run has been seen is said in this run.
+std::optional<u32> run_under_way(RunningGang const& crew) {
+  std::optional<u32> run;
+  for (auto const& grid : crew.grids) {
+    if (grid.runs == 1 || !grid.begun || !grid.ended) return grid.run;
+    u32 const ended = memory::load_acquire(grid.ended), begun = memory::load_acquire(grid.begun);
+    if (begun != ended + 1 || run.value_or(begun) != begun) return std::nullopt;
+    run = begun;
+  }
+  return run;
+}
 template <class Crews, class Visit>
 void each_report_of_all(Crews const& crews, Visit&& visit) {
   for (auto const& crew : crews) each_report(crew, visit);
@@ -127,6 +145,9 @@ std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
     return false;
   }
   if (crew.asked.empty()) {
+    auto const run = run_under_way(crew);  // before what the ranks say in it
+    if (!run) return false;
+    crew.asked_in = *run;
     each_report(crew, [&](RankReport& report, u32) {
       crew.asked.push_back({read(report.sequence), state_of(report) == RankState::ended});
     });
@@ -148,6 +169,7 @@ std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
     all &= answered;
     vain &= !answered || !holds(report.condition, report.observed);
   });
+  moved |= run_under_way(crew) != crew.asked_in;  // read behind what they say
   if (moved) crew.asked.clear();
   if (!all && vain && !moved) return std::nullopt;
   return vain && !moved;

@@ -57,6 +57,7 @@ class Watch {
   };
   struct Watched : RunningGang {
     std::vector<Asked> asked{};  // all its ranks when the question was asked; empty: none is open
+    u32 asked_in = 0;            // the run that they were in then
     u32 epoch = 0;               // number of the question
   };
   Seen look() const;

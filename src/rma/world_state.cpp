@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "base/host_places.hpp"
 #include "base/kept.hpp"
+#include "device/queued_crew.hpp"
 #include "trace/timeline_writer.hpp"
 
 namespace meshpost::detail {
@@ -143,6 +144,11 @@ u32 WorldState::next_runs(u32 count) {
 void WorldState::go_on_behind(u32 run) {
   runs_ = run;
   peers_.processes().come_to(peers_.channel(), runs_);
+}
+
+void WorldState::let_kernels_end() {
+  for (auto const& [kind, crew] : crews_)
+    if (auto* const queued = dynamic_cast<QueuedCrew*>(crew.get())) queued->come_to_rest();
 }
 
 Crew* WorldState::crew(std::string_view kind) {

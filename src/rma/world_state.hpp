@@ -223,6 +223,8 @@ class WorldState {
   void follow_heap();
   /// After runs whose ranks did not meet at their end: counters and RunWords of own devices.
   void clear_counters(u32 last_run);
+  /// Returns when no kernel of a run that has ended goes on. \throws Error if a device is broken
+  void let_kernels_end();
   Crew* crew(std::string_view kind);          ///< null: launches on that kind share nothing
   u64 last_end() const { return last_end_; }  ///< of a run, on the host's clock
   void has_ended_at(u64 time) { last_end_ = time; }

@@ -126,17 +126,36 @@ void take_rendezvous(Job& job, Reader const& read) {
     job.listener = static_cast<int>(read.number("MESHPOST_LISTENER", 3, 1u << 20));
 }
 
+// Says nothing of what the file holds but how much.
+std::string secret_in_file(Reader const& read) {
+  constexpr auto name = "MESHPOST_SECRET_FILE";
+  auto const path = read.text(name);
+  auto const make = fmt::format("umask 077; openssl rand -hex 32 >{}", path);
+  std::string secret;
+  try {
+    secret = read_private_file(path);
+  } catch (Error const& error) {
+    read.refuse(name, error.cause(),
+                fmt::format("{}; all processes need the same secret, which `{}` makes",
+                            error.remedy(), make));
+  }
+  while (!secret.empty() && std::isspace(static_cast<unsigned char>(secret.back())))
+    secret.pop_back();
+  if (Secret::from_hex(secret)) return secret;
+  auto const found = secret.empty() ? "the file is empty"
+                     : secret.size() == Secret::digits
+                         ? "the file has other characters than hexadecimal digits"
+                     : secret.size() >= most_of_private_file
+                         ? fmt::format("the file has {} characters or more", most_of_private_file)
+                         : fmt::format("the file has {} characters", secret.size());
+  read.refuse(name, fmt::format("{}; it must have {} hexadecimal digits", found, Secret::digits),
+              fmt::format("make it anew by `{}`, the same for all processes", make));
+}
+
 void take_secret(Job& job, Reader const& read) {
   job.secret = read.text("MESHPOST_SECRET");
-  auto const file = read.text("MESHPOST_SECRET_FILE");
-  if (job.secret.empty() && !file.empty()) {
-    job.secret = read_private_file(file);
-    while (!job.secret.empty() && std::isspace(static_cast<unsigned char>(job.secret.back())))
-      job.secret.pop_back();
-    if (!Secret::from_hex(job.secret))
-      read.refuse("MESHPOST_SECRET_FILE", "the file holds no 64 hexadecimal digits",
-                  "fill it with what `openssl rand -hex 32` prints");
-  }
+  if (job.secret.empty() && !read.text("MESHPOST_SECRET_FILE").empty())
+    job.secret = secret_in_file(read);
   if (job.secret.empty() && !job.rendezvous.starts_with("file:"))
     throw Error(
         Kind::bad_environment, "join the job",

@@ -23,7 +23,8 @@ int digit(char c) {
   return -1;
 }
 
-[[noreturn]] void refuse(std::string const& path, std::string const& cause, std::string remedy) {
+[[noreturn]] void refuse_file(std::string const& path, std::string const& cause,
+                              std::string remedy) {
   throw Error(Kind::bad_environment, fmt::format("use the file {}", path), cause,
               std::move(remedy));
 }
@@ -61,26 +62,27 @@ std::optional<std::string> find_private_file(std::string const& path) {
   // Not blocking: it may be a pipe that nobody writes to.
   Descriptor const file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file && errno == ENOENT) return std::nullopt;
-  if (!file && errno == ELOOP) refuse(path, "it is a symbolic link", "name the file itself");
+  if (!file && errno == ELOOP) refuse_file(path, "it is a symbolic link", "name the file itself");
   struct stat status{};
   if (!file || fstat(file.get(), &status) != 0)
-    refuse(path, std::strerror(errno), "name a file that you may read");
-  if (!S_ISREG(status.st_mode)) refuse(path, "it is no plain file", "name one");
+    refuse_file(path, std::strerror(errno), "name a file that you may read");
+  if (!S_ISREG(status.st_mode)) refuse_file(path, "it is no plain file", "name one");
   if (status.st_uid != geteuid())
-    refuse(path, fmt::format("it belongs to user {}, not to {}", status.st_uid, geteuid()),
-           "use one of your own");
+    refuse_file(path, fmt::format("it belongs to user {}, not to {}", status.st_uid, geteuid()),
+                "use one of your own");
   if ((status.st_mode & 077) != 0)
-    refuse(path, fmt::format("others may use it (mode {:03o})", status.st_mode & 0777),
-           fmt::format("chmod 600 {}, and choose a new secret", path));
-  char text[4096];
+    refuse_file(
+        path, fmt::format("others may use it: it has mode {:03o}, not 600", status.st_mode & 0777),
+        fmt::format("chmod 600 {}, and choose a new secret", path));
+  char text[most_of_private_file];
   auto const size = read(file.get(), text, sizeof text);
-  if (size < 0) refuse(path, std::strerror(errno), "make it readable");
+  if (size < 0) refuse_file(path, std::strerror(errno), "make it readable");
   return std::string(text, static_cast<std::size_t>(size));
 }
 
 std::string read_private_file(std::string const& path) {
   if (auto text = find_private_file(path)) return *std::move(text);
-  refuse(path, "it is not there", "name a file that is");
+  refuse_file(path, "there is no such file on this host", "name a file that each host has");
 }
 
 Descriptor write_private_file(std::string const& path, std::string_view text) {
@@ -94,8 +96,8 @@ Descriptor write_private_file(std::string const& path, std::string_view text) {
   if (written && rename(draft.c_str(), path.c_str()) == 0) return file;
   int const error = errno;
   unlink(draft.c_str());
-  refuse(path, fmt::format("it can't be written: {}", std::strerror(error)),
-         "name a file in a folder that you may write to, on a disk with room");
+  refuse_file(path, fmt::format("it can't be written: {}", std::strerror(error)),
+              "name a file in a folder that you may write to, on a disk with room");
 }
 
 }  // namespace meshpost

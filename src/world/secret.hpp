@@ -23,6 +23,7 @@ RandomBytes random_bytes();
 
 class Secret {
  public:
+  static constexpr std::size_t digits = 2 * std::tuple_size_v<RandomBytes>;  ///< of hex()
   explicit Secret(RandomBytes const& bytes) : bytes_(bytes) {}
   /// Nothing if `text` is not 64 hexadecimal digits.
   static std::optional<Secret> from_hex(std::string_view text);
@@ -32,6 +33,9 @@ class Secret {
  private:
   RandomBytes bytes_;
 };
+
+/// What is behind that in a private file is not read.
+inline constexpr std::size_t most_of_private_file = 4096;
 
 /// The text of a file that nobody but its owner, this user, may read or write.
 /// \throws Error(bad_environment) naming the file and what to change

@@ -40,6 +40,26 @@ class Ends(LaunchCase):
         self.assertIn("SIGTERM to processes 0, 1, 3, 2 s after that", ended.err)
         self.assertGreater(time.monotonic() - began, 1.9)
 
+    def test_a_process_that_is_stopped_is_named_when_others_fail(self):
+        script = (
+            "if [ $MESHPOST_PROCESS = 1 ]; then echo $$ >pid; kill -STOP $$; exit; fi;"
+            "until test -s pid && grep -q ') T ' /proc/$(cat pid)/stat; do sleep 0.02; done; exit 5"
+        )
+        ended = self.shell(3, script, cwd=self.folder)
+        self.assertEqual(ended.status, 5)
+        pid = (self.folder / "pid").read_text().strip()
+        self.assertIn(
+            f"process 1 (pid {pid}) is still there: a signal has stopped it, `kill -CONT {pid}` "
+            f"lets it go on (state T in /proc/{pid}/stat)\n",
+            ended.err,
+        )
+        self.assertEqual(ended.err.count("is still there"), 1)
+
+    def test_a_process_that_is_stopped_is_named_at_a_timeout(self):
+        ended = self.shell(2, "test $MESHPOST_PROCESS = 0 || kill -STOP $$", "--timeout", "0.5")
+        self.assertEqual(ended.status, 124)
+        self.assertRegex(ended.err, r"process 1 \(pid \d+\) is still there: a signal has stopped")
+
     def test_a_signal_counts_as_128_and_its_number(self):
         ended = self.shell(1, "kill -9 $$")
         self.assertEqual(ended.status, 128 + 9)
@@ -215,6 +235,9 @@ class Refused(LaunchCase):
                 "-n 2 --hosts a,b true",
                 "read --hosts: .* this host only; .* by mpirun, mpiexec, srun",
             ),
+            ("-np 4 true", "read -np: .* calls the number of processes -n; .* meshpost-run -n 4 "),
+            ("-H a,b true", "read -H: .* this host only; .* mpirun, mpiexec, srun or meshpost-o"),
+            ("--host a:2 true", "read --host: .* this host only"),
             ("--ssh=rsh true", "read --ssh: meshpost-run starts processes of this host only"),
             ("-x A true", "read -x: all processes have the variables that are set here; leave"),
             ("--logs /dev/null/x true", "make the folder /dev/null/x of --logs: Not a directory"),

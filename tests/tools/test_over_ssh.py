@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -12,6 +14,7 @@ from launch_case import PATIENCE, JobCase
 OVER_SSH = Path(__file__).resolve().parents[2] / "apps/launch/over_ssh.sh"
 # As behind ssh, the command gets a shell, hardly any variables, and no signal of this terminal.
 STANDS_IN = """#!/bin/sh
+echo "$1" >>"$0.hosts"
 test "$1" != nowhere || { echo "ssh: Could not resolve hostname nowhere" >&2; exit 255; }
 shift
 exec setsid env -i PATH="$PATH" sh -c "$*"
@@ -47,6 +50,39 @@ class OverSsh(JobCase):
         for k in range(3):
             log = (self.work / f"logs/process-{k}.log").read_text()
             self.assertEqual(log.splitlines(), said[k])
+
+    def test_an_address_in_brackets_is_one_host(self):
+        ended = self.on("[::1]:2,me@[fe80::2%eth0]", "sh", "-c", "echo $MESHPOST_RENDEZVOUS")
+        self.assertEqual((ended.status, ended.err), (0, ""))
+        said = {line[4:] for line in ended.lines}
+        self.assertEqual((len(ended.lines), len(said)), (3, 1), ended.out)
+        self.assertRegex(said.pop(), r"^\[::1\]:2\d{4}$")
+        hosts = (self.folder / "ssh.hosts").read_text().splitlines()
+        self.assertEqual(set(hosts), {"::1", "me@fe80::2%eth0"})
+
+    def test_the_port_is_one_that_nobody_has(self):
+        text = OVER_SSH.read_text()
+        function = re.search(r"^free_port\(\).*?^}$", text, re.DOTALL | re.MULTILINE)
+        self.assertTrue(function)
+
+        def found() -> int:
+            shell = ["bash", "-euc", f"{function.group()}\nRANDOM=1; free_port"]
+            return int(subprocess.run(shell, check=True, capture_output=True, text=True).stdout)
+
+        first = found()
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with self.subTest(address), socket.socket(family) as taken:
+                try:
+                    taken.bind((address, first))
+                except OSError:
+                    self.skipTest(f"no port {first} at {address}")
+                taken.listen()
+                self.assertNotEqual(found(), first)
+
+    def test_what_a_signal_killed_is_named_and_the_shell_there_prints_nothing(self):
+        ended = self.on("a", "sh", "-c", "kill -9 $$")
+        self.assertEqual((ended.status, ended.out), (137, ""))
+        self.assertIn("process 0 on a ended with status 137, see logs/process-0.log", ended.err)
 
     def test_words_and_variables_survive_all_shells(self):
         words = ["a  b", "it's", '"', "", "$HOME", "new\nline", "\\", "*", "-n", "--"]
@@ -91,6 +127,11 @@ print(read > 5)
         self.assertEqual(ended.lines, ["[1] ssh: Could not resolve hostname nowhere"])
         self.assertIn("process 1 on nowhere ended with status 255, see logs/", ended.err)
 
+    def test_a_first_host_that_is_not_reached_ends_it_at_once(self):
+        ended = self.on("nowhere,a", "echo", "started")
+        self.assertEqual((ended.status, ended.out), (255, ""))
+        self.assertEqual(ended.err, "ssh: Could not resolve hostname nowhere\n")
+
     def test_a_program_that_is_not_there_is_named(self):
         ended = self.on("a", "./no-such")
         self.assertNotEqual(ended.status, 0)
@@ -130,7 +171,10 @@ print(read > 5)
     def test_wrong_arguments(self):
         for arguments, message in (
             ("a", "give hosts and a program, as in: over_ssh.sh node-a,node-b:2 ./ring"),
-            ("a:0 true", "'a:0' is no host; write hosts as node-a,node-b:2"),
+            ("a:0 true", "'a:0' is no host; write hosts as node-a,node-b:2,[::1]:2"),
+            ("::1 true", "'::1' is no host; write hosts as"),
+            ("[a true", "'[a' is no host; write hosts as"),
+            ("[-o::x] true", "'[-o::x]' is no host; write hosts as"),
             ("a,-oProxyCommand=x true", "'-oProxyCommand=x' is no host"),
             ("-y a true", "illegal option -- y"),
             ("-y a true", "usage: over_ssh.sh [-l FOLDER]"),

@@ -248,24 +248,36 @@ TEST_F(SecretFile, is_read_with_or_without_an_end_of_line) {
 }
 
 TEST_F(SecretFile, that_is_wrong_is_refused_and_not_printed) {
-  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment, {path_, "not there"}));
+  auto const named = "MESHPOST_SECRET_FILE is '" + path_ + "'";
+  auto const make = "umask 077; openssl rand -hex 32 >" + path_;
+  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment,
+                   {named, "there is no such file on this host", make}));
   write(secret, 0640);
-  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment, {path_, "mode 640"}));
-  for (auto const& wrong : {std::string("hush hush"), secret + "a", std::string(10'000, 'a'),
-                            "\n" + secret, secret + '\0' + "tail"}) {
+  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment,
+                   {named, "mode 640, not 600", "chmod 600 " + path_}));
+  for (auto const& [wrong, found] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"hush hush", "has 9 characters"},
+           {secret + "a", "has 65 characters"},
+           {std::string(10'000, 'a'), "has 4096 characters or more"},
+           {"\n" + secret, "has 65 characters"},
+           {std::string(64, 'g'), "has other characters than hexadecimal digits"},
+           {secret + '\0' + "tail", "has 69 characters"}}) {
     write(wrong);
     auto const error = error_of_job(environment_);
     EXPECT_TRUE(says(error, Kind::bad_environment,
-                     {"MESHPOST_SECRET_FILE is '" + path_ + "'", "64 hexadecimal digits"}));
+                     {named, "the file " + found, "must have 64 hexadecimal digits", make}));
     EXPECT_EQ(std::string(error.what()).find(wrong.substr(0, 9)), std::string::npos);
   }
-  write("");
-  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment, {"MESHPOST_SECRET_FILE"}));
+  for (auto const* nothing : {"", "\n"}) {
+    write(nothing);
+    EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment,
+                     {named, "the file is empty", "must have 64 hexadecimal digits", make}));
+  }
   auto const other = (folder_ / "other").string();
   write(secret);
   std::filesystem::rename(path_, other);
   std::filesystem::create_symlink(other, path_);
-  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment, {path_, "symbolic link"}));
+  EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment, {named, "symbolic link"}));
 }
 
 }  // namespace

@@ -70,6 +70,18 @@ TEST(Joining, of_another_job_is_named_by_process_0_when_it_gives_up) {
       says(*told, Kind::deadline, {"missing: 1", "another job, '13-0', as this is '12-0'"}));
 }
 
+TEST(Joining, waits_without_a_limit_where_its_deadline_is_0) {
+  auto jobs = make_jobs(2);
+  for (auto& job : jobs) job.patience = 0ms;
+  auto first = joining(jobs[0]);
+  EXPECT_EQ(first.wait_for(300ms), std::future_status::timeout);
+  auto second = joining(jobs[1]);
+  for (auto* const one : {&first, &second}) {
+    auto const error = one->get();
+    EXPECT_FALSE(error) << error->what();
+  }
+}
+
 // All that are in, the one that is wrong, and the one that comes behind it.
 void expect_all_told(std::vector<Job> jobs, Job wrong, Kind kind,
                      std::initializer_list<std::string_view> parts) {

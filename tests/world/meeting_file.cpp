@@ -116,7 +116,7 @@ TEST_F(MeetingFile, whose_port_has_another_owner_by_now_does_no_harm) {
 TEST_F(MeetingFile, that_others_may_read_is_refused) {
   write("127.0.0.1:4711 " + Secret(random_bytes()).hex() + "\n", 0644);
   EXPECT_TRUE(says(error_of_joining(jobs_[1]), Kind::bad_environment,
-                   {path_.string(), "others may use it (mode 644)", "chmod 600"}));
+                   {path_.string(), "others may use it: it has mode 644, not 600", "chmod 600"}));
 }
 
 TEST_F(MeetingFile, in_a_folder_that_is_not_there_is_refused) {

@@ -93,7 +93,8 @@ TEST_F(PrivateFile, that_others_may_use_is_refused) {
 }
 
 TEST_F(PrivateFile, that_is_none_is_refused_and_never_waited_for) {
-  EXPECT_TRUE(says(reading(), Kind::bad_environment, {path_, "it is not there"}));
+  EXPECT_TRUE(says(reading(), Kind::bad_environment,
+                   {"use the file " + path_, "there is no such file on this host"}));
   mkfifo(path_.c_str(), 0600);
   EXPECT_TRUE(says(reading(), Kind::bad_environment, {path_, "no plain file"}));
   std::filesystem::remove(path_);

@@ -35,6 +35,10 @@ Stream& CudaCrew::stream(int device) {
   return *stream;
 }
 
+void CudaCrew::come_to_rest() {
+  for (auto const& [device, stream] : streams_) stream->synchronize();
+}
+
 void CudaCrew::refuse_blocking_launches(std::string const& kernel) {
   if (asked_) return;
   char const* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "meshpost/device/backend.hpp"
+#include "device/queued_crew.hpp"
 
 namespace meshpost::cuda {
 
@@ -43,7 +43,7 @@ struct Fit {
 };
 
 /// What stays between launches, so that the next one asks the driver for nothing but to launch.
-class CudaCrew : public Crew {
+class CudaCrew : public QueuedCrew {
  public:
   CudaCrew() = default;
   CudaCrew(CudaCrew const&) = delete;
@@ -54,6 +54,7 @@ class CudaCrew : public Crew {
   void remember(Fit const& fit) { fits_.insert(fit); }
   /// The device's own for runs: they follow each other on it.
   Stream& stream(int device);
+  void come_to_rest() override;
   /// \throws Error(bad_environment)
   void refuse_blocking_launches(std::string const& kernel);
 

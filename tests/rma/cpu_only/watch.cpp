@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace meshpost::detail {
 namespace {
 
@@ -105,6 +107,82 @@ class QueuedBehind : public Gang {
   Control control_ = {};
 };
 
+// -- a graph of three runs on two GPUs of one rank each. What happens between two looks of the host
+// is said for each look.
+class PlayedGraph : public Gang {
+ public:
+  struct Device {
+    RankReport report{};
+    Control control{};
+    u32 begun = 1, ended = 0;
+
+    void says(RankState state) { report.state = static_cast<u32>(state); }
+    void waits_in(u32 run) {
+      begun = run, ended = run - 1;
+      report.condition = {&nothing, 1};
+      ++report.sequence;
+      says(RankState::waiting);
+    }
+    void waits_at_the_end_of(u32 run) {
+      begun = run, ended = run - 1;
+      says(RankState::ended);
+    }
+    void waits_for_its_news_of(u32 run) {
+      begun = ended = run;
+      says(RankState::ended);
+    }
+  };
+
+  explicit PlayedGraph(std::function<void(u32 look)> play) : play_(std::move(play)) {}
+
+  // Ranks that wait answer at once.
+  void doze(std::chrono::microseconds /*patience*/) override {
+    if (++look_ > 10) end();
+    else play_(look_);
+    for (auto& device : devices) {
+      if (device.control.poison != 0) end();
+      if (device.report.state != static_cast<u32>(RankState::waiting)) continue;
+      device.report.observed = nothing;
+      device.report.epoch = device.control.epoch;
+    }
+  }
+  bool finished() override { return devices[0].ended == 3 && devices[1].ended == 3; }
+
+  Reason reason() {
+    std::vector<RunningGang> crews(1);
+    crews[0].gang = this;
+    for (u32 d = 0; d < 2; ++d) {
+      Grid grid;
+      grid.ranks = 1, grid.first_rank = d, grid.run = grid.runs = 3;
+      auto& device = devices[d];
+      grid.reports = &device.report, grid.control = &device.control;
+      grid.begun = &device.begun, grid.ended = &device.ended;
+      crews[0].grids.push_back(grid);
+    }
+    std::vector<LogReader> logs;
+    return Watch(crews, logs, std::chrono::milliseconds(0), nullptr, nullptr).until_end().reason;
+  }
+
+  std::array<Device, 2> devices;
+
+ private:
+  void end() {
+    for (auto& device : devices) device.begun = device.ended = 3, device.says(RankState::running);
+  }
+  static inline u32 nothing = 0;
+  std::function<void(u32 look)> play_;
+  u32 look_ = 0;
+};
+
+using Devices = std::array<PlayedGraph::Device, 2>;
+
+Reason reason_of(std::function<void(Devices&, u32 look)> const& play) {
+  Devices* devices = nullptr;
+  PlayedGraph graph([&](u32 look) { play(*devices, look); });
+  devices = &graph.devices;
+  return graph.reason();
+}
+
 TEST(Watch, does_not_take_a_failure_of_the_next_run_for_this_ones) {
   EXPECT_EQ(QueuedBehind(false).watched(), Reason::finished);
   EXPECT_EQ(QueuedBehind(true).watched(), Reason::failed);
@@ -147,6 +225,42 @@ TEST(Watch, does_not_take_a_rank_for_deadlocked_that_another_may_have_woken_behi
     if (look == 2) all.end(0);
   });
   EXPECT_EQ(ranks.watched(), Reason::finished);
+}
+
+TEST(Watch, finds_a_deadlock_in_a_later_run_of_a_graph) {
+  EXPECT_EQ(reason_of([](Devices& devices, u32 look) {
+              if (look != 2) return;
+              for (auto& device : devices) device.waits_in(2);
+            }),
+            Reason::deadlock);
+  EXPECT_EQ(reason_of([](Devices& devices, u32 look) {
+              if (look != 2) return;
+              devices[0].waits_at_the_end_of(2);
+              devices[1].waits_in(2);
+            }),
+            Reason::deadlock);
+}
+
+// Device 0 has news of run 1, and device 1 waits in run 2 for what it does there.
+TEST(Watch, takes_no_rank_for_stuck_whose_news_the_host_has_not_taken_or_just_now) {
+  EXPECT_EQ(reason_of([](Devices& devices, u32 look) {
+              if (look != 2) return;
+              devices[0].waits_for_its_news_of(1);
+              devices[1].waits_in(2);
+            }),
+            Reason::finished);
+}
+
+TEST(Watch, takes_no_rank_for_stuck_that_has_ended_a_run_since_it_was_asked) {
+  EXPECT_EQ(reason_of([](Devices& devices, u32 look) {
+              if (look == 2) {
+                devices[0].waits_at_the_end_of(2);
+                devices[1].waits_in(2);
+              }
+              if (look == 3) devices[0].waits_for_its_news_of(2);
+              if (look == 4) devices[1].waits_in(3);
+            }),
+            Reason::finished);
 }
 
 }  // namespace
