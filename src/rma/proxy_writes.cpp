@@ -2,12 +2,9 @@
 // receiver's window, or, where it can't, into pinned memory beside it. Of a device that the engine
 // reads itself also shorter ones: all that don't lie in the request.
 //
-// Such a piece is a parcel like others, with its sequence, its check and its counter, only that its
-// bytes do not lie behind it: the engine writes them (fi_writedata), and tells the receiver the
-// parcel's sequence in the 32 bits of data when they are in place. What does not fit there, the
-// parcel, goes as a message. The receiver carries a parcel out when it is its turn and both have
-// come. So a counter is raised after all that was sent before has been delivered, in whichever
-// order the network brings parcels, bytes and what tells of them.
+// Such a piece is a parcel like others, with its counter, only that its bytes do not lie behind it:
+// the channel writes them, and delivers the parcel when it is its turn and both have come
+// (net::Channel). So a counter is raised after all that was sent before has been delivered.
 //
 // Only the bytes may come into the window before their turn. Nobody may look at or change them
 // there (the contract: until their notification is consumed), but other parcels of this process: of
