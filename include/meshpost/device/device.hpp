@@ -114,6 +114,24 @@ struct PointerInfo {
   u64 extent = ~u64{0};  ///< bytes from the pointer to the end of its allocation, if known
 };
 
+/// What a rank that waits for a notification looks at, besides the word that it waits for.
+enum class WaitLooks : u8 {
+  word_alone,  ///< at nothing else
+  news,        ///< the host's threads that run it ask GangSpec::has_news
+  by_warp      ///< a warp polls 32 places at once (Block::await_by_warp)
+};
+
+/// What other parts have to know of a kind of device, even where only another process has some.
+/// The defaults are right for every kind, if not the fastest.
+struct KindTraits {
+  /// Its memory is the host's: threads of all processes of a host read and write it in place.
+  bool in_host_memory = false;
+  /// Its ranks run on the host's cores, which all such devices share. The system divides these
+  /// between runs of several Worlds, so none holds what another waits for.
+  bool on_host_cores = false;
+  WaitLooks wait_looks = WaitLooks::word_alone;
+};
+
 /// Something with a memory of its own that runs kernels. Thread-safe.
 ///
 /// A physical device may be split into logical ones: each is a device of a World, with a number,

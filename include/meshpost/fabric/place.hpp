@@ -17,6 +17,10 @@ struct Place {
   auto operator<=>(Place const&) const = default;
 };
 
+/// Whether threads of the host read and write what lies there in place: memory of the host, or of a
+/// device that has its memory there.
+bool in_host_memory(Place const& place);
+
 /// The place of that name. \throws Error(bad_argument) that shows the form
 Place parse_place(std::string const& name);
 
