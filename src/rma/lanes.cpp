@@ -22,7 +22,7 @@ u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
 // Why not all ranks fit, if they don't.
 std::optional<Error> misfit(std::vector<GangSpec> const& specs, bool lanes) try {
   for (auto spec : specs) {
-    if (lanes) spec.image.cuda = spec.image.cuda_lanes;
+    spec.by_warp = lanes;
     backend(spec.grids.front().device->kind()).fit(spec);
   }
   return std::nullopt;
@@ -79,7 +79,8 @@ std::string LaneKeeper::vote(SpecOfKind const& spec_of, Layout const& layout, He
   if (on_gpus_ == 0 || specs.empty()) return gains_nothing;
   auto const& [image, threads] = std::tie(specs.front().image, specs.front().threads);
   u64 const all_threads = u64{threads.x} * threads.y * threads.z;
-  if (!image.cuda || !image.cuda_lanes || (all_threads != 0 && all_threads < warp)) return can_not;
+  if (!image.cuda || !image.cuda_by_warp || (all_threads != 0 && all_threads < warp))
+    return can_not;
   auto const error = misfit(specs, true);
   if (!error) return gains ? std::string(gains_some) : gains_nothing;
   if (gains && !misfit(specs, false) && warned_.insert(image.name).second)
