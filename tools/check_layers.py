@@ -32,8 +32,8 @@ SOURCES = CPP | {".py", ".sh"}
 NO_CODE = re.compile(r"([ \t]*(#.*|//.*)?(\n|$))*")
 WARN_LINES, MAX_LINES = 300, 400
 
-# A kind of device says of itself what it can (KindTraits), so no other part asks for its name,
-# but for these reasons.
+# A kind of device has properties (KindTraits). Other parts ask for these and do not compare its name,
+# with these exceptions and their reasons.
 KIND_NAME = re.compile(r'"(cpu|cuda)"')
 MAY_NAME_KINDS = {
     "src/compat/dcuda_host.cpp": "a kernel of dCUDA is nvcc's or the host compiler's",
@@ -150,7 +150,7 @@ def check_file(path: str, text: str) -> Iterator[Finding]:
 def find_kind_names(path: str, text: str) -> Iterator[Finding]:
     for number, line in enumerate(text.splitlines(), 1):
         if name := KIND_NAME.search(line.split("//")[0]):
-            message = f"{name[0]} names a kind of device; ask what it can (KindTraits, Device)"
+            message = f"{name[0]} names a kind of device; ask for a property (KindTraits, Device)"
             yield Finding(path, number, message)
 
 

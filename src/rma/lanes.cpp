@@ -30,8 +30,8 @@ std::optional<Error> misfit(std::vector<GangSpec> const& specs, bool lanes) try 
   return error;
 }
 
-bool polls_by_warp(KindTraits const& kind) { return kind.wait_looks == WaitLooks::by_warp; }
-bool asks_for_news(KindTraits const& kind) { return kind.wait_looks == WaitLooks::news; }
+bool polls_by_warp(KindTraits const& kind) { return kind.extra_polls == ExtraPolls::by_warp; }
+bool asks_for_news(KindTraits const& kind) { return kind.extra_polls == ExtraPolls::has_news; }
 
 }  // namespace
 

@@ -39,7 +39,7 @@ struct Own {
           .text(device.kind)
           .value(static_cast<u8>(device.traits.in_host_memory))
           .value(static_cast<u8>(device.traits.on_host_cores))
-          .value(device.traits.wait_looks)
+          .value(device.traits.extra_polls)
           .text(device.domain);
     packer.value(static_cast<u32>(uses.size()));
     for (auto const& use : uses)
@@ -63,7 +63,7 @@ struct Own {
       device.kind = unpacker.text();
       device.traits.in_host_memory = unpacker.value<u8>() != 0;
       device.traits.on_host_cores = unpacker.value<u8>() != 0;
-      device.traits.wait_looks = unpacker.value<WaitLooks>();
+      device.traits.extra_polls = unpacker.value<ExtraPolls>();
       device.domain = unpacker.text();
     }
     own.uses.resize(unpacker.value<u32>());

@@ -163,7 +163,7 @@ class Files(unittest.TestCase):
         self.assertEqual(findings(allowed | elsewhere | words), [])
         found = findings({"src/rma/a.cpp": text, "include/meshpost/rma/a.hpp": ONCE + text})
         self.assertEqual(len(found), 2, found)
-        self.assertIn('a.cpp:2: error: "cuda" names a kind of device; ask what it can', found[1])
+        self.assertIn('a.cpp:2: error: "cuda" names a kind of device; ask for a property', found[1])
         self.assertIn("include/meshpost/rma/a.hpp:3: error", found[0])
 
     def test_long_files_warn_and_longer_ones_fail(self):

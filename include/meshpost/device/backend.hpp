@@ -187,7 +187,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view kind() const = 0;
   virtual KindTraits traits() const { return {}; }
-  /// Its devices, if there are any, are those of a program that names none.
+  /// Whether a program that names no devices gets this kind's, if there are any.
   virtual bool preferred() const { return false; }
   virtual u32 count() = 0;  ///< devices there are; ~0u for any number
   virtual std::string why_none() { return "there are none"; }
@@ -247,14 +247,15 @@ void register_backend(std::unique_ptr<Backend> backend);
 /// The kind of that name. \throws Error(bad_argument) naming those there are
 Backend& backend(std::string_view kind);
 
-/// The kind whose devices are the host's cores and memory: always there, in any number.
+/// The kind whose devices are the host's cores and memory. It is always there, and has any number
+/// of devices.
 Backend& host_backend();
 
-/// The kind of device that a program gets which names none: a preferred one that has some, else the
+/// The kind that a program gets if it names no devices: a preferred one that has some, else the
 /// host's.
 Backend& default_backend();
 
-/// Of the kind of that name; the defaults, if there is none in this build.
+/// The traits of the kind of that name; the defaults if this process has no such kind.
 KindTraits traits_of(std::string_view kind);
 
 /// True on a thread that runs a rank of a CPU device: host calls are not allowed there.

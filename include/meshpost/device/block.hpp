@@ -12,9 +12,9 @@ enum class Order : u32 {
   system   ///< everything this rank stored, for every device and the host
 };
 
-/// What a rank is given to look after while it waits: on a GPU one of its threads calls poll()
-/// between two looks at the word that it waits for, if there is anything(). That may change the
-/// word. Elsewhere nobody calls it, for the host's threads see to such things (GangSpec::help).
+/// Work that a rank does while it waits. On a GPU one of its threads calls poll() between two polls
+/// of the awaited word, if anything() is true; this may change the word. On a CPU device nobody
+/// calls it, for the host's threads do such work (GangSpec::help).
 template <class T>
 concept Meanwhile = requires(T const& work) {
   work.anything() ? 1 : 0;

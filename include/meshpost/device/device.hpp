@@ -114,22 +114,22 @@ struct PointerInfo {
   u64 extent = ~u64{0};  ///< bytes from the pointer to the end of its allocation, if known
 };
 
-/// What a rank that waits for a notification looks at, besides the word that it waits for.
-enum class WaitLooks : u8 {
-  word_alone,  ///< at nothing else
-  news,        ///< the host's threads that run it ask GangSpec::has_news
-  by_warp      ///< a warp polls 32 places at once (Block::await_by_warp)
+/// Places that a rank can poll while it waits for a notification, besides the counter.
+enum class ExtraPolls : u8 {
+  none,
+  has_news,  ///< the host's threads that run the ranks call GangSpec::has_news
+  by_warp    ///< a warp polls 32 places at once (Block::await_by_warp)
 };
 
-/// What other parts have to know of a kind of device, even where only another process has some.
-/// The defaults are right for every kind, if not the fastest.
+/// Properties of a kind of device that other parts need. Processes exchange them, since a process
+/// may not have another one's kind. The defaults are correct for every kind, but may be slow.
 struct KindTraits {
-  /// Its memory is the host's: threads of all processes of a host read and write it in place.
+  /// Its memory is the host's: threads of all processes of the host read and write it in place.
   bool in_host_memory = false;
-  /// Its ranks run on the host's cores, which all such devices share. The system divides these
-  /// between runs of several Worlds, so none holds what another waits for.
+  /// Its ranks run on the host's cores, which all such devices share. The system schedules runs of
+  /// several Worlds there, so no run keeps another one from its cores.
   bool on_host_cores = false;
-  WaitLooks wait_looks = WaitLooks::word_alone;
+  ExtraPolls extra_polls = ExtraPolls::none;
 };
 
 /// Something with a memory of its own that runs kernels. Thread-safe.

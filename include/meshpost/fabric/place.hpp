@@ -17,8 +17,8 @@ struct Place {
   auto operator<=>(Place const&) const = default;
 };
 
-/// Whether threads of the host read and write what lies there in place: memory of the host, or of a
-/// device that has its memory there.
+/// Whether it is memory of the host, which the host's threads read and write in place. A device's
+/// is, too, if all of its kind use that (KindTraits).
 bool in_host_memory(Place const& place);
 
 /// The place of that name. \throws Error(bad_argument) that shows the form

@@ -39,7 +39,7 @@ struct Letter {
   alignas(16) char data[most]{};
 };
 
-/// A device's letters, which its ranks look after while they wait (Meanwhile). `letters` null: all
+/// A device's letters. Its ranks carry them out while they wait (Meanwhile). `letters` null: all
 /// comes by loads and stores.
 struct Mailbox {
   Letter* letters = nullptr;  ///< a ring of `capacity`, in memory of both

@@ -149,7 +149,7 @@ class CudaDevice : public Device {
 class CudaBackend : public Backend {
  public:
   std::string_view kind() const override { return "cuda"; }
-  KindTraits traits() const override { return {.wait_looks = WaitLooks::by_warp}; }
+  KindTraits traits() const override { return {.extra_polls = ExtraPolls::by_warp}; }
   bool preferred() const override { return true; }
   u32 count() override {
     int devices = 0;
