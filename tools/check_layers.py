@@ -3,7 +3,8 @@
 
 usage: check_layers.py [ROOT]
 
-Also reports include cycles, headers without `#pragma once` and files that have grown too long.
+Also reports names of kinds of devices outside `device`, include cycles, headers without
+`#pragma once` and files that have grown too long.
 A header may close with includes of its own definitions, from a folder beneath it, that include it.
 Prints `path:line: error: what is wrong; what to do` and exits with 1 if there was an error.
 """
@@ -30,6 +31,15 @@ SOURCES = CPP | {".py", ".sh"}
 # What may stand between two includes: preprocessor lines, line comments, nothing.
 NO_CODE = re.compile(r"([ \t]*(#.*|//.*)?(\n|$))*")
 WARN_LINES, MAX_LINES = 300, 400
+
+# A kind of device has properties (KindTraits). Other parts ask for these and do not compare its name,
+# with these exceptions and their reasons.
+KIND_NAME = re.compile(r'"(cpu|cuda)"')
+MAY_NAME_KINDS = {
+    "src/compat/dcuda_host.cpp": "a kernel of dCUDA is nvcc's or the host compiler's",
+    "src/fabric/hwloc.cpp": "hwloc has a plugin of that name",
+    "src/net/ofi/ofi.hpp": "libfabric numbers the kinds of memory that it reaches itself",
+}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 # Text that may hold `#include` without including: block comments and raw strings (kernel sources).
@@ -131,8 +141,17 @@ def check_file(path: str, text: str) -> Iterator[Finding]:
         yield Finding(path, 1, "header without include guard; add `#pragma once`")
     owner = Owner.of(path)
     library = owner.folder in ("include", "src") and Path(path).suffix in CPP
+    if library and owner.part != "device" and path not in MAY_NAME_KINDS:
+        yield from find_kind_names(path, text)
     if library and owner.part is None and path != UMBRELLA:
         yield Finding(path, 1, f"belongs to no part; move it into one of: {', '.join(PARTS)}")
+
+
+def find_kind_names(path: str, text: str) -> Iterator[Finding]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if name := KIND_NAME.search(line.split("//")[0]):
+            message = f"{name[0]} names a kind of device; ask for a property (KindTraits, Device)"
+            yield Finding(path, number, message)
 
 
 def why_forbidden(include: Include) -> str | None:

@@ -11,8 +11,6 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr u64 smallest_chunk = u64{256} << 10, largest_chunk = u64{8} << 20;
 
-bool in_host(Place const& place) { return place.on_host() || place.kind == "cpu"; }
-
 // Dijkstra over links that take at most `limit` for a chunk.
 std::vector<u32> least_sum(Machine const& machine, u32 from, u32 to,
                            std::vector<double> const& times, double limit,
@@ -64,12 +62,12 @@ ChainCost chain_cost(Machine const& machine, std::vector<u32> const& links, u64 
   return cost;
 }
 
-bool can_relay(Place const& place) { return place.kind == "pinned" || !in_host(place); }
+bool can_relay(Place const& place) { return place.kind == "pinned" || !in_host_memory(place); }
 
 std::vector<u64> Used::shared(Machine const& machine, Link const& link) {
   if (link.mover == Mover::host_threads) return {0};
-  bool const from_host = in_host(machine.places[link.from].place);
-  bool const to_host = in_host(machine.places[link.to].place);
+  bool const from_host = in_host_memory(machine.places[link.from].place);
+  bool const to_host = in_host_memory(machine.places[link.to].place);
   std::vector<u64> ways;
   bool const by_host = link.mover == Mover::through_host;
   if (from_host || by_host) ways.push_back(1 + 2 * u64{link.to});  // into that device

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <deque>
 #include <iterator>
 #include <mutex>
 
@@ -18,35 +20,41 @@ namespace {
 class Registry {
  public:
   Registry() {
-    all_.push_back(make_cpu_backend());
-    if (auto cuda = make_cuda_backend()) all_.push_back(std::move(cuda));
+    add(make_cpu_backend());
+    if (auto cuda = make_cuda_backend()) add(std::move(cuda));
   }
   void add(std::unique_ptr<Backend> one) {
     std::scoped_lock const lock(mutex_);
     if (find(one->kind()))
       throw Error(Kind::bad_argument, "register_backend",
                   fmt::format("'{}' is registered already", one->kind()), "choose another name");
-    all_.push_back(std::move(one));
+    auto more = all();
+    more.push_back(one.get());
+    owned_.push_back(std::move(one));
+    all_ = &lists_.emplace_back(std::move(more));
   }
-  Backend* get(std::string_view kind) {
-    std::scoped_lock const lock(mutex_);
-    return find(kind);
+  /// The host's is the first.
+  std::vector<Backend*> const& all() const {
+    static std::vector<Backend*> const none;
+    auto const* const list = all_.load(std::memory_order_acquire);
+    return list ? *list : none;
   }
-  std::string names() {
-    std::scoped_lock const lock(mutex_);
+  Backend* find(std::string_view kind) const {
+    auto const at = std::ranges::find(all(), kind, &Backend::kind);
+    return at == all().end() ? nullptr : *at;
+  }
+  std::string names() const {
     std::string text;
-    for (auto const& one : all_) text += (text.empty() ? "" : ", ") + std::string(one->kind());
+    for (auto const* const one : all())
+      text += (text.empty() ? "" : ", ") + std::string(one->kind());
     return text;
   }
 
  private:
-  Backend* find(std::string_view kind) {
-    auto const at =
-        std::ranges::find_if(all_, [&](auto const& one) { return one->kind() == kind; });
-    return at == all_.end() ? nullptr : at->get();
-  }
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Backend>> all_;
+  std::mutex mutex_;  // for add()
+  std::vector<std::unique_ptr<Backend>> owned_;
+  std::deque<std::vector<Backend*>> lists_;  // each once the current one: looked at without a lock
+  std::atomic<std::vector<Backend*> const*> all_{nullptr};  // the last of them
 };
 
 Registry& registry() {
@@ -129,7 +137,7 @@ u32 parts_of(std::string const& spec, std::string_view parts) {
 void register_backend(std::unique_ptr<Backend> one) { registry().add(std::move(one)); }
 
 Backend& backend(std::string_view kind) {
-  auto* const found = registry().get(kind);
+  auto* const found = registry().find(kind);
   if (!found)
     throw Error(Kind::bad_argument, "devices",
                 fmt::format("there is no kind of device called '{}'", kind),
@@ -138,6 +146,19 @@ Backend& backend(std::string_view kind) {
                             : kind == "none" ? "; none is for one of several processes of a job"
                                              : ""));
   return *found;
+}
+
+Backend& host_backend() { return *registry().all().front(); }
+
+Backend& default_backend() {
+  for (auto* const one : registry().all())
+    if (one->preferred() && one->count() > 0) return *one;
+  return host_backend();
+}
+
+KindTraits traits_of(std::string_view kind) {
+  auto const* const found = registry().find(kind);
+  return found ? found->traits() : KindTraits{};
 }
 
 namespace {
@@ -188,10 +209,7 @@ void open_kind(std::string const& spec, std::string wanted,
 std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
   refuse_after_fork("open_devices");
   std::string wanted = spec;
-  if (wanted.empty()) {
-    auto* const cuda = registry().get("cuda");
-    wanted = cuda && cuda->count() > 0 ? "cuda" : "cpu";
-  }
+  if (wanted.empty()) wanted = default_backend().kind();
   std::vector<std::shared_ptr<Device>> devices;
   for (auto const& part : by_kind(wanted)) open_kind(spec, part, devices);
   return devices;

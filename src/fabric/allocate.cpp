@@ -21,8 +21,8 @@ Allocation allocate_at(Place const& place, std::vector<std::shared_ptr<Device>> 
     if (device == devices.end()) refuse("it is not among the devices given");
     return (*device)->allocate(size, MemoryKind::device);
   }
-  // Of CPU devices all memory is alike; one of another kind knows how to pin.
-  auto const pins = std::ranges::find_if(devices, [](auto& one) { return one->kind() != "cpu"; });
+  // To devices in the host's memory all of it is alike; another one knows how to pin.
+  auto const pins = std::ranges::find_if_not(devices, &Device::in_host_memory);
   auto& device = pins != devices.end() ? *pins : devices.front();
   fabric::OnNode const node(place.number);
   auto memory =

@@ -14,15 +14,13 @@ namespace {
 
 using Devices = std::vector<std::shared_ptr<Device>>;
 
-bool is_host_memory(Place const& place) { return place.on_host() || place.kind == "cpu"; }
-
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 void add_places(Machine& machine, Devices const& devices) {
-  auto const model = backend("cpu").open(0)->info().model;
+  auto const model = host_backend().open(0)->info().model;
   for (auto const* const kind : {"pageable", "pinned"})
     for (auto const& node : fabric::numa_nodes()) {
       PlaceInfo info;
@@ -68,7 +66,7 @@ std::shared_ptr<Device> device_at(Devices const& devices, Place const& place) {
 }
 
 void describe(Link& link, PlaceInfo const& from, PlaceInfo const& to, Devices const& devices) {
-  bool const host_from = is_host_memory(from.place), host_to = is_host_memory(to.place);
+  bool const host_from = in_host_memory(from.place), host_to = in_host_memory(to.place);
   link.medium = "memory";
   if (host_from && host_to) {
     link.mover = Mover::host_threads;
@@ -95,7 +93,7 @@ namespace fabric {
 std::string host_part() {
   auto const driver = driver_version();
   auto text = fmt::format("{}, {} cores of {}", host_name(), cpu::usable_cores(),
-                          backend("cpu").open(0)->info().model);
+                          host_backend().open(0)->info().model);
   return driver.empty() ? text : text + ", driver " + driver;
 }
 
@@ -127,7 +125,7 @@ Machine discover(Devices const& devices) {
     for (u32 to = 0; to < count; ++to) {
       auto const &one = machine.places[from].place, &other = machine.places[to].place;
       // Devices of different kinds know nothing of each other: bytes go by way of the host.
-      if (!is_host_memory(one) && !is_host_memory(other) && one.kind != other.kind) continue;
+      if (!in_host_memory(one) && !in_host_memory(other) && one.kind != other.kind) continue;
       Link link;
       link.from = from;
       link.to = to;

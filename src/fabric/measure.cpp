@@ -26,8 +26,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-bool is_cpu(Place const& place) { return place.kind == "cpu"; }
-
 }  // namespace
 
 TestGround::TestGround(Machine const& machine, Devices devices, Bytes size)
@@ -47,8 +45,8 @@ Device* TestGround::device_at(Place const& place) const {
 
 std::string TestGround::memory_of(u32 at) const {
   auto const& info = machine_.places.at(at);
-  bool const pins = std::ranges::any_of(devices_, [](auto const& d) { return d->kind() != "cpu"; });
-  if (is_cpu(info.place) || (info.place.on_host() && !(pins && info.place.kind == "pinned")))
+  bool const pins = !std::ranges::all_of(devices_, &Device::in_host_memory);
+  if (in_host_memory(info.place) && !(pins && info.place.kind == "pinned"))
     return fmt::format("host:{}", info.numa_node);
   return info.place.name();
 }
@@ -70,8 +68,8 @@ TestGround::Areas& TestGround::areas(u32 at) {
 Device& TestGround::engine_of(Link const& link) const {
   auto* const source = device_at(machine_.places[link.from].place);
   auto* const target = device_at(machine_.places[link.to].place);
-  if (source && source->kind() != "cpu") return *source;
-  return target && target->kind() != "cpu" ? *target : *devices_.front();
+  if (source && !source->in_host_memory()) return *source;
+  return target && !target->in_host_memory() ? *target : *devices_.front();
 }
 
 Stream& TestGround::stream(Link const& link, u32 lane) {

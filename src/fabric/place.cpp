@@ -7,8 +7,13 @@
 
 #include "meshpost/base/config.hpp"
 #include "meshpost/base/error.hpp"
+#include "meshpost/device/backend.hpp"
 
 namespace meshpost {
+
+bool in_host_memory(Place const& place) {
+  return place.on_host() || traits_of(place.kind).in_host_memory;
+}
 
 Place parse_place(std::string const& name) {
   auto const colon = name.find(':');

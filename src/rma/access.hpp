@@ -6,7 +6,7 @@
 
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
-#include "meshpost/device/mailbox.hpp"
+#include "meshpost/rma/mailbox.hpp"
 
 namespace meshpost::detail {
 

@@ -15,8 +15,8 @@ std::atomic<u32> worlds_of_several{0};  // processes, with GPUs, that are alive 
 
 Agreement::Agreement(Peers const& peers, Layout const& layout) : peers_(peers) {
   if (peers.alone()) return;
-  // On CPU devices no run holds what another one waits for.
-  if (std::ranges::any_of(layout.kinds, [](auto const& kind) { return kind != "cpu"; })) {
+  // On the host's cores no run holds what another one waits for.
+  if (!std::ranges::all_of(layout.traits, &KindTraits::on_host_cores)) {
     bool const others = worlds_of_several.fetch_add(1) != 0;
     counted_ = true;
     try {

@@ -73,7 +73,7 @@ void WorldState::raise(WindowInfo const& window, u64 element_bytes, RankId rank,
   u32 const sender = WindowInfo::raiser(layout_.ranks() + peers_.number());
   bool const reached = layout_.neighbour(device) ||
                        (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
-  bool const of_host = layout_.kinds[device] == "cpu" && reached;
+  bool const of_host = layout_.traits[device].in_host_memory && reached;
   // Behind a failure its owner may clear its memory until the next run begins.
   bool const settled = agreement_.settled();
   if (!layout_.owns(device) && !(of_host && settled))

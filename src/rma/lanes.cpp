@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "meshpost/base/events.hpp"
 #include "meshpost/rma/rank.hpp"
@@ -21,14 +20,18 @@ u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
 }
 
 // Why not all ranks fit, if they don't.
-std::optional<Error> misfit(Backend& gpus, GangSpec const& spec) {
-  try {
-    gpus.fit(spec);
-    return std::nullopt;
-  } catch (Error const& error) {
-    return error;
+std::optional<Error> misfit(std::vector<GangSpec> const& specs, bool lanes) try {
+  for (auto spec : specs) {
+    spec.by_warp = lanes;
+    backend(spec.grids.front().device->kind()).fit(spec);
   }
+  return std::nullopt;
+} catch (Error const& error) {
+  return error;
 }
+
+bool polls_by_warp(KindTraits const& kind) { return kind.extra_polls == ExtraPolls::by_warp; }
+bool asks_for_news(KindTraits const& kind) { return kind.extra_polls == ExtraPolls::has_news; }
 
 }  // namespace
 
@@ -39,8 +42,8 @@ LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& hea
                 "ask for fewer; a rank needs one for each rank that sends it short messages");
   u64 const here = layout.ranks_per_device, world = layout.ranks();
   bool const many = here * world * (sizeof(u32) + sizeof(LaneOut)) > most_for_pairs;
-  if (std::ranges::find(layout.kinds, "cpu") != layout.kinds.end()) on_cpus_ = lanes.value_or(0);
-  if (std::ranges::count(layout.kinds, "cuda") > 1)
+  if (std::ranges::any_of(layout.traits, asks_for_news)) on_cpus_ = lanes.value_or(0);
+  if (std::ranges::count_if(layout.traits, polls_by_warp) > 1)
     on_gpus_ = std::min(lanes.value_or(many ? 0 : on_gpus), on_gpus);
   u64 const each = std::max(on_cpus_, on_gpus_);
   if (each == 0) return;
@@ -59,42 +62,43 @@ LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& hea
   lanes_.outs = take(here * world * sizeof(LaneOut));
 }
 
-std::string LaneKeeper::vote(GangSpec spec, Layout const& layout, Heap const& heap) {
+std::string LaneKeeper::vote(SpecOfKind const& spec_of, Layout const& layout, Heap const& heap) {
   bool gains = false;
+  std::vector<GangSpec> specs;  // a kind each
   for (u32 own = 0; own < layout.own_count(); ++own) {
     auto const& device = layout.devices[own];
-    if (device->in_host_memory()) continue;
+    if (!polls_by_warp(layout.traits[layout.first_device + own])) continue;
     if (device->whole() || heap.spaces().stride(own) > LaneHeader::most_heap) return can_not;
-    spec.grids.push_back({device, layout.ranks_per_device});
+    if (specs.empty() || specs.back().grids.front().device->kind() != device->kind())
+      specs.push_back(spec_of(device->kind()));
+    specs.back().grids.push_back({device, layout.ranks_per_device});
     for (u32 other = 0; other < layout.device_count(); ++other)
-      gains |= layout.kinds[other] == "cuda" && other != layout.first_device + own &&
+      gains |= polls_by_warp(layout.traits[other]) && other != layout.first_device + own &&
                !layout.far(own, other);
   }
-  if (on_gpus_ == 0 || spec.grids.empty()) return gains_nothing;
-  u64 const threads = u64{spec.threads.x} * spec.threads.y * spec.threads.z;
-  if (!spec.image.cuda || !spec.image.cuda_lanes || (threads != 0 && threads < warp))
+  if (on_gpus_ == 0 || specs.empty()) return gains_nothing;
+  auto const& [image, threads] = std::tie(specs.front().image, specs.front().threads);
+  u64 const all_threads = u64{threads.x} * threads.y * threads.z;
+  if (!image.cuda || !image.cuda_by_warp || (all_threads != 0 && all_threads < warp))
     return can_not;
-  auto& gpus = backend(spec.grids.front().device->kind());
-  auto const without = std::exchange(spec.image.cuda, spec.image.cuda_lanes);
-  auto const error = misfit(gpus, spec);
+  auto const error = misfit(specs, true);
   if (!error) return gains ? std::string(gains_some) : gains_nothing;
-  spec.image.cuda = without;
-  if (gains && !misfit(gpus, spec) && warned_.insert(spec.image.name).second)
+  if (gains && !misfit(specs, false) && warned_.insert(image.name).second)
     warn(fmt::format(
         "{} runs without lanes, so its short messages to other GPUs take up to twice the time: "
         "with them, {}; {}, or set MESHPOST_LANES=0 if it sends none",
-        spec.image.name, error->cause(), error->remedy()));
+        image.name, error->cause(), error->remedy()));
   return can_not;
 }
 
 bool LaneKeeper::decide(KernelImage const& image, Launch const& launch, Layout const& layout,
-                        Heap const& heap, std::function<GangSpec()> const& spec) {
+                        Heap const& heap, SpecOfKind const& spec_of) {
   if (on_gpus_ == 0) return false;
   auto const& threads = launch.threads;
   std::tuple const kernel(image.cuda, threads.x, threads.y, threads.z, launch.scratch.value);
   auto const known = decided_.find(kernel);
   if (known != decided_.end()) return known->second;
-  auto const said = vote(spec(), layout, heap);
+  auto const said = vote(spec_of, layout, heap);
   bool const yes = agreed({said});
   if (said != can_not) decided_[kernel] = yes;  // that may be another time: memory may have gone
   return yes;

@@ -12,7 +12,7 @@
 
 namespace meshpost::detail {
 
-/// The host's side of a device's mailbox (meshpost/device/mailbox.hpp), and its copy engines
+/// The host's side of a device's mailbox (meshpost/rma/mailbox.hpp), and its copy engines
 /// beside.
 ///
 /// Short bytes go in letters. Longer ones are copied to the device, and what comes after them in

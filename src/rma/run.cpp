@@ -125,13 +125,14 @@ void RunSupervisor::agree() {
   if (not_launched_ && (when_made || peers_.alone()))
     throw Error(*std::exchange(not_launched_, std::nullopt));
   if (when_made) return;
+  auto const spec_of = [this](std::string_view kind) { return spec(kind, false); };
   auto const vote = [&] {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
-    return world_.lanes().vote(spec("cuda", false), layout_, world_.heap());
+    return world_.lanes().vote(spec_of, layout_, world_.heap());
   };
   if (peers_.alone()) {
-    gpus_have_lanes_ = world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(),
-                                             [this] { return spec("cuda", false); });
+    gpus_have_lanes_ =
+        world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(), spec_of);
     return;
   }
   if (is_agreed_on()) {

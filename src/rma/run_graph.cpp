@@ -72,7 +72,7 @@ void RunSupervisor::make_graph() {
       record_.take_step(k);
       bool const lanes =
           world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(),
-                                [this] { return spec("cuda", false); });
+                                [this](std::string_view kind) { return spec(kind, false); });
       std::size_t device = 0;
       for (std::size_t kind = 0; kind < specs_.size(); ++kind) {
         auto one = spec(specs_[kind].grids.front().device->kind(), lanes);

@@ -80,7 +80,7 @@ GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
   GangSpec spec;
   spec.crew = world_.crew(kind);
   spec.image = record_.image;
-  if (lanes) spec.image.cuda = spec.image.cuda_lanes;
+  spec.by_warp = lanes;
   spec.kernel = record_.kernel.data();
   spec.threads = record_.launch.threads;
   spec.scratch = record_.launch.scratch;

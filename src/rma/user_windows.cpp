@@ -212,7 +212,7 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
     };
     for (u32 own = 0; own < layout_.own_count(); ++own)
       if (!layout_.far(own, device)) map_for(physical(layout_.devices[own]).get());
-    if (layout_.devices.empty() && layout_.kinds[device] == "cpu" && !peers_.far(process))
+    if (layout_.devices.empty() && layout_.traits[device].in_host_memory && !peers_.far(process))
       map_for(nullptr);
   }
 }

@@ -248,7 +248,7 @@ void WorldState::transfer(WindowRecord const& record, u64 element_bytes, RankId 
   char* const part = part_of(near, record, rank);
   u64 const skipped = offset * element_bytes;
   Bytes const size{count * element_bytes};
-  bool const mapped = part && layout_.devices.empty() && layout_.kinds[device] == "cpu" &&
+  bool const mapped = part && layout_.devices.empty() && layout_.traits[device].in_host_memory &&
                       !peers_.far(layout_.processes[device]);
   if (near) {
     auto& through = *layout_.devices[*near];

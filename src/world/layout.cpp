@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "meshpost/base/error.hpp"
+#include "meshpost/device/backend.hpp"
 #include "world/groups.hpp"
 
 namespace meshpost {
@@ -32,8 +33,8 @@ bool Layout::is_reached_elsewhere(u32 device) const {
 }
 
 bool Layout::is_mapped_elsewhere(u32 device) const {
-  // CPU devices' also by those without devices.
-  return kinds[device] == "cpu" || is_reached_elsewhere(device);
+  // What lies in the host's memory also by those without devices.
+  return traits[device].in_host_memory || is_reached_elsewhere(device);
 }
 
 std::optional<u32> Layout::neighbour(u32 device) const {
@@ -55,7 +56,7 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart) {
   u32 usual = ~0u;  // as many for each kind
   for (auto const& device : layout.devices) {
     layout.names.push_back(device->name());
-    layout.kinds.emplace_back(device->kind());
+    layout.traits.push_back(traits_of(device->kind()));
     usual = std::min(usual, device->info().default_ranks);
   }
   layout.processes.resize(layout.devices.size());
@@ -71,9 +72,8 @@ void choose_ranks(Layout& layout, u32 usual) {
     throw Error(Kind::bad_argument, "World",
                 fmt::format("{} ranks a device were asked for", layout.ranks_per_device),
                 fmt::format("use at most {}", most));
-  // CPU devices share the cores of the host; GPUs have their own multiprocessors.
-  bool const on_cores =
-      std::ranges::all_of(layout.kinds, [](auto const& kind) { return kind == "cpu"; });
+  // Others have processors of their own.
+  bool const on_cores = std::ranges::all_of(layout.traits, &KindTraits::on_host_cores);
   if (layout.ranks_per_device == 0)
     layout.ranks_per_device = on_cores ? std::max(16u, usual / layout.device_count()) : usual;
   // RunState::device_of divides by multiplication.

@@ -20,6 +20,7 @@ namespace {
 struct Own {
   struct Part {
     std::string name, kind;
+    KindTraits traits;   // other processes may not have that kind
     std::string domain;  // devices of a node with the same one reach each other
   };
   std::vector<Part> devices;
@@ -34,7 +35,12 @@ struct Own {
     wire::Packer packer;
     packer.value(ranks).value(default_ranks).value(static_cast<u32>(devices.size()));
     for (auto const& device : devices)
-      packer.text(device.name).text(device.kind).text(device.domain);
+      packer.text(device.name)
+          .text(device.kind)
+          .value(static_cast<u8>(device.traits.in_host_memory))
+          .value(static_cast<u8>(device.traits.on_host_cores))
+          .value(device.traits.extra_polls)
+          .text(device.domain);
     packer.value(static_cast<u32>(uses.size()));
     for (auto const& use : uses)
       packer.text(use.name).text(use.uuid).value(static_cast<u8>(use.at_once));
@@ -55,6 +61,9 @@ struct Own {
     for (auto& device : own.devices) {
       device.name = unpacker.text();
       device.kind = unpacker.text();
+      device.traits.in_host_memory = unpacker.value<u8>() != 0;
+      device.traits.on_host_cores = unpacker.value<u8>() != 0;
+      device.traits.extra_polls = unpacker.value<ExtraPolls>();
       device.domain = unpacker.text();
     }
     own.uses.resize(unpacker.value<u32>());
@@ -84,15 +93,10 @@ struct Own {
 
 // Without a wish, the processes of a host share its GPUs, or have a CPU device each.
 std::string default_devices(Peers const& peers) {
-  u32 gpus = 0;
-  try {
-    gpus = backend("cuda").count();
-  } catch (Error const&) {
-    gpus = 0;  // built without
-  }
-  return gpus == 0
-             ? "cpu:1"
-             : fmt::format("cuda:{}", default_gpu(peers.node().hosts(), peers.number(), gpus));
+  auto& kind = default_backend();
+  if (&kind == &host_backend()) return fmt::format("{}:1", kind.kind());
+  return fmt::format("{}:{}", kind.kind(),
+                     default_gpu(peers.node().hosts(), peers.number(), kind.count()));
 }
 
 }  // namespace
@@ -214,7 +218,7 @@ void add_devices(Layout& layout, std::vector<Own> const& parts, Peers const& pee
     if (process == peers.number()) layout.first_device = layout.device_count();
     for (auto const& device : parts[process].devices) {
       layout.names.push_back(fmt::format("process {}'s {}", process, device.name));
-      layout.kinds.push_back(device.kind);
+      layout.traits.push_back(device.traits);
       layout.processes.push_back(process);
       auto const domain = peers.far(process) ? "elsewhere " + device.domain : device.domain;
       layout.domains.push_back(
@@ -263,7 +267,8 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart, Peers const& 
     layout.devices = alone.devices;
     own.default_ranks = ~0u;
     for (auto const& device : alone.devices) {
-      own.devices.push_back({device->name(), std::string(device->kind()), {}});
+      own.devices.push_back(
+          {device->name(), std::string(device->kind()), traits_of(device->kind()), {}});
       own.default_ranks = std::min(own.default_ranks, device->info().default_ranks);
     }
     name_domains(alone, apart, peers.number(), own.devices);

@@ -22,13 +22,13 @@ Spaces::Spaces(Layout const& layout) : layout_(layout), by_device_(layout.device
   for (auto& group : groups) {
     group.count = layout.device_count();
     group.spaces = static_cast<u32>(groups.size());
-    auto const kind = group.own.empty() ? "cpu" : group.own.front()->kind();
-    spaces_.push_back(backend(kind).reserve(group));
+    auto& kind = group.own.empty() ? host_backend() : backend(group.own.front()->kind());
+    spaces_.push_back(kind.reserve(group));
   }
   for (u32 device = 0; device < layout.device_count(); ++device) {
     auto const known = std::ranges::find(domains, layout.domains[device]);
     if (known != domains.end()) by_device_[device] = static_cast<u32>(known - domains.begin());
-    else if (domains.empty() && layout.kinds[device] == "cpu") by_device_[device] = 0;
+    else if (domains.empty() && layout.traits[device].in_host_memory) by_device_[device] = 0;
   }
 }
 

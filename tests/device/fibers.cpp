@@ -97,7 +97,7 @@ struct AnyOf {
   u32 round_count;
   test::Findings findings;
   void operator()(Rank& self) const {
-    auto block = Block(cpu::current_fiber(), nullptr, nullptr, nullptr);
+    auto block = Block(cpu::current_fiber(), nullptr, nullptr);
     for (u32 round = 0; round < round_count; ++round) {
       u32 const who = round % (self.threads() + 1);  // sometimes nobody
       bool const expected = who < self.threads();

@@ -64,6 +64,26 @@ TEST(Devices, of_a_kind_that_the_build_or_the_host_lacks_are_refused_with_the_re
         << spec;
 }
 
+TEST(Devices, say_of_their_kind_what_it_can_and_unknown_kinds_can_least) {
+  auto const host = host_backend().traits();
+  EXPECT_TRUE(host.in_host_memory && host.on_host_cores &&
+              host.extra_polls == ExtraPolls::has_news);
+  EXPECT_EQ(host_backend().count(), ~0u);
+  EXPECT_TRUE(traits_of(host_backend().kind()).in_host_memory);
+  EXPECT_TRUE(host_backend().open(0)->in_host_memory());
+  for (auto const* const kind : {"unknown", ""}) {
+    auto const traits = traits_of(kind);
+    EXPECT_FALSE(traits.in_host_memory || traits.on_host_cores) << kind;
+    EXPECT_EQ(traits.extra_polls, ExtraPolls::none) << kind;
+  }
+}
+
+TEST(Devices, of_the_default_kind_are_those_of_a_program_that_names_none) {
+  auto& chosen = default_backend();
+  EXPECT_EQ(open_devices("").front()->kind(), chosen.kind());
+  EXPECT_TRUE(chosen.preferred() || &chosen == &host_backend());
+}
+
 TEST(Devices, are_registered_once_by_name) {
   struct Fake : Backend {
     std::string_view kind() const override { return "cpu"; }

@@ -14,6 +14,13 @@ TEST(Place, is_named_by_kind_and_number) {
   EXPECT_FALSE(parse_place("cpu:0").on_host());
 }
 
+TEST(Place, in_the_hosts_memory_is_known_by_kind) {
+  for (auto const* const name : {"pageable:0", "pinned:1", "cpu:2"})
+    EXPECT_TRUE(in_host_memory(parse_place(name))) << name;
+  for (auto const* const name : {"cuda:0", "unknown:0"})  // whatever this build has
+    EXPECT_FALSE(in_host_memory(parse_place(name))) << name;
+}
+
 TEST(Place, of_any_other_form_is_refused) {
   for (auto const* const name : {"", ":", "cuda", "cuda:", ":1", "cuda:x", "cuda:-1", "cuda: 1",
                                  "cuda:1 ", "cuda:4294967296", "Cuda:1", "cu da:1", "cuda:1:2",

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "meshpost/device/backend.hpp"
-#include "meshpost/device/mailbox.hpp"
 #include "meshpost/rma/run_state.hpp"
 
 namespace meshpost::test {
@@ -103,8 +102,8 @@ class BoxedGang : public Gang {
   explicit BoxedGang(GangSpec const& spec) : inside_(backend("cpu").launch(spec)) {
     for (auto const& grid : spec.grids)
       openers_.emplace_back([this, mail = static_cast<RunState const*>(grid.state)->mail] {
-        while (mail.letters && !inside_->finished()) {
-          open_letters(mail);
+        while (mail.anything() && !inside_->finished()) {
+          mail.poll();
           std::this_thread::yield();
         }
       });

@@ -155,6 +155,17 @@ class Files(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn("include/meshpost/base/a.hpp:1: error: header without", found[0])
 
+    def test_only_device_names_kinds_of_devices(self):
+        text = "\n" + 'bool const gpu = device.kind() == "cuda";  // or "cpu"\n'
+        allowed = {"src/device/registry.cpp": text, "src/fabric/hwloc.cpp": text}
+        elsewhere = {"tests/rma/a.cpp": text, "apps/gemm/a.cpp": text}
+        words = {"src/rma/a.cpp": '// "cpu"\nauto const form = "cpu:4";\n'}
+        self.assertEqual(findings(allowed | elsewhere | words), [])
+        found = findings({"src/rma/a.cpp": text, "include/meshpost/rma/a.hpp": ONCE + text})
+        self.assertEqual(len(found), 2, found)
+        self.assertIn('a.cpp:2: error: "cuda" names a kind of device; ask for a property', found[1])
+        self.assertIn("include/meshpost/rma/a.hpp:3: error", found[0])
+
     def test_long_files_warn_and_longer_ones_fail(self):
         self.assertEqual(findings({"src/base/a.cpp": "\n" * 300}), [])
         self.assertIn("warning: 301 lines", findings({"src/base/a.cpp": "\n" * 301})[0])

@@ -35,8 +35,8 @@ struct KernelImage {
   /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
   /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
   void const* cuda_split = nullptr;
-  /// Like cuda, for runs with lanes (meshpost/rma/lanes.hpp). Null: its runs have none.
-  void const* cuda_lanes = nullptr;
+  /// Like cuda, for launches with GangSpec::by_warp. Null: there are none.
+  void const* cuda_by_warp = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 
@@ -97,6 +97,7 @@ struct GangSpec {
   u32 workers = 0;             ///< CPU worker threads; 0: one a core
   u32 neighbours = 1;          ///< processes that share the cores; this one counts
   u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
+  bool by_warp = false;        ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
   bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
   bool shared = false;         ///< others take part, who may wake the ranks too
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
@@ -185,6 +186,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view kind() const = 0;
+  virtual KindTraits traits() const { return {}; }
+  /// Whether a program that names no devices gets this kind's, if there are any.
+  virtual bool preferred() const { return false; }
   virtual u32 count() = 0;  ///< devices there are; ~0u for any number
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
@@ -242,6 +246,17 @@ void register_backend(std::unique_ptr<Backend> backend);
 
 /// The kind of that name. \throws Error(bad_argument) naming those there are
 Backend& backend(std::string_view kind);
+
+/// The kind whose devices are the host's cores and memory. It is always there, and has any number
+/// of devices.
+Backend& host_backend();
+
+/// The kind that a program gets if it names no devices: a preferred one that has some, else the
+/// host's.
+Backend& default_backend();
+
+/// The traits of the kind of that name; the defaults if this process has no such kind.
+KindTraits traits_of(std::string_view kind);
 
 /// True on a thread that runs a rank of a CPU device: host calls are not allowed there.
 bool inside_kernel();

@@ -5,13 +5,20 @@
 
 namespace meshpost {
 
-struct Mailbox;
-
 /// How far the stores before a raised counter must have got.
 enum class Order : u32 {
   none,    ///< nothing has to be seen with it
   device,  ///< everything this rank stored, for ranks of the same device
   system   ///< everything this rank stored, for every device and the host
+};
+
+/// Work that a rank does while it waits. On a GPU one of its threads calls poll() between two polls
+/// of the awaited word, if anything() is true; this may change the word. On a CPU device nobody
+/// calls it, for the host's threads do such work (GangSpec::help).
+template <class T>
+concept Meanwhile = requires(T const& work) {
+  work.anything() ? 1 : 0;
+  work.poll();
 };
 
 /// A rank as its machine sees it: threads that can meet, wait together and leave together. A CUDA
@@ -21,8 +28,8 @@ enum class Order : u32 {
 /// Unless said otherwise all threads of the rank call each function, with equal arguments.
 class Block {
  public:
-  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control, Mailbox const* mail)
-      : fiber_(fiber), report_(report), control_(control), mail_(mail) {}
+  MESHPOST_FN Block(void* fiber, RankReport* report, Control const* control)
+      : fiber_(fiber), report_(report), control_(control) {}
 
   /// This thread's number in the rank, x fastest. Any thread may call it alone.
   MESHPOST_FN u32 thread() const;
@@ -39,17 +46,21 @@ class Block {
   /// Returns once `condition` holds, and the rank then sees what was stored before the word was
   /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile. In a wait
   /// for a notification it may also return when GangSpec::has_news.
-  MESHPOST_FN void await(Condition const& condition, Note const& note);
+  template <Meanwhile Work>
+  MESHPOST_FN void await(Condition const& condition, Note const& note, Work const& meanwhile);
   /// The same out of line: for what most ranks never wait for, and for several waits to share.
-  MESHPOST_FN void await_out_of_line(Condition const& condition, Note const& note) const {
-    await_of(*this, condition, note);
+  template <Meanwhile Work>
+  MESHPOST_FN void await_out_of_line(Condition const& condition, Note const& note,
+                                     Work const& meanwhile) const {
+    await_of(*this, condition, note, meanwhile);
   }
   /// Once for each operation: shows that the rank gets on (unless it only asks again and again),
   /// and now and then looks whether the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
   /// Once for each test that found nothing. A rank that asked in vain many times on end, and did
   /// nothing else, says so to the host: it gets on no more than one that waits.
-  MESHPOST_FN void asked_in_vain(Note const& note);
+  template <Meanwhile Work>
+  MESHPOST_FN void asked_in_vain(Note const& note, Work const& meanwhile);
   /// The kernel has come to its end: takes back what the rank has told the host of itself.
   MESHPOST_FN void finish();
   /// What await_others() has seen: the word's bits, and whether they are what was awaited.
@@ -60,7 +71,9 @@ class Block {
   /// By one thread, before the kernel or behind its end: returns once `condition` holds for a word
   /// of 4 or 8 bytes. Meanwhile the host takes the rank for one that has ended. If the run was
   /// poisoned, so much or more (Control::poison): it has not held, or on a CPU leaves.
-  MESHPOST_FN Awaited await_others(Condition const& condition, u32 bytes, u32 poison);
+  template <Meanwhile Work>
+  MESHPOST_FN Awaited await_others(Condition const& condition, u32 bytes, u32 poison,
+                                   Work const& meanwhile);
   /// Lets others run who share the processor with this rank, and leaves if the run was poisoned;
   /// nothing on a GPU.
   MESHPOST_FN void yield();
@@ -87,21 +100,23 @@ class Block {
 
   /// GPUs: await() for a counter and more than it says. Warp 0 makes a Poll(counter, part, count)
   /// and asks it once() after once(); returns what it found that the counter does not say.
-  template <class Poll>
-  MESHPOST_FN u32 await_by_warp(u32* counter, u32 part, u32 count, Note const& note);
+  template <class Poll, Meanwhile Work>
+  MESHPOST_FN u32 await_by_warp(u32* counter, u32 part, u32 count, Note const& note,
+                                Work const& meanwhile);
 
  private:
   [[noreturn]] MESHPOST_FN void leave();
   MESHPOST_FN void look_around(bool progress);
-  MESHPOST_COLD static void await_of(Block block, Condition condition, Note note) {
-    block.await(condition, note);
+  template <Meanwhile Work>
+  MESHPOST_COLD static void await_of(Block block, Condition condition, Note note,
+                                     Work const& meanwhile) {
+    block.await(condition, note, meanwhile);
   }
   static constexpr u32 many_tests = 1024;
 
   void* fiber_;  // the CPU scheduler's fiber; null on a GPU
   RankReport* report_;
   Control const* control_;
-  Mailbox const* mail_;  // GPUs: never null
   // Equal in all threads but for beat_.
   u32 ticks_ = 0;
   u32 idle_ticks_ = 0;  // of those, without progress

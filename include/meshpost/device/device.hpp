@@ -114,6 +114,24 @@ struct PointerInfo {
   u64 extent = ~u64{0};  ///< bytes from the pointer to the end of its allocation, if known
 };
 
+/// Places that a rank can poll while it waits for a notification, besides the counter.
+enum class ExtraPolls : u8 {
+  none,
+  has_news,  ///< the host's threads that run the ranks call GangSpec::has_news
+  by_warp    ///< a warp polls 32 places at once (Block::await_by_warp)
+};
+
+/// Properties of a kind of device that other parts need. Processes exchange them, since a process
+/// may not have another one's kind. The defaults are correct for every kind, but may be slow.
+struct KindTraits {
+  /// Its memory is the host's: threads of all processes of the host read and write it in place.
+  bool in_host_memory = false;
+  /// Its ranks run on the host's cores, which all such devices share. The system schedules runs of
+  /// several Worlds there, so no run keeps another one from its cores.
+  bool on_host_cores = false;
+  ExtraPolls extra_polls = ExtraPolls::none;
+};
+
 /// Something with a memory of its own that runs kernels. Thread-safe.
 ///
 /// A physical device may be split into logical ones: each is a device of a World, with a number,

@@ -17,6 +17,10 @@ struct Place {
   auto operator<=>(Place const&) const = default;
 };
 
+/// Whether it is memory of the host, which the host's threads read and write in place. A device's
+/// is, too, if all of its kind use that (KindTraits).
+bool in_host_memory(Place const& place);
+
 /// The place of that name. \throws Error(bad_argument) that shows the form
 Place parse_place(std::string const& name);
 

@@ -20,8 +20,8 @@ void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_ra
 template <bool lanes, class Kernel>
 __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
-  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control, &state.mail),
-            blockIdx.x, meshpost_scratch, lanes);
+  Rank self(state, Block(nullptr, state.reports + blockIdx.x, state.control), blockIdx.x,
+            meshpost_scratch, lanes);
   if (!self.start()) return;
   kernel(self);
   self.finish();
@@ -40,11 +40,11 @@ __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* st
   asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(dynamic_bytes));
   auto* const state =
       reinterpret_cast<RunState*>(meshpost_scratch + dynamic_bytes - split_state_bytes);
-  Block const block(nullptr, nullptr, nullptr, nullptr);
+  Block const block(nullptr, nullptr, nullptr);
   memory::copy(state, states + blockIdx.y, sizeof(RunState), block.thread(), block.threads());
   block.sync();
-  Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control, &state->mail),
-            blockIdx.x, meshpost_scratch, false);
+  Rank self(*state, Block(nullptr, state->reports + blockIdx.x, state->control), blockIdx.x,
+            meshpost_scratch, false);
   if (!self.start()) return;
   kernel(self);
   self.finish();
@@ -118,11 +118,11 @@ KernelImage image_of() {
   if constexpr (requires { Kernel::max_threads; }) {
     image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>);
     if constexpr (Kernel::max_threads <= most_threads_with_lanes)
-      image.cuda_lanes = reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>);
+      image.cuda_by_warp = reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>);
   } else {
     image.cuda = reinterpret_cast<void const*>(&gpu_entry<false, Kernel>);
-    image.cuda_lanes = reinterpret_cast<void const*>(&gpu_entry<true, Kernel>);
+    image.cuda_by_warp = reinterpret_cast<void const*>(&gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&split_gpu_entry<Kernel>);
   }
   image.split_scratch = Bytes{split_state_bytes};

@@ -1,8 +1,8 @@
 #pragma once
-#include "meshpost/device/mailbox.hpp"
 #include "meshpost/device/report.hpp"
 #include "meshpost/rma/freed_windows.hpp"
 #include "meshpost/rma/lanes.hpp"
+#include "meshpost/rma/mailbox.hpp"
 #include "meshpost/rma/post.hpp"
 #include "meshpost/rma/run_words.hpp"
 #include "meshpost/rma/window.hpp"

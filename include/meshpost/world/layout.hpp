@@ -16,7 +16,7 @@ struct Layout {
   u32 ranks_per_device = 0;
   u32 sharers = 1;  ///< processes whose kernels must fit together on the devices of this one
   std::vector<std::string> names;  ///< of all devices, for messages
-  std::vector<std::string> kinds;  ///< likewise
+  std::vector<KindTraits> traits;  ///< of their kinds
   std::vector<u32> processes;      ///< that all devices belong to
   /// Of all devices: those of equal domain reach each other's memory by loads and stores. Numbers
   /// are this process's own.

@@ -66,6 +66,9 @@ class CpuDevice : public Device {
 class CpuBackend : public Backend {
  public:
   std::string_view kind() const override { return "cpu"; }
+  KindTraits traits() const override {
+    return {.in_host_memory = true, .on_host_cores = true, .extra_polls = ExtraPolls::has_news};
+  }
   u32 count() override { return ~0u; }
   std::shared_ptr<Device> open(u32 index) override {
     std::scoped_lock const lock(mutex_);

@@ -190,9 +190,8 @@ void CpuGang::fiber_body(void* argument) {
   try {
     if (fiber.thread == 0) store_state(rank.report(), RankState::running);
     fiber_step(&fiber, hooks::Step::rank_start);
-    spec.image.cpu(spec.kernel, rank.grid->state,
-                   Block(&fiber, &rank.report(), rank.grid->control, nullptr), rank.local_rank,
-                   rank.scratch.data());
+    spec.image.cpu(spec.kernel, rank.grid->state, Block(&fiber, &rank.report(), rank.grid->control),
+                   rank.local_rank, rank.scratch.data());
   } catch (Unwind const&) {
   } catch (std::exception const& error) {
     fiber.gang->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0, error.what());

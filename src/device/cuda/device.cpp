@@ -149,6 +149,8 @@ class CudaDevice : public Device {
 class CudaBackend : public Backend {
  public:
   std::string_view kind() const override { return "cuda"; }
+  KindTraits traits() const override { return {.extra_polls = ExtraPolls::by_warp}; }
+  bool preferred() const override { return true; }
   u32 count() override {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) == cudaSuccess) return static_cast<u32>(devices);

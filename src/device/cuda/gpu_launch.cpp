@@ -19,7 +19,9 @@ GpuLaunch::GpuLaunch(GangSpec const& spec, SharedGrids grids)
     : spec_(spec),
       grids_(std::move(grids)),
       split_(grids_.count > 1),
-      entry_(split_ ? spec.image.cuda_split : spec.image.cuda),
+      entry_(split_         ? spec.image.cuda_split
+             : spec.by_warp ? spec.image.cuda_by_warp
+                            : spec.image.cuda),
       block_(spec.threads.x == 0 ? dim3(info().default_threads)
                                  : dim3(spec.threads.x, spec.threads.y, spec.threads.z)),
       // What the entry takes lies behind the scratch, aligned as that is.

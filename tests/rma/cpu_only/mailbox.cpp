@@ -31,7 +31,7 @@ class MailboxTest : public testing::Test {
     rank_ = std::thread([this] {
       auto const mail = access_.mailbox();
       while (!stop_) {
-        open_letters(mail);
+        mail.poll();
         std::this_thread::yield();
       }
     });
@@ -158,7 +158,7 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
       bool copied = false;
       access_.write(&words_[3], "1234", nullptr, [&copied] { copied = true; });
       poll_until([&copied] { return copied; });
-      for (u32 i = 0; i < 2 * Mailbox::capacity; ++i) open_letters(access_.mailbox());
+      for (u32 i = 0; i < 2 * Mailbox::capacity; ++i) access_.mailbox().poll();
     }
     if (!opened) access_.end();
     EXPECT_TRUE(memory_ == expected) << (opened ? "opened by a rank" : "carried out at the end");

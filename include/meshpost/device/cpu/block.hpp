@@ -47,7 +47,9 @@ MESHPOST_FN inline void Block::sync() const {
 MESHPOST_FN inline bool Block::any(bool yes) const {
   return threads() > 1 ? cpu::fiber_any(fiber_, yes) : yes;
 }
-MESHPOST_FN inline void Block::await(Condition const& condition, Note const& note) {
+template <Meanwhile Work>
+MESHPOST_FN void Block::await(Condition const& condition, Note const& note,
+                              Work const& /*meanwhile*/) {
   if (thread() == 0) cpu::fiber_await(fiber_, condition, note);
   sync();
 }
@@ -64,15 +66,17 @@ MESHPOST_FN inline void Block::tick(bool progress) {
   if (ticks_ % 1024 == 0)
     cpu::fiber_yield(fiber_);  // a kernel that never waits must not starve others
 }
-MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
+template <Meanwhile Work>
+MESHPOST_FN void Block::asked_in_vain(Note const& note, Work const& /*meanwhile*/) {
   if (++vain_ != many_tests || thread() != 0) return;
   report_->note = note;
   std::atomic_ref(report_->state)
       .store(static_cast<u32>(RankState::asking), std::memory_order_release);
 }
 MESHPOST_FN inline void Block::finish() {}  // await_others() says what the rank does
-MESHPOST_FN inline Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
-                                                      u32 poison) {
+template <Meanwhile Work>
+MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes, u32 poison,
+                                               Work const& /*meanwhile*/) {
   return {cpu::fiber_await_others(fiber_, condition, bytes, poison), true};
 }
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
@@ -184,5 +188,3 @@ MESHPOST_FN inline u64 clock_ns() {
 
 }  // namespace memory
 }  // namespace meshpost
-
-#include "meshpost/device/detail/letters.hpp"

@@ -2,7 +2,6 @@
 // Ranks on GPUs: a thread block of a cooperative launch.
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/cuda/memory_operations.hpp"
-#include "meshpost/device/detail/letters.hpp"
 
 namespace meshpost {
 
@@ -35,10 +34,11 @@ MESHPOST_FN inline void Block::leave() {
 // path has to be short.
 namespace cuda {
 
-/// How many polls go by between two looks at the host's word: about a millisecond. One that looks
-/// into a mailbox, too, takes several times as long.
-MESHPOST_FN inline u32 polls_a_look(Mailbox const* mail) {
-  return mail && mail->letters ? 256 : 1024;
+/// How many polls go by between two looks at the host's word: about a millisecond. One that does
+/// something meanwhile takes several times as long. `meanwhile`: null if there is nothing to do.
+template <Meanwhile Work>
+MESHPOST_FN u32 polls_a_look(Work const* meanwhile) {
+  return meanwhile && meanwhile->anything() ? 256 : 1024;
 }
 
 /// Poison and question of the host, over PCIe.
@@ -87,8 +87,9 @@ MESHPOST_FN inline void answer(RankReport volatile* out, u32 epoch, u64 bits) {
 /// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a
 /// millisecond. Publishes what the rank waits for and answers the host's question. Returns whether
 /// the run was poisoned; then the publication stays, for the host's report.
-MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, Mailbox const* mail,
-                                    Condition condition, Note note) {
+template <Meanwhile Work>
+MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work const* meanwhile,
+                             Condition condition, Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
   u32 const bytes = width(condition.type);
   publish_waiting(out, condition, note);
@@ -100,22 +101,22 @@ MESHPOST_COLD inline bool wait_long(RankReport* report, Control const* control, 
     }
     bool const asked = word.epoch != out->epoch;
 #pragma unroll 1
-    for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
+    for (u32 polls = 0; polls < polls_a_look(meanwhile); ++polls) {
       u64 const bits = memory::load_bits_acquire(condition.word, bytes);
       if (holds(condition, bits)) {
         withdraw(out);
         return false;
       }
-      if (mail->letters) open_letters(*mail);
+      if (meanwhile->anything()) meanwhile->poll();
       if (polls == 0 && asked) answer(out, word.epoch, bits);
     }
   }
 }
 
 /// The same by a warp, for a counter: what has come is in the counter before the rank answers.
-template <class Poll>
+template <class Poll, Meanwhile Work>
 MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
-                                     Mailbox const* mail, u32* counter, u32 part, u32 count,
+                                     Work const* meanwhile, u32* counter, u32 part, u32 count,
                                      Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
   Condition const condition{counter, count};
@@ -139,7 +140,7 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
       if (first) answer(out, word.epoch, memory::load_acquire(counter));
     }
 #pragma unroll 1
-    for (u32 polls = 0; polls < polls_a_look(mail); ++polls) {
+    for (u32 polls = 0; polls < polls_a_look(meanwhile); ++polls) {
       bool const holds = poll.once();
       poll.settle();
       if (holds) {
@@ -147,23 +148,24 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
         if (first) withdraw(out);
         return false;
       }
-      if (first && mail) open_letters(*mail);
+      if (first && meanwhile) meanwhile->poll();
     }
   }
 }
 
 /// The wait for other devices at a run's begin or end. Few wait for long, so the host is not told
 /// at once.
-MESHPOST_COLD inline Block::Awaited await_others(RankReport* report, Control const* control,
-                                                 Mailbox const* mail, Condition condition,
-                                                 u32 bytes, u32 poison) {
+template <Meanwhile Work>
+MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* control,
+                                          Work const* meanwhile, Condition condition, u32 bytes,
+                                          u32 poison) {
   auto* const out = const_cast<RankReport volatile*>(report);
   bool told = false;
   u64 bits;
 #pragma unroll 1
   for (u32 polls = 0; !holds(condition, bits = memory::load_bits_acquire(condition.word, bytes));) {
-    if (mail->letters) open_letters(*mail);
-    if (++polls % polls_a_look(mail) != 0) continue;
+    if (meanwhile->anything()) meanwhile->poll();
+    if (++polls % polls_a_look(meanwhile) != 0) continue;
     if (!told) {
       __threadfence_system();  // what this rank did is seen before it counts as ended
       out->state = static_cast<u32>(RankState::ended);
@@ -255,7 +257,8 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
 
 MESHPOST_FN inline bool Block::poisoned() const { return cuda::look(control_).poison != 0; }
 
-MESHPOST_FN inline void Block::await(Condition const& condition, Note const& note) {
+template <Meanwhile Work>
+MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work const& meanwhile) {
   bool poisoned = false;
   if (thread() == 0) {
     u32 const bytes = width(condition.type);
@@ -264,9 +267,9 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
     // microsecond where it can't acquire alone (memory::acquire_fence).
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
-      if (mail_->letters) open_letters(*mail_);
-      if (++polls == cuda::polls_a_look(mail_)) {
-        poisoned = cuda::wait_long(report_, control_, mail_, condition, note);
+      if (meanwhile.anything()) meanwhile.poll();
+      if (++polls == cuda::polls_a_look(&meanwhile)) {
+        poisoned = cuda::wait_long(report_, control_, &meanwhile, condition, note);
         break;
       }
     }
@@ -275,37 +278,40 @@ MESHPOST_FN inline void Block::await(Condition const& condition, Note const& not
 }
 
 namespace cuda {
-/// The quick half of a wait by a warp: what it found, and whether it has seen enough. `mail`: null
-/// where there are no letters. Out of line: the waits of a kernel share it.
-template <class Poll>
-MESHPOST_COLD u64 wait_by_warp(Mailbox const* mail, u32* counter, u32 part, u32 count) {
+/// The quick half of a wait by a warp: what it found, and whether it has seen enough. Out of line:
+/// the waits of a kernel share it.
+template <class Poll, Meanwhile Work>
+MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u32 count) {
   Poll poll(counter, part, count);
   bool held = false;
 #pragma unroll 1
-  for (u32 left = polls_a_look(mail); left != 0 && !(held = poll.once()); --left)
-    if (mail && poll.first()) open_letters(*mail);
+  for (u32 left = polls_a_look(meanwhile); left != 0 && !(held = poll.once()); --left)
+    if (meanwhile && poll.first()) meanwhile->poll();
   if (!held) poll.settle();
   poll.keep();
   return poll.matched() | static_cast<u64>(held) << 32;
 }
 /// All of it. Returns what was found, or `poisoned`.
 inline constexpr u32 poisoned = ~u32{0};
-template <class Poll>
-MESHPOST_FN u32 await_by_warp(RankReport* report, Control const* control, Mailbox const* mail,
+template <class Poll, Meanwhile Work>
+MESHPOST_FN u32 await_by_warp(RankReport* report, Control const* control, Work const* meanwhile,
                               u32 thread, u32* counter, u32 part, u32 count, Note note) {
-  if (count == 1 && !mail && Poll::glance(thread, counter, part)) return 1;  // it opens no letters
-  u64 const found = wait_by_warp<Poll>(mail, counter, part, count);
+  if (count == 1 && !meanwhile && Poll::glance(thread, counter, part)) return 1;  // which does none
+  u64 const found = wait_by_warp<Poll>(meanwhile, counter, part, count);
   if (found >> 32 != 0) return static_cast<u32>(found);
-  return wait_long_by_warp<Poll>(report, control, mail, counter, part, count, note) ? poisoned : 0;
+  return wait_long_by_warp<Poll>(report, control, meanwhile, counter, part, count, note) ? poisoned
+                                                                                         : 0;
 }
 }  // namespace cuda
 
-template <class Poll>
-MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 part, u32 count, Note const& note) {
+template <class Poll, Meanwhile Work>
+MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 part, u32 count, Note const& note,
+                                     Work const& meanwhile) {
   u32 found = 0;
   if (thread() < 32)
-    found = cuda::await_by_warp<Poll>(report_, control_, mail_->letters ? mail_ : nullptr, thread(),
-                                      counter, part, count, note);
+    found =
+        cuda::await_by_warp<Poll>(report_, control_, meanwhile.anything() ? &meanwhile : nullptr,
+                                  thread(), counter, part, count, note);
   if (any(found == cuda::poisoned)) leave();
   return found;
 }
@@ -324,8 +330,9 @@ MESHPOST_FN inline void Block::look_around(bool progress) {
   beat_ = cuda::look_around(report_, control_, ticks_, ticks_ - idle_ticks_, beat_, asked);
 }
 
-MESHPOST_FN inline void Block::asked_in_vain(Note const& note) {
-  if (mail_->letters && thread() == 0) open_letters(*mail_);
+template <Meanwhile Work>
+MESHPOST_FN void Block::asked_in_vain(Note const& note, Work const& meanwhile) {
+  if (meanwhile.anything() && thread() == 0) meanwhile.poll();
   if (ticks_ != last_vain_ + 1) vain_ = 0;
   last_vain_ = ticks_;
   if (++vain_ < many_tests) return;
@@ -338,9 +345,10 @@ MESHPOST_FN inline void Block::finish() {
   if (vain_ >= many_tests && thread() == 0) cuda::withdraw(report_);
 }
 
-MESHPOST_FN inline Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
-                                                      u32 poison) {
-  return cuda::await_others(report_, control_, mail_, condition, bytes, poison);
+template <Meanwhile Work>
+MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes, u32 poison,
+                                               Work const& meanwhile) {
+  return cuda::await_others(report_, control_, &meanwhile, condition, bytes, poison);
 }
 
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,

@@ -137,6 +137,16 @@ MESHPOST_FN inline void load_packet(void const* packet, u32 (&words)[4]) {
 }
 /// 16 bytes, aligned.
 MESHPOST_FN inline void load_line(u32 const* line, u32 (&words)[4]) { load_packet(line, words); }
+/// The same; acquires.
+MESHPOST_FN inline void load_line_acquire(void const* line, u64& first, u32& third, u32& fourth) {
+  asm volatile(
+      "{.reg .b128 whole; .reg .b64 high;"
+      " ld.acquire.sys.global.b128 whole, [%3]; mov.b128 {%0, high}, whole; mov.b64 {%1, %2}, "
+      "high;}"
+      : "=l"(first), "=r"(third), "=r"(fourth)
+      : "l"(line)
+      : "memory");
+}
 /// Keeps the compiler from looking at the last of several loads before all are under way.
 MESHPOST_FN inline void all_loaded(u32 (&last)[4]) {
   asm volatile("" : "+r"(last[0]), "+r"(last[1]), "+r"(last[2]), "+r"(last[3])::"memory");

@@ -111,7 +111,7 @@ MESHPOST_COLD inline u32 Rank::post_staged(RunState const& state, Block block, O
     if (thread == 0) fill_record(state.posts, block, piece);
     block.await_out_of_line({&state.posts.done[request.local_rank], ++posted, WordType::counter,
                              Compare::greater_equal},
-                            {operation, 0, 0, 0});
+                            {operation, 0, 0, 0}, state.mail);
     if (gets) memory::copy(target, stage, piece.bytes, thread, threads);
   }
   block.sync();
@@ -139,7 +139,7 @@ MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
 MESHPOST_FN inline void Rank::await_posted(Operation operation) {
   block_.await_out_of_line(
       {&state_->posts.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
-      {operation, 0, 0, 0});
+      {operation, 0, 0, 0}, state_->mail);
 }
 
 /// A strided put, run by run; by all threads. The rank waits once, for all of them. Where runs are

@@ -26,7 +26,7 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
       tell_devices(state, block, &RunWords::begun, state.begin_step, Order::system);
     // Its lower half counts devices.
     auto const begun = block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
-                                          sizeof words->begun, Control::leave);
+                                          sizeof words->begun, Control::leave, state.mail);
     leaves = !begun.held || begun.bits != state.begin_total;
   }
   return !block.any(leaves);
@@ -49,7 +49,7 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
     leaves = state.behind != 0 && ended + 1 != number;
     Condition const all{&words->swept, (number - 1) * state.devices};
     if (!leaves && waits && !holds(all, swept))
-      leaves = !block.await_others(all, sizeof words->swept, Control::leave).held;
+      leaves = !block.await_others(all, sizeof words->swept, Control::leave, state.mail).held;
   }
   return state.behind == 0 || !block.any(leaves);
 }

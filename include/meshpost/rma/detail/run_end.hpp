@@ -172,7 +172,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
   bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
   auto const all_come_to = [&](Condition const& condition, u32 bytes) {
-    return block.await_others(condition, bytes, Control::leave_the_end);
+    return block.await_others(condition, bytes, Control::leave_the_end, state.mail);
   };
   detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;

@@ -25,15 +25,15 @@ MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part
   Condition const condition{counter, count};
   u32 found = 0;
   if (!uses_lanes()) [[likely]] {
-    block_.await(condition, note);
+    block_.await(condition, note, state_->mail);
     return found;
   }
 #if defined(__CUDA_ARCH__)
-  found = block_.await_by_warp<detail::LanePoll>(counter, part, count, note);
+  found = block_.await_by_warp<detail::LanePoll>(counter, part, count, note, state_->mail);
 #else
 
   for (bool held = false; !held;) {
-    block_.await(condition, note);  // ends early when something has come by lane
+    block_.await(condition, note, state_->mail);  // ends early when something has come by lane
     held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
     take_lanes();
   }
@@ -91,7 +91,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   u32* const counter = own(info).counters + tag.value;
   u32 found = 0;
   if (!has_count(counter, info.counter_part, count, found)) {
-    block_.asked_in_vain({Operation::test, info.number, tag.value, count});
+    block_.asked_in_vain({Operation::test, info.number, tag.value, count}, state_->mail);
     block_.yield();  // whoever will notify may share this rank's worker
     return false;
   }
@@ -120,7 +120,7 @@ MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced
     fail(Operation::wait_until, Fault::alignment, reinterpret_cast<u64>(word.data()), sizeof(T));
   Traced const traced(*this, Operation::wait_until);
   block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
-               {Operation::wait_until, 0, 0, 0});
+               {Operation::wait_until, 0, 0, 0}, state_->mail);
   // What its sender sent by lane before it goes into the window now (lanes.hpp, 7). A register says
   // whether there are lanes.
   take_lanes();

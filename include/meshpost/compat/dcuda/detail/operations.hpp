@@ -13,9 +13,9 @@ namespace meshpost::compat {
 /// The rank that runs here, as its machine sees it.
 __device__ inline Block this_block(RunState const& run) {
 #if defined(__CUDACC__)
-  return {nullptr, run.reports + blockIdx.x, run.control, &run.mail};
+  return {nullptr, run.reports + blockIdx.x, run.control};
 #else
-  return {cpu::current_fiber(), run.reports + blockIdx.x, run.control, nullptr};
+  return {cpu::current_fiber(), run.reports + blockIdx.x, run.control};
 #endif
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Part of device/block.hpp: how a rank carries out letters. mailbox.hpp says why it is right.
-#include "meshpost/device/mailbox.hpp"
+// How a rank carries out letters. mailbox.hpp says why it is right.
+#include "meshpost/rma/mailbox.hpp"
 
 #if !defined(__CUDACC_RTC__)  // which has memcpy by itself, and not the compiler's __builtin_memcpy
 #include <cstring>
@@ -60,13 +60,7 @@ MESHPOST_FN inline void carry_out(Letter const& letter) {
 MESHPOST_FN inline BareCount look(Letter const& letter) {
   BareCount head;
 #if defined(__CUDA_ARCH__)
-  asm volatile(
-      "{.reg .b128 whole; .reg .b64 high;"
-      " ld.acquire.sys.global.b128 whole, [%3]; mov.b128 {%0, high}, whole; mov.b64 {%1, %2}, "
-      "high;}"
-      : "=l"(head.place), "=r"(head.number), "=r"(head.ready)
-      : "l"(&letter.alone)
-      : "memory");
+  memory::load_line_acquire(&letter.alone, head.place, head.number, head.ready);
 #else
   head.ready = memory::load_acquire(&letter.alone.ready);
 #endif
@@ -100,28 +94,26 @@ MESHPOST_FN inline Letter read(Letter const& letter) {
 
 }  // namespace detail
 
-/// Carries out the next letter, if it has come; by one thread of a rank that waits. Over the bus
-/// go one look whether it has, and one for what it says unless that is a count alone.
-MESHPOST_COLD inline void open_letters(Mailbox const& mail) {
-  auto& words = *mail.words;
-  u32 const told = memory::load_relaxed(&words.told);
-  u32 const taken = memory::load_acquire(&words.taken);
-  auto& letter = mail.letters[taken % Mailbox::capacity];
+MESHPOST_COLD inline void Mailbox::poll() const {
+  auto& so_far = *words;
+  u32 const told = memory::load_relaxed(&so_far.told);
+  u32 const taken = memory::load_acquire(&so_far.taken);
+  auto& letter = letters[taken % Mailbox::capacity];
   auto head = detail::look(letter);
   if (head.ready == taken + 1) {
-    if (!memory::replace_device(&words.claimed, taken, taken + 1)) return;  // somebody else does
+    if (!memory::replace_device(&so_far.claimed, taken, taken + 1)) return;  // somebody else does
 #if !defined(__CUDA_ARCH__)
     head = letter.alone;
 #endif
     if (head.place != 0) detail::carry_out(head);
     else detail::carry_out(detail::read(letter));
-    memory::store_relaxed(&words.taken, taken + 1);
-  } else if (told != taken && memory::replace_device(&words.claimed, taken, taken + 1)) {
+    memory::store_relaxed(&so_far.taken, taken + 1);
+  } else if (told != taken && memory::replace_device(&so_far.claimed, taken, taken + 1)) {
     // The host may use the places again once it is told. Only now that nothing comes, for it takes
     // a fence.
-    memory::store_relaxed(&words.told, taken);
-    memory::store(mail.applied, taken, Order::system);
-    memory::store(&words.claimed, taken, Order::device);
+    memory::store_relaxed(&so_far.told, taken);
+    memory::store(applied, taken, Order::system);
+    memory::store(&so_far.claimed, taken, Order::device);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "meshpost/base/types.hpp"
-#include "meshpost/device/detail/bare_count.hpp"
+#include "meshpost/device/block.hpp"
+#include "meshpost/rma/detail/bare_count.hpp"
 
 // What the host brings to ranks of a device whose memory it can't reach by loads and stores: the
 // host writes letters into its own memory, ranks that wait carry them out. A host can't add to a
@@ -39,7 +39,8 @@ struct Letter {
   alignas(16) char data[most]{};
 };
 
-/// A device's letters. `letters` null: all comes by loads and stores.
+/// A device's letters. Its ranks carry them out while they wait (Meanwhile). `letters` null: all
+/// comes by loads and stores.
 struct Mailbox {
   Letter* letters = nullptr;  ///< a ring of `capacity`, in memory of both
   u32* applied = nullptr;     ///< carried out, as far as the host is told; in memory of both
@@ -50,6 +51,13 @@ struct Mailbox {
   };
   Words* words = nullptr;  ///< in the device's memory
   static constexpr u32 capacity = 512;
+
+  MESHPOST_FN bool anything() const { return letters != nullptr; }
+  /// Carries out the next letter, if it has come; by one thread of a rank that waits. Over the bus
+  /// go one look whether it has, and one for what it says unless that is a count alone.
+  MESHPOST_FN void poll() const;
 };
 
 }  // namespace meshpost
+
+#include "meshpost/rma/detail/letters.hpp"
