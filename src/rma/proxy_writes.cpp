@@ -10,7 +10,7 @@
 // there (the contract: until their notification is consumed), but other parcels of this process: of
 // one sent earlier, bytes for the same place must not come later. So a write begins only when all
 // that this process has sent to those bytes is known to have been carried out (Undelivered). Each
-// message tells how many of the other way have been; where none goes that way, one is sent for that
+// parcel tells how many of the other way have been; where none goes that way, one is sent for that
 // alone. A piece over bytes of an earlier message that is under way goes as messages, which have
 // their turn; one over bytes of an earlier write waits, as it would take longer in messages. It
 // waits for nothing but the receiver's proxy, which tells what it has carried out whenever it finds

@@ -126,7 +126,7 @@ void WorldState::clear_counters(u32 last_run) {
   words.ended = last_run;
   words.arrived = last_run * layout_.ranks_per_device;
   words.met = last_run * layout_.device_count();
-  words.swept = words.met;
+  words.swept = words.swept_before = words.met;
   words.begun = agreement_.begun();
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     memory::store(&run_memory_[own].news.as<RunNews>()->ended, last_run, Order::system);

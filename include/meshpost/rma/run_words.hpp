@@ -32,12 +32,11 @@ struct RunWords {
   /// Upper half: ranks of this device, but its first, that have swept their shares. Lower: what
   /// they stored meanwhile (detail::Swept).
   alignas(128) u64 cleared;
-  /// Devices, in all runs, all of whose ranks have; those of them that had news, added before; and
-  /// how many these were when the last run ended that waited for them. All wrap. Of 32 bits, as
-  /// letters add to them, too: adds of two sizes to one word need not see each other.
-  alignas(128) u32 swept;
-  u32 swept_news;
-  u32 news_before;
+  /// Devices, in all runs, all of whose ranks have (lower half, wraps); upper half: those of them
+  /// that had news. `swept_before`: what it was when the last run ended that
+  /// waited for it.
+  alignas(128) u64 swept;
+  u64 swept_before;
   /// Runs of several processes: devices, in all runs, that have begun (lower half, wraps); upper
   /// half: the sum of what says which kernel they run (RunState::begin_step).
   alignas(128) u64 begun;

@@ -43,7 +43,7 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
     // All loads are under way at once.
     u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
     u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
-    u32 const swept = waits ? memory::load_acquire(&words->swept) : 0;
+    u64 const swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
     u32 const number = state.number + base;
     if (local_id == 0) memory::store_relaxed(&state.news->begun, number);
     leaves = state.behind != 0 && ended + 1 != number;

@@ -176,7 +176,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   };
   detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
-  u32 const news_before = tells ? words->news_before : 0;
+  u64 const swept_before = tells ? words->swept_before : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
@@ -233,16 +233,14 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;
-  if (state.devices != 1) {
-    if (any) tell_devices(state, block, &RunWords::swept_news, u32{1}, Order::none);
-    tell_devices(state, block, &RunWords::swept, u32{1}, behind);
-  }
+  if (state.devices != 1)
+    tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1}, behind);
   if (state.devices != 1 && state.followed == 0) {
-    if (!all_come_to({&words->swept, run * state.devices}, sizeof words->swept).held) return;
+    auto const swept = all_come_to({&words->swept, run * state.devices}, sizeof words->swept);
+    if (!swept.held) return;
     // No device adds to it again before this one has begun the next run.
-    u32 const news = memory::load_relaxed(&words->swept_news);
-    anywhere = news != news_before;
-    words->news_before = news;
+    anywhere = (swept.bits - swept_before) >> 32 != 0;
+    words->swept_before = swept.bits;
   }
   RunNews* const news = state.news;
   memory::store_relaxed(&words->ended, run);
