@@ -43,13 +43,16 @@ MESHPOST_FN inline bool host_reaches(void const* address) {
   return yes != 0;
 }
 /// All adds to one word have system scope, whoever does them: adds of different scopes would race.
-/// One thread.
+/// One thread, whichever it is.
 MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
   // An address that could differ between threads keeps the compiler from electing one of them and
-  // counting the others: twenty instructions, for the caller is alone.
-  u32 alone = threadIdx.x;
-  asm volatile("" : "+r"(alone));
-  word += alone;
+  // counting the others: twenty instructions, for the caller is alone. No lane is in both masks.
+  u32 none;
+  asm volatile(
+      "{ .reg .u32 below, others; mov.u32 below, %%lanemask_lt; mov.u32 others, %%lanemask_ge; "
+      "and.b32 %0, below, others; }"
+      : "=r"(none));
+  word += none;
   fence(order);
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
