@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/caught.hpp"
 #include "base/hash.hpp"
 #include "meshpost/base/error.hpp"
 
@@ -57,7 +58,10 @@ u64 Channel::most(u64 header_bytes) const {
 
 Channel::Sent Channel::send(u32 to, u32 kind, Out const& out) {
   auto const& peer = peers_[to];
-  if (peer.lost || (!out.only_tells && peer.next_out - peer.heard >= most_unheard)) return Sent::no;
+  if (peer.lost || (peer.announces != 0 && peer.announces != kind)) return Sent::no;
+  // The write has taken its message's credit.
+  if (!out.only_tells && peer.announces == 0 && peer.next_out - peer.heard >= most_unheard)
+    return Sent::no;
   ChannelHeader header{.kind = kind};
   if (out.answer) header.flags |= ChannelHeader::answer;
   return start(to, header, out);
@@ -72,7 +76,7 @@ Channel::Sent Channel::start(u32 to, ChannelHeader header, Out const& out) {
   header.sequence = peer.next_out;
   header.heard = peer.next_in;
   header.header_bytes = static_cast<u32>(out.header.size());
-  if (peer.announces) header.flags |= ChannelHeader::written;
+  if (peer.announces != 0) header.flags |= ChannelHeader::written;
   bool const is_short = out.bytes.size() <= short_bytes;
   if (is_short || !engine_->keeps_bytes()) header.flags |= ChannelHeader::summed;
   header.check = check_of(header, out.header, out.bytes);
@@ -85,30 +89,33 @@ Channel::Sent Channel::start(u32 to, ChannelHeader header, Out const& out) {
   // Counted before: whoever sees that it has arrived must not find that it was never sent.
   peer.sent.fetch_add(1);
   sent_.fetch_add(1);
+  if (!is_short) in_flight_[cookie] = {out.source, client_of(header.kind), std::nullopt};
   if (!engine_->send(to, std::span(first).first(size), rest, cookie)) {
+    in_flight_.erase(cookie);
     peer.sent.fetch_sub(1);
     sent_.fetch_sub(1);
     return Sent::no;
   }
   ++peer.next_out;
-  peer.announces = false;
+  peer.announces = 0;
   peer.told = header.heard;
   peer.waits = false;
-  if (is_short) return Sent::copied;
-  in_flight_[cookie] = {out.source, client_of(header.kind), std::nullopt};
-  return Sent::reading;
+  return is_short ? Sent::copied : Sent::reading;
 }
 
 bool Channel::write(u32 to, u32 kind, std::string_view bytes, RemoteMemory const& target,
                     u64 offset, std::shared_ptr<void> source) {
   auto& peer = peers_[to];
-  if (peer.lost || peer.announces || !may_write(to) ||
+  if (peer.lost || peer.announces != 0 || !may_write(to) ||
       peer.next_out - peer.heard >= most_unheard)
     return false;
   u64 const cookie = ++last_cookie_;
-  if (!engine_->write(to, bytes, target, offset, peer.next_out, cookie)) return false;
   in_flight_[cookie] = {std::move(source), client_of(kind), to};
-  peer.announces = true;
+  if (!engine_->write(to, bytes, target, offset, peer.next_out, cookie)) {
+    in_flight_.erase(cookie);
+    return false;
+  }
+  peer.announces = kind;
   ++peer.writing;
   ++peer.writes_begun;
   return true;
@@ -127,7 +134,7 @@ void Channel::on_done(u64 cookie) {
 bool Channel::owes_news(u32 from, bool idle) const {
   auto const& peer = peers_[from];
   u32 const untold = peer.next_in - peer.told;
-  return !peer.lost && !peer.announces &&  // else the next message is another's
+  return !peer.lost && peer.announces == 0 &&  // else the next message is another's
          (untold >= much_news || (idle && (peer.waits || untold >= news)));
 }
 
@@ -192,14 +199,15 @@ void Channel::on_message(u32 from, std::span<char const> bytes) {
     hear(from, come.header.heard);
     // The network keeps no order: it waits for its turn, or for bytes that are written.
     u32 const sequence = come.header.sequence, ahead = sequence - peer.next_in;
-    bool const now =
-        ahead == 0 && !peer.early.contains(sequence) && has_landed(peer, come.header);
+    bool const now = ahead == 0 && !peer.early.contains(sequence) && has_landed(peer, come.header);
     if (now) apply(from, come);
+    else if (ahead > 2 * most_unheard && ahead <= ~u32{0} / 2)
+      refuse(fmt::format("it is {} messages ahead, and may be {}", ahead, most_unheard));
     else if (ahead > ~u32{0} / 2 || !peer.early.emplace(sequence, std::string(come.all)).second)
       refuse("a message came twice");
     apply_early(from);
-  } catch (Error const& error) {
-    on_lost(from, error.cause());
+  } catch (...) {
+    on_lost(from, caught("receive a message").cause());
   }
 }
 
@@ -212,8 +220,8 @@ void Channel::on_data(u32 from, u32 data) {
     if (data - peer.next_in > ~u32{0} / 2 || !peer.landed.insert(data).second)
       refuse("it told twice that the bytes of a message are written");
     apply_early(from);
-  } catch (Error const& error) {
-    on_lost(from, error.cause());
+  } catch (...) {
+    on_lost(from, caught("receive a message").cause());
   }
 }
 

@@ -50,7 +50,8 @@ u64 check_of(ChannelHeader header, std::string_view client_header, std::string_v
 /// - **Credits.** At most `most_unheard` messages to a peer may be sent and not known to be carried
 ///   out. So a receiver that is slow or stopped keeps that many, and no more. Messages with
 ///   Out::only_tells are not held up by it, so that two full channels can still answer each other.
-/// - **Check sums.** A header is always covered, and bytes are, unless the engine keeps them as they
+/// - **Check sums.** A header is always covered, and bytes are, unless the engine keeps them as
+/// they
 ///   are (Engine::keeps_bytes). Networks check too, but not all of them from one process's memory
 ///   to the other's: TCP from end to end with 16 bits, Ethernet and InfiniBand with 32, from one
 ///   switch to the next or in all. Bytes of a write are the client's to check.
@@ -63,7 +64,8 @@ class Channel final : Events {
     std::string_view bytes;   ///< likewise; empty if they were written
     bool written = false;
   };
-  /// Who sends and receives messages of one kind. What on_message() throws makes the sender lost.
+  /// Who sends and receives messages of one kind. What on_message() or on_heard() throws makes the
+  /// sender lost; the others throw nothing.
   class Client {
    public:
     virtual ~Client() = default;
@@ -105,7 +107,8 @@ class Channel final : Events {
     bool only_tells = false;         ///< needs no credit
   };
   enum class Sent {
-    no,       ///< not now: no room, no credit, or the peer is lost. Poll, then try again
+    no,       ///< not now: no room, no credit, another message must be the next, or the peer is
+              ///< lost. Poll, then try again
     copied,   ///< all of it
     reading,  ///< the source is being read: on_read() follows
   };
@@ -116,7 +119,7 @@ class Channel final : Events {
              std::shared_ptr<void> source);
   bool may_write(u32 peer) const { return peers_[peer].writing < most_writes; }
   /// Whether a write to it is not announced yet.
-  bool must_announce(u32 peer) const { return peers_[peer].announces; }
+  bool must_announce(u32 peer) const { return peers_[peer].announces != 0; }
 
   /// Gets on. Whether anything has happened.
   bool poll();
@@ -152,14 +155,15 @@ class Channel final : Events {
  private:
   struct Peer {
     u32 next_out = 0, next_in = 0;
-    u32 heard = 0;        // messages to it that are known to be carried out
-    u32 told = 0;         // it knows that those from it before this one are,
-    bool waits = false;   // and may wait to hear more
-    bool announces = false;
+    u32 heard = 0;       // messages to it that are known to be carried out
+    u32 told = 0;        // it knows that those from it before this one are,
+    bool waits = false;  // and may wait to hear more
+    u32 announces = 0;  // kind of the message that must be the next, as its bytes are being written
     bool lost = false;
-    std::map<u32, std::string> early;  // messages that came before their turn, or before their bytes
-    std::set<u32> landed;              // messages whose bytes are written, and which have not come
-    u32 writing = 0;                   // by the engine, at once
+    std::map<u32, std::string>
+        early;             // messages that came before their turn, or before their bytes
+    std::set<u32> landed;  // messages whose bytes are written, and which have not come
+    u32 writing = 0;       // by the engine, at once
     u64 writes_begun = 0, writes_landed = 0;
     std::atomic<u64> sent{0}, received{0};
   };

@@ -23,7 +23,7 @@ struct Parcel {
   u32 device = 0;
   Written written = Written::no;
   u64 offset = 0;
-  u64 bytes = 0;    ///< of a put, a store, an answer, or of what a get wants
+  u64 bytes = 0;  ///< of a put, a store, an answer, or of what a get wants
   u32 slot = 0;
   u32 freed = 0;    ///< slots that were written the other way and let go of; wraps
   u32 settled = 0;  ///< parcels that came the other way and can change no window any more; wraps

@@ -98,8 +98,7 @@ std::optional<Error> Proxy::await_sent(std::string const& operation) {
     if (patience.ends(moved()))
       return Error(Kind::peer_lost, operation,
                    fmt::format("what its ranks have sent is stuck in {} for {}",
-                               channel_->engine().name(),
-                               patience.text()),
+                               channel_->engine().name(), patience.text()),
                    "see what became of the network; start the job again");
   }
   return std::nullopt;
@@ -122,8 +121,7 @@ void Proxy::settle_all(std::string const& operation) {
     return;
   }
   wire::Packer mine;
-  for (u32 process = 0; process < peers_.count(); ++process)
-    mine.value(traffic(process).sent);
+  for (u32 process = 0; process < peers_.count(); ++process) mine.value(traffic(process).sent);
   auto const all = peers_.exchange(operation, mine.take());
   if (unsent) throw *unsent;
   if (auto const error = failure()) throw *error;  // what was not sent is not counted

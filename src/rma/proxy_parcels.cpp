@@ -69,10 +69,11 @@ bool Proxy::send_next(u32 process, OutgoingPtr const& out) {
     parcel.sum = out->sum;
   }
   u32 const sequence = channel_->next(process);
-  auto const sent = send_parcel(
-      process, parcel,
-      {.header = {}, .bytes = payload, .source = out,
-       .answer = parcel.written == Parcel::Written::to_window});
+  auto const sent = send_parcel(process, parcel,
+                                {.header = {},
+                                 .bytes = payload,
+                                 .source = out,
+                                 .answer = parcel.written == Parcel::Written::to_window});
   if (sent == net::Channel::Sent::no) return false;
   if (sent == net::Channel::Sent::reading) ++out->reading;
   auto const window =
@@ -109,8 +110,8 @@ bool Proxy::tell_news(bool idle) {
     Parcel parcel;
     parcel.run = run_;
     parcel.kind = Parcel::Kind::news;
-    any |= send_parcel(process, parcel, {.header = {}, .only_tells = true}) !=
-           net::Channel::Sent::no;
+    any |=
+        send_parcel(process, parcel, {.header = {}, .only_tells = true}) != net::Channel::Sent::no;
   }
   return any;
 }

@@ -95,8 +95,7 @@ void Proxy::queue_long(u32 own, u32 process, Parcel parcel, char const* source, 
   auto pieces = read_in_pieces(own, parcel, source, size, [done] {
     if (done) memory::add(done, 1, Order::system);
   });
-  if (!lost(process))
-    std::ranges::move(pieces, std::back_inserter(peers_of_net_[process].queue));
+  if (!lost(process)) std::ranges::move(pieces, std::back_inserter(peers_of_net_[process].queue));
 }
 
 std::deque<Proxy::OutgoingPtr> Proxy::read_in_pieces(u32 own, Parcel parcel, char const* source,

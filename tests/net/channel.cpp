@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "meshpost/base/error.hpp"
-#include "support/lossy_line.hpp"
+#include "net/lossy_line.hpp"
 #include "support/sanitized.hpp"
 
 namespace meshpost::test {
@@ -77,12 +77,12 @@ struct End final : Channel::Client {
       next.begun = true;
       ++to_read;
     }
-    auto const now = channel.send(
-        1 - self, kind,
-        {.header = next.header,
-         .bytes = next.writes ? std::string_view() : std::string_view(*next.bytes),
-         .source = next.bytes,
-         .answer = next.writes});
+    auto const now =
+        channel.send(1 - self, kind,
+                     {.header = next.header,
+                      .bytes = next.writes ? std::string_view() : std::string_view(*next.bytes),
+                      .source = next.bytes,
+                      .answer = next.writes});
     if (now == Channel::Sent::no) return false;
     to_read += now == Channel::Sent::reading;
     pending.reset();
@@ -312,9 +312,9 @@ TEST_F(Channels, survive_frames_of_another_mind) {
           *fields[random() % 5] = static_cast<u32>(random() % 3 == 0 ? random() : random() % 9);
         if (header.header_bytes <= Channel::most_header &&
             header.header_bytes <= bytes.size() - sizeof header)
-          header.check = check_of(
-              header, std::string_view(bytes).substr(sizeof header, header.header_bytes),
-              std::string_view(bytes).substr(sizeof header + header.header_bytes));
+          header.check =
+              check_of(header, std::string_view(bytes).substr(sizeof header, header.header_bytes),
+                       std::string_view(bytes).substr(sizeof header + header.header_bytes));
         std::memcpy(bytes.data(), &header, sizeof header);
       } else if (what == 3) {
         // The next in turn, as it should be.
@@ -323,9 +323,9 @@ TEST_F(Channels, survive_frames_of_another_mind) {
         header.sequence = end.channel.carried_out(1);
         header.flags &= ~ChannelHeader::written;
         header.heard = 0;
-        header.check = check_of(
-            header, std::string_view(bytes).substr(sizeof header, header.header_bytes),
-            std::string_view(bytes).substr(sizeof header + header.header_bytes));
+        header.check =
+            check_of(header, std::string_view(bytes).substr(sizeof header, header.header_bytes),
+                     std::string_view(bytes).substr(sizeof header + header.header_bytes));
         std::memcpy(bytes.data(), &header, sizeof header);
       }
       end.line.arrived.push_back({LossyLine::Event::What::message, bytes});
@@ -373,10 +373,9 @@ TEST_F(Channels, refuse_a_header_that_is_too_long) {
 TEST_F(Channels, keep_sources_until_they_were_read) {
   auto const source = std::make_shared<std::string>(1000, 'x');
   std::weak_ptr<std::string> const kept = source;
-  while (ends[0]->channel.send(1, kind,
-                               {.header = number(0) + number(1000),
-                                .bytes = *source,
-                                .source = source}) != Channel::Sent::reading)
+  while (ends[0]->channel.send(
+             1, kind, {.header = number(0) + number(1000), .bytes = *source, .source = source}) !=
+         Channel::Sent::reading)
     continue;
   EXPECT_EQ(source.use_count(), 2);
   EXPECT_FALSE(ends[0]->channel.reads_nothing());

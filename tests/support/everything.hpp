@@ -113,6 +113,8 @@ static u64 wrong_blocks(World& world, u32 rounds, Windows& windows) {
   world.run(Blocks{inbox, copies, rounds, findings});
   return total(world, findings);
 }
-[[maybe_unused]] static u64 wrong_blocks(World& world, u32 rounds) { return wrong_blocks(world, rounds, world); }
+[[maybe_unused]] static u64 wrong_blocks(World& world, u32 rounds) {
+  return wrong_blocks(world, rounds, world);
+}
 
 }  // namespace meshpost::test

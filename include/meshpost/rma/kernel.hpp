@@ -97,9 +97,9 @@ inline constexpr int most_threads_with_lanes = 512;
 /// another compiler in one program, whose entries differ: functions that ask for them have this as
 /// a parameter, or the linker would take one for the other.
 #if defined(__CUDACC__)
-inline constexpr bool by_nvcc = true;
+constexpr bool by_nvcc = true;
 #else
-inline constexpr bool by_nvcc = false;
+constexpr bool by_nvcc = false;
 #endif
 
 /// The entries of `Kernel` that this translation unit was compiled for.

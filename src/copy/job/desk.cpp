@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "world/wire.hpp"
 
@@ -18,11 +17,10 @@ Error loss(std::string const& process, std::string const& why) {
 }  // namespace
 
 Desk::Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
-           std::function<std::string(u32)> name, std::chrono::milliseconds silence)
+           std::function<std::string(u32)> name)
     : store_(store),
       name_(std::move(name)),
       peers_(processes),
-      patience_(silence),
       channel_(std::move(engine), processes),
       piece_(std::min(largest_piece, channel_.most(sizeof(Message)))) {
   channel_.serve(Message::message_kind, *this);
@@ -50,19 +48,7 @@ bool Desk::work() {
     any |= send_queued(process);
   }
   any |= channel_.tell(!any);
-  look_for_silence();
   return any;
-}
-
-// What the network has lost is never answered, nor what a process does not take that is there.
-void Desk::look_for_silence() {
-  if (pieces_.empty()) return patience_.renew();
-  if (!patience_.ends(channel_.moved())) return;
-  std::set<u32> silent;
-  for (auto const& [number, piece] : pieces_) silent.insert(piece.process);
-  for (u32 const process : silent)
-    lose(process, fmt::format("it has not answered, and nothing has come for {}",
-                              patience_.text()));
 }
 
 void Desk::take_wishes() {
@@ -166,8 +152,7 @@ void Desk::take_answer(u32 process, Message const& answer, std::string_view byte
   auto const found = pieces_.find(answer.piece);
   if (found == pieces_.end() || found->second.process != process)
     throw Error(Kind::bad_argument, "copy",
-                fmt::format("it answers piece {}, which nobody asked for", answer.piece),
-                "");
+                fmt::format("it answers piece {}, which nobody asked for", answer.piece), "");
   auto const piece = found->second;
   auto& copy = copies_.at(piece.copy);
   auto const kind = answer.kind;

@@ -1,6 +1,5 @@
 #pragma once
 #include <deque>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/patience.hpp"
 #include "copy/job/message.hpp"
 #include "copy/state.hpp"
 #include "net/channel.hpp"
@@ -41,11 +39,9 @@ struct Wish {
 /// the other.
 class Desk : net::Channel::Client {
  public:
-  /// `name` gives processes' names for messages. While pieces wait for an answer, something has to
-  /// come within each `silence`; 0: at any time.
+  /// `name` gives processes' names for messages.
   Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
-       std::function<std::string(u32)> name,
-       std::chrono::milliseconds silence = std::chrono::milliseconds(0));
+       std::function<std::string(u32)> name);
 
   /// Begins a copy; done when all pieces are answered. Any thread.
   StatePtr ask(Wish const& wish);
@@ -93,7 +89,6 @@ class Desk : net::Channel::Client {
   void answer(u32 process, Message const& asked, std::string_view bytes);
   void take_answer(u32 process, Message const& answer, std::string_view bytes);
   void end_if_over(u64 copy);
-  void look_for_silence();
 
   void on_message(u32 process, net::Channel::Message const& come) override;
   void on_lost(u32 process, std::string const& why) override;
@@ -102,12 +97,11 @@ class Desk : net::Channel::Client {
   std::function<std::string(u32)> const name_;
   u64 last_copy_ = 0, last_piece_ = 0;
   std::map<u64, Copying> copies_;
-  std::map<u64, Piece> pieces_;           // that wait for an answer
-  std::vector<Peer> peers_;               // by process
-  std::mutex mutex_;                      // of what follows
+  std::map<u64, Piece> pieces_;  // that wait for an answer
+  std::vector<Peer> peers_;      // by process
+  std::mutex mutex_;             // of what follows
   std::vector<Copying> wishes_;
-  std::optional<Error> over_;                  // never changes again
-  Patience patience_;
+  std::optional<Error> over_;  // never changes again
   net::Channel channel_;
   u64 const piece_;  // bytes
 };

@@ -190,8 +190,7 @@ void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
   peers.together("expose '" + exposure.name + "'", [&] {
     desk = &courier.add(std::make_unique<copying::Desk>(
         std::move(rings), *this, peers.count(),
-        [this](u32 process) { return peers.processes().name(process); },
-        2 * peers.processes().job().silence));
+        [this](u32 process) { return peers.processes().name(process); }));
   });
   staged_ = desk;
 }

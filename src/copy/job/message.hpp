@@ -32,8 +32,8 @@ struct Message {
 
 constexpr u64 largest_piece = u64{256} << 10;
 
-/// What a message of the channel says. \throws Error(bad_argument) where it can't be one: of another
-/// size, of no known kind, with other bytes than it says, of a piece that is too large
+/// What a message of the channel says. \throws Error(bad_argument) where it can't be one: of
+/// another size, of no known kind, with other bytes than it says, of a piece that is too large
 Message read_message(net::Channel::Message const& come);
 
 }  // namespace meshpost::copying

@@ -42,8 +42,7 @@ JobMemory::State::State(JobMemoryOptions const& options)
   peers.together("JobMemory", [&] {
     network_ = &courier.add(std::make_unique<copying::Desk>(
         courier.watched(std::move(engine)), *this, peers.count(),
-        [this](u32 process) { return peers.processes().name(process); },
-        2 * peers.processes().job().silence));  // by then a process that is gone or stopped is lost
+        [this](u32 process) { return peers.processes().name(process); }));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <exception>
 #include <string_view>
 
 #include "device/cuda/stream.hpp"
@@ -36,7 +37,13 @@ Stream& CudaCrew::stream(int device) {
 }
 
 void CudaCrew::come_to_rest() {
-  for (auto const& [device, stream] : streams_) stream->synchronize();
+  std::exception_ptr broken;  // the others are waited for all the same
+  for (auto const& [device, stream] : streams_) try {
+      stream->synchronize();
+    } catch (...) {
+      if (!broken) broken = std::current_exception();
+    }
+  if (broken) std::rethrow_exception(broken);
 }
 
 void CudaCrew::refuse_blocking_launches(std::string const& kernel) {

@@ -54,4 +54,18 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
   return state.behind == 0 || !block.any(leaves);
 }
 
+MESHPOST_FN inline bool Rank::start() {
+#if defined(__CUDA_ARCH__)
+  // Before it is known whether the run begins: another warp finds that out meanwhile.
+  if (uses_lanes() && thread() < 32) detail::lane_cache().start(*state_, id_, thread());
+  if (!begin_queued(*state_, block_, local_id_)) return false;
+#endif
+  if (state_->begin_step != 0 && !begin_run(*state_, block_, local_id_)) return false;
+  trace_life(false);  // not where a Rank is made: operations make some for themselves
+#if defined(__CUDA_ARCH__)
+  if (uses_lanes()) block_.sync();
+#endif
+  return true;
+}
+
 }  // namespace meshpost

@@ -340,8 +340,8 @@ MESHPOST_FN inline Drained drain_lanes([[maybe_unused]] RunState const& state, B
 #endif
 }
 
-/// Behind that, and behind a barrier of the rank: lanes have no owners, and senders know of none. By
-/// all threads. Returns whether there was anything to clear: then the rank meets behind it.
+/// Behind that, and behind a barrier of the rank: lanes have no owners, and senders know of none.
+/// By all threads. Returns whether there was anything to clear: then the rank meets behind it.
 MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank) {
   LaneEnd const mine(state, rank);
   u32 const thread = block.thread(), threads = block.threads();
@@ -385,20 +385,6 @@ MESHPOST_FN inline void Rank::tell_lanes() {
 #if defined(__CUDA_ARCH__)
   if (uses_lanes() && thread() < 32) detail::lane_cache().tell(thread());
 #endif
-}
-
-MESHPOST_FN inline bool Rank::start() {
-#if defined(__CUDA_ARCH__)
-  // Before it is known whether the run begins: another warp finds that out meanwhile.
-  if (uses_lanes() && thread() < 32) detail::lane_cache().start(*state_, id_, thread());
-  if (!begin_queued(*state_, block_, local_id_)) return false;
-#endif
-  if (state_->begin_step != 0 && !begin_run(*state_, block_, local_id_)) return false;
-  trace_life(false);  // not where a Rank is made: operations make some for themselves
-#if defined(__CUDA_ARCH__)
-  if (uses_lanes()) block_.sync();
-#endif
-  return true;
 }
 
 }  // namespace meshpost
