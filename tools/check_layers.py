@@ -32,7 +32,7 @@ SOURCES = CPP | {".py", ".sh"}
 NO_CODE = re.compile(r"([ \t]*(#.*|//.*)?(\n|$))*")
 WARN_LINES, MAX_LINES = 300, 400
 
-# A kind of device has properties (KindTraits). Other parts ask for these and do not compare its name,
+# A kind of device has properties (KindTraits). Other parts ask for these, and compare no name,
 # with these exceptions and their reasons.
 KIND_NAME = re.compile(r'"(cpu|cuda)"')
 MAY_NAME_KINDS = {
