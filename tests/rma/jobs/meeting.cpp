@@ -205,7 +205,8 @@ Role const crowd("has_two_worlds_in_two_threads", [] {
       for (u32 i = 0; i < 4; ++i) (busy == &one ? two : one).run(Meet{});
       ended = true;
     });
-    for (u32 i = 0; i < 300; ++i) busy->run(Meet{});
+    // As many in all processes, and so many that the other thread gets a core meanwhile.
+    for (u32 i = 0; i < 1200; ++i) busy->run(Meet{});
     require(ended, "one that runs on and on lets the other in between");
     other.join();
   }
