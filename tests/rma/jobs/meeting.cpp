@@ -200,11 +200,13 @@ TEST(JobMeeting, stands_what_fails_when_a_run_is_about_to_end) {
 Role const crowd("has_two_worlds_in_two_threads", [] {
   World one(test::world_options()), two(test::world_options());
   for (auto* const busy : {&one, &two}) {
-    std::atomic<bool> ended = false;
+    std::atomic<bool> begun = false, ended = false;
     std::thread other([&] {
+      begun = true;
       for (u32 i = 0; i < 4; ++i) (busy == &one ? two : one).run(Meet{});
       ended = true;
     });
+    while (!begun) std::this_thread::yield();
     // As many in all processes, and so many that the other thread gets a core meanwhile.
     for (u32 i = 0; i < 1200; ++i) busy->run(Meet{});
     require(ended, "one that runs on and on lets the other in between");
