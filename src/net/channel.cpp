@@ -152,8 +152,7 @@ bool Channel::poll() { return engine_->poll(*this); }
 
 void Channel::arrives() {
   moved_.fetch_add(1, std::memory_order_relaxed);
-  for (auto* const client : clients_)
-    if (client) client->on_arrival();
+  tell_clients([](Client& client) { client.on_arrival(); });
 }
 
 Channel::Arrival Channel::read(std::string_view all) const {
@@ -186,8 +185,7 @@ void Channel::hear(u32 from, u32 before) {
   if (before - peer.heard > peer.next_out - peer.heard)
     refuse(fmt::format("it tells of {} messages that nobody sent", before - peer.next_out));
   peer.heard = before;
-  for (auto* const client : clients_)
-    if (client) client->on_heard(from, before);
+  tell_clients([&](Client& client) { client.on_heard(from, before); });
 }
 
 void Channel::on_message(u32 from, std::span<char const> bytes) {
@@ -257,8 +255,7 @@ void Channel::on_lost(u32 from, std::string const& why) {
   if (std::exchange(peer.lost, true)) return;
   peer.early.clear();
   peer.landed.clear();
-  for (auto* const client : clients_)
-    if (client) client->on_lost(from, why);
+  tell_clients([&](Client& client) { client.on_lost(from, why); });
 }
 
 Channel::Traffic Channel::traffic(u32 peer) const {

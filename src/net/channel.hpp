@@ -176,6 +176,11 @@ class Channel final : Events {
 
   Sent start(u32 peer, ChannelHeader header, Out const& out);
   Client* client_of(u32 kind) const { return kind < clients_.size() ? clients_[kind] : nullptr; }
+  template <class Call>
+  void tell_clients(Call call) const {
+    for (auto* const client : clients_)
+      if (client) call(*client);
+  }
   Arrival read(std::string_view all) const;
   void arrives();
   void hear(u32 peer, u32 before);

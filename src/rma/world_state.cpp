@@ -8,7 +8,6 @@
 #include "base/hash.hpp"
 #include "base/host_places.hpp"
 #include "base/kept.hpp"
-#include "device/queued_crew.hpp"
 #include "trace/timeline_writer.hpp"
 
 namespace meshpost::detail {
@@ -148,7 +147,7 @@ void WorldState::go_on_behind(u32 run) {
 
 void WorldState::let_kernels_end() {
   for (auto const& [kind, crew] : crews_)
-    if (auto* const queued = dynamic_cast<QueuedCrew*>(crew.get())) queued->come_to_rest();
+    if (crew) crew->come_to_rest();
 }
 
 Crew* WorldState::crew(std::string_view kind) {

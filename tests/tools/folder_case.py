@@ -1,5 +1,6 @@
 """What tests of tools share: a folder of their own."""
 
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -10,3 +11,13 @@ class FolderCase(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+
+
+class CheckoutCase(FolderCase):
+    """In it a checkout that has ./run alone, and an empty folder of tools."""
+
+    def setUp(self):
+        super().setUp()
+        self.checkout = self.folder / "checkout"
+        (self.checkout / "tools").mkdir(parents=True)
+        shutil.copy(Path(__file__).resolve().parents[2] / "run", self.checkout)

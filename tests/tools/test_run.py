@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from folder_case import FolderCase
+from folder_case import CheckoutCase
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("app", "build", "check", "demo", "format", "help", "install", "setup", "test")
@@ -18,12 +18,9 @@ echo "cmake warns" >&2
 """
 
 
-class Run(FolderCase):
+class Run(CheckoutCase):
     def setUp(self):
         super().setUp()
-        self.checkout = self.folder / "checkout"
-        (self.checkout / "tools").mkdir(parents=True)
-        shutil.copy(ROOT / "run", self.checkout)
         for tool in (ROOT / "tools").glob("*.py"):
             shutil.copy(tool, self.checkout / "tools")
 

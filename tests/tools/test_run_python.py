@@ -1,24 +1,18 @@
 """Tries which Python packages ./run finds on a machine without a network."""
 
 import os
-import shutil
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from folder_case import FolderCase
-
-ROOT = Path(__file__).resolve().parents[2]
+from folder_case import CheckoutCase
 
 
-class RunWithoutNetwork(FolderCase):
+class RunWithoutNetwork(CheckoutCase):
     def setUp(self):
         super().setUp()
-        self.checkout = self.folder / "checkout"
-        (self.checkout / "tools").mkdir(parents=True)
-        shutil.copy(ROOT / "run", self.checkout)
         for name in ("packages", "packages-dev", "requirements", "requirements-lint"):
             (self.checkout / "tools" / f"{name}.txt").write_text("")
 

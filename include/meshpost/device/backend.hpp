@@ -79,6 +79,10 @@ struct Grid {
 class Crew {
  public:
   virtual ~Crew() = default;
+  /// Returns when nothing that was launched with it goes on, and all that it stored is there. Kinds
+  /// that queue launches: a run counts as ended when its ranks have said so, a little before its
+  /// kernels have. \throws Error if a device is broken
+  virtual void come_to_rest() {}
 };
 
 /// Launches on the same grids, one behind the other, made once (Backend::make_graph). Outlives the

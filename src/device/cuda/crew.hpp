@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "device/queued_crew.hpp"
+#include "meshpost/device/backend.hpp"
 
 namespace meshpost::cuda {
 
@@ -43,7 +43,7 @@ struct Fit {
 };
 
 /// What stays between launches, so that the next one asks the driver for nothing but to launch.
-class CudaCrew : public QueuedCrew {
+class CudaCrew : public Crew {
  public:
   CudaCrew() = default;
   CudaCrew(CudaCrew const&) = delete;
