@@ -32,14 +32,22 @@ class Diagnosis {
       return Error(lost.kind(), lost.operation(), lost.cause() + behind, lost.remedy());
     }
     if (auto const error = too_many(all)) return *error;
+    bool const all_ended = std::ranges::all_of(
+        all, [](RankView const& view) { return view.state == RankState::ended; });
+    if (all_ended && run_.world.peers().alone())
+      return Error(
+          reason == Reason::deadlock ? Kind::deadlock : Kind::deadline, operation,
+          "all ranks have ended, but they did not meet at the run's end: what counts them there "
+          "was overwritten, or a device no longer reaches another",
+          "look for a kernel that writes where it should not: with compute-sanitizer on GPUs, with "
+          "AddressSanitizer on CPU devices; if there is none, this is an error in meshpost");
     if (reason == Reason::deadlock)
       return Error(
           Kind::deadlock, operation,
           fmt::format("every rank that has not ended waits, and nobody is left to notify it{}",
                       behind),
           "send what is awaited before waiting, or wait for less");
-    if (std::ranges::all_of(all,
-                            [](RankView const& view) { return view.state == RankState::ended; }))
+    if (all_ended)
       return Error(Kind::deadline, operation,
                    fmt::format("all ranks have ended, but for {:.3g} s not all have heard so{}",
                                static_cast<double>(run_.deadline.count()) * 1e-3, on_the_way()),

@@ -20,6 +20,10 @@ void each_report(RunningGang const& crew, Visit&& visit) {
   for (auto const& grid : crew.grids)
     for (u32 r = 0; r < grid.ranks; ++r) visit(grid.reports[r], grid.first_rank + r);
 }
+// On a GPU a rank that leaves does not say so: its kernel's end does. The first one knows.
+bool all_have_ended(Grid const& grid) {
+  return grid.ended && (grid.is_over() || read(grid.reports[0].all_ended) != 0);
+}
 // Some wait, and the others have ended.
 bool all_wait(RunningGang const& crew) {
   bool some = false, others = false;
@@ -110,25 +114,32 @@ bool Watch::any_left() const {
   return any;
 }
 
-Watch::Seen Watch::look() const {
-  Seen seen;
-  auto const look_at = [&](Grid const& grid, RankReport& report) {
+void Watch::look_at(Grid const& grid, Seen& seen) {
+  Seen here;
+  for (u32 r = 0; r < grid.ranks; ++r) {
+    RankReport& report = grid.reports[r];
     switch (state_of(report)) {
       case RankState::waiting:
-      case RankState::asking: ++seen.ranks.waiting; break;
-      // What ranks say of themselves may be the next run's, which begins on a GPU when this one has
-      // ended. So this is asked behind it.
-      case RankState::failed: seen.failed += grid.is_over() ? 0 : 1; break;
-      case RankState::ended: seen.ranks.ending += grid.ended && !grid.is_over() ? 1 : 0; break;
-      default: ++seen.ranks.computing;
+      case RankState::asking: ++here.ranks.waiting; break;
+      case RankState::failed: ++here.failed; break;
+      case RankState::ended: here.ranks.ending += grid.ended ? 1 : 0; break;
+      default: ++here.ranks.computing;
     }
     seen.signs_of_life =
         (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
     seen.signs_of_life = seen.signs_of_life * 31 + read(report.progress);
-  };
+  }
+  // What ranks say of themselves may be the next run's, which begins on a GPU when this one has
+  // ended. So this is asked behind it.
+  if (all_have_ended(grid)) here = {{.ending = grid.is_over() ? 0 : grid.ranks}};
+  seen.ranks += here.ranks;
+  seen.failed += here.failed;
+}
+
+Watch::Seen Watch::look() const {
+  Seen seen;
   for (auto const& crew : crews_)
-    for (auto const& grid : crew.grids)
-      for (u32 r = 0; r < grid.ranks; ++r) look_at(grid, grid.reports[r]);
+    for (auto const& grid : crew.grids) look_at(grid, seen);
   return seen;
 }
 
@@ -247,8 +258,12 @@ void Watch::let_the_end_be_left() {
 void Watch::poison(Reason reason) {
   if (poisoned_) return;
   // What goes on until the ranks have seen it is not what the report is about.
-  each_report_of_all(crews_,
-                     [&](RankReport& report, u32) { ending_.states.push_back(state_of(report)); });
+  for (auto const& crew : crews_)
+    for (auto const& grid : crew.grids) {
+      bool const ended = all_have_ended(grid);
+      for (u32 r = 0; r < grid.ranks; ++r)
+        ending_.states.push_back(ended ? RankState::ended : state_of(grid.reports[r]));
+    }
   for (auto const& crew : crews_)
     for (auto const& grid : crew.grids)
       std::atomic_ref(grid.control->poison).fetch_or(Control::leave, std::memory_order_release);

@@ -60,6 +60,7 @@ class Watch {
     u32 asked_in = 0;            // the run that they were in then
     u32 epoch = 0;               // number of the question
   };
+  static void look_at(Grid const& grid, Seen& seen);
   Seen look() const;
   static std::optional<bool> question(Watched& crew, bool all_wait);
   struct Quiet {

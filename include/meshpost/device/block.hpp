@@ -70,9 +70,9 @@ class Block {
   };
   /// By one thread, before the kernel or behind its end: returns once `condition` holds for a word
   /// of 4 or 8 bytes. Meanwhile the host takes the rank for one that has ended. If the run was
-  /// poisoned, so much or more (Control::poison): it has not held, or on a CPU leaves.
+  /// poisoned so that the meeting ends (Control::ends): it has not held, or on a CPU leaves.
   template <Meanwhile Work>
-  MESHPOST_FN Awaited await_others(Condition const& condition, u32 bytes, u32 poison,
+  MESHPOST_FN Awaited await_others(Condition const& condition, u32 bytes, RunStage stage,
                                    Work const& meanwhile);
   /// Lets others run who share the processor with this rank, and leaves if the run was poisoned;
   /// nothing on a GPU.

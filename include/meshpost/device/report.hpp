@@ -98,8 +98,16 @@ struct alignas(128) RankReport {
   Note note;
   Fault fault;
   u32 left;  ///< 1: the rank left a run that was poisoned, or that others run another kernel in
+  u32 all_ended;  ///< GPUs: 1 while this rank, in a long wait, knows that its device's have
   u64 details[3];
   char text[200];
+};
+
+/// What a rank awaits the others of its run for.
+enum class RunStage : u32 {
+  begin,
+  end,
+  clean_up  ///< behind the end, which all ranks of its device have come to
 };
 
 /// The host's word to all ranks of a device: one 8-byte load fetches it.
@@ -108,6 +116,9 @@ struct alignas(8) Control {
   /// where others may be sure already that it ends well, only with `leave_the_end`.
   u32 poison;
   static constexpr u32 leave = 1, leave_the_end = 2;
+  MESHPOST_FN static constexpr u32 ends(RunStage stage) {
+    return stage == RunStage::begin ? leave : leave_the_end;
+  }
   u32 epoch;  ///< a question to waiting ranks: do you still wait?
 };
 

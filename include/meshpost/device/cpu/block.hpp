@@ -75,9 +75,9 @@ MESHPOST_FN void Block::asked_in_vain(Note const& note, Work const& /*meanwhile*
 }
 MESHPOST_FN inline void Block::finish() {}  // await_others() says what the rank does
 template <Meanwhile Work>
-MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes, u32 poison,
-                                               Work const& /*meanwhile*/) {
-  return {cpu::fiber_await_others(fiber_, condition, bytes, poison), true};
+MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
+                                               RunStage stage, Work const& /*meanwhile*/) {
+  return {cpu::fiber_await_others(fiber_, condition, bytes, Control::ends(stage)), true};
 }
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
 MESHPOST_FN inline bool Block::poisoned() const { return false; }

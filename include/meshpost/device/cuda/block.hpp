@@ -158,7 +158,7 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
 template <Meanwhile Work>
 MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* control,
                                           Work const* meanwhile, Condition condition, u32 bytes,
-                                          u32 poison) {
+                                          RunStage stage) {
   auto* const out = const_cast<RankReport volatile*>(report);
   bool told = false;
   u64 bits;
@@ -167,13 +167,17 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
     if (meanwhile->anything()) meanwhile->poll();
     if (++polls % polls_a_look(meanwhile) != 0) continue;
     if (!told) {
+      if (stage == RunStage::clean_up) out->all_ended = 1;
       __threadfence_system();  // what this rank did is seen before it counts as ended
       out->state = static_cast<u32>(RankState::ended);
       told = true;
     }
-    if (look(control).poison >= poison) return {bits, false};
+    if (look(control).poison >= Control::ends(stage)) return {bits, false};
   }
-  if (told) withdraw(out);
+  if (told) {
+    out->all_ended = 0;
+    withdraw(out);
+  }
   return {bits, true};
 }
 
@@ -346,9 +350,9 @@ MESHPOST_FN inline void Block::finish() {
 }
 
 template <Meanwhile Work>
-MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes, u32 poison,
-                                               Work const& meanwhile) {
-  return cuda::await_others(report_, control_, &meanwhile, condition, bytes, poison);
+MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
+                                               RunStage stage, Work const& meanwhile) {
+  return cuda::await_others(report_, control_, &meanwhile, condition, bytes, stage);
 }
 
 MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,

@@ -26,7 +26,7 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
       tell_devices(state, block, &RunWords::begun, state.begin_step, Order::system);
     // Its lower half counts devices.
     auto const begun = block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
-                                          sizeof words->begun, Control::leave, state.mail);
+                                          sizeof words->begun, RunStage::begin, state.mail);
     leaves = !begun.held || begun.bits != state.begin_total;
   }
   return !block.any(leaves);
@@ -45,11 +45,12 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
     u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
     u64 const swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
     u32 const number = state.number + base;
-    if (local_id == 0) memory::store_relaxed(&state.news->begun, number);
     leaves = state.behind != 0 && ended + 1 != number;
     Condition const all{&words->swept, (number - 1) * state.devices};
     if (!leaves && waits && !holds(all, swept))
-      leaves = !block.await_others(all, sizeof words->swept, Control::leave, state.mail).held;
+      leaves = !block.await_others(all, sizeof words->swept, RunStage::begin, state.mail).held;
+    // Not before: the host takes ranks of a run that has begun for ranks that can get on.
+    if (!leaves && local_id == 0) memory::store_relaxed(&state.news->begun, number);
   }
   return state.behind == 0 || !block.any(leaves);
 }

@@ -171,8 +171,8 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   constexpr u32 warp = 32;
   u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
   bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
-  auto const all_come_to = [&](Condition const& condition, u32 bytes) {
-    return block.await_others(condition, bytes, Control::leave_the_end, state.mail);
+  auto const all_come_to = [&](Condition const& condition, u32 bytes, RunStage stage) {
+    return block.await_others(condition, bytes, stage, state.mail);
   };
   detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
@@ -183,11 +183,12 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     u32 const all = run * state.ranks_per_device;
     if (state.devices == 1) {
       memory::add(&words->arrived, 1, Order::device);
-      poisoned = !all_come_to({&words->arrived, all}, sizeof words->arrived).held;
+      poisoned = !all_come_to({&words->arrived, all}, sizeof words->arrived, RunStage::end).held;
     } else {
       if (memory::fetch_add_device(&words->arrived, 1) + 1 == all)
         tell_devices(state, block, &RunWords::met, u32{1}, Order::system);
-      poisoned = !all_come_to({&words->met, run * state.devices}, sizeof words->met).held;
+      poisoned =
+          !all_come_to({&words->met, run * state.devices}, sizeof words->met, RunStage::end).held;
     }
   }
   if (block.any(poisoned)) return;
@@ -223,7 +224,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (spare == 0) memory::fence(Order::system);
   auto const cleared =
       all_come_to({&words->cleared, (state.ranks_per_device - 1) * Swept::rank, WordType::u64_},
-                  sizeof words->cleared);
+                  sizeof words->cleared, RunStage::clean_up);
   if (!cleared.held) return;
   memory::store(&words->cleared, u64{0}, Order::none);
   stored += static_cast<u32>(cleared.bits);
@@ -236,7 +237,8 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (state.devices != 1)
     tell_devices(state, block, &RunWords::swept, any ? u64{1} << 32 | 1 : u64{1}, behind);
   if (state.devices != 1 && state.followed == 0) {
-    auto const swept = all_come_to({&words->swept, run * state.devices}, sizeof words->swept);
+    auto const swept =
+        all_come_to({&words->swept, run * state.devices}, sizeof words->swept, RunStage::clean_up);
     if (!swept.held) return;
     // No device adds to it again before this one has begun the next run.
     anywhere = (swept.bits - swept_before) >> 32 != 0;
@@ -254,7 +256,9 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (!any) return;
   // What the host has to read stays as it is until then. Where none is queued behind this run, the
   // host reads it before it begins the next.
-  if (state.followed != 0 && !all_come_to({&news->taken, run}, sizeof news->taken).held) return;
+  if (state.followed != 0 &&
+      !all_come_to({&news->taken, run}, sizeof news->taken, RunStage::clean_up).held)
+    return;
   memory::store_relaxed(&words->left, 0);
   memory::store_relaxed(&words->timed, 0);
 }
