@@ -40,6 +40,7 @@ add_library(meshpost
   src/base/hooks.cpp
   src/base/host_places.cpp
   src/base/kept.cpp
+  src/base/prompt_threads.cpp
   src/base/thread.cpp
   src/compat/coaccel.cpp
   src/compat/coaccel_pipeline.cpp

@@ -81,13 +81,6 @@ void KeepIfItHangs::operator()(RunSupervisor* run) const {
   else delete run;
 }
 
-bool WorldState::queues_runs() const {
-  return !proxy_ && !layout_.devices.empty() &&
-         std::ranges::all_of(layout_.devices, [](auto const& device) {
-           return backend(device->kind()).queues_launches();
-         });
-}
-
 // A GPU's stream may wait only for what is queued on the device already. If it waited for a launch
 // still to come, this could hang: streams share hardware queues, and the launch could come to lie
 // behind the wait; and while the caller then blocks in a copy of pageable memory on that stream,

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/patience.hpp"
@@ -24,7 +25,7 @@ struct Ending {
 /// A gang with its grids.
 struct RunningGang {
   Gang* gang = nullptr;
-  std::vector<Grid> grids{};
+  std::span<Grid const> grids{};
 };
 
 /// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and

@@ -30,6 +30,12 @@ u64 fingerprint(std::vector<i64> const& numbers) {
   return hash_of({reinterpret_cast<char const*>(numbers.data()), numbers.size() * sizeof(i64)});
 }
 
+bool all_queue_launches(Layout const& layout) {
+  return !layout.devices.empty() && std::ranges::all_of(layout.devices, [](auto const& device) {
+    return backend(device->kind()).queues_launches();
+  });
+}
+
 // What a rank may bring to one step of a collective. Above the largest, barriers are some percent
 // of a step's time for one rank a GPU; the smallest takes an element of any type.
 constexpr u64 smallest_slot = 256, largest_slot = u64{512} << 10;
@@ -53,6 +59,7 @@ WorldState::WorldState(WorldOptions options)
                           settings_of(options_))),
       heap_(layout_, [this](Spaces& spaces, Bytes offset,
                             Bytes size) { peers_.extend(spaces, layout_, offset, size); }),
+      devices_queue_(all_queue_launches(layout_)),
       locks_(layout_.devices),
       agreement_(peers_, layout_) {
   if (options_.check_delivery && !std::ranges::all_of(layout_.devices, &Device::in_host_memory))

@@ -236,7 +236,7 @@ class WorldState {
   /// do.
   RunState* split_states() const { return split_states_.as<RunState>(); }
   /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
-  bool queues_runs() const;
+  bool queues_runs() const { return devices_queue_ && !proxy_; }
   /// The same number in all processes. The next `count` runs have begun.
   u32 next_runs(u32 count = 1);
   void go_on_behind(u32 run);  ///< the next one will be behind it
@@ -297,6 +297,7 @@ class WorldState {
   Layout layout_;
   Heap heap_;
   Places places_{layout_, heap_};
+  bool const devices_queue_;  // all their kinds queue launches
   LaneKeeper lanes_;
   std::unique_ptr<Proxy> proxy_;
   HostEndpoint endpoint_{layout_, proxy_};

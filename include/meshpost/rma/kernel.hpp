@@ -104,7 +104,7 @@ constexpr bool by_nvcc = false;
 
 /// The entries of `Kernel` that this translation unit was compiled for.
 template <class Kernel, bool nvcc>
-KernelImage image_of() {
+KernelImage make_image() {
   static_assert(std::is_trivially_copyable_v<Kernel>,
                 "a kernel is copied to every device: it may hold windows, numbers and pointers, "
                 "nothing that owns memory");
@@ -128,6 +128,14 @@ KernelImage image_of() {
   image.split_scratch = Bytes{split_state_bytes};
 #endif
   return image;
+}
+
+/// The same, made once: to find a type's name takes longer than the rest of a launch's beginning.
+/// Never destroyed, as launches may go on until the process ends.
+template <class Kernel, bool nvcc>
+KernelImage const& image_of() {
+  static auto const* const image = new KernelImage(make_image<Kernel, nvcc>());
+  return *image;
 }
 
 }  // namespace meshpost::detail

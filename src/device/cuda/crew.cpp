@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <string_view>
+#include <thread>
 
 #include "device/cuda/stream.hpp"
 
@@ -44,6 +45,12 @@ void CudaCrew::come_to_rest() {
       if (!broken) broken = std::current_exception();
     }
   if (broken) std::rethrow_exception(broken);
+}
+
+void CudaCrew::launch_all(u32 count, u32 neighbours, std::function<void(u32)> const& launch) {
+  static u32 const cores = std::thread::hardware_concurrency();
+  if (count > 1 && cores >= 2 * count * neighbours) launchers_.grow(count - 1);
+  launchers_.each(count, launch);
 }
 
 void CudaCrew::refuse_blocking_launches(std::string const& kernel) {

@@ -2,12 +2,14 @@
 #include <cuda_runtime_api.h>
 
 #include <compare>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 
+#include "base/prompt_threads.hpp"
 #include "meshpost/device/backend.hpp"
 
 namespace meshpost::cuda {
@@ -55,6 +57,9 @@ class CudaCrew : public Crew {
   /// The device's own for runs: they follow each other on it.
   Stream& stream(int device);
   void come_to_rest() override;
+  /// Calls `launch` with 0 to count - 1, where there are cores for it side by side: a launch takes
+  /// the driver some 5 us. `neighbours`: processes that share the cores, with this one.
+  void launch_all(u32 count, u32 neighbours, std::function<void(u32)> const& launch);
   /// \throws Error(bad_environment)
   void refuse_blocking_launches(std::string const& kernel);
 
@@ -62,6 +67,7 @@ class CudaCrew : public Crew {
   std::set<Fit> fits_;
   std::map<int, std::unique_ptr<Stream>> streams_;
   bool asked_ = false;
+  PromptThreads launchers_{"launch kernels", std::chrono::microseconds(100)};
 };
 
 }  // namespace meshpost::cuda

@@ -101,24 +101,35 @@ class CudaGang : public Gang {
     // In the stream's order: other launches of the same graph may be under way.
     for (std::size_t i = 0; spec.graph && i < grids_.size(); ++i)
       streams_[i]->store(grids_[i].base, grids_[i].run - grids_[i].runs);
-    for (std::size_t i = 0; i < launches.size(); ++i) start(launches[i], *streams_[i]);
+    std::vector<cudaError_t> states(launches.size());
+    crew.launch_all(static_cast<u32>(launches.size()), spec.neighbours, [&](u32 i) {
+      states[i] = start(launches[i], static_cast<cudaStream_t>(streams_[i]->native()));
+    });
+    auto const failed =
+        std::ranges::find_if(states, [](cudaError_t status) { return status != cudaSuccess; });
+    if (failed == states.end()) return;
+    end_those_launched();
+    check(*failed, "launch " + launches[static_cast<std::size_t>(failed - states.begin())].name());
   }
+  // By any thread.
   template <class Launch>
-  void start(Launch const& launch, Stream& stream) {
+  static cudaError_t start(Launch const& launch, cudaStream_t stream) try {
     Current const current(launch.device());
-    auto const status = launch.start(static_cast<cudaStream_t>(stream.native()));
-    if (status != cudaSuccess) {
-      // The devices launched so far wait for this one: end them before saying so. Not so runs that
-      // this one is queued behind, unless one of them has failed.
-      auto const poison = [](Grid const& grid) { return std::atomic_ref(grid.control->poison); };
-      while (!met(grids_.front().runs) && grids_.front().ended &&
-             poison(grids_.front()).load() == 0)
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      for (auto const& grid : grids_) poison(grid).store(Control::leave_the_end);
-      for (auto* const launched : streams_)
-        cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
-      check(status, "launch " + launch.name());
-    }
+    auto const status = launch.start(stream);
+    if (status != cudaSuccess) cudaGetLastError();
+    return status;
+  } catch (...) {  // it can't be chosen
+    return cudaErrorDevicesUnavailable;
+  }
+  // They wait for a device that has no kernel: not so runs that this one is queued behind, unless
+  // one of them has failed.
+  void end_those_launched() const {
+    auto const poison = [](Grid const& grid) { return std::atomic_ref(grid.control->poison); };
+    while (!met(grids_.front().runs) && grids_.front().ended && poison(grids_.front()).load() == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    for (auto const& grid : grids_) poison(grid).store(Control::leave_the_end);
+    for (auto* const launched : streams_)
+      cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
   }
 
   std::unique_ptr<CudaCrew> const own_crew_;  // null: it has been given one

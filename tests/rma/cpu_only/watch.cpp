@@ -2,6 +2,8 @@
 // of them and its look at their answers.
 #include "rma/watch.hpp"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -37,7 +39,8 @@ class TwoRanks : public Gang {
     return false;
   }
   Reason watched() {
-    RunningGang const crew{this, {{nullptr, 2, 0, nullptr, reports, &control}}};
+    Grid const grid{nullptr, 2, 0, nullptr, reports, &control};
+    RunningGang const crew{this, {&grid, 1}};
     std::vector<LogReader> logs;
     return Watch({crew}, logs, 5s, nullptr, nullptr).until_end().reason;
   }
@@ -64,7 +67,8 @@ class DivergedRanks : public Gang {
   std::vector<u32> running_ranks() const override { return running_; }
 
   void watch() {
-    RunningGang const crew{this, {{nullptr, 2, 10, nullptr, reports_, &control_}}};
+    Grid const grid{nullptr, 2, 10, nullptr, reports_, &control_};
+    RunningGang const crew{this, {&grid, 1}};
     std::vector<LogReader> logs;
     Watch({crew}, logs, 10ms, nullptr, nullptr, nullptr, 10ms).until_end();
   }
@@ -92,10 +96,10 @@ class QueuedBehind : public Gang {
   bool finished() override { return (ended_[0] == 7 && ended_[1] == 7) || control_.poison != 0; }
 
   Reason watched() {
-    RunningGang const both{
-        this,
-        {{nullptr, 1, 0, nullptr, reports_, &control_, nullptr, &ended_[0], 7},
-         {nullptr, 1, 1, nullptr, reports_ + 1, &control_, nullptr, &ended_[1], 7}}};
+    Grid const grids[] = {
+        {nullptr, 1, 0, nullptr, reports_, &control_, nullptr, &ended_[0], 7},
+        {nullptr, 1, 1, nullptr, reports_ + 1, &control_, nullptr, &ended_[1], 7}};
+    RunningGang const both{this, grids};
     std::vector<LogReader> logs;
     return Watch({both}, logs, 5s, nullptr, nullptr).until_end().reason;
   }
@@ -149,18 +153,18 @@ class PlayedGraph : public Gang {
   bool finished() override { return devices[0].ended == 3 && devices[1].ended == 3; }
 
   Reason reason() {
-    std::vector<RunningGang> crews(1);
-    crews[0].gang = this;
+    Grid grids[2];
     for (u32 d = 0; d < 2; ++d) {
-      Grid grid;
+      Grid& grid = grids[d];
       grid.ranks = 1, grid.first_rank = d, grid.run = grid.runs = 3;
       auto& device = devices[d];
       grid.reports = &device.report, grid.control = &device.control;
       grid.begun = &device.begun, grid.ended = &device.ended;
-      crews[0].grids.push_back(grid);
     }
     std::vector<LogReader> logs;
-    return Watch(crews, logs, std::chrono::milliseconds(0), nullptr, nullptr).until_end().reason;
+    return Watch({{this, grids}}, logs, std::chrono::milliseconds(0), nullptr, nullptr)
+        .until_end()
+        .reason;
   }
 
   std::array<Device, 2> devices;
@@ -261,6 +265,39 @@ TEST(Watch, takes_no_rank_for_stuck_that_has_ended_a_run_since_it_was_asked) {
               if (look == 4) devices[1].waits_in(3);
             }),
             Reason::finished);
+}
+
+// -- ranks of a GPU that have left, all but the first, which never sees that they have
+
+class StuckBehindTheEnd : public Gang {
+ public:
+  explicit StuckBehindTheEnd(bool all_ended) {
+    for (auto& report : reports_) report.state = static_cast<u32>(RankState::running);
+    reports_[0].state = static_cast<u32>(RankState::ended);
+    reports_[0].all_ended = all_ended ? 1 : 0;
+  }
+  void doze(std::chrono::microseconds patience) override {
+    std::this_thread::sleep_for(patience);
+    ++looks_;
+  }
+  bool finished() override { return control_.poison != 0 || looks_ == 100; }
+  Ending watch() {
+    Grid const grid{nullptr, 3, 0, nullptr, reports_, &control_, nullptr, &ended_, 7};
+    std::vector<LogReader> logs;
+    return Watch({{this, {&grid, 1}}}, logs, 10ms, nullptr, nullptr).until_end();
+  }
+
+ private:
+  u32 looks_ = 0, ended_ = 6;
+  RankReport reports_[3] = {};
+  Control control_ = {};
+};
+
+TEST(Watch, does_not_take_ranks_that_have_left_for_ranks_that_compute) {
+  auto const ending = StuckBehindTheEnd(true).watch();
+  EXPECT_EQ(ending.reason, Reason::deadline);
+  EXPECT_EQ(ending.states, std::vector<RankState>(3, RankState::ended));
+  EXPECT_EQ(StuckBehindTheEnd(false).watch().reason, Reason::finished) << "the others compute";
 }
 
 }  // namespace
