@@ -57,7 +57,6 @@ void each_report_of_all(Crews const& crews, Visit&& visit) {
   for (auto const& crew : crews) each_report(crew, visit);
 }
 
-// In a handler.
 Error sink_failure() {
   constexpr auto operation = "print what a rank logged";
   return {Kind::misuse, operation, "EventSink::log threw: " + caught(operation).cause(),
@@ -92,7 +91,6 @@ bool Watch::finished() const {
   return std::ranges::all_of(crews_, [](auto const& crew) { return crew.gang->finished(); });
 }
 
-// Own devices with those of all other processes, at the run's end.
 bool Watch::met() const {
   return !crews_.empty() && std::ranges::all_of(crews_, [](auto const& crew) {
     return std::ranges::all_of(crew.grids, [](Grid const& grid) { return grid.is_over(); });
@@ -186,7 +184,6 @@ std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
   return vain && !moved;
 }
 
-// A number that stays the same while none of the crew's ranks can go on.
 Watch::Quiet Watch::quiet(Watched& crew) {
   if (crew.gang->finished()) return {true, 0};
   bool const wait = all_wait(crew);
@@ -247,7 +244,6 @@ std::optional<Error> Watch::failure() {
   return proxy_ ? proxy_->failure() : std::nullopt;
 }
 
-// Of a run that has ended well nowhere.
 void Watch::let_the_end_be_left() {
   for (auto const& crew : crews_)
     for (auto const& grid : crew.grids)
@@ -290,7 +286,6 @@ bool Watch::deadlocked() {
   return twice && look().ranks.waiting != 0;
 }
 
-// Alone: the council decides for several processes.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   if (!begun()) {
     deadline_.renew();

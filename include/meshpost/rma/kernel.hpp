@@ -81,6 +81,7 @@ __global__ void __launch_bounds__(Kernel::max_threads)
 }  // namespace meshpost::detail
 
 #if !defined(__CUDACC_RTC__)
+#include <string>
 #include <type_traits>
 #include <typeinfo>
 
@@ -104,7 +105,7 @@ constexpr bool by_nvcc = false;
 
 /// The entries of `Kernel` that this translation unit was compiled for.
 template <class Kernel, bool nvcc>
-KernelImage make_image() {
+KernelImage image_of() {
   static_assert(std::is_trivially_copyable_v<Kernel>,
                 "a kernel is copied to every device: it may hold windows, numbers and pointers, "
                 "nothing that owns memory");
@@ -112,7 +113,10 @@ KernelImage make_image() {
                 "a kernel object may have at most about 3000 bytes");
   KernelImage image;
   image.abi = abi_version;
-  image.name = readable_name(typeid(Kernel));
+  // Found once: it takes longer than the rest of a launch's beginning. Never destroyed, as launches
+  // may go on until the process ends.
+  static auto const* const name = new std::string(readable_name(typeid(Kernel)));
+  image.name = *name;
   image.cpu = &run_on_cpu<Kernel>;
 #if defined(__CUDACC__)
   if constexpr (requires { Kernel::max_threads; }) {
@@ -128,14 +132,6 @@ KernelImage make_image() {
   image.split_scratch = Bytes{split_state_bytes};
 #endif
   return image;
-}
-
-/// The same, made once: to find a type's name takes longer than the rest of a launch's beginning.
-/// Never destroyed, as launches may go on until the process ends.
-template <class Kernel, bool nvcc>
-KernelImage const& image_of() {
-  static auto const* const image = new KernelImage(make_image<Kernel, nvcc>());
-  return *image;
 }
 
 }  // namespace meshpost::detail

@@ -45,12 +45,12 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
     u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
     u64 const swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
     u32 const number = state.number + base;
+    // Before the wait, which the deadline ends if it is in vain.
+    if (local_id == 0) memory::store_relaxed(&state.news->begun, number);
     leaves = state.behind != 0 && ended + 1 != number;
     Condition const all{&words->swept, (number - 1) * state.devices};
     if (!leaves && waits && !holds(all, swept))
       leaves = !block.await_others(all, sizeof words->swept, RunStage::begin, state.mail).held;
-    // Not before: the host takes ranks of a run that has begun for ranks that can get on.
-    if (!leaves && local_id == 0) memory::store_relaxed(&state.news->begun, number);
   }
   return state.behind == 0 || !block.any(leaves);
 }
