@@ -125,6 +125,7 @@ add_library(meshpost
   src/rma/agreement.cpp
   src/rma/council.cpp
   src/rma/counter_snapshot.cpp
+  src/rma/deadlock.cpp
   src/rma/delivery.cpp
   src/rma/device_locks.cpp
   src/rma/diagnosis.cpp

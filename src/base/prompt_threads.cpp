@@ -13,13 +13,14 @@ PromptThreads::PromptThreads(std::string purpose, std::chrono::microseconds atte
 
 PromptThreads::~PromptThreads() {
   for (auto& helper : helpers_) {
-    helper->state.store(State::closing);
+    helper->state.store(State::closing);  // sequentially consistent: the wake-up can't be lost
     helper->state.notify_one();
     helper->thread.join();
   }
 }
 
 void PromptThreads::grow(u32 count) try {
+  if (refused_ || count <= this->count()) return;
   helpers_.reserve(count);
   while (helpers_.size() < count) {
     auto helper = std::make_unique<Helper>();
@@ -29,7 +30,7 @@ void PromptThreads::grow(u32 count) try {
     helpers_.push_back(std::move(helper));
   }
 } catch (...) {
-  return;  // no thread, or no memory for it: the caller does what it would have done
+  refused_ = true;  // no thread, or no memory for it: the caller does what it would have done
 }
 
 // Polls for a while, then sleeps. Between the two, and when it wakes, it looks again: a piece may
@@ -69,7 +70,8 @@ void PromptThreads::each(u32 pieces, std::function<void(u32)> const& work) {
   for (u32 i = 0; i < shared; ++i) {
     helpers_[i]->work = &work;
     helpers_[i]->state.store(State::offered, std::memory_order_release);
-    helpers_[i]->state.notify_one();  // no system call unless it sleeps
+    // No system call unless it sleeps. A wake-up that is lost costs nothing but its help.
+    helpers_[i]->state.notify_one();
   }
   work(0);
   for (u32 i = 0; i < shared; ++i) {

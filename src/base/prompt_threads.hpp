@@ -23,7 +23,8 @@ class PromptThreads {
   PromptThreads& operator=(PromptThreads const&) = delete;
   ~PromptThreads();
 
-  /// Starts threads until there are `count`; fewer where the system has no more to give.
+  /// Starts threads until there are `count`; fewer where the system has no more to give, and then
+  /// it is not asked again.
   void grow(u32 count);
   u32 count() const { return static_cast<u32>(helpers_.size()); }
   /// Calls `work` with 0 to pieces - 1, each once. Thread k - 1 does piece k, if anybody but the
@@ -47,6 +48,7 @@ class PromptThreads {
   std::string const purpose_;
   std::chrono::microseconds const attentive_;
   std::vector<std::unique_ptr<Helper>> helpers_;
+  bool refused_ = false;
 };
 
 }  // namespace meshpost

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "device/cpu/cores.hpp"
+#include "base/cores.hpp"
 #include "fabric/fingerprint.hpp"
 #include "fabric/topology.hpp"
 #include "meshpost/device/backend.hpp"
@@ -92,7 +92,7 @@ namespace fabric {
 
 std::string host_part() {
   auto const driver = driver_version();
-  auto text = fmt::format("{}, {} cores of {}", host_name(), cpu::usable_cores(),
+  auto text = fmt::format("{}, {} cores of {}", host_name(), usable_cores(),
                           host_backend().open(0)->info().model);
   return driver.empty() ? text : text + ", driver " + driver;
 }

@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "base/thread.hpp"
-#include "device/cpu/cores.hpp"
 #include "fabric/host_ways.hpp"
 #include "meshpost/base/error.hpp"
 
@@ -181,7 +181,7 @@ void ThreadTeam::copy(void* target, void const* source, Bytes size, HostWay way)
 }
 
 ThreadTeam& ThreadTeam::shared() {
-  static auto* const one = new ThreadTeam(std::min(cpu::usable_cores(), 16u));  // outlives main
+  static auto* const one = new ThreadTeam(std::min(usable_cores(), 16u));  // outlives main
   return *one;
 }
 

@@ -37,8 +37,8 @@ class Diagnosis {
     if (all_ended && run_.world.peers().alone())
       return Error(
           reason == Reason::deadlock ? Kind::deadlock : Kind::deadline, operation,
-          "all ranks have ended, but they did not meet at the run's end: what counts them there "
-          "was overwritten, or a device no longer reaches another",
+          "all ranks have ended, but they did not meet at the run's begin or end: what counts them "
+          "there was overwritten, or a device no longer reaches another",
           "look for a kernel that writes where it should not: with compute-sanitizer on GPUs, with "
           "AddressSanitizer on CPU devices; if there is none, this is an error in meshpost");
     if (reason == Reason::deadlock)

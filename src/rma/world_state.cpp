@@ -164,9 +164,10 @@ Crew* WorldState::crew(std::string_view kind) {
 
 void DeviceRunMemory::expect_ranks() {
   auto* const of_ranks = reports.as<RankReport>();
-  for (u64 r = 0; r < reports.size() / sizeof(RankReport); ++r)
-    of_ranks[r].state = static_cast<u32>(RankState::running), of_ranks[r].left = 0,
-    of_ranks[r].all_ended = 0;
+  for (u64 r = 0; r < reports.size() / sizeof(RankReport); ++r) {
+    of_ranks[r].state = static_cast<u32>(RankState::running);
+    of_ranks[r].left = of_ranks[r].all_ended = 0;
+  }
 }
 
 void DeviceRunMemory::clear(Device& owner) {

@@ -7,9 +7,9 @@
 #include <map>
 #include <mutex>
 
+#include "base/cores.hpp"
 #include "device/backends.hpp"
 #include "device/cpu/address_space.hpp"
-#include "device/cpu/cores.hpp"
 #include "device/cpu/memory.hpp"
 #include "device/cpu/scheduler.hpp"
 #include "device/cpu/stream.hpp"
@@ -29,7 +29,7 @@ std::string processor_model() {
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(u32 index) : index_(index) {
-    u32 const cores = cpu::usable_cores();
+    u32 const cores = usable_cores();
     info_ = {processor_model(), cpu::total_memory(), cores, ranks_a_core * cores, 1, 1024, {}};
   }
   std::string_view kind() const override { return "cpu"; }

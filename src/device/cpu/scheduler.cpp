@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/caught.hpp"
+#include "base/cores.hpp"
 #include "base/pause.hpp"
-#include "device/cpu/cores.hpp"
 
 namespace meshpost::cpu {
 namespace {

@@ -33,6 +33,12 @@ void find(F*& function, char const* name) {
   function = reinterpret_cast<F*>(found);
 }
 
+int current_device() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return device;
+}
+
 }  // namespace
 
 Error to_error(cudaError_t status, std::string_view operation) {
@@ -93,15 +99,15 @@ int attribute(CUdevice_attribute wanted, u32 device) {
   return value;
 }
 
-Current::Current(int device) {
-  cudaGetDevice(&before_);
-  changed_ = before_ != device;
-  if (!changed_) return;
+void choose(int device) {
+  if (current_device() == device) return;
   if (auto const status = cudaSetDevice(device); status != cudaSuccess)
     check(status, fmt::format("choose cuda:{}", device));
 }
+
+Current::Current(int device) : before_(current_device()) { choose(device); }
 Current::~Current() {
-  if (changed_) cudaSetDevice(before_);
+  if (current_device() != before_) cudaSetDevice(before_);
 }
 
 }  // namespace meshpost::cuda

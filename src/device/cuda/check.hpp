@@ -42,7 +42,10 @@ Driver const& driver();
 /// Of the device with CUDA's number. \throws as check()
 int attribute(CUdevice_attribute wanted, u32 device);
 
-/// Makes `device` current on this thread for a scope.
+/// Makes `device` current on this thread, from now on. \throws as check()
+void choose(int device);
+
+/// The same for a scope; behind it the one before is, whatever was chosen meanwhile.
 class Current {
  public:
   explicit Current(int device);
@@ -52,7 +55,6 @@ class Current {
 
  private:
   int before_ = 0;
-  bool changed_ = false;
 };
 
 }  // namespace meshpost::cuda

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <exception>
 #include <string_view>
-#include <thread>
 
+#include "base/cores.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace meshpost::cuda {
@@ -48,7 +48,7 @@ void CudaCrew::come_to_rest() {
 }
 
 void CudaCrew::launch_all(u32 count, u32 neighbours, std::function<void(u32)> const& launch) {
-  static u32 const cores = std::thread::hardware_concurrency();
+  static u32 const cores = usable_cores();
   if (count > 1 && cores >= 2 * count * neighbours) launchers_.grow(count - 1);
   launchers_.each(count, launch);
 }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/caught.hpp"
 #include "base/pause.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/gpu_launch.hpp"
@@ -101,25 +102,25 @@ class CudaGang : public Gang {
     // In the stream's order: other launches of the same graph may be under way.
     for (std::size_t i = 0; spec.graph && i < grids_.size(); ++i)
       streams_[i]->store(grids_[i].base, grids_[i].run - grids_[i].runs);
-    std::vector<cudaError_t> states(launches.size());
+    std::vector<std::optional<Error>> errors(launches.size());
+    Current const current(devices_.front());  // this thread's own is another's to choose
     crew.launch_all(static_cast<u32>(launches.size()), spec.neighbours, [&](u32 i) {
-      states[i] = start(launches[i], static_cast<cudaStream_t>(streams_[i]->native()));
+      errors[i] = start(launches[i], static_cast<cudaStream_t>(streams_[i]->native()));
     });
-    auto const failed =
-        std::ranges::find_if(states, [](cudaError_t status) { return status != cudaSuccess; });
-    if (failed == states.end()) return;
+    auto const failed = std::ranges::find_if(errors, [](auto const& error) { return !!error; });
+    if (failed == errors.end()) return;
     end_those_launched();
-    check(*failed, "launch " + launches[static_cast<std::size_t>(failed - states.begin())].name());
+    throw Error(**failed);
   }
-  // By any thread.
+  // By any thread, of which the device stays the current one.
   template <class Launch>
-  static cudaError_t start(Launch const& launch, cudaStream_t stream) try {
-    Current const current(launch.device());
+  static std::optional<Error> start(Launch const& launch, cudaStream_t stream) try {
+    choose(launch.device());
     auto const status = launch.start(stream);
-    if (status != cudaSuccess) cudaGetLastError();
-    return status;
-  } catch (...) {  // it can't be chosen
-    return cudaErrorDevicesUnavailable;
+    if (status != cudaSuccess) check(status, "launch " + launch.name());
+    return std::nullopt;
+  } catch (...) {
+    return caught("launch");
   }
   // They wait for a device that has no kernel: not so runs that this one is queued behind, unless
   // one of them has failed.

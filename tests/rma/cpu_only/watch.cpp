@@ -2,11 +2,10 @@
 // of them and its look at their answers.
 #include "rma/watch.hpp"
 
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include <array>
+#include <thread>
 
 namespace meshpost::detail {
 namespace {

@@ -167,8 +167,8 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
     if (meanwhile->anything()) meanwhile->poll();
     if (++polls % polls_a_look(meanwhile) != 0) continue;
     if (!told) {
-      if (stage == RunStage::clean_up) out->all_ended = 1;
       __threadfence_system();  // what this rank did is seen before it counts as ended
+      if (stage == RunStage::clean_up) out->all_ended = 1;
       out->state = static_cast<u32>(RankState::ended);
       told = true;
     }

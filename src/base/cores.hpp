@@ -5,7 +5,7 @@
 
 #include "meshpost/base/fn.hpp"
 
-namespace meshpost::cpu {
+namespace meshpost {
 
 /// Cores that this process may run on (affinity, containers), at least one.
 inline u32 usable_cores() {
@@ -15,4 +15,4 @@ inline u32 usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-}  // namespace meshpost::cpu
+}  // namespace meshpost
