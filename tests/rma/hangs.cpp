@@ -271,6 +271,13 @@ struct MiscountsTheEnd {  // as a kernel does that writes out of bounds
   }
 };
 
+struct MiscountsDevices {  // what tells each device that all are ready for the next run
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() + 1 != self.size() || self.thread() != 0) return;
+    memory::add(&detail::words_on(self.state(), self.device())->swept, ~u64{0}, Order::device);
+  }
+};
+
 TEST_P(Hang, at_the_end_of_a_run_that_miscounts_its_ranks_ends) {
   World world(options(GetParam().ranks));
   launch.deadline = 300ms;
@@ -280,6 +287,24 @@ TEST_P(Hang, at_the_end_of_a_run_that_miscounts_its_ranks_ends) {
       error, error.kind(),
       {"MiscountsTheEnd", "all ranks have ended, but they did not meet", "compute-sanitizer"}));
   EXPECT_TRUE(world.run(RingOfNotifications{window_of(world)}, launch).leftovers.empty());
+}
+
+// On GPUs it is the second run that waits, at its begin.
+TEST_P(Hang, of_a_run_behind_one_that_never_ends_everywhere_ends) {
+  World world(options(GetParam().ranks));
+  if (world.device_count() == 1) GTEST_SKIP() << "needs several devices";
+  launch.deadline = 300ms;
+  auto const window = window_of(world);
+  auto const error = error_of([&] {
+    auto first = world.launch(MiscountsDevices{}, launch);
+    auto second = world.launch(RingOfNotifications{window}, launch);
+    first.wait();
+    second.wait();
+  });
+  EXPECT_TRUE(error.kind() == Kind::deadline || error.kind() == Kind::deadlock);
+  EXPECT_TRUE(says(error, error.kind(),
+                   {"all ranks have ended, but they did not meet", "compute-sanitizer"}));
+  EXPECT_TRUE(world.run(RingOfNotifications{window}, launch).leftovers.empty());
 }
 
 }  // namespace
