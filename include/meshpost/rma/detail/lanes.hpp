@@ -230,9 +230,10 @@ struct LaneCache {
     LaneEnd const mine(run, id);
     taken[thread] = thread < run.lanes.count ? *mine.taken(thread) : 0;
     told[thread] = returned[thread] = taken[thread];
-    guessed[thread % guesses].lane = Guess::unknown;
+    if (thread < guesses) guessed[thread].lane = Guess::unknown;
     owners[thread] = 0;
     targets_of[thread] = 0;
+    if (thread != 0) return;
     state = &run;
     device = mine.device();
     rings = mine.packet(0, 0);
@@ -248,7 +249,8 @@ struct LaneCache {
   __device__ Guess& guess_of(u32* counter) {
     return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
   }
-  /// By the lane's thread. Not what glance() has no loads for.
+  /// By thread 0, like all that is written to `guessed` behind start(): several lanes' messages may
+  /// be for one counter. Not what glance() has no loads for.
   __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
     guess_of(counter) = {guess.b, guess.c, plain ? guess.lane : Guess::unknown};
