@@ -2,7 +2,7 @@
 #include "meshpost/rma/rank.hpp"
 
 // Ranks out of reach of loads and stores: thread 0 writes a request into a ring, the host's proxy
-// (src/rma/proxy.cpp) sees to it.
+// (src/rma/via/proxy/proxy.cpp) sees to it.
 //
 // Order: the slot is taken and published in program order of thread 0, the proxy empties slots in
 // their order, and requests to one process arrive in the order in which they were taken: first in,

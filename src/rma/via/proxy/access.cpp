@@ -1,0 +1,54 @@
+#include "rma/via/proxy/access.hpp"
+
+#include <cstring>
+
+#include "rma/via/proxy/mailbox.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+template <class Word>
+void store_as(Delivery const& delivery) {
+  Word value{};
+  delivery.bytes.copy(reinterpret_cast<char*>(&value), sizeof value);
+  memory::store(reinterpret_cast<Word*>(delivery.target), value, Order::system);
+}
+
+void store_word(Delivery const& delivery) {
+  switch (delivery.bytes.size()) {
+    case 1: return store_as<u8>(delivery);
+    case 2: return store_as<unsigned short>(delivery);
+    case 4: return store_as<u32>(delivery);
+    default: return store_as<u64>(delivery);
+  }
+}
+
+class HostAccess : public Access {
+ public:
+  void deliver(Delivery const& delivery) override {
+    if (delivery.word) return store_word(delivery);
+    if (!delivery.bytes.empty())
+      std::memcpy(delivery.target, delivery.bytes.data(), delivery.bytes.size());
+    if (!delivery.counter) return;
+    if (delivery.sender_word) memory::store_relaxed(delivery.sender_word, delivery.sender);
+    // Releases the bytes above to whoever acquires the count.
+    memory::add(delivery.counter, delivery.value, Order::system);
+  }
+  void read(void const* source, u64 bytes, Take take) override {
+    take({static_cast<char const*>(source), bytes}, nullptr);
+  }
+  void write(void* target, std::string_view bytes, Keep /*keep*/,
+             std::function<void()> then) override {
+    std::memcpy(target, bytes.data(), bytes.size());
+    then();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Access> make_access(Device& device) {
+  if (device.in_host_memory()) return std::make_unique<HostAccess>();
+  return std::make_unique<MailboxAccess>(device);
+}
+
+}  // namespace meshpost::detail
