@@ -143,8 +143,9 @@ add_library(meshpost
   src/rma/runs/supervising/council.cpp
   src/rma/runs/supervising/deadlock.cpp
   src/rma/runs/supervising/watch.cpp
+  src/rma/via/choose.cpp
+  src/rma/via/direct/access.cpp
   src/rma/via/lane/keeper.cpp
-  src/rma/via/proxy/access.cpp
   src/rma/via/proxy/hang.cpp
   src/rma/via/proxy/life.cpp
   src/rma/via/proxy/mailbox.cpp

@@ -6,7 +6,7 @@
 
 #include "meshpost/base/types.hpp"
 #include "meshpost/world/layout.hpp"
-#include "rma/via/proxy/access.hpp"
+#include "rma/via/access.hpp"
 
 namespace meshpost::detail {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rma/via/proxy/access.hpp"
+#include "rma/via/access.hpp"
 #include "rma/via/proxy/pinned_copies.hpp"
 
 namespace meshpost::detail {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "rma/via/proxy/access.hpp"
+#include "rma/via/access.hpp"
 
 namespace meshpost::detail {
 

@@ -17,7 +17,7 @@
 #include "meshpost/world/heap.hpp"
 #include "net/channel.hpp"
 #include "net/rounds.hpp"
-#include "rma/via/proxy/access.hpp"
+#include "rma/via/access.hpp"
 #include "rma/via/proxy/parcel.hpp"
 #include "rma/via/proxy/remote_heap.hpp"
 #include "rma/via/proxy/staging.hpp"

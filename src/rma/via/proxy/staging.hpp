@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "rma/via/proxy/access.hpp"
+#include "rma/via/access.hpp"
 #include "rma/via/proxy/remote_heap.hpp"
 
 namespace meshpost::detail {

@@ -1,7 +1,8 @@
 #pragma once
-#include "meshpost/rma/rank.hpp"
+#include "meshpost/rma/detail/via/lane/lane.hpp"
+#include "meshpost/rma/detail/via/sender.hpp"
 
-// How messages get out of lanes (lanes.hpp says why it is right). On CPU devices thread 0 takes
+// How messages get out of lanes (lane.hpp says why it is right). On CPU devices thread 0 takes
 // them, when the scheduler has seen that something has come. On GPUs warp 0 looks at the counter
 // and at all lanes at once, a lane a thread, and unpacks together.
 
@@ -367,24 +368,18 @@ MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank
 
 }  // namespace meshpost::detail
 
-namespace meshpost {
+namespace meshpost::via::lane {
 
 /// All that has come by lane, into the window and the counters; by all threads.
-MESHPOST_FN inline void Rank::take_lanes() {
-  if (!uses_lanes()) return;
+MESHPOST_FN inline void read(Sender& self) {
+  if (!self.uses_lanes()) return;
 #if defined(__CUDA_ARCH__)
-  if (thread() < 32) detail::take_all_lanes();
+  if (self.thread() < 32) detail::take_all_lanes();
 #else
-  if (thread() == 0 && block_.step(hooks::Step::lane_take)) detail::take_from_lanes(*state_, id_);
+  if (self.thread() == 0 && self.block_.step(hooks::Step::lane_take))
+    detail::take_from_lanes(*self.state_, self.id_);
 #endif
-  block_.sync();
+  self.block_.sync();
 }
 
-/// The other end of start(): for the next run.
-MESHPOST_FN inline void Rank::tell_lanes() {
-#if defined(__CUDA_ARCH__)
-  if (uses_lanes() && thread() < 32) detail::lane_cache().tell(thread());
-#endif
-}
-
-}  // namespace meshpost
+}  // namespace meshpost::via::lane

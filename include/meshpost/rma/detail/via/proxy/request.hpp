@@ -1,5 +1,5 @@
 #pragma once
-#include "meshpost/rma/rank.hpp"
+#include "meshpost/rma/detail/via/sender.hpp"
 
 // Ranks out of reach of loads and stores: thread 0 writes a request into a ring, the host's proxy
 // (src/rma/via/proxy/proxy.cpp) sees to it.
@@ -18,24 +18,19 @@
 // request is published, and again behind the wait for it, so the stage is not written while it is
 // read.
 
-namespace meshpost {
+namespace meshpost::via::proxy {
 
-MESHPOST_FN inline bool Rank::is_far(u32 device) const {
-  return state_->posts.records != nullptr && state_->posts.far[device] != 0;
-}
-
-MESHPOST_FN inline bool Rank::waits_for(Post const& request) {
+MESHPOST_FN inline bool waits_for(Post const& request) {
   return request.kind == Post::Kind::get ||
          (request.kind == Post::Kind::put && request.bytes > Post::most_inline);
 }
 
 /// A notification alone, which fits 16 bytes.
-MESHPOST_FN inline bool Rank::is_bare(Post const& request) {
+MESHPOST_FN inline bool is_bare(Post const& request) {
   return request.kind == Post::Kind::put && request.bytes == 0 && request.counter &&
          request.sender && BareCount::fits(request.counter, request.sender);
 }
 
-namespace detail {
 // That the host finds all of it where it finds the flag rests on what devices and buses do with an
 // aligned store of 16 bytes: it comes as one write of one cache line.
 MESHPOST_FN inline void publish(BareCount& in_ring, BareCount const& count) {
@@ -50,19 +45,9 @@ MESHPOST_FN inline void publish(BareCount& in_ring, BareCount const& count) {
   memory::store(&in_ring.ready, count.ready, Order::system);
 #endif
 }
-}  // namespace detail
-
-/// By one thread.
-MESHPOST_FN inline void Rank::post_alone(Post const& request) {
-  Post whole = request;
-  whole.rank = id_;
-  whole.local_rank = local_id_;
-  whole.waits = waits_for(request);
-  fill_record(state_->posts, block_, whole);
-}
 
 // Out of line: ranks in reach should not have to step over it.
-MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, Post request) {
+MESHPOST_COLD inline void fill_record(PostRing const& ring, Block block, Post request) {
   u32 const mine = memory::fetch_add_device(ring.head, 1);
   // Whether there is room a GPU asks over the bus, so not each time.
   u32 tail = memory::load_acquire(ring.seen);
@@ -79,7 +64,7 @@ MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, P
     // Behind the fence there is only this store, so the fence waits for none over the bus.
     BareCount const alone{BareCount::place_of(request.counter, request.sender), request.rank,
                           mine + 1};
-    return detail::publish(record.alone, alone);
+    return publish(record.alone, alone);
   }
   record.alone.place = 0;
   record.post = request;
@@ -88,10 +73,19 @@ MESHPOST_COLD inline void Rank::fill_record(PostRing const& ring, Block block, P
   memory::store(&record.alone.ready, mine + 1, Order::system);
 }
 
+/// The same for a rank, by one thread.
+MESHPOST_FN inline void post_alone(Sender const& self, Post const& request) {
+  Post whole = request;
+  whole.rank = self.id_;
+  whole.local_rank = self.local_id_;
+  whole.waits = waits_for(request);
+  fill_record(self.state_->posts, self.block_, whole);
+}
+
 /// A request with bytes that the host can't reach; by all threads. Returns how many requests the
 /// rank has waited for.
-MESHPOST_COLD inline u32 Rank::post_staged(RunState const& state, Block block, Operation operation,
-                                           Post const& request, u32 posted) {
+MESHPOST_COLD inline u32 post_staged(RunState const& state, Block block, Operation operation,
+                                     Post const& request, u32 posted) {
   bool const gets = request.kind == Post::Kind::get;
   char* const stage = state.posts.stages + u64{request.local_rank} * PostRing::stage_bytes;
   u32 const thread = block.thread(), threads = block.threads();
@@ -118,70 +112,28 @@ MESHPOST_COLD inline u32 Rank::post_staged(RunState const& state, Block block, O
   return posted;
 }
 
+/// Until the proxy has read the sources of all this rank's requests, or filled their targets.
+MESHPOST_FN inline void await_posted(Sender const& self, Operation operation) {
+  self.block_.await_out_of_line({&self.state_->posts.done[self.local_id_], self.posted_,
+                                 WordType::counter, Compare::greater_equal},
+                                {operation, 0, 0, 0}, self.state_->mail);
+}
+
 /// By all threads.
-MESHPOST_FN inline void Rank::post(Operation operation, Post const& request) {
-  block_.sync();  // what the other threads did is complete
+MESHPOST_FN inline void post(Sender& self, Operation operation, Post const& request) {
+  self.block_.sync();  // what the other threads did is complete
   if (waits_for(request) &&
       !memory::host_reaches(request.kind == Post::Kind::get ? request.target : request.source)) {
     Post whole = request;
-    whole.rank = id_;
-    whole.local_rank = local_id_;
-    posted_ = post_staged(*state_, block_, operation, whole, posted_);
+    whole.rank = self.id_;
+    whole.local_rank = self.local_id_;
+    self.posted_ = post_staged(*self.state_, self.block_, operation, whole, self.posted_);
     return;
   }
-  if (thread() == 0) post_alone(request);
+  if (self.thread() == 0) post_alone(self, request);
   if (!waits_for(request)) return;
-  ++posted_;
-  await_posted(operation);
+  ++self.posted_;
+  await_posted(self, operation);
 }
 
-/// Until the proxy has read the sources of all this rank's requests, or filled their targets.
-MESHPOST_FN inline void Rank::await_posted(Operation operation) {
-  block_.await_out_of_line(
-      {&state_->posts.done[local_id_], posted_, WordType::counter, Compare::greater_equal},
-      {operation, 0, 0, 0}, state_->mail);
-}
-
-/// A strided put, run by run; by all threads. The rank waits once, for all of them. Where runs are
-/// short and lie side by side at the target, a request has as many as it can hold.
-MESHPOST_FN inline void Rank::post_runs(Operation operation, StridedCopy const& copy) {
-  if (copy.run > Post::most_inline) {
-    if (!memory::host_reaches(copy.source))
-      return copy.each_run([&](char* target, char const* source) {
-        post(operation, {.target = target, .source = source, .bytes = copy.run});
-      });
-    if (thread() == 0)
-      copy.each_run([&](char* target, char const* source) {
-        post_alone({.target = target, .source = source, .bytes = copy.run});
-      });
-    posted_ += static_cast<u32>(copy.runs());
-    await_posted(operation);
-    return;
-  }
-  if (thread() != 0) return;
-  char packed[Post::most_inline];
-  Post request{.source = packed};
-  auto const send = [&] {
-    if (request.bytes != 0) post_alone(request);
-  };
-  copy.each_run([&](char* target, char const* source) {
-    bool const follows = target == static_cast<char*>(request.target) + request.bytes;
-    if (!follows || request.bytes + copy.run > Post::most_inline) {
-      send();
-      request.target = target;
-      request.bytes = 0;
-    }
-    memory::copy(packed + request.bytes, source, copy.run, 0, 1);
-    request.bytes += copy.run;
-  });
-  send();
-}
-
-/// A copy to memory of a device, wherever it is; by all threads.
-MESHPOST_FN inline void Rank::copy_to(u32 device, void* target, void const* source, u64 bytes,
-                                      Operation operation) {
-  if (is_far(device)) post(operation, {.target = target, .source = source, .bytes = bytes});
-  else memory::copy(target, source, bytes, thread(), threads());
-}
-
-}  // namespace meshpost
+}  // namespace meshpost::via::proxy

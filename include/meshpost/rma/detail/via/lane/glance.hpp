@@ -1,5 +1,5 @@
 #pragma once
-#include "meshpost/rma/detail/unpack.hpp"
+#include "meshpost/rma/detail/via/lane/read.hpp"
 
 // The wait that most are, on GPUs: for one count, which comes as the last one of this counter came.
 // All loads of a look are under way at once, and one vote decides.
