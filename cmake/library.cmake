@@ -121,51 +121,52 @@ add_library(meshpost
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
   src/pipeline/waits.cpp
-  src/rma/access.cpp
-  src/rma/agreement.cpp
-  src/rma/council.cpp
-  src/rma/counter_snapshot.cpp
-  src/rma/deadlock.cpp
-  src/rma/delivery.cpp
-  src/rma/device_locks.cpp
-  src/rma/diagnosis.cpp
-  src/rma/evidence.cpp
-  src/rma/failure.cpp
-  src/rma/far_memory.cpp
-  src/rma/freed_windows.cpp
-  src/rma/graph.cpp
-  src/rma/host_endpoint.cpp
-  src/rma/host_windows.cpp
-  src/rma/lanes.cpp
-  src/rma/leftovers.cpp
-  src/rma/mailbox.cpp
-  src/rma/parcel.cpp
-  src/rma/pinned_copies.cpp
-  src/rma/places.cpp
-  src/rma/proxy.cpp
-  src/rma/proxy_hang.cpp
-  src/rma/proxy_life.cpp
-  src/rma/proxy_parcels.cpp
-  src/rma/proxy_requests.cpp
-  src/rma/proxy_rest.cpp
-  src/rma/proxy_within.cpp
-  src/rma/proxy_writes.cpp
-  src/rma/remote_heap.cpp
-  src/rma/run.cpp
-  src/rma/run_end.cpp
-  src/rma/run_graph.cpp
-  src/rma/run_part.cpp
-  src/rma/run_prepare.cpp
-  src/rma/run_queue.cpp
-  src/rma/run_settle.cpp
-  src/rma/run_timeline.cpp
-  src/rma/staging.cpp
-  src/rma/undelivered.cpp
-  src/rma/watch.cpp
-  src/rma/user_windows.cpp
-  src/rma/window.cpp
   src/rma/world.cpp
   src/rma/world_state.cpp
+  src/rma/checks/delivery.cpp
+  src/rma/runs/diagnosing/counter_snapshot.cpp
+  src/rma/runs/diagnosing/diagnosis.cpp
+  src/rma/runs/diagnosing/evidence.cpp
+  src/rma/runs/diagnosing/failure.cpp
+  src/rma/runs/ending/end.cpp
+  src/rma/runs/ending/leftovers.cpp
+  src/rma/runs/ending/settle.cpp
+  src/rma/runs/ending/timeline.cpp
+  src/rma/runs/launching/agreement.cpp
+  src/rma/runs/launching/device_locks.cpp
+  src/rma/runs/launching/graph.cpp
+  src/rma/runs/launching/graph_runs.cpp
+  src/rma/runs/launching/part.cpp
+  src/rma/runs/launching/prepare.cpp
+  src/rma/runs/launching/queue.cpp
+  src/rma/runs/launching/run.cpp
+  src/rma/runs/supervising/council.cpp
+  src/rma/runs/supervising/deadlock.cpp
+  src/rma/runs/supervising/watch.cpp
+  src/rma/via/choose.cpp
+  src/rma/via/direct/access.cpp
+  src/rma/via/lane/keeper.cpp
+  src/rma/via/proxy/hang.cpp
+  src/rma/via/proxy/life.cpp
+  src/rma/via/proxy/mailbox.cpp
+  src/rma/via/proxy/parcel.cpp
+  src/rma/via/proxy/parcels.cpp
+  src/rma/via/proxy/pinned_copies.cpp
+  src/rma/via/proxy/proxy.cpp
+  src/rma/via/proxy/remote_heap.cpp
+  src/rma/via/proxy/requests.cpp
+  src/rma/via/proxy/rest.cpp
+  src/rma/via/proxy/staging.cpp
+  src/rma/via/proxy/undelivered.cpp
+  src/rma/via/proxy/within.cpp
+  src/rma/via/proxy/writes.cpp
+  src/rma/windows/far_memory.cpp
+  src/rma/windows/freed_windows.cpp
+  src/rma/windows/host_endpoint.cpp
+  src/rma/windows/host_windows.cpp
+  src/rma/windows/places.cpp
+  src/rma/windows/user_windows.cpp
+  src/rma/windows/window.cpp
   src/trace/log.cpp
   src/trace/event_text.cpp
   src/trace/timeline.cpp

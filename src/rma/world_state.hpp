@@ -11,15 +11,15 @@
 #include "meshpost/rma/world.hpp"
 #include "meshpost/world/heap.hpp"
 #include "meshpost/world/split.hpp"
-#include "rma/agreement.hpp"
-#include "rma/device_locks.hpp"
-#include "rma/freed_windows.hpp"
-#include "rma/graph.hpp"
-#include "rma/host_endpoint.hpp"
-#include "rma/lanes.hpp"
-#include "rma/places.hpp"
-#include "rma/proxy.hpp"
-#include "rma/run_timeline.hpp"
+#include "rma/runs/ending/timeline.hpp"
+#include "rma/runs/launching/agreement.hpp"
+#include "rma/runs/launching/device_locks.hpp"
+#include "rma/runs/launching/graph.hpp"
+#include "rma/via/lane/keeper.hpp"
+#include "rma/via/proxy/proxy.hpp"
+#include "rma/windows/freed_windows.hpp"
+#include "rma/windows/host_endpoint.hpp"
+#include "rma/windows/places.hpp"
 #include "world/imports.hpp"
 #include "world/peers.hpp"
 
@@ -50,7 +50,7 @@ struct RunRecord {
   std::condition_variable changed;
   bool in_queue = false;                       // guarded by its World's mutex
   bool has_turn = false;                       // it is the first in the queue
-  bool driven = false;                         // a thread sees to it (run_queue.cpp)
+  bool driven = false;                         // a thread sees to it (runs/launching/queue.cpp)
   std::atomic<bool> others_may_queue = false;  // behind it, for it has begun so
   bool launched = false;                       // or failed to be
   std::vector<std::shared_ptr<Event>> ends;    // of its kernels, if Backend::queues_launches
@@ -184,7 +184,7 @@ class WorldState {
   void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
                 void const* source, u64 count);
   u64 part_count(WindowInfo const& window, RankId rank);
-  // The host as an endpoint (host_windows.cpp):
+  // The host as an endpoint (windows/host_windows.cpp):
   HostId host(u32 process) const;
   void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
              void const* source, u64 count, Tag tag);
@@ -272,7 +272,7 @@ class WorldState {
   /// Where a rank's part is, as an own device names it, or the host if there is none.
   char* part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const;
   Place place_of(WindowRecord const& record, u32 rank) const;
-  // Memory of users (user_windows.cpp):
+  // Memory of users (windows/user_windows.cpp):
   void register_memory(World::WindowSpec const& spec, WindowRecord& record);
   void check_memory(World::WindowSpec const& spec);
   std::string offer_memory(World::WindowSpec const& spec, WindowRecord& record,

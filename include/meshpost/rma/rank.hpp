@@ -2,7 +2,7 @@
 #include "meshpost/base/span.hpp"
 #include "meshpost/device/strided_copy.hpp"
 #include "meshpost/rma/combine.hpp"
-#include "meshpost/rma/run_state.hpp"
+#include "meshpost/rma/detail/via/sender.hpp"
 #include "meshpost/rma/strided.hpp"
 
 namespace meshpost {
@@ -25,17 +25,13 @@ struct Vectors;
 ///  - a notification orders this rank's earlier puts to that target. Ranks of one device also see
 ///  its plain
 ///    stores; ranks of other devices that `get` them need publish() before the notification.
-class Rank {
+class Rank : private via::Sender {
  public:
   /// `lanes`: false where the run has none, so that the compiler leaves out what they take.
   MESHPOST_FN Rank(RunState const& state, Block block, u32 local_rank, void* scratch,
                    bool lanes = true)
-      : state_(&state),
-        block_(block),
+      : Sender(state, block, local_rank, lanes),
         scratch_(scratch),
-        local_id_(local_rank),
-        id_(state.device * state.ranks_per_device + local_rank),
-        zero_(block.thread() & state.zero),
         world_(state.world + zero_),
         ranks_(state.ranks + zero_),
         ranks_per_device_(state.ranks_per_device + zero_),
@@ -43,9 +39,7 @@ class Rank {
         device_(state.device + zero_),
         first_freed_(state.freed.first + zero_),
         freed_span_(state.freed.span + zero_),
-        lane_limit_(lanes ? (state.lanes.count != 0 ? state.lanes.most + 1 : 0) + zero_ : 0),
         heap_(state.heap + zero_),
-        stride_(state.stride + zero_),
         reciprocal_(state.reciprocal + zero_) {}
 
   // -- who am I: any thread may call these alone
@@ -229,22 +223,7 @@ class Rank {
   template <bool lanes>
   MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id);
 
-  /// A rank's part of a window, as this rank reaches it.
-  struct Location {
-    char* heap = nullptr;  // its device's part
-    char* data = nullptr;
-    u32* counters = nullptr;
-    u64 count = 0;  // elements
-    u32 rank = 0;   // in the world
-    u32 tags = 0;
-    u32 counter_part = 0;
-    bool near = false;  // on this device
-    bool far = false;   // out of reach of loads and stores
-
-    MESHPOST_FN u32* beside(u32* counter, WindowInfo::CounterArray array) const {
-      return WindowInfo::beside(counter, counter_part, array);
-    }
-  };
+  using Location = via::Location;
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
   MESHPOST_FN Location locate_uniform(WindowInfo const& window, u32 rank) const;
   MESHPOST_FN static Location locate_any(RunState const& state, Block block, u32 id,
@@ -277,35 +256,13 @@ class Rank {
                                          Source const& source, StridedCopy& copy);
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
   MESHPOST_FN void move(Location const& to, StridedCopy const& copy);
-  MESHPOST_FN u32* raised_by(Location const& to, u32* counter) const;
   MESHPOST_FN void raise(Location const& to, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, StridedCopy const& copy,
                                   Location const& counters, Tag tag);
-  MESHPOST_FN bool uses_lanes() const;
-  MESHPOST_FN bool may_have_lane(u32 target) const;
-  MESHPOST_FN void stored_at(Location const& to) {
-    if (!to.near) unfenced_ = brings_ = true;
-  }
-  MESHPOST_FN bool move_by_lane(Location const& to, void* target, void const* source, u64 bytes,
-                                Location const& counters, Tag tag);
-  MESHPOST_FN void take_lanes();
-  MESHPOST_FN void tell_lanes();
   MESHPOST_FN u32 await_count(u32* counter, u32 part, u32 count, Note const& note);
   MESHPOST_FN bool has_count(u32* counter, u32 part, u32 count, u32& found);
-  MESHPOST_FN bool is_far(u32 device) const;
-  MESHPOST_FN static bool waits_for(Post const& request);
-  MESHPOST_FN static bool is_bare(Post const& request);
-  MESHPOST_FN void post_alone(Post const& request);
-  MESHPOST_FN static void fill_record(PostRing const& ring, Block block, Post request);
-  MESHPOST_FN static u32 post_staged(RunState const& state, Block block, Operation operation,
-                                     Post const& request, u32 posted);
-  MESHPOST_FN void post(Operation operation, Post const& request);
-  MESHPOST_FN void await_posted(Operation operation);
-  MESHPOST_FN void post_runs(Operation operation, StridedCopy const& copy);
-  MESHPOST_FN void copy_to(u32 device, void* target, void const* source, u64 bytes,
-                           Operation operation);
   MESHPOST_FN void consume(u32* counter, u32 count, u32 found);
   MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
                                           u32 device) const;
@@ -350,27 +307,18 @@ class Rank {
   template <class T>
   MESHPOST_FN void send_part(Reduction const& step, u32 half, T const* source, u64 begin, u64 end);
 
-  RunState const* state_;
-  Block block_;
   void* scratch_;
-  u32 local_id_, id_;
   // What every operation needs, in registers: a load from constant memory takes a GPU 35 cycles,
   // and they come one after the other. zero_ is 0, which the compiler can't know; adding it keeps
   // it from loading again, and in the vector registers, where such chains run faster than in the
   // uniform ones.
-  u32 zero_, world_, ranks_, ranks_per_device_, traced_, device_;
+  u32 world_, ranks_, ranks_per_device_, traced_, device_;
   u32 first_freed_, freed_span_;  // RunState::freed
-  u32 lane_limit_;                // messages that are shorter may go by lane; 0: none
   char* heap_;
-  u64 stride_, reciprocal_;
+  u64 reciprocal_;
   u32 intervals_ = 0;         // timer intervals begun
   u32 world_generation_ = 0;  // barriers passed, world and device: kept here, for they are frequent
   u32 device_generation_ = 0;
-  u32 posted_ = 0;         // requests to the proxy that this rank has waited for
-  LaneHold lane_{};        // that it sent by last
-  bool unfenced_ = false;  // this rank has stored beyond its device since its last system fence
-  // So it has since the last barrier of the world, or published: who finds its messages acquires.
-  bool brings_ = false;
 };
 
 }  // namespace meshpost
@@ -379,11 +327,6 @@ class Rank {
 // clang-format off
 #include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/locate.hpp"
-#include "meshpost/rma/detail/far.hpp"
-#include "meshpost/rma/detail/left_counts.hpp"
-#include "meshpost/rma/detail/lanes.hpp"
-#include "meshpost/rma/detail/unpack.hpp"
-#include "meshpost/rma/detail/glance.hpp"
 #include "meshpost/rma/detail/put.hpp"
 #include "meshpost/rma/detail/strided.hpp"
 #include "meshpost/rma/detail/wait.hpp"

@@ -146,16 +146,13 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
 }  // namespace detail
 
 /// By one thread: adds to that word of every device, behind all that the device's ranks did if
-/// `order` is Order::system. By way of the host only 1.
+/// `order` is Order::system. By way of the host only the lower half of `step`, which is 1.
 template <class Word>
 MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
                                              Word RunWords::* word, Word step, Order order) {
   memory::fence(order);
   for (u32 device = 0; device < state.devices; ++device) {
-    Word* const there = &(detail::words_on(state, device)->*word);
-    if (state.posts.records && state.posts.far[device] != 0)
-      fill_record(state.posts, block, {.kind = Post::Kind::add, .target = there, .value = 1});
-    else memory::add(there, step, Order::none);
+    via::raise(state, block, device, &(detail::words_on(state, device)->*word), step);
   }
 }
 
@@ -265,7 +262,9 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
 
 MESHPOST_FN inline void Rank::finish() {
   block_.step(hooks::Step::rank_end);
-  tell_lanes();
+#if defined(__CUDA_ARCH__)
+  if (uses_lanes() && thread() < 32) detail::lane_cache().tell(thread());  // for the next run
+#endif
   trace_life(true);
   block_.finish();
   if (uses_lanes()) end_run<true>(*state_, block_, local_id_);
