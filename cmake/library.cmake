@@ -121,6 +121,7 @@ add_library(meshpost
   src/pipeline/schedule.cpp
   src/pipeline/timeline.cpp
   src/pipeline/waits.cpp
+  src/rma/communicators.cpp
   src/rma/world.cpp
   src/rma/world_state.cpp
   src/rma/checks/delivery.cpp
@@ -139,6 +140,8 @@ add_library(meshpost
   src/rma/runs/launching/part.cpp
   src/rma/runs/launching/prepare.cpp
   src/rma/runs/launching/queue.cpp
+  src/rma/runs/launching/record.cpp
+  src/rma/runs/launching/resources.cpp
   src/rma/runs/launching/run.cpp
   src/rma/runs/supervising/council.cpp
   src/rma/runs/supervising/deadlock.cpp
@@ -166,7 +169,7 @@ add_library(meshpost
   src/rma/windows/host_windows.cpp
   src/rma/windows/places.cpp
   src/rma/windows/user_windows.cpp
-  src/rma/windows/window.cpp
+  src/rma/windows/windows.cpp
   src/trace/log.cpp
   src/trace/event_text.cpp
   src/trace/timeline.cpp

@@ -1,11 +1,9 @@
-// What a process asks another for: to read and write memory of its devices, and to raise counters
-// there.
+#include "rma/windows/far_memory.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-
-#include "rma/world_state.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -33,7 +31,19 @@ Error gone(Peers const& peers, u32 process, std::string operation) {
 
 }  // namespace
 
-void WorldState::transfer_far(Place place, void* target, void const* source, u64 bytes) {
+FarMemory::FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
+                     Agreement const& agreement)
+    : WorldMemory(memory), runs_(runs), endpoint_(endpoint), agreement_(agreement) {
+  if (!peers_.alone())
+    peers_.processes().answer(
+        peers_.channel(), [this](u32, std::string const& question) { return answer(question); });
+}
+
+FarMemory::~FarMemory() {
+  if (!peers_.alone()) peers_.processes().answer(peers_.channel(), nullptr);
+}
+
+void FarMemory::transfer(Place place, void* target, void const* source, u64 bytes) const {
   u32 const process = layout_.processes[place.device];
   constexpr u64 most = u64{8} << 20;
   for (u64 at = 0; at < bytes; at += most) {
@@ -50,7 +60,7 @@ void WorldState::transfer_far(Place place, void* target, void const* source, u64
   }
 }
 
-void WorldState::raise_far(u32 device, u64 counter, u64 sender_word, u32 sender) {
+void FarMemory::raise(u32 device, u64 counter, u64 sender_word, u32 sender) const {
   u32 const process = layout_.processes[device];
   auto const reply = peers_.processes().ask(peers_.channel(), process,
                                             text_of({.wish = Wish::raise,
@@ -58,12 +68,12 @@ void WorldState::raise_far(u32 device, u64 counter, u64 sender_word, u32 sender)
                                                      .offset = counter,
                                                      .sender_word = sender_word,
                                                      .sender = sender,
-                                                     .run = runs_}));
+                                                     .run = runs_.runs()}));
   if (reply.empty()) throw gone(peers_, process, "notify");
 }
 
 // Runs of all processes end together: what the asker has seen end has ended here too.
-std::string WorldState::answer(std::string_view text) {
+std::string FarMemory::answer(std::string_view text) {
   Question question;
   if (text.size() < sizeof question) return {};
   std::memcpy(&question, text.data(), sizeof question);
@@ -80,7 +90,7 @@ std::string WorldState::answer(std::string_view text) {
          .sender_word = word(question.sender_word),
          .value = 1,
          .sender = question.sender},
-        agreement_.ranks_meet() && static_cast<i32>(question.run - runs_) < 0);
+        agreement_.ranks_meet() && static_cast<i32>(question.run - runs_.runs()) < 0);
     return {'\1'};
   }
   char* const at = places_.memory({question.device, question.offset}, question.bytes);

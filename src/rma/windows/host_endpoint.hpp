@@ -29,9 +29,8 @@ struct HostCounters {
 /// for the thread that answers waits for nobody.
 class HostEndpoint {
  public:
-  /// `proxy`: null where all ranks are in reach; may be made later.
-  HostEndpoint(Layout const& layout, std::unique_ptr<Proxy> const& proxy)
-      : layout_(layout), proxy_(proxy) {}
+  /// `proxy`: null where all ranks are in reach.
+  HostEndpoint(Layout const& layout, Proxy* proxy) : layout_(layout), proxy_(proxy) {}
 
   /// Raises a counter in the memory of an own device; `settled`: which nobody will clear before the
   /// next run.
@@ -63,7 +62,7 @@ class HostEndpoint {
   void deliver_kept(Deliver&& deliver);
 
   Layout const& layout_;
-  std::unique_ptr<Proxy> const& proxy_;
+  Proxy* const proxy_;
   std::mutex mutex_;                          // of what follows
   std::atomic<u32> runs_ = 0;                 // under way, without the host
   u32 runs_with_letters_ = 0;                 // likewise, with it, or with what it has kept

@@ -1,4 +1,5 @@
-// The host as one who raises counters of ranks, and waits for its own.
+#include "rma/windows/host_windows.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "base/patience.hpp"
 #include "base/told.hpp"
 #include "meshpost/device/block.hpp"
-#include "rma/world_state.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -31,7 +31,7 @@ class Pauses {
 
 }  // namespace
 
-HostId WorldState::host(u32 process) const {
+HostId HostWindows::host(u32 process) const {
   if (process >= peers_.count())
     throw Error(Kind::bad_argument, "host",
                 fmt::format("process {} does not exist among {}", process, peers_.count()),
@@ -43,19 +43,74 @@ HostId WorldState::host(u32 process) const {
               "notify the host of a process that has one");
 }
 
-std::string WorldState::sender_name(u32 sender) const {
+std::string HostWindows::sender_name(u32 sender) const {
   if (sender < layout_.ranks()) return fmt::format("rank {}", sender);
   return peers_.alone() ? "the host"
                         : fmt::format("the host of process {}", sender - layout_.ranks());
 }
 
-void WorldState::raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
-                       void const* source, u64 count, Tag tag) {
+void HostWindows::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+                           void* target, void const* source, u64 count) {
+  auto const operation = source ? "write" : "read";
+  guard(operation);
+  auto const lock = runs_.turn();
+  transfer(windows_.record_of(window, operation), element_bytes, rank, offset, target, source,
+           count);
+}
+
+void HostWindows::transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
+                           void* target, void const* source, u64 count) {
+  auto const operation = source ? "write" : "read";
+  if (rank >= layout_.ranks())
+    throw Error(
+        Kind::bad_argument, operation,
+        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
+        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
+  u32 const device = layout_.device_of(rank);
+  u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
+  if (offset > limit || count > limit - offset)
+    throw Error(Kind::bad_argument, fmt::format("{} {}", operation, record.name),
+                fmt::format("elements {} to {} of rank {} were named; it has {}", offset,
+                            offset + count, rank.value, limit),
+                "stay inside the part");
+  if (count == 0) return;
+  auto const near = layout_.neighbour(device);
+  char* const part = windows_.part_of(near, record, rank);
+  u64 const skipped = offset * element_bytes;
+  Bytes const size{count * element_bytes};
+  bool const mapped = part && layout_.devices.empty() && layout_.traits[device].in_host_memory &&
+                      !peers_.far(layout_.processes[device]);
+  if (near) {
+    auto& through = *layout_.devices[*near];
+    if (target) through.read(target, part + skipped, size);
+    else through.write(part + skipped, source, size);
+  } else if (mapped) {
+    std::memcpy(target ? target : part + skipped, target ? part + skipped : source, size);
+  } else if (layout_.apart) {
+    auto const place = windows_.place_of(record, rank);
+    far_.transfer({device, place.offset + skipped}, target, source, size);
+  } else {
+    throw Error(
+        Kind::bad_environment, operation,
+        fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
+        "read and write in a process that has some");
+  }
+}
+
+u64 HostWindows::part_count(WindowInfo const& window, RankId rank) {
+  guard("read");
+  auto const lock = runs_.now();
+  auto const& record = windows_.record_of(window, "read");
+  if (rank >= layout_.ranks()) return 0;  // transfer refuses it, with the numbers
+  return record.parts.empty() ? record.info.count : record.parts[rank].count;
+}
+
+void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+                        void const* source, u64 count, Tag tag) {
   constexpr auto operation = "notify from the host";
   guard(operation);
-  std::unique_lock lock(mutex_);
-  wait_for_turn(lock);
-  auto const& record = record_of(window, operation);
+  auto const lock = runs_.turn();
+  auto const& record = windows_.record_of(window, operation);
   auto const& info = record.info;
   if (rank >= layout_.ranks())
     throw Error(
@@ -77,7 +132,7 @@ void WorldState::raise(WindowInfo const& window, u64 element_bytes, RankId rank,
   // Behind a failure its owner may clear its memory until the next run begins.
   bool const settled = agreement_.settled();
   if (!layout_.owns(device) && !(of_host && settled))
-    return raise_far(device, counter, sender_word, sender);
+    return far_.raise(device, counter, sender_word, sender);
   Delivery const delivery{.counter = reinterpret_cast<u32*>(heap_.at(device, counter)),
                           .sender_word = reinterpret_cast<u32*>(heap_.at(device, sender_word)),
                           .value = 1,
@@ -90,13 +145,7 @@ void WorldState::raise(WindowInfo const& window, u64 element_bytes, RankId rank,
   memory::add(delivery.counter, delivery.value, Order::system);
 }
 
-// As far as can be seen at once.
-bool WorldState::idle() {
-  std::unique_lock const lock(mutex_, std::try_to_lock);
-  return lock && queue_.empty();
-}
-
-u32 WorldState::host_count(WindowInfo const& info, Tag tag) const {
+u32 HostWindows::count_of(WindowInfo const& info, Tag tag) const {
   auto const* const counter =
       reinterpret_cast<u32 const*>(heap_.at(layout_.first_device, info.host_counters)) + tag.value;
   auto& device = *layout_.devices.front();
@@ -106,27 +155,9 @@ u32 WorldState::host_count(WindowInfo const& info, Tag tag) const {
   return count;
 }
 
-void WorldState::has_failed(Error const& error) {
-  std::scoped_lock const lock(failures_mutex_);
-  ++failures_;
-  last_failure_ = error;
-}
-
-// One that came when there had been more than that: nobody notifies this host then before another
-// launch.
-std::optional<Error> WorldState::failure_behind(u64 before) const {
-  std::scoped_lock const lock(failures_mutex_);
-  return failures_ > before ? last_failure_ : std::nullopt;
-}
-
-u64 WorldState::failures_before_last_launch() const {
-  std::scoped_lock const lock(failures_mutex_);
-  return failures_at_launch_;
-}
-
-void WorldState::forget_host_counts() {
+void HostWindows::forget_counts() {
   if (layout_.devices.empty()) return;
-  for (auto const& [number, window] : windows_) {
+  for (auto const& [number, window] : windows_.all()) {
     if (window.host_bytes == 0) continue;
     std::scoped_lock const lock(window.host->mutex);
     layout_.devices.front()->read(window.host->consumed.data(),
@@ -135,16 +166,16 @@ void WorldState::forget_host_counts() {
   }
 }
 
-void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
-                              std::optional<std::chrono::milliseconds> deadline) {
+void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
+                       std::chrono::milliseconds deadline) {
   constexpr auto operation = "wait on the host";
   guard(operation);
   WindowInfo info;
   std::string name;
   std::shared_ptr<HostCounters> host;
   {
-    std::scoped_lock const lock(mutex_);
-    auto const& record = record_of(window, operation);
+    auto const lock = runs_.now();
+    auto const& record = windows_.record_of(window, operation);
     info = record.info, name = record.name, host = record.host;
   }
   auto const told = fmt::format("{}, {}", operation, name);
@@ -155,9 +186,9 @@ void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
     throw Error(Kind::bad_argument, told,
                 fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
                 "use a smaller tag, or make the window with more");
-  wake_supervisor(true);  // nobody else may see to what was launched
-  u64 const failed_before = failures_before_last_launch();
-  Patience patience(deadline.value_or(options_.deadline));
+  runs_.wake_supervisor(true);  // nobody else may see to what was launched
+  u64 const failed_before = runs_.failures_before_last_launch();
+  Patience patience(deadline);
   for (Pauses pauses;; pauses.rest()) {
     u32 come = 0;
     {
@@ -165,7 +196,7 @@ void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
       if (host->freed)
         throw Error(Kind::misuse, told, "the window was freed meanwhile",
                     "use windows until they are freed");
-      come = host_count(info, tag) - host->consumed[tag.value];
+      come = count_of(info, tag) - host->consumed[tag.value];
       if (come >= count) {
         host->consumed[tag.value] += count;
         heard_of_others();
@@ -174,13 +205,14 @@ void WorldState::wait_on_host(WindowInfo const& window, Tag tag, u32 count,
     }
     auto const so_far =
         fmt::format("{} of {} notifications of tag {} had come", come, count, tag.value);
-    if (auto const why = failure_behind(failed_before))
+    if (auto const why = runs_.failure_behind(failed_before))
       throw Error(
           why->kind(), told,
           fmt::format("{} when a run failed: {}: {}", so_far, why->operation(), why->cause()),
           why->remedy());
     if (!peers_.alone())
-      if (auto const loss = idle() ? peers_.processes().gone() : peers_.processes().lost())
+      if (auto const loss =
+              runs_.seems_idle() ? peers_.processes().gone() : peers_.processes().lost())
         throw peers_.processes().lost_error(told, *loss);
     if (patience.ends(come))
       throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, patience.text()),

@@ -6,7 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "rma/world_state.hpp"
+#include "rma/windows/windows.hpp"
+#include "world/mappable.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
@@ -85,7 +86,7 @@ class Allocations {
 
 }  // namespace
 
-void WorldState::check_memory(World::WindowSpec const& spec) {
+void Windows::check_memory(World::WindowSpec const& spec) {
   std::map<u32, std::vector<std::shared_ptr<Device>>> domains;
   for (u32 own = 0; own < layout_.own_count(); ++own)
     domains[layout_.domains[layout_.first_device + own]].push_back(layout_.devices[own]);
@@ -124,14 +125,14 @@ void WorldState::check_memory(World::WindowSpec const& spec) {
 }
 
 // Whether a process of the node has no devices: then it reads and writes what it can map.
-bool WorldState::any_without_devices() const {
+bool Windows::any_without_devices() const {
   return std::ranges::any_of(peers_.node().members(), [this](u32 process) {
     return std::ranges::find(layout_.processes, process) == layout_.processes.end();
   });
 }
 
-std::string WorldState::offer_memory(World::WindowSpec const& spec, WindowRecord& record,
-                                     std::vector<Descriptor>& files) {
+std::string Windows::offer_memory(World::WindowSpec const& spec, WindowRecord& record,
+                                  std::vector<Descriptor>& files) {
   Offer mine;
   Allocations allocations;
   for (u32 own = 0; own < layout_.own_count(); ++own) {
@@ -177,8 +178,8 @@ std::string WorldState::offer_memory(World::WindowSpec const& spec, WindowRecord
   return mine.pack();
 }
 
-void WorldState::take_memory(WindowRecord& record, std::vector<std::string> const& offers,
-                             std::map<std::pair<u32, u32>, Descriptor> const& files) {
+void Windows::take_memory(WindowRecord& record, std::vector<std::string> const& offers,
+                          std::map<std::pair<u32, u32>, Descriptor> const& files) {
   u64 const most = heap_.spaces().stride() - Places::most_skew;
   record.parts.resize(layout_.ranks());
   std::vector<u32> taken(offers.size());  // of its parts
@@ -217,7 +218,7 @@ void WorldState::take_memory(WindowRecord& record, std::vector<std::string> cons
   }
 }
 
-void WorldState::register_memory(World::WindowSpec const& spec, WindowRecord& record) {
+void Windows::register_memory(World::WindowSpec const& spec, WindowRecord& record) {
   std::string mine;
   std::vector<Descriptor> files;
   peers_.together(operation, [&] {

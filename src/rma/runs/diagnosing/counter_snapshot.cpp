@@ -27,7 +27,7 @@ std::vector<Heap::Range> ranges_of(std::map<u32, WindowRecord> const& windows) {
 CounterSnapshot::CounterSnapshot(WorldState& world)
     : world_(world), words_(world.layout().device_count()) {
   auto const& layout = world.layout();
-  auto const ranges = ranges_of(world.windows());
+  auto const ranges = ranges_of(world.windows().all());
   for (u32 own = 0; own < layout.own_count(); ++own) {
     u32 const d = layout.first_device + own;
     for (auto const& range : ranges) {

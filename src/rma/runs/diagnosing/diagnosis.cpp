@@ -22,7 +22,7 @@ class Diagnosis {
     for (auto const& view : all) {
       if (view.state != RankState::failed) continue;
       Names const names{run_.record.name(), [this](u32 rank) { return rank_name(rank); },
-                        [this](u32 number) { return run_.world.window_name(number); }};
+                        [this](u32 number) { return run_.world.windows().name(number); }};
       auto const error = to_error(run_.evidence.reports()[view.rank], view.rank, names);
       return Error(error.kind(), error.operation(), error.cause() + behind, error.remedy());
     }
@@ -73,7 +73,7 @@ class Diagnosis {
                       rank_name(view.rank)),
           fmt::format("{} notifications of tag {} in {} have come that it has not consumed; "
                       "a counter holds 2147483647",
-                      view.observed, view.note.tag, run_.world.window_name(view.note.window)),
+                      view.observed, view.note.tag, run_.world.windows().name(view.note.window)),
           "consume them as they come, or use more tags");
     }
     return std::nullopt;
@@ -99,7 +99,7 @@ class Diagnosis {
   }
   void explain(RankView& view) const {
     if (view.note.operation != Operation::wait && view.note.operation != Operation::test) return;
-    if (!run_.world.windows().contains(view.note.window)) return;
+    if (!run_.world.windows().all().contains(view.note.window)) return;
     auto const [count, sender] = run_.evidence.awaited(view.rank);
     view.observed = count;
     if (view.note.expected != Note::no_rank) view.could_wake = {view.note.expected};
@@ -114,7 +114,7 @@ class Diagnosis {
           other.note.window == view.note.window && other.note.count == view.note.count;
       bool const known = other.state != RankState::absent || is_gone(process_of(other.rank));
       if (!there && known && other.rank != view.rank &&
-          run_.world.same_group(view.rank, other.rank, view.note.window))
+          run_.world.communicators().same_group(view.rank, other.rank, view.note.window))
         missing.push_back(other.rank);
     }
     return missing;
@@ -125,8 +125,8 @@ class Diagnosis {
   }
   std::string who_waits(std::vector<RankView> const& all) const {
     auto const& world = run_.world;
-    return wait_report(all, {[&](u32 number) { return world.window_name(number); },
-                             [&](u32 number) { return world.communicator_name(number); },
+    return wait_report(all, {[&](u32 number) { return world.windows().name(number); },
+                             [&](u32 number) { return world.communicators().name(number); },
                              [&](u32 rank) { return place_of(process_of(rank)); }});
   }
 

@@ -43,10 +43,10 @@ Evidence::Evidence(WorldState& world, std::vector<Grid> const& grids, Ending con
                           Bytes{width(report.condition.type)});
       }
       reports_[grid.first_rank + r] = report;
-      auto const window = world.windows().find(report.note.window);
+      auto const window = world.windows().all().find(report.note.window);
       bool const counts =
           report.note.operation == Operation::wait || report.note.operation == Operation::test;
-      if (counts && window != world.windows().end())
+      if (counts && window != world.windows().all().end())
         awaited_[grid.first_rank + r] =
             counters_.of(window->second.info, grid.first_rank + r, report.note.tag);
     }

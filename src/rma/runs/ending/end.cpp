@@ -29,7 +29,7 @@ void report_leftovers(WorldState const& world, RunRecord const& record) {
   for (std::size_t i = 0; i < std::min<std::size_t>(left.size(), 4); ++i)
     text += fmt::format(" rank {} has {} of tag {} in {}, the last from {};", left[i].rank.value,
                         left[i].count, left[i].tag.value, left[i].window,
-                        world.sender_name(left[i].sender.value));
+                        world.host().sender_name(left[i].sender.value));
   if (left.size() > 4)
     text += fmt::format(" and {} more;", left.size() - 4 + record.result.leftovers_left_out);
   warn(text + " wait for them, or don't send them");
@@ -40,7 +40,7 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
   std::vector<std::vector<double>> timings(states.size());
   for (u32 d = 0; d < states.size(); ++d) {
     auto const& timers = states[d].timers;
-    auto const& news = *world.run_memory(d).news.as<RunNews>();
+    auto const& news = *world.resources().memory(d).news.as<RunNews>();
     // They are looked for if there are some, or if the ranks did not meet.
     if (static_cast<i32>(memory::load_acquire(&news.ended) - run) >= 0 && news.of_run != run)
       continue;
@@ -54,7 +54,7 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
       if (last == 0) break;  // the rest was never stopped
       timings[d].push_back(static_cast<double>(last - first) * 1e-9);
     }
-    auto& memory = world.run_memory(d).timers;
+    auto& memory = world.resources().memory(d).timers;
     std::memset(memory.data(), 0, memory.size());
   }
   return timings;
@@ -64,17 +64,17 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
 // host when each device has said so; where runs are queued, its add to the others' RunWords::swept
 // may come after that, and after the words were set back. When its kernel has ended it has come.
 void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last) {
-  try_to([&] { world.let_kernels_end(); });
+  try_to([&] { world.resources().let_kernels_end(); });
   for (u32 d = 0; d < states.size(); ++d) {
     auto& device = *world.layout().devices[d];
     // Runs queued behind may have had lanes.
     auto state = states[d];
     state.lanes = world.lanes().lanes(device, true);
     try_to([&] { LaneKeeper::reset(state, device); });
-    try_to([&] { world.run_memory(d).clear(device); });
+    try_to([&] { world.resources().memory(d).clear(device); });
   }
-  try_to([&] { world.clear_counters(last); });
-  try_to([&] { world.forget_host_counts(); });
+  try_to([&] { world.resources().clear_counters(last, world.agreement().begun()); });
+  try_to([&] { world.host().forget_counts(); });
 }
 
 }  // namespace meshpost::detail

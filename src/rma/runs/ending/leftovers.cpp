@@ -32,18 +32,18 @@ std::optional<Owner> owner_of(std::map<u64, WindowRecord const*> const& by_count
 std::vector<Leftover> read_leftovers(WorldState& world, u32 run, u64 most, u64& left_out) {
   auto const& layout = world.layout();
   std::map<u64, WindowRecord const*> by_counters;
-  for (auto const& [number, window] : world.windows())
+  for (auto const& [number, window] : world.windows().all())
     if (window.counter_bytes != 0) by_counters[window.info.counters] = &window;
   // By window, rank and tag: counts from near and far are added.
   std::map<std::tuple<u32, u32, u32>, std::pair<Owner, u32>> found;
   u64 words = 0, listed = 0;
   for (u32 own = 0; own < layout.own_count(); ++own) {
     u32 const device = layout.first_device + own;
-    auto const& news = *world.run_memory(own).news.as<RunNews>();
+    auto const& news = *world.resources().memory(own).news.as<RunNews>();
     u32 const left = news.of_run == run ? news.left : 0;
     if (left == 0) continue;
     RunWords at_end;
-    layout.devices[own]->read(&at_end, world.heap().at(device, world.run_words()),
+    layout.devices[own]->read(&at_end, world.heap().at(device, world.resources().words()),
                               Bytes{sizeof at_end});
     std::vector<LeftCount> list(std::min(left, RunWords::most_left));
     layout.devices[own]->read(list.data(), world.heap().at(device, at_end.left_counts),

@@ -21,7 +21,7 @@ struct NewsTaken {
   NewsTaken& operator=(NewsTaken const&) = delete;
   ~NewsTaken() {
     for (u32 d = 0; d < world.layout().own_count(); ++d)
-      memory::store(&world.run_memory(d).news.as<RunNews>()->taken, number, Order::system);
+      memory::store(&world.resources().memory(d).news.as<RunNews>()->taken, number, Order::system);
   }
   WorldState& world;
   u32 number;
@@ -97,7 +97,7 @@ void RunSupervisor::settle(Ending const& ending) {
 void RunSupervisor::look_at_news(RunPart& own) const {
   bool met = true, any = false;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
-    auto const& news = *world_.run_memory(d).news.as<RunNews>();
+    auto const& news = *world_.resources().memory(d).news.as<RunNews>();
     // Once this has come, the rest is this run's as long as it says so: the next one does not begin
     // before that was read.
     u32 const ended = memory::load_acquire(&news.ended);
@@ -107,11 +107,11 @@ void RunSupervisor::look_at_news(RunPart& own) const {
   // A kernel of dCUDA need not say that it begins or ends, or goes on when it has said so.
   bool const says_so = record_.image.arguments == Arguments::kernel_and_state;
   if (!says_so)
-    for (u32 d = 0; d < layout_.own_count(); ++d) world_.run_memory(d).expect_ranks();
+    for (u32 d = 0; d < layout_.own_count(); ++d) world_.resources().memory(d).expect_ranks();
   if (!met && says_so)
     throw Error(Kind::kernel_failed, operation(), "its ranks ended without coming to its end",
                 "let kernels return: they must not end their threads by themselves");
-  if (!met) world_.clear_counters(number_);
+  if (!met) world_.resources().clear_counters(number_, world_.agreement().begun());
   else if (any)
     own.leftovers =
         read_leftovers(world_, number_, RunPart::most_leftovers, own.leftovers_left_out);
@@ -119,7 +119,7 @@ void RunSupervisor::look_at_news(RunPart& own) const {
 
 // Of devices of any process: they all know.
 bool RunSupervisor::has_news() const {
-  return world_.run_memory(0).news.as<RunNews>()->anywhere == number_;
+  return world_.resources().memory(0).news.as<RunNews>()->anywhere == number_;
 }
 
 // Where all have stood still for the deadline, what has not come by then will not.
@@ -148,7 +148,7 @@ Error RunSupervisor::diagnosis(Evidence const& evidence, Reason reason) const {
 // when the run is over. Else runs may follow each other quickly, and only the last one's file is
 // seen.
 void RunSupervisor::write_timeline(bool at_once) {
-  auto offsets = world_.trace_memory().clock_offsets();
+  auto offsets = world_.resources().trace().clock_offsets();
   TracedRun run{
       record_.image.name, &layout_, std::move(trace_), std::move(offsets), number_, begin_, end_};
   auto& writer = trace::TimelineWriter::of_process();

@@ -50,7 +50,7 @@ std::shared_ptr<RunRecord> WorldState::start(std::shared_ptr<GraphRecord> const&
   record->graph = graph;
   record->launch = launch;
   record->take_step(0);
-  return enqueue(record, awaited);
+  return queue_.enqueue(record, awaited);
 }
 
 // Made once, and again when windows were freed, or for another World. What its runs are told is
@@ -105,7 +105,7 @@ void RunSupervisor::make_graph() {
 // are taken when all have ended (settle()).
 void RunSupervisor::take_news() {
   auto const news_of = [&](u32 d) -> RunNews const& {
-    return *world_.run_memory(d).news.as<RunNews>();
+    return *world_.resources().memory(d).news.as<RunNews>();
   };
   auto const has_ended = [&](u32 d, u32 run) {
     return static_cast<i32>(memory::load_acquire(&news_of(d).ended) - run) >= 0;
@@ -131,7 +131,7 @@ void RunSupervisor::take_news() {
                     std::back_inserter(result.leftovers));
   taken_ = run;
   for (u32 d = 0; d < layout_.own_count(); ++d)
-    memory::store(&world_.run_memory(d).news.as<RunNews>()->taken, run, Order::system);
+    memory::store(&world_.resources().memory(d).news.as<RunNews>()->taken, run, Order::system);
 }
 
 // The first run that has not ended on all devices.
@@ -139,7 +139,7 @@ void RunSupervisor::name_what_failed() {
   if (!graph_) return;
   u32 step = count_ - 1;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
-    u32 const ended = memory::load_acquire(&world_.run_memory(d).news.as<RunNews>()->ended);
+    u32 const ended = memory::load_acquire(&world_.resources().memory(d).news.as<RunNews>()->ended);
     step = std::min(step, ended - (number_ - count_));
   }
   record_.take_step(step);

@@ -16,8 +16,8 @@ RunState RunSupervisor::bare_state(u32 own) const {
   state.devices = layout_.device_count();
   state.ranks_per_device = layout_.ranks_per_device;
   state.ranks = layout_.ranks();
-  state.words = world_.run_words();
-  state.news = world_.run_memory(own).news.as<RunNews>();
+  state.words = world_.resources().words();
+  state.news = world_.resources().memory(own).news.as<RunNews>();
   state.reciprocal = RunState::reciprocal_of(layout_.ranks_per_device);
   state.lanes = world_.lanes().lanes(*layout_.devices[own], gpus_have_lanes_);
   return state;
@@ -26,15 +26,16 @@ RunState RunSupervisor::bare_state(u32 own) const {
 void RunSupervisor::prepare() {
   hooks::at("prepare a run");
   if (world_.options().check_delivery)
-    ledger_ = make_ledger(layout_.ranks(),
-                          [this](void const* address) { return world_.describe(address); });
-  world_.follow_heap();
-  if (!world_.trace_file(record_.launch).empty()) trace_ = world_.trace_memory().take();
+    ledger_ = make_ledger(layout_.ranks(), [this](void const* address) {
+      return world_.windows().describe(address);
+    });
+  world_.resources().follow_heap();
+  if (!world_.trace_file(record_.launch).empty()) trace_ = world_.resources().trace().take();
   u64 const begin_step = ranks_meet_ ? Agreement::begin_step(launch_) : 0;
   u64 const begin_total =
       ranks_meet_ ? world_.agreement().begin(begin_step, layout_.device_count()) : 0;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
-    auto& memory = world_.run_memory(d);
+    auto& memory = world_.resources().memory(d);
     auto* const reports = memory.reports.as<RankReport>();
     auto const& device = layout_.devices[d];
     // Ranks of GPUs take back what they have said of themselves, but for a copy of a Rank that
@@ -51,7 +52,7 @@ void RunSupervisor::prepare() {
     state.reports = reports;
     state.control = memory.control.as<Control>();
     state.tags = world_.tags();
-    state.device_communicator = world_.device_communicator();
+    state.device_communicator = world_.communicators().device();
     state.log = ring;
     if (trace_) state.trace = trace_->buffer(d, number_);
     state.timers = {memory.timers.as<u64>()};
@@ -59,7 +60,7 @@ void RunSupervisor::prepare() {
     state.user = record_.launch.user;
     if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
     else if (has_letters_) state.mail = world_.endpoint().mailbox(d);
-    state.freed = world_.freed_windows(d);
+    state.freed = world_.windows().freed(d);
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
     bool const queued = backend(device->kind()).queues_launches();
     auto const& news = *memory.news.as<RunNews>();
@@ -78,7 +79,7 @@ void RunSupervisor::prepare() {
 // What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.
 GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
   GangSpec spec;
-  spec.crew = world_.crew(kind);
+  spec.crew = world_.resources().crew(kind);
   spec.image = record_.image;
   spec.by_warp = lanes;
   spec.kernel = record_.kernel.data();
@@ -109,10 +110,10 @@ std::vector<Grid> RunSupervisor::all_grids() const {
 
 /// The state as the device's kernel takes it.
 void const* RunSupervisor::state_of(u32 device) {
-  if (auto* const side_by_side = world_.split_states())
+  if (auto* const side_by_side = world_.resources().split_states())
     return &(side_by_side[device] = states_[device]);
   if (record_.image.arguments == Arguments::kernel_and_state) return &states_[device];
-  auto& memory = world_.run_memory(device);
+  auto& memory = world_.resources().memory(device);
   layout_.devices[device]->write(memory.state.data(), &states_[device], memory.state.size());
   return memory.state.data();
 }

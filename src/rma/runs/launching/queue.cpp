@@ -8,11 +8,15 @@
 //
 // `driven` says that some thread sees to a run; nobody else touches it then. A run has its World as
 // long as it is in the queue, for a World ends when that is empty.
+#include "rma/runs/launching/queue.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/caught.hpp"
+#include "base/host_places.hpp"
+#include "base/kept.hpp"
 #include "rma/runs/launching/run.hpp"
 #include "rma/world_state.hpp"
 
@@ -23,62 +27,14 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_queued = 64;  // on GPUs: a launch beyond waits, before the driver does
 constexpr std::chrono::milliseconds tick{1}, long_tick{20}, attentive{100};
 
-// The end of a run's kernels, well or not, as streams wait for it.
-class RunEnd : public Event {
- public:
-  explicit RunEnd(std::shared_ptr<RunRecord> record) : record_(std::move(record)) {}
-  bool done() override {
-    std::scoped_lock const lock(record_->mutex);
-    return record_->ended;
-  }
-  void wait() override {
-    std::unique_lock lock(record_->mutex);
-    record_->changed.wait(lock, [this] { return record_->ended; });
-  }
-  void then(std::function<void()> action) override {
-    {
-      std::scoped_lock const lock(record_->mutex);
-      if (!record_->ended) {
-        record_->at_end.push_back(std::move(action));
-        return;
-      }
-    }
-    action();
-  }
-
- private:
-  std::shared_ptr<RunRecord> record_;
-};
-
 }  // namespace
 
-void RunRecord::launch_is_done(std::vector<std::shared_ptr<Event>> of_kernels) {
-  std::scoped_lock const lock(mutex);
-  ends = std::move(of_kernels);
-  launched = true;
-  changed.notify_all();
-}
-
-void RunRecord::end() {
-  std::vector<std::function<void()>> actions;
-  {
-    std::scoped_lock const lock(mutex);
-    launched = ended = true;
-    actions.swap(at_end);
-    changed.notify_all();
-  }
-  for (auto const& action : actions) action();
-}
-
-bool RunRecord::try_to_drive() {
-  std::scoped_lock const lock(mutex);
-  if (!has_turn || driven || done) return false;
-  return driven = true;
-}
-
-void KeepIfItHangs::operator()(RunSupervisor* run) const {
-  if (run->must_be_kept()) net::keep_for_ever(run);
-  else delete run;
+void guard(std::string_view operation, std::string_view of) {
+  if (begin_use() && !inside_kernel()) return;
+  auto const what = std::string(operation) + (of.empty() ? "" : " ") + std::string(of);
+  refuse_after_fork(what);
+  throw Error(Kind::misuse, what, "it was called from inside a kernel",
+              "call it from the host, before or after the run");
 }
 
 // A GPU's stream may wait only for what is queued on the device already. If it waited for a launch
@@ -86,58 +42,28 @@ void KeepIfItHangs::operator()(RunSupervisor* run) const {
 // behind the wait; and while the caller then blocks in a copy of pageable memory on that stream,
 // CUDA blocks other threads that load a kernel or make memory, as the launch does. So does what the
 // host does behind the kernels' end, where it brings messages: there the caller itself waits.
-void WorldState::let_streams_wait(std::vector<Stream*> const& streams,
-                                  std::shared_ptr<RunRecord> const& record) {
+void RunQueue::let_streams_wait(std::vector<Stream*> const& streams,
+                                std::shared_ptr<RunRecord> const& record) {
   std::vector<std::shared_ptr<Event>> ends;
-  if (queues_runs() && !record->one_by_one) {
+  if (world_.queues_runs() && !record->one_by_one) {
     std::unique_lock lock(record->mutex);
     record->changed.wait(lock, [&] { return record->launched; });
     ends = record->ends;
   } else {
-    ends.push_back(std::make_shared<RunEnd>(record));
+    ends.push_back(end_of(record));
     if (!std::ranges::all_of(streams, &Stream::on_host)) return ends.front()->wait();
   }
   for (auto* const stream : streams)
     for (auto const& end : ends) stream->wait(end);
 }
 
-std::shared_ptr<RunRecord> WorldState::start(KernelImage const& image, void const* kernel,
-                                             std::size_t bytes, Launch const& launch,
+std::shared_ptr<RunRecord> RunQueue::enqueue(std::shared_ptr<RunRecord> const& record,
                                              bool awaited) {
-  check_launch(image, launch);
-  auto record = std::make_shared<RunRecord>();
-  record->image = image;
-  record->kernel = copy_of_kernel(kernel, bytes);
-  record->launch = launch;
-  return enqueue(record, awaited);
-}
-
-void WorldState::check_launch(KernelImage const& image, Launch const& launch) const {
-  guard("launch", image.name);
-  if (image.abi != abi_version)
-    throw Error(Kind::version_mismatch, fmt::format("launch {}", image.name),
-                fmt::format("it was compiled for ABI version {}, this library has {}", image.abi,
-                            abi_version),
-                "compile the kernel with the headers of the installed library");
-  if (Dim3 const t = launch.threads; t.x != 0 && !layout_.devices.empty()) {
-    u32 most = ~0u;
-    for (auto const& device : layout_.devices) most = std::min(most, device->info().max_threads);
-    auto const fits = [most](u64 threads) { return threads >= 1 && threads <= most; };
-    if (!fits(t.x) || !fits(u64{t.x} * t.y) || !fits(u64{t.x} * t.y * t.z))
-      throw Error(Kind::bad_argument, fmt::format("launch {}", image.name),
-                  fmt::format("{} x {} x {} threads a rank were asked for; there may be 1 to {}",
-                              t.x, t.y, t.z, most),
-                  "use fewer threads, at least one in each direction");
-  }
-}
-
-std::shared_ptr<RunRecord> WorldState::enqueue(std::shared_ptr<RunRecord> const& record,
-                                               bool awaited) {
   auto const& launch = record->launch;
-  record->world = this;
-  record->one_by_one = record->graph && !RunSupervisor::needs_no_host(*this, *record);
+  record->world = &world_;
+  record->one_by_one = record->graph && !RunSupervisor::needs_no_host(world_, *record);
   for (auto* const stream : launch.streams) record->before.push_back(stream->record());
-  if (queues_runs()) {
+  if (world_.queues_runs()) {
     std::unique_lock lock(mutex_);
     help(lock, [this] { return queue_.size() < most_queued; });
   }
@@ -153,7 +79,7 @@ std::shared_ptr<RunRecord> WorldState::enqueue(std::shared_ptr<RunRecord> const&
       std::scoped_lock const lock(mutex_);
       first = queue_.empty();
       behind =
-          !first && queue_.back()->others_may_queue && RunSupervisor::may_queue(*this, *record);
+          !first && queue_.back()->others_may_queue && RunSupervisor::may_queue(world_, *record);
       record->has_turn = record->driven = first;
       queue_.push_back(record);
       record->in_queue = true;
@@ -169,15 +95,15 @@ std::shared_ptr<RunRecord> WorldState::enqueue(std::shared_ptr<RunRecord> const&
 
 // While launching_ is held. By who drives the run, or behind others that were begun, by who
 // launches it. What fails stays in the record.
-bool WorldState::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
+bool RunQueue::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
   try {
-    record->run.reset(new RunSupervisor(*this, record));
+    record->run.reset(new RunSupervisor(world_, record));
     if (!record->run->begin(true, behind)) {
       record->run.reset();
       return false;
     }
     record->others_may_queue =
-        RunSupervisor::may_queue(*this, *record) && record->run->is_launched();
+        RunSupervisor::may_queue(world_, *record) && record->run->is_launched();
   } catch (...) {
     record->run.reset();
     record->error = caught(fmt::format("run {}", record->name()));
@@ -185,13 +111,13 @@ bool WorldState::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
   return true;
 }
 
-bool WorldState::begin_at_once(std::shared_ptr<RunRecord> const& record) {
+bool RunQueue::begin_at_once(std::shared_ptr<RunRecord> const& record) {
   std::scoped_lock const launching(launching_);
   return record->run || record->error || begin(record, false);
 }
 
-void WorldState::end_queued(RunRecord const& failed, Error const& error,
-                            std::function<void(u32 last_run)> const& clean_up) {
+void RunQueue::end_queued(RunRecord const& failed, Error const& error,
+                          std::function<void(u32 last_run)> const& clean_up) {
   std::scoped_lock const launching(launching_);
   std::vector<std::shared_ptr<RunRecord>> behind;
   {
@@ -215,6 +141,7 @@ void WorldState::end_queued(RunRecord const& failed, Error const& error,
 // A run that the calling thread drives, to its end.
 void drive(std::shared_ptr<RunRecord> const& record) {
   auto& world = *record->world;
+  auto& queue = world.queue();
   auto error = record->error;  // it has not begun, or was ended behind another
   if (!error) try {
       for (;;) {
@@ -234,10 +161,10 @@ void drive(std::shared_ptr<RunRecord> const& record) {
   record->end();
   {
     std::scoped_lock const lock(record->mutex);
-    world.pin();
+    queue.pin();
     record->world = nullptr;
   }
-  auto const next = world.leave_queue();
+  auto const next = queue.leave();
   {
     std::scoped_lock const lock(record->mutex);
     record->error = error;
@@ -245,15 +172,14 @@ void drive(std::shared_ptr<RunRecord> const& record) {
     record->changed.notify_all();
   }
   if (next) {
-    bool const begun = world.begin_at_once(next);
-    world.let_go(*next);
-    world.wake_supervisor(!begun || !next->launch.streams.empty());
+    bool const begun = queue.begin_at_once(next);
+    queue.let_go(*next);
+    queue.wake_supervisor(!begun || !next->launch.streams.empty());
   }
-  world.unpin();
+  queue.unpin();
 }
 
-// The first run is over. The next one, whose turn it is now, is the caller's to begin.
-std::shared_ptr<RunRecord> WorldState::leave_queue() {
+std::shared_ptr<RunRecord> RunQueue::leave() {
   std::scoped_lock const lock(mutex_);
   queue_.front()->in_queue = false;
   queue_.pop_front();
@@ -265,12 +191,12 @@ std::shared_ptr<RunRecord> WorldState::leave_queue() {
   return next;
 }
 
-void WorldState::unpin() {
+void RunQueue::unpin() {
   std::scoped_lock const lock(mutex_);
   if (--pins_ == 0) changed_.notify_all();
 }
 
-void WorldState::help(std::unique_lock<std::mutex>& lock, std::function<bool()> const& enough) {
+void RunQueue::help(std::unique_lock<std::mutex>& lock, std::function<bool()> const& enough) {
   ++helpers_;  // before it looks: who lets go of a run after that tells them
   while (!queue_.empty() && !enough()) {
     auto const first = queue_.front();
@@ -285,8 +211,7 @@ void WorldState::help(std::unique_lock<std::mutex>& lock, std::function<bool()> 
   --helpers_;
 }
 
-// From here on any thread may drive it.
-void WorldState::let_go(RunRecord& record) {
+void RunQueue::let_go(RunRecord& record) {
   {
     std::scoped_lock const lock(record.mutex);
     record.driven = false;
@@ -296,25 +221,75 @@ void WorldState::let_go(RunRecord& record) {
   changed_.notify_all();
 }
 
-void WorldState::help(std::shared_ptr<RunRecord> const& record) {
+void RunQueue::help(std::shared_ptr<RunRecord> const& record) {
   std::unique_lock lock(mutex_);
   help(lock, [&] { return !record->in_queue; });
 }
 
-void WorldState::wait_until_idle(std::unique_lock<std::mutex>& lock) {
+std::unique_lock<std::mutex> RunQueue::idle() {
+  std::unique_lock lock(mutex_);
   help(lock, [] { return false; });
+  return lock;
+}
+
+// While the host takes part in all runs, it waits for none.
+std::unique_lock<std::mutex> RunQueue::turn() {
+  std::unique_lock lock(mutex_);
+  help(lock, [this] {
+    return std::ranges::all_of(queue_, [](auto const& record) { return record->launch.with_host; });
+  });
+  return lock;
+}
+
+bool RunQueue::seems_idle() {
+  std::unique_lock const lock(mutex_, std::try_to_lock);
+  return lock && queue_.empty();
+}
+
+u32 RunQueue::next_runs(u32 count) {
+  runs_ += count;
+  if (!peers_.alone()) peers_.processes().come_to(peers_.channel(), runs_);
+  return runs_;
+}
+
+void RunQueue::go_on_behind(u32 run) {
+  runs_ = run;
+  peers_.processes().come_to(peers_.channel(), runs_);
+}
+
+// -- failures, for hosts that wait for ranks
+
+void RunQueue::has_failed(Error const& error) {
+  std::scoped_lock const lock(failures_mutex_);
+  ++failures_;
+  last_failure_ = error;
+}
+
+std::optional<Error> RunQueue::failure_behind(u64 before) const {
+  std::scoped_lock const lock(failures_mutex_);
+  return failures_ > before ? last_failure_ : std::nullopt;
+}
+
+u64 RunQueue::failures_before_last_launch() const {
+  std::scoped_lock const lock(failures_mutex_);
+  return failures_at_launch_;
 }
 
 // -- the supervisor's thread
 
-void WorldState::wake_supervisor(bool urgent) {
+void RunQueue::wake_supervisor(bool urgent) {
   if (!urgent && !supervisor_sleeps_.load(std::memory_order_relaxed)) return;
   std::scoped_lock const lock(mutex_);
   urgent_ |= urgent;
   if (urgent || !queue_.empty()) supervisor_wakes_.notify_one();
 }
 
-void WorldState::end_supervisor() {
+void RunQueue::begin_thread() {
+  hooks::at("start the supervisor's thread");
+  supervisor_ = std::thread([this] { supervise(); });
+}
+
+void RunQueue::end_thread() {
   {
     std::scoped_lock const lock(mutex_);
     closing_ = true;
@@ -323,7 +298,12 @@ void WorldState::end_supervisor() {
   if (supervisor_.joinable()) supervisor_.join();
 }
 
-void WorldState::supervise() {
+void RunQueue::await_unpinned() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return pins_ == 0; });
+}
+
+void RunQueue::supervise() {
   std::unique_lock lock(mutex_);
   std::shared_ptr<RunRecord> seen;
   auto last = Clock::now();

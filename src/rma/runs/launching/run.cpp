@@ -74,7 +74,7 @@ bool RunSupervisor::needs_no_host(WorldState const& world, RunRecord const& reco
   auto const finds_its_state = [](auto const& one) {
     return one.image.arguments == Arguments::state_address;
   };
-  return world.peers().alone() && world.queues_runs() && !world.split_states() &&
+  return world.peers().alone() && world.queues_runs() && !world.resources().split_states() &&
          !record.launch.with_host && world.trace_file(record.launch).empty() &&
          !(record.graph ? std::ranges::any_of(record.graph->steps, finds_its_state)
                         : finds_its_state(record));
@@ -105,14 +105,14 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
     world_.locks().take(use, peers_, may_differ);
     has_devices_ = true;
   }
-  number_ = world_.runs() + count_;
+  number_ = world_.queue().runs() + count_;
   states_.reserve(layout_.own_count());
   // From here on every process takes part to the end: what fails in one of them ends the run in
   // all, and settle() tells them why.
   if (ranks_meet_)
     council_.emplace(peers_, number_, deadline(), launch_, world_.agreement().early());
   else if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
-  world_.next_runs(count_);
+  world_.queue().next_runs(count_);
   begin_ = steady_ns();
   for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
   take_part();
@@ -153,12 +153,12 @@ void RunSupervisor::agree() {
 // nothing in their memory. None begins a run before all have done so, for a launch that is agreed
 // on follows.
 void RunSupervisor::settle_world() {
-  u32 last = world_.runs();
+  u32 last = world_.queue().runs();
   for (auto const& runs : peers_.exchange("begin anew", wire::Packer().value(last).take())) {
     u32 const others = wire::Unpacker(runs).value<u32>();
     if (static_cast<i32>(others - last) > 0) last = others;
   }
-  world_.go_on_behind(last);
+  world_.queue().go_on_behind(last);
   std::vector<RunState> states;
   states.reserve(layout_.own_count());
   for (u32 d = 0; d < layout_.own_count(); ++d) states.push_back(bare_state(d));
@@ -202,7 +202,7 @@ void RunSupervisor::end() {
     ranks_have_ended();
   } catch (...) {
     auto const error = caught(operation());
-    world_.has_failed(error);
+    world_.queue().has_failed(error);
     if (ended_well_) {  // what failed is the host's business alone
       ended_ = true;
       for (u32 d = 0; d < layout_.own_count(); ++d) forget_what_is_unread(d);
@@ -213,8 +213,8 @@ void RunSupervisor::end() {
     world_.agreement().unsettle();
     // A thread that hangs may come back: it is to find its run poisoned. There is no other run.
     if (!must_be_kept())
-      world_.end_queued(record_, error,
-                        [this](u32 last) { clean_up_after_failure(world_, states_, last); });
+      world_.queue().end_queued(
+          record_, error, [this](u32 last) { clean_up_after_failure(world_, states_, last); });
     give_back_devices();
     throw Error(error);
   }
@@ -229,7 +229,7 @@ void RunSupervisor::ranks_have_ended() {
 
 void RunSupervisor::forget_what_is_unread(u32 own) const {
   try {
-    world_.run_memory(own).clear(*layout_.devices[own]);
+    world_.resources().memory(own).clear(*layout_.devices[own]);
   } catch (...) {  // the first error says why
     return;
   }

@@ -1,11 +1,8 @@
+#include "rma/windows/windows.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-
-#include "rma/world_state.hpp"
-
-// What a World does with its windows.
 
 namespace meshpost::detail {
 namespace {
@@ -26,7 +23,7 @@ std::string wish(World::WindowSpec const& spec) {
 
 }  // namespace
 
-void WorldState::place_extents(World::WindowSpec const& spec, WindowRecord& record) {
+void Windows::place_extents(World::WindowSpec const& spec, WindowRecord& record) {
   u64 elements = 0;
   for (auto const& extent : spec.extents)
     elements = std::max(elements, extent.offset + extent.count);
@@ -39,13 +36,13 @@ void WorldState::place_extents(World::WindowSpec const& spec, WindowRecord& reco
   }
 }
 
-Place WorldState::place_of(WindowRecord const& record, u32 rank) const {
+Place Windows::place_of(WindowRecord const& record, u32 rank) const {
   if (!record.parts.empty()) return record.parts[rank].place;
   u64 const local = rank % layout_.ranks_per_device;
   return {layout_.device_of(rank), record.info.offset + local * record.info.pitch};
 }
 
-char* WorldState::part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const {
+char* Windows::part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const {
   auto const place = place_of(record, rank);
   bool const users = Places::is_users(place.offset);
   if (own && (!users || layout_.far(*own, place.device))) return places_.seen_by(*own, place);
@@ -57,7 +54,7 @@ char* WorldState::part_of(std::optional<u32> own, WindowRecord const& record, u3
 }
 
 // Each device gets the table with the addresses that it has for the parts.
-void WorldState::upload_parts(WindowRecord const& record) {
+void Windows::upload_parts(WindowRecord const& record) {
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     std::vector<Part> parts;
     parts.reserve(record.parts.size());
@@ -69,7 +66,7 @@ void WorldState::upload_parts(WindowRecord const& record) {
 }
 
 // What it takes of the heap is in the record as soon as it is taken.
-void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& record) {
+void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
   WindowInfo& info = record.info;
   if (!spec.memory.empty()) {
     register_memory(spec, record);
@@ -106,10 +103,7 @@ void WorldState::furnish_window(World::WindowSpec const& spec, WindowRecord& rec
   });
 }
 
-WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
-  guard("window");
-  std::unique_lock lock(mutex_);
-  wait_until_idle(lock);
+WindowInfo Windows::make(World::WindowSpec const& spec) {
   u64 const ranks = layout_.ranks();
   auto const refuse = [](std::string cause, std::string remedy) {
     throw Error(Kind::bad_argument, "window", std::move(cause), std::move(remedy));
@@ -146,7 +140,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   WindowRecord record;
   WindowInfo& info = record.info;
   info.world = number_;
-  info.number = next_window_;
+  info.number = next_;
   info.communicator = spec.communicator;
   info.tags = spec.tags.value;
   info.counter_part = static_cast<u32>(padded(info.tags * sizeof(u32), 64));
@@ -154,18 +148,18 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
   record.name = spec.name.empty() ? fmt::format("window {}", info.number)
                                   : fmt::format("window '{}'", spec.name);
   try {
-    furnish_window(spec, record);
+    furnish(spec, record);
   } catch (...) {
     give_back(record);
     throw;
   }
-  ++next_window_;
+  ++next_;
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }
 
-WindowRecord& WorldState::record_of(WindowInfo const& info, std::string_view operation) {
+WindowRecord const& Windows::record_of(WindowInfo const& info, std::string_view operation) const {
   auto const found = windows_.find(info.number);
-  if (info.world == number_ && found == windows_.end() && info.number < next_window_)
+  if (info.world == number_ && found == windows_.end() && info.number < next_)
     throw Error(Kind::bad_argument, std::string(operation),
                 fmt::format("{} was freed before", freed_.name(info.number)),
                 "use windows until they are freed");
@@ -177,7 +171,7 @@ WindowRecord& WorldState::record_of(WindowInfo const& info, std::string_view ope
 }
 
 // What a window has of the heap, or has so far.
-void WorldState::give_back(WindowRecord const& record) {
+void Windows::give_back(WindowRecord const& record) {
   auto const& info = record.info;
   if (info.offset != 0) heap_.release(info.offset, record.data_bytes);
   if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
@@ -185,10 +179,17 @@ void WorldState::give_back(WindowRecord const& record) {
   if (info.host_counters != 0) heap_.release(info.host_counters, record.host_bytes);
 }
 
-void WorldState::free_window(WindowInfo const& info) {
-  guard("free");
-  std::unique_lock lock(mutex_);
-  wait_until_idle(lock);
+bool Windows::unmap() {
+  bool any = false;
+  for (auto& [number, window] : windows_) {
+    if (!window.users) continue;
+    window.users->unmap();
+    any = true;
+  }
+  return any;
+}
+
+void Windows::free(WindowInfo const& info) {
   auto const operation = fmt::format("free window {}", info.number);
   peers_.together(operation, [&] {
     auto const& record = record_of(info, "free");
@@ -212,70 +213,12 @@ void WorldState::free_window(WindowInfo const& info) {
   peers_.exchange(operation);  // nobody has it mapped any more
 }
 
-// While the host takes part in all runs, it waits for none.
-void WorldState::wait_for_turn(std::unique_lock<std::mutex>& lock) {
-  help(lock, [this] {
-    return std::ranges::all_of(queue_, [](auto const& record) { return record->launch.with_host; });
-  });
+std::string Windows::name(u32 number) const {
+  auto const found = windows_.find(number);
+  return found == windows_.end() ? freed_.name(number) : found->second.name;
 }
 
-void WorldState::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
-                          void* target, void const* source, u64 count) {
-  auto const operation = source ? "write" : "read";
-  guard(operation);
-  std::unique_lock lock(mutex_);
-  wait_for_turn(lock);
-  transfer(record_of(window, operation), element_bytes, rank, offset, target, source, count);
-}
-
-void WorldState::transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
-                          void* target, void const* source, u64 count) {
-  auto const operation = source ? "write" : "read";
-  if (rank >= layout_.ranks())
-    throw Error(
-        Kind::bad_argument, operation,
-        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
-        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
-  u32 const device = layout_.device_of(rank);
-  u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
-  if (offset > limit || count > limit - offset)
-    throw Error(Kind::bad_argument, fmt::format("{} {}", operation, record.name),
-                fmt::format("elements {} to {} of rank {} were named; it has {}", offset,
-                            offset + count, rank.value, limit),
-                "stay inside the part");
-  if (count == 0) return;
-  auto const near = layout_.neighbour(device);
-  char* const part = part_of(near, record, rank);
-  u64 const skipped = offset * element_bytes;
-  Bytes const size{count * element_bytes};
-  bool const mapped = part && layout_.devices.empty() && layout_.traits[device].in_host_memory &&
-                      !peers_.far(layout_.processes[device]);
-  if (near) {
-    auto& through = *layout_.devices[*near];
-    if (target) through.read(target, part + skipped, size);
-    else through.write(part + skipped, source, size);
-  } else if (mapped) {
-    std::memcpy(target ? target : part + skipped, target ? part + skipped : source, size);
-  } else if (layout_.apart) {
-    auto const place = place_of(record, rank);
-    transfer_far({device, place.offset + skipped}, target, source, size);
-  } else {
-    throw Error(
-        Kind::bad_environment, operation,
-        fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
-        "read and write in a process that has some");
-  }
-}
-
-u64 WorldState::part_count(WindowInfo const& window, RankId rank) {
-  guard("read");
-  std::scoped_lock const lock(mutex_);
-  auto const& record = record_of(window, "read");
-  if (rank >= layout_.ranks()) return 0;  // transfer refuses it, with the numbers
-  return record.parts.empty() ? record.info.count : record.parts[rank].count;
-}
-
-std::string WorldState::describe(void const* address) const {
+std::string Windows::describe(void const* address) const {
   auto const* const at = static_cast<char const*>(address);
   for (auto const& [number, window] : windows_)
     for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
