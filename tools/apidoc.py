@@ -198,7 +198,7 @@ def code_of(declaration: Declaration, documented: bool = False) -> str:
         if behind and len(text) + len(behind) > 110:
             return "\n".join([*lines, behind.strip(), text])
         return "\n".join([*lines, text + behind])
-    head = re.sub(r"[ \t]+", " ", declaration.head)
+    head = re.sub(r" : private [\w:]+", "", re.sub(r"[ \t]+", " ", declaration.head))
     if "enum" in declaration.head:
         inside = re.sub(r"///<", "//", textwrap.dedent(declaration.body.strip("\n"))).rstrip()
         if "\n" not in inside:

@@ -70,10 +70,10 @@ u32 World::first_rank() const {
 std::vector<std::shared_ptr<Device>> const& World::devices() const {
   return implementation_->state->layout().devices;
 }
-HostId World::host(u32 process) const { return implementation_->state->host(process); }
-Communicator World::communicator() const { return implementation_->state->world_communicator(); }
+HostId World::host(u32 process) const { return implementation_->state->host().host(process); }
+Communicator World::communicator() const { return implementation_->state->communicators().world(); }
 Communicator World::device_communicator() const {
-  return implementation_->state->device_communicator();
+  return implementation_->state->communicators().device();
 }
 Communicator World::split(Communicator const& parent, std::function<i64(RankId)> const& color) {
   return implementation_->state->split(parent, color);
@@ -125,10 +125,10 @@ RunResult const& Run::wait() {
       record_->changed.wait(lock);
       continue;
     }
-    world->pin();
+    world->queue().pin();
     lock.unlock();
-    world->help(record_);
-    world->unpin();
+    world->queue().help(record_);
+    world->queue().unpin();
     lock.lock();
   }
   if (record_->error) throw Error(*record_->error);
@@ -169,22 +169,25 @@ std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
 void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
               void const* source, u64 count) {
   world_of(window.world, source ? "write" : "read")
-      ->transfer(window, element_bytes, rank, offset, target, source, count);
+      ->host()
+      .transfer(window, element_bytes, rank, offset, target, source, count);
 }
 
 void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void const* source,
            u64 count, Tag tag) {
   world_of(window.world, "notify from the host")
-      ->raise(window, element_bytes, rank, offset, source, count, tag);
+      ->host()
+      .raise(window, element_bytes, rank, offset, source, count, tag);
 }
 
 void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
                   std::optional<std::chrono::milliseconds> deadline) {
-  world_of(window.world, "wait on the host")->wait_on_host(window, tag, count, deadline);
+  auto const world = world_of(window.world, "wait on the host");
+  world->host().wait(window, tag, count, deadline.value_or(world->options().deadline));
 }
 
 u64 part_count(WindowInfo const& window, RankId rank) {
-  return world_of(window.world, "read")->part_count(window, rank);
+  return world_of(window.world, "read")->host().part_count(window, rank);
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
 // A packet is whole: what a load finds are the words and the flag of one store, however fast
-// another rank overwrites it. The lanes rest on that (rma/detail/lanes.hpp).
+// another rank overwrites it. The lanes rest on that (rma/detail/via/lane/lane.hpp).
 #include "support/worlds.hpp"
 
 namespace meshpost {

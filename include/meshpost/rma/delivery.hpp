@@ -7,7 +7,7 @@ namespace meshpost {
 /// The checked mode of CPU devices (MESHPOST_CHECK=delivery): the bytes of puts stay with the
 /// ledger, the target is filled with a pattern, and only consuming a notification brings the bytes
 /// in. So a kernel that reads early reads garbage every time, and one that overwrites early is
-/// named. See src/rma/delivery.cpp.
+/// named. See src/rma/checks/delivery.cpp.
 struct DeliveryLedger;
 
 namespace delivery {

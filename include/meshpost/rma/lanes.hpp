@@ -7,8 +7,9 @@
 //
 // A rank has `count` lanes, rings of packets in its own memory. A sender claims a lane of its
 // target with the first message of a run, and owns it until the run ends: so nobody contends for
-// places. A longer message goes direct (rma/detail/put.hpp), and its notification by the lane.
-// Without a lane, or without room in it, all goes direct: no put ever waits for its receiver.
+// places. A longer message goes direct (rma/detail/via/direct/write.hpp), and its notification by
+// the lane. Without a lane, or without room in it, all goes direct: no put ever waits for its
+// receiver.
 
 namespace meshpost {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "meshpost/device/block.hpp"
-#include "meshpost/rma/detail/bare_count.hpp"
+#include "meshpost/rma/detail/via/proxy/bare_count.hpp"
 
 // What the host brings to ranks of a device whose memory it can't reach by loads and stores: the
 // host writes letters into its own memory, ranks that wait carry them out. A host can't add to a
@@ -12,9 +12,9 @@
 // Order: letters are carried out one after the other, each by the rank that claims it. The host's
 // store of `ready` releases the letter, and what its copy engines wrote before (MailboxAccess);
 // that rank acquires it, stores the bytes, fences at device scope and raises the counter, all on
-// one device: the rest of the way is that of any notification (rma/detail/put.hpp). Behind the same
-// fence it counts the letter as taken; who takes the next one has acquired that count, so a later
-// letter's counter also covers earlier letters' bytes.
+// one device: the rest of the way is that of any notification (rma/detail/via/direct/write.hpp).
+// Behind the same fence it counts the letter as taken; who takes the next one has acquired that
+// count, so a later letter's counter also covers earlier letters' bytes.
 //
 // A letter with nothing but a count says it in the 16 bytes that a look reads at once, which spares
 // a trip over the bus. The host writes them before the flag; that a look which finds the flag finds
@@ -60,4 +60,4 @@ struct Mailbox {
 
 }  // namespace meshpost
 
-#include "meshpost/rma/detail/letters.hpp"
+#include "meshpost/rma/detail/via/proxy/letters.hpp"

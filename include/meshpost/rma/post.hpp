@@ -1,6 +1,6 @@
 #pragma once
 #include "meshpost/device/block.hpp"
-#include "meshpost/rma/detail/bare_count.hpp"
+#include "meshpost/rma/detail/via/proxy/bare_count.hpp"
 
 // What ranks ask the host's proxy to do, for ranks out of reach of loads and stores.
 

@@ -23,7 +23,7 @@ std::optional<u64> CpuGang::quiet() {
 
 // Only fibers write words while a gang runs (no host or stream can notify yet): if none of them is
 // awake, what does not hold never will. Not so where other processes take part; there the hosts ask
-// each other (src/rma/council.cpp).
+// each other (src/rma/runs/supervising/council.cpp).
 void CpuGang::look_for_deadlock() {
   if (spec_.shared || deadlocked_.load(std::memory_order_relaxed) || !quiet() || poisoned()) return;
   bool const alive = std::ranges::any_of(

@@ -1,5 +1,5 @@
 // A count, its sender's word and a flag in 16 bytes.
-#include "meshpost/rma/detail/bare_count.hpp"
+#include "meshpost/rma/detail/via/proxy/bare_count.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What processes tell each other while a run is under way, played by threads of this one.
-#include "rma/council.hpp"
+#include "rma/runs/supervising/council.hpp"
 
 #include "world/players.hpp"
 

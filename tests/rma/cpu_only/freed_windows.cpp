@@ -1,5 +1,5 @@
 // Numbers of freed windows as ranges, and the range that kernels keep in registers.
-#include "rma/freed_windows.hpp"
+#include "rma/windows/freed_windows.hpp"
 
 #include <gtest/gtest.h>
 

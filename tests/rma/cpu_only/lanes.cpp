@@ -1,6 +1,6 @@
 // Lanes by themselves: one sender's and one target's ends in memory of the test's own. All programs
 // of tests/rma run on them, too (rma.lanes).
-#include "rma/lanes.hpp"
+#include "rma/via/lane/keeper.hpp"
 
 #include <gtest/gtest.h>
 #include <meshpost/meshpost.hpp>

@@ -1,6 +1,6 @@
 // The mailbox of a device whose memory the host can't reach, without such a device: a thread stands
 // in for a rank that waits, and streams of a CPU device for copy engines.
-#include "rma/mailbox.hpp"
+#include "rma/via/proxy/mailbox.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a message from another proxy may hold: a parcel that can be carried out, or nothing.
-#include "rma/parcel.hpp"
+#include "rma/via/proxy/parcel.hpp"
 
 #include <cstring>
 #include <random>

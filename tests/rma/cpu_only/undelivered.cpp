@@ -1,5 +1,5 @@
 // What is known of puts under way, against a list that forgets nothing.
-#include "rma/undelivered.hpp"
+#include "rma/via/proxy/undelivered.hpp"
 
 #include <gtest/gtest.h>
 

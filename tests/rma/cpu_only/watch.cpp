@@ -1,6 +1,6 @@
 // The host's eye on running ranks, with ranks that move at chosen moments: between its look at all
 // of them and its look at their answers.
-#include "rma/watch.hpp"
+#include "rma/runs/supervising/watch.hpp"
 
 #include <gtest/gtest.h>
 

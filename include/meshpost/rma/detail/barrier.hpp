@@ -59,8 +59,7 @@ MESHPOST_FN inline void Rank::release(Communicator const& communicator, Group co
   for (u32 i = 0; i < group.devices; ++i) {
     u32 const device = place_of(communicator, group, i);
     u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
-    if (is_far(device)) post_alone({.kind = Post::Kind::add, .target = released, .value = 2});
-    else memory::add(released, 2, Order::none);
+    via::raise(*state_, block_, device, released, u32{2});
   }
 }
 

@@ -35,7 +35,8 @@ MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Grou
   MESHPOST_ROLLED
   for (u32 place = 0; place < group.devices; ++place) {
     u32 const device = place_of(communicator, group, place);
-    copy_to(device, slots(communicator, group, device, half) + offset, source, bytes, operation);
+    via::write(*this, operation, device, slots(communicator, group, device, half) + offset, source,
+               bytes);
   }
   publish_beyond(group);
 }
@@ -111,8 +112,8 @@ MESHPOST_FN inline void Rank::broadcast_step(Communicator const& communicator, G
     for (u32 k = 0; sender && k < group.devices; ++k) {
       u64 const from = detail::smaller(k * piece, bytes);
       u32 const device = place_of(communicator, group, k);
-      copy_to(device, slots(communicator, group, device, half) + from, data + from,
-              detail::smaller(piece, bytes - from), operation);
+      via::write(*this, operation, device, slots(communicator, group, device, half) + from,
+                 data + from, detail::smaller(piece, bytes - from));
     }
     publish_beyond(group);
     meet(communicator, group, operation);

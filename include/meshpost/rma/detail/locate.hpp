@@ -1,4 +1,5 @@
 #pragma once
+#include "meshpost/rma/detail/via/choose.hpp"
 #include "meshpost/rma/rank.hpp"
 
 // Who and where: groups, members, windows, bounds.
@@ -69,7 +70,7 @@ MESHPOST_FN inline Group Rank::joined_group(Operation operation, Communicator co
   return group;
 }
 
-MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
+MESHPOST_FN inline via::Location Rank::own(WindowInfo const& window) const {
   Location location = locate_uniform(window, id_);
   if (window.parts != 0) {
     Part const part = reinterpret_cast<Part const*>(on_device(state_->device, window.parts))[id_];
@@ -79,14 +80,14 @@ MESHPOST_FN inline Rank::Location Rank::own(WindowInfo const& window) const {
   return location;
 }
 
-MESHPOST_FN inline Rank::Location Rank::locate(Operation operation, WindowInfo const& window,
-                                               RankId rank) {
+MESHPOST_FN inline via::Location Rank::locate(Operation operation, WindowInfo const& window,
+                                              RankId rank) {
   if (window.uniform_world != world_ || rank >= ranks_ || may_be_freed(window)) [[unlikely]]
     return locate_any(*state_, block_, id_, operation, window, rank);
   return locate_uniform(window, rank);
 }
 
-MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window, u32 rank) const {
+MESHPOST_FN inline via::Location Rank::locate_uniform(WindowInfo const& window, u32 rank) const {
   u32 const device =
       static_cast<u32>(((rank + zero_) * reciprocal_) >> 32);  // as RunState::device_of
   u32 const local = rank - device * ranks_per_device_;
@@ -95,7 +96,7 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
   location.heap = base;
   location.rank = rank;
   location.near = device == device_;
-  location.far = is_far(device);
+  location.far = via::is_far(*state_, device);
   location.tags = window.tags + zero_;
   location.counter_part = window.counter_part + zero_;
   location.counters = reinterpret_cast<u32*>(
@@ -108,9 +109,9 @@ MESHPOST_FN inline Rank::Location Rank::locate_uniform(WindowInfo const& window,
 
 // Everything that is not a rank of the world in a uniform window. Out of line, and not a member: a
 // member would force the Rank out of its registers.
-MESHPOST_COLD inline Rank::Location Rank::locate_any(RunState const& state, Block block, u32 id,
-                                                     Operation operation, WindowInfo const& window,
-                                                     RankId rank) {
+MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block block, u32 id,
+                                                    Operation operation, WindowInfo const& window,
+                                                    RankId rank) {
   Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
   self.check_window(operation, window);
   Location location =

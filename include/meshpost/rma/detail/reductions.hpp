@@ -107,8 +107,9 @@ MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* sourc
       while (to < end && step.device_of(*this, to) == device);
     }
     if (device != device_)
-      copy_to(device, part(communicator, group, device, half, group.place) + from * sizeof(T),
-              source + (from - begin), (to - from) * sizeof(T), step.operation);
+      via::write(*this, step.operation, device,
+                 part(communicator, group, device, half, group.place) + from * sizeof(T),
+                 source + (from - begin), (to - from) * sizeof(T));
     if (!step.one_hop_to_all() || ++place == group.devices) from = to;
   }
 }
@@ -244,9 +245,8 @@ MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
   for (u32 k = 0; !sent && k < group.devices; ++k) {
     u64 const offset = begin * sizeof(T);
     if (u32 const device = place_of(communicator, group, k); device != device_)
-      copy_to(device, part(communicator, group, device, half, 0) + offset,
-              part(communicator, group, device_, half, 0) + offset, (end - begin) * sizeof(T),
-              step.operation);
+      via::write(*this, step.operation, device, part(communicator, group, device, half, 0) + offset,
+                 part(communicator, group, device_, half, 0) + offset, (end - begin) * sizeof(T));
   }
   publish_beyond(group);
 }

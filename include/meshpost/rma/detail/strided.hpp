@@ -2,8 +2,9 @@
 #include "meshpost/rma/delivery.hpp"
 #include "meshpost/rma/rank.hpp"
 
-// Puts of strided pieces: checks, a plan of loops (StridedCopy), then the direct protocol (put.hpp)
-// with another copy in its step 1. All that orders messages is the direct protocol's: a strided
+// Puts of strided pieces: checks, a plan of loops (StridedCopy), then the direct protocol
+// (via/direct/write.hpp) with another copy in its step 1. All that orders messages is the direct
+// protocol's: a strided
 // put_notify is a put, then a notify. What turns out to be one run is a contiguous put.
 
 namespace meshpost {
@@ -36,8 +37,8 @@ MESHPOST_COLD inline LayoutFault fault_of(StridedLayout const& target,
 }  // namespace detail
 
 template <class Target, class Source>
-MESHPOST_FN Rank::Location Rank::begin_strided_put(Operation operation, Target const& target,
-                                                   Source const& source, StridedCopy& copy) {
+MESHPOST_FN via::Location Rank::begin_strided_put(Operation operation, Target const& target,
+                                                  Source const& source, StridedCopy& copy) {
   auto const& there = detail::span_of(target);
   auto const& here = detail::span_of(source);
   block_.tick();
@@ -75,9 +76,7 @@ MESHPOST_FN inline void Rank::move(Location const& to, StridedCopy const& copy) 
       });
     return;
   }
-  if (to.far) return post_runs(Operation::put, copy);
-  memory::copy(copy, thread(), threads());
-  stored_at(to);
+  via::write(*this, Operation::put, to, copy);
 }
 
 MESHPOST_FN inline void Rank::move_and_raise(Location const& to, StridedCopy const& copy,

@@ -1,5 +1,6 @@
 #pragma once
 #include "meshpost/rma/delivery.hpp"
+#include "meshpost/rma/detail/via/lane/glance.hpp"
 #include "meshpost/rma/rank.hpp"
 
 namespace meshpost {
@@ -18,7 +19,7 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
 }
 
 // Both look through the lanes once more when the count was seen, for what was sent before a count
-// that came direct goes in, too (lanes.hpp, 7).
+// that came direct goes in, too (via/lane/lane.hpp, 7).
 
 MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
                                          Note const& note) {
@@ -35,7 +36,7 @@ MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part
   for (bool held = false; !held;) {
     block_.await(condition, note, state_->mail);  // ends early when something has come by lane
     held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
-    take_lanes();
+    via::lane::read(*this);
   }
 #endif
   return found;
@@ -58,10 +59,10 @@ MESHPOST_FN inline bool Rank::has_count(u32* counter, [[maybe_unused]] u32 part,
     return block_.any(held);
   }
 #endif
-  take_lanes();
+  via::lane::read(*this);
   bool const held = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
   if (!block_.any(held)) return false;
-  take_lanes();
+  via::lane::read(*this);
   return true;
 }
 
@@ -121,9 +122,9 @@ MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced
   Traced const traced(*this, Operation::wait_until);
   block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
                {Operation::wait_until, 0, 0, 0}, state_->mail);
-  // What its sender sent by lane before it goes into the window now (lanes.hpp, 7). A register says
-  // whether there are lanes.
-  take_lanes();
+  // What its sender sent by lane before it goes into the window now (via/lane/lane.hpp, 7). A
+  // register says whether there are lanes.
+  via::lane::read(*this);
   if (delivery::checked(state_->ledger)) {
     if (thread() == 0) delivery::wait_until(state_->ledger, block_, id_, word.data());
     block_.sync();

@@ -1,0 +1,93 @@
+#pragma once
+#include "meshpost/rma/detail/via/direct/raise.hpp"
+#include "meshpost/rma/detail/via/direct/read.hpp"
+#include "meshpost/rma/detail/via/direct/store.hpp"
+#include "meshpost/rma/detail/via/direct/write.hpp"
+#include "meshpost/rma/detail/via/lane/read.hpp"
+#include "meshpost/rma/detail/via/lane/write.hpp"
+#include "meshpost/rma/detail/via/proxy/raise.hpp"
+#include "meshpost/rma/detail/via/proxy/read.hpp"
+#include "meshpost/rma/detail/via/proxy/store.hpp"
+#include "meshpost/rma/detail/via/proxy/write.hpp"
+
+// The way to a rank is chosen here, and nowhere else: direct, by loads and stores; by a lane, for
+// short messages in reach, as long as there is room; by the host's proxy, where ranks are out of
+// reach of loads and stores.
+//
+// All of a rank's threads call these, unless said otherwise.
+
+namespace meshpost::via {
+
+MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
+  return state.posts.records != nullptr && state.posts.far[device] != 0;
+}
+
+MESHPOST_FN inline void write(Sender& self, Operation operation, Location const& to, void* target,
+                              void const* source, u64 bytes) {
+  if (to.far) [[unlikely]]
+    return proxy::write(self, operation, target, source, bytes);
+  direct::write(self, to, target, source, bytes);
+}
+MESHPOST_FN inline void write(Sender& self, Operation operation, Location const& to,
+                              StridedCopy const& copy) {
+  if (to.far) return proxy::write(self, operation, copy);
+  direct::write(self, to, copy);
+}
+/// To memory of a device that no put names, such as a gathering area.
+MESHPOST_FN inline void write(Sender& self, Operation operation, u32 device, void* target,
+                              void const* source, u64 bytes) {
+  if (is_far(*self.state_, device)) return proxy::write(self, operation, target, source, bytes);
+  memory::copy(target, source, bytes, self.thread(), self.threads());
+}
+
+/// A short message in reach, maybe of a notification alone: by a lane. Whether it went.
+MESHPOST_FN inline bool write_by_lane(Sender& self, Location const& to, void* target,
+                                      void const* source, u64 bytes, Location const& counters,
+                                      Tag tag) {
+  if (bytes >= self.lane_limit_ || to.far) return false;  // lane_limit_ is 0 where there are none
+  if (memory::on_gpu && to.near) return false;            // gains nothing
+  return lane::write(self, to, target, source, bytes, counters, tag);
+}
+
+/// Bytes and the notification behind them, as one message. Whether that could be; else they go
+/// direct, one after the other. `counters`: of the same rank, maybe in another window.
+MESHPOST_FN inline bool write_and_raise(Sender& self, Operation operation, Location const& to,
+                                        void* target, void const* source, u64 bytes,
+                                        Location const& counters, Tag tag) {
+  if (to.far) [[unlikely]] {
+    Block& block = self.block_;
+    if (!block.step(hooks::Step::put_copy) || !block.step(hooks::Step::notify_raise)) return false;
+    u32* const counter = counters.counters + tag.value;
+    proxy::write(self, operation, target, source, bytes, counter,
+                 counters.beside(counter, WindowInfo::raised_by));
+    return true;
+  }
+  return write_by_lane(self, to, target, source, bytes, counters, tag);
+}
+
+MESHPOST_FN inline void raise(Sender& self, Operation operation, Location const& to, u32* counter) {
+  if (to.far) [[unlikely]]
+    return proxy::raise(self, operation, to, counter);
+  direct::raise(self, to, counter);
+}
+/// Adds to a word of a device, by one thread, behind its fence; by the proxy to the lower 4 bytes.
+template <class Word>
+MESHPOST_FN void raise(RunState const& state, Block block, u32 device, Word* word, Word by) {
+  if (is_far(state, device)) proxy::raise(state, block, word, static_cast<u32>(by));
+  else memory::add(word, by, Order::none);
+}
+
+template <class T>
+MESHPOST_FN void store(Sender& self, Operation operation, Location const& to, T* word, T value) {
+  if (to.far) [[unlikely]]
+    return proxy::store(self, operation, word, value);
+  direct::store(self, to, word, value);
+}
+
+MESHPOST_FN inline void read(Sender& self, Operation operation, Location const& from, void* target,
+                             void const* source, u64 bytes) {
+  if (from.far) return proxy::read(self, operation, target, source, bytes);
+  direct::read(self, target, source, bytes);
+}
+
+}  // namespace meshpost::via

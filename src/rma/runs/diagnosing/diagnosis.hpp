@@ -1,0 +1,17 @@
+#pragma once
+#include "rma/runs/diagnosing/evidence.hpp"
+
+namespace meshpost::detail {
+
+/// A run that did not end by itself.
+struct EndedRun {
+  WorldState& world;
+  RunRecord const& record;
+  Evidence const& evidence;
+  std::chrono::milliseconds deadline;
+};
+
+/// Why it ended: the rank that failed, or who waits for whom.
+Error diagnose(EndedRun const& run, Reason reason);
+
+}  // namespace meshpost::detail

@@ -1,0 +1,58 @@
+#include "rma/runs/launching/agreement.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+
+#include "base/hash.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+std::atomic<u32> worlds_of_several{0};  // processes, with GPUs, that are alive in this one
+
+}  // namespace
+
+Agreement::Agreement(Peers const& peers, Layout const& layout) : peers_(peers) {
+  if (peers.alone()) return;
+  // On the host's cores no run holds what another one waits for.
+  if (!std::ranges::all_of(layout.traits, &KindTraits::on_host_cores)) {
+    bool const others = worlds_of_several.fetch_add(1) != 0;
+    counted_ = true;
+    try {
+      auto const all = peers.exchange("World", others ? "others" : "");
+      crowded_ = peers.processes().job().overlaps || !std::ranges::all_of(all, &std::string::empty);
+    } catch (...) {
+      --worlds_of_several;
+      throw;
+    }
+  }
+  std::set<u32> const with_devices(layout.processes.begin(), layout.processes.end());
+  ranks_meet_ =
+      !crowded_ && !layout.apart && !layout.any_far() && with_devices.size() == peers.count();
+}
+
+Agreement::~Agreement() {
+  if (counted_) --worlds_of_several;
+}
+
+std::optional<bool> Agreement::lanes(std::string const& launch) const {
+  auto const found = launches_.find(launch);
+  return found == launches_.end() ? std::nullopt : std::optional(found->second);
+}
+
+u64 Agreement::mismatches() const {
+  return peers_.alone() ? 0 : peers_.processes().mismatches(peers_.channel());
+}
+
+void Agreement::settle() {
+  unsettled_ = false;
+  launches_.clear();
+  mismatches_ = mismatches();
+  begun_ = 0;
+  early_.clear();
+}
+
+u64 Agreement::begin_step(std::string const& launch) { return hash_of(launch) << 32 | 1; }
+
+}  // namespace meshpost::detail

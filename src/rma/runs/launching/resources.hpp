@@ -1,0 +1,65 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "meshpost/rma/run_state.hpp"
+#include "meshpost/world/heap.hpp"
+#include "rma/runs/ending/timeline.hpp"
+
+namespace meshpost::detail {
+
+/// One device's memory for runs, used by one run after the other.
+struct DeviceRunMemory {
+  Allocation reports, control, log_records, log_tail, log_head, timers;
+  Allocation state;  // for kernels that take its address
+  Allocation news;   // RunNews
+  Allocation base;   // RunState::base
+
+  /// Ranks have said nothing yet.
+  void expect_ranks();
+  /// All that a run which ends well leaves clear by itself.
+  void clear(Device& owner);
+};
+
+/// What the runs of a World use one after the other. Who sees to the run in progress calls this;
+/// nobody else meanwhile.
+class RunResources {
+ public:
+  RunResources(Layout const& layout, Heap& heap, u32 trace_events);
+  /// What may fail in one process alone. Once.
+  void make_memory();
+
+  DeviceRunMemory& memory(u32 own_device) { return memory_[own_device]; }
+  TraceMemory& trace() { return trace_; }
+  u64 words() const { return words_; }  ///< RunWords of each device, in the heap
+  /// Before a run: its end sweeps what the heap has for counters by now.
+  void follow_heap();
+  /// After runs whose ranks did not meet at their end: counters and RunWords of own devices.
+  /// `begun`: as RunWords has it.
+  void clear_counters(u32 last_run, u64 begun);
+  /// Returns when no kernel of a run that has ended goes on. \throws Error if a device is broken
+  void let_kernels_end();
+  Crew* crew(std::string_view kind);  ///< null: launches on that kind share nothing
+  /// Where the states of own devices lie side by side, for those that share a launch; null: none
+  /// do.
+  RunState* split_states() const { return split_states_.as<RunState>(); }
+  /// Whether the kinds of all own devices queue launches.
+  bool devices_queue() const { return devices_queue_; }
+
+ private:
+  char* words_on(u32 own) const { return heap_.at(layout_.first_device + own, words_); }
+
+  Layout const& layout_;
+  Heap& heap_;
+  bool const devices_queue_;
+  u64 words_ = 0;
+  std::vector<Heap::Range> followed_;
+  std::vector<DeviceRunMemory> memory_;
+  TraceMemory trace_;
+  Allocation split_states_;
+  std::map<std::string, std::unique_ptr<Crew>, std::less<>> crews_;  // by kind
+};
+
+}  // namespace meshpost::detail

@@ -1,0 +1,102 @@
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/patience.hpp"
+#include "meshpost/device/backend.hpp"
+#include "meshpost/trace/log.hpp"
+#include "rma/runs/supervising/council.hpp"
+#include "rma/via/proxy/proxy.hpp"
+#include "rma/windows/host_endpoint.hpp"
+
+namespace meshpost::detail {
+
+/// How a gang ended.
+struct Ending {
+  Reason reason = Reason::finished;
+  std::optional<Error> failure;   ///< of the device itself
+  std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: they were not
+  bool met = false;  ///< with the ranks of all other processes: so the run ended well in all
+};
+
+/// A gang with its grids.
+struct RunningGang {
+  Gang* gang = nullptr;
+  std::span<Grid const> grids{};
+};
+
+/// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and
+/// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
+class Watch {
+ public:
+  /// `council`: where other processes take part; `proxy`: where some ranks are out of reach;
+  /// `host`: where the host may wake ranks; else null.
+  Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
+        std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
+        HostEndpoint* host = nullptr, std::chrono::milliseconds grace = std::chrono::seconds(10));
+  /// Does so again and again while they run.
+  void each_look(std::function<void()> what) { each_look_ = std::move(what); }
+  /// Ends the ranks.
+  void poison(Reason reason);
+  /// Returns when all ranks have ended. If they don't within `grace` of being poisoned, says which
+  /// and ends the process: a kernel can't be taken off a device. \throws Error(peer_lost) if the
+  /// proxy hangs: ranks may go on then
+  Ending until_end();
+
+ private:
+  struct Seen {
+    Council::Doing ranks;
+    u32 failed = 0;
+    u64 signs_of_life = 0;  // changes whenever a rank gets on
+  };
+  struct Asked {
+    u32 sequence;
+    bool ended;
+  };
+  struct Watched : RunningGang {
+    std::vector<Asked> asked{};  // all its ranks when the question was asked; empty: none is open
+    u32 asked_in = 0;            // the run that they were in then
+    u32 epoch = 0;               // number of the question
+  };
+  static void look_at(Grid const& grid, Seen& seen);
+  Seen look() const;
+  static std::optional<bool> question(Watched& crew, bool all_wait);
+  struct Quiet {
+    bool known = true;  // else the ranks have not answered yet
+    std::optional<u64> number{};
+  };
+  static Quiet quiet(Watched& crew);
+  Quiet quiet();
+  bool deadlocked();
+  Council::Own own(Seen const& seen, u64 life, bool ended);
+  bool met() const;
+  bool begun() const;
+  bool any_left() const;
+  void let_the_end_be_left();
+  void drain_logs();
+  bool finished() const;
+  std::optional<Error> failure();
+  std::optional<Reason> find_reason(Seen const& seen, bool life);
+  std::string why() const;  // it was ended, for people
+  [[noreturn]] void abandon() const;
+
+  std::vector<Watched> crews_;
+  std::vector<LogReader>& logs_;
+  Patience deadline_, grace_;  // until the run is ended, and for its ranks to end then
+  Council* council_;
+  Proxy* proxy_;
+  HostEndpoint* host_;
+  Ending ending_;
+  bool poisoned_ = false;
+  u64 lines_ = 0;  // of logs, printed so far
+  std::function<void()> each_look_;
+  u64 waits_ = 0;                 // looks before the ranks have begun
+  std::optional<Error> unheard_;  // what the event sink threw at one of them
+  u32 round_ = 0;                 // of the council, for which the ranks are being asked
+  std::optional<u64> in_vain_;    // what quiet() said last
+};
+
+}  // namespace meshpost::detail

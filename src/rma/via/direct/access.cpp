@@ -1,0 +1,46 @@
+#include "rma/via/direct/access.hpp"
+
+#include <cstring>
+
+namespace meshpost::detail {
+namespace {
+
+template <class Word>
+void store_as(Delivery const& delivery) {
+  Word value{};
+  delivery.bytes.copy(reinterpret_cast<char*>(&value), sizeof value);
+  memory::store(reinterpret_cast<Word*>(delivery.target), value, Order::system);
+}
+
+void store_word(Delivery const& delivery) {
+  switch (delivery.bytes.size()) {
+    case 1: return store_as<u8>(delivery);
+    case 2: return store_as<unsigned short>(delivery);
+    case 4: return store_as<u32>(delivery);
+    default: return store_as<u64>(delivery);
+  }
+}
+
+}  // namespace
+
+void HostAccess::deliver(Delivery const& delivery) {
+  if (delivery.word) return store_word(delivery);
+  if (!delivery.bytes.empty())
+    std::memcpy(delivery.target, delivery.bytes.data(), delivery.bytes.size());
+  if (!delivery.counter) return;
+  if (delivery.sender_word) memory::store_relaxed(delivery.sender_word, delivery.sender);
+  // Releases the bytes above to whoever acquires the count.
+  memory::add(delivery.counter, delivery.value, Order::system);
+}
+
+void HostAccess::read(void const* source, u64 bytes, Take take) {
+  take({static_cast<char const*>(source), bytes}, nullptr);
+}
+
+void HostAccess::write(void* target, std::string_view bytes, Keep /*keep*/,
+                       std::function<void()> then) {
+  std::memcpy(target, bytes.data(), bytes.size());
+  then();
+}
+
+}  // namespace meshpost::detail

@@ -1,0 +1,89 @@
+#pragma once
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rma/via/access.hpp"
+#include "rma/via/proxy/pinned_copies.hpp"
+
+namespace meshpost::detail {
+
+/// The host's side of a device's mailbox (meshpost/rma/mailbox.hpp), and its copy engines
+/// beside.
+///
+/// Short bytes go in letters. Longer ones are copied to the device, and what comes after them in
+/// order is a letter whose `ready` the same stream stores behind the copy. So a later letter never
+/// overtakes earlier bytes: ranks open letters in order, and one that must wait for a copy is not
+/// ready before. Pieces that lie behind each other are copied as one, out of a chunk of pinned
+/// memory; what lies in such memory already is copied from there.
+///
+/// A copy does overtake letters that nobody has opened yet. So its bytes for the same places go
+/// once more, in letters behind those: whichever of the copy and an earlier letter comes last
+/// there, these come behind both. read() and write() heed no letters: what they touch, by the
+/// contract, is not on its way.
+class MailboxAccess : public Access {
+ public:
+  explicit MailboxAccess(Device& device);
+  ~MailboxAccess() override;
+  MailboxAccess(MailboxAccess const&) = delete;
+  MailboxAccess& operator=(MailboxAccess const&) = delete;
+
+  void begin() override;
+  void end() override;
+  void drop() override;
+  Mailbox mailbox() const override;
+  void deliver(Delivery const& delivery) override;
+  void read(void const* source, u64 bytes, Take take) override;
+  void write(void* target, std::string_view bytes, Keep keep, std::function<void()> then) override;
+  std::span<char> pinned() const override { return out_of_.memory(); }
+  bool poll() override;
+  bool settled() const override;
+  bool busy() const override { return under_way_.load(std::memory_order_acquire) != 0; }
+  bool unopened() const override;
+
+ private:
+  struct Open {  // a chunk that gets filled
+    PinnedCopies::Chunk chunk;
+    char* target = nullptr;
+    u64 filled = 0;
+  };
+  struct Closed {  // a letter with bytes that may not have been opened
+    char* target;
+    u64 bytes;
+    u32 letter;  // written_ behind it
+  };
+  struct Kept {  // until there is room
+    Delivery delivery;
+    std::string bytes;
+  };
+
+  bool try_deliver(Delivery const& delivery);
+  u32 room() const;
+  void forget_opened();
+  std::vector<Closed*> closed_under(Delivery const& delivery);
+  bool copy(Delivery const& delivery);
+  bool append(Delivery const& delivery);
+  void flush();
+  void write_letter(Delivery const& delivery, std::string_view bytes);
+  void count_what_is_under_way();
+  void carry_out(Letter const& letter);
+  void raise(u32* counter, u32 value, u32* sender_word, u32 sender);
+  void reset();
+
+  Device& device_;
+  Allocation letters_, applied_, words_;
+  PinnedCopies into_, out_of_;
+  u32 written_ = 0;  // letters
+  std::atomic<u32> written_to_all_{0};
+  std::vector<Closed> closed_;
+  std::optional<Open> open_;
+  std::shared_ptr<Event> last_copy_;  // into the device, of what letters must not overtake
+  std::deque<Kept> backlog_;
+  std::atomic<u64> under_way_{0}, kept_{0};
+};
+
+}  // namespace meshpost::detail

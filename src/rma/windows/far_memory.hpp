@@ -1,0 +1,35 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rma/runs/launching/agreement.hpp"
+#include "rma/runs/launching/queue.hpp"
+#include "rma/windows/host_endpoint.hpp"
+#include "rma/world_memory.hpp"
+
+namespace meshpost::detail {
+
+/// What a process asks another for: to read and write memory of its devices, and to raise counters
+/// there. And what it answers to others, on the thread of their questions.
+class FarMemory : WorldMemory {
+ public:
+  FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
+            Agreement const& agreement);
+  ~FarMemory();
+  FarMemory(FarMemory const&) = delete;
+  FarMemory& operator=(FarMemory const&) = delete;
+
+  /// Reads if there is a target, else writes. \throws Error(peer_lost)
+  void transfer(Place place, void* target, void const* source, u64 bytes) const;
+  void raise(u32 device, u64 counter, u64 sender_word, u32 sender) const;
+
+ private:
+  std::string answer(std::string_view question);
+
+  RunQueue& runs_;
+  HostEndpoint& endpoint_;
+  Agreement const& agreement_;
+};
+
+}  // namespace meshpost::detail

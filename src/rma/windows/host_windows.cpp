@@ -1,0 +1,223 @@
+#include "rma/windows/host_windows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/host_places.hpp"
+#include "base/patience.hpp"
+#include "base/told.hpp"
+#include "meshpost/device/block.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+// Looks more and more seldom: a GPU's counter takes a copy each time.
+class Pauses {
+ public:
+  void rest() {
+    if (++looks_ < 200) return std::this_thread::yield();
+    std::this_thread::sleep_for(length_);
+    length_ = std::min(2 * length_, longest);
+  }
+
+ private:
+  static constexpr std::chrono::microseconds longest{200};
+  u32 looks_ = 0;
+  std::chrono::microseconds length_{5};
+};
+
+}  // namespace
+
+HostId HostWindows::host(u32 process) const {
+  if (process >= peers_.count())
+    throw Error(Kind::bad_argument, "host",
+                fmt::format("process {} does not exist among {}", process, peers_.count()),
+                fmt::format("name one from 0 to {}", peers_.count() - 1));
+  for (u32 device = 0; device < layout_.device_count(); ++device)
+    if (peers_.alone() || layout_.processes[device] == process) return {device};
+  throw Error(Kind::bad_argument, "host",
+              fmt::format("process {} has no device, where its counters would be", process),
+              "notify the host of a process that has one");
+}
+
+std::string HostWindows::sender_name(u32 sender) const {
+  if (sender < layout_.ranks()) return fmt::format("rank {}", sender);
+  return peers_.alone() ? "the host"
+                        : fmt::format("the host of process {}", sender - layout_.ranks());
+}
+
+void HostWindows::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+                           void* target, void const* source, u64 count) {
+  auto const operation = source ? "write" : "read";
+  guard(operation);
+  auto const lock = runs_.turn();
+  transfer(windows_.record_of(window, operation), element_bytes, rank, offset, target, source,
+           count);
+}
+
+void HostWindows::transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
+                           void* target, void const* source, u64 count) {
+  auto const operation = source ? "write" : "read";
+  if (rank >= layout_.ranks())
+    throw Error(
+        Kind::bad_argument, operation,
+        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
+        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
+  u32 const device = layout_.device_of(rank);
+  u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
+  if (offset > limit || count > limit - offset)
+    throw Error(Kind::bad_argument, fmt::format("{} {}", operation, record.name),
+                fmt::format("elements {} to {} of rank {} were named; it has {}", offset,
+                            offset + count, rank.value, limit),
+                "stay inside the part");
+  if (count == 0) return;
+  auto const near = layout_.neighbour(device);
+  char* const part = windows_.part_of(near, record, rank);
+  u64 const skipped = offset * element_bytes;
+  Bytes const size{count * element_bytes};
+  bool const mapped = part && layout_.devices.empty() && layout_.traits[device].in_host_memory &&
+                      !peers_.far(layout_.processes[device]);
+  if (near) {
+    auto& through = *layout_.devices[*near];
+    if (target) through.read(target, part + skipped, size);
+    else through.write(part + skipped, source, size);
+  } else if (mapped) {
+    std::memcpy(target ? target : part + skipped, target ? part + skipped : source, size);
+  } else if (layout_.apart) {
+    auto const place = windows_.place_of(record, rank);
+    far_.transfer({device, place.offset + skipped}, target, source, size);
+  } else {
+    throw Error(
+        Kind::bad_environment, operation,
+        fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
+        "read and write in a process that has some");
+  }
+}
+
+u64 HostWindows::part_count(WindowInfo const& window, RankId rank) {
+  guard("read");
+  auto const lock = runs_.now();
+  auto const& record = windows_.record_of(window, "read");
+  if (rank >= layout_.ranks()) return 0;  // transfer refuses it, with the numbers
+  return record.parts.empty() ? record.info.count : record.parts[rank].count;
+}
+
+void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+                        void const* source, u64 count, Tag tag) {
+  constexpr auto operation = "notify from the host";
+  guard(operation);
+  auto const lock = runs_.turn();
+  auto const& record = windows_.record_of(window, operation);
+  auto const& info = record.info;
+  if (rank >= layout_.ranks())
+    throw Error(
+        Kind::bad_argument, operation,
+        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
+        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
+  if (tag.value >= info.tags)
+    throw Error(Kind::bad_argument, fmt::format("{}, {}", operation, record.name),
+                fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
+                "use a smaller tag, or make the window with more");
+  if (source) transfer(record, element_bytes, rank, offset, nullptr, source, count);
+  u32 const device = layout_.device_of(rank), local = rank % layout_.ranks_per_device;
+  u64 const counter = info.counters + u64{local} * info.counter_pitch() + tag.value * sizeof(u32);
+  u64 const sender_word = counter + u64{info.counter_part} * WindowInfo::raised_by;
+  u32 const sender = WindowInfo::raiser(layout_.ranks() + peers_.number());
+  bool const reached = layout_.neighbour(device) ||
+                       (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
+  bool const of_host = layout_.traits[device].in_host_memory && reached;
+  // Behind a failure its owner may clear its memory until the next run begins.
+  bool const settled = agreement_.settled();
+  if (!layout_.owns(device) && !(of_host && settled))
+    return far_.raise(device, counter, sender_word, sender);
+  Delivery const delivery{.counter = reinterpret_cast<u32*>(heap_.at(device, counter)),
+                          .sender_word = reinterpret_cast<u32*>(heap_.at(device, sender_word)),
+                          .value = 1,
+                          .sender = sender};
+  if (layout_.owns(device))
+    return endpoint_.raise(device - layout_.first_device, delivery, settled);
+  others_are_told();
+  // Behind the bytes above: whoever acquires the count has them.
+  memory::store_relaxed(delivery.sender_word, delivery.sender);
+  memory::add(delivery.counter, delivery.value, Order::system);
+}
+
+u32 HostWindows::count_of(WindowInfo const& info, Tag tag) const {
+  auto const* const counter =
+      reinterpret_cast<u32 const*>(heap_.at(layout_.first_device, info.host_counters)) + tag.value;
+  auto& device = *layout_.devices.front();
+  if (device.in_host_memory()) return memory::load_acquire(counter);
+  u32 count = 0;
+  device.read(&count, counter, Bytes{sizeof count});
+  return count;
+}
+
+void HostWindows::forget_counts() {
+  if (layout_.devices.empty()) return;
+  for (auto const& [number, window] : windows_.all()) {
+    if (window.host_bytes == 0) continue;
+    std::scoped_lock const lock(window.host->mutex);
+    layout_.devices.front()->read(window.host->consumed.data(),
+                                  heap_.at(layout_.first_device, window.info.host_counters),
+                                  Bytes{window.info.tags * sizeof(u32)});
+  }
+}
+
+void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
+                       std::chrono::milliseconds deadline) {
+  constexpr auto operation = "wait on the host";
+  guard(operation);
+  WindowInfo info;
+  std::string name;
+  std::shared_ptr<HostCounters> host;
+  {
+    auto const lock = runs_.now();
+    auto const& record = windows_.record_of(window, operation);
+    info = record.info, name = record.name, host = record.host;
+  }
+  auto const told = fmt::format("{}, {}", operation, name);
+  if (layout_.devices.empty())
+    throw Error(Kind::misuse, told, "this process has no device, where its counters would be",
+                "wait in a process that has one");
+  if (tag.value >= info.tags)
+    throw Error(Kind::bad_argument, told,
+                fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
+                "use a smaller tag, or make the window with more");
+  runs_.wake_supervisor(true);  // nobody else may see to what was launched
+  u64 const failed_before = runs_.failures_before_last_launch();
+  Patience patience(deadline);
+  for (Pauses pauses;; pauses.rest()) {
+    u32 come = 0;
+    {
+      std::scoped_lock const lock(host->mutex);
+      if (host->freed)
+        throw Error(Kind::misuse, told, "the window was freed meanwhile",
+                    "use windows until they are freed");
+      come = count_of(info, tag) - host->consumed[tag.value];
+      if (come >= count) {
+        host->consumed[tag.value] += count;
+        heard_of_others();
+        return;
+      }
+    }
+    auto const so_far =
+        fmt::format("{} of {} notifications of tag {} had come", come, count, tag.value);
+    if (auto const why = runs_.failure_behind(failed_before))
+      throw Error(
+          why->kind(), told,
+          fmt::format("{} when a run failed: {}: {}", so_far, why->operation(), why->cause()),
+          why->remedy());
+    if (!peers_.alone())
+      if (auto const loss =
+              runs_.seems_idle() ? peers_.processes().gone() : peers_.processes().lost())
+        throw peers_.processes().lost_error(told, *loss);
+    if (patience.ends(come))
+      throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, patience.text()),
+                  "see that kernels notify this host with this tag, or give a longer deadline");
+  }
+}
+
+}  // namespace meshpost::detail

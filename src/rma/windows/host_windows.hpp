@@ -1,0 +1,48 @@
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "rma/windows/far_memory.hpp"
+#include "rma/windows/windows.hpp"
+
+namespace meshpost::detail {
+
+/// The host as one who reads and writes windows, raises counters of ranks, and waits for its own.
+class HostWindows : WorldMemory {
+ public:
+  HostWindows(WorldMemory const& memory, RunQueue& runs, Windows& windows, HostEndpoint& endpoint,
+              Agreement const& agreement)
+      : WorldMemory(memory),
+        runs_(runs),
+        windows_(windows),
+        endpoint_(endpoint),
+        agreement_(agreement),
+        far_(memory, runs, endpoint, agreement) {}
+
+  HostId host(u32 process) const;
+  std::string sender_name(u32 sender) const;  ///< "rank 3", "the host"
+  /// Elements of a rank's part.
+  u64 part_count(WindowInfo const& window, RankId rank);
+  /// Reads if there is a target, else writes.
+  void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
+                void const* source, u64 count);
+  void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
+             void const* source, u64 count, Tag tag);
+  void wait(WindowInfo const& window, Tag tag, u32 count, std::chrono::milliseconds deadline);
+  /// Behind a failure: what ranks have told this host is not to be consumed any more.
+  void forget_counts();
+
+ private:
+  void transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
+                void* target, void const* source, u64 count);
+  u32 count_of(WindowInfo const& info, Tag tag) const;
+
+  RunQueue& runs_;
+  Windows& windows_;
+  HostEndpoint& endpoint_;
+  Agreement const& agreement_;
+  FarMemory far_;
+};
+
+}  // namespace meshpost::detail

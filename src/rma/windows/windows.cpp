@@ -1,0 +1,234 @@
+#include "rma/windows/windows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshpost::detail {
+namespace {
+
+u64 padded(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Equal where processes ask for the same.
+std::string wish(World::WindowSpec const& spec) {
+  auto text =
+      fmt::format("make window '{}' of {} elements of {} bytes with {} tags over {}", spec.name,
+                  spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
+  for (auto const& extent : spec.extents)
+    text += fmt::format(" {}+{}", extent.offset, extent.count);
+  if (!spec.memory.empty())
+    text += fmt::format(" in memory of the user for {} ranks", spec.memory.size());
+  return text;
+}
+
+}  // namespace
+
+void Windows::place_extents(World::WindowSpec const& spec, WindowRecord& record) {
+  u64 elements = 0;
+  for (auto const& extent : spec.extents)
+    elements = std::max(elements, extent.offset + extent.count);
+  record.data_bytes = elements * spec.element_bytes;
+  record.info.offset = heap_.allocate(record.data_bytes);
+  for (u32 rank = 0; rank < spec.extents.size(); ++rank) {
+    auto const& [offset, count] = spec.extents[rank];
+    u64 const place = record.info.offset + offset * spec.element_bytes;
+    record.parts.push_back({count, {layout_.device_of(rank), place}});
+  }
+}
+
+Place Windows::place_of(WindowRecord const& record, u32 rank) const {
+  if (!record.parts.empty()) return record.parts[rank].place;
+  u64 const local = rank % layout_.ranks_per_device;
+  return {layout_.device_of(rank), record.info.offset + local * record.info.pitch};
+}
+
+char* Windows::part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const {
+  auto const place = place_of(record, rank);
+  bool const users = Places::is_users(place.offset);
+  if (own && (!users || layout_.far(*own, place.device))) return places_.seen_by(*own, place);
+  if (!users) return heap_.at(place.device, place.offset);
+  if (layout_.owns(place.device)) return places_.memory(place, 0);
+  auto* const device = own ? physical(layout_.devices[*own]).get() : nullptr;
+  auto const found = record.users->mapped.find({device, rank});
+  return found == record.users->mapped.end() ? nullptr : found->second;
+}
+
+// Each device gets the table with the addresses that it has for the parts.
+void Windows::upload_parts(WindowRecord const& record) {
+  for (u32 own = 0; own < layout_.own_count(); ++own) {
+    std::vector<Part> parts;
+    parts.reserve(record.parts.size());
+    for (u32 rank = 0; rank < record.parts.size(); ++rank)
+      parts.push_back({part_of(own, record, rank), record.parts[rank].count});
+    layout_.devices[own]->write(heap_.at(layout_.first_device + own, record.info.parts),
+                                parts.data(), Bytes{parts.size() * sizeof(Part)});
+  }
+}
+
+// What it takes of the heap is in the record as soon as it is taken.
+void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
+  WindowInfo& info = record.info;
+  if (!spec.memory.empty()) {
+    register_memory(spec, record);
+  } else if (!spec.extents.empty()) {
+    place_extents(spec, record);
+  } else {
+    info.count = spec.count;
+    info.pitch = padded(spec.count * spec.element_bytes, 128);
+    record.data_bytes = info.pitch * layout_.ranks_per_device;
+    if (record.data_bytes != 0) info.offset = heap_.allocate(record.data_bytes);
+  }
+  if (!record.parts.empty()) info.parts = heap_.allocate(record.parts.size() * sizeof(Part));
+  record.counter_bytes = u64{info.counter_pitch()} * layout_.ranks_per_device;
+  if (record.counter_bytes != 0)
+    info.counters = heap_.allocate_swept(Heap::Swept::counters, record.counter_bytes);
+  if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
+    info.uniform_world = number_;
+  record.host_bytes = info.counter_part;
+  if (record.host_bytes != 0) info.host_counters = heap_.allocate(record.host_bytes);
+  record.host = std::make_shared<HostCounters>(info.tags);
+  // Nobody writes into a part before it was zeroed.
+  peers_.together("fill a window", [&] {
+    for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
+      layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
+                                 Bytes{record.data_bytes});
+    // What is 0 there already but for who raised them last, of a window that was freed.
+    for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own)
+      layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.counters), 0,
+                                 Bytes{record.counter_bytes});
+    if (record.host_bytes != 0 && layout_.own_count() != 0)
+      layout_.devices.front()->fill(heap_.at(layout_.first_device, info.host_counters), 0,
+                                    Bytes{record.host_bytes});
+    if (info.parts != 0) upload_parts(record);
+  });
+}
+
+WindowInfo Windows::make(World::WindowSpec const& spec) {
+  u64 const ranks = layout_.ranks();
+  auto const refuse = [](std::string cause, std::string remedy) {
+    throw Error(Kind::bad_argument, "window", std::move(cause), std::move(remedy));
+  };
+  peers_.exchange(wish(spec));
+  if (spec.communicator.world != number_)
+    refuse(fmt::format("the communicator belongs to world {}, not to {}", spec.communicator.world,
+                       number_),
+           "use a communicator of the same World");
+  constexpr u32 most_tags = 1u << 16;
+  if (spec.tags.value > most_tags)
+    refuse(
+        fmt::format("{} tags were asked for; a window has at most {}", spec.tags.value, most_tags),
+        "use fewer tags");
+  for (u64 const given : {spec.extents.size(), spec.memory.size()})
+    if (given != 0 && given != ranks)
+      refuse(fmt::format("{} parts were given for {} ranks", given, ranks),
+             "give one for each rank of the world");
+  u64 const stride = heap_.spaces().stride();
+  u64 const most = stride / spec.element_bytes;
+  for (auto const& extent : spec.extents)
+    if (extent.offset > most || extent.count > most - extent.offset)
+      refuse(fmt::format("a part of {} elements at {} is larger than a device", extent.count,
+                         extent.offset),
+             "use smaller parts");
+  if (spec.count > most / layout_.ranks_per_device)
+    throw Error(
+        Kind::out_of_memory, "window",
+        fmt::format(
+            "{} ranks a device with {} elements of {} bytes each don't fit in a device's {} bytes",
+            layout_.ranks_per_device, spec.count, spec.element_bytes, stride),
+        "use smaller windows");
+
+  WindowRecord record;
+  WindowInfo& info = record.info;
+  info.world = number_;
+  info.number = next_;
+  info.communicator = spec.communicator;
+  info.tags = spec.tags.value;
+  info.counter_part = static_cast<u32>(padded(info.tags * sizeof(u32), 64));
+  record.element_bytes = spec.element_bytes;
+  record.name = spec.name.empty() ? fmt::format("window {}", info.number)
+                                  : fmt::format("window '{}'", spec.name);
+  try {
+    furnish(spec, record);
+  } catch (...) {
+    give_back(record);
+    throw;
+  }
+  ++next_;
+  return windows_.emplace(info.number, std::move(record)).first->second.info;
+}
+
+WindowRecord const& Windows::record_of(WindowInfo const& info, std::string_view operation) const {
+  auto const found = windows_.find(info.number);
+  if (info.world == number_ && found == windows_.end() && info.number < next_)
+    throw Error(Kind::bad_argument, std::string(operation),
+                fmt::format("{} was freed before", freed_.name(info.number)),
+                "use windows until they are freed");
+  if (info.world != number_ || found == windows_.end())
+    throw Error(Kind::bad_argument, std::string(operation),
+                fmt::format("window {} of world {} does not exist", info.number, info.world),
+                "use windows until they are freed, with the World that made them");
+  return found->second;
+}
+
+// What a window has of the heap, or has so far.
+void Windows::give_back(WindowRecord const& record) {
+  auto const& info = record.info;
+  if (info.offset != 0) heap_.release(info.offset, record.data_bytes);
+  if (info.parts != 0) heap_.release(info.parts, record.parts.size() * sizeof(Part));
+  if (info.counters != 0) heap_.release_swept(info.counters, record.counter_bytes);
+  if (info.host_counters != 0) heap_.release(info.host_counters, record.host_bytes);
+}
+
+bool Windows::unmap() {
+  bool any = false;
+  for (auto& [number, window] : windows_) {
+    if (!window.users) continue;
+    window.users->unmap();
+    any = true;
+  }
+  return any;
+}
+
+void Windows::free(WindowInfo const& info) {
+  auto const operation = fmt::format("free window {}", info.number);
+  peers_.together(operation, [&] {
+    auto const& record = record_of(info, "free");
+    freed_.prepare(info.number, record.name, layout_.devices);
+  });
+  freed_.add();  // in all processes or in none
+  auto const found = windows_.extract(info.number);
+  auto const& record = found.mapped();
+  {
+    std::scoped_lock const of_host(record.host->mutex);
+    record.host->freed = true;
+  }
+  for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own) {
+    auto* const counters =
+        reinterpret_cast<u32*>(heap_.at(layout_.first_device + own, record.info.counters));
+    endpoint_.forget(counters, counters + record.counter_bytes / sizeof(u32));
+  }
+  give_back(record);
+  if (!record.users) return;
+  record.users->unmap();
+  peers_.exchange(operation);  // nobody has it mapped any more
+}
+
+std::string Windows::name(u32 number) const {
+  auto const found = windows_.find(number);
+  return found == windows_.end() ? freed_.name(number) : found->second.name;
+}
+
+std::string Windows::describe(void const* address) const {
+  auto const* const at = static_cast<char const*>(address);
+  for (auto const& [number, window] : windows_)
+    for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
+      auto const* const part = part_of(layout_.neighbour(layout_.device_of(rank)), window, rank);
+      u64 const count = window.parts.empty() ? window.info.count : window.parts[rank].count;
+      if (part && at >= part && at < part + count * window.element_bytes)
+        return fmt::format("{} of rank {} at element {}", window.name, rank,
+                           static_cast<u64>(at - part) / window.element_bytes);
+    }
+  return fmt::format("address {}", address);
+}
+
+}  // namespace meshpost::detail
