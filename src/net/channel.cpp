@@ -7,6 +7,7 @@
 
 #include "base/caught.hpp"
 #include "meshpost/base/error.hpp"
+#include "net/watched.hpp"
 
 namespace meshpost::net {
 namespace {
@@ -17,8 +18,10 @@ static_assert(2 * much_news <= Channel::most_unheard);
 
 }  // namespace
 
-Channel::Channel(std::unique_ptr<Engine> engine, u32 peers)
-    : peers_(peers), engine_(std::move(engine)) {}
+Channel::Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing)
+    : losing_(losing), engine_(std::make_unique<Watched>(std::move(engine), rounds_)) {
+  for (u32 peer = 0; peer < peers; ++peer) peers_.emplace_back(losing.patience);
+}
 
 Channel::~Channel() = default;
 
@@ -64,6 +67,7 @@ Channel::Sent Channel::start(u32 to, FrameHeader header, Out const& out) {
     return Sent::no;
   }
   ++peer.next_out;
+  if (header.kind != 0) peer.last_of_client = peer.next_out;
   peer.announces = 0;
   peer.told = header.heard;
   peer.waits = false;
@@ -115,7 +119,10 @@ bool Channel::tell(bool idle) {
 // -- what comes
 
 // What an engine does for itself, such as greetings, moves nothing.
-bool Channel::poll() { return engine_->poll(*this); }
+bool Channel::poll() {
+  bool const any = engine_->poll(*this);
+  return look_for_losses() || any;
+}
 
 void Channel::arrives() {
   moved_.fetch_add(1, std::memory_order_relaxed);
@@ -203,14 +210,6 @@ void Channel::apply(u32 from, FrameIn const& come) {
         ->on_message(from, {come.client_header, come.bytes, come.has(FrameHeader::written)});
   peer.received.fetch_add(1, std::memory_order_release);
   received_.fetch_add(1, std::memory_order_release);
-}
-
-void Channel::on_lost(u32 from, std::string const& why) {
-  auto& peer = peers_[from];
-  if (std::exchange(peer.lost, true)) return;
-  peer.early.clear();
-  peer.landed.clear();
-  tell_clients([&](Client& client) { client.on_lost(from, why); });
 }
 
 Channel::Traffic Channel::traffic(u32 peer) const {

@@ -74,7 +74,7 @@ void Proxy::wake_up() {
 }
 
 void Proxy::stop() {
-  if (!awake_.load() || rounds_.taken()) return;
+  if (!awake_.load() || (channel_ && channel_->hangs())) return;
   try {
     auto const alone = this->alone();  // a round that somebody is in ends before
     awake_ = false;

@@ -217,7 +217,6 @@ bool Proxy::get_on() {
 bool Proxy::drive(bool helping) {
   std::unique_lock const alone(driving_, std::try_to_lock);
   if (!alone || !awake_.load()) return false;
-  net::Round const round(rounds_);
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
     if (get_on()) return true;

@@ -16,7 +16,6 @@
 #include "meshpost/rma/window.hpp"
 #include "meshpost/world/heap.hpp"
 #include "net/channel.hpp"
-#include "net/rounds.hpp"
 #include "rma/via/access.hpp"
 #include "rma/via/proxy/parcel.hpp"
 #include "rma/via/proxy/remote_heap.hpp"
@@ -246,7 +245,6 @@ class Proxy : net::Channel::Client {
   // Whoever holds it does what the thread does: all that is private and no atomic is theirs.
   std::mutex driving_;
   std::atomic<u64> helps_{0};  // rounds of others than the thread
-  net::Rounds rounds_;         // of whoever drives; hangs() supervises
   std::thread thread_;
   std::mutex resting_;
   std::condition_variable wakes_;
