@@ -127,7 +127,7 @@ def commands(path: str, text: str) -> Iterator[Command]:
 def documents(root: Path) -> list[Path]:
     """The documents whose commands are run."""
     found = [root / "README.md", root / "CONTRIBUTING.md", *root.glob("apps/*/README.md")]
-    found += [root / "bench/compare/README.md", *root.glob("docs/*.md")]
+    found += [root / "bench/compare/README.md", root / "tests/README.md", *root.glob("docs/*.md")]
     found += [*root.glob("examples/README.md"), *root.glob("src/*/README.md")]
     return sorted(file for file in found if file.exists())
 

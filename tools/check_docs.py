@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that README.md and docs/*.md say what the repository says.
+"""Checks that documents say what the repository says.
 
 usage: check_docs.py [--fix] [ROOT]
 
@@ -114,7 +114,8 @@ def fixed(root: Path, text: str) -> str:
 
 
 def documents(root: Path) -> list[Path]:
-    parts = [*root.glob("src/*/README.md"), *root.glob("apps/*/README.md")]
+    parts = [*root.glob("apps/*/README.md"), *root.glob("tests/**/README.md")]
+    parts += [*root.glob("src/**/README.md"), *root.glob("include/meshpost/**/README.md")]
     named = [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md"]
     return [
         file for file in [*named, *sorted(root.glob("docs/*.md")), *sorted(parts)] if file.exists()

@@ -131,7 +131,8 @@ def resolve(path: str, quote: str, name: str, known: dict[str, str]) -> str | No
 
 
 def check_file(path: str, text: str) -> Iterator[Finding]:
-    lines = text.count("\n")
+    # The documentation of an interface may be as long as it has to be.
+    lines = text.count("\n") - len(re.findall(r"^ *///", text, re.MULTILINE))
     if lines > MAX_LINES:
         yield Finding(path, MAX_LINES, f"{lines} lines, at most {MAX_LINES}; split it by concept")
     elif lines > WARN_LINES:

@@ -43,18 +43,17 @@ u64 check_of(ChannelHeader header, std::string_view client_header, std::string_v
 ///   client stores in on_message() and then releases (a counter behind bytes) therefore covers all
 ///   that its peer sent before.
 /// - **Writes.** Long bytes go straight into exposed memory: write(), then send() of the message
-///   that announces them. The engine tells the receiver the message's sequence number with the
-///   last byte. The message goes on its own. The receiver's client is told when both have come.
-///   Bytes may land before the message's turn. So nobody may use their place until then, and the
-///   sender must not begin a write over bytes of an earlier message before that was heard().
+///   that announces them. The engine tells the receiver the message's sequence number with the last
+///   byte. The message goes on its own. The receiver's client is told when both have come. Bytes
+///   may land before the message's turn. So nobody may use their place until then, and the sender
+///   must not begin a write over bytes of an earlier message before that was heard().
 /// - **Credits.** At most `most_unheard` messages to a peer may be sent and not known to be carried
 ///   out. So a receiver that is slow or stopped keeps that many, and no more. Messages with
 ///   Out::only_tells are not held up by it, so that two full channels can still answer each other.
 /// - **Check sums.** A header is always covered, and bytes are, unless the engine keeps them as
-/// they
-///   are (Engine::keeps_bytes). Networks check too, but not all of them from one process's memory
-///   to the other's: TCP from end to end with 16 bits, Ethernet and InfiniBand with 32, from one
-///   switch to the next or in all. Bytes of a write are the client's to check.
+///   they are (Engine::keeps_bytes). Networks check too, but not all of them from one process's
+///   memory to the other's: TCP from end to end with 16 bits, Ethernet and InfiniBand with 32, from
+///   one switch to the next or in all. Bytes of a write are the client's to check.
 ///
 /// One thread at a time, but for what is said to be for any.
 class Channel final : Events {

@@ -110,7 +110,7 @@ class Door {
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (strangers_.size() == most_strangers) strangers_.pop_front();
     auto line = std::make_unique<Line>(std::move(socket), Tls(tls_, Tls::End::acceptor));
-    strangers_.push_back({std::move(line), Clock::now() + greeting_patience});
+    strangers_.push_back({std::move(line), Clock::now() + patience_with_a_call(job_)});
   }
 
   // Strangers must not keep out the real ones: the first of them has to greet at once, or leave.
@@ -133,18 +133,29 @@ class Door {
       bool const stands = stranger.line->receive();
       stranger.line->flush();
       auto const frame = stranger.line->next();
-      if (!frame) return !stands || Clock::now() >= stranger.until;
-      if (frame->header.type != wire::Type::hello) return true;
+      if (!frame && stands && Clock::now() < stranger.until) return false;
+      if (!frame || frame->header.type != wire::Type::hello) {
+        note_failed(*stranger.line, stands ? "it did not say who it is" : "it hung up");
+        return true;
+      }
       hello = greeting::unpack(frame->bytes);
     } catch (Error const& error) {  // TLS has told it, or tried to
       if (error.cause() == Tls::other_secret) {
         ++with_other_secret_;
         last_refused_ = caller(*stranger.line);
+      } else {
+        note_failed(*stranger.line, error.cause());
       }
       return true;
     }
     greet(stranger, hello);
     return true;
+  }
+
+  // It may have been one of those who are missing.
+  void note_failed(Line const& line, std::string const& cause) {
+    ++failed_calls_;
+    last_failed_ = fmt::format("{}: {}", caller(line), cause);
   }
 
   void greet(Stranger& stranger, greeting::Hello const& hello) {
@@ -207,15 +218,18 @@ class Door {
   }
 
   [[noreturn]] void give_up() const {
-    std::vector<u32> missing;
+    std::vector<std::string> missing;
     for (u32 process = 0; process < here_.size(); ++process)
-      if (here_[process].empty()) missing.push_back(process);
+      if (here_[process].empty()) missing.push_back(fmt::format("process {}", process));
     auto cause = fmt::format("{} of {} processes came within {:.3g} s; missing: {}",
                              here_.size() - missing.size(), here_.size(), seconds(job_.patience),
                              fmt::join(missing, ", "));
     if (with_other_secret_ != 0)
-      cause += fmt::format("; refused {} with another secret, the last of {}", with_other_secret_,
-                           last_refused_);
+      cause += fmt::format("; refused {} calls with another secret, the last of {}",
+                           with_other_secret_, last_refused_);
+    if (failed_calls_ != 0)
+      cause += fmt::format("; {} calls failed before it was known who called, the last of {}",
+                           failed_calls_, last_failed_);
     if (!other_job_.empty())
       cause += fmt::format("; refused processes of another job, '{}', as this is '{}'", other_job_,
                            job_.identity);
@@ -235,6 +249,8 @@ class Door {
   u32 missing_;
   u64 with_other_secret_ = 0;
   std::string last_refused_;
+  u64 failed_calls_ = 0;
+  std::string last_failed_;
   std::string other_job_;             // of which somebody has come; empty: none
   Clock::time_point closed_until_{};  // where no file is to be had
   std::optional<Error> over_;         // why there will be no job

@@ -17,57 +17,133 @@ namespace {
 
 constexpr auto pause_between_tries = std::chrono::milliseconds(20);
 
-// It is silent, or hangs up each time.
-Error not_greeted(Job const& job) {
-  return {Kind::deadline, operation,
-          fmt::format("what listens at {} has not greeted within {:.3g} s", job.rendezvous,
-                      seconds(job.patience)),
-          "if another program has this port, choose another one (MESHPOST_RENDEZVOUS); else see "
-          "what became of process 0"};
+// A changed bit looks like a stranger, or like another secret. The same bit does not change again
+// and again.
+constexpr u32 calls_to_believe = 3;
+
+Error wrong_address(Job const& job, Error const& error) {
+  return {Kind::bad_environment, operation,
+          fmt::format("what listens at {} is no process of meshpost: {}", job.rendezvous,
+                      error.cause()),
+          "check MESHPOST_RENDEZVOUS"};
 }
 
-// Waits until `there` is something; not, if the connection ends before.
-template <class There>
-bool await(Line& line, Job const& job, Clock::time_point deadline, There&& there) {
-  for (bool stands = true;;) {
-    if (there()) return true;
-    if (!stands) return false;
-    if (Clock::now() >= deadline) throw not_greeted(job);
-    line.flush();
-    pollfd polled{line.socket(), static_cast<short>(POLLIN | (line.has_output() ? POLLOUT : 0)), 0};
-    poll(&polled, 1, milliseconds_until(deadline));
-    stands = line.receive();
+// What came of a call: we are in, or `cause` says why not.
+struct Answer {
+  bool let_in = false;
+  std::string cause{};
+  std::optional<Error> doubtful{};  // another call may show that it is not so
+};
+
+// Calls process 0 until it is let in.
+class Entrance {
+ public:
+  explicit Entrance(Job const& job) : job_(job), deadline_(start_deadline(job)) {}
+
+  std::unique_ptr<Line> enter() {
+    for (;; std::this_thread::sleep_for(pause_between_tries)) {
+      auto line = next_call();
+      ++calls_;
+      auto const until = std::min(deadline_, Clock::now() + patience_with_a_call(job_));
+      auto const answer = take_answer(*line, until);
+      if (answer.let_in) return line;
+      note(answer);
+      if (Clock::now() >= deadline_) throw not_greeted();
+    }
   }
-}
 
-// Whether we were let in; not, if the connection ends before.
-bool is_let_in(Line& line, Job const& job, Clock::time_point deadline) {
-  std::optional<wire::Frame> answer;
-  auto const has_come = [&] { return (answer = line.next()) || line.is_proven(); };
-  try {
-    if (!await(line, job, deadline, has_come)) return false;
-    line.send({.type = wire::Type::hello},
-              greeting::pack({job.process, job.processes, greeting::version(), getpid(),
-                              host_name(), job.identity}));
-    if (!await(line, job, deadline, [&] { return answer || (answer = line.next()); })) return false;
-    if (answer->header.type == wire::Type::refusal) throw wire::unpack_error(answer->bytes);
-  } catch (Error const& error) {
-    if (error.kind() != Kind::bad_argument) throw;
-    throw Error(Kind::bad_environment, operation,
-                fmt::format("what listens at {} is no process of meshpost: {}", job.rendezvous,
-                            error.cause()),
-                "check MESHPOST_RENDEZVOUS");
+ private:
+  std::unique_ptr<Line> next_call() {
+    try {
+      auto [socket, secret] = call(job_, deadline_);
+      return std::make_unique<Line>(std::move(socket), Tls(Tls::Context(secret), Tls::End::caller));
+    } catch (Error const& error) {
+      if (calls_ == 0) throw;
+      throw Error(error.kind(), error.operation(),
+                  fmt::format("{}; before, {}", error.cause(), last_call()), error.remedy());
+    }
   }
-  if (answer->header.type != wire::Type::welcome) return false;
-  line.trust();
-  return true;
-}
 
-// Whether it may be a stranger who said this: process 0 says these only to who knows the secret.
-bool may_be_strangers(Error const& error) {
-  return error.kind() == Kind::deadline || error.cause() == Tls::other_secret ||
-         error.cause().starts_with(other_job) || error.cause().starts_with("what listens at");
-}
+  // \throws what process 0 says against us
+  Answer take_answer(Line& line, Clock::time_point until) {
+    std::optional<wire::Frame> frame;
+    bool said_hello = false;
+    try {
+      auto const has_come = [&] { return (frame = line.next()) || line.is_proven(); };
+      if (auto const cause = await(line, until, has_come); !cause.empty()) return {.cause = cause};
+      line.send({.type = wire::Type::hello},
+                greeting::pack({job_.process, job_.processes, greeting::version(), getpid(),
+                                host_name(), job_.identity}));
+      said_hello = true;
+      auto const cause = await(line, until, [&] { return frame || (frame = line.next()); });
+      if (!cause.empty()) return {.cause = cause};
+    } catch (Error const& error) {
+      // It proved itself, so it is process 0, and may have let us in: another call would come from
+      // a number that is taken.
+      bool const other_end_broke = error.cause().starts_with(Tls::other_end_says);
+      if (said_hello && !other_end_broke)
+        throw Error(Kind::peer_lost, operation,
+                    fmt::format("process 0 is lost: its connection broke while it let this process "
+                                "in: {}",
+                                error.cause()),
+                    error.remedy());
+      if (said_hello) return {.cause = error.cause()};
+      bool const garbage = error.kind() == Kind::bad_argument;
+      return {.cause = error.cause(), .doubtful = garbage ? wrong_address(job_, error) : error};
+    }
+    if (frame->header.type == wire::Type::refusal) {
+      auto const refusal = wire::unpack_error(frame->bytes);
+      // A file may be left from a job before, and its port have another owner by now.
+      if (!by_file() || !refusal.cause().starts_with(other_job)) throw refusal;
+      return {.cause = refusal.cause(), .doubtful = refusal};
+    }
+    if (frame->header.type != wire::Type::welcome) return {.cause = "its answer is none"};
+    line.trust();
+    return {.let_in = true};
+  }
+
+  // Waits until `there` is something. Why not; empty: it is there.
+  template <class There>
+  static std::string await(Line& line, Clock::time_point until, There&& there) {
+    for (bool stands = true;;) {
+      if (there()) return {};
+      if (!stands) return "it hung up";
+      if (Clock::now() >= until) return "it did not answer";
+      line.flush();
+      pollfd polled{line.socket(), static_cast<short>(POLLIN | (line.has_output() ? POLLOUT : 0)),
+                    0};
+      poll(&polled, 1, milliseconds_until(until));
+      stands = line.receive();
+    }
+  }
+
+  void note(Answer const& answer) {
+    alike_ = answer.cause == last_cause_ ? alike_ + 1 : 1;
+    last_cause_ = answer.cause;
+    bool const believed = by_file() ? Clock::now() >= deadline_ : alike_ == calls_to_believe;
+    if (answer.doubtful && believed) throw Error(*answer.doubtful);
+  }
+
+  std::string last_call() const {
+    return calls_ == 1 ? fmt::format("a call failed: {}", last_cause_)
+                       : fmt::format("{} calls failed, the last: {}", calls_, last_cause_);
+  }
+
+  Error not_greeted() const {
+    return {Kind::deadline, operation,
+            fmt::format("what listens at {} has not greeted within {:.3g} s; {}", job_.rendezvous,
+                        seconds(job_.patience), last_call()),
+            "if another program has this port, choose another one (MESHPOST_RENDEZVOUS); else see "
+            "what became of process 0"};
+  }
+
+  bool by_file() const { return job_.rendezvous.starts_with("file:"); }
+
+  Job const& job_;
+  Clock::time_point const deadline_;
+  u32 calls_ = 0, alike_ = 0;  // alike: the last ones, which failed in the same way
+  std::string last_cause_;
+};
 
 }  // namespace
 
@@ -82,23 +158,6 @@ std::string boot_id() {
   return id;
 }
 
-std::unique_ptr<Line> enter(Job const& job) {
-  auto const deadline = start_deadline(job);
-  // A file may be left from a job before, and its port have another owner by now.
-  bool const may_change = job.rendezvous.starts_with("file:");
-  for (;;) {
-    auto [socket, secret] = call(job, deadline);
-    auto line =
-        std::make_unique<Line>(std::move(socket), Tls(Tls::Context(secret), Tls::End::caller));
-    auto const until = may_change ? std::min(deadline, Clock::now() + greeting_patience) : deadline;
-    try {
-      if (is_let_in(*line, job, until)) return line;
-    } catch (Error const& error) {
-      if (!may_change || Clock::now() >= deadline || !may_be_strangers(error)) throw;
-    }
-    if (Clock::now() >= deadline) throw not_greeted(job);
-    std::this_thread::sleep_for(pause_between_tries);
-  }
-}
+std::unique_ptr<Line> enter(Job const& job) { return Entrance(job).enter(); }
 
 }  // namespace meshpost::join

@@ -2,14 +2,24 @@
 #include <algorithm>
 #include <chrono>
 
+#include "world/job.hpp"
+
 // What both sides of the door know (door.cpp and join.cpp).
 
 namespace meshpost::join {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto greeting_patience = std::chrono::seconds(5);  // with one stranger
+constexpr auto greeting_patience = std::chrono::seconds(5);  // with one call, at most
 constexpr char const* operation = "join the job";
 constexpr char const* other_job = "another job meets there";
+
+// Of either end with one call. A changed length makes one end wait for bytes that never come, so a
+// call is given up early enough to make another one before the start deadline.
+inline std::chrono::milliseconds patience_with_a_call(Job const& job) {
+  return job.patience.count() == 0
+             ? greeting_patience
+             : std::min<std::chrono::milliseconds>(greeting_patience, job.patience / 4);
+}
 
 inline int milliseconds_until(Clock::time_point when) {
   auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(when - Clock::now());

@@ -77,7 +77,7 @@ Error failure(unsigned long error, bool proven) {
   if (!proven && (denied || reason == SSL_R_BINDER_DOES_NOT_VERIFY))
     return {Kind::bad_environment, "join the job", Tls::other_secret, Tls::same_secret};
   std::string cause = "a message was changed on its way, or left out";
-  if (proven && alert != 0) cause = "the other end says that " + cause;
+  if (proven && alert != 0) cause = Tls::other_end_says + cause;
   if (!proven)
     cause = reason == SSL_R_CERTIFICATE_VERIFY_FAILED
                 ? "it shows a certificate instead of knowing the secret"

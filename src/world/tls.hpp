@@ -39,6 +39,8 @@ class Tls {
   static constexpr char const* other_secret = "the secret is another one than process 0's";
   static constexpr char const* same_secret =
       "give all processes the same MESHPOST_SECRET or MESHPOST_SECRET_FILE";
+  /// With this begins the cause where the other end has found that something was changed.
+  static constexpr char const* other_end_says = "the other end says that ";
   /// Bytes of the other end that are looked at before it has proven that it knows the secret.
   static constexpr std::size_t most_before_proof = 4096;
 

@@ -55,6 +55,12 @@ class CheckDocs(FolderCase):
     def test_a_block_may_be_a_whole_file(self):
         self.assertEqual(self.found(f"<!-- from: code.cpp -->\n```cpp\n{SOURCE}```\n"), [])
 
+    def test_readmes_of_folders_in_a_part_are_documents(self):
+        self.write("src/rma/via/README.md", "[gone](gone.md)\n")
+        findings = check_docs.check(self.root)
+        self.assertEqual(len(findings), 1, findings)
+        self.assertIn("src/rma/via/README.md:1:", findings[0])
+
     def test_a_block_may_be_a_region_which_loses_its_indentation(self):
         block = "```cpp\nint one;\n\n  int two;\n```\n"
         self.assertEqual(self.found(f"<!-- from: code.cpp [part] -->\n{block}"), [])

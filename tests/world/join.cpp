@@ -39,10 +39,11 @@ TEST(Joining, without_the_secret_is_named_by_process_0_when_it_gives_up) {
   error_of_joining(jobs[1]);
   auto const told = first.get();
   ASSERT_TRUE(told);
-  EXPECT_TRUE(says(*told, Kind::deadline,
-                   {"missing: 1; refused 2 with another secret, the last of a caller from "
-                    "127.0.0.1 (port ",
-                    "the same MESHPOST_SECRET", "MESHPOST_START_DEADLINE"}));
+  EXPECT_TRUE(
+      says(*told, Kind::deadline,
+           {"missing: process 1; refused 6 calls with another secret, the last of a caller from "
+            "127.0.0.1 (port ",
+            "the same MESHPOST_SECRET", "MESHPOST_START_DEADLINE"}));
 }
 
 // Two jobs of one script, with one address and one secret.
@@ -66,8 +67,8 @@ TEST(Joining, of_another_job_is_named_by_process_0_when_it_gives_up) {
   error_of_joining(jobs[1]);
   auto const told = first.get();
   ASSERT_TRUE(told);
-  EXPECT_TRUE(
-      says(*told, Kind::deadline, {"missing: 1", "another job, '13-0', as this is '12-0'"}));
+  EXPECT_TRUE(says(*told, Kind::deadline,
+                   {"missing: process 1", "another job, '13-0', as this is '12-0'"}));
 }
 
 TEST(Joining, waits_without_a_limit_where_its_deadline_is_0) {
@@ -152,10 +153,10 @@ TEST(Joining, names_the_missing_in_all_that_have_come) {
   pollfd calls{jobs[0].listener, POLLIN, 0};
   EXPECT_EQ(poll(&calls, 1, 30'000), 1);  // it calls before process 0 begins to count
   EXPECT_TRUE(says(error_of_joining(jobs[0]), Kind::deadline,
-                   {"2 of 4 processes came within 0.5 s; missing: 1, 3"}));
+                   {"2 of 4 processes came within 0.5 s; missing: process 1, process 3"}));
   auto const told = third.get();
   ASSERT_TRUE(told);
-  EXPECT_TRUE(says(*told, Kind::deadline, {"missing: 1, 3"}));
+  EXPECT_TRUE(says(*told, Kind::deadline, {"missing: process 1, process 3"}));
 }
 
 TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {

@@ -48,7 +48,7 @@ TEST_F(MeetingFile, brings_processes_together_is_private_and_goes) {
 TEST_F(MeetingFile, goes_too_when_nobody_comes) {
   jobs_[0].patience = 50ms;
   EXPECT_TRUE(says(error_of_joining(jobs_[0]), Kind::deadline,
-                   {"missing: 1, 2", "MESHPOST_RENDEZVOUS=file:PATH"}));
+                   {"missing: process 1, process 2", "MESHPOST_RENDEZVOUS=file:PATH"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 

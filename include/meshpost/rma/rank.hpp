@@ -12,19 +12,12 @@ template <class T>
 struct Vectors;
 }  // namespace detail
 
-/// One rank of a run, as its kernel sees it: what sends, receives and waits.
+/// One rank of a run, as its kernel sees it: it sends, receives and waits.
 ///
-/// Unless a function says otherwise, all threads of the rank call it with equal arguments, as they
-/// would call __syncthreads(). An operation with a bad argument ends the rank, and World::run says
-/// which, why and what would be right. See docs/architecture.md for delivery, order and release; in
-/// short:
-///  - the bytes of a put_notify may be used once the target has consumed its notification, or a
-///  later one
-///    from the same rank;
-///  - messages from one rank to one other arrive in the order in which they were sent;
-///  - a notification orders this rank's earlier puts to that target. Ranks of one device also see
-///  its plain
-///    stores; ranks of other devices that `get` them need publish() before the notification.
+/// "All threads" below means all threads of the rank, with equal arguments, as for __syncthreads().
+/// An operation with a bad argument ends the run: World::run throws an error that names the rank,
+/// the operation, the value and what would be right. docs/architecture.md has the rules of
+/// delivery, order and release.
 class Rank : private via::Sender {
  public:
   /// `lanes`: false where the run has none, so that the compiler leaves out what they take.
@@ -63,41 +56,71 @@ class Rank : private via::Sender {
   MESHPOST_FN u32 threads() const { return block_.threads(); }
   MESHPOST_FN Dim3 thread_index() const { return block_.thread_index(); }
   MESHPOST_FN Dim3 thread_extent() const { return block_.thread_extent(); }
-  /// Meets all threads of the rank; what they stored before is seen by all after.
+  /// Waits until all threads of the rank have called it.
+  /// Called by: all threads. Order: their stores before it are seen by all of them behind it.
   MESHPOST_FN void sync() const { block_.sync(); }
-  /// Calls work(i) for i from 0 to count - 1, shared by the threads of the rank. Does not
-  /// synchronise.
+  /// Calls work(i) for i from 0 to count - 1, each by one thread.
+  /// Called by: all threads. Order: none; call sync() before other threads use the results.
   template <class Work>
   MESHPOST_FN void each(u64 count, Work&& work) const;
-  /// The rank's scratch memory (GPU: shared memory) of Launch::scratch bytes; not initialised.
+  /// The rank's scratch memory (GPU: shared memory) of Launch::scratch bytes, not initialised. Any
+  /// thread may call it alone.
   template <class T>
   MESHPOST_FN LocalSpan<T> scratch();
-  /// Its first `count` elements. Fails if there are fewer.
+  /// The first `count` elements of the scratch memory. Any thread may call it alone.
+  /// Errors: there are fewer.
   template <class T>
   MESHPOST_FN LocalSpan<T> scratch(u64 count);
 
   // -- moving data
-  /// Copies `source` to the beginning of `target`. The target learns of it by a later notification.
-  /// Reuse: `source` must not change before flush(). Errors: rank, offset or size out of range.
+  /// Copies `source` to the beginning of `target`, and tells nobody.
+  /// Called by: all threads; each copies a share.
+  /// Order:  a rank that consumes a later notification of this rank may read the bytes. Until then
+  ///         nobody may read or overwrite them.
+  /// Reuse:  `source` must not change before flush(). It may be `target` itself, but must not
+  ///         overlap it otherwise.
+  /// Errors: a freed window or one of another World; no such rank; more elements than the target
+  ///         has; a source that is null or misaligned. No elements are legal.
   template <class T>
   MESHPOST_FN void put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source);
-  /// put(), then raises the target's counter for `tag` in the window by one. Zero elements only
-  /// notify; a source that is the target copies nothing.
+  /// Copies `source` to the beginning of `target`, then raises the target's counter for `tag` by
+  /// one, in the target's window.
+  /// Called by: all threads; each copies a share.
+  /// Order:  a rank that consumes this notification, or a later one of this rank, may read the
+  ///         bytes of this put and of this rank's earlier ones to it. On one device it also sees
+  ///         this rank's earlier plain stores. Until then nobody may read or overwrite the bytes.
+  /// Reuse:  `source` must not change before flush(). It may be `target` itself: then nothing is
+  ///         copied.
+  /// Errors: a freed window or one of another World; no such rank or tag; more elements than the
+  ///         target has; a source that is null or misaligned. No elements are legal: it notifies.
   template <class T>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                               Tag tag);
-  /// The same, but raises a counter of another window; `counters` is over the same communicator.
+  /// Copies `source` to the beginning of `target`, then raises the target's counter for `tag` by
+  /// one, in another window.
+  /// Called by: all threads; each copies a share.
+  /// Order:  a rank that consumes this notification, or a later one of this rank, may read the
+  ///         bytes of this put and of this rank's earlier ones to it. Until then nobody may read
+  ///         or overwrite them.
+  /// Reuse:  `source` must not change before flush().
+  /// Errors: those of put(); no such tag in `counters`; `counters` is freed, of another World, or
+  ///         over another communicator than the target's window.
   template <class T, class U>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                               Window<U> const& counters, Tag tag);
-  /// put() and put_notify() of strided pieces, such as a face of a 3-D grid, straight from where
-  /// they are to where they belong. One side or both are `span.strided(layout)`, with equal
-  /// extents; a side without a layout is packed, x fastest. Reuse, order and delivery as above;
-  /// source and target are the same, element by element, or have none in common. Errors: as above;
-  /// extents that differ; a layout that leaves its span; elements of the target that lie on or
-  /// between each other (StridedLayout::is_unique). For ranks out of reach of loads and stores,
-  /// each run of more than 128 bytes that lies side by side on both sides is a message; shorter
-  /// ones share messages of up to 128 bytes as long as they follow each other at the target.
+  /// Copies strided pieces, such as a face of a 3-D grid, straight from where they are to where
+  /// they belong; with a tag, then raises the target's counter for it by one. One side or both are
+  /// `span.strided(layout)`, with equal extents. A side without a layout is packed, x fastest.
+  /// Called by: all threads; each copies a share.
+  /// Order:  a rank that consumes the notification, or a later one of this rank, may read the
+  ///         elements. Until then nobody may read or overwrite them.
+  /// Reuse:  the source must not change before flush(). Source and target are the same, element by
+  ///         element, or have none in common.
+  /// Errors: those of put() and put_notify(); extents that differ; a layout that leaves its span;
+  ///         elements of the target that lie on or between each other (StridedLayout::is_unique).
+  /// Cost:   for ranks out of reach of loads and stores, each run of more than 128 bytes that lies
+  ///         side by side on both sides is a message. Shorter ones share messages of up to 128
+  ///         bytes as long as they follow each other at the target.
   template <class Target, class Source>
     requires detail::StridedPut<Target, Source>
   MESHPOST_FN void put(Target const& target, Source const& source);
@@ -109,79 +132,137 @@ class Rank : private via::Sender {
   MESHPOST_FN void put_notify(Target const& target, Source const& source, Window<U> const& counters,
                               Tag tag);
   /// Raises rank `target`'s counter for `tag` in `window` by one.
+  /// Called by: all threads.
+  /// Order:  a rank that consumes it may read this rank's earlier puts to it, and on one device its
+  ///         earlier plain stores. Call publish() before it for plain stores that a rank of another
+  ///         device will get().
+  /// Errors: a freed window or one of another World; no such rank or tag.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, RankId target, Tag tag);
-  /// The same for the host of a process, which waits with Window::wait.
+  /// Raises a counter of the host of a process by one; the host waits for it with Window::wait.
+  /// Called by: all threads.
+  /// Order:  the host sees this rank's earlier puts to it and its earlier plain stores.
+  /// Errors: a freed window or one of another World; no such device or tag.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, HostId host, Tag tag);
-  /// Copies the beginning of `source` to all of `target`; complete when it returns.
+  /// Copies the beginning of `source` to all of `target`.
+  /// Called by: all threads; each copies a share.
+  /// Order:  the bytes are there when it returns. It reads what its owner stored before a
+  ///         notification that this rank consumed; an owner on another device calls publish()
+  ///         before that notification.
+  /// Reuse:  `target` may be used at once.
+  /// Errors: a freed window or one of another World; no such rank; fewer elements in `source` than
+  ///         in `target`; a target that is null or misaligned.
   template <class T>
   MESHPOST_FN void get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source);
-  /// Returns once the sources of this rank's puts to `window` may change.
+  /// Waits until the sources of this rank's puts to `window` may change. It does not wait for their
+  /// delivery.
+  /// Called by: all threads. Errors: a freed window or one of another World.
   template <class T>
   MESHPOST_FN void flush(Window<T> const& window);
-  /// Makes this rank's plain stores visible to ranks of other devices that it notifies after this.
+  /// Makes this rank's plain stores visible to ranks of other devices that it notifies after this,
+  /// and that get() them.
+  /// Called by: all threads. Order: all stores of this rank before it. Errors: none.
   MESHPOST_FN void publish();
 
   // -- knowing that it arrived
-  /// Returns once `count` notifications with `tag` have arrived in `window`, and consumes them.
+  /// Waits until `count` notifications with `tag` have arrived in `window`, and consumes them.
   /// `expected`, a rank of the world, is named in the report if they never come.
+  /// Called by: all threads.
+  /// Order:  all threads may then read the bytes that these notifications announce, and those of
+  ///         their senders' earlier puts to this rank.
+  /// Errors: a freed window or one of another World; no such tag; a count above 2^30. A wait that
+  ///         can never end, or during which no rank makes progress for the deadline, ends the run.
   template <class T>
   MESHPOST_FN void wait(Window<T> const& window, Tag tag, u32 count = 1,
                         RankId expected = {Note::no_rank});
-  /// Consumes `count` notifications if that many have arrived and says whether it did.
+  /// Consumes `count` notifications with `tag` if that many have arrived in `window`; returns
+  /// whether it did. It never waits.
+  /// Called by: all threads; all get the same answer.
+  /// Order:  if true, all threads may read what these notifications announce, as after wait().
+  /// Errors: a freed window or one of another World; no such tag; a count above 2^30.
   template <class T>
   MESHPOST_FN bool test(Window<T> const& window, Tag tag, u32 count = 1);
-  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`. A rank
-  /// whose wait_until() has seen it may read this rank's earlier puts to it, as if it had consumed
-  /// a notification sent here.
+  /// Stores `value` (1, 2, 4 or 8 bytes, aligned) whole into the first element of `target`.
+  /// Called by: all threads.
+  /// Order:  a rank whose wait_until() has seen it may read this rank's earlier puts to it, as if
+  ///         it had consumed a notification sent here.
+  /// Reuse:  `value` is copied; nothing has to stay.
+  /// Errors: a freed window or one of another World; no such rank; a target without elements, or
+  ///         not aligned to its size.
   template <class T>
   MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
-  /// Returns once the first element of `word`, in a window of this rank, compares so with `value`.
-  /// T is an integer or floating type of 4 or 8 bytes. Consumes no notification.
+  /// Waits until the first element of `word`, in a window of this rank, compares so with `value`.
+  /// T is an integer or floating type of 4 or 8 bytes. It consumes no notification.
+  /// Called by: all threads.
+  /// Order:  all threads may then read the earlier puts of the rank whose put_value() it has seen.
+  /// Errors: a word that is null or misaligned, or no element. A wait that can never end, or during
+  ///         which no rank makes progress for the deadline, ends the run.
   template <class T>
   MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value);
 
-  // -- all ranks of a group together; every rank of the group calls them in the same order
-  MESHPOST_FN void barrier();                                  ///< the world
-  MESHPOST_FN void barrier(Communicator const& communicator);  ///< my group
-  /// `data` of rank `root` of the group replaces everybody's. Equal sizes everywhere, here and
-  /// below.
+  // -- all ranks of a group together: all threads of all its ranks call them, in the same order.
+  // While a rank does not call it the others wait, until a deadlock is found or the deadline ends
+  // the run. Elements have at most 256 bytes. Errors of all: a communicator of another World, or
+  // one without this rank; memory that is null or misaligned.
+
+  /// Waits until all ranks of the world have called it.
+  /// Order: their stores and puts before it are seen by all behind it, on whatever device. It
+  /// consumes no notification, and delivers no put that has one.
+  MESHPOST_FN void barrier();
+  /// Waits until all ranks of this rank's group have called it.
+  /// Order: their stores and puts before it are seen by all of the group behind it. It consumes no
+  /// notification, and delivers no put that has one.
+  MESHPOST_FN void barrier(Communicator const& communicator);
+  /// `data` of rank `root` of the group replaces that of all. Sizes are equal at all ranks.
+  /// Order: `data` is complete and may change when it returns. Errors: no such root.
   template <class T>
   MESHPOST_FN void broadcast(Communicator const& communicator, LocalSpan<T> data, RankId root);
   /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`:
-  /// first those of each device, then what came of the devices. So the result does not depend on
-  /// timing, but where `combine` rounds, on which ranks share a device.
+  /// first those of each device, then the results of the devices. So the result does not depend on
+  /// timing; but where `combine` rounds, it depends on which ranks share a device. Sizes are equal
+  /// at all ranks. `data` of other ranks stays.
+  /// Order: `data` is complete and may change when it returns. Errors: no such root.
   template <class T, class Combine>
   MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
                           RankId root);
-  /// The same at every rank; equal to the bit everywhere.
+  /// data[i] of all ranks, combined as reduce() does, replaces data[i] at every rank; it is equal
+  /// to the bit everywhere. Sizes are equal at all ranks. Order: `data` is complete and may change
+  /// when it returns.
   template <class T, class Combine>
   MESHPOST_FN void all_reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine);
-  /// `data` has a block of target.size() elements for each rank of the group. Block r of all ranks,
-  /// combined as by reduce(), to `target` of rank r; `target` may be that block.
+  /// Block r of `data` of all ranks, combined as reduce() does, goes to `target` of rank r. `data`
+  /// has a block of target.size() elements for each rank of the group; `target` may be this rank's
+  /// block. Sizes are equal at all ranks.
+  /// Order: `target` is complete, and `data` may change, when it returns. Errors: other sizes.
   template <class T, class Combine>
   MESHPOST_FN void reduce_scatter(Communicator const& communicator, LocalSpan<T> target,
                                   LocalSpan<NonDeduced<T> const> data, Combine combine);
-  /// `mine` of rank r to target[r * mine.size() ...], at every rank.
+  /// `mine` of rank r goes to target[r * mine.size() ...] at every rank. Sizes are equal at all
+  /// ranks.
+  /// Order: `target` is complete, and `mine` may change, when it returns. Errors: other sizes.
   template <class T>
   MESHPOST_FN void all_gather(Communicator const& communicator, LocalSpan<T> target,
                               LocalSpan<NonDeduced<T> const> mine);
 
   // -- telling people
-  /// Prints a line while the kernel runs: {} stand for up to 8 numbers, as in fmt::format. One line
-  /// a rank.
+  /// Prints a line while the kernel runs: {} stand for up to 8 numbers, as in fmt::format.
+  /// Called by: all threads; it is one line a rank. Errors: more than 8 numbers do not compile.
   template <class... Arguments>
   MESHPOST_FN void log(char const* text, Arguments... arguments);
-  /// A named point on the timeline, if one is recorded; up to 23 characters.
+  /// Records a named point on the timeline, if there is one; up to 23 characters.
+  /// Called by: all threads; it is one point a rank.
   MESHPOST_FN void mark(char const* name);
-  /// Begins and ends an interval that RunResult::timings reports for each device, from the first
-  /// rank's begin to the last rank's end. All ranks of the device call them.
+  /// Begin and end an interval that RunResult::timings reports for each device, from the first
+  /// rank's begin to the last rank's end.
+  /// Called by: all threads of all ranks of the device.
+  /// Errors: more intervals than TimerBuffer::capacity; an end without a begin.
   MESHPOST_FN void start_timer();
   MESHPOST_FN void stop_timer();
   /// Nanoseconds on this device's clock. Any thread may call it alone.
   MESHPOST_FN u64 now() const { return memory::clock_ns(); }
-  /// Ends the whole run with an error that names this rank and `reason`.
+  /// Ends the whole run with an error that names this rank and `reason`; does not return. Any
+  /// thread may call it alone.
   MESHPOST_FN void fail(char const* reason);
 
   // -- for layers above

@@ -1,15 +1,15 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
+// clang-format off
 // The end of a run, by the ranks themselves: the host sweeps, copies and agrees on nothing for a
 // run that goes well.
 //
 //  1. All ranks meet, as in a barrier (barrier.hpp has the argument); those of a World of one
-//  device
-//     at the word that counts them. What any rank has sent is here then: by loads and stores, since
-//     each rank's stores are passed on with the meeting; by lane, since packets are stores, too; by
-//     the proxy, since the word that tells this device of another goes the same way as that
-//     device's requests before it, and first in is first out.
+//     device at the word that counts them. What any rank has sent is here then: by loads and
+//     stores, since each rank's stores are passed on with the meeting; by lane, since packets are
+//     stores, too; by the proxy, since the word that tells this device of another goes the same way
+//     as that device's requests before it, and first in is first out.
 //  2. Each rank unpacks what is left in its lanes, and sets its share of the device's counters back
 //     to 0. What was not 0 nobody has consumed: it is noted. Nobody sends meanwhile, for all are
 //     past 1 and none is past 3. A count that is still in a lane is noted where it is found, not
@@ -27,17 +27,16 @@
 //     that. Where ranks stored in 2 (counts and words that were not 0, lanes that were used), that
 //     rank has acquired their stores with their counts, and there are fences before it tells the
 //     devices and the host. So there are where the host may have asked ranks to store something
-//     while they waited (letters).
-//     A device that stored nothing tells the others without a fence that it has swept. It did so
-//     because all its loads found 0: one that had found a count of the next run would have been
-//     noted, and then there would have been a fence before that run.
+//     while they waited (letters). A device that stored nothing tells the others without a fence
+//     that it has swept. It did so because all its loads found 0: one that had found a count of the
+//     next run would have been noted, and then there would have been a fence before that run.
 //
 // Unless a process is lost, a run ends well on all devices or on none, and each finds out which by
 // itself; but where runs are queued the host asks all of them. Elsewhere, where one has ended well,
-// all devices had told it that they have swept. What they told the others is on its
-// way, too, and no rank that waits for it leaves: not even if the run is poisoned then, unless the
-// host says that some rank has left before it had come so far (Control::leave_the_end). Then its
-// device never says that it has swept, and the run ends well nowhere.
+// all devices had told it that they have swept. What they told the others is on its way, too, and
+// no rank that waits for it leaves: not even if the run is poisoned then, unless the host says that
+// some rank has left before it had come so far (Control::leave_the_end). Then its device never says
+// that it has swept, and the run ends well nowhere.
 //
 // The words that ranks poll count up through all runs, so nobody has to set them back. A rank reads
 // how many runs have ended before it arrives; that number changes only when all have.
@@ -45,6 +44,7 @@
 // An empty run is little but this on a GPU, where each load that waits for another is a third of a
 // microsecond. So what stays as it is during a run is loaded before the ranks meet, and who counts
 // the ranks learns from the count whether any has something to tell.
+// clang-format on
 
 namespace meshpost {
 namespace detail {

@@ -25,11 +25,11 @@
 // - Order: that a parcel was carried out there does not say that its bytes are in the window: they
 //   may be in a letter that no rank has opened, or in a copy that goes on. A write would come
 //   before them. So each parcel tells, too, before which of the other way none can change a window
-//   any more
-//   (`settled`). A piece over bytes of a parcel that is not known to be settled goes by way of the
-//   receiver's pinned memory, or in messages, behind it in its turn, as it would without such an
-//   engine. It doesn't wait: for letters a rank is needed. What comes behind a write, to the same
-//   bytes, has its turn when that has landed, since the write's own parcel has its turn before.
+//   any more (`settled`). A piece over bytes of a parcel that is not known to be settled goes by
+//   way of the receiver's pinned memory, or in messages, behind it in its turn, as it would without
+//   such an engine. It doesn't wait: for letters a rank is needed. What comes behind a write, to
+//   the same bytes, has its turn when that has landed, since the write's own parcel has its turn
+//   before.
 // - Visibility: in its turn the device is told to see what network cards have written to it
 //   (Device::see_writes). The letter that raises the counter is released behind that, and a rank
 //   that opens it acquires it: so it sees the bytes.

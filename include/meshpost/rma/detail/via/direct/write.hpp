@@ -2,18 +2,17 @@
 #include "meshpost/device/strided_copy.hpp"
 #include "meshpost/rma/detail/via/sender.hpp"
 
+// clang-format off
 // The direct way: copy, fence, raise the counter.
 //
 // Why the target sees the bytes once it has seen the count (PTX memory model; C++ on CPU devices):
 //  1. Each thread of the sender stores its share (write). block_.sync() orders the stores of all
-//  threads
-//     before what thread 0 does next.
+//     threads before what thread 0 does next.
 //  2. Thread 0 fences at a scope that includes both ranks (device if they share one, else system),
-//  then adds
-//     to the counter with a relaxed atomic: together a release pattern, cumulative over step 1.
+//     then adds to the counter with a relaxed atomic: together a release pattern, cumulative over
+//     step 1.
 //  3. The target's thread 0 reads that value, or a later one of the same counter, with acquire at
-//  system
-//     scope (Block::await): it synchronises with the release. All adds to a counter are
+//     system scope (Block::await): it synchronises with the release. All adds to a counter are
 //     read-modify-writes, so a later value continues the release sequences of all earlier ones.
 //  4. Block::any() then orders the target's other threads after its thread 0.
 // Logical devices of one GPU are different devices here, as if each were a GPU: their ranks fence
@@ -35,10 +34,11 @@
 // without one: it orders no puts, for there are none, and plain stores take part only after
 // publish(). Packets are stores there, too: a direct notification to a rank that it may have a lane
 // to is fenced. One without a fence neither holds earlier loads nor passes on what this rank has
-// acquired: the model does not promise either (docs/architecture.md,
-// "What rests on hardware alone").
+// acquired: the model does not promise either (docs/architecture.md, "What rests on hardware
+// alone").
 //
 // tests/litmus has all of this, against a model of PTX's memory.
+// clang-format on
 
 namespace meshpost::via::direct {
 

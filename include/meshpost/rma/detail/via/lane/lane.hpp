@@ -2,18 +2,19 @@
 #include "meshpost/rma/detail/left_counts.hpp"
 #include "meshpost/rma/run_state.hpp"
 
+// clang-format off
 // A lane and its two ends. write.hpp: how messages get into lanes; read.hpp: out of them.
 //
 // Why the receiver gets what was sent:
 //  1. A word and its message's flag are one store, and one load (memory::store_packet). So a word
-//  that is found with the awaited flag is that message's, whatever else has come or not.
+//     that is found with the awaited flag is that message's, whatever else has come or not.
 //  2. Flags count laps. A message takes an even number of packets, and all of them are stored; so
-//  each place is stored once a lap, and what lies there has this lap's flag or the last one's.
+//     each place is stored once a lap, and what lies there has this lap's flag or the last one's.
 //  3. A place is stored again only when its message's unpacking was told (credits). That needs no
-//  fence: the credit is stored because loads have returned this message's flags, and the next
-//  message because the credit was loaded; so those loads can't return what that store wrote.
+//     fence: the credit is stored because loads have returned this message's flags, and the next
+//     message because the credit was loaded; so those loads can't return what that store wrote.
 //  4. A run that fails leaves messages half written or not unpacked: the host then lets each lane
-//  step over a lap.
+//     step over a lap.
 //
 // Why first in, first out holds for a pair of ranks across both protocols, and what a message
 // brings is there when a notification is consumed:
@@ -32,10 +33,9 @@
 //     own there (WindowInfo::counter_part): such counts need no second look. A word (put_value) is
 //     never sent by lane, and is ordered as a direct count is: its store is fenced if its sender
 //     may have a lane there, and wait_until looks through all lanes once it has seen the word. So
-//     who neither puts words nor polls them pays nothing.
-//  Bytes that went direct may lie in the window before those of an earlier message that is still
-//  in its lane. They can't be the same bytes: a put over bytes that the same rank has announced is
-//  against the rule of delivery.
+//     who neither puts words nor polls them pays nothing. Bytes that went direct may lie in the
+//     window before those of an earlier message that is still in its lane. They can't be the same
+//     bytes: a put over bytes that the same rank has announced is against the rule of delivery.
 //
 // herd7 can check all of this against a model of PTX's memory, and against RC11 for CPU devices
 // (tests/litmus): each order, and that it does not hold without its fence, flag or acquire. Not
@@ -47,6 +47,7 @@
 // What is unpacked the receiver has stored itself, in its own memory. Ranks of its device see it
 // behind its next notification, as they see its plain stores; those of other devices that `get` it,
 // behind publish() or a barrier.
+// clang-format on
 
 namespace meshpost {
 namespace detail {
@@ -186,9 +187,10 @@ struct LaneCache {
     LaneEnd const mine(run, id);
     taken[thread] = thread < run.lanes.count ? *mine.taken(thread) : 0;
     told[thread] = returned[thread] = taken[thread];
-    guessed[thread % guesses].lane = Guess::unknown;
+    if (thread < guesses) guessed[thread].lane = Guess::unknown;
     owners[thread] = 0;
     targets_of[thread] = 0;
+    if (thread != 0) return;
     state = &run;
     device = mine.device();
     rings = mine.packet(0, 0);
@@ -204,7 +206,8 @@ struct LaneCache {
   __device__ Guess& guess_of(u32* counter) {
     return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
   }
-  /// By the lane's thread. Not what glance() has no loads for.
+  /// By thread 0, like all that is written to `guessed` behind start(): several lanes' messages may
+  /// be for one counter. Not what glance() has no loads for.
   __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
     guess_of(counter) = {guess.b, guess.c, plain ? guess.lane : Guess::unknown};

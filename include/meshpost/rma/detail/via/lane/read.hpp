@@ -178,7 +178,7 @@ class LanePoll {
     u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
     if (counter == counter_) matched_ += count;
     else if (thread_ == 0) cache_.raise(counter, count);
-    if (thread_ == lane) cache_.remember(counter, {b, c, lane}, header);
+    if (thread_ == 0) cache_.remember(counter, {b, c, lane}, header);
     if (thread_ == lane) pass(header, counter, count);
     last_ = lane;
     u32 const behind = header.packets() - 2;
@@ -329,7 +329,7 @@ MESHPOST_FN inline Drained drain_lanes([[maybe_unused]] RunState const& state, B
   bool noted = false;
 #if defined(__CUDA_ARCH__)
   if (block.thread() < 32) {
-    lane_cache().ends = true;  // the same by all
+    if (block.thread() == 0) lane_cache().ends = true;
     __syncwarp();
     take_all_lanes();
     noted = block.thread() == 0 && lane_cache().noted;  // which it wrote itself
