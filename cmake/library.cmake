@@ -106,6 +106,7 @@ add_library(meshpost
   src/net/channel.cpp
   src/net/engine.cpp
   src/net/faulty.cpp
+  src/net/frame.cpp
   src/net/misuse.cpp
   src/net/rounds.cpp
   src/net/shuffled.cpp

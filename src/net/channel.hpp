@@ -9,27 +9,9 @@
 #include <vector>
 
 #include "net/engine.hpp"
+#include "net/frame.hpp"
 
 namespace meshpost::net {
-
-/// What stands before each message of a channel.
-struct ChannelHeader {
-  enum Flag : u32 {
-    written = 1,  ///< its bytes were written into the receiver's memory, and do not follow
-    answer = 2,   ///< the sender may wait to hear that this message has been carried out
-    summed = 4,   ///< `check` covers the bytes, too
-    all = 7
-  };
-  u32 kind = 0;      ///< whose message it is; 0: it only tells `heard`
-  u32 sequence = 0;  ///< of this sender to this receiver; wraps
-  u32 heard = 0;     ///< messages that came the other way and were carried out; wraps
-  u32 flags = 0;
-  u32 header_bytes = 0;  ///< of the client's header, which follows; bytes follow that
-  u32 unused = 0;
-  u64 check = 0;  ///< XXH3 of all this and what follows
-};
-static_assert(std::has_unique_object_representations_v<ChannelHeader>);  // all of it is checked
-u64 check_of(ChannelHeader header, std::string_view client_header, std::string_view bytes);
 
 /// Messages between the processes of a job, whole and in order, over an engine that keeps no order.
 ///
@@ -90,9 +72,9 @@ class Channel final : Events {
   /// Messages of this kind, not 0, are that client's. Before the first poll().
   void serve(u32 kind, Client& client);
 
-  static constexpr u64 most_header = 256;
+  static constexpr u64 most_header = most_client_header;
   /// So many bytes are copied during send(), as headers are.
-  static constexpr u64 short_bytes = 512;
+  static constexpr u64 short_bytes = most_copied;
   static constexpr u32 most_unheard = 4096;
   static constexpr u32 most_writes = 16;  ///< at once to a peer: others need operations, too
   /// Bytes that fit into a message behind a header of this size.
@@ -102,7 +84,7 @@ class Channel final : Events {
     std::string_view header;
     std::string_view bytes{};
     std::shared_ptr<void> source{};  ///< of bytes that are not short; kept until they are read
-    bool answer = false;             ///< see ChannelHeader::answer
+    bool answer = false;             ///< see FrameHeader::answer
     bool only_tells = false;         ///< needs no credit
   };
   enum class Sent {
@@ -171,21 +153,20 @@ class Channel final : Events {
     Client* client;
     std::optional<u32> writes_to;
   };
-  struct Arrival;
 
-  Sent start(u32 peer, ChannelHeader header, Out const& out);
+  Sent start(u32 peer, FrameHeader header, Out const& out);
   Client* client_of(u32 kind) const { return kind < clients_.size() ? clients_[kind] : nullptr; }
   template <class Call>
   void tell_clients(Call call) const {
     for (auto* const client : clients_)
       if (client) call(*client);
   }
-  Arrival read(std::string_view all) const;
+  FrameIn read(std::string_view all) const;
   void arrives();
   void hear(u32 peer, u32 before);
-  void apply(u32 peer, Arrival const& come);
+  void apply(u32 peer, FrameIn const& come);
   void apply_early(u32 peer);
-  static bool has_landed(Peer const& peer, ChannelHeader const& header);
+  static bool has_landed(Peer const& peer, FrameHeader const& header);
 
   void on_message(u32 peer, std::span<char const> bytes) override;
   void on_data(u32 peer, u32 data) override;
