@@ -151,19 +151,18 @@ add_library(meshpost
   src/rma/via/choose.cpp
   src/rma/via/direct/access.cpp
   src/rma/via/lane/keeper.cpp
-  src/rma/via/proxy/hang.cpp
-  src/rma/via/proxy/life.cpp
+  src/rma/via/proxy/driver.cpp
+  src/rma/via/proxy/inbound.cpp
   src/rma/via/proxy/mailbox.cpp
+  src/rma/via/proxy/outbound.cpp
+  src/rma/via/proxy/own_devices.cpp
   src/rma/via/proxy/parcel.cpp
-  src/rma/via/proxy/parcels.cpp
   src/rma/via/proxy/pinned_copies.cpp
   src/rma/via/proxy/proxy.cpp
   src/rma/via/proxy/remote_heap.cpp
-  src/rma/via/proxy/requests.cpp
   src/rma/via/proxy/rest.cpp
   src/rma/via/proxy/staging.cpp
   src/rma/via/proxy/undelivered.cpp
-  src/rma/via/proxy/within.cpp
   src/rma/via/proxy/writes.cpp
   src/rma/windows/far_memory.cpp
   src/rma/windows/freed_windows.cpp

@@ -58,9 +58,8 @@ WorldState::WorldState(WorldOptions options)
                             Bytes size) { peers_.extend(spaces, layout_, offset, size); }),
       lanes_(options_.check_delivery ? LaneKeeper() : LaneKeeper(options_.lanes, layout_, heap_)),
       resources_(layout_, heap_, options_.trace_events),
-      proxy_(layout_.apart || layout_.any_far()
-                 ? std::make_unique<Proxy>(peers_, layout_, heap_, places_, options_.net)
-                 : nullptr),
+      proxy_(layout_.apart || layout_.any_far() ? std::make_unique<Proxy>(memory_, options_.net)
+                                                : nullptr),
       locks_(layout_.devices),
       agreement_(peers_, layout_),
       communicators_(number_, memory_, options_.collectives) {

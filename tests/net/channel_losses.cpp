@@ -9,6 +9,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "net/channel.hpp"
+#include "net/letters.hpp"
 #include "net/lossy_line.hpp"
 
 namespace meshpost::test {
@@ -19,21 +20,6 @@ using net::Channel;
 
 constexpr u32 their_kind = 2;
 constexpr std::chrono::milliseconds short_patience{200}, ample{20'000};
-
-// Both ends of a way out of band.
-struct Letters final : net::OutOfBand {
-  void tell(u32 peer, std::string const& bytes) override {
-    EXPECT_LT(peer, 2u);
-    if (broken) throw Error(Kind::peer_lost, "test", "the bootstrap is gone", "");
-    if (peer != self) other->come.push_back({self, bytes});
-    ++told;
-  }
-  std::vector<Notice> take() override { return std::exchange(come, {}); }
-  u32 self = 0, told = 0;
-  bool broken = false;
-  Letters* other = nullptr;
-  std::vector<Notice> come;
-};
 
 struct Talker final : Channel::Client {
   Talker(std::unique_ptr<LossyLine> engine, std::chrono::milliseconds patience)

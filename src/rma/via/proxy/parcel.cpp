@@ -31,8 +31,7 @@ Parcel read_parcel(net::Channel::Message const& message) {
                               message.header.size(), sizeof parcel));
   std::memcpy(&parcel, message.header.data(), sizeof parcel);
   using enum Parcel::Kind;
-  bool const has_bytes = parcel.kind == put || parcel.kind == answer;
-  bool const carries = has_bytes && parcel.written == Parcel::Written::no;
+  bool const carries = parcel.has_bytes() && parcel.written == Parcel::Written::no;
   if (parcel.kind >= count)
     refuse_parcel(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
   if (message.bytes.size() != (carries ? parcel.bytes : 0))
@@ -40,7 +39,7 @@ Parcel read_parcel(net::Channel::Message const& message) {
                               message.bytes.size(), static_cast<u32>(parcel.kind), parcel.bytes));
   if (message.written != (parcel.written != Parcel::Written::no))
     refuse_parcel("it told that the bytes of a parcel are written which has them with it");
-  if (parcel.written > (has_bytes ? Parcel::Written::to_slot : Parcel::Written::no))
+  if (parcel.written > (parcel.has_bytes() ? Parcel::Written::to_slot : Parcel::Written::no))
     refuse_parcel(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
                               static_cast<u32>(parcel.kind)));
   bool const odd =

@@ -37,6 +37,11 @@ struct Parcel {
   u64 target = 0;
   u32 target_device = nowhere;  ///< get: the target, if it lies in the symmetric heap
   u32 unused = 0;
+
+  /// Whether `bytes` are its own; else they say how many a get wants.
+  bool has_bytes() const { return kind == Kind::put || kind == Kind::answer; }
+  /// Where it does is known: a store, a put, or the answer to a get into the heap.
+  bool changes_windows() const { return (has_bytes() || kind == Kind::store) && device != nowhere; }
 };
 static_assert(std::has_unique_object_representations_v<Parcel>);  // all its bytes are sent
 

@@ -1,7 +1,7 @@
-// What becomes of what is under way when a run has come to nothing.
+// The end of a run: all that its ranks sent has arrived; or it came to nothing, and what is under
+// way comes to rest.
+#include <fmt/format.h>
 #include <sched.h>
-
-#include <algorithm>
 
 #include "base/host_places.hpp"
 #include "base/patience.hpp"
@@ -10,33 +10,83 @@
 
 namespace meshpost::detail {
 
+// The thread goes on, alone: what ranks have asked for is on its way, or soon will be. What it
+// needs of devices of this process they do, or say that they are broken.
+std::optional<Error> Proxy::await_sent(std::string const& operation) {
+  Patience patience(channel_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
+  for (driver_.wake(); !is_empty(); sched_yield()) {
+    if (failure() || (channel_ && peers_.processes().lost())) break;
+    if (patience.ends(moved()))
+      return Error(Kind::peer_lost, operation,
+                   fmt::format("what its ranks have sent is stuck in {} for {}",
+                               channel_->engine().name(), patience.text()),
+                   "see what became of the network; start the job again");
+  }
+  return std::nullopt;
+}
+
+void Proxy::settle(std::string const& operation) {
+  try {
+    settle_all(operation);
+  } catch (Error const& error) {
+    driver_.fail(
+        error);  // what is still under way could reach the next run's windows: there is none
+    throw;
+  }
+  settled_ = true;
+}
+
+void Proxy::settle_all(std::string const& operation) {
+  auto const unsent = await_sent(operation);
+  if (!channel_) {
+    if (auto const error = failure()) throw *error;
+    return;
+  }
+  wire::Packer mine;
+  for (u32 process = 0; process < peers_.count(); ++process) mine.value(traffic(process).sent);
+  auto const all = peers_.exchange(operation, mine.take());
+  if (unsent) throw *unsent;
+  if (auto const error = failure()) throw *error;  // what was not sent is not counted
+  for (u32 process = 0; process < all.size(); ++process) {
+    wire::Unpacker unpacker(all[process]);
+    u64 for_me = 0;
+    for (u32 i = 0; i <= peers_.number(); ++i) for_me = unpacker.value<u64>();
+    await_parcels(process, for_me, operation);
+  }
+}
+
+void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
+  for (Patience patience(peers_.processes().job().silence);; sched_yield()) {
+    u64 const come = traffic(process).received;
+    if (come >= sent) return;
+    if (auto const error = failure()) throw *error;
+    if (auto const loss = peers_.processes().lost())
+      throw peers_.processes().lost_error(operation, *loss);
+    if (patience.ends(moved()))
+      throw Error(Kind::peer_lost, operation,
+                  fmt::format("{} has sent {} parcels, {} have come, and none for {}",
+                              peers_.processes().name(process), sent, come, patience.text()),
+                  "see what became of the network; start the job again");
+  }
+}
+
 void Proxy::abandon() {
   hooks::at("abandon a run");
-  auto const alone = this->alone();
-  if (std::exchange(over_, true)) return;
-  gets_.clear();
-  for (auto& peer : peers_of_net_) {
-    // A write that has begun keeps its parcel: their sequences are those of what comes behind.
-    bool const told = peer.queue.empty() || peer.queue.front()->written == 0;
-    if (told) {
-      peer.queue.clear();
-      continue;
-    }
-    auto& first = *peer.queue.front();
-    first.size = first.sent + first.written;
-    peer.queue.resize(1);
-  }
-  for (auto const& own : own_) own.access->drop();
+  auto const alone = driver_.alone();
+  if (outbound_.is_over()) return;
+  inbound_.forget_all();
+  outbound_.abandon();
+  own_.drop();
 }
 
 void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
   abandon();
   if (!channel_) return;  // and no other process takes part
-  wake_up();  // where start() has failed: other processes' writes may be on their way here
+  driver_.start();  // where start() has failed: other processes' writes may be on their way here
   // The thread goes on: what others have begun to write needs it, and what this process has.
   wire::Packer mine;
   {
-    auto const alone = this->alone();
+    auto const alone = driver_.alone();
     mine.value<u8>(failure() ? 1 : 0);
     for (u32 process = 0; process < peers_.count(); ++process)
       mine.value(channel_->writes_begun(process));
@@ -50,24 +100,24 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
     for (u32 i = 0; i < peers_.number(); ++i) unpacker.value<u64>();
     writes.push_back(unpacker.value<u64>());
   }
-  wake();
+  driver_.wake();
   for (Patience waiting(patience); !failed && !failure() && !at_rest(writes); sched_yield())
     if (waiting.ends(moved()))
-      fail({Kind::peer_lost, operation,
-            "not all that the run had begun to write into windows has come, and nothing for " +
-                waiting.text(),
-            "see what became of the network; start the job again"});
+      driver_.fail(
+          {Kind::peer_lost, operation,
+           "not all that the run had begun to write into windows has come, and nothing for " +
+               waiting.text(),
+           "see what became of the network; start the job again"});
   // Nobody stops before all have come to rest: what one process waits for another may have to send.
   peers_.exchange(operation + " is at rest");
 }
 
 bool Proxy::at_rest(std::vector<u64> const& writes_to_land) {
-  auto const alone = this->alone();
+  auto const alone = driver_.alone();
   if (!channel_->reads_nothing()) return false;
-  for (u32 process = 0; process < peers_of_net_.size(); ++process) {
-    if (lost(process)) continue;
-    if (!peers_of_net_[process].queue.empty() ||
-        channel_->writes_landed(process) < writes_to_land[process])
+  for (u32 process = 0; process < peers_.count(); ++process) {
+    if (channel_->lost(process)) continue;
+    if (!outbound_.is_empty(process) || channel_->writes_landed(process) < writes_to_land[process])
       return false;
   }
   return true;

@@ -17,7 +17,8 @@
 // nothing else to do. What is sent later than a write has its turn later, or waits likewise.
 //
 // The write is over before the World touches those windows again: at the end of a run that went
-// well all parcels have been carried out, and after others all writes have landed (come_to_rest()).
+// well all parcels have been carried out, and after others all writes have landed
+// (Proxy::come_to_rest()).
 //
 // Windows of GPUs, too, where the engine reaches their memory (net::Engine::reaches), in and out of
 // it. What differs:
@@ -37,7 +38,7 @@
 //   that lack that reach no GPUs.
 // - A source that the engine reads stays where it is as the host's heap does, and `done` is raised
 //   when it was read. Where its bytes must go in messages after all, they are read by a copy engine
-//   then (read_instead).
+//   then (Outbound::read_instead).
 //
 // Memory of other GPUs no engine can write to. A piece for it goes into a slot of the receiver's
 // pinned memory (Staging), and from there by one copy of a copy engine, while others are written.
@@ -48,7 +49,8 @@
 // - Reuse: the slot is let go of when the copy has been seen to be over, and only then is the
 //   sender told. A write that begins after that overwrites nothing that is still to be read. Slots
 //   of parcels that are not carried out, as their run has ended, are let go of at once; and of
-//   writes that have begun each has its parcel (abandon()), so both ends go on counting alike.
+//   writes that have begun each has its parcel (Proxy::abandon()), so both ends go on counting
+//   alike.
 // - Progress: who finds no slot waits, and all that is behind it to that process. All slots were
 //   written then, so their parcels have been or will be carried out there, by the proxy. It hands
 //   each to a copy engine at once; or if letters must go first for which there is no room, copies
@@ -60,15 +62,14 @@
 //   over PCIe at 50 GB/s: 10 us, and half as long to start it). What both hosts do besides, sums
 //   above all (20 us each), is pipelined, but at the sender comes on top where its engine works
 //   only when it is called.
-#include <fmt/format.h>
+#include "rma/via/proxy/writes.hpp"
 
 #include <algorithm>
-
-#include "rma/via/proxy/proxy.hpp"
 
 namespace meshpost::detail {
 namespace {
 
+constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
 // Shorter ones would cost more in parcels, and longer ones in time: of one piece both ends compute
 // the sum while others are under way.
 constexpr u64 largest_write = u64{256} << 10;
@@ -76,28 +77,61 @@ constexpr u64 largest_unsummed = u64{1} << 20;  // others get their turn in betw
 
 }  // namespace
 
-// Windows of CPU devices, also those of neighbours that are mapped here.
-bool Proxy::outlives_ranks(u32 own, void const* memory, u64 bytes) const {
-  return layout_.devices[own]->in_host_memory() && places_.in_heap(own, memory, bytes);
+Writes::Writes(WorldMemory const& memory, OwnDevices const& own, net::Channel& channel)
+    : WorldMemory(memory),
+      own_(own),
+      channel_(channel),
+      staging_(memory.layout_, memory.peers_.count()),
+      remote_heap_(memory.peers_, memory.layout_, memory.heap_),
+      reaches_devices_(std::ranges::any_of(memory.layout_.devices,
+                                           [&](auto const& device) {
+                                             return !device->in_host_memory() &&
+                                                    channel.engine().reaches(device->kind());
+                                           })),
+      peers_of_net_(memory.peers_.count()) {}
+
+// Some engines write only from memory that they know, and would have to learn it for each write.
+void Writes::join() {
+  auto& engine = channel_.engine();
+  for (u32 own = 0; own < own_.count(); ++own)
+    if (auto const memory = own_.access(own).pinned(); !memory.empty()) try {
+        engine.expose(memory.data(), Bytes{memory.size()});
+      } catch (Error const&) {
+        break;  // it will be told each time
+      }
+  staging_.join(engine, peers_);
 }
 
-// Where it is in a window of an own device that only the engine can read.
-std::optional<Place> Proxy::own_window(u32 own, void const* memory, u64 bytes) const {
-  auto const place = channel_ ? places_.in_heap(own, memory, bytes) : std::nullopt;
-  if (!place || !layout_.owns(place->device) ||
-      remote_heap_.readable(place->device - layout_.first_device, place->offset) == 0)
-    return std::nullopt;
-  return place;
+void Writes::begin_run() {
+  for (auto& peer : peers_of_net_) {
+    peer.undelivered.clear();
+    peer.unsettled.clear();
+  }
+}
+
+u64 Writes::most_in_message() const {
+  return std::min(largest_parcel, channel_.most(sizeof(Parcel)));
+}
+
+// Windows of CPU devices, also those of neighbours that are mapped here.
+std::optional<Writes::Source> Writes::in_place(u32 own, char const* source, u64 bytes) const {
+  auto const place = bytes != 0 ? places_.in_heap(own, source, bytes) : std::nullopt;
+  if (!place) return std::nullopt;
+  if (layout_.owns(place->device) &&
+      remote_heap_.readable(place->device - layout_.first_device, place->offset) != 0)
+    return Source{heap_.at(place->device, place->offset), place->device - layout_.first_device};
+  if (bytes <= most_in_message() || !layout_.devices[own]->in_host_memory()) return std::nullopt;
+  return Source{source, std::nullopt};
 }
 
 // How many of the next bytes the engine can read at once.
-u64 Proxy::readable(Outgoing const& out) const {
+u64 Writes::readable(Outgoing const& out) const {
   if (!out.device) return ~u64{0};
   auto const* const memory = heap_.at(layout_.first_device + *out.device, 0);
   return remote_heap_.readable(*out.device, static_cast<u64>(out.source + out.sent - memory));
 }
 
-Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
+Writes::Way Writes::way_of(u32 process, Outgoing const& out) const {
   auto const& peer = peers_of_net_[process];
   auto const& parcel = out.parcel;
   u64 const left = std::min(out.size - out.sent, readable(out));
@@ -114,73 +148,62 @@ Proxy::Way Proxy::way_of(u32 process, Outgoing const& out) const {
   if (peer.unsettled.in(range) != Undelivered::By::nobody) return beside();
   auto const by = peer.undelivered.in(range);
   if (by == Undelivered::By::message && target->in_host_memory) return {};
-  if (by == Undelivered::By::write || !channel_->may_write(process)) return {Way::By::later};
+  if (by == Undelivered::By::write || !channel_.may_write(process)) return {Way::By::later};
   return {Way::By::write, *target, bytes};
 }
 
-Proxy::Way Proxy::way_to_slot(u32 process, u64 left) const {
+Writes::Way Writes::way_to_slot(u32 process, u64 left) const {
   if (!staging_.offered_by(process)) return {};
   auto const slot = staging_.next(process);
-  if (!slot || !channel_->may_write(process)) return {Way::By::later};
+  if (!slot || !channel_.may_write(process)) return {Way::By::later};
   return {Way::By::write, *slot, std::min(left, slot->bytes), true};
 }
 
-// The parcel that goes with it is the next to be sent. False: the channel has no room now.
-bool Proxy::begin_write(u32 process, OutgoingPtr const& out, Way const& way) {
+bool Writes::begin(u32 process, OutgoingPtr const& out, Way const& way) {
   auto const bytes = out->rest().substr(0, way.bytes);
-  if (!channel_->write(process, Parcel::message_kind, bytes, way.target.memory, way.target.offset,
-                       out))
+  if (!channel_.write(process, Parcel::message_kind, bytes, way.target.memory, way.target.offset,
+                      out))
     return false;
   ++out->reading;
   bool const both_see_them = !out->device && (way.to_slot || way.target.in_host_memory);
   out->written = way.bytes;
-  out->sum = both_see_them && !channel_->engine().keeps_bytes() ? sum_of(bytes) : 0;
+  out->sum = both_see_them && !channel_.engine().keeps_bytes() ? sum_of(bytes) : 0;
   out->slot = way.to_slot ? std::optional(staging_.begin(process)) : std::nullopt;
   return true;
 }
 
-void Proxy::on_read(std::shared_ptr<void> const& source) {
-  auto& out = *static_cast<Outgoing*>(source.get());
-  --out.reading;
-  end_if_read(out);
-}
-
-// Tells the rank that its source may change.
-void Proxy::end_if_read(Outgoing& out) {
-  if (!out.done || out.reading != 0 || out.sent != out.size || out.parcel.run != run_ || over_)
-    return;
-  begin_work();
-  memory::add(std::exchange(out.done, nullptr), 1, Order::system);
-}
-
-// -- at the receiver
-
-// Whoever acquires what is released from now on sees the bytes.
-void Proxy::see_window(Parcel const& parcel) const {
-  char* const memory = own_memory(parcel.device, parcel.offset, parcel.bytes);
-  auto& device = *layout_.devices[parcel.device - layout_.first_device];
-  if (device.in_host_memory()) check_written(parcel, {memory, parcel.bytes});
-  else device.see_writes();
-}
-
-void Proxy::check_written(Parcel const& parcel, std::string_view bytes) {
-  if (parcel.sum != 0 && sum_of(bytes) != parcel.sum)
-    throw Error(Kind::peer_lost, "receive a parcel",
-                fmt::format("{} bytes that were written to offset {} of device {} were changed on "
-                            "their way, or before or after it",
-                            parcel.bytes, parcel.offset, parcel.device),
-                "see that no rank changes the source of a put before flush, or its target before "
-                "the notification; start the job again");
+void Writes::has_sent(u32 process, u32 sequence, Parcel const& parcel) {
+  auto const window =
+      parcel.changes_windows() ? remote_heap_.find(parcel.device, parcel.offset) : std::nullopt;
+  if (!window) return;
+  auto& peer = peers_of_net_[process];
+  bool const in_place = parcel.written == Parcel::Written::to_window;
+  Undelivered::Range const range{parcel.device, parcel.offset, parcel.bytes};
+  auto const by = in_place ? Undelivered::By::write : Undelivered::By::message;
+  peer.undelivered.add(sequence, range, by);
+  if (!in_place && !window->in_host_memory) peer.unsettled.add(sequence, range, by);
 }
 
 // Before which parcel from there all can change no window any more.
-u32 Proxy::settled(u32 process) {
+u32 Writes::settled(u32 process) {
   auto& peer = peers_of_net_[process];
-  u32 const carried_out = channel_->carried_out(process);
-  if (engine_reaches_devices_ && peer.settled != carried_out &&
-      std::ranges::all_of(own_, [](Own const& own) { return own.access->settled(); }))
+  u32 const carried_out = channel_.carried_out(process);
+  if (reaches_devices_ && peer.settled != carried_out &&
+      own_.all([](Access const& access) { return access.settled(); }))
     peer.settled = carried_out;
   return peer.settled;
+}
+
+void Writes::tell(u32 process, Parcel& parcel) {
+  parcel.settled = settled(process);
+  parcel.freed = staging_.freed_for(process);
+}
+
+Payload Writes::take(u32 process, Parcel const& parcel, std::string_view bytes) {
+  peers_of_net_[process].unsettled.delivered_before(parcel.settled);
+  staging_.freed(process, parcel.freed);
+  if (parcel.written != Parcel::Written::to_slot) return {bytes, nullptr};
+  return staging_.take(process, parcel.slot, parcel.bytes);
 }
 
 }  // namespace meshpost::detail

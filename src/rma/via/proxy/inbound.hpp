@@ -1,0 +1,40 @@
+#pragma once
+#include <map>
+
+#include "rma/via/proxy/outbound.hpp"
+
+namespace meshpost::detail {
+
+/// Carries out what is for devices of this process, whoever has asked for it. One thread at a time.
+class Inbound : WorldMemory {
+ public:
+  Inbound(WorldMemory const& memory, OwnDevices& own, Outbound& outbound)
+      : WorldMemory(memory), own_(own), outbound_(outbound) {}
+
+  void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
+
+  /// A get whose answer is awaited.
+  struct Get {
+    u32 own = 0;          ///< device that asks
+    u32* done = nullptr;  ///< to raise at its end
+    char* target = nullptr;
+    u64 size = 0, left = 0;  ///< bytes in all, and still to come
+  };
+  /// Returns its number.
+  u64 await(Get const& get);
+  bool awaits_nothing() const { return gets_.empty(); }
+  void forget_all() { gets_.clear(); }
+
+ private:
+  void see_window(Parcel const& parcel) const;
+  void answer_get(u32 from, Parcel const& parcel);
+  void take_answer(Parcel const& parcel, Payload const& payload);
+  char* own_memory(u32 device, u64 offset, u64 bytes) const;
+
+  OwnDevices& own_;
+  Outbound& outbound_;
+  std::map<u64, Get> gets_;
+  u64 next_get_ = 0;
+};
+
+}  // namespace meshpost::detail

@@ -1,0 +1,233 @@
+#include "rma/via/proxy/outbound.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/host_places.hpp"
+#include "meshpost/device/block.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+constexpr u64 most_held = u64{32} << 20;  // then ranks wait until something has been sent
+// Of what is read from devices, so much is copied at once: memory that it passes through is scarce.
+constexpr u64 short_read = u64{16} << 10;
+
+}  // namespace
+
+void Outbound::connect(net::Channel& channel) {
+  channel_ = &channel;
+  writes_.emplace(static_cast<WorldMemory const&>(*this), own_, channel);
+  writes_->join();
+}
+
+void Outbound::begin_run(u32 run) {
+  run_ = run;
+  over_ = false;
+  if (writes_) writes_->begin_run();
+}
+
+void Outbound::abandon() {
+  over_ = true;
+  for (auto& queue : queues_) {
+    // A write that has begun keeps its parcel: their sequences are those of what comes behind.
+    bool const told = queue.empty() || queue.front()->written == 0;
+    if (told) {
+      queue.clear();
+      continue;
+    }
+    auto& first = *queue.front();
+    first.size = first.sent + first.written;
+    queue.resize(1);
+  }
+}
+
+void Outbound::forget_all() {
+  for (auto& queue : queues_) queue.clear();
+}
+
+bool Outbound::is_full() const { return held_ >= most_held; }
+
+OutgoingPtr Outbound::make(Parcel const& parcel, u64 bytes) {
+  held_ += bytes;
+  auto out =
+      OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .holds = bytes, .held = held_});
+  out->parcel.run = run_;
+  return out;
+}
+
+OutgoingPtr Outbound::queue(u32 process, Parcel const& parcel, u64 bytes) {
+  auto out = make(parcel, bytes);
+  if (!lost(process)) queues_[process].push_back(out);
+  return out;
+}
+
+void Outbound::put(u32 process, Parcel const& parcel, std::string_view bytes) {
+  queue(process, parcel, bytes.size())->copy = bytes;
+}
+
+// Queued now, for the order; sent when the bytes have been read: many bytes of the host's heap, and
+// those of devices that the engine reads, by the engine itself; others into memory of this process,
+// as a rank may be ended before the engine has.
+void Outbound::put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
+  u64 const size = parcel.bytes;
+  if (auto const in_place =
+          process != peers_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
+    auto const out = queue(process, parcel, 0);
+    out->source = in_place->memory;
+    out->device = in_place->device;
+    out->size = size;
+    out->done = done;
+    return;
+  }
+  auto pieces = read_in_pieces(own, parcel, source, size, [done] {
+    if (done) memory::add(done, 1, Order::system);
+  });
+  if (!lost(process)) std::ranges::move(pieces, std::back_inserter(queues_[process]));
+}
+
+std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char const* source,
+                                                 u64 size, std::function<void()> const& read) {
+  std::deque<OutgoingPtr> pieces;
+  u64 const counter = parcel.counter;
+  for (u64 at = 0; at < size; at += Access::largest) {
+    u64 const piece = std::min(Access::largest, size - at);
+    bool const last = at + piece == size;
+    parcel.bytes = piece;
+    parcel.counter = last ? counter : 0;
+    auto const out = pieces.emplace_back(make(parcel, piece));
+    out->ready = false;
+    auto take = [out, read = last ? read : nullptr](std::string_view bytes, Keep const& keep) {
+      if (keep && bytes.size() > short_read) out->source = bytes.data(), out->keep = keep;
+      else out->copy = bytes;
+      out->ready = true;
+      if (read) read();
+    };
+    hooks::at("read a source");
+    own_.with_memory_of_ranks(own,
+                              [&] { own_.access(own).read(source + at, piece, std::move(take)); });
+    parcel.offset += piece;
+    parcel.position += piece;
+  }
+  return pieces;
+}
+
+// What only the engine can read, but is to go in messages: the rest is read into memory of the
+// host.
+void Outbound::read_instead(std::deque<OutgoingPtr>& queue) {
+  auto const out = queue.front();
+  auto parcel = out->parcel;
+  parcel.offset += out->sent;
+  parcel.position += out->sent;
+  ++out->reading;
+  auto pieces = read_in_pieces(*out->device, parcel, out->source + out->sent, out->size - out->sent,
+                               [this, out] { has_read(*out); });
+  out->sent = out->size;
+  queue.insert(queue.begin() + 1, pieces.begin(), pieces.end());
+}
+
+OutgoingPtr Outbound::take_for_here() {
+  auto& queue = queues_[peers_.number()];
+  if (queue.empty() || !queue.front()->ready) return nullptr;
+  auto const out = std::move(queue.front());
+  queue.pop_front();
+  return out;
+}
+
+bool Outbound::send() {
+  bool any = false;
+  for (u32 process = 0; process < queues_.size(); ++process) {
+    if (process == peers_.number()) continue;
+    auto& queue = queues_[process];
+    while (!queue.empty() && !lost(process)) {
+      auto const out = queue.front();
+      if (!out->ready || !send_next(process)) break;
+      any = true;
+      if (out->sent == out->size) queue.pop_front();
+    }
+  }
+  return any;
+}
+
+// A parcel, with the next of its bytes. False: not now, as the channel has no room, or must not
+// write yet.
+bool Outbound::send_next(u32 process) {
+  using By = Writes::Way::By;
+  auto const out = queues_[process].front();
+  auto const way = out->written != 0 ? Writes::Way{} : writes_->way_of(process, *out);
+  if (way.by == By::later) return false;
+  if (way.by == By::message && out->device && out->written == 0)
+    return read_instead(queues_[process]), true;
+  if (way.by == By::write && !writes_->begin(process, out, way)) return false;
+  bool const written = out->written != 0;
+  u64 const size =
+      written ? out->written : std::min<u64>(writes_->most_in_message(), out->rest().size());
+  std::string_view payload = written ? std::string_view() : out->rest().substr(0, size);
+  auto parcel = out->parcel;
+  if (parcel.has_bytes()) {
+    parcel.bytes = size;
+    parcel.offset += out->sent;
+    parcel.position += out->sent;
+    if (size != out->rest().size()) parcel.counter = 0;
+  }
+  if (written) {
+    parcel.written = out->slot ? Parcel::Written::to_slot : Parcel::Written::to_window;
+    parcel.slot = out->slot.value_or(0);
+    parcel.sum = out->sum;
+  }
+  u32 const sequence = channel_->next(process);
+  auto const sent = send_parcel(process, parcel,
+                                {.header = {},
+                                 .bytes = payload,
+                                 .source = out,
+                                 .answer = parcel.written == Parcel::Written::to_window});
+  if (sent == net::Channel::Sent::no) return false;
+  if (sent == net::Channel::Sent::reading) ++out->reading;
+  writes_->has_sent(process, sequence, parcel);
+  out->sent += size;
+  out->written = 0;
+  end_if_read(*out);
+  return true;
+}
+
+net::Channel::Sent Outbound::send_parcel(u32 process, Parcel& parcel, net::Channel::Out out) {
+  writes_->tell(process, parcel);
+  out.header = {reinterpret_cast<char const*>(&parcel), sizeof parcel};
+  auto const sent = channel_->send(process, Parcel::message_kind, out);
+  if (sent != net::Channel::Sent::no) writes_->has_told(process, parcel);
+  return sent;
+}
+
+bool Outbound::tell_news(bool idle) {
+  bool any = false;
+  for (u32 process = 0; process < queues_.size(); ++process) {
+    if (process == peers_.number() || channel_->must_announce(process)) continue;
+    if (!channel_->owes_news(process, idle) && !writes_->has_news(process)) continue;
+    Parcel parcel;
+    parcel.run = run_;
+    parcel.kind = Parcel::Kind::news;
+    any |=
+        send_parcel(process, parcel, {.header = {}, .only_tells = true}) != net::Channel::Sent::no;
+  }
+  return any;
+}
+
+bool Outbound::is_empty() const {
+  return std::ranges::all_of(queues_, [](auto const& queue) { return queue.empty(); });
+}
+
+void Outbound::has_read(Outgoing& out) {
+  --out.reading;
+  end_if_read(out);
+}
+
+// Tells the rank that its source may change.
+void Outbound::end_if_read(Outgoing& out) {
+  if (!out.done || out.reading != 0 || out.sent != out.size || !is_of_this_run(out.parcel.run))
+    return;
+  driver_.begin_work();
+  memory::add(std::exchange(out.done, nullptr), 1, Order::system);
+}
+
+}  // namespace meshpost::detail

@@ -1,0 +1,107 @@
+#include "rma/via/proxy/own_devices.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "base/host_places.hpp"
+#include "meshpost/device/block.hpp"
+
+namespace meshpost::detail {
+
+void OwnDevices::make() {
+  for (u32 number = 0; number < layout_.own_count(); ++number) {
+    auto const& device = layout_.devices[number];
+    std::vector<u8> far(layout_.device_count());
+    for (u32 other = 0; other < far.size(); ++other)
+      far[other] = layout_.far(number, other) ? 1 : 0;
+    Own own;
+    own.records =
+        device->allocate(Bytes{PostRing::capacity * sizeof(PostRecord)}, MemoryKind::pinned);
+    own.words = device->allocate(Bytes{256}, MemoryKind::device);
+    own.tail = device->allocate(Bytes{256}, MemoryKind::pinned);
+    own.done = device->allocate(Bytes{layout_.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
+    own.far = device->allocate(Bytes{far.size()}, MemoryKind::device);
+    device->write(own.far.data(), far.data(), Bytes{far.size()});
+    if (!device->in_host_memory())
+      own.stages = device->allocate(Bytes{layout_.ranks_per_device * PostRing::stage_bytes},
+                                    MemoryKind::device);
+    own.access = make_access(*device);
+    own_.push_back(std::move(own));
+  }
+}
+
+PostRing OwnDevices::ring(u32 number) const {
+  auto const& own = own_[number];
+  return {own.records.as<PostRecord>(), own.head(),       own.tail.as<u32>(),   own.seen(),
+          own.done.as<u32>(),           own.far.as<u8>(), own.stages.as<char>()};
+}
+
+void OwnDevices::begin_run() {
+  if (!in_order_) begin_anew();
+  // Ranks count what they wait for from 0 in each run.
+  for (auto const& own : own_) std::memset(own.done.data(), 0, own.done.size());
+  std::scoped_lock const lock(of_ranks_);
+  withdrawn_ = false;
+}
+
+// Before the first run, and behind one that came to nothing: its ranks may have taken places in a
+// ring that they never filled, and left letters half opened. Behind one that went well the numbers
+// of places and letters go on, for nothing is left in them.
+void OwnDevices::begin_anew() {
+  for (u32 i = 0; i < own_.size(); ++i) {
+    auto& own = own_[i];
+    own.taken = 0;
+    std::memset(own.records.data(), 0, own.records.size());
+    std::memset(own.tail.data(), 0, own.tail.size());
+    layout_.devices[i]->fill(own.words.data(), 0, own.words.size());
+    own.access->begin();
+  }
+  in_order_ = true;
+}
+
+void OwnDevices::end_run(bool well) {
+  in_order_ = false;          // if this throws
+  std::exception_ptr failed;  // of one device: the others are told all the same
+  for (auto const& own : own_) try {
+      hooks::at("part from a device");
+      if (well) own.access->end();
+      else own.access->drop();
+    } catch (...) {
+      if (!failed) failed = std::current_exception();
+    }
+  if (failed) std::rethrow_exception(failed);
+  in_order_ = well;
+}
+
+void OwnDevices::drop() {
+  for (auto const& own : own_) own.access->drop();
+}
+
+PostRecord const* OwnDevices::Own::ready(u32 place) const {
+  auto const& record = records.as<PostRecord>()[place % PostRing::capacity];
+  return memory::load_acquire(&record.alone.ready) == place + 1 ? &record : nullptr;
+}
+
+PostRecord const* OwnDevices::next(u32 own) const { return own_[own].ready(own_[own].taken); }
+
+void OwnDevices::pass(u32 number) {
+  auto& own = own_[number];
+  ++own.taken;
+  memory::store(own.tail.as<u32>(), own.taken, Order::system);
+}
+
+bool OwnDevices::rings_are_empty() const {
+  return std::ranges::none_of(
+      own_, [](Own const& own) { return own.ready(memory::load_acquire(own.tail.as<u32>())); });
+}
+
+// What it holds up, Proxy::abandon() drops: bytes that are not read any more are never sent, nor is
+// anything behind them.
+void OwnDevices::withdraw() {
+  std::scoped_lock const lock(of_ranks_);
+  withdrawn_ = true;
+}
+
+}  // namespace meshpost::detail
