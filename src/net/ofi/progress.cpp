@@ -89,7 +89,8 @@ void Ofi::arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t sourc
   if (operations_->owns(entry.op_context)) {
     written(operations_->index(entry.op_context));
   } else if (entry.flags & FI_RECV) {
-    if (entry.len > 0 && receives_->owns(entry.op_context))
+    if (!receives_->owns(entry.op_context)) return;
+    if (entry.len > 0)
       received(events, receives_->bytes(entry.op_context, entry.buf, entry.len), entry.len);
     if (!provider_.multi_receive || entry.flags & FI_MULTI_RECV) receives_->post(entry.op_context);
   } else if (entry.flags & FI_MULTI_RECV) {

@@ -35,7 +35,11 @@ Proxy::Proxy(WorldMemory const& memory, std::string const& engine)
   if (channel_) outbound_.connect(*channel_);
 }
 
-Proxy::~Proxy() { driver_.end_thread(); }
+// Copies of a run whose end threw may be under way, out of and into pinned memory of outbound_.
+Proxy::~Proxy() {
+  driver_.end_thread();
+  own_.drop();
+}
 
 void Proxy::start(u32 run) {
   settled_ = false;
