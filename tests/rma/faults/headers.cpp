@@ -57,6 +57,7 @@ Role const two_engines("two_engines", [] {
               seen[1].writes);
 });
 
+// MESHPOST_TEST_ROUNDS: of four jobs each.
 TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
   u64 const seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
