@@ -100,6 +100,8 @@ bool Channel::take_notice(u32 from, std::string_view bytes) {
 
 bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
   auto& peer = peers_[other];
+  // Also where it says nothing for 2^31 messages.
+  if (ahead(peer.next_in, peer.claimed) != 0) peer.claimed = peer.next_in;
   u32 const claimed = ahead(peer.claimed, peer.next_in);
   bool const missing = claimed != 0 || !peer.early.empty() || !peer.landed.empty();
   if (!missing) peer.comes.renew(now);

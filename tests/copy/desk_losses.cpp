@@ -111,7 +111,7 @@ TEST_F(DeskLosses, are_none_where_a_side_is_slow) {
   for (u32 i = 0; i < 1'000'000 && !(copies[0]->done() && copies[1]->done()); ++i)
     for (auto const& desk : desks) desk->work();
   for (auto const& copy : copies) copy->wait();
-  EXPECT_EQ(std::ranges::count(here[1], 'a') + std::ranges::count(here[1], 'b'), 100'000);
+  EXPECT_EQ(std::ranges::count(here[1], 'a'), 100'000);
   EXPECT_EQ(std::ranges::count(shelves[1].bytes, 'b'), 100'000);
 }
 
