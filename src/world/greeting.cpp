@@ -7,7 +7,7 @@
 namespace meshpost::greeting {
 namespace {
 
-constexpr u32 wire_version = 7;
+constexpr u32 wire_version = 8;
 
 }  // namespace
 
