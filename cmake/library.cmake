@@ -104,8 +104,10 @@ add_library(meshpost
   src/fabric/nvml.cpp
   src/fabric/place.cpp
   src/net/channel.cpp
+  src/net/channel_losses.cpp
   src/net/engine.cpp
   src/net/faulty.cpp
+  src/net/frame.cpp
   src/net/misuse.cpp
   src/net/rounds.cpp
   src/net/shuffled.cpp
@@ -190,6 +192,7 @@ add_library(meshpost
   src/world/node_files.cpp
   src/world/offsets.cpp
   src/world/open_files.cpp
+  src/world/out_of_band.cpp
   src/world/peers.cpp
   src/world/processes.cpp
   src/world/processes_questions.cpp

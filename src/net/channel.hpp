@@ -1,5 +1,7 @@
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,36 +10,31 @@
 #include <string_view>
 #include <vector>
 
+#include "base/patience.hpp"
+#include "meshpost/base/error.hpp"
 #include "net/engine.hpp"
+#include "net/frame.hpp"
+#include "net/out_of_band.hpp"
+#include "net/rounds.hpp"
 
 namespace meshpost::net {
 
-/// What stands before each message of a channel.
-struct ChannelHeader {
-  enum Flag : u32 {
-    written = 1,  ///< its bytes were written into the receiver's memory, and do not follow
-    answer = 2,   ///< the sender may wait to hear that this message has been carried out
-    summed = 4,   ///< `check` covers the bytes, too
-    all = 7
-  };
-  u32 kind = 0;      ///< whose message it is; 0: it only tells `heard`
-  u32 sequence = 0;  ///< of this sender to this receiver; wraps
-  u32 heard = 0;     ///< messages that came the other way and were carried out; wraps
-  u32 flags = 0;
-  u32 header_bytes = 0;  ///< of the client's header, which follows; bytes follow that
-  u32 unused = 0;
-  u64 check = 0;  ///< XXH3 of all this and what follows
+/// How a channel learns of losses (channel_losses.cpp).
+struct Losing {
+  /// Tells the other end of a loss; it outlives the channel. Null: the client does, and messages
+  /// may be missing for ever.
+  OutOfBand* out_of_band = nullptr;
+  std::chrono::milliseconds patience{0};  ///< with a missing message; 0: for ever
 };
-static_assert(std::has_unique_object_representations_v<ChannelHeader>);  // all of it is checked
-u64 check_of(ChannelHeader header, std::string_view client_header, std::string_view bytes);
 
 /// Messages between the processes of a job, whole and in order, over an engine that keeps no order.
 ///
 /// - **Order and loss.** Each pair of processes and each direction has its own sequence numbers. A
 ///   message that comes early is kept until those before it have come. One that comes twice, that
 ///   was changed on its way, or that is no message makes its sender lost: nothing more comes from
-///   it or goes to it. A message that the network has lost holds up all behind it; whoever waits
-///   for them finds that nothing moves (`moved`).
+///   it or goes to it. A message that the network has lost holds up all behind it. It makes its
+///   sender lost after the patience (`Losing`). Without one, whoever waits finds that nothing moves
+///   (`moved`).
 /// - **Delivery.** A client is told of a message when it has been told of all that were sent to
 ///   this process before, and when the bytes that were written with those are in place. What a
 ///   client stores in on_message() and then releases (a counter behind bytes) therefore covers all
@@ -80,7 +77,7 @@ class Channel final : Events {
     virtual void on_lost(u32 peer, std::string const& why) = 0;
   };
 
-  Channel(std::unique_ptr<Engine> engine, u32 peers);
+  Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing = {});
   ~Channel() override;
   Channel(Channel const&) = delete;
   Channel& operator=(Channel const&) = delete;
@@ -90,9 +87,9 @@ class Channel final : Events {
   /// Messages of this kind, not 0, are that client's. Before the first poll().
   void serve(u32 kind, Client& client);
 
-  static constexpr u64 most_header = 256;
+  static constexpr u64 most_header = most_client_header;
   /// So many bytes are copied during send(), as headers are.
-  static constexpr u64 short_bytes = 512;
+  static constexpr u64 short_bytes = most_copied;
   static constexpr u32 most_unheard = 4096;
   static constexpr u32 most_writes = 16;  ///< at once to a peer: others need operations, too
   /// Bytes that fit into a message behind a header of this size.
@@ -102,7 +99,7 @@ class Channel final : Events {
     std::string_view header;
     std::string_view bytes{};
     std::shared_ptr<void> source{};  ///< of bytes that are not short; kept until they are read
-    bool answer = false;             ///< see ChannelHeader::answer
+    bool answer = false;             ///< see FrameHeader::answer
     bool only_tells = false;         ///< needs no credit
   };
   enum class Sent {
@@ -133,7 +130,7 @@ class Channel final : Events {
   /// Messages from there that have been carried out; wraps, as sequence numbers do.
   u32 carried_out(u32 peer) const { return peers_[peer].next_in; }
   bool lost(u32 peer) const { return peers_[peer].lost; }
-  /// Takes a peer for lost.
+  /// Takes a peer for lost. It is told.
   void lose(u32 peer, std::string const& why) { on_lost(peer, why); }
   /// Whether the engine reads no source.
   bool reads_nothing() const { return in_flight_.empty(); }
@@ -151,14 +148,29 @@ class Channel final : Events {
   /// Changes whenever something has come, or was read. Any thread.
   u64 moved() const { return moved_.load(std::memory_order_relaxed); }
 
+  // By one supervisor, in another thread than the channel's.
+  /// To be called again and again while a process is lost: whether the thread is blocked in the
+  /// engine for so long that it is given up. Then the channel is the supervisor's, must not be used
+  /// to send or poll, and is kept for ever with its clients.
+  bool take_if_it_hangs();
+  bool hangs() const { return rounds_.taken(); }
+  /// Tells all peers that nothing comes from here any more. Any thread.
+  void tell_all_lost(std::string const& why);
+  /// What ends operations then. `loss`: of the process; `user`: of the channel, as "World".
+  Error hang_error(Error const& loss, std::string const& whose, std::string const& user) const;
+
  private:
   struct Peer {
+    explicit Peer(std::chrono::milliseconds patience) : comes(patience), is_heard(patience / 4) {}
     u32 next_out = 0, next_in = 0;
     u32 heard = 0;       // messages to it that are known to be carried out
     u32 told = 0;        // it knows that those from it before this one are,
     bool waits = false;  // and may wait to hear more
     u32 announces = 0;  // kind of the message that must be the next, as its bytes are being written
     bool lost = false;
+    u32 last_of_client = 0;  // messages to it before this one are clients', or older than those
+    u32 claimed = 0;         // messages that it says it has sent
+    Patience comes, is_heard;
     std::map<u32, std::string>
         early;             // messages that came before their turn, or before their bytes
     std::set<u32> landed;  // messages whose bytes are written, and which have not come
@@ -171,21 +183,27 @@ class Channel final : Events {
     Client* client;
     std::optional<u32> writes_to;
   };
-  struct Arrival;
 
-  Sent start(u32 peer, ChannelHeader header, Out const& out);
+  Sent start(u32 peer, FrameHeader header, Out const& out);
   Client* client_of(u32 kind) const { return kind < clients_.size() ? clients_[kind] : nullptr; }
   template <class Call>
   void tell_clients(Call call) const {
     for (auto* const client : clients_)
       if (client) call(*client);
   }
-  Arrival read(std::string_view all) const;
+  FrameIn read(std::string_view all) const;
   void arrives();
   void hear(u32 peer, u32 before);
-  void apply(u32 peer, Arrival const& come);
+  void apply(u32 peer, FrameIn const& come);
   void apply_early(u32 peer);
-  static bool has_landed(Peer const& peer, ChannelHeader const& header);
+  static bool has_landed(Peer const& peer, FrameHeader const& header);
+
+  // Of losses.
+  void tell(u32 peer, std::string const& notice);
+  void end_with(u32 peer, std::string const& why);
+  bool look_for_losses();
+  bool take_notice(u32 from, std::string_view bytes);
+  bool look_at(u32 peer, Patience::Clock::time_point now);
 
   void on_message(u32 peer, std::span<char const> bytes) override;
   void on_data(u32 peer, u32 data) override;
@@ -193,10 +211,13 @@ class Channel final : Events {
   void on_lost(u32 peer, std::string const& why) override;
 
   std::vector<Client*> clients_;  // by kind
-  std::vector<Peer> peers_;
+  std::deque<Peer> peers_;
+  Losing losing_;
+  Patience::Clock::time_point looked_{};
   std::map<u64, Flight> in_flight_;  // by cookie
   u64 last_cookie_ = 0;
   std::atomic<u64> sent_{0}, received_{0}, moved_{0};
+  Rounds rounds_;                   // in the engine
   std::unique_ptr<Engine> engine_;  // goes first: it reads what is in flight
 };
 

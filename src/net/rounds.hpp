@@ -46,18 +46,6 @@ class Rounds {
   bool taken_ = false;
 };
 
-/// A round, of a thread that may go on in any case.
-class Round {
- public:
-  explicit Round(Rounds& rounds) : rounds_(rounds) { rounds_.begin(); }
-  ~Round() { rounds_.end(); }
-  Round(Round const&) = delete;
-  Round& operator=(Round const&) = delete;
-
- private:
-  Rounds& rounds_;
-};
-
 using meshpost::keep_for_ever;  ///< for what a thread that hangs may still touch
 
 }  // namespace meshpost::net

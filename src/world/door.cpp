@@ -134,7 +134,8 @@ class Door {
       stranger.line->flush();
       auto const frame = stranger.line->next();
       if (!frame && stands && Clock::now() < stranger.until) return false;
-      if (!frame || frame->header.type != wire::Type::hello) {
+      // Who has hung up behind its hello calls again: its number must be free then.
+      if (!frame || !stands || frame->header.type != wire::Type::hello) {
         note_failed(*stranger.line, stands ? "it did not say who it is" : "it hung up");
         return true;
       }

@@ -75,7 +75,8 @@ class Entrance {
                 greeting::pack({job_.process, job_.processes, greeting::version(), getpid(),
                                 host_name(), job_.identity}));
       said_hello = true;
-      auto const cause = await(line, until, [&] { return frame || (frame = line.next()); });
+      // No other call while this one stands: process 0 may be slow, and then let both in.
+      auto const cause = await(line, deadline_, [&] { return frame || (frame = line.next()); });
       if (!cause.empty()) return {.cause = cause};
     } catch (Error const& error) {
       // It proved itself, so it is process 0, and may have let us in: another call would come from
@@ -120,7 +121,7 @@ class Entrance {
   void note(Answer const& answer) {
     alike_ = answer.cause == last_cause_ ? alike_ + 1 : 1;
     last_cause_ = answer.cause;
-    bool const believed = by_file() ? Clock::now() >= deadline_ : alike_ == calls_to_believe;
+    bool const believed = by_file() ? Clock::now() >= deadline_ : alike_ >= calls_to_believe;
     if (answer.doubtful && believed) throw Error(*answer.doubtful);
   }
 

@@ -15,7 +15,7 @@ namespace meshpost::test {
 namespace {
 
 using net::Channel;
-using net::ChannelHeader;
+using net::FrameHeader;
 
 constexpr u32 kind = 3;
 
@@ -303,13 +303,13 @@ TEST_F(Channels, survive_frames_of_another_mind) {
         for (char& c : bytes) c = static_cast<char>(random());
       } else if (what == 1) {
         bytes.resize(random() % (bytes.size() + 1));
-      } else if (what == 2 && bytes.size() >= sizeof(ChannelHeader)) {
-        ChannelHeader header;
+      } else if (what == 2 && bytes.size() >= sizeof(FrameHeader)) {
+        FrameHeader header;
         std::memcpy(&header, bytes.data(), sizeof header);
-        u32* const fields[] = {&header.kind, &header.sequence, &header.heard, &header.flags,
-                               &header.header_bytes};
+        u32* const fields[] = {&header.kind,  &header.sequence,     &header.heard,
+                               &header.flags, &header.header_bytes, &header.body_bytes};
         for (u64 k = 0; k < 1 + random() % 2; ++k)
-          *fields[random() % 5] = static_cast<u32>(random() % 3 == 0 ? random() : random() % 9);
+          *fields[random() % 6] = static_cast<u32>(random() % 3 == 0 ? random() : random() % 9);
         if (header.header_bytes <= Channel::most_header &&
             header.header_bytes <= bytes.size() - sizeof header)
           header.check =
@@ -318,10 +318,10 @@ TEST_F(Channels, survive_frames_of_another_mind) {
         std::memcpy(bytes.data(), &header, sizeof header);
       } else if (what == 3) {
         // The next in turn, as it should be.
-        ChannelHeader header;
+        FrameHeader header;
         std::memcpy(&header, bytes.data(), sizeof header);
         header.sequence = end.channel.carried_out(1);
-        header.flags &= ~ChannelHeader::written;
+        header.flags &= ~FrameHeader::written;
         header.heard = 0;
         header.check =
             check_of(header, std::string_view(bytes).substr(sizeof header, header.header_bytes),

@@ -9,13 +9,14 @@
 
 namespace meshpost::copying {
 
-Desk& Courier::add(std::unique_ptr<Desk> desk) {
+Desk& Courier::add(std::unique_ptr<Desk> desk, bool by_network) {
   std::scoped_lock const lock(mutex_);
+  if (by_network) watched_ = &desk->channel();
   desks_.push_back(std::move(desk));
   if (hang_) desks_.back()->fail_all(*hang_);
   if (!thread_.joinable()) {
     thread_ = start_thread("serve a JobMemory", [this] { work(); });
-    if (engine_) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
+    if (watched_) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
   }
   return *desks_.back();
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "copy/job/desk.hpp"
-#include "net/rounds.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::copying {
@@ -24,10 +23,9 @@ class Courier {
   Courier(Courier const&) = delete;
   Courier& operator=(Courier const&) = delete;
 
-  /// A desk must have this in the place of a network engine. Before the first add(), once.
-  std::unique_ptr<net::Engine> watched(std::unique_ptr<net::Engine> engine);
-  /// Starts the thread with the first.
-  Desk& add(std::unique_ptr<Desk> desk);
+  /// Starts the thread with the first. `by_network`: the thread may hang in its engine, and is
+  /// watched. At most one, the first.
+  Desk& add(std::unique_ptr<Desk> desk, bool by_network = false);
   StatePtr ask(Desk& desk, Wish const& wish);
   /// Ends the thread, unless it hangs; copies still under way fail.
   void stop();
@@ -42,7 +40,6 @@ class Courier {
   void work();
   void look_for_losses(std::vector<Desk*> const& desks);
   void watch();
-  u32 hang_channel() const { return peers_.channel() | u32{1} << 30; }
 
   Peers const& peers_;
   std::vector<std::unique_ptr<Desk>> desks_;
@@ -51,8 +48,7 @@ class Courier {
   bool stopping_ = false, asked_ = false;
   std::thread thread_;
   // Of who watches it, if anybody.
-  net::Engine* engine_ = nullptr;
-  net::Rounds rounds_;
+  net::Channel* watched_ = nullptr;
   std::condition_variable ends_;
   bool ended_ = false;         // the thread has
   std::optional<Error> hang_;  // it never will

@@ -10,18 +10,20 @@ namespace meshpost::copying {
 namespace {
 
 Error loss(std::string const& process, std::string const& why) {
-  return {Kind::peer_lost, "copy", fmt::format("{} is gone: {}", process, why),
-          "see its own messages, and start the job again"};
+  return {Kind::peer_lost, "copy", fmt::format("nothing comes from {} any more: {}", process, why),
+          "see its own messages and the network between the hosts, and start the job again"};
 }
 
 }  // namespace
 
 Desk::Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
-           std::function<std::string(u32)> name)
+           std::function<std::string(u32)> name, std::unique_ptr<net::OutOfBand> out_of_band,
+           std::chrono::milliseconds patience)
     : store_(store),
       name_(std::move(name)),
       peers_(processes),
-      channel_(std::move(engine), processes),
+      out_of_band_(std::move(out_of_band)),
+      channel_(std::move(engine), processes, {out_of_band_.get(), patience}),
       piece_(std::min(largest_piece, channel_.most(sizeof(Message)))) {
   channel_.serve(Message::message_kind, *this);
 }

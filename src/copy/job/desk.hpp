@@ -39,9 +39,11 @@ struct Wish {
 /// the other.
 class Desk : net::Channel::Client {
  public:
-  /// `name` gives processes' names for messages.
+  /// `name` gives processes' names for messages. `out_of_band` tells other desks of losses, and
+  /// `patience` is with a message that is missing, as in net::Losing.
   Desk(std::unique_ptr<net::Engine> engine, Store& store, u32 processes,
-       std::function<std::string(u32)> name);
+       std::function<std::string(u32)> name, std::unique_ptr<net::OutOfBand> out_of_band = nullptr,
+       std::chrono::milliseconds patience = {});
 
   /// Begins a copy; done when all pieces are answered. Any thread.
   StatePtr ask(Wish const& wish);
@@ -49,13 +51,15 @@ class Desk : net::Channel::Client {
   bool work();
   /// Whether no copy of this process is under way. Its own thread.
   bool idle() const { return copies_.empty(); }
-  /// A process is no more: its copies fail.
+  /// A process is no more, or nothing can come from it: its copies fail, there and here.
   void lose(u32 process, std::string const& why) { channel_.lose(process, why); }
   /// Whether other copies go on then.
   bool outlives_others() const { return channel_.engine().outlives_peers(); }
   /// All copies under way fail, and all that are asked for from now on. Its own thread, or who has
   /// taken everything away from that. What the engine may be reading stays.
   void fail_all(Error const& error);
+  /// Its engine is watched by another thread.
+  net::Channel& channel() { return channel_; }
 
   static constexpr u32 window = 8;  ///< pieces of a process that wait for an answer
 
@@ -102,6 +106,7 @@ class Desk : net::Channel::Client {
   std::mutex mutex_;             // of what follows
   std::vector<Copying> wishes_;
   std::optional<Error> over_;  // never changes again
+  std::unique_ptr<net::OutOfBand> const out_of_band_;
   net::Channel channel_;
   u64 const piece_;  // bytes
 };

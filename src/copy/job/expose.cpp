@@ -187,11 +187,8 @@ void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
   auto rings = std::make_unique<copying::Rings>(peers);
   copying::Desk* desk = nullptr;
   // Together: where this fails in one, the others must not take its part for exposed.
-  peers.together("expose '" + exposure.name + "'", [&] {
-    desk = &courier.add(std::make_unique<copying::Desk>(
-        std::move(rings), *this, peers.count(),
-        [this](u32 process) { return peers.processes().name(process); }));
-  });
+  peers.together("expose '" + exposure.name + "'",
+                 [&] { desk = &courier.add(make_desk(std::move(rings), staged_notices)); });
   staged_ = desk;
 }
 

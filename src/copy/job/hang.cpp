@@ -10,41 +10,29 @@
 //   ends, and the thread is not joined. Should it come back (a process that was stopped goes on,
 //   and lets go of its lock), it stays in net::Watched, before it touches any of it.
 // - Other desks have the same thread, so they end too: what is asked of them fails at once.
-// - Others' copies from and to this process would never be answered. They are told, by way of the
-//   bootstrap, and take this process for lost.
+// - Others' copies from and to this process would never be answered. Their channels are told, and
+//   take this process for lost.
 // - The JobMemory's end begins with an exchange, which throws, as a process is lost.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "copy/job/courier.hpp"
-#include "net/watched.hpp"
 
 namespace meshpost::copying {
-
-std::unique_ptr<net::Engine> Courier::watched(std::unique_ptr<net::Engine> engine) {
-  engine_ = engine.get();
-  return std::make_unique<net::Watched>(std::move(engine), rounds_);
-}
 
 void Courier::watch() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, net::Rounds::longest_pause, [this] { return ended_; })) {
     auto const loss = peers_.processes().lost();
-    if (!loss || !rounds_.take_if_long()) continue;
-    auto const error = peers_.processes().lost_error("copy", *loss);
-    hang_.emplace(
-        error.kind(), error.operation(),
-        fmt::format("{}; and a thread of {} does not come back from {}, so its JobMemory "
-                    "is of no more use",
-                    error.cause(), peers_.processes().name(peers_.number()), engine_->name()),
-        error.remedy());
+    if (!loss || !watched_->take_if_it_hangs()) continue;
+    hang_ = watched_->hang_error(peers_.processes().lost_error("copy", *loss),
+                                 peers_.processes().name(peers_.number()), "JobMemory");
     std::vector<Desk*> desks(desks_.size());
     std::ranges::transform(desks_, desks.begin(), [](auto const& desk) { return desk.get(); });
     lock.unlock();  // ends of copies call others
-    engine_->abandon();
-    peers_.processes().post(hang_channel(), Processes::everyone, hang_->cause());
-    for (auto* const desk : desks) desk->fail_all(*hang_);
+    for (auto* const desk : desks) {
+      desk->channel().tell_all_lost(hang_->cause());
+      desk->fail_all(*hang_);
+    }
     return;
   }
 }
@@ -53,12 +41,12 @@ void Courier::look_for_losses(std::vector<Desk*> const& desks) {
   auto& processes = peers_.processes();
   auto const loss = processes.lost();
   if (!loss) return;
+  // The others have given up this process, which was stopped: they read nothing of it any more.
+  bool const own = loss->process == peers_.number();
   for (auto* const desk : desks) {
     desk->lose(loss->process, loss->how);
-    if (!desk->outlives_others()) desk->fail_all(processes.lost_error("copy", *loss));
+    if (own || !desk->outlives_others()) desk->fail_all(processes.lost_error("copy", *loss));
   }
-  for (auto const& post : processes.take_posts(hang_channel()))
-    for (auto* const desk : desks) desk->lose(post.from, post.bytes);
 }
 
 }  // namespace meshpost::copying

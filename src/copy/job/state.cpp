@@ -8,6 +8,7 @@
 #include "base/kept.hpp"
 #include "meshpost/base/config.hpp"
 #include "world/join_engine.hpp"
+#include "world/out_of_band.hpp"
 
 namespace meshpost {
 namespace {
@@ -40,10 +41,17 @@ JobMemory::State::State(JobMemoryOptions const& options)
                             [this](u32 process) { return peers.far(process); });
   // Together: where this fails in one, the others must not go on without it.
   peers.together("JobMemory", [&] {
-    network_ = &courier.add(std::make_unique<copying::Desk>(
-        courier.watched(std::move(engine)), *this, peers.count(),
-        [this](u32 process) { return peers.processes().name(process); }));
+    network_ = &courier.add(make_desk(std::move(engine), network_notices), true);
   });
+}
+
+std::unique_ptr<copying::Desk> JobMemory::State::make_desk(std::unique_ptr<net::Engine> engine,
+                                                           u32 notices) {
+  return std::make_unique<copying::Desk>(
+      std::move(engine), *this, peers.count(),
+      [this](u32 process) { return peers.processes().name(process); },
+      std::make_unique<Notices>(peers.processes(), peers.channel() | notices),
+      peers.processes().job().silence);
 }
 
 void JobMemory::State::end() {

@@ -59,6 +59,10 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   copying::Courier courier;
 
  private:
+  // Channels of the bootstrap for what desks say out of band, beside the job memory's own.
+  static constexpr u32 network_notices = u32{1} << 30, staged_notices = u32{1} << 29;
+  std::unique_ptr<copying::Desk> make_desk(std::unique_ptr<net::Engine> engine, u32 notices);
+
   CopyPath const fastest_;
   void write(u32 exposure, u64 offset, std::string_view bytes) override;
   void read(u32 exposure, u64 offset, char* target, u64 size) override;

@@ -75,11 +75,12 @@ class Ofi final : public Engine {
   bool read_queue(Events& events);
   bool read_error();
   void arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t source);
-  void received(Events& events, std::span<char const> bytes);
+  void received(Events& events, std::span<char const> bytes, u64 size);
   void written(u32 index);
   void go_on(u32 index);
   void end(u32 index);
   void lose(u32 peer, std::string const& why);
+  void lose_all(std::string const& why);
   bool tell_ended(Events& events);
   bool tell_losses(Events& events);
   void greet();

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -63,7 +65,9 @@ bool Ofi::read_error() {
   fi_cq_err_entry error{};
   if (fi_cq_readerr(queue_.get(), &error, 0) < 0) return false;
   if (receives_->owns(error.op_context)) {
-    if (error.err != FI_ECANCELED) receives_->post(error.op_context);
+    if (error.err == FI_ECANCELED) return true;
+    receives_->post(error.op_context);
+    if (error.err == FI_ETRUNC) lose_all("a message came without its end, and nobody knows whose");
     return true;
   }
   if (!operations_->owns(error.op_context)) return true;
@@ -85,7 +89,9 @@ void Ofi::arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t sourc
   if (operations_->owns(entry.op_context)) {
     written(operations_->index(entry.op_context));
   } else if (entry.flags & FI_RECV) {
-    if (entry.len > 0) received(events, {receives_->bytes(entry.op_context, entry.buf), entry.len});
+    if (!receives_->owns(entry.op_context)) return;
+    if (entry.len > 0)
+      received(events, receives_->bytes(entry.op_context, entry.buf, entry.len), entry.len);
     if (!provider_.multi_receive || entry.flags & FI_MULTI_RECV) receives_->post(entry.op_context);
   } else if (entry.flags & FI_MULTI_RECV) {
     receives_->post(entry.op_context);
@@ -98,12 +104,16 @@ void Ofi::arrived(Events& events, fi_cq_data_entry const& entry, fi_addr_t sourc
   }
 }
 
-void Ofi::received(Events& events, std::span<char const> bytes) {
+void Ofi::received(Events& events, std::span<char const> bytes, u64 size) {
   Preamble preamble;
   if (bytes.size() < sizeof preamble) return;
   std::memcpy(&preamble, bytes.data(), sizeof preamble);
   u32 peer = 0;
   if (!find(by_number_, preamble.number, peer) || peers_[peer].over) return;
+  if (size != bytes.size())
+    return lose(peer, fmt::format("it sent a message of {} bytes, where {} fit: its size was "
+                                  "changed on its way",
+                                  size, bytes.size()));
   if (preamble.form == Preamble::Form::message)
     events.on_message(peer, bytes.subspan(sizeof preamble));
   else if (preamble.form == Preamble::Form::data) events.on_data(peer, preamble.data);
@@ -144,6 +154,11 @@ void Ofi::end(u32 index) {
 void Ofi::lose(u32 peer, std::string const& why) {
   if (std::exchange(peers_[peer].lost, true)) return;
   losses_.push_back({peer, why});
+}
+
+void Ofi::lose_all(std::string const& why) {
+  for (u32 peer = 0; peer < peers_.size(); ++peer)
+    if (peers_[peer].talked_to) lose(peer, why);
 }
 
 bool Ofi::tell_ended(Events& events) {

@@ -1,5 +1,7 @@
 #include "net/ofi/receives.hpp"
 
+#include <algorithm>
+
 namespace meshpost::net::ofi {
 namespace {
 
@@ -11,6 +13,7 @@ constexpr u64 multi_count = 4, multi_size = u64{1} << 20;
 Receives::Receives(fid_ep* endpoint, Memory& memory, bool multi, u64 most)
     : endpoint_(endpoint),
       multi_(multi),
+      most_(most),
       size_(multi ? multi_size : most),
       contexts_(multi ? multi_count : ring_size) {
   memory_ = std::make_unique_for_overwrite<char[]>(size_ * contexts_.size());
@@ -28,9 +31,12 @@ bool Receives::owns(void const* context) const {
   return one >= contexts_.data() && one < contexts_.data() + contexts_.size();
 }
 
-char const* Receives::bytes(void const* context, void const* reported) const {
-  if (multi_) return static_cast<char const*>(reported);
-  return memory_.get() + size_ * (static_cast<fi_context2 const*>(context) - contexts_.data());
+std::span<char const> Receives::bytes(void const* context, void const* reported, u64 size) const {
+  auto const buffer = static_cast<u64>(static_cast<fi_context2 const*>(context) - contexts_.data());
+  char const* const begin = memory_.get() + size_ * buffer;
+  char const* const at = multi_ ? static_cast<char const*>(reported) : begin;
+  if (at < begin || at >= begin + size_) return {};
+  return {at, std::min({size, most_, static_cast<u64>(begin + size_ - at)})};
 }
 
 void Receives::post(void const* context) {

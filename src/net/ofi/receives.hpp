@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "net/ofi/memory.hpp"
@@ -14,8 +15,10 @@ class Receives {
   Receives(fid_ep* endpoint, Memory& memory, bool multi, u64 most);
 
   bool owns(void const* context) const;
-  /// Where the bytes of a message are: `reported` by the queue, if buffers take many.
-  char const* bytes(void const* context, void const* reported) const;
+  /// The bytes of a message of `size` bytes: where the queue has `reported`, if buffers take many.
+  /// The queue repeats a size that came through the network: of one that is not possible, only what
+  /// the buffer has.
+  std::span<char const> bytes(void const* context, void const* reported, u64 size) const;
   /// The buffer is given back to the provider, as soon as that has room.
   void post(void const* context);
   /// Those that could not be posted before.
@@ -26,7 +29,8 @@ class Receives {
 
   fid_ep* endpoint_;
   bool multi_;
-  u64 size_;  // of each
+  u64 most_;  // of a message
+  u64 size_;  // of each buffer
   std::unique_ptr<char[]> memory_;
   void* descriptor_ = nullptr;
   std::vector<fi_context2> contexts_;

@@ -1,23 +1,16 @@
-// When a thread does not come back from the engine.
-//
-// libfabric's shm (1.17) guards the queue of each process by a spin lock in that process's shared
-// memory; whoever sends to it takes the lock, and so does the process itself. One that is killed
-// with a lock, its own or another's, leaves it taken: who tries to take it then spins for ever,
-// perhaps with a lock that a third process wants. That may be the proxy's thread or a worker of the
-// run, in any of the engine's functions.
-//
-// No thread can be taken out of there. So the run is ended without it, and so is the World:
+// When a thread does not come back from the engine: why it may be so, and how it is noticed, see
+// src/net/channel_losses.cpp. It may be the proxy's thread or a worker of the run. The run is ended
+// without it, and so is the World:
 // - Who supervises the run is never the one that hangs, as it does not enter the engine, and finds
-//   out by waiting: a round lasts too long (net::Rounds). Nothing is concluded from that but that
-//   the run, which a lost process ends in any case, ends in this way: if the thread was only slow,
-//   more is kept than need be.
-// - From then on the hanging thread owns driving_, and with it the engine and all that a round
-//   touches: nobody takes driving_ again, calls the engine or joins the thread. Whatever else the
-//   thread may touch, should it come back (a process that was stopped goes on, and lets go of its
-//   lock), is kept until the process ends: runs/launching/run.cpp keeps the gang with its fibers,
-//   states and kernel, world_state.cpp the World with this proxy, its heap and its devices. It
-//   begins no other round then, as this proxy is not awake any more: it sleeps for ever, or ends
-//   with its ranks, which are poisoned.
+//   out by waiting. Nothing is concluded from that but that the run, which a lost process ends in
+//   any case, ends in this way: if the thread was only slow, more is kept than need be.
+// - From then on the hanging thread owns driving_, and with it the engine and all that is done
+// under
+//   it: nobody takes driving_ again, calls the engine or joins the thread. Should it come back (a
+//   process that was stopped goes on, and lets go of its lock), the channel keeps it for ever. Its
+//   stack and what the engine may touch are kept until the process ends: runs/launching/run.cpp
+//   keeps the gang with its fibers, states and kernel, world_state.cpp the World with this proxy,
+//   its heap and its devices.
 // - Others than that thread go on and end: workers find driving_ taken or the proxy not awake, and
 //   their ranks poisoned.
 // - The next run begins with an exchange between all processes, which throws, as one is lost.
@@ -54,7 +47,7 @@ void Driver::start() {
 }
 
 bool Driver::stop() {
-  if (!awake_.load() || rounds_.taken()) return false;
+  if (!awake_.load() || (channel_ && channel_->hangs())) return false;
   try {
     auto const alone = this->alone();  // a round that somebody is in ends before
     awake_ = false;
@@ -73,7 +66,6 @@ void Driver::begin_work() {
 bool Driver::drive(bool helping) {
   std::unique_lock const alone(driving_, std::try_to_lock);
   if (!alone || !awake_.load()) return false;
-  net::Round const round(rounds_);
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
     if (work_.get_on()) return true;
@@ -137,20 +129,17 @@ void Driver::fail(Error error) {
 }
 
 bool Driver::hangs() {
-  if (rounds_.taken()) return true;
-  if (!engine_ || !peers_.processes().lost() || !rounds_.take_if_long()) return false;
+  if (!channel_) return false;
+  if (channel_->hangs()) return true;
+  if (!peers_.processes().lost() || !channel_->take_if_it_hangs()) return false;
   awake_ = false;
-  engine_->abandon();
   return true;
 }
 
 void Driver::see_that_nobody_hangs() {
   if (!hangs()) return;
-  auto const error = peers_.processes().lost_error("run", *peers_.processes().lost());
-  throw Error(error.kind(), error.operation(),
-              error.cause() + "; and a thread of this process does not come back from " +
-                  engine_->name() + ", so its World is of no more use",
-              error.remedy());
+  throw channel_->hang_error(peers_.processes().lost_error("run", *peers_.processes().lost()),
+                             "this process", "World");
 }
 
 void Driver::wake() {

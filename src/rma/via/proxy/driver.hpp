@@ -8,8 +8,7 @@
 #include <thread>
 
 #include "meshpost/base/error.hpp"
-#include "net/engine.hpp"
-#include "net/rounds.hpp"
+#include "net/channel.hpp"
 #include "world/peers.hpp"
 
 namespace meshpost::detail {
@@ -32,9 +31,9 @@ class Driver {
   Driver(Driver const&) = delete;
   Driver& operator=(Driver const&) = delete;
 
-  /// Before the first round. `engine`: null where rounds enter none. `shares_cores`: with ranks.
-  void know(net::Engine* engine, bool shares_cores) {
-    engine_ = engine, shares_cores_ = shares_cores;
+  /// Before the first round. `channel`: null where rounds enter none. `shares_cores`: with ranks.
+  void know(net::Channel* channel, bool shares_cores) {
+    channel_ = channel, shares_cores_ = shares_cores;
   }
   void begin_thread();
   void end_thread();
@@ -83,11 +82,10 @@ class Driver {
 
   Peers const& peers_;
   Work const work_;
-  net::Engine* engine_ = nullptr;
+  net::Channel* channel_ = nullptr;  // hangs() supervises it
   bool shares_cores_ = false;
   std::mutex driving_;         // whoever holds it does what the thread does
   std::atomic<u64> helps_{0};  // rounds of others than the thread
-  net::Rounds rounds_;         // of whoever drives; hangs() supervises
   std::thread thread_;
   std::mutex resting_;
   std::condition_variable wakes_;

@@ -31,12 +31,15 @@ Proxy::Proxy(WorldMemory const& memory, std::string const& engine)
     own_.make();
   }
   // Where this process has no devices its thread shares cores with other processes' ranks.
-  driver_.know(channel_ ? &channel_->engine() : nullptr,
-               layout_.devices.empty() || in_host_memory != 0);
+  driver_.know(channel_ ? &*channel_ : nullptr, layout_.devices.empty() || in_host_memory != 0);
   if (channel_) outbound_.connect(*channel_);
 }
 
-Proxy::~Proxy() { driver_.end_thread(); }
+// Copies of a run whose end threw may be under way, out of and into pinned memory of outbound_.
+Proxy::~Proxy() {
+  driver_.end_thread();
+  own_.drop();
+}
 
 void Proxy::start(u32 run) {
   settled_ = false;

@@ -131,15 +131,15 @@ class LanePoll {
   /// Unpacks a lane's message, if all of it is there.
   __device__ bool take(u32 lane) {
     auto const from = [&](u32 value) { return __shfl_sync(all, value, static_cast<int>(lane)); };
-    u32 const taken = from(taken_);
-    auto const header = LaneHeader::from(from(head_[0]), from(head_[1]), from(head_[2]));
+    u32 const taken = from(taken_), b = from(head_[1]), c = from(head_[2]);
+    auto const header = LaneHeader::from(from(head_[0]), b, c);
     if (header.acquires) {
       if (thread_ == lane) memory::acquire_fence();
       __syncwarp();  // all unpack behind it: maybe over bytes that went direct
     }
     bool const whole = unpack(lane, taken, header);
     if (!__all_sync(all, whole)) return false;
-    pass_all(lane, head_[1], head_[2], header, 1);
+    pass_all(lane, b, c, header, 1);
     return true;
   }
 
@@ -173,7 +173,8 @@ class LanePoll {
     return true;
   }
 
-  /// Counts messages that have been unpacked. Of the header, the place does not matter.
+  /// Counts messages that have been unpacked. `b` and `c`, the same for all threads, are their
+  /// header's words, but for the place, which does not matter.
   __device__ void pass_all(u32 lane, u32 b, u32 c, LaneHeader const& header, u32 count) {
     u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
     if (counter == counter_) matched_ += count;

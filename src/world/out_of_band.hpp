@@ -1,0 +1,19 @@
+#pragma once
+#include "net/out_of_band.hpp"
+#include "world/processes.hpp"
+
+namespace meshpost {
+
+/// A channel's notices by the connections to process 0. `channel`: of posts, for this alone.
+class Notices final : public net::OutOfBand {
+ public:
+  Notices(Processes& processes, u32 channel) : processes_(processes), channel_(channel) {}
+  void tell(u32 peer, std::string const& bytes) override;
+  std::vector<Notice> take() override;
+
+ private:
+  Processes& processes_;
+  u32 channel_;
+};
+
+}  // namespace meshpost
