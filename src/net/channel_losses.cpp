@@ -48,7 +48,8 @@ u32 ahead(u32 one, u32 other) {  // of numbers that wrap; 0: it is not
 void Channel::tell(u32 peer, std::string const& notice) {
   if (losing_.out_of_band) try {
       losing_.out_of_band->tell(peer, notice);
-    } catch (Error const&) {  // the job is over, and every process knows it
+    } catch (Error const&) {
+      return;  // the job is over, and every process knows it
     }
 }
 

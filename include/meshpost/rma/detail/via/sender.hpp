@@ -49,6 +49,8 @@ struct Sender {
                                                  : Order::none;
   }
 
+  // Members of Rank, which derives from this: named as those of a class.
+  // NOLINTBEGIN(readability-identifier-naming)
   RunState const* state_;
   Block block_;
   u32 local_id_, id_;
@@ -60,6 +62,7 @@ struct Sender {
   bool unfenced_ = false;  ///< it has stored beyond its device since its last system fence
   /// So it has since the last barrier of the world, or published: who finds its messages acquires.
   bool brings_ = false;
+  // NOLINTEND(readability-identifier-naming)
 };
 
 }  // namespace meshpost::via
