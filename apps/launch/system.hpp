@@ -29,8 +29,8 @@ rlimit raise_file_limit();
 /// Makes sure that 0, 1 and 2 are open, so that no pipe or socket gets these numbers.
 void open_standard_streams();
 
-/// The letter that /proc/PID/stat has for it (proc(5)), such as 'T': stopped by a signal. 0: there
-/// is none.
+/// The character that /proc/PID/stat has for it (proc(5)), such as 'T': stopped by a signal. 0:
+/// there is none.
 char state_of(pid_t process);
 
 /// The signals of this process, to be read one by one instead of interrupting it.

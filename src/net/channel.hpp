@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
 #include "meshpost/base/error.hpp"
 #include "net/engine.hpp"
 #include "net/frame.hpp"
@@ -24,7 +24,7 @@ struct Losing {
   /// Tells the other end of a loss; it outlives the channel. Null: the client does, and messages
   /// may be missing for ever.
   OutOfBand* out_of_band = nullptr;
-  std::chrono::milliseconds patience{0};  ///< with a missing message; 0: for ever
+  std::chrono::milliseconds timeout{0};  ///< with a missing message; 0: for ever
 };
 
 /// Messages between the processes of a job, whole and in order, over an engine that keeps no order.
@@ -33,7 +33,7 @@ struct Losing {
 ///   message that comes early is kept until those before it have come. One that comes twice, that
 ///   was changed on its way, or that is no message makes its sender lost: nothing more comes from
 ///   it or goes to it. A message that the network has lost holds up all behind it. It makes its
-///   sender lost after the patience (`Losing`). Without one, whoever waits finds that nothing moves
+///   sender lost after the timeout (`Losing`). Without one, whoever waits finds that nothing moves
 ///   (`moved`).
 /// - **Delivery.** A client is told of a message when it has been told of all that were sent to
 ///   this process before, and when the bytes that were written with those are in place. What a
@@ -161,7 +161,7 @@ class Channel final : Events {
 
  private:
   struct Peer {
-    explicit Peer(std::chrono::milliseconds patience) : comes(patience), is_heard(patience / 4) {}
+    explicit Peer(std::chrono::milliseconds timeout) : comes(timeout), is_heard(timeout / 4) {}
     u32 next_out = 0, next_in = 0;
     u32 heard = 0;       // messages to it that are known to be carried out
     u32 told = 0;        // it knows that those from it before this one are,
@@ -170,7 +170,7 @@ class Channel final : Events {
     bool lost = false;
     u32 last_of_client = 0;  // messages to it before this one are clients', or older than those
     u32 claimed = 0;         // messages that it says it has sent
-    Patience comes, is_heard;
+    Deadline comes, is_heard;
     std::map<u32, std::string>
         early;             // messages that came before their turn, or before their bytes
     std::set<u32> landed;  // messages whose bytes are written, and which have not come
@@ -203,7 +203,7 @@ class Channel final : Events {
   void end_with(u32 peer, std::string const& why);
   bool look_for_losses();
   bool take_notice(u32 from, std::string_view bytes);
-  bool look_at(u32 peer, Patience::Clock::time_point now);
+  bool look_at(u32 peer, Deadline::Clock::time_point now);
 
   void on_message(u32 peer, std::span<char const> bytes) override;
   void on_data(u32 peer, u32 data) override;
@@ -213,7 +213,7 @@ class Channel final : Events {
   std::vector<Client*> clients_;  // by kind
   std::deque<Peer> peers_;
   Losing losing_;
-  Patience::Clock::time_point looked_{};
+  Deadline::Clock::time_point looked_{};
   std::map<u64, Flight> in_flight_;  // by cookie
   u64 last_cookie_ = 0;
   std::atomic<u64> sent_{0}, received_{0}, moved_{0};

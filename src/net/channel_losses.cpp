@@ -9,8 +9,8 @@
 // sender that hears nothing can't tell a lost message from a receiver that is busy. A message is
 // missing if a later one is here, or its bytes are, or if the sender says by OutOfBand that it has
 // sent more than came. The sender says so when a client's message was not heard of for a quarter of
-// the patience. If a missing message does not come within the patience, its sender is lost. Time
-// counts only while the receiver looks (Patience).
+// the timeout. If a missing message does not come within the timeout, its sender is lost. Time
+// counts only while the receiver looks (Deadline).
 //
 // A loss is noticed at one end. The other end would wait for ever, so it is told by OutOfBand, with
 // the reason. Both ends drop what comes from each other afterwards.
@@ -73,7 +73,7 @@ void Channel::tell_all_lost(std::string const& why) {
 
 bool Channel::look_for_losses() {
   if (!losing_.out_of_band) return false;
-  auto const now = Patience::Clock::now();
+  auto const now = Deadline::Clock::now();
   if (now - looked_ < between_looks) return false;
   looked_ = now;
   bool any = false;
@@ -99,7 +99,7 @@ bool Channel::take_notice(u32 from, std::string_view bytes) {
   return false;
 }
 
-bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
+bool Channel::look_at(u32 other, Deadline::Clock::time_point now) {
   auto& peer = peers_[other];
   // Also where it says nothing for 2^31 messages.
   if (ahead(peer.next_in, peer.claimed) != 0) peer.claimed = peer.next_in;

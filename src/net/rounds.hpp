@@ -1,8 +1,8 @@
 #pragma once
 #include <atomic>
 
+#include "base/deadline.hpp"
 #include "base/kept.hpp"
-#include "base/patience.hpp"
 #include "meshpost/base/types.hpp"
 
 namespace meshpost::net {
@@ -34,7 +34,7 @@ class Rounds {
 
   /// Rounds take microseconds, or as long as a crowded host keeps a thread from its core.
   static constexpr std::chrono::milliseconds longest{500};
-  static constexpr auto longest_pause = Patience::usual_gap;
+  static constexpr auto longest_pause = Deadline::usual_gap;
 
  private:
   static constexpr u64 mark = u64{1} << 63;
@@ -42,7 +42,7 @@ class Rounds {
   std::atomic<u64> count_{0};
   // The supervisor's.
   u64 seen_ = 0;  // a count, and how long it has been that
-  Patience lasts_{longest, longest_pause};
+  Deadline lasts_{longest, longest_pause};
   bool taken_ = false;
 };
 

@@ -1,5 +1,5 @@
 // Devices split into logical ones: what they share, what they have of their own, and which grids of
-// a gang make one launch.
+// a cooperative launch make one kernel launch.
 #include "device/logical.hpp"
 
 #include <gtest/gtest.h>

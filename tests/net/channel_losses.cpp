@@ -9,7 +9,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "net/channel.hpp"
-#include "net/letters.hpp"
+#include "net/direct_out_of_band.hpp"
 #include "net/lossy_line.hpp"
 
 namespace meshpost::test {
@@ -19,11 +19,11 @@ using namespace std::chrono_literals;
 using net::Channel;
 
 constexpr u32 their_kind = 2;
-constexpr std::chrono::milliseconds short_patience{200}, ample{20'000};
+constexpr std::chrono::milliseconds short_timeout{200}, ample{20'000};
 
 struct Talker final : Channel::Client {
-  Talker(std::unique_ptr<LossyLine> engine, std::chrono::milliseconds patience)
-      : line(*engine), channel(std::move(engine), 2, {&letters, patience}) {
+  Talker(std::unique_ptr<LossyLine> engine, std::chrono::milliseconds timeout)
+      : line(*engine), channel(std::move(engine), 2, {&out_of_band, timeout}) {
     channel.serve(their_kind, *this);
   }
   void on_message(u32, Channel::Message const& message) override {
@@ -38,7 +38,7 @@ struct Talker final : Channel::Client {
   }
   bool send() {
     std::string_view const header{reinterpret_cast<char const*>(&sent), sizeof sent};
-    if (channel.send(1 - letters.self, their_kind, {.header = header}) == Channel::Sent::no)
+    if (channel.send(1 - out_of_band.self, their_kind, {.header = header}) == Channel::Sent::no)
       return false;
     ++sent;
     return true;
@@ -47,7 +47,7 @@ struct Talker final : Channel::Client {
     bool const any = channel.poll();
     channel.tell(!any);
   }
-  Letters letters;
+  DirectOutOfBand out_of_band;
   LossyLine& line;
   u64 sent = 0, received = 0, refuses = ~u64{0};
   u32 losses = 0;
@@ -56,14 +56,14 @@ struct Talker final : Channel::Client {
 };
 
 struct ChannelLosses : testing::Test {
-  explicit ChannelLosses(std::chrono::milliseconds patience = short_patience) {
+  explicit ChannelLosses(std::chrono::milliseconds timeout = short_timeout) {
     auto first = std::make_unique<LossyLine>(random, 0),
          second = std::make_unique<LossyLine>(random, 1);
     first->other = second.get(), second->other = first.get();
-    one = std::make_unique<Talker>(std::move(first), patience);
-    two = std::make_unique<Talker>(std::move(second), patience);
-    two->letters.self = 1;
-    one->letters.other = &two->letters, two->letters.other = &one->letters;
+    one = std::make_unique<Talker>(std::move(first), timeout);
+    two = std::make_unique<Talker>(std::move(second), timeout);
+    two->out_of_band.self = 1;
+    one->out_of_band.other = &two->out_of_band, two->out_of_band.other = &one->out_of_band;
   }
   template <class Holds>
   bool comes_true(Holds const& holds, std::chrono::milliseconds within = ample) {
@@ -102,7 +102,7 @@ TEST_F(ChannelLosses,
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent >= 10; }));
   auto const begin = std::chrono::steady_clock::now();
   expect_both_lost("the network lost its message");
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, short_patience / 2);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, short_timeout / 2);
   EXPECT_LT(two->received, 10u);
   EXPECT_NE(two->reason.find("0.2 s (MESHPOST_PEER_DEADLINE)"), std::string::npos) << two->reason;
 }
@@ -149,20 +149,20 @@ TEST_F(ChannelLosses, that_the_engine_tells_end_the_other_end_too) {
 
 // The other way is gone too: this end finds out, and no more can be done.
 TEST_F(ChannelLosses, are_an_error_here_also_where_the_other_end_can_not_be_told) {
-  two->letters.broken = true;
+  two->out_of_band.broken = true;
   two->channel.lose(0, "the cable fell out");
   EXPECT_EQ(two->losses, 1u);
   EXPECT_FALSE(comes_true([&] { return one->losses != 0; }, 50ms));
 }
 
 TEST_F(ChannelLosses, are_none_where_the_receiver_does_not_look_for_long) {
-  for (auto const until = std::chrono::steady_clock::now() + 4 * short_patience;
+  for (auto const until = std::chrono::steady_clock::now() + 4 * short_timeout;
        std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(100us)) {
     if (one->sent < 100) one->send();
     one->work();
   }
   EXPECT_EQ(one->losses, 0u);
-  EXPECT_GT(one->letters.told, 0u);
+  EXPECT_GT(one->out_of_band.told, 0u);
   EXPECT_TRUE(comes_true([&] { return two->received == 100; }));
   EXPECT_EQ(one->losses + two->losses, 0u);
 }
@@ -170,20 +170,20 @@ TEST_F(ChannelLosses, are_none_where_the_receiver_does_not_look_for_long) {
 TEST_F(ChannelLosses, are_none_and_nothing_is_said_where_all_has_been_heard_of) {
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 50; }));
   EXPECT_TRUE(comes_true([&] { return two->received == 50; }));
-  comes_true([] { return false; }, 2 * short_patience);  // one asks once what was heard
-  auto const told = one->letters.told + two->letters.told;
-  comes_true([] { return false; }, 3 * short_patience);
-  EXPECT_EQ(one->letters.told + two->letters.told, told);
+  comes_true([] { return false; }, 2 * short_timeout);  // one asks once what was heard
+  auto const told = one->out_of_band.told + two->out_of_band.told;
+  comes_true([] { return false; }, 3 * short_timeout);
+  EXPECT_EQ(one->out_of_band.told + two->out_of_band.told, told);
   EXPECT_EQ(one->losses + two->losses, 0u);
 }
 
 struct PatientChannels : ChannelLosses {
   PatientChannels() : ChannelLosses(0ms) {}
 };
-TEST_F(PatientChannels, wait_for_ever_where_there_is_no_patience) {
+TEST_F(PatientChannels, wait_for_ever_where_there_is_no_timeout) {
   drop(*two, Event::What::message, 3);
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent >= 10; }));
-  EXPECT_FALSE(comes_true([&] { return one->losses + two->losses != 0; }, 2 * short_patience));
+  EXPECT_FALSE(comes_true([&] { return one->losses + two->losses != 0; }, 2 * short_timeout));
   two->channel.lose(0, "the cable fell out");
   expect_both_lost("the cable fell out");
 }
@@ -191,8 +191,8 @@ TEST_F(PatientChannels, wait_for_ever_where_there_is_no_patience) {
 TEST_F(ChannelLosses, are_not_made_by_notices_that_say_nothing) {
   for (auto const& bytes : {std::string(), std::string("S"), std::string("S123"),
                             std::string("S12345"), std::string("X"), std::string("\0abc", 4)})
-    two->letters.come.push_back({0, bytes});
-  two->letters.come.push_back({77, "Lost"});
+    two->out_of_band.come.push_back({0, bytes});
+  two->out_of_band.come.push_back({77, "Lost"});
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 50; }));
   EXPECT_TRUE(comes_true([&] { return two->received == 50; }));
   EXPECT_EQ(one->losses + two->losses, 0u);

@@ -12,7 +12,7 @@ inline constexpr bool sanitized = false;
 
 /// Bounds of time hold for programs as users have them, on cores that are free. Tests share theirs
 /// with others, and sanitizers take their time: these get so many times as long.
-inline constexpr int patience_times = sanitized ? 10 : 2;
+inline constexpr int timeout_factor = sanitized ? 10 : 2;
 
 /// For those that must end though a network's thread hangs for net::Faulty::hangs, 3 s.
 inline constexpr std::chrono::milliseconds before_it_comes_back{sanitized ? 20'000 : 2900};

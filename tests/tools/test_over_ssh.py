@@ -9,7 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from launch_case import PATIENCE, JobCase
+from launch_case import TIMEOUT, JobCase
 
 OVER_SSH = Path(__file__).resolve().parents[2] / "apps/launch/over_ssh.sh"
 # As behind ssh, the command gets a shell, hardly any variables, and no signal of this terminal.
@@ -22,7 +22,7 @@ exec setsid env -i PATH="$PATH" sh -c "$*"
 
 
 class OverSsh(JobCase):
-    lingering = PATIENCE  # what it has started ends just behind it
+    lingering = TIMEOUT  # what it has started ends just behind it
 
     def setUp(self):
         super().setUp()

@@ -35,13 +35,14 @@ struct KernelImage {
   /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
   /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
   void const* cuda_split = nullptr;
-  /// Like cuda, for launches with GangSpec::by_warp. Null: there are none.
+  /// Like cuda, for launches with LaunchSpec::by_warp. Null: there are none.
   void const* cuda_by_warp = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 
-/// One device's part of a launch. Everything pointed to outlives the gang. Grids of logical devices
-/// of one physical device follow each other, and so do their states in memory that it reads.
+/// One device's part of a launch. Everything pointed to outlives the launch. Grids of logical
+/// devices of one physical device follow each other, and so do their states in memory that it
+/// reads.
 struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
@@ -49,7 +50,7 @@ struct Grid {
   void const* state = nullptr;    ///< passed as image.arguments says on GPUs, by address on CPUs
   RankReport* reports = nullptr;  ///< one a rank
   Control* control = nullptr;
-  /// CPU: to be filled while the gang runs. Null: nothing is recorded, which costs nothing.
+  /// CPU: to be filled while the launch runs. Null: nothing is recorded, which costs nothing.
   CoreRecord* record = nullptr;
   /// GPU: a word of the host's memory that comes to `run` when the ranks of all grids have met at
   /// the end of their kernels, and all they did is done. Null: the driver is asked.
@@ -73,35 +74,35 @@ struct Grid {
 };
 
 /// What launches of one World on devices of one kind have in common, and what stays between them:
-/// threads, stacks, streams. Made by Backend::crew(), outlives the gangs that are launched with it.
-/// One gang has it at a time, from its launch until it is destroyed; but where launches are queued,
-/// several, one behind the other.
-class Crew {
+/// threads, stacks, streams. Made by Backend::launch_resources(), outlives the launches that are
+/// made with it. One launch has it at a time, from its start until it is destroyed; but where
+/// launches are queued, several, one behind the other.
+class LaunchResources {
  public:
-  virtual ~Crew() = default;
+  virtual ~LaunchResources() = default;
   /// Returns when nothing that was launched with it goes on, and all that it stored is there. Kinds
   /// that queue launches: a run counts as ended when its ranks have said so, a little before its
   /// kernels have. \throws Error if a device is broken
-  virtual void come_to_rest() {}
+  virtual void quiesce() {}
 };
 
 /// Launches on the same grids, one behind the other, made once (Backend::make_graph). Outlives the
-/// gangs that are launched of it.
-class GangGraph {
+/// launches that are made of it.
+class LaunchGraph {
  public:
-  virtual ~GangGraph() = default;
+  virtual ~LaunchGraph() = default;
 };
 
 /// A launch: all ranks of all grids are resident at once.
-struct GangSpec {
+struct LaunchSpec {
   KernelImage image;
   void const* kernel = nullptr;
-  Dim3 threads{0, 1, 1};       ///< of each rank; x = 0: the device's default
-  Bytes scratch{};             ///< shared memory of each rank
-  u32 workers = 0;             ///< CPU worker threads; 0: one a core
-  u32 neighbours = 1;          ///< processes that share the cores; this one counts
-  u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
-  bool by_warp = false;        ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
+  Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
+  Bytes scratch{};        ///< shared memory of each rank
+  u32 workers = 0;        ///< CPU worker threads; 0: one a core
+  u32 neighbours = 1;     ///< processes that share the cores; this one counts
+  u32 sharers = 1;        ///< processes that run such a launch on these devices at the same time
+  bool by_warp = false;   ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
   bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
   bool shared = false;         ///< others take part, who may wake the ranks too
   /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
@@ -116,17 +117,18 @@ struct GangSpec {
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
-  GangGraph* graph = nullptr;  ///< to launch in place of `image` and all that says how
-  Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes all for itself
+  LaunchGraph* graph = nullptr;  ///< to launch in place of `image` and all that says how
+  LaunchResources* resources =
+      nullptr;  ///< of the backend that launches. Null: the launch makes all for itself
 };
 
 /// Ranks that run. Destroyed only after finished().
-class Gang {
+class CooperativeLaunch {
  public:
-  virtual ~Gang() = default;
-  /// Returns after `patience` or when the gang may have finished, deadlocked or failed, if that is
+  virtual ~CooperativeLaunch() = default;
+  /// Returns after `timeout` or when the launch may have finished, deadlocked or failed, if that is
   /// earlier.
-  virtual void doze(std::chrono::microseconds patience) = 0;
+  virtual void doze(std::chrono::microseconds timeout) = 0;
   virtual bool finished() = 0;
   /// One event a physical device, where launches are queued.
   virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
@@ -190,7 +192,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view kind() const = 0;
-  virtual KindTraits traits() const { return {}; }
+  virtual DeviceTraits traits() const { return {}; }
   /// Whether a program that names no devices gets this kind's, if there are any.
   virtual bool preferred() const { return false; }
   virtual u32 count() = 0;  ///< devices there are; ~0u for any number
@@ -198,19 +200,19 @@ class Backend {
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
   /// For launches that follow each other. Null: nothing of this kind stays between them.
-  virtual std::unique_ptr<Crew> crew() { return nullptr; }
+  virtual std::unique_ptr<LaunchResources> launch_resources() { return nullptr; }
   /// What launch() throws before anything runs. \throws Error(out_of_memory, bad_argument)
-  virtual void fit(GangSpec const& /*spec*/) {}
+  virtual void fit(LaunchSpec const& /*spec*/) {}
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
-  virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
+  virtual std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const& spec) = 0;
   /// Of specs that differ in what they launch, and in their grids' states, which are copied. Where
   /// queues_launches. \throws as launch()
-  virtual std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& /*steps*/) {
+  virtual std::unique_ptr<LaunchGraph> make_graph(std::vector<LaunchSpec> const& /*steps*/) {
     return nullptr;
   }
-  /// Launches go into streams of the devices: they wait there for GangSpec::after, and Gang::ends()
-  /// says when they end. Else the host does both.
+  /// Launches go into streams of the devices: they wait there for LaunchSpec::after, and
+  /// CooperativeLaunch::ends() says when they end. Else the host does both.
   virtual bool queues_launches() const { return false; }
   /// Whether kernels on `from` load and store memory of `to`, both of this kind.
   virtual bool reaches(Device& /*from*/, Device& /*to*/) { return true; }
@@ -260,7 +262,7 @@ Backend& host_backend();
 Backend& default_backend();
 
 /// The traits of the kind of that name; the defaults if this process has no such kind.
-KindTraits traits_of(std::string_view kind);
+DeviceTraits traits_of(std::string_view kind);
 
 /// True on a thread that runs a rank of a CPU device: host calls are not allowed there.
 bool inside_kernel();

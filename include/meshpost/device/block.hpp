@@ -14,7 +14,7 @@ enum class Order : u32 {
 
 /// Work that a rank does while it waits. On a GPU one of its threads calls poll() between two polls
 /// of the awaited word, if anything() is true; this may change the word. On a CPU device nobody
-/// calls it, for the host's threads do such work (GangSpec::help).
+/// calls it, for the host's threads do such work (LaunchSpec::help).
 template <class T>
 concept Meanwhile = requires(T const& work) {
   work.anything() ? 1 : 0;
@@ -45,7 +45,7 @@ class Block {
 
   /// Returns once `condition` holds, and the rank then sees what was stored before the word was
   /// written. Leaves, if the run was poisoned. `note` is what the report says meanwhile. In a wait
-  /// for a notification it may also return when GangSpec::has_news.
+  /// for a notification it may also return when LaunchSpec::has_news.
   template <Meanwhile Work>
   MESHPOST_FN void await(Condition const& condition, Note const& note, Work const& meanwhile);
   /// The same out of line: for what most ranks never wait for, and for several waits to share.

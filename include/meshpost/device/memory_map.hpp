@@ -26,10 +26,10 @@ struct MemoryRange {
 class MemoryMap {
  public:
   /// Whether a range may be one with the one that ends where it begins.
-  enum class Neighbours { apart, join };
+  enum class Neighbours { separate, join };
 
   /// Adds a live range. What it overlaps was freed unnoticed and is forgotten.
-  void add(MemoryRange const& range, Neighbours neighbours = Neighbours::apart);
+  void add(MemoryRange const& range, Neighbours neighbours = Neighbours::separate);
   /// Notes that the range that begins here is about to be freed. It stays known as freed until its
   /// addresses are used again. To be called before it is freed, or it may hit the next one there.
   void retire(void const* begin);

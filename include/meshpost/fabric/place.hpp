@@ -18,7 +18,7 @@ struct Place {
 };
 
 /// Whether it is memory of the host, which the host's threads read and write in place. A device's
-/// is, too, if all of its kind use that (KindTraits).
+/// is, too, if all of its kind use that (DeviceTraits).
 bool in_host_memory(Place const& place);
 
 /// The place of that name. \throws Error(bad_argument) that shows the form

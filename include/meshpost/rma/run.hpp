@@ -32,7 +32,7 @@ struct Launch {
 };
 
 /// Notifications that arrived and that nobody consumed.
-struct Leftover {
+struct Unconsumed {
   std::string window;
   RankId rank{};  ///< at whom
   Tag tag{};
@@ -42,9 +42,9 @@ struct Leftover {
 
 /// What a run that ended well has to say.
 struct RunResult {
-  double seconds = 0;               ///< from the launch to the end of the last rank
-  std::vector<Leftover> leftovers;  ///< also reported as a warning; 100,000 a process at most
-  u64 leftovers_left_out = 0;       ///< how many more there were
+  double seconds = 0;                  ///< from the launch to the end of the last rank
+  std::vector<Unconsumed> unconsumed;  ///< also reported as a warning; 100,000 a process at most
+  u64 unconsumed_left_out = 0;         ///< how many more there were
   std::vector<std::vector<double>>
       timings;  ///< seconds, [device][interval] of start_timer/stop_timer
 };

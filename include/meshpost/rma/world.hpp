@@ -155,9 +155,9 @@ class World {
 
   /// Starts all runs of `graph`, one behind the other, after the runs launched before. Of `launch`:
   /// streams, deadline, trace and with_host, for all of them. What Run::wait() returns, or throws,
-  /// is of all: seconds is their sum, leftovers and timings follow each other; the first that
-  /// fails ends those behind it. \throws Error(bad_argument) for an empty one, or what belongs to
-  /// Graph::add; as launch()
+  /// is of all: seconds is their sum, unconsumed notifications and timings follow each other; the
+  /// first that fails ends those behind it. \throws Error(bad_argument) for an empty one, or what
+  /// belongs to Graph::add; as launch()
   Run launch(Graph const& graph, Launch const& launch = {});
   /// launch(), and waits. \throws what either throws
   RunResult run(Graph const& graph, Launch const& launch = {});

@@ -1,12 +1,12 @@
 #pragma once
-// Ranks of CPU devices: fibers on a few worker threads, one gang for all CPU devices of a launch.
+// Ranks of CPU devices: fibers on a few worker threads, one launch for all CPU devices of a run.
 //
 // A fiber that waits leaves its condition with its worker, which tests it without switching to the
 // fiber (DESIGN: predicate scan). That works for words that anybody writes, in this process or
 // another.
 #include <span>
 
-#include "device/cpu/crew.hpp"
+#include "device/cpu/launch_resources.hpp"
 
 namespace meshpost::cpu {
 
@@ -14,16 +14,16 @@ namespace meshpost::cpu {
 /// as one.
 struct Unwind {};
 
-class CpuGang : public Gang {
+class CpuLaunch : public CooperativeLaunch {
  public:
-  explicit CpuGang(GangSpec const& spec);
+  explicit CpuLaunch(LaunchSpec const& spec);
   /// Waits until no worker touches it.
-  ~CpuGang() override;
-  CpuGang(CpuGang const&) = delete;
-  CpuGang& operator=(CpuGang const&) = delete;
+  ~CpuLaunch() override;
+  CpuLaunch(CpuLaunch const&) = delete;
+  CpuLaunch& operator=(CpuLaunch const&) = delete;
 
-  void doze(std::chrono::microseconds patience) override;
-  bool finished() override { return !crew_.at_work(); }
+  void doze(std::chrono::microseconds timeout) override;
+  bool finished() override { return !resources_.at_work(); }
   bool deadlocked() override { return deadlocked_.load(std::memory_order_acquire); }
   std::optional<u64> quiet() override;
   bool answers() const override { return false; }
@@ -60,14 +60,14 @@ class CpuGang : public Gang {
   static void fiber_body(void* argument);
 
   std::span<std::unique_ptr<Worker> const> workers() const {
-    return std::span(crew_.workers).first(worker_count_);
+    return std::span(resources_.workers).first(worker_count_);
   }
 
-  GangSpec const spec_;
+  LaunchSpec const spec_;
   bool const slices_are_recorded_;
-  std::unique_ptr<CpuCrew> const own_crew_;  // null: it has been given one
-  CpuCrew& crew_;
-  u32 worker_count_ = 0;            // of the crew's
+  std::unique_ptr<CpuLaunchResources> const own_resources_;  // null: it has been given one
+  CpuLaunchResources& resources_;
+  u32 worker_count_ = 0;            // of the launch resources'
   std::atomic<u32> idle_{0};        // workers none of whose fibers is ready
   std::atomic<u64> awakenings_{0};  // times a worker stopped being idle
   std::atomic<bool> deadlocked_{false};

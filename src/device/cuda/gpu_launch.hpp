@@ -4,21 +4,22 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/crew.hpp"
+#include "device/cuda/launch_resources.hpp"
 #include "device/logical.hpp"
 
 namespace meshpost::cuda {
 
-/// What one GPU runs of a gang, in one launch: for one device, or for the logical ones on it.
+/// What one GPU runs of a cooperative launch, in one kernel launch: for one device, or for the
+/// logical ones on it.
 class GpuLaunch {
  public:
-  GpuLaunch(GangSpec const& spec, SharedGrids grids);
+  GpuLaunch(LaunchSpec const& spec, SharedGrids grids);
   int device() const { return static_cast<int>(grids_.device->index()); }
   std::string name() const;
 
   /// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
   /// and makes sure that all ranks fit at once. A kernel stays loaded: once is enough.
-  void fit(CudaCrew& crew) const;
+  void fit(CudaLaunchResources& resources) const;
   cudaError_t start(cudaStream_t stream) const;
   /// Behind `node`, which is the launch's from then on. Null: it is the first.
   cudaError_t add_to(cudaGraph_t graph, cudaGraphNode_t& node) const;
@@ -34,7 +35,7 @@ class GpuLaunch {
   std::string by_processes() const;
   void allow_scratch(cudaFuncAttributes const& kernel) const;
 
-  GangSpec const& spec_;
+  LaunchSpec const& spec_;
   SharedGrids grids_;
   bool split_;
   void const* entry_;
@@ -42,8 +43,8 @@ class GpuLaunch {
   u64 shared_;  // bytes of dynamic shared memory of a rank
 };
 
-/// One for each physical device of the gang, all of which fit. They refer to `spec`.
+/// One for each physical device of the launch, all of which fit. They refer to `spec`.
 /// \throws Error(out_of_memory, bad_argument)
-std::vector<GpuLaunch> launches_of(GangSpec const& spec, CudaCrew& crew);
+std::vector<GpuLaunch> launches_of(LaunchSpec const& spec, CudaLaunchResources& resources);
 
 }  // namespace meshpost::cuda

@@ -6,7 +6,7 @@
 
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
-#include "meshpost/rma/mailbox.hpp"
+#include "meshpost/rma/command_queue.hpp"
 
 namespace meshpost::detail {
 
@@ -43,13 +43,13 @@ class Access {
   /// After a run, when its ranks have ended: carries out what they have not. The next run may
   /// follow without begin().
   virtual void end() {}
-  /// Likewise, where the run came to nothing: forgets it, and lets nothing come later.
+  /// Likewise, where the run failed: forgets it, and lets nothing come later.
   virtual void drop() {}
   /// What this device's ranks look into.
-  virtual Mailbox mailbox() const { return {}; }
+  virtual CommandQueue command_queue() const { return {}; }
 
   /// In the order of the calls. Bytes are copied during the call, or kept; if kept, not for longer
-  /// than a copy engine takes: that a rank opens no letters makes nobody keep them.
+  /// than a copy engine takes: that a rank carries out no commands makes nobody keep them.
   virtual void deliver(Delivery const& delivery) = 0;
   /// Calls `take` with the bytes when they are here; reads end in the order of the calls. Others
   /// may have to wait until what is kept is let go.
@@ -63,15 +63,15 @@ class Access {
   virtual bool poll() { return false; }
 
   /// Whether nothing that was delivered can change the device's memory any more.
-  virtual bool settled() const { return true; }
+  virtual bool completed() const { return true; }
 
   /// Whether something that was begun is not done, other than by ranks. Any thread.
   virtual bool busy() const { return false; }
-  /// Whether ranks have something in their mailbox, or will have. Any thread.
-  virtual bool unopened() const { return false; }
+  /// Whether ranks have commands in their queue, or will have. Any thread.
+  virtual bool has_pending_commands() const { return false; }
 };
 
-/// For memory of the host by loads and stores, for others by a mailbox. \throws
+/// For memory of the host by loads and stores, for others by a command queue. \throws
 /// Error(out_of_memory)
 std::unique_ptr<Access> make_access(Device& device);
 

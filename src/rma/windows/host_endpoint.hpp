@@ -23,8 +23,8 @@ struct HostCounters {
 /// What hosts raise at ranks of own devices, this process's host and others': any thread.
 ///
 /// While a run is under way that the host takes part in (Launch::with_host), a count goes to ranks
-/// as the proxy's do: added where the host can add, else by letter. While another run is under way
-/// it is kept until that is over: nobody may add to a GPU's counter but its ranks. Between runs
+/// as the proxy's do: added where the host can add, else by commands. While another run is under
+/// way it is kept until that is over: nobody may add to a GPU's counter but its ranks. Between runs
 /// nobody else touches the memory. What other processes ask for is kept until the next run begins,
 /// for the thread that answers waits for nobody.
 class HostEndpoint {
@@ -32,20 +32,22 @@ class HostEndpoint {
   /// `proxy`: null where all ranks are in reach.
   HostEndpoint(Layout const& layout, Proxy* proxy) : layout_(layout), proxy_(proxy) {}
 
-  /// Raises a counter in the memory of an own device; `settled`: which nobody will clear before the
+  /// Raises a counter in the memory of an own device; `lasting`: which nobody will clear before the
   /// next run.
-  void raise(u32 own, Delivery const& count, bool settled);
+  void raise(u32 own, Delivery const& count, bool lasting);
   /// The same on the thread that answers other processes: waits for nobody. `behind`: the asker
   /// will take part in the run that is under way here, but has not begun it.
   void raise_for_another(u32 own, Delivery const& count, bool behind);
   /// Counters that are no more.
   void forget(u32 const* begin, u32 const* end);
   /// From before a run's kernels begin until they have ended, and what they left is taken.
-  /// `disturbed`: other processes' ranks may have begun. Whether ranks have letters from here.
+  /// `disturbed`: other processes' ranks may have begun. Whether ranks have commands from here.
   bool run_begins(bool with_host, bool disturbed);
-  void run_ends(bool letters, bool well);
-  /// What ranks of an own device look into in a run with letters, where there is no proxy.
-  Mailbox mailbox(u32 own) const { return own_.empty() ? Mailbox{} : own_[own]->mailbox(); }
+  void run_ends(bool commands, bool well);
+  /// What ranks of an own device poll in a run with commands, where there is no proxy.
+  CommandQueue command_queue(u32 own) const {
+    return own_.empty() ? CommandQueue{} : own_[own]->command_queue();
+  }
   /// In such a run, now and then.
   void poll();
 
@@ -54,9 +56,9 @@ class HostEndpoint {
     u32 own;
     Delivery count;
   };
-  void raise_at_rest(u32 own, Delivery const& count) const;
+  void raise_between_runs(u32 own, Delivery const& count) const;
   void raise_now(u32 own, Delivery const& count);
-  void begin_letters();
+  void begin_commands();
   void keep(u32 own, Delivery const& count);
   template <class Deliver>
   void deliver_kept(Deliver&& deliver);
@@ -65,7 +67,7 @@ class HostEndpoint {
   Proxy* const proxy_;
   std::mutex mutex_;                          // of what follows
   std::atomic<u32> runs_ = 0;                 // under way, without the host
-  u32 runs_with_letters_ = 0;                 // likewise, with it, or with what it has kept
+  u32 runs_with_commands_ = 0;                // likewise, with it, or with what it has kept
   std::vector<std::unique_ptr<Access>> own_;  // by device, from the first run with the host on
   std::mutex keeping_;                        // of kept_, and of what comes to runs_
   std::vector<Kept> kept_;

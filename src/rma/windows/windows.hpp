@@ -28,7 +28,7 @@ class Windows : WorldMemory {
   WindowRecord const& record_of(WindowInfo const& info, std::string_view operation) const;
   /// Where a rank's part is, as an own device names it, or the host if there is none.
   char* part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const;
-  Place place_of(WindowRecord const& record, u32 rank) const;
+  GlobalAddress address_of(WindowRecord const& record, u32 rank) const;
   /// For ranks of an own device.
   FreedWindows freed(u32 own_device) const { return freed_.on(own_device, next_); }
 

@@ -9,7 +9,7 @@
 namespace meshpost::detail {
 
 /// Warns of notifications that nobody consumed.
-void report_leftovers(WorldState const& world, RunRecord const& record);
+void report_unconsumed(WorldState const& world, RunRecord const& record);
 
 /// Seconds of each timed interval of run number `run`, by own device. `states`: of these.
 std::vector<std::vector<double>> collect_timings(WorldState& world,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "meshpost/device/device.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost {
 
@@ -14,9 +14,9 @@ namespace meshpost {
 /// part of the machine, could wait for each other for ever.
 ///
 /// Runs that need nothing of their hosts on their way share the GPUs: they are queued on them, in
-/// one order on all (device/cuda/gang.cpp), and no host waits. A run that its host has to help
-/// (with copies, say) must not have others queued behind it on the GPU, for what the host asks of
-/// the GPU could come to lie behind those: so it has the GPUs for itself.
+/// one order on all (device/cuda/cooperative_launch.cpp), and no host waits. A run that its host
+/// has to help (with copies, say) must not have others queued behind it on the GPU, for what the
+/// host asks of the GPU could come to lie behind those: so it has the GPUs for itself.
 ///
 /// Held by a World while any run of its is under way; who takes the devices for one and who gives
 /// them back may be different threads. CPU devices are no such devices: each World has threads of
@@ -30,7 +30,7 @@ class DeviceLocks {
   /// For the first run under way. Waits until they are free; or, if others `may_differ` in the
   /// order in which they take devices in several processes, until they are in all. Collective then.
   /// \throws Error(peer_lost)
-  void take(Use use, Peers const& peers, bool may_differ);
+  void take(Use use, ProcessGroup const& group, bool may_differ);
   /// Whether none has to be waited for, and they are taken now, or were this World's already, and
   /// no other waits for one. Runs under way at once have the same use.
   bool try_take(Use use);

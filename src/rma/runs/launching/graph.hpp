@@ -24,7 +24,7 @@ struct GraphOnDevices {
   u32 world = 0;
   /// What the runs' states hold that may change later: of each own device.
   std::vector<FreedWindows> freed{};
-  std::vector<std::unique_ptr<GangGraph>> of_kinds{};
+  std::vector<std::unique_ptr<LaunchGraph>> of_kinds{};
 
   bool fits(u32 other_world, std::vector<FreedWindows> const& now) const;
 };

@@ -41,7 +41,8 @@ class RunResources {
   void clear_counters(u32 last_run, u64 begun);
   /// Returns when no kernel of a run that has ended goes on. \throws Error if a device is broken
   void let_kernels_end();
-  Crew* crew(std::string_view kind);  ///< null: launches on that kind share nothing
+  LaunchResources* launch_resources(
+      std::string_view kind);  ///< null: launches on that kind share nothing
   /// Where the states of own devices lie side by side, for those that share a launch; null: none
   /// do.
   RunState* split_states() const { return split_states_.as<RunState>(); }
@@ -59,7 +60,8 @@ class RunResources {
   std::vector<DeviceRunMemory> memory_;
   TraceMemory trace_;
   Allocation split_states_;
-  std::map<std::string, std::unique_ptr<Crew>, std::less<>> crews_;  // by kind
+  std::map<std::string, std::unique_ptr<LaunchResources>, std::less<>>
+      launch_resources_;  // by kind
 };
 
 }  // namespace meshpost::detail

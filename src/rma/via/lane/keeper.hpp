@@ -17,7 +17,7 @@
 namespace meshpost::detail {
 
 /// A launch on devices of that kind, without them.
-using SpecOfKind = std::function<GangSpec(std::string_view kind)>;
+using SpecOf = std::function<LaunchSpec(std::string_view kind)>;
 
 /// The host's part in the inline protocol (meshpost/rma/lanes.hpp).
 class LaneKeeper {
@@ -39,11 +39,11 @@ class LaneKeeper {
   /// So each process says what it thinks of it: that its own can't, as one is a part of a GPU, or
   /// not all ranks of its spec, which has no grids, fit into it; or whether they gain, as they
   /// reach others. Warns of a kernel that doesn't fit, once.
-  std::string vote(SpecOfKind const& spec_of, Layout const& layout, Heap const& heap);
+  std::string vote(SpecOf const& spec_of, Layout const& layout, Heap const& heap);
   /// What comes of it where no other process has one. `spec_of` is asked when such a kernel comes
   /// for the first time.
   bool decide(KernelImage const& image, Launch const& launch, Layout const& layout,
-              Heap const& heap, SpecOfKind const& spec_of);
+              Heap const& heap, SpecOf const& spec_of);
   /// What comes of everybody's votes.
   static bool agreed(std::vector<std::string> const& votes);
 

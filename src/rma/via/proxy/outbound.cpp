@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/block.hpp"
 
 namespace meshpost::detail {
@@ -31,7 +31,7 @@ void Outbound::begin_run(u32 run) {
 void Outbound::abandon() {
   over_ = true;
   for (auto& queue : queues_) {
-    // A write that has begun keeps its parcel: their sequences are those of what comes behind.
+    // A write that has begun keeps its message: their sequences are those of what comes behind.
     bool const told = queue.empty() || queue.front()->written == 0;
     if (told) {
       queue.clear();
@@ -49,54 +49,54 @@ void Outbound::forget_all() {
 
 bool Outbound::is_full() const { return held_ >= most_held; }
 
-OutgoingPtr Outbound::make(Parcel const& parcel, u64 bytes) {
+OutgoingPtr Outbound::make(ProxyMessage const& message, u64 bytes) {
   held_ += bytes;
   auto out =
-      OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .holds = bytes, .held = held_});
-  out->parcel.run = run_;
+      OutgoingPtr(new Outgoing{.message = message, .size = bytes, .holds = bytes, .held = held_});
+  out->message.run = run_;
   return out;
 }
 
-OutgoingPtr Outbound::queue(u32 process, Parcel const& parcel, u64 bytes) {
-  auto out = make(parcel, bytes);
+OutgoingPtr Outbound::queue(u32 process, ProxyMessage const& message, u64 bytes) {
+  auto out = make(message, bytes);
   if (!lost(process)) queues_[process].push_back(out);
   return out;
 }
 
-void Outbound::put(u32 process, Parcel const& parcel, std::string_view bytes) {
-  queue(process, parcel, bytes.size())->copy = bytes;
+void Outbound::put(u32 process, ProxyMessage const& message, std::string_view bytes) {
+  queue(process, message, bytes.size())->copy = bytes;
 }
 
 // Queued now, for the order; sent when the bytes have been read: many bytes of the host's heap, and
 // those of devices that the engine reads, by the engine itself; others into memory of this process,
 // as a rank may be ended before the engine has.
-void Outbound::put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
-  u64 const size = parcel.bytes;
+void Outbound::put_long(u32 own, u32 process, ProxyMessage message, char const* source, u32* done) {
+  u64 const size = message.bytes;
   if (auto const in_place =
-          process != peers_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
-    auto const out = queue(process, parcel, 0);
+          process != group_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
+    auto const out = queue(process, message, 0);
     out->source = in_place->memory;
     out->device = in_place->device;
     out->size = size;
     out->done = done;
     return;
   }
-  auto pieces = read_in_pieces(own, parcel, source, size, [done] {
+  auto pieces = read_in_pieces(own, message, source, size, [done] {
     if (done) memory::add(done, 1, Order::system);
   });
   if (!lost(process)) std::ranges::move(pieces, std::back_inserter(queues_[process]));
 }
 
-std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char const* source,
+std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, ProxyMessage message, char const* source,
                                                  u64 size, std::function<void()> const& read) {
   std::deque<OutgoingPtr> pieces;
-  u64 const counter = parcel.counter;
+  u64 const counter = message.counter;
   for (u64 at = 0; at < size; at += Access::largest) {
     u64 const piece = std::min(Access::largest, size - at);
     bool const last = at + piece == size;
-    parcel.bytes = piece;
-    parcel.counter = last ? counter : 0;
-    auto const out = pieces.emplace_back(make(parcel, piece));
+    message.bytes = piece;
+    message.counter = last ? counter : 0;
+    auto const out = pieces.emplace_back(make(message, piece));
     out->ready = false;
     auto take = [out, read = last ? read : nullptr](std::string_view bytes, Keep const& keep) {
       if (keep && bytes.size() > short_read) out->source = bytes.data(), out->keep = keep;
@@ -107,8 +107,8 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
     hooks::at("read a source");
     own_.with_memory_of_ranks(own,
                               [&] { own_.access(own).read(source + at, piece, std::move(take)); });
-    parcel.offset += piece;
-    parcel.position += piece;
+    message.offset += piece;
+    message.position += piece;
   }
   return pieces;
 }
@@ -117,18 +117,18 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
 // host.
 void Outbound::read_instead(std::deque<OutgoingPtr>& queue) {
   auto const out = queue.front();
-  auto parcel = out->parcel;
-  parcel.offset += out->sent;
-  parcel.position += out->sent;
+  auto message = out->message;
+  message.offset += out->sent;
+  message.position += out->sent;
   ++out->reading;
-  auto pieces = read_in_pieces(*out->device, parcel, out->source + out->sent, out->size - out->sent,
-                               [this, out] { has_read(*out); });
+  auto pieces = read_in_pieces(*out->device, message, out->source + out->sent,
+                               out->size - out->sent, [this, out] { has_read(*out); });
   out->sent = out->size;
   queue.insert(queue.begin() + 1, pieces.begin(), pieces.end());
 }
 
 OutgoingPtr Outbound::take_for_here() {
-  auto& queue = queues_[peers_.number()];
+  auto& queue = queues_[group_.number()];
   if (queue.empty() || !queue.front()->ready) return nullptr;
   auto const out = std::move(queue.front());
   queue.pop_front();
@@ -138,7 +138,7 @@ OutgoingPtr Outbound::take_for_here() {
 bool Outbound::send() {
   bool any = false;
   for (u32 process = 0; process < queues_.size(); ++process) {
-    if (process == peers_.number()) continue;
+    if (process == group_.number()) continue;
     auto& queue = queues_[process];
     while (!queue.empty() && !lost(process)) {
       auto const out = queue.front();
@@ -150,7 +150,7 @@ bool Outbound::send() {
   return any;
 }
 
-// A parcel, with the next of its bytes. False: not now, as the channel has no room, or must not
+// A message, with the next of its bytes. False: not now, as the channel has no room, or must not
 // write yet.
 bool Outbound::send_next(u32 process) {
   using By = Writes::Way::By;
@@ -164,51 +164,52 @@ bool Outbound::send_next(u32 process) {
   u64 const size =
       written ? out->written : std::min<u64>(writes_->most_in_message(), out->rest().size());
   std::string_view payload = written ? std::string_view() : out->rest().substr(0, size);
-  auto parcel = out->parcel;
-  if (parcel.has_bytes()) {
-    parcel.bytes = size;
-    parcel.offset += out->sent;
-    parcel.position += out->sent;
-    if (size != out->rest().size()) parcel.counter = 0;
+  auto message = out->message;
+  if (message.has_bytes()) {
+    message.bytes = size;
+    message.offset += out->sent;
+    message.position += out->sent;
+    if (size != out->rest().size()) message.counter = 0;
   }
   if (written) {
-    parcel.written = out->slot ? Parcel::Written::to_slot : Parcel::Written::to_window;
-    parcel.slot = out->slot.value_or(0);
-    parcel.sum = out->sum;
+    message.written = out->slot ? ProxyMessage::Written::to_slot : ProxyMessage::Written::to_window;
+    message.slot = out->slot.value_or(0);
+    message.sum = out->sum;
   }
   u32 const sequence = channel_->next(process);
-  auto const sent = send_parcel(process, parcel,
-                                {.header = {},
-                                 .bytes = payload,
-                                 .source = out,
-                                 .answer = parcel.written == Parcel::Written::to_window});
+  auto const sent = send_message(process, message,
+                                 {.header = {},
+                                  .bytes = payload,
+                                  .source = out,
+                                  .answer = message.written == ProxyMessage::Written::to_window});
   if (sent == net::Channel::Sent::no) return false;
   if (sent == net::Channel::Sent::reading) ++out->reading;
-  writes_->has_sent(process, sequence, parcel);
+  writes_->has_sent(process, sequence, message);
   out->sent += size;
   out->written = 0;
   end_if_read(*out);
   return true;
 }
 
-net::Channel::Sent Outbound::send_parcel(u32 process, Parcel& parcel, net::Channel::Out out) {
-  writes_->tell(process, parcel);
-  out.header = {reinterpret_cast<char const*>(&parcel), sizeof parcel};
-  auto const sent = channel_->send(process, Parcel::message_kind, out);
-  if (sent != net::Channel::Sent::no) writes_->has_told(process, parcel);
+net::Channel::Sent Outbound::send_message(u32 process, ProxyMessage& message,
+                                          net::Channel::Out out) {
+  writes_->tell(process, message);
+  out.header = {reinterpret_cast<char const*>(&message), sizeof message};
+  auto const sent = channel_->send(process, ProxyMessage::message_kind, out);
+  if (sent != net::Channel::Sent::no) writes_->has_told(process, message);
   return sent;
 }
 
 bool Outbound::tell_news(bool idle) {
   bool any = false;
   for (u32 process = 0; process < queues_.size(); ++process) {
-    if (process == peers_.number() || channel_->must_announce(process)) continue;
+    if (process == group_.number() || channel_->must_announce(process)) continue;
     if (!channel_->owes_news(process, idle) && !writes_->has_news(process)) continue;
-    Parcel parcel;
-    parcel.run = run_;
-    parcel.kind = Parcel::Kind::news;
-    any |=
-        send_parcel(process, parcel, {.header = {}, .only_tells = true}) != net::Channel::Sent::no;
+    ProxyMessage message;
+    message.run = run_;
+    message.type = ProxyMessage::Type::news;
+    any |= send_message(process, message, {.header = {}, .only_tells = true}) !=
+           net::Channel::Sent::no;
   }
   return any;
 }
@@ -224,7 +225,7 @@ void Outbound::has_read(Outgoing& out) {
 
 // Tells the rank that its source may change.
 void Outbound::end_if_read(Outgoing& out) {
-  if (!out.done || out.reading != 0 || out.sent != out.size || !is_of_this_run(out.parcel.run))
+  if (!out.done || out.reading != 0 || out.sent != out.size || !is_of_this_run(out.message.run))
     return;
   driver_.begin_work();
   memory::add(std::exchange(out.done, nullptr), 1, Order::system);

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/block.hpp"
 
 namespace meshpost::detail {
@@ -18,24 +18,29 @@ void OwnDevices::make() {
       far[other] = layout_.far(number, other) ? 1 : 0;
     Own own;
     own.records =
-        device->allocate(Bytes{PostRing::capacity * sizeof(PostRecord)}, MemoryKind::pinned);
+        device->allocate(Bytes{RequestRing::capacity * sizeof(RequestRecord)}, MemoryKind::pinned);
     own.words = device->allocate(Bytes{256}, MemoryKind::device);
     own.tail = device->allocate(Bytes{256}, MemoryKind::pinned);
     own.done = device->allocate(Bytes{layout_.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
     own.far = device->allocate(Bytes{far.size()}, MemoryKind::device);
     device->write(own.far.data(), far.data(), Bytes{far.size()});
     if (!device->in_host_memory())
-      own.stages = device->allocate(Bytes{layout_.ranks_per_device * PostRing::stage_bytes},
+      own.stages = device->allocate(Bytes{layout_.ranks_per_device * RequestRing::stage_bytes},
                                     MemoryKind::device);
     own.access = make_access(*device);
     own_.push_back(std::move(own));
   }
 }
 
-PostRing OwnDevices::ring(u32 number) const {
+RequestRing OwnDevices::ring(u32 number) const {
   auto const& own = own_[number];
-  return {own.records.as<PostRecord>(), own.head(),       own.tail.as<u32>(),   own.seen(),
-          own.done.as<u32>(),           own.far.as<u8>(), own.stages.as<char>()};
+  return {own.records.as<RequestRecord>(),
+          own.head(),
+          own.tail.as<u32>(),
+          own.seen(),
+          own.done.as<u32>(),
+          own.far.as<u8>(),
+          own.stages.as<char>()};
 }
 
 void OwnDevices::begin_run() {
@@ -47,8 +52,8 @@ void OwnDevices::begin_run() {
 }
 
 // Before the first run, and behind one that came to nothing: its ranks may have taken places in a
-// ring that they never filled, and left letters half opened. Behind one that went well the numbers
-// of places and letters go on, for nothing is left in them.
+// ring that they never filled, and left commands half carried out. Behind one that went well the
+// numbers of slots and commands go on, for nothing is left in them.
 void OwnDevices::begin_anew() {
   for (u32 i = 0; i < own_.size(); ++i) {
     auto& own = own_[i];
@@ -79,12 +84,12 @@ void OwnDevices::drop() {
   for (auto const& own : own_) own.access->drop();
 }
 
-PostRecord const* OwnDevices::Own::ready(u32 place) const {
-  auto const& record = records.as<PostRecord>()[place % PostRing::capacity];
-  return memory::load_acquire(&record.alone.ready) == place + 1 ? &record : nullptr;
+RequestRecord const* OwnDevices::Own::ready(u32 address) const {
+  auto const& record = records.as<RequestRecord>()[address % RequestRing::capacity];
+  return memory::load_acquire(&record.signal.ready) == address + 1 ? &record : nullptr;
 }
 
-PostRecord const* OwnDevices::next(u32 own) const { return own_[own].ready(own_[own].taken); }
+RequestRecord const* OwnDevices::next(u32 own) const { return own_[own].ready(own_[own].taken); }
 
 void OwnDevices::pass(u32 number) {
   auto& own = own_[number];

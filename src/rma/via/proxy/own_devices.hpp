@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "meshpost/rma/post.hpp"
+#include "meshpost/rma/proxy_request.hpp"
 #include "meshpost/world/layout.hpp"
 #include "rma/via/access.hpp"
 
@@ -13,9 +13,9 @@ namespace meshpost::detail {
 /// their memory.
 ///
 /// Of a run that went well nothing is left: its ranks have ended, all that they asked for was taken
-/// from the rings and has arrived, and what no rank had opened was carried out (Access::end). So
-/// the next run goes on in rings and mailboxes where that one ended: a place or a letter is known
-/// by its number, which no earlier one in its place has had.
+/// from the rings and has arrived, and commands that no rank had carried out the host has
+/// (Access::end). So the next run goes on in rings and command queues where that one ended: a slot
+/// or a command is known by its number, which no earlier one in its place has had.
 class OwnDevices {
  public:
   explicit OwnDevices(Layout const& layout) : layout_(layout) {}
@@ -23,7 +23,7 @@ class OwnDevices {
   void make();
 
   /// What the ranks of an own device need.
-  PostRing ring(u32 own) const;
+  RequestRing ring(u32 own) const;
   Access& access(u32 own) const { return *own_[own].access; }
   /// By local rank: what it waits for.
   u32* done(u32 own, u32 local_rank) const { return own_[own].done.as<u32>() + local_rank; }
@@ -32,11 +32,11 @@ class OwnDevices {
   void begin_run();
   /// Of a run that went well, or not. What a device throws is thrown when all have been told.
   void end_run(bool well);
-  /// The run has come to nothing.
+  /// The run has failed.
   void drop();
 
   /// The next request of that device's ranks; null: there is none. It stays until pass().
-  PostRecord const* next(u32 own) const;
+  RequestRecord const* next(u32 own) const;
   void pass(u32 own);
   /// Whether all rings are empty. Any thread.
   bool rings_are_empty() const;
@@ -67,7 +67,7 @@ class OwnDevices {
     u32 taken = 0;
     u32* head() const { return words.as<u32>(); }
     u32* seen() const { return words.as<u32>() + 32; }  // in another cache line
-    PostRecord const* ready(u32 place) const;
+    RequestRecord const* ready(u32 address) const;
   };
   void begin_anew();
 

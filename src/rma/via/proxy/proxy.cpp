@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/block.hpp"
 #include "meshpost/rma/window.hpp"
 #include "world/join_engine.hpp"
@@ -14,19 +14,19 @@ namespace meshpost::detail {
 
 Proxy::Proxy(WorldMemory const& memory, std::string const& engine)
     : WorldMemory(memory),
-      driver_(memory.peers_, {[this] { return get_on(); }, [this] { return nothing_left(); }}),
+      driver_(memory.group_, {[this] { return get_on(); }, [this] { return nothing_left(); }}),
       own_(memory.layout_),
       outbound_(memory, own_, driver_),
       inbound_(memory, own_, outbound_) {
   auto const in_host_memory = std::ranges::count_if(layout_.devices, &Device::in_host_memory);
-  if (layout_.apart) {
+  if (layout_.far_processes) {
     bool const no_gpus = in_host_memory == static_cast<std::ptrdiff_t>(layout_.devices.size());
     channel_.emplace(
-        join_engine(peers_, "World", engine, no_gpus ? net::Gpus::no : net::Gpus::if_faster,
-                    [&](u32 process) { return peers_.far(process) || layout_.far_from(process); }),
-        peers_.count());
-    channel_->serve(Parcel::message_kind, *this);
-    peers_.together("World", [this] { own_.make(); });
+        join_engine(group_, "World", engine, no_gpus ? net::Gpus::no : net::Gpus::if_faster,
+                    [&](u32 process) { return group_.far(process) || layout_.far_from(process); }),
+        group_.count());
+    channel_->serve(ProxyMessage::message_kind, *this);
+    group_.together("World", [this] { own_.make(); });
   } else {
     own_.make();
   }
@@ -42,7 +42,7 @@ Proxy::~Proxy() {
 }
 
 void Proxy::start(u32 run) {
-  settled_ = false;
+  drained_ = false;
   own_.begin_run();
   outbound_.begin_run(run);
   driver_.start();
@@ -51,9 +51,9 @@ void Proxy::start(u32 run) {
 void Proxy::stop() {
   if (!driver_.stop()) return;
   inbound_.forget_all();
-  // Of a run that came to nothing: what is read for it no more would hold up all behind it.
+  // Of a run that failed: what is read for it no more would hold up all behind it.
   outbound_.forget_all();
-  own_.end_run(std::exchange(settled_, false));
+  own_.end_run(std::exchange(drained_, false));
 }
 
 // A rank that waits has written what it asked for before it said so.
@@ -65,7 +65,8 @@ bool Proxy::is_empty() const {
 std::optional<u64> Proxy::quiet() const {
   u64 const before = driver_.activity();
   if (!is_empty()) return std::nullopt;
-  if (!own_.all([](Access const& access) { return !access.unopened(); })) return std::nullopt;
+  if (!own_.all([](Access const& access) { return !access.has_pending_commands(); }))
+    return std::nullopt;
   if (!driver_.idle() || driver_.activity() != before) return std::nullopt;
   return before;
 }
@@ -102,7 +103,7 @@ bool Proxy::empty_ring(u32 own) {
   if (outbound_.is_full()) return false;
   hooks::at("empty a ring");
   bool any = false;
-  for (PostRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
+  for (RequestRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
        any = true) {
     if (!any) driver_.begin_work();
     take(own, *record);
@@ -111,81 +112,82 @@ bool Proxy::empty_ring(u32 own) {
   return any;
 }
 
-void Proxy::take(u32 own, PostRecord const& record) {
-  auto const& alone = record.alone;
-  auto const post =
-      alone.place == 0
-          ? record.post
-          : Post{.rank = alone.number, .counter = alone.counter(), .sender = alone.sender_word()};
-  Parcel parcel;
-  parcel.sender = WindowInfo::raiser(post.rank);
-  parcel.bytes = post.bytes;
-  parcel.value = post.value;
+void Proxy::take(u32 own, RequestRecord const& record) {
+  auto const& alone = record.signal;
+  auto const post = alone.address == 0 ? record.request
+                                       : ProxyRequest{.rank = alone.number,
+                                                      .counter = alone.counter(),
+                                                      .sender = alone.sender_word()};
+  ProxyMessage message;
+  message.sender = WindowInfo::raiser(post.rank);
+  message.bytes = post.bytes;
+  message.value = post.value;
   u32* const done = post.waits ? own_.done(own, post.local_rank) : nullptr;
   // A notification alone has no target, only a counter.
-  auto const place = places_.of(own, post.kind == Post::Kind::get ? post.source
-                                     : post.target                ? post.target
-                                                                  : post.counter);
-  u32 const process = layout_.processes[place.device];
-  parcel.device = place.device;
-  parcel.offset = place.offset;
-  switch (post.kind) {
-    case Post::Kind::add: parcel.kind = Parcel::Kind::add; break;
-    case Post::Kind::store: parcel.kind = Parcel::Kind::store; break;
-    case Post::Kind::get:
-      parcel.kind = Parcel::Kind::get;
+  auto const address = addresses_.of(own, post.type == ProxyRequest::Type::get ? post.source
+                                          : post.target                        ? post.target
+                                                                               : post.counter);
+  u32 const process = layout_.processes[address.device];
+  message.device = address.device;
+  message.offset = address.offset;
+  switch (post.type) {
+    case ProxyRequest::Type::add: message.type = ProxyMessage::Type::add; break;
+    case ProxyRequest::Type::store: message.type = ProxyMessage::Type::store; break;
+    case ProxyRequest::Type::get:
+      message.type = ProxyMessage::Type::get;
       if (post.bytes == 0) {
         memory::add(done, 1, Order::system);
         return;
       }
-      parcel.request =
+      message.request =
           inbound_.await({own, done, static_cast<char*>(post.target), post.bytes, post.bytes});
-      if (auto const target = places_.in_heap(own, post.target, post.bytes);
+      if (auto const target = addresses_.in_heap(own, post.target, post.bytes);
           target && layout_.devices[own]->in_host_memory()) {
-        parcel.target_device = target->device;
-        parcel.target = target->offset;
+        message.target_device = target->device;
+        message.target = target->offset;
       }
       break;
-    case Post::Kind::put:
+    case ProxyRequest::Type::put:
       if (post.counter) {
-        parcel.counter = places_.of(own, post.counter).offset;
-        parcel.sender_word = places_.of(own, post.sender).offset;
+        message.counter = addresses_.of(own, post.counter).offset;
+        message.sender_word = addresses_.of(own, post.sender).offset;
       }
       if (post.waits)
-        return outbound_.put_long(own, process, parcel, static_cast<char const*>(post.source),
+        return outbound_.put_long(own, process, message, static_cast<char const*>(post.source),
                                   done);
-      return outbound_.put(process, parcel, {record.data, post.bytes});
+      return outbound_.put(process, message, {record.data, post.bytes});
   }
-  outbound_.put(process, parcel);
+  outbound_.put(process, message);
 }
 
 // Order: requests of all own devices wait in one queue, in the order in which they were taken from
-// their rings, and are carried out in that order, as parcels of another process are. So order,
+// their rings, and are carried out in that order, as messages of another process are. So order,
 // delivery and release hold as between processes: whoever acquires a count has all that was taken
 // before it for that device (Access::deliver).
 //
 // A request whose bytes a copy engine still reads holds up those behind it, also of other devices.
 // It never waits for a rank: no rank is needed to read its bytes, nor to let go of memory that they
-// pass through, and what comes to a device whose ranks open no letters is kept (MailboxAccess). So
-// the queue always gets on, and a rank that waits for room in its ring gets it.
+// pass through, and what comes to a device whose ranks carry out no commands is kept
+// (CommandQueueAccess). So the queue always gets on, and a rank that waits for room in its ring
+// gets it.
 bool Proxy::carry_out_queued() {
   bool any = false;
   for (OutgoingPtr out; (out = outbound_.take_for_here()); any = true)  // a get adds its answer
-    inbound_.carry_out(peers_.number(), out->parcel, {out->rest(), out->keep});
+    inbound_.carry_out(group_.number(), out->message, {out->rest(), out->keep});
   return any;
 }
 
-void Proxy::on_message(u32 process, net::Channel::Message const& message) {
-  auto const parcel = read_parcel(message);
+void Proxy::on_message(u32 process, net::Channel::Message const& received) {
+  auto const message = read_message(received);
   // Also where they are not carried out: then a slot is free again at once.
-  auto const payload = outbound_.writes()->take(process, parcel, message.bytes);
-  if (outbound_.is_of_this_run(parcel.run)) inbound_.carry_out(process, parcel, payload);
+  auto const payload = outbound_.writes()->take(process, message, received.bytes);
+  if (outbound_.is_of_this_run(message.run)) inbound_.carry_out(process, message, payload);
 }
 
 void Proxy::on_lost(u32 process, std::string const& why) {
   outbound_.lose(process);
   driver_.fail({Kind::peer_lost, "send to another process",
-                fmt::format("{} is out of reach of {}: {}", peers_.processes().name(process),
+                fmt::format("{} is out of reach of {}: {}", group_.processes().name(process),
                             channel_->engine().name(), why),
                 "see its own messages and the network's, and start the job again"});
 }

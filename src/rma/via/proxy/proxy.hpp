@@ -11,7 +11,7 @@
 namespace meshpost::detail {
 
 /// Does what ranks ask for beyond loads and stores: empties their rings, carries out what is for
-/// devices of this process (Inbound), sends parcels to the proxies of other processes (Outbound),
+/// devices of this process (Inbound), sends messages to the proxies of other processes (Outbound),
 /// and carries out theirs. A World has one, for all its runs. Driver says which thread does it, and
 /// when: what is no atomic here is theirs, or between runs of who supervises them.
 class Proxy : WorldMemory, net::Channel::Client {
@@ -26,8 +26,8 @@ class Proxy : WorldMemory, net::Channel::Client {
   Proxy& operator=(Proxy const&) = delete;
 
   /// What the ranks of an own device need.
-  PostRing ring(u32 own) const { return own_.ring(own); }
-  Mailbox mailbox(u32 own) const { return own_.access(own).mailbox(); }
+  RequestRing ring(u32 own) const { return own_.ring(own); }
+  CommandQueue command_queue(u32 own) const { return own_.access(own).command_queue(); }
 
   /// Before a run: what the heap has grown by can be written to from now on. Collective.
   void follow_heap() {
@@ -41,16 +41,16 @@ class Proxy : WorldMemory, net::Channel::Client {
   /// After the ranks of all processes have ended: returns when all they sent has arrived.
   /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
   /// job's deadline
-  void settle(std::string const& operation);
+  void drain(std::string const& operation);
   /// OwnDevices::withdraw(), when the run was poisoned.
   void withdraw() { own_.withdraw(); }
-  /// The run has come to nothing, and its ranks have ended: from now on no memory of theirs is
+  /// The run has failed, and its ranks have ended: from now on no memory of theirs is
   /// touched but windows, by writes that have begun. \throws Error(peer_lost) if somebody hangs()
   void abandon();
   /// After that: returns when these are over everywhere, so that none lands in the next run.
-  /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy
+  /// Collective if processes are apart. Where nothing comes for as long as `timeout`, the proxy
   /// has failed: no run can begin any more.
-  void come_to_rest(std::string const& operation, std::chrono::milliseconds patience);
+  void quiesce(std::string const& operation, std::chrono::milliseconds timeout);
 
   /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
   /// wait: so a message passes from worker to worker, and no thread is switched. Whether anything
@@ -63,7 +63,7 @@ class Proxy : WorldMemory, net::Channel::Client {
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;
-  /// Parcels to and from one process, or all, of all runs.
+  /// Messages to and from one process, or all, of all runs.
   using Traffic = net::Channel::Traffic;
   Traffic traffic(u32 process) const { return channel_ ? channel_->traffic(process) : Traffic{}; }
   Traffic traffic() const { return channel_ ? channel_->traffic() : Traffic{}; }
@@ -79,14 +79,14 @@ class Proxy : WorldMemory, net::Channel::Client {
 
  private:
   std::optional<Error> await_sent(std::string const& operation);
-  void settle_all(std::string const& operation);
-  void await_parcels(u32 process, u64 sent, std::string const& operation);
+  void drain_all(std::string const& operation);
+  void await_messages(u32 process, u64 sent, std::string const& operation);
   bool get_on();
   bool nothing_left() const;
   bool is_empty() const;
-  bool at_rest(std::vector<u64> const& writes_to_land);
+  bool is_quiescent(std::vector<u64> const& writes_to_land);
   bool empty_ring(u32 own);
-  void take(u32 own, PostRecord const& record);
+  void take(u32 own, RequestRecord const& record);
   bool carry_out_queued();
 
   void on_arrival() override { driver_.begin_work(); }
@@ -104,7 +104,7 @@ class Proxy : WorldMemory, net::Channel::Client {
   // What the engine may write to or read from ends behind it. None: all devices out of reach are
   // this process's.
   std::optional<net::Channel> channel_;
-  bool settled_ = false;
+  bool drained_ = false;
 };
 
 }  // namespace meshpost::detail

@@ -12,17 +12,17 @@ namespace meshpost::detail {
 /// write to: this process's own, some for each process that may write, and those of others that
 /// are for this process. One thread at a time.
 ///
-/// Of a pair of processes, writes take the slots in turn, in the order of their parcels. So the
+/// Of a pair of processes, writes take the slots in turn, in the order of their messages. So the
 /// writer knows by a count which are free, and the reader which slot is next. The reader lets go
-/// of a slot when its bytes have been copied on, and each parcel tells the writer how many have
+/// of a slot when its bytes have been copied on, and each message tells the writer how many have
 /// been let go of, in the order in which they were taken: a slot is written again only after that.
 ///
 /// Whoever has no free slot waits, for the reader's proxy and its copy engine alone: no rank is
 /// needed there (Access::deliver), and none here. When all slots are used, at least half of them
-/// have not been told of once they are let go, and then the reader sends a parcel for that (news).
+/// have not been told of once they are let go, and then the reader sends a message for that (news).
 class Staging {
  public:
-  /// As much as is read of a device at once. Shorter pieces cost more in parcels and in copies
+  /// As much as is read of a device at once. Shorter pieces cost more in messages and in copies
   /// that are started; of longer ones less is under way at both ends at once.
   static constexpr u64 slot_bytes = Access::largest;
   /// Of a pair of processes. One is written, one is summed, one is copied on: as many again until
@@ -35,7 +35,7 @@ class Staging {
 
   /// Own slots, and what is known of those of others. Collective. Where a process has none to
   /// offer, it is sent messages.
-  void join(net::Engine& engine, Peers const& peers);
+  void join(net::Engine& engine, ProcessGroup const& group);
 
   // -- in others
   bool offered_by(u32 process) const { return peers_[process].theirs.slots != 0; }
@@ -75,7 +75,7 @@ class Staging {
     Theirs theirs;
     Ours ours;
   };
-  std::string offer(net::Engine& engine, Peers const& peers);
+  std::string offer(net::Engine& engine, ProcessGroup const& group);
   static void let_go(Ours& ours, u32 slot);
 
   Layout const& layout_;

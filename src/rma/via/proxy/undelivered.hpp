@@ -5,8 +5,8 @@
 
 namespace meshpost::detail {
 
-/// Where this process has put bytes in another's memory, by parcels that are not known to have been
-/// carried out there. A plain value. Of very many it knows less: one range around all.
+/// Where this process has put bytes in another's memory, by messages that are not known to have
+/// been carried out there. A plain value. Of very many it knows less: one range around all.
 class Undelivered {
  public:
   static constexpr u64 most = 4096;
@@ -18,7 +18,7 @@ class Undelivered {
 
   /// In the order of their sequence numbers, which wrap.
   void add(u32 sequence, Range const& range, By by);
-  /// All parcels before this one have been carried out. Older news than is known says nothing.
+  /// All messages before this one have been carried out. Older news than is known says nothing.
   void delivered_before(u32 sequence);
   void clear() { entries_.clear(); }
   /// What has put bytes into the range; a write, if several have.

@@ -2,37 +2,37 @@
 // receiver's window, or, where it can't, into pinned memory beside it. Of a device that the engine
 // reads itself also shorter ones: all that don't lie in the request.
 //
-// Such a piece is a parcel like others, with its counter, only that its bytes do not lie behind it:
-// the channel writes them, and delivers the parcel when it is its turn and both have come
+// Such a piece is a message like others, with its counter, only that its bytes do not lie behind
+// it: the channel writes them, and delivers the message when it is its turn and both have come
 // (net::Channel). So a counter is raised after all that was sent before has been delivered.
 //
 // Only the bytes may come into the window before their turn. Nobody may look at or change them
-// there (the contract: until their notification is consumed), but other parcels of this process: of
-// one sent earlier, bytes for the same place must not come later. So a write begins only when all
-// that this process has sent to those bytes is known to have been carried out (Undelivered). Each
-// parcel tells how many of the other way have been; where none goes that way, one is sent for that
-// alone. A piece over bytes of an earlier message that is under way goes as messages, which have
-// their turn; one over bytes of an earlier write waits, as it would take longer in messages. It
-// waits for nothing but the receiver's proxy, which tells what it has carried out whenever it finds
-// nothing else to do. What is sent later than a write has its turn later, or waits likewise.
+// there (the contract: until their notification is consumed), but other messages of this process:
+// of one sent earlier, bytes for the same place must not come later. So a write begins only when
+// all that this process has sent to those bytes is known to have been carried out (Undelivered).
+// Each message tells how many of the other way have been; where none goes that way, one is sent for
+// that alone. A piece over bytes of an earlier message that is under way goes as messages, which
+// have their turn; one over bytes of an earlier write waits, as it would take longer in messages.
+// It waits for nothing but the receiver's proxy, which tells what it has carried out whenever it
+// finds nothing else to do. What is sent later than a write has its turn later, or waits likewise.
 //
 // The write is over before the World touches those windows again: at the end of a run that went
-// well all parcels have been carried out, and after others all writes have landed
-// (Proxy::come_to_rest()).
+// well all messages have been carried out, and after others all writes have landed
+// (Proxy::quiesce()).
 //
 // Windows of GPUs, too, where the engine reaches their memory (net::Engine::reaches), in and out of
 // it. What differs:
-// - Order: that a parcel was carried out there does not say that its bytes are in the window: they
-//   may be in a letter that no rank has opened, or in a copy that goes on. A write would come
-//   before them. So each parcel tells, too, before which of the other way none can change a window
-//   any more (`settled`). A piece over bytes of a parcel that is not known to be settled goes by
-//   way of the receiver's pinned memory, or in messages, behind it in its turn, as it would without
-//   such an engine. It doesn't wait: for letters a rank is needed. What comes behind a write, to
-//   the same bytes, has its turn when that has landed, since the write's own parcel has its turn
-//   before.
+// - Order: that a message was carried out there does not say that its bytes are in the window: they
+//   may be in a command that no rank has carried out, or in a copy that goes on. A write would come
+//   before them. So each message tells, too, before which of the other way none can change a window
+//   any more (`completed`). A piece over bytes of a message that is not known to be completed goes
+//   by way of the receiver's pinned memory, or in messages, behind it in its turn, as it would
+//   without such an engine. It doesn't wait: for commands a rank is needed. What comes behind a
+//   write, to the same bytes, has its turn when that has landed, since the write's own message has
+//   its turn before.
 // - Visibility: in its turn the device is told to see what network cards have written to it
-//   (Device::see_writes). The letter that raises the counter is released behind that, and a rank
-//   that opens it acquires it: so it sees the bytes.
+//   (Device::see_writes). The command that raises the counter is released behind that, and a rank
+//   that carries it out acquires it: so it sees the bytes.
 // - No host can compute a sum of bytes in a GPU. What is to be trusted there is the network card,
 //   which checks packets from memory to memory (InfiniBand's invariant CRC has 32 bits); engines
 //   that lack that reach no GPUs.
@@ -42,18 +42,19 @@
 //
 // Memory of other GPUs no engine can write to. A piece for it goes into a slot of the receiver's
 // pinned memory (Staging), and from there by one copy of a copy engine, while others are written.
-// - Order: it is a parcel too. In its turn, when all before it have been carried out, its sum is
-//   compared and its copy put into the device's stream, behind all copies of earlier parcels; the
-//   letter that raises the counter becomes ready in that stream behind it (MailboxAccess). Nothing
-//   comes into the window before its turn, so what is under way to the same bytes does not matter.
+// - Order: it is a message too. In its turn, when all before it have been carried out, its sum is
+//   compared and its copy put into the device's stream, behind all copies of earlier messages; the
+//   command that raises the counter becomes ready in that stream behind it (CommandQueueAccess).
+//   Nothing comes into the window before its turn, so what is under way to the same bytes does not
+//   matter.
 // - Reuse: the slot is let go of when the copy has been seen to be over, and only then is the
 //   sender told. A write that begins after that overwrites nothing that is still to be read. Slots
-//   of parcels that are not carried out, as their run has ended, are let go of at once; and of
-//   writes that have begun each has its parcel (Proxy::abandon()), so both ends go on counting
+//   of messages that are not carried out, as their run has ended, are let go of at once; and of
+//   writes that have begun each has its message (Proxy::abandon()), so both ends go on counting
 //   alike.
 // - Progress: who finds no slot waits, and all that is behind it to that process. All slots were
-//   written then, so their parcels have been or will be carried out there, by the proxy. It hands
-//   each to a copy engine at once; or if letters must go first for which there is no room, copies
+//   written then, so their messages have been or will be carried out there, by the proxy. It hands
+//   each to a copy engine at once; or if commands must go first for which there is no room, copies
 //   the bytes out. So slots are let go of without any rank, and when half are, that is told at the
 //   latest. Sources are read from devices into chunks that are let go of when the engine has read
 //   them, which waits for slots alone: so a rank that puts waits for copy engines, the network and
@@ -69,8 +70,8 @@
 namespace meshpost::detail {
 namespace {
 
-constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
-// Shorter ones would cost more in parcels, and longer ones in time: of one piece both ends compute
+constexpr u64 largest_message = u64{256} << 10;  // others get their turn in between
+// Shorter ones would cost more in messages, and longer ones in time: of one piece both ends compute
 // the sum while others are under way.
 constexpr u64 largest_write = u64{256} << 10;
 constexpr u64 largest_unsummed = u64{1} << 20;  // others get their turn in between
@@ -81,14 +82,14 @@ Writes::Writes(WorldMemory const& memory, OwnDevices const& own, net::Channel& c
     : WorldMemory(memory),
       own_(own),
       channel_(channel),
-      staging_(memory.layout_, memory.peers_.count()),
-      remote_heap_(memory.peers_, memory.layout_, memory.heap_),
+      staging_(memory.layout_, memory.group_.count()),
+      remote_heap_(memory.group_, memory.layout_, memory.heap_),
       reaches_devices_(std::ranges::any_of(memory.layout_.devices,
                                            [&](auto const& device) {
                                              return !device->in_host_memory() &&
                                                     channel.engine().reaches(device->kind());
                                            })),
-      peers_of_net_(memory.peers_.count()) {}
+      peers_of_net_(memory.group_.count()) {}
 
 // Some engines write only from memory that they know, and would have to learn it for each write.
 void Writes::join() {
@@ -99,27 +100,28 @@ void Writes::join() {
       } catch (Error const&) {
         break;  // it will be told each time
       }
-  staging_.join(engine, peers_);
+  staging_.join(engine, group_);
 }
 
 void Writes::begin_run() {
   for (auto& peer : peers_of_net_) {
     peer.undelivered.clear();
-    peer.unsettled.clear();
+    peer.incomplete.clear();
   }
 }
 
 u64 Writes::most_in_message() const {
-  return std::min(largest_parcel, channel_.most(sizeof(Parcel)));
+  return std::min(largest_message, channel_.most(sizeof(ProxyMessage)));
 }
 
 // Windows of CPU devices, also those of neighbours that are mapped here.
 std::optional<Writes::Source> Writes::in_place(u32 own, char const* source, u64 bytes) const {
-  auto const place = bytes != 0 ? places_.in_heap(own, source, bytes) : std::nullopt;
-  if (!place) return std::nullopt;
-  if (layout_.owns(place->device) &&
-      remote_heap_.readable(place->device - layout_.first_device, place->offset) != 0)
-    return Source{heap_.at(place->device, place->offset), place->device - layout_.first_device};
+  auto const address = bytes != 0 ? addresses_.in_heap(own, source, bytes) : std::nullopt;
+  if (!address) return std::nullopt;
+  if (layout_.owns(address->device) &&
+      remote_heap_.readable(address->device - layout_.first_device, address->offset) != 0)
+    return Source{heap_.at(address->device, address->offset),
+                  address->device - layout_.first_device};
   if (bytes <= most_in_message() || !layout_.devices[own]->in_host_memory()) return std::nullopt;
   return Source{source, std::nullopt};
 }
@@ -133,19 +135,19 @@ u64 Writes::readable(Outgoing const& out) const {
 
 Writes::Way Writes::way_of(u32 process, Outgoing const& out) const {
   auto const& peer = peers_of_net_[process];
-  auto const& parcel = out.parcel;
+  auto const& message = out.message;
   u64 const left = std::min(out.size - out.sent, readable(out));
   bool const is_short = out.size - out.sent <= most_in_message();
   if ((is_short && !out.device) || left == 0) return {};
-  auto const target = parcel.device == Parcel::nowhere
+  auto const target = message.device == ProxyMessage::nowhere
                           ? std::nullopt
-                          : remote_heap_.find(parcel.device, parcel.offset + out.sent);
+                          : remote_heap_.find(message.device, message.offset + out.sent);
   auto const beside = [&] { return is_short ? Way{} : way_to_slot(process, left); };
   if (!target) return beside();
   u64 const most = out.device || !target->in_host_memory ? largest_unsummed : largest_write;
   u64 const bytes = std::min({left, most, target->bytes});
-  Undelivered::Range const range{parcel.device, parcel.offset + out.sent, bytes};
-  if (peer.unsettled.in(range) != Undelivered::By::nobody) return beside();
+  Undelivered::Range const range{message.device, message.offset + out.sent, bytes};
+  if (peer.incomplete.in(range) != Undelivered::By::nobody) return beside();
   auto const by = peer.undelivered.in(range);
   if (by == Undelivered::By::message && target->in_host_memory) return {};
   if (by == Undelivered::By::write || !channel_.may_write(process)) return {Way::By::later};
@@ -161,8 +163,8 @@ Writes::Way Writes::way_to_slot(u32 process, u64 left) const {
 
 bool Writes::begin(u32 process, OutgoingPtr const& out, Way const& way) {
   auto const bytes = out->rest().substr(0, way.bytes);
-  if (!channel_.write(process, Parcel::message_kind, bytes, way.target.memory, way.target.offset,
-                      out))
+  if (!channel_.write(process, ProxyMessage::message_kind, bytes, way.target.memory,
+                      way.target.offset, out))
     return false;
   ++out->reading;
   bool const both_see_them = !out->device && (way.to_slot || way.target.in_host_memory);
@@ -172,38 +174,38 @@ bool Writes::begin(u32 process, OutgoingPtr const& out, Way const& way) {
   return true;
 }
 
-void Writes::has_sent(u32 process, u32 sequence, Parcel const& parcel) {
+void Writes::has_sent(u32 process, u32 sequence, ProxyMessage const& message) {
   auto const window =
-      parcel.changes_windows() ? remote_heap_.find(parcel.device, parcel.offset) : std::nullopt;
+      message.changes_windows() ? remote_heap_.find(message.device, message.offset) : std::nullopt;
   if (!window) return;
   auto& peer = peers_of_net_[process];
-  bool const in_place = parcel.written == Parcel::Written::to_window;
-  Undelivered::Range const range{parcel.device, parcel.offset, parcel.bytes};
+  bool const in_place = message.written == ProxyMessage::Written::to_window;
+  Undelivered::Range const range{message.device, message.offset, message.bytes};
   auto const by = in_place ? Undelivered::By::write : Undelivered::By::message;
   peer.undelivered.add(sequence, range, by);
-  if (!in_place && !window->in_host_memory) peer.unsettled.add(sequence, range, by);
+  if (!in_place && !window->in_host_memory) peer.incomplete.add(sequence, range, by);
 }
 
-// Before which parcel from there all can change no window any more.
-u32 Writes::settled(u32 process) {
+// Before which message from there all can change no window any more.
+u32 Writes::completed(u32 process) {
   auto& peer = peers_of_net_[process];
   u32 const carried_out = channel_.carried_out(process);
-  if (reaches_devices_ && peer.settled != carried_out &&
-      own_.all([](Access const& access) { return access.settled(); }))
-    peer.settled = carried_out;
-  return peer.settled;
+  if (reaches_devices_ && peer.completed != carried_out &&
+      own_.all([](Access const& access) { return access.completed(); }))
+    peer.completed = carried_out;
+  return peer.completed;
 }
 
-void Writes::tell(u32 process, Parcel& parcel) {
-  parcel.settled = settled(process);
-  parcel.freed = staging_.freed_for(process);
+void Writes::tell(u32 process, ProxyMessage& message) {
+  message.completed = completed(process);
+  message.freed = staging_.freed_for(process);
 }
 
-Payload Writes::take(u32 process, Parcel const& parcel, std::string_view bytes) {
-  peers_of_net_[process].unsettled.delivered_before(parcel.settled);
-  staging_.freed(process, parcel.freed);
-  if (parcel.written != Parcel::Written::to_slot) return {bytes, nullptr};
-  return staging_.take(process, parcel.slot, parcel.bytes);
+Payload Writes::take(u32 process, ProxyMessage const& message, std::string_view bytes) {
+  peers_of_net_[process].incomplete.delivered_before(message.completed);
+  staging_.freed(process, message.freed);
+  if (message.written != ProxyMessage::Written::to_slot) return {bytes, nullptr};
+  return staging_.take(process, message.slot, message.bytes);
 }
 
 }  // namespace meshpost::detail

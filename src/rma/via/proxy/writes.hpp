@@ -33,7 +33,7 @@ class Writes : WorldMemory {
     bool to_slot = false;
   };
   Way way_of(u32 process, Outgoing const& out) const;
-  /// The parcel that goes with it is the next to be sent. False: the channel has no room now.
+  /// The message that goes with it is the next to be sent. False: the channel has no room now.
   bool begin(u32 process, OutgoingPtr const& out, Way const& way);
   /// The engine can read it in the own device's memory, in which it outlives ranks: where it is
   /// so. Of devices in the host's memory only if there is more of it than fits a message.
@@ -43,15 +43,15 @@ class Writes : WorldMemory {
   };
   std::optional<Source> in_place(u32 own, char const* source, u64 bytes) const;
   u64 most_in_message() const;
-  void has_sent(u32 process, u32 sequence, Parcel const& parcel);
-  /// What a parcel tells besides.
-  void tell(u32 process, Parcel& parcel);
-  void has_told(u32 process, Parcel const& parcel) { staging_.told(process, parcel.freed); }
+  void has_sent(u32 process, u32 sequence, ProxyMessage const& message);
+  /// What a message tells besides.
+  void tell(u32 process, ProxyMessage& message);
+  void has_told(u32 process, ProxyMessage const& message) { staging_.told(process, message.freed); }
   bool has_news(u32 process) const { return staging_.news(process); }
 
   // -- at the receiver
   /// What it told. Returns its bytes, if they don't lie in a window already.
-  Payload take(u32 process, Parcel const& parcel, std::string_view bytes);
+  Payload take(u32 process, ProxyMessage const& message, std::string_view bytes);
   void heard(u32 process, u32 before) {
     peers_of_net_[process].undelivered.delivered_before(before);
   }
@@ -60,12 +60,12 @@ class Writes : WorldMemory {
   struct Peer {
     Undelivered undelivered;
     // Likewise, what may still come into windows that the engine writes to, but not the host.
-    Undelivered unsettled;
-    u32 settled = 0;  // parcels before this one came from it, and change nothing any more
+    Undelivered incomplete;
+    u32 completed = 0;  // messages before this one came from it, and change nothing any more
   };
   u64 readable(Outgoing const& out) const;
   Way way_to_slot(u32 process, u64 left) const;
-  u32 settled(u32 process);
+  u32 completed(u32 process);
 
   OwnDevices const& own_;
   net::Channel& channel_;

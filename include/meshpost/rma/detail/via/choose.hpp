@@ -19,7 +19,7 @@
 namespace meshpost::via {
 
 MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
-  return state.posts.records != nullptr && state.posts.far[device] != 0;
+  return state.requests.records != nullptr && state.requests.far[device] != 0;
 }
 
 MESHPOST_FN inline void write(Sender& self, Operation operation, Location const& to, void* target,

@@ -207,7 +207,7 @@ struct LaneCache {
     return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
   }
   /// By thread 0, like all that is written to `guessed` behind start(): several lanes' messages may
-  /// be for one counter. Not what glance() has no loads for.
+  /// be for one counter. Not what poll_fast() has no loads for.
   __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
     guess_of(counter) = {guess.b, guess.c, plain ? guess.lane : Guess::unknown};

@@ -16,7 +16,7 @@ class LanePoll {
   /// The wait that most are: for one count, which comes as the last one of this counter came. Its
   /// loads are under way before it is known to be there, and one vote decides. Whether it has come;
   /// else once() goes on.
-  __device__ static bool glance(u32 thread, u32* counter, u32 part);
+  __device__ static bool poll_fast(u32 thread, u32* counter, u32 part);
 
   /// `counter`: null for all that has come.
   __device__ LanePoll(u32* counter, u32 part, u32 count)
@@ -71,7 +71,7 @@ class LanePoll {
     return count;
   }
   /// Puts it into the counter, for others to see.
-  __device__ void settle() {
+  __device__ void commit() {
     if (u32 const count = matched(); count != 0 && thread_ == 0)
       memory::add(counter_, count, Order::none);
     __syncwarp();

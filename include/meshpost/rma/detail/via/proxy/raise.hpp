@@ -10,7 +10,8 @@ MESHPOST_FN inline void raise(Sender& self, Operation operation, Location const&
 
 /// Adds 1 to a word of 4 bytes, or to the lower half of one of 8; by one thread.
 MESHPOST_FN inline void raise(RunState const& state, Block block, void* word, u32 by) {
-  fill_record(state.posts, block, {.kind = Post::Kind::add, .target = word, .value = by});
+  fill_record(state.requests, block,
+              {.type = ProxyRequest::Type::add, .target = word, .value = by});
 }
 
 }  // namespace meshpost::via::proxy

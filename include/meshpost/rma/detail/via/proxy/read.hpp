@@ -7,7 +7,7 @@ namespace meshpost::via::proxy {
 MESHPOST_FN inline void read(Sender& self, Operation operation, void* target, void const* source,
                              u64 bytes) {
   post(self, operation,
-       {.kind = Post::Kind::get, .target = target, .source = source, .bytes = bytes});
+       {.type = ProxyRequest::Type::get, .target = target, .source = source, .bytes = bytes});
 }
 
 }  // namespace meshpost::via::proxy

@@ -20,38 +20,38 @@
 
 namespace meshpost::via::proxy {
 
-MESHPOST_FN inline bool waits_for(Post const& request) {
-  return request.kind == Post::Kind::get ||
-         (request.kind == Post::Kind::put && request.bytes > Post::most_inline);
+MESHPOST_FN inline bool waits_for(ProxyRequest const& request) {
+  return request.type == ProxyRequest::Type::get ||
+         (request.type == ProxyRequest::Type::put && request.bytes > ProxyRequest::most_inline);
 }
 
 /// A notification alone, which fits 16 bytes.
-MESHPOST_FN inline bool is_bare(Post const& request) {
-  return request.kind == Post::Kind::put && request.bytes == 0 && request.counter &&
-         request.sender && BareCount::fits(request.counter, request.sender);
+MESHPOST_FN inline bool is_signal_only(ProxyRequest const& request) {
+  return request.type == ProxyRequest::Type::put && request.bytes == 0 && request.counter &&
+         request.sender && PackedSignal::fits(request.counter, request.sender);
 }
 
 // That the host finds all of it where it finds the flag rests on what devices and buses do with an
 // aligned store of 16 bytes: it comes as one write of one cache line.
-MESHPOST_FN inline void publish(BareCount& in_ring, BareCount const& count) {
+MESHPOST_FN inline void publish(PackedSignal& in_ring, PackedSignal const& count) {
 #if defined(__CUDA_ARCH__)
   memory::fence(Order::system);
-  u32 const words[] = {static_cast<u32>(count.place), static_cast<u32>(count.place >> 32),
+  u32 const words[] = {static_cast<u32>(count.address), static_cast<u32>(count.address >> 32),
                        count.number};
   memory::store_packet(&in_ring, words, count.ready);
 #else
-  in_ring.place = count.place;
+  in_ring.address = count.address;
   in_ring.number = count.number;
   memory::store(&in_ring.ready, count.ready, Order::system);
 #endif
 }
 
 // Out of line: ranks in reach should not have to step over it.
-MESHPOST_COLD inline void fill_record(PostRing const& ring, Block block, Post request) {
+MESHPOST_COLD inline void fill_record(RequestRing const& ring, Block block, ProxyRequest request) {
   u32 const mine = memory::fetch_add_device(ring.head, 1);
   // Whether there is room a GPU asks over the bus, so not each time.
   u32 tail = memory::load_acquire(ring.seen);
-  for (u32 polls = 0; mine - tail >= PostRing::capacity; ++polls) {
+  for (u32 polls = 0; mine - tail >= RequestRing::capacity; ++polls) {
     block.yield();  // the proxy reads on
     // Or the run is over, and nobody reads what stands behind this place: the rank leaves at its
     // next look, with all its threads.
@@ -59,40 +59,40 @@ MESHPOST_COLD inline void fill_record(PostRing const& ring, Block block, Post re
     tail = memory::load_acquire(ring.tail);
     memory::store(ring.seen, tail, Order::device);
   }
-  PostRecord& record = ring.records[mine % PostRing::capacity];
-  if (is_bare(request)) {
+  RequestRecord& record = ring.records[mine % RequestRing::capacity];
+  if (is_signal_only(request)) {
     // Behind the fence there is only this store, so the fence waits for none over the bus.
-    BareCount const alone{BareCount::place_of(request.counter, request.sender), request.rank,
-                          mine + 1};
-    return publish(record.alone, alone);
+    PackedSignal const signal{PackedSignal::pack_address(request.counter, request.sender),
+                              request.rank, mine + 1};
+    return publish(record.signal, signal);
   }
-  record.alone.place = 0;
-  record.post = request;
-  if (request.kind == Post::Kind::put && !request.waits && request.bytes != 0)
+  record.signal.address = 0;
+  record.request = request;
+  if (request.type == ProxyRequest::Type::put && !request.waits && request.bytes != 0)
     memory::copy(record.data, request.source, request.bytes, 0, 1);
-  memory::store(&record.alone.ready, mine + 1, Order::system);
+  memory::store(&record.signal.ready, mine + 1, Order::system);
 }
 
 /// The same for a rank, by one thread.
-MESHPOST_FN inline void post_alone(Sender const& self, Post const& request) {
-  Post whole = request;
+MESHPOST_FN inline void post_alone(Sender const& self, ProxyRequest const& request) {
+  ProxyRequest whole = request;
   whole.rank = self.id_;
   whole.local_rank = self.local_id_;
   whole.waits = waits_for(request);
-  fill_record(self.state_->posts, self.block_, whole);
+  fill_record(self.state_->requests, self.block_, whole);
 }
 
 /// A request with bytes that the host can't reach; by all threads. Returns how many requests the
 /// rank has waited for.
 MESHPOST_COLD inline u32 post_staged(RunState const& state, Block block, Operation operation,
-                                     Post const& request, u32 posted) {
-  bool const gets = request.kind == Post::Kind::get;
-  char* const stage = state.posts.stages + u64{request.local_rank} * PostRing::stage_bytes;
+                                     ProxyRequest const& request, u32 posted) {
+  bool const gets = request.type == ProxyRequest::Type::get;
+  char* const stage = state.requests.stages + u64{request.local_rank} * RequestRing::stage_bytes;
   u32 const thread = block.thread(), threads = block.threads();
-  for (u64 at = 0; at < request.bytes; at += PostRing::stage_bytes) {
-    Post piece = request;
+  for (u64 at = 0; at < request.bytes; at += RequestRing::stage_bytes) {
+    ProxyRequest piece = request;
     u64 const left = request.bytes - at;
-    piece.bytes = left < PostRing::stage_bytes ? left : PostRing::stage_bytes;
+    piece.bytes = left < RequestRing::stage_bytes ? left : RequestRing::stage_bytes;
     if (piece.bytes != left) piece.counter = piece.sender = nullptr;  // raised with the last
     piece.waits = true;
     char* const target = static_cast<char*>(request.target) + at;
@@ -102,10 +102,10 @@ MESHPOST_COLD inline u32 post_staged(RunState const& state, Block block, Operati
     block.sync();  // all are through with the stage
     if (!gets) memory::copy(stage, source, piece.bytes, thread, threads);
     block.sync();
-    if (thread == 0) fill_record(state.posts, block, piece);
-    block.await_out_of_line({&state.posts.done[request.local_rank], ++posted, WordType::counter,
+    if (thread == 0) fill_record(state.requests, block, piece);
+    block.await_out_of_line({&state.requests.done[request.local_rank], ++posted, WordType::counter,
                              Compare::greater_equal},
-                            {operation, 0, 0, 0}, state.mail);
+                            {operation, 0, 0, 0}, state.command_queue);
     if (gets) memory::copy(target, stage, piece.bytes, thread, threads);
   }
   block.sync();
@@ -114,17 +114,18 @@ MESHPOST_COLD inline u32 post_staged(RunState const& state, Block block, Operati
 
 /// Until the proxy has read the sources of all this rank's requests, or filled their targets.
 MESHPOST_FN inline void await_posted(Sender const& self, Operation operation) {
-  self.block_.await_out_of_line({&self.state_->posts.done[self.local_id_], self.posted_,
+  self.block_.await_out_of_line({&self.state_->requests.done[self.local_id_], self.posted_,
                                  WordType::counter, Compare::greater_equal},
-                                {operation, 0, 0, 0}, self.state_->mail);
+                                {operation, 0, 0, 0}, self.state_->command_queue);
 }
 
 /// By all threads.
-MESHPOST_FN inline void post(Sender& self, Operation operation, Post const& request) {
+MESHPOST_FN inline void post(Sender& self, Operation operation, ProxyRequest const& request) {
   self.block_.sync();  // what the other threads did is complete
   if (waits_for(request) &&
-      !memory::host_reaches(request.kind == Post::Kind::get ? request.target : request.source)) {
-    Post whole = request;
+      !memory::host_reaches(request.type == ProxyRequest::Type::get ? request.target
+                                                                    : request.source)) {
+    ProxyRequest whole = request;
     whole.rank = self.id_;
     whole.local_rank = self.local_id_;
     self.posted_ = post_staged(*self.state_, self.block_, operation, whole, self.posted_);

@@ -9,7 +9,7 @@ MESHPOST_FN void store(Sender& self, Operation operation, T* word, T value) {
   u64 bits = 0;
   memory::copy(&bits, &value, sizeof(T), 0, 1);
   post(self, operation,
-       {.kind = Post::Kind::store, .target = word, .bytes = sizeof(T), .value = bits});
+       {.type = ProxyRequest::Type::store, .target = word, .bytes = sizeof(T), .value = bits});
 }
 
 }  // namespace meshpost::via::proxy

@@ -18,7 +18,7 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, void* target, v
 /// A strided put, run by run; by all threads. The rank waits once, for all of them. Where runs are
 /// short and lie side by side at the target, a request has as many as it can hold.
 MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy const& copy) {
-  if (copy.run > Post::most_inline) {
+  if (copy.run > ProxyRequest::most_inline) {
     if (!memory::host_reaches(copy.source))
       return copy.each_run([&](char* target, char const* source) {
         write(self, operation, target, source, copy.run);
@@ -32,14 +32,14 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy con
     return;
   }
   if (self.thread() != 0) return;
-  char packed[Post::most_inline];
-  Post request{.source = packed};
+  char packed[ProxyRequest::most_inline];
+  ProxyRequest request{.source = packed};
   auto const send = [&] {
     if (request.bytes != 0) post_alone(self, request);
   };
   copy.each_run([&](char* target, char const* source) {
     bool const follows = target == static_cast<char*>(request.target) + request.bytes;
-    if (!follows || request.bytes + copy.run > Post::most_inline) {
+    if (!follows || request.bytes + copy.run > ProxyRequest::most_inline) {
       send();
       request.target = target;
       request.bytes = 0;
