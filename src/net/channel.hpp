@@ -87,9 +87,6 @@ class Channel final : Events {
   /// Messages of this kind, not 0, are that client's. Before the first poll().
   void serve(u32 kind, Client& client);
 
-  static constexpr u64 most_header = most_client_header;
-  /// So many bytes are copied during send(), as headers are.
-  static constexpr u64 short_bytes = most_copied;
   static constexpr u32 most_unheard = 4096;
   static constexpr u32 most_writes = 16;  ///< at once to a peer: others need operations, too
   /// Bytes that fit into a message behind a header of this size.

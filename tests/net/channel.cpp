@@ -16,6 +16,7 @@ namespace {
 
 using net::Channel;
 using net::FrameHeader;
+using net::most_client_header;
 
 constexpr u32 kind = 3;
 
@@ -310,7 +311,7 @@ TEST_F(Channels, survive_frames_of_another_mind) {
                                &header.flags, &header.header_bytes, &header.body_bytes};
         for (u64 k = 0; k < 1 + random() % 2; ++k)
           *fields[random() % 6] = static_cast<u32>(random() % 3 == 0 ? random() : random() % 9);
-        if (header.header_bytes <= Channel::most_header &&
+        if (header.header_bytes <= most_client_header &&
             header.header_bytes <= bytes.size() - sizeof header)
           header.check =
               check_of(header, std::string_view(bytes).substr(sizeof header, header.header_bytes),
@@ -365,7 +366,7 @@ TEST_F(Channels, refuse_a_kind_that_nobody_serves) {
 }
 
 TEST_F(Channels, refuse_a_header_that_is_too_long) {
-  std::string const header(Channel::most_header + 1, 'x');
+  std::string const header(most_client_header + 1, 'x');
   EXPECT_THROW(ends[0]->channel.send(1, kind, {.header = header}), Error);
 }
 

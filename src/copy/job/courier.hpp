@@ -14,7 +14,7 @@ namespace meshpost::copying {
 /// The thread that gets on with desks: makes this process's copies, and answers others'. It looks
 /// at once while something happens, and ever more seldom while nothing does, up to `longest_rest`.
 ///
-/// The thread may not come back from a network engine (src/rma/via/proxy/driver.cpp says why);
+/// The thread may not come back from a network engine (src/net/channel_losses.cpp says why);
 /// another thread then does what is left to be done (hang.cpp).
 class Courier {
  public:

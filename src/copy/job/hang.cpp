@@ -1,5 +1,5 @@
 // When the courier's thread does not come back from a network engine: why it may be so, see
-// src/rma/via/proxy/driver.cpp. Here a second thread watches it, which never enters an engine:
+// src/net/channel_losses.cpp. Here a second thread watches it, which never enters an engine:
 // - Once a process is known as lost, it takes a round that lasts for too long (net::Rounds). From
 //   then on all that was the courier's thread's is its own, and nothing of it is in the middle of a
 //   change: that thread is inside the engine and in no event. So copies under way can be ended, and

@@ -5,12 +5,11 @@
 //   out by waiting. Nothing is concluded from that but that the run, which a lost process ends in
 //   any case, ends in this way: if the thread was only slow, more is kept than need be.
 // - From then on the hanging thread owns driving_, and with it the engine and all that is done
-// under
-//   it: nobody takes driving_ again, calls the engine or joins the thread. Should it come back (a
-//   process that was stopped goes on, and lets go of its lock), the channel keeps it for ever. Its
-//   stack and what the engine may touch are kept until the process ends: runs/launching/run.cpp
-//   keeps the gang with its fibers, states and kernel, world_state.cpp the World with this proxy,
-//   its heap and its devices.
+//   under it: nobody takes driving_ again, calls the engine or joins the thread. Should it come
+//   back (a process that was stopped goes on, and lets go of its lock), the channel keeps it for
+//   ever. Its stack and what the engine may touch are kept until the process ends:
+//   runs/launching/run.cpp keeps the gang with its fibers, states and kernel, world_state.cpp the
+//   World with this proxy, its heap and its devices.
 // - Others than that thread go on and end: workers find driving_ taken or the proxy not awake, and
 //   their ranks poisoned.
 // - The next run begins with an exchange between all processes, which throws, as one is lost.

@@ -29,8 +29,8 @@ void Proxy::settle(std::string const& operation) {
   try {
     settle_all(operation);
   } catch (Error const& error) {
-    driver_.fail(
-        error);  // what is still under way could reach the next run's windows: there is none
+    // What is still under way could reach the next run's windows: there is none.
+    driver_.fail(error);
     throw;
   }
   settled_ = true;
