@@ -3,7 +3,6 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
-#include <atomic>
 #include <exception>
 
 #include "meshpost/base/events.hpp"
@@ -41,12 +40,11 @@ u32 LogReader::drain() {
   u32 lines = 0;
   std::exception_ptr thrown;
   for (;; ++lines) {
-    LogRecord& record = ring_.records[next_ % LogRing::capacity];
-    if (std::atomic_ref(record.ready).load(std::memory_order_acquire) != next_ + 1) break;
+    if (!ring_.is_whole(next_)) break;
+    auto const& record = ring_.at(next_);
     auto const line = format_log(record);
     u32 const rank = record.rank;
-    ++next_;
-    std::atomic_ref(*ring_.tail).store(next_, std::memory_order_release);
+    ring_.tell(++next_);
     try {
       event_sink()->log(rank, line);
     } catch (...) {

@@ -50,8 +50,8 @@ TEST(FormatLog, cuts_what_is_longer_than_its_room) {
 TEST(LogReader, hands_on_whole_records_in_order_and_frees_their_slots) {
   test::Listener const listener;
   std::vector<LogRecord> records(LogRing::capacity);
-  u32 head = 0, tail = 0;
-  LogReader reader({records.data(), &head, &tail});
+  u32 head = 0, tail = 0, seen = 0;
+  LogReader reader({{{records.data(), &tail}, &head, &seen}});
   auto const put = [&](u32 slot, bool whole) {
     auto& record = records[slot % LogRing::capacity];
     copy_text(record.text, sizeof record.text, std::to_string(slot).c_str());
@@ -69,7 +69,7 @@ TEST(LogReader, hands_on_whole_records_in_order_and_frees_their_slots) {
   }
   reader.drain();
   EXPECT_EQ(tail, 3000u);
-  LogReader next({records.data(), &head, &tail});  // of the next run
+  LogReader next({{{records.data(), &tail}, &head, &seen}});  // of the next run
   EXPECT_EQ(next.drain(), 0u);
   put(3000, true);
   EXPECT_EQ(next.drain(), 1u);

@@ -1,6 +1,6 @@
 #pragma once
-#include "meshpost/device/block.hpp"
-#include "meshpost/rma/detail/via/proxy/bare_count.hpp"
+#include "meshpost/device/detail/ring.hpp"
+#include "meshpost/rma/detail/via/message.hpp"
 
 // What the host brings to ranks of a device whose memory it can't reach by loads and stores: the
 // host writes letters into its own memory, ranks that wait carry them out. A host can't add to a
@@ -9,12 +9,13 @@
 // Delivery is at consumption, so it is early enough when somebody waits. What nobody has carried
 // out at the end of a run the host does, for then nobody else touches the memory.
 //
-// Order: letters are carried out one after the other, each by the rank that claims it. The host's
-// store of `ready` releases the letter, and what its copy engines wrote before (MailboxAccess);
-// that rank acquires it, stores the bytes, fences at device scope and raises the counter, all on
-// one device: the rest of the way is that of any notification (rma/detail/via/direct/write.hpp).
-// Behind the same fence it counts the letter as taken; who takes the next one has acquired that
-// count, so a later letter's counter also covers earlier letters' bytes.
+// Order (device/detail/ring.hpp has the ring's): letters are carried out one after the other, each
+// by the rank that claims it. The host's flag releases also what its copy engines wrote before
+// (MailboxAccess). The rank acquires it, stores the bytes, fences at device scope and raises the
+// counter, all on one device: the rest of the way is that of any notification
+// (rma/detail/via/direct/write.hpp). Behind the same fence it counts the letter as taken; who takes
+// the next one has acquired that count, so a later letter's counter also covers earlier letters'
+// bytes.
 //
 // A letter with nothing but a count says it in the 16 bytes that a look reads at once, which spares
 // a trip over the bus. The host writes them before the flag; that a look which finds the flag finds
@@ -23,36 +24,20 @@
 
 namespace meshpost {
 
-/// Bytes, then a counter to raise, or a word to store whole.
+/// Longer bytes than it has room for are there before the letter, and are not its own.
 struct Letter {
-  static constexpr u32 most = 128;
+  via::Message message{};
+  alignas(16) char data[via::Message::most_inline]{};
 
-  BareCount alone;  ///< ready: number of the letter + 1 once it may be read; if a count is all it
-                    ///< says, that, and the rest of the letter is not to be read
-  u32 bytes = 0;    ///< of `data`, for `target`; longer ones are there before the letter
-  u32 word = 0;     ///< not 0: `target` is a word of that many bytes, stored whole
-  void* target = nullptr;
-  u32* counter = nullptr;  ///< null: none
-  u32* sender_word = nullptr;
-  u32 value = 0;   ///< to add to the counter
-  u32 sender = 0;  ///< for sender_word
-  alignas(16) char data[most]{};
+  MESHPOST_FN u32* flag() { return &message.signal.ready; }
 };
 
-/// A device's letters. Its ranks carry them out while they wait (Meanwhile). `letters` null: all
+/// A device's letters. Its ranks carry them out while they wait (Meanwhile). `records` null: all
 /// comes by loads and stores.
-struct Mailbox {
-  Letter* letters = nullptr;  ///< a ring of `capacity`, in memory of both
-  u32* applied = nullptr;     ///< carried out, as far as the host is told; in memory of both
-  struct Words {
-    u32 taken;    ///< carried out
-    u32 claimed;  ///< the same, plus one while somebody carries out the next
-    u32 told;     ///< value of *applied
-  };
-  Words* words = nullptr;  ///< in the device's memory
-  static constexpr u32 capacity = 512;
+struct Mailbox : detail::Ring<Letter, 512> {
+  detail::RingTurns* turns = nullptr;  ///< in the device's memory
 
-  MESHPOST_FN bool anything() const { return letters != nullptr; }
+  MESHPOST_FN bool anything() const { return records != nullptr; }
   /// Carries out the next letter, if it has come; by one thread of a rank that waits. Over the bus
   /// go one look whether it has, and one for what it says unless that is a count alone.
   MESHPOST_FN void poll() const;

@@ -1,5 +1,5 @@
 #pragma once
-#include "meshpost/device/block.hpp"
+#include "meshpost/device/detail/ring.hpp"
 
 // What ranks write for the timeline, the timers and the log while they run. The host's half is in
 // trace/timeline.hpp and trace/log.hpp.
@@ -62,16 +62,13 @@ struct LogRecord {
   Type types[most_arguments];
   u64 values[most_arguments];
   char text[176];
+
+  MESHPOST_FN u32* flag() { return &ready; }
 };
 static_assert(sizeof(LogRecord) == 256);
 
 /// A device's log: a ring that its ranks fill and the host empties while they run.
-struct LogRing {
-  LogRecord* records = nullptr;
-  u32* head = nullptr;  ///< next slot, in the device's memory
-  u32* tail = nullptr;  ///< slots that the host has emptied, in memory of both
-  static constexpr u32 capacity = 1024;
-};
+struct LogRing : detail::RingOfRanks<LogRecord, 1024> {};
 
 namespace detail {
 

@@ -18,16 +18,11 @@ struct Payload {
   Keep keep{};
 };
 
-/// What the proxy brings to a device: bytes, then a counter to raise; or a word to store whole.
+/// A message for an own device, in this process's addresses, and its bytes.
 struct Delivery {
-  char* target = nullptr;
+  via::Message message{};
   std::string_view bytes{};
-  bool word = false;       ///< `bytes` are one word, of 1, 2, 4 or 8
-  u32* counter = nullptr;  ///< null: none
-  u32* sender_word = nullptr;
-  u32 value = 0;   ///< to add to the counter
-  u32 sender = 0;  ///< for sender_word
-  Keep keep{};     ///< of `bytes`
+  Keep keep{};  ///< of `bytes`
 };
 
 /// How the proxy reads and writes the memory of a device while ranks run there. Its thread calls

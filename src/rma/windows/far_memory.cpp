@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace meshpost::detail {
 namespace {
@@ -11,13 +12,14 @@ namespace {
 enum class Wish : u32 { read, write, raise };
 
 struct Question {
+  via::Signal signal{};  // raise
   Wish wish{};
   u32 device = 0;
   u64 offset = 0, bytes = 0;
-  u64 sender_word = 0;  // raise: `offset` is the counter's
-  u32 sender = 0;
   u32 run = 0;  // raise: the last that the asker has begun
+  u32 unused = 0;
 };
+static_assert(std::has_unique_object_representations_v<Question>);  // all its bytes are sent
 
 std::string text_of(Question const& question) {
   return {reinterpret_cast<char const*>(&question), sizeof question};
@@ -60,15 +62,11 @@ void FarMemory::transfer(Place place, void* target, void const* source, u64 byte
   }
 }
 
-void FarMemory::raise(u32 device, u64 counter, u64 sender_word, u32 sender) const {
+void FarMemory::raise(u32 device, via::Signal const& count) const {
   u32 const process = layout_.processes[device];
-  auto const reply = peers_.processes().ask(peers_.channel(), process,
-                                            text_of({.wish = Wish::raise,
-                                                     .device = device,
-                                                     .offset = counter,
-                                                     .sender_word = sender_word,
-                                                     .sender = sender,
-                                                     .run = runs_.runs()}));
+  auto const reply = peers_.processes().ask(
+      peers_.channel(), process,
+      text_of({.signal = count, .wish = Wish::raise, .device = device, .run = runs_.runs()}));
   if (reply.empty()) throw gone(peers_, process, "notify");
 }
 
@@ -81,15 +79,10 @@ std::string FarMemory::answer(std::string_view text) {
   bool const reads = question.wish == Wish::read, writes = question.wish == Wish::write;
   if (text.size() != sizeof question + (writes ? question.bytes : 0)) return {};
   if (question.wish == Wish::raise) {
-    auto const word = [&](u64 offset) {
-      return reinterpret_cast<u32*>(heap_.at(question.device, offset));
-    };
+    auto const& count = question.signal;
     endpoint_.raise_for_another(
         question.device - layout_.first_device,
-        {.counter = word(question.offset),
-         .sender_word = word(question.sender_word),
-         .value = 1,
-         .sender = question.sender},
+        count.moved_to(reinterpret_cast<u64>(heap_.at(question.device, count.at()))),
         agreement_.ranks_meet() && static_cast<i32>(question.run - runs_.runs()) < 0);
     return {'\1'};
   }

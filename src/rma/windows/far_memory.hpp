@@ -22,7 +22,7 @@ class FarMemory : WorldMemory {
 
   /// Reads if there is a target, else writes. \throws Error(peer_lost)
   void transfer(Place place, void* target, void const* source, u64 bytes) const;
-  void raise(u32 device, u64 counter, u64 sender_word, u32 sender) const;
+  void raise(u32 device, via::Signal const& count) const;  ///< its counter is an offset
 
  private:
   std::string answer(std::string_view question);

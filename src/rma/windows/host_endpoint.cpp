@@ -9,7 +9,7 @@
 
 namespace meshpost::detail {
 
-void HostEndpoint::keep(u32 own, Delivery const& count) {
+void HostEndpoint::keep(u32 own, via::Signal const& count) {
   std::scoped_lock const lock(keeping_);
   kept_.push_back({own, count});
 }
@@ -34,14 +34,13 @@ void HostEndpoint::deliver_kept(Deliver&& deliver) {
 
 void HostEndpoint::forget(u32 const* begin, u32 const* end) {
   std::scoped_lock const lock(keeping_);
-  std::erase_if(kept_, [&](Kept const& one) {
-    return one.count.counter >= begin && one.count.counter < end;
-  });
+  std::erase_if(
+      kept_, [&](Kept const& one) { return one.count.word() >= begin && one.count.word() < end; });
 }
 
 // If this process is ahead, the count belongs to the run that it has begun: its ranks, and all
 // others, wait at their begin for the asker's, so nobody touches the counters.
-void HostEndpoint::raise_for_another(u32 own, Delivery const& count, bool behind) {
+void HostEndpoint::raise_for_another(u32 own, via::Signal const& count, bool behind) {
   {
     std::scoped_lock const lock(keeping_);
     if (!behind || runs_ == 0) {
@@ -52,31 +51,31 @@ void HostEndpoint::raise_for_another(u32 own, Delivery const& count, bool behind
   raise_at_rest(own, count);
 }
 
-void HostEndpoint::raise(u32 own, Delivery const& count, bool settled) {
+void HostEndpoint::raise(u32 own, via::Signal const& count, bool settled) {
   std::scoped_lock const lock(mutex_);
   if (runs_ == 0 && settled) raise_now(own, count);
   else keep(own, count);
 }
 
-void HostEndpoint::raise_now(u32 own, Delivery const& count) {
+void HostEndpoint::raise_now(u32 own, via::Signal const& count) {
   if (runs_with_letters_ == 0 || layout_.devices[own]->in_host_memory()) raise_at_rest(own, count);
-  else if (!proxy_) own_[own]->deliver(count);
-  else if (!proxy_->deliver(own, count)) keep(own, count);  // the run is over
+  else if (!proxy_) own_[own]->deliver({{.signal = count}});
+  else if (!proxy_->raise(own, count)) keep(own, count);  // the run is over
 }
 
-void HostEndpoint::raise_at_rest(u32 own, Delivery const& count) const {
+void HostEndpoint::raise_at_rest(u32 own, via::Signal const& count) const {
   auto& device = *layout_.devices[own];
   if (device.in_host_memory()) {
     others_are_told();
-    make_access(device)->deliver(count);
+    make_access(device)->deliver({{.signal = count}});
     return;
   }
   std::scoped_lock const lock(adding_);
   u32 now = 0;
-  device.read(&now, count.counter, Bytes{sizeof now});
-  now += count.value;
-  device.write(count.sender_word, &count.sender, Bytes{sizeof count.sender});
-  device.write(count.counter, &now, Bytes{sizeof now});
+  device.read(&now, count.word(), Bytes{sizeof now});
+  now += count.value();
+  device.write(count.origin_word(), &count.origin, Bytes{sizeof count.origin});
+  device.write(count.word(), &now, Bytes{sizeof now});
 }
 
 bool HostEndpoint::run_begins(bool with_host, bool disturbed) {
@@ -91,7 +90,7 @@ bool HostEndpoint::run_begins(bool with_host, bool disturbed) {
   try {
     if (letters && !proxy_) begin_letters();
     if (letters) ++runs_with_letters_;
-    deliver_kept([&](u32 own, Delivery const& count) {
+    deliver_kept([&](u32 own, via::Signal const& count) {
       if (disturbed) raise_now(own, count);
       else raise_at_rest(own, count);
     });
@@ -130,7 +129,8 @@ void HostEndpoint::run_ends(bool letters, bool well) {
 
 void HostEndpoint::poll() {
   std::scoped_lock const lock(mutex_);
-  if (runs_ == 0) deliver_kept([this](u32 own, Delivery const& count) { raise_now(own, count); });
+  if (runs_ == 0)
+    deliver_kept([this](u32 own, via::Signal const& count) { raise_now(own, count); });
   for (auto const& access : own_) access->poll();
 }
 

@@ -34,10 +34,10 @@ class HostEndpoint {
 
   /// Raises a counter in the memory of an own device; `settled`: which nobody will clear before the
   /// next run.
-  void raise(u32 own, Delivery const& count, bool settled);
+  void raise(u32 own, via::Signal const& count, bool settled);
   /// The same on the thread that answers other processes: waits for nobody. `behind`: the asker
   /// will take part in the run that is under way here, but has not begun it.
-  void raise_for_another(u32 own, Delivery const& count, bool behind);
+  void raise_for_another(u32 own, via::Signal const& count, bool behind);
   /// Counters that are no more.
   void forget(u32 const* begin, u32 const* end);
   /// From before a run's kernels begin until they have ended, and what they left is taken.
@@ -52,12 +52,12 @@ class HostEndpoint {
  private:
   struct Kept {
     u32 own;
-    Delivery count;
+    via::Signal count;
   };
-  void raise_at_rest(u32 own, Delivery const& count) const;
-  void raise_now(u32 own, Delivery const& count);
+  void raise_at_rest(u32 own, via::Signal const& count) const;
+  void raise_now(u32 own, via::Signal const& count);
   void begin_letters();
-  void keep(u32 own, Delivery const& count);
+  void keep(u32 own, via::Signal const& count);
   template <class Deliver>
   void deliver_kept(Deliver&& deliver);
 

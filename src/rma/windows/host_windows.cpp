@@ -10,6 +10,7 @@
 #include "base/patience.hpp"
 #include "base/told.hpp"
 #include "meshpost/device/block.hpp"
+#include "rma/via/direct/access.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -106,7 +107,7 @@ u64 HostWindows::part_count(WindowInfo const& window, RankId rank) {
 }
 
 void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
-                        void const* source, u64 count, Tag tag) {
+                        void const* source, u64 elements, Tag tag) {
   constexpr auto operation = "notify from the host";
   guard(operation);
   auto const lock = runs_.turn();
@@ -121,28 +122,23 @@ void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank
     throw Error(Kind::bad_argument, fmt::format("{}, {}", operation, record.name),
                 fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
                 "use a smaller tag, or make the window with more");
-  if (source) transfer(record, element_bytes, rank, offset, nullptr, source, count);
+  if (source) transfer(record, element_bytes, rank, offset, nullptr, source, elements);
   u32 const device = layout_.device_of(rank), local = rank % layout_.ranks_per_device;
-  u64 const counter = info.counters + u64{local} * info.counter_pitch() + tag.value * sizeof(u32);
-  u64 const sender_word = counter + u64{info.counter_part} * WindowInfo::raised_by;
-  u32 const sender = WindowInfo::raiser(layout_.ranks() + peers_.number());
+  // Its counter is an offset.
+  via::Signal const count =
+      via::Signal::of(info.counters + u64{local} * info.counter_pitch() + tag.value * sizeof(u32),
+                      u64{info.counter_part} * WindowInfo::raised_by,
+                      WindowInfo::raiser(layout_.ranks() + peers_.number()));
   bool const reached = layout_.neighbour(device) ||
                        (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
   bool const of_host = layout_.traits[device].in_host_memory && reached;
   // Behind a failure its owner may clear its memory until the next run begins.
   bool const settled = agreement_.settled();
-  if (!layout_.owns(device) && !(of_host && settled))
-    return far_.raise(device, counter, sender_word, sender);
-  Delivery const delivery{.counter = reinterpret_cast<u32*>(heap_.at(device, counter)),
-                          .sender_word = reinterpret_cast<u32*>(heap_.at(device, sender_word)),
-                          .value = 1,
-                          .sender = sender};
-  if (layout_.owns(device))
-    return endpoint_.raise(device - layout_.first_device, delivery, settled);
+  if (!layout_.owns(device) && !(of_host && settled)) return far_.raise(device, count);
+  auto const here = count.moved_to(reinterpret_cast<u64>(heap_.at(device, count.at())));
+  if (layout_.owns(device)) return endpoint_.raise(device - layout_.first_device, here, settled);
   others_are_told();
-  // Behind the bytes above: whoever acquires the count has them.
-  memory::store_relaxed(delivery.sender_word, delivery.sender);
-  memory::add(delivery.counter, delivery.value, Order::system);
+  HostAccess().deliver({{.signal = here}});  // behind the bytes above
 }
 
 u32 HostWindows::count_of(WindowInfo const& info, Tag tag) const {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "meshpost/base/error.hpp"
+#include "meshpost/rma/detail/via/message.hpp"
 
 namespace meshpost::detail {
 
@@ -17,8 +18,15 @@ constexpr u64 all_numbers = std::numeric_limits<u64>::max() / Places::each;
 Places::Places(Layout const& layout, Heap const& heap) : layout_(layout), heap_(heap) {
   numbers_.add(1, all_numbers - 1);
   auto const& spaces = heap.spaces();
-  for (u32 own = 0; own < layout.own_count(); ++own)  // such that no address wraps round
-    end_ = std::min<u64>(end_, (u64{1} << 63) / spaces.stride(own) / layout.device_count());
+  for (u32 own = 0; own < layout.own_count(); ++own) {
+    u64 const size = spaces.stride(own) * layout.device_count();
+    end_ = std::min<u64>(end_, (u64{1} << 63) / size);  // such that no address wraps round
+    if (reinterpret_cast<u64>(spaces.base(own)) + size > via::Signal::most)
+      throw Error(Kind::bad_environment, "symmetric heap",
+                  fmt::format("its addresses end behind 2^48: {} devices of {} bytes each",
+                              layout.device_count(), spaces.stride(own)),
+                  "use fewer devices, or a system with addresses of 48 bits");
+  }
 }
 
 Place Places::of(u32 own, void const* address) const {

@@ -26,6 +26,16 @@ class MailboxTest : public testing::Test {
                                              delete copy;
                                            }}};
   }
+  static Delivery put(void* target, std::string_view bytes, via::Signal const& count = {},
+                      Keep keep = {}) {
+    return {{.signal = count, .place = reinterpret_cast<u64>(target), .bytes = bytes.size()},
+            bytes,
+            std::move(keep)};
+  }
+  // A word of the test's, `distance` words before the one for the origin; 0: there is none.
+  via::Signal count(u32 word, u32 value, u32 distance = 0) {
+    return via::Signal::of(&words_[word], distance * sizeof(u32), value);
+  }
   // A rank that opens letters until the test has ended it.
   void start_rank() {
     rank_ = std::thread([this] {
@@ -72,15 +82,10 @@ TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
     for (auto& byte : data) byte = static_cast<char>(random_());
     bool const in_pieces = bytes > 1000 && random_() % 2 == 0;
     u64 const half = in_pieces ? bytes / 2 : 0;
-    if (in_pieces) access_.deliver({memory_.data() + at, {data.data(), half}});
+    if (in_pieces) access_.deliver(put(memory_.data() + at, {data.data(), half}));
     auto const rest = random_() % 2 == 0 ? kept(data) : Payload{{data.data(), bytes}};
-    access_.deliver({.target = memory_.data() + at + half,
-                     .bytes = rest.bytes.substr(half),
-                     .counter = &words_[0],
-                     .sender_word = &words_[1],
-                     .value = 1,
-                     .sender = i + 1,
-                     .keep = rest.keep});
+    access_.deliver(
+        put(memory_.data() + at + half, rest.bytes.substr(half), count(0, i + 1, 16), rest.keep));
     places.emplace_back(at, bytes);
     sent.push_back(std::move(data));
     at += bytes;
@@ -97,19 +102,16 @@ TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
     ASSERT_EQ(std::memcmp(memory_.data() + places[i].first, sent[i].data(), places[i].second), 0);
   poll_until([&] { return !access_.busy() && !access_.unopened(); });
   end_rank();
-  EXPECT_EQ(words_[1], places.size());
+  EXPECT_EQ(words_[16], places.size());
 }
 
-// They have letters of their own kind (BareCount).
+// They take 16 bytes of a letter (Signal).
 TEST_F(MailboxTest, counts_alone_say_who_has_raised_them) {
-  auto const raise = [&](u32 sender) {
-    access_.deliver(
-        {.counter = &words_[0], .sender_word = &words_[32], .value = 1, .sender = sender});
-  };
+  auto const raise = [&](u32 sender) { access_.deliver({{.signal = count(0, sender, 32)}}); };
   start_rank();
   for (u32 sender = 1; sender <= 3 * Mailbox::capacity; ++sender) {
     raise(sender);
-    if (sender % 7 == 0) access_.deliver({.counter = &words_[0], .value = 100});
+    if (sender % 7 == 0) access_.deliver({{.signal = count(0, 100)}});
   }
   u32 const expected = 3 * Mailbox::capacity + 3 * Mailbox::capacity / 7 * 100;
   poll_until([&] { return memory::load_acquire(&words_[0]) == expected; });
@@ -124,7 +126,7 @@ TEST_F(MailboxTest, counts_alone_say_who_has_raised_them) {
 
 TEST_F(MailboxTest, more_letters_than_there_is_room_for_wait_their_turn) {
   constexpr u32 many = 3 * Mailbox::capacity;
-  for (u32 i = 0; i < many; ++i) access_.deliver({.counter = &words_[0], .value = 2});
+  for (u32 i = 0; i < many; ++i) access_.deliver({{.signal = count(0, 2)}});
   EXPECT_FALSE(access_.busy()) << "only ranks can get it on: at a run's end nobody waits for them";
   EXPECT_TRUE(access_.unopened());
   start_rank();
@@ -142,17 +144,17 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
     auto expected = memory_;
     for (u32 i = 0; i < 2000; ++i) {  // there is no room for all
       constexpr u64 place = 5000;
-      u64 const sizes[] = {1, 8, 1 + random_() % Letter::most, Letter::most + 1,
-                           1 + random_() % place};
+      u64 const sizes[] = {1, 8, 1 + random_() % via::Message::most_inline,
+                           via::Message::most_inline + 1, 1 + random_() % place};
       std::vector<char> data(sizes[random_() % 5]);
       for (auto& byte : data) byte = static_cast<char>(random_());
       u64 const at = random_() % (place - data.size() + 1);
       auto const sent = random_() % 2 == 0 ? kept(data) : Payload{{data.data(), data.size()}};
-      access_.deliver({.target = memory_.data() + at, .bytes = sent.bytes, .keep = sent.keep});
+      access_.deliver(put(memory_.data() + at, sent.bytes, {}, sent.keep));
       std::ranges::copy(data, expected.data() + at);
       if (random_() % 5 == 0) access_.poll();
     }
-    access_.deliver({.counter = &words_[0], .value = 1});
+    access_.deliver({{.signal = count(0, 1)}});
     while (opened && words_[0] == 0) {
       access_.poll();  // begins what there is room for
       bool copied = false;
@@ -170,11 +172,7 @@ TEST_F(MailboxTest, what_is_kept_is_let_go_though_no_rank_opens_letters) {
   for (u32 i = 0; i < Mailbox::capacity + 20; ++i) {  // for the last there is no room
     auto sent = kept(data);
     std::weak_ptr<void const> const lent = sent.keep;
-    access_.deliver({.target = memory_.data() + i,
-                     .bytes = sent.bytes,
-                     .counter = &words_[0],
-                     .value = 1,
-                     .keep = std::move(sent.keep)});
+    access_.deliver(put(memory_.data() + i, sent.bytes, count(0, 1), std::move(sent.keep)));
     poll_until([&] { return lent.expired() && !access_.busy(); });
   }
   access_.end();
@@ -187,8 +185,10 @@ TEST_F(MailboxTest, words_of_every_width_are_stored_alone) {
   for (u32 const width : {1u, 2u, 4u, 8u}) {
     std::memset(memory_.data(), 0x55, 16);
     u64 const value = 0x1122334455667788;
-    access_.deliver({memory_.data() + 8, {reinterpret_cast<char const*>(&value), width}, true});
-    access_.deliver({.counter = &words_[2], .value = 1});
+    auto word = put(memory_.data() + 8, {reinterpret_cast<char const*>(&value), width});
+    word.message.kind = via::Message::Kind::store;
+    access_.deliver(word);
+    access_.deliver({{.signal = count(2, 1)}});
     poll_until([&] { return !access_.unopened(); });
     EXPECT_EQ(std::memcmp(memory_.data() + 8, &value, width), 0);
     for (u32 i = 8 + width; i < 16; ++i) EXPECT_EQ(memory_[i], 0x55);
@@ -197,19 +197,14 @@ TEST_F(MailboxTest, words_of_every_width_are_stored_alone) {
 
 TEST_F(MailboxTest, what_no_rank_has_opened_is_carried_out_at_the_end) {
   std::vector<char> const data(300000, 7);
-  access_.deliver({memory_.data(), {data.data(), 100000}});
-  access_.deliver({.target = memory_.data() + 100000,
-                   .bytes = {data.data(), 200000},
-                   .counter = &words_[0],
-                   .sender_word = &words_[1],
-                   .value = 1,
-                   .sender = 9});
+  access_.deliver(put(memory_.data(), {data.data(), 100000}));
+  access_.deliver(put(memory_.data() + 100000, {data.data(), 200000}, count(0, 9, 16)));
   for (u32 i = 0; i < Mailbox::capacity + 5; ++i)
-    access_.deliver({memory_.data() + 300000 + i, {data.data(), 1}, false, &words_[2], nullptr, 1});
+    access_.deliver(put(memory_.data() + 300000 + i, {data.data(), 1}, count(2, 1)));
   access_.end();
   EXPECT_EQ(std::memcmp(memory_.data(), data.data(), data.size()), 0);
   EXPECT_EQ(words_[0], 1u);
-  EXPECT_EQ(words_[1], 9u);
+  EXPECT_EQ(words_[16], 9u);
   EXPECT_EQ(words_[2], Mailbox::capacity + 5);
   EXPECT_EQ(memory_[300000 + Mailbox::capacity + 4], 7);
   EXPECT_EQ(memory_[300000 + Mailbox::capacity + 5], 0x55);

@@ -22,15 +22,17 @@ struct Parcels : testing::Test {
   Parcel any(std::string& payload) {
     using enum Parcel::Kind;
     Parcel parcel{.run = 3};
-    parcel.kind = static_cast<Parcel::Kind>(below(static_cast<u64>(count)));
-    parcel.device = static_cast<u32>(below(8));
-    parcel.offset = below(1 << 20) * 8;
-    parcel.value = random();
-    bool const carries = parcel.kind == put || parcel.kind == answer;
-    payload.assign(carries ? below(below(4) ? 600 : 3) : 0, '\0');
+    auto& message = parcel.message;
+    message.kind = static_cast<Parcel::Kind>(below(static_cast<u64>(kinds)));
+    message.device = static_cast<u32>(below(8));
+    message.place = below(1 << 20) * 8;
+    u64 const word = u64{1} << below(4);
+    u64 const some = below(below(4) ? 600 : 3);
+    payload.assign(!parcel.has_bytes() ? 0 : message.kind == store ? word : some, '\0');
     for (char& c : payload) c = static_cast<char>(random());
-    parcel.bytes = carries ? payload.size() : u64{1} << below(4);
-    if (parcel.kind == put) parcel.counter = below(1000) * 4, parcel.sender_word = below(1000) * 4;
+    message.bytes = parcel.has_bytes() ? payload.size() : word;
+    if (message.kind == put)
+      message.signal = via::Signal::of(below(1000) * 4, below(1000) * via::Signal::unit, 7);
     parcel.request = below(100);
     return parcel;
   }
@@ -77,19 +79,17 @@ TEST_F(Parcels, whose_fields_cannot_be_are_refused) {
     EXPECT_TRUE(says(error_of([&] { read(parcel, payload); }), Kind::peer_lost, pieces));
   };
   using enum Parcel::Kind;
-  refused({.kind = count}, "", {"a parcel of kind 6"});
-  refused({.kind = static_cast<Parcel::Kind>(77)}, "", {"a parcel of kind 77"});
-  refused({.kind = put, .bytes = 3}, "four", {"sent 4 bytes", "for 3"});
-  refused({.kind = add, .bytes = 0}, "four", {"sent 4 bytes"});
-  refused({.kind = store, .bytes = 3}, "", {"a word of 3 bytes"});
-  refused({.kind = store, .offset = 12, .bytes = 8}, "", {"8 bytes at offset 12"});
-  refused({.kind = add, .written = Parcel::Written::to_slot, .bytes = 4}, "",
-          {"written elsewhere"});
-  refused({.kind = put, .written = static_cast<Parcel::Written>(3), .bytes = 4}, "",
-          {"written elsewhere"});
-  refused({.kind = add, .offset = 6}, "", {"offset 6"});
-  refused({.kind = put, .counter = 5}, "", {"where none can be"});
-  refused({.kind = put, .counter = 4, .sender_word = 2}, "", {"where none can be"});
+  using Written = Parcel::Written;
+  refused({{.kind = kinds}}, "", {"a parcel of kind 5"});
+  refused({{.kind = static_cast<Parcel::Kind>(77)}}, "", {"a parcel of kind 77"});
+  refused({{.bytes = 3}}, "four", {"sent 4 bytes", "for 3"});
+  refused({{.kind = get}}, "four", {"sent 4 bytes"});
+  refused({{.bytes = 3, .kind = store}}, "abc", {"a word of 3 bytes"});
+  refused({{.place = 12, .bytes = 8, .kind = store}}, "8 bytes.", {"8 bytes at offset 12"});
+  refused({{.bytes = 4, .kind = store}, 0, Written::to_slot}, "", {"written elsewhere"});
+  refused({{.bytes = 4}, 0, static_cast<Written>(3)}, "", {"written elsewhere"});
+  refused({{.signal = {.counter = 6}}}, "", {"offset 6", "where none can be"});
+  refused({{.signal = {.counter = 4 | via::Signal::more}}}, "", {"where none can be"});
 }
 
 }  // namespace

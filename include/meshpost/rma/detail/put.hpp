@@ -21,7 +21,7 @@ MESHPOST_FN inline void Rank::raise(Location const& to, Tag tag) {
   if (via::write_by_lane(*this, to, nullptr, nullptr, 0, to, tag)) return;
   block_.sync();
   if (!block_.step(hooks::Step::notify_raise)) return;
-  via::raise(*this, Operation::notify, to, to.counters + tag.value);
+  via::raise(*this, Operation::notify, to, tag);
 }
 
 // `counters`: of the same rank, maybe in another window.

@@ -227,7 +227,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   stored += static_cast<u32>(cleared.bits);
   bool const any = stored % Swept::cleared != 0;
   // What the host asked a rank to do while it waited here is stored, too.
-  Order const behind = stored != 0 || state.mail.letters ? Order::system : Order::none;
+  Order const behind = stored != 0 || state.mail.records ? Order::system : Order::none;
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;

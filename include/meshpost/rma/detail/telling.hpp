@@ -43,17 +43,16 @@ MESHPOST_FN void Rank::log(char const* text, Arguments... arguments) {
 
 MESHPOST_FN inline void Rank::send(LogRecord const& line) {
   LogRing const& ring = state_->log;
-  u32 const mine = memory::fetch_add_device(ring.head, 1);
-  while (mine - memory::load_acquire(ring.tail) >= LogRing::capacity)
-    block_.yield();  // the host always reads on
-  LogRecord& record = ring.records[mine % LogRing::capacity];
+  u32 mine = 0;
+  ring.claim(mine, [&] { return block_.yield(), true; });  // the host always reads on
+  LogRecord& record = ring.at(mine);
   record.rank = id_;
   for (u32 i = 0; i < LogRecord::most_arguments; ++i) {
     record.types[i] = line.types[i];
     if (line.types[i] != LogRecord::Type::none) record.values[i] = line.values[i];
   }
   copy_text(record.text, sizeof record.text, line.text);
-  memory::store(&record.ready, mine + 1, Order::system);
+  ring.publish(mine);
 }
 
 MESHPOST_FN inline void Rank::mark(char const* name) {

@@ -42,8 +42,6 @@ void RunSupervisor::prepare() {
     // asked in vain.
     if (!behind_ && (device->in_host_memory() || number_ % 64 == 0)) memory.expect_ranks();
     if (!behind_) memory.control.as<Control>()->poison = 0;
-    LogRing const ring{memory.log_records.as<LogRecord>(), memory.log_head.as<u32>(),
-                       memory.log_tail.as<u32>()};
     auto& state = states_[d];
     state.number = number_, state.behind = behind_ ? 1 : 0;
     state.followed = may_queue(world_, record_) ? 1 : 0;
@@ -53,7 +51,9 @@ void RunSupervisor::prepare() {
     state.control = memory.control.as<Control>();
     state.tags = world_.tags();
     state.device_communicator = world_.communicators().device();
-    state.log = ring;
+    state.log.records = memory.log_records.as<LogRecord>();
+    state.log.tail = memory.log_tail.as<u32>(), state.log.head = memory.log_head.as<u32>();
+    state.log.seen = state.log.head + 32;  // in another cache line
     if (trace_) state.trace = trace_->buffer(d, number_);
     state.timers = {memory.timers.as<u64>()};
     state.ledger = ledger_.get();

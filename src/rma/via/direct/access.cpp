@@ -9,7 +9,7 @@ template <class Word>
 void store_as(Delivery const& delivery) {
   Word value{};
   delivery.bytes.copy(reinterpret_cast<char*>(&value), sizeof value);
-  memory::store(reinterpret_cast<Word*>(delivery.target), value, Order::system);
+  memory::store(delivery.message.target<Word>(), value, Order::system);
 }
 
 void store_word(Delivery const& delivery) {
@@ -24,13 +24,14 @@ void store_word(Delivery const& delivery) {
 }  // namespace
 
 void HostAccess::deliver(Delivery const& delivery) {
-  if (delivery.word) return store_word(delivery);
-  if (!delivery.bytes.empty())
-    std::memcpy(delivery.target, delivery.bytes.data(), delivery.bytes.size());
-  if (!delivery.counter) return;
-  if (delivery.sender_word) memory::store_relaxed(delivery.sender_word, delivery.sender);
+  auto const& [message, bytes, keep] = delivery;
+  if (message.kind == via::Message::Kind::store) return store_word(delivery);
+  if (!bytes.empty()) std::memcpy(message.target(), bytes.data(), bytes.size());
+  auto const& count = message.signal;
+  if (!count.any()) return;
+  if (count.distance() != 0) memory::store_relaxed(count.origin_word(), count.origin);
   // Releases the bytes above to whoever acquires the count.
-  memory::add(delivery.counter, delivery.value, Order::system);
+  memory::add(count.word(), count.value(), Order::system);
 }
 
 void HostAccess::read(void const* source, u64 bytes, Take take) {

@@ -14,7 +14,7 @@ void check_written(Parcel const& parcel, std::string_view bytes) {
     throw Error(Kind::peer_lost, "receive a parcel",
                 fmt::format("{} bytes that were written to offset {} of device {} were changed on "
                             "their way, or before or after it",
-                            parcel.bytes, parcel.offset, parcel.device),
+                            parcel.message.bytes, parcel.message.place, parcel.message.device),
                 "see that no rank changes the source of a put before flush, or its target before "
                 "the notification; start the job again");
 }
@@ -31,58 +31,43 @@ char* Inbound::own_memory(u32 device, u64 offset, u64 bytes) const {
 }
 
 void Inbound::carry_out(u32 from, Parcel const& parcel, Payload const& payload) {
-  u32 const device = parcel.device;
+  auto message = parcel.message;
   if (parcel.written == Parcel::Written::to_slot) check_written(parcel, payload.bytes);
-  auto const word = [&](u64 offset) {
-    return reinterpret_cast<u32*>(own_memory(device, offset, sizeof(u32)));
-  };
-  Delivery delivery;
-  switch (parcel.kind) {
-    case Parcel::Kind::put:
-      if (parcel.written == Parcel::Written::to_window) see_window(parcel);
-      delivery.bytes = payload.bytes;
-      delivery.keep = payload.keep;
-      if (!delivery.bytes.empty())
-        delivery.target = own_memory(device, parcel.offset, delivery.bytes.size());
-      if (parcel.counter != 0) {
-        delivery.counter = word(parcel.counter);
-        delivery.sender_word = word(parcel.sender_word);
-        delivery.value = 1;
-        delivery.sender = parcel.sender;
-      }
-      break;
-    case Parcel::Kind::add:
-      delivery.counter = word(parcel.offset);
-      delivery.value = static_cast<u32>(parcel.value);
-      break;
-    case Parcel::Kind::store:
-      delivery.target = own_memory(device, parcel.offset, parcel.bytes);
-      delivery.bytes = {reinterpret_cast<char const*>(&parcel.value),
-                        std::min<u64>(parcel.bytes, sizeof parcel.value)};
-      delivery.word = true;
-      break;
-    case Parcel::Kind::get: return answer_get(from, parcel);
-    case Parcel::Kind::answer: return take_answer(parcel, payload);
-    case Parcel::Kind::news:           // what it says was taken when it came
-    case Parcel::Kind::count: return;  // read_parcel() has refused it
+  switch (message.kind) {
+    case via::Message::Kind::get: return answer_get(from, parcel);
+    case via::Message::Kind::answer: return take_answer(parcel, payload);
+    case via::Message::Kind::put:
+    case via::Message::Kind::store: break;
+    case via::Message::Kind::news:           // what it says was taken when it came
+    case via::Message::Kind::kinds: return;  // read_parcel() has refused it
   }
-  if (layout_.owns(device)) own_.access(device - layout_.first_device).deliver(delivery);
+  if (parcel.written == Parcel::Written::to_window) see_window(parcel);
+  // From here on in this process's addresses.
+  auto const address = [&](u64 offset, u64 bytes) {
+    return reinterpret_cast<u64>(own_memory(message.device, offset, bytes));
+  };
+  if (!payload.bytes.empty()) message.place = address(message.place, payload.bytes.size());
+  if (auto const& count = message.signal; count.any())
+    message.signal = count.moved_to(address(count.at(), count.distance() + sizeof(u32)));
+  if (layout_.owns(message.device))
+    own_.access(message.device - layout_.first_device)
+        .deliver({message, payload.bytes, payload.keep});
 }
 
 void Inbound::answer_get(u32 from, Parcel const& parcel) {
-  char const* const source = own_memory(parcel.device, parcel.offset, parcel.bytes);
-  Parcel answer;
-  answer.kind = Parcel::Kind::answer;
-  answer.request = parcel.request;
-  answer.bytes = parcel.bytes;
-  answer.device = parcel.target_device;
-  answer.offset = parcel.target;
-  outbound_.put_long(parcel.device - layout_.first_device, from, answer, source, nullptr);
+  auto const& asked = parcel.message;
+  char const* const source = own_memory(asked.device, asked.place, asked.bytes);
+  Parcel answer{.message = {.place = asked.own,
+                            .bytes = asked.bytes,
+                            .kind = via::Message::Kind::answer,
+                            .device = parcel.own_device},
+                .request = parcel.request};
+  outbound_.put_long(asked.device - layout_.first_device, from, answer, source, nullptr);
 }
 
 void Inbound::take_answer(Parcel const& parcel, Payload const& payload) {
   bool const in_place = parcel.written == Parcel::Written::to_window;
-  u64 const size = in_place ? parcel.bytes : payload.bytes.size();
+  u64 const size = in_place ? parcel.message.bytes : payload.bytes.size();
   auto const found = gets_.find(parcel.request);
   if (found == gets_.end()) return;  // of a rank that was ended
   auto const& get = found->second;
@@ -112,9 +97,10 @@ u64 Inbound::await(Get const& get) {
 
 // Whoever acquires what is released from now on sees the bytes.
 void Inbound::see_window(Parcel const& parcel) const {
-  char* const memory = own_memory(parcel.device, parcel.offset, parcel.bytes);
-  auto& device = *layout_.devices[parcel.device - layout_.first_device];
-  if (device.in_host_memory()) check_written(parcel, {memory, parcel.bytes});
+  char* const memory =
+      own_memory(parcel.message.device, parcel.message.place, parcel.message.bytes);
+  auto& device = *layout_.devices[parcel.message.device - layout_.first_device];
+  if (device.in_host_memory()) check_written(parcel, {memory, parcel.message.bytes});
   else device.see_writes();
 }
 

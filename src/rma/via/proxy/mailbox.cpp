@@ -18,7 +18,7 @@ MailboxAccess::MailboxAccess(Device& device)
 MailboxAccess::~MailboxAccess() { drop(); }
 
 Mailbox MailboxAccess::mailbox() const {
-  return {letters_.as<Letter>(), applied_.as<u32>(), words_.as<Mailbox::Words>()};
+  return {{letters_.as<Letter>(), applied_.as<u32>()}, words_.as<RingTurns>()};
 }
 
 void MailboxAccess::begin() { reset(); }
@@ -47,46 +47,40 @@ void MailboxAccess::end() {
   flush();
   into_.stream().synchronize();
   u32 taken = 0;
-  device_.read(&taken, &mailbox().words->taken, Bytes{sizeof taken});
+  device_.read(&taken, &mailbox().turns->taken, Bytes{sizeof taken});
   bool const all_told = taken == written_ && room() == Mailbox::capacity;
-  for (; taken != written_; ++taken) carry_out(letters_.as<Letter>()[taken % Mailbox::capacity]);
+  for (; taken != written_; ++taken) carry_out(mailbox().at(taken));
   std::deque<Kept> kept;
   std::swap(kept, backlog_);
   for (auto& one : kept) {
     one.delivery.bytes = one.bytes;
     if (!one.bytes.empty())
-      device_.write(one.delivery.target, one.bytes.data(), Bytes{one.bytes.size()});
-    Letter rest;
-    rest.counter = one.delivery.counter, rest.value = one.delivery.value;
-    rest.sender_word = one.delivery.sender_word, rest.sender = one.delivery.sender;
-    carry_out(rest);
+      device_.write(one.delivery.message.target(), one.bytes.data(), Bytes{one.bytes.size()});
+    if (one.delivery.message.signal.any()) raise(one.delivery.message.signal);
   }
   if (!all_told) {  // the next run's letters go on behind these
-    Mailbox::Words const words{.taken = written_, .claimed = written_, .told = written_};
-    device_.write(mailbox().words, &words, Bytes{sizeof words});
-    memory::store(applied_.as<u32>(), written_, Order::system);
+    RingTurns const turns{.taken = written_, .claimed = written_, .told = written_};
+    device_.write(mailbox().turns, &turns, Bytes{sizeof turns});
+    mailbox().tell(written_);
   }
   drop();
 }
 
 // What a rank would have done, for nobody else does any more.
 void MailboxAccess::carry_out(Letter const& letter) {
-  if (letter.alone.place != 0) {
-    auto const& count = letter.alone;
-    return raise(count.counter(), count.has_sender() ? 1 : count.number,
-                 count.has_sender() ? count.sender_word() : nullptr, count.number);
-  }
-  u32 const bytes = letter.word != 0 ? letter.word : letter.bytes;
-  if (bytes != 0) device_.write(letter.target, letter.data, Bytes{bytes});
-  if (letter.counter) raise(letter.counter, letter.value, letter.sender_word, letter.sender);
+  auto const& message = letter.message;
+  if (message.signal.has_more() && message.bytes != 0)
+    device_.write(message.target(), letter.data, Bytes{message.bytes});
+  if (message.signal.any()) raise(message.signal);
 }
 
-void MailboxAccess::raise(u32* counter, u32 value, u32* sender_word, u32 sender) {
-  u32 count = 0;
-  device_.read(&count, counter, Bytes{sizeof count});
-  count += value;
-  device_.write(counter, &count, Bytes{sizeof count});
-  if (sender_word) device_.write(sender_word, &sender, Bytes{sizeof sender});
+void MailboxAccess::raise(via::Signal const& count) {
+  u32 value = 0;
+  device_.read(&value, count.word(), Bytes{sizeof value});
+  value += count.value();
+  device_.write(count.word(), &value, Bytes{sizeof value});
+  if (count.distance() != 0)
+    device_.write(count.origin_word(), &count.origin, Bytes{sizeof count.origin});
 }
 
 bool MailboxAccess::unopened() const {
@@ -103,9 +97,7 @@ void MailboxAccess::deliver(Delivery const& delivery) {
   count_what_is_under_way();
 }
 
-u32 MailboxAccess::room() const {
-  return Mailbox::capacity - (written_ - memory::load_acquire(applied_.as<u32>()));
-}
+u32 MailboxAccess::room() const { return mailbox().room(written_); }
 
 bool MailboxAccess::settled() const {
   return backlog_.empty() && !open_ && room() == Mailbox::capacity &&
@@ -118,37 +110,37 @@ void MailboxAccess::forget_opened() {
 }
 
 // Letters for some of the same bytes, which may be opened later than now.
-std::vector<MailboxAccess::Closed*> MailboxAccess::closed_under(Delivery const& delivery) {
+std::vector<MailboxAccess::Closed*> MailboxAccess::closed_under(char const* target, u64 bytes) {
   std::vector<Closed*> found;
   if (!closed_.empty()) forget_opened();
   for (auto& one : closed_)
-    if (one.target < delivery.target + delivery.bytes.size() &&
-        delivery.target < one.target + one.bytes)
-      found.push_back(&one);
+    if (one.target < target + bytes && target < one.target + one.bytes) found.push_back(&one);
   return found;
 }
 
 // False: there is no room, and nothing was done.
 bool MailboxAccess::try_deliver(Delivery const& delivery) {
-  bool const is_long = delivery.bytes.size() > Letter::most;
-  auto const under = is_long ? closed_under(delivery) : std::vector<Closed*>();
-  u64 const letters = under.size() + (!is_long || delivery.counter ? 1 : 0);
+  auto const& [message, bytes, keep] = delivery;
+  char* const target = message.target();
+  bool const is_long = bytes.size() > via::Message::most_inline;
+  auto const under = is_long ? closed_under(target, bytes.size()) : std::vector<Closed*>();
+  u64 const letters = under.size() + (!is_long || message.signal.any() ? 1 : 0);
   if (letters > room()) return false;
   if (is_long && !copy(delivery)) return false;
   if (letters == 0) return true;
   flush();
   for (auto* const one : under) {
-    char* const begin = std::max(one->target, delivery.target);
-    char* const end = std::min(one->target + one->bytes, delivery.target + delivery.bytes.size());
-    write_letter({.target = begin}, delivery.bytes.substr(static_cast<u64>(begin - delivery.target),
-                                                          static_cast<u64>(end - begin)));
+    char* const begin = std::max(one->target, target);
+    char* const end = std::min(one->target + one->bytes, target + bytes.size());
+    write_letter({.place = reinterpret_cast<u64>(begin)},
+                 bytes.substr(static_cast<u64>(begin - target), static_cast<u64>(end - begin)));
     one->letter = written_;
   }
-  if (is_long && !delivery.counter) return true;
-  write_letter(delivery, is_long ? std::string_view() : delivery.bytes);
-  if (!is_long && !delivery.bytes.empty()) {
+  if (is_long && !message.signal.any()) return true;
+  write_letter(message, is_long ? std::string_view() : bytes);
+  if (!is_long && !bytes.empty()) {
     if (closed_.size() >= 2 * Mailbox::capacity) forget_opened();
-    closed_.push_back({delivery.target, delivery.bytes.size(), written_});
+    closed_.push_back({target, bytes.size(), written_});
   }
   return true;
 }
@@ -157,18 +149,18 @@ bool MailboxAccess::try_deliver(Delivery const& delivery) {
 bool MailboxAccess::copy(Delivery const& delivery) {
   if (!delivery.keep) return append(delivery);
   flush();
-  last_copy_ = into_.copy(delivery.target, delivery.bytes, delivery.keep, true);
+  last_copy_ = into_.copy(delivery.message.target(), delivery.bytes, delivery.keep, true);
   return true;
 }
 
 bool MailboxAccess::append(Delivery const& delivery) {
   u64 const size = delivery.bytes.size();
-  if (open_ && (open_->target + open_->filled != delivery.target || size > largest - open_->filled))
-    flush();
+  char* const target = delivery.message.target();
+  if (open_ && (open_->target + open_->filled != target || size > largest - open_->filled)) flush();
   if (!open_) {
     auto chunk = into_.take();
     if (!chunk) return false;
-    open_ = Open{std::move(chunk), delivery.target, 0};
+    open_ = Open{std::move(chunk), target, 0};
   }
   std::memcpy(open_->chunk.get() + open_->filled, delivery.bytes.data(), size);
   open_->filled += size;
@@ -181,29 +173,21 @@ void MailboxAccess::flush() {
   open_.reset();
 }
 
-void MailboxAccess::write_letter(Delivery const& delivery, std::string_view bytes) {
-  auto& letter = letters_.as<Letter>()[written_ % Mailbox::capacity];
-  bool const one = !delivery.sender_word || delivery.value == 1;
-  if (bytes.empty() && delivery.counter && one &&
-      BareCount::fits(delivery.counter, delivery.sender_word)) {
-    letter.alone.place = BareCount::place_of(delivery.counter, delivery.sender_word);
-    letter.alone.number = delivery.sender_word ? delivery.sender : delivery.value;
+void MailboxAccess::write_letter(via::Message message, std::string_view bytes) {
+  auto& letter = mailbox().at(written_);
+  message.bytes = bytes.size();
+  if (bytes.empty() && message.signal.any()) {
+    letter.message.signal.counter = message.signal.counter;
+    letter.message.signal.origin = message.signal.origin;
   } else {
-    letter.alone.place = 0;
-    letter.target = delivery.target;
-    letter.counter = delivery.counter;
-    letter.sender_word = delivery.sender_word;
-    letter.value = delivery.value;
-    letter.sender = delivery.sender;
-    letter.bytes = static_cast<u32>(bytes.size());
-    letter.word = delivery.word ? letter.bytes : 0;
+    message.put_into(letter.message);
     if (!bytes.empty()) std::memcpy(letter.data, bytes.data(), bytes.size());
   }
   ++written_;
   written_to_all_.store(written_, std::memory_order_release);
   if (last_copy_ && last_copy_->done()) last_copy_.reset();
-  if (last_copy_) into_.stream().store(&letter.alone.ready, written_);
-  else memory::store(&letter.alone.ready, written_, Order::system);
+  if (last_copy_) into_.stream().store(letter.flag(), written_);
+  else mailbox().publish(written_ - 1);
 }
 
 void MailboxAccess::read(void const* source, u64 bytes, Take take) {

@@ -64,14 +64,14 @@ class MailboxAccess : public Access {
   bool try_deliver(Delivery const& delivery);
   u32 room() const;
   void forget_opened();
-  std::vector<Closed*> closed_under(Delivery const& delivery);
+  std::vector<Closed*> closed_under(char const* target, u64 bytes);
   bool copy(Delivery const& delivery);
   bool append(Delivery const& delivery);
   void flush();
-  void write_letter(Delivery const& delivery, std::string_view bytes);
+  void write_letter(via::Message message, std::string_view bytes);
   void count_what_is_under_way();
   void carry_out(Letter const& letter);
-  void raise(u32* counter, u32 value, u32* sender_word, u32 sender);
+  void raise(via::Signal const& count);
   void reset();
 
   Device& device_;

@@ -71,7 +71,7 @@ void Outbound::put(u32 process, Parcel const& parcel, std::string_view bytes) {
 // those of devices that the engine reads, by the engine itself; others into memory of this process,
 // as a rank may be ended before the engine has.
 void Outbound::put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
-  u64 const size = parcel.bytes;
+  u64 const size = parcel.message.bytes;
   if (auto const in_place =
           process != peers_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
     auto const out = queue(process, parcel, 0);
@@ -90,12 +90,12 @@ void Outbound::put_long(u32 own, u32 process, Parcel parcel, char const* source,
 std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char const* source,
                                                  u64 size, std::function<void()> const& read) {
   std::deque<OutgoingPtr> pieces;
-  u64 const counter = parcel.counter;
+  via::Signal const count = parcel.message.signal;
   for (u64 at = 0; at < size; at += Access::largest) {
     u64 const piece = std::min(Access::largest, size - at);
     bool const last = at + piece == size;
-    parcel.bytes = piece;
-    parcel.counter = last ? counter : 0;
+    parcel.message.bytes = piece;
+    parcel.message.signal = last ? count : via::Signal{};
     auto const out = pieces.emplace_back(make(parcel, piece));
     out->ready = false;
     auto take = [out, read = last ? read : nullptr](std::string_view bytes, Keep const& keep) {
@@ -107,7 +107,7 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
     hooks::at("read a source");
     own_.with_memory_of_ranks(own,
                               [&] { own_.access(own).read(source + at, piece, std::move(take)); });
-    parcel.offset += piece;
+    parcel.message.place += piece;
     parcel.position += piece;
   }
   return pieces;
@@ -118,7 +118,7 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
 void Outbound::read_instead(std::deque<OutgoingPtr>& queue) {
   auto const out = queue.front();
   auto parcel = out->parcel;
-  parcel.offset += out->sent;
+  parcel.message.place += out->sent;
   parcel.position += out->sent;
   ++out->reading;
   auto pieces = read_in_pieces(*out->device, parcel, out->source + out->sent, out->size - out->sent,
@@ -166,10 +166,10 @@ bool Outbound::send_next(u32 process) {
   std::string_view payload = written ? std::string_view() : out->rest().substr(0, size);
   auto parcel = out->parcel;
   if (parcel.has_bytes()) {
-    parcel.bytes = size;
-    parcel.offset += out->sent;
+    parcel.message.bytes = size;
+    parcel.message.place += out->sent;
     parcel.position += out->sent;
-    if (size != out->rest().size()) parcel.counter = 0;
+    if (size != out->rest().size()) parcel.message.signal = {};
   }
   if (written) {
     parcel.written = out->slot ? Parcel::Written::to_slot : Parcel::Written::to_window;
@@ -206,7 +206,7 @@ bool Outbound::tell_news(bool idle) {
     if (!channel_->owes_news(process, idle) && !writes_->has_news(process)) continue;
     Parcel parcel;
     parcel.run = run_;
-    parcel.kind = Parcel::Kind::news;
+    parcel.message.kind = Parcel::Kind::news;
     any |=
         send_parcel(process, parcel, {.header = {}, .only_tells = true}) != net::Channel::Sent::no;
   }

@@ -27,15 +27,14 @@ void OwnDevices::make() {
     if (!device->in_host_memory())
       own.stages = device->allocate(Bytes{layout_.ranks_per_device * PostRing::stage_bytes},
                                     MemoryKind::device);
+    auto& ring = own.ring;
+    ring.records = own.records.as<PostRecord>(), ring.tail = own.tail.as<u32>();
+    ring.head = own.words.as<u32>(), ring.seen = ring.head + 32;  // in another cache line
+    ring.done = own.done.as<u32>(), ring.far = own.far.as<u8>();
+    ring.stages = own.stages.as<char>();
     own.access = make_access(*device);
     own_.push_back(std::move(own));
   }
-}
-
-PostRing OwnDevices::ring(u32 number) const {
-  auto const& own = own_[number];
-  return {own.records.as<PostRecord>(), own.head(),       own.tail.as<u32>(),   own.seen(),
-          own.done.as<u32>(),           own.far.as<u8>(), own.stages.as<char>()};
 }
 
 void OwnDevices::begin_run() {
@@ -79,22 +78,16 @@ void OwnDevices::drop() {
   for (auto const& own : own_) own.access->drop();
 }
 
-PostRecord const* OwnDevices::Own::ready(u32 place) const {
-  auto const& record = records.as<PostRecord>()[place % PostRing::capacity];
-  return memory::load_acquire(&record.alone.ready) == place + 1 ? &record : nullptr;
+PostRecord const* OwnDevices::next(u32 number) const {
+  auto const& own = own_[number];
+  return own.ring.is_whole(own.taken) ? &own.ring.at(own.taken) : nullptr;
 }
 
-PostRecord const* OwnDevices::next(u32 own) const { return own_[own].ready(own_[own].taken); }
-
-void OwnDevices::pass(u32 number) {
-  auto& own = own_[number];
-  ++own.taken;
-  memory::store(own.tail.as<u32>(), own.taken, Order::system);
-}
+void OwnDevices::pass(u32 number) { own_[number].ring.tell(++own_[number].taken); }
 
 bool OwnDevices::rings_are_empty() const {
   return std::ranges::none_of(
-      own_, [](Own const& own) { return own.ready(memory::load_acquire(own.tail.as<u32>())); });
+      own_, [](Own const& own) { return own.ring.is_whole(memory::load_acquire(own.ring.tail)); });
 }
 
 // What it holds up, Proxy::abandon() drops: bytes that are not read any more are never sent, nor is

@@ -23,7 +23,7 @@ class OwnDevices {
   void make();
 
   /// What the ranks of an own device need.
-  PostRing ring(u32 own) const;
+  PostRing const& ring(u32 own) const { return own_[own].ring; }
   Access& access(u32 own) const { return *own_[own].access; }
   /// By local rank: what it waits for.
   u32* done(u32 own, u32 local_rank) const { return own_[own].done.as<u32>() + local_rank; }
@@ -64,10 +64,8 @@ class OwnDevices {
   struct Own {
     Allocation records, words, tail, done, far, stages;
     std::unique_ptr<Access> access;
-    u32 taken = 0;
-    u32* head() const { return words.as<u32>(); }
-    u32* seen() const { return words.as<u32>() + 32; }  // in another cache line
-    PostRecord const* ready(u32 place) const;
+    PostRing ring;
+    u32 taken = 0;  // of its records
   };
   void begin_anew();
 

@@ -30,27 +30,25 @@ Parcel read_parcel(net::Channel::Message const& message) {
     refuse_parcel(fmt::format("it sent a header of {} bytes; a parcel's has {}",
                               message.header.size(), sizeof parcel));
   std::memcpy(&parcel, message.header.data(), sizeof parcel);
+  auto const& [count, place, size, own, kind, device] = parcel.message;
   using enum Parcel::Kind;
   bool const carries = parcel.has_bytes() && parcel.written == Parcel::Written::no;
-  if (parcel.kind >= count)
-    refuse_parcel(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
-  if (message.bytes.size() != (carries ? parcel.bytes : 0))
+  if (kind >= kinds)
+    refuse_parcel(fmt::format("it sent a parcel of kind {}", static_cast<u32>(kind)));
+  if (message.bytes.size() != (carries ? size : 0))
     refuse_parcel(fmt::format("it sent {} bytes with a parcel of kind {} for {}",
-                              message.bytes.size(), static_cast<u32>(parcel.kind), parcel.bytes));
+                              message.bytes.size(), static_cast<u32>(kind), size));
   if (message.written != (parcel.written != Parcel::Written::no))
     refuse_parcel("it told that the bytes of a parcel are written which has them with it");
-  if (parcel.written > (parcel.has_bytes() ? Parcel::Written::to_slot : Parcel::Written::no))
+  bool const may_be_written = parcel.has_bytes() && kind != store;
+  if (parcel.written > (may_be_written ? Parcel::Written::to_slot : Parcel::Written::no))
     refuse_parcel(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
-                              static_cast<u32>(parcel.kind)));
-  bool const odd =
-      (parcel.kind == put && (parcel.counter | parcel.sender_word) % sizeof(u32) != 0) ||
-      (parcel.kind == add && parcel.offset % sizeof(u32) != 0) ||
-      (parcel.kind == store && (!is_word(parcel.bytes) || parcel.offset % parcel.bytes != 0));
-  if (odd)
+                              static_cast<u32>(kind)));
+  if (count.counter % sizeof(u32) != 0 || (kind == store && (!is_word(size) || place % size != 0)))
     refuse_parcel(
         fmt::format("it sent a parcel of kind {} for a word of {} bytes at offset {}, where "
                     "none can be",
-                    static_cast<u32>(parcel.kind), parcel.bytes, parcel.offset));
+                    static_cast<u32>(kind), size, kind == store ? place : count.at()));
   return parcel;
 }
 

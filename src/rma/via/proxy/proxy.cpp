@@ -90,11 +90,11 @@ bool Proxy::get_on() {
   return any;
 }
 
-bool Proxy::deliver(u32 own_device, Delivery const& count) {
+bool Proxy::raise(u32 own_device, via::Signal const& count) {
   auto const alone = driver_.alone();
   if (!driver_.awake()) return false;
   driver_.begin_work();
-  own_.access(own_device).deliver(count);
+  own_.access(own_device).deliver({{.signal = count}});
   return true;
 }
 
@@ -111,56 +111,50 @@ bool Proxy::empty_ring(u32 own) {
   return any;
 }
 
+// From a rank's addresses to places.
 void Proxy::take(u32 own, PostRecord const& record) {
-  auto const& alone = record.alone;
-  auto const post =
-      alone.place == 0
-          ? record.post
-          : Post{.rank = alone.number, .counter = alone.counter(), .sender = alone.sender_word()};
+  bool const has_more = record.message.signal.has_more();
   Parcel parcel;
-  parcel.sender = WindowInfo::raiser(post.rank);
-  parcel.bytes = post.bytes;
-  parcel.value = post.value;
-  u32* const done = post.waits ? own_.done(own, post.local_rank) : nullptr;
-  // A notification alone has no target, only a counter.
-  auto const place = places_.of(own, post.kind == Post::Kind::get ? post.source
-                                     : post.target                ? post.target
-                                                                  : post.counter);
+  auto& message = parcel.message;
+  if (has_more) message = record.message;
+  else message.signal = record.message.signal;
+  u32* const done = has_more && record.waits != 0 ? own_.done(own, record.local_rank) : nullptr;
+  u64 const word = message.own;  // of a store
+  auto const at_own = reinterpret_cast<char*>(word);
+  // A count alone has no other place.
+  auto const place_of = [&](u64 address) {
+    return places_.of(own, reinterpret_cast<void const*>(address));
+  };
+  auto const place = place_of(message.place != 0 ? message.place : message.signal.at());
   u32 const process = layout_.processes[place.device];
-  parcel.device = place.device;
-  parcel.offset = place.offset;
-  switch (post.kind) {
-    case Post::Kind::add: parcel.kind = Parcel::Kind::add; break;
-    case Post::Kind::store: parcel.kind = Parcel::Kind::store; break;
-    case Post::Kind::get:
-      parcel.kind = Parcel::Kind::get;
-      if (post.bytes == 0) {
-        memory::add(done, 1, Order::system);
-        return;
-      }
-      parcel.request =
-          inbound_.await({own, done, static_cast<char*>(post.target), post.bytes, post.bytes});
-      if (auto const target = places_.in_heap(own, post.target, post.bytes);
-          target && layout_.devices[own]->in_host_memory()) {
-        parcel.target_device = target->device;
-        parcel.target = target->offset;
-      }
-      break;
-    case Post::Kind::put:
-      if (post.counter) {
-        parcel.counter = places_.of(own, post.counter).offset;
-        parcel.sender_word = places_.of(own, post.sender).offset;
-      }
-      if (post.waits)
-        return outbound_.put_long(own, process, parcel, static_cast<char const*>(post.source),
-                                  done);
-      return outbound_.put(process, parcel, {record.data, post.bytes});
+  message.device = place.device;
+  message.place = place.offset;
+  auto const count = message.signal;
+  message.signal = count.any() ? count.moved_to(place_of(count.at()).offset) : via::Signal{};
+  message.own = 0;
+  if (message.kind == via::Message::Kind::put && done)
+    return outbound_.put_long(own, process, parcel, at_own, done);
+  if (message.kind == via::Message::Kind::get) {
+    if (message.bytes == 0) return memory::add(done, 1, Order::system);
+    parcel.request = inbound_.await({own, done, at_own, message.bytes, message.bytes});
+    if (auto const target = places_.in_heap(own, at_own, message.bytes);
+        target && layout_.devices[own]->in_host_memory()) {
+      parcel.own_device = target->device;
+      message.own = target->offset;
+    }
+    return outbound_.put(process, parcel);
   }
-  outbound_.put(process, parcel);
+  bool const stores = message.kind == via::Message::Kind::store;
+  std::string_view const bytes(stores ? reinterpret_cast<char const*>(&word) : record.data,
+                               message.bytes);
+  // At once, if nothing for this process waits before it.
+  if (process == peers_.number() && outbound_.is_empty(process))
+    return inbound_.carry_out(process, parcel, {bytes, nullptr});
+  outbound_.put(process, parcel, bytes);
 }
 
-// Order: requests of all own devices wait in one queue, in the order in which they were taken from
-// their rings, and are carried out in that order, as parcels of another process are. So order,
+// Order: requests for this process are carried out in the order in which they were taken from the
+// rings of all own devices, as parcels of another process are: at once, or from a queue. So order,
 // delivery and release hold as between processes: whoever acquires a count has all that was taken
 // before it for that device (Access::deliver).
 //

@@ -59,7 +59,7 @@ class Proxy : WorldMemory, net::Channel::Client {
 
   /// What the host raises at an own device, while a run is under way; false: it is none any more.
   /// Any thread. \throws Error(peer_lost) if somebody hangs()
-  bool deliver(u32 own_device, Delivery const& count);
+  bool raise(u32 own_device, via::Signal const& count);
 
   /// Whether nothing is to be done, and nothing was between two calls that return the same.
   std::optional<u64> quiet() const;

@@ -133,18 +133,18 @@ u64 Writes::readable(Outgoing const& out) const {
 
 Writes::Way Writes::way_of(u32 process, Outgoing const& out) const {
   auto const& peer = peers_of_net_[process];
-  auto const& parcel = out.parcel;
+  auto const& message = out.parcel.message;
   u64 const left = std::min(out.size - out.sent, readable(out));
   bool const is_short = out.size - out.sent <= most_in_message();
   if ((is_short && !out.device) || left == 0) return {};
-  auto const target = parcel.device == Parcel::nowhere
+  auto const target = message.device == Parcel::nowhere
                           ? std::nullopt
-                          : remote_heap_.find(parcel.device, parcel.offset + out.sent);
+                          : remote_heap_.find(message.device, message.place + out.sent);
   auto const beside = [&] { return is_short ? Way{} : way_to_slot(process, left); };
   if (!target) return beside();
   u64 const most = out.device || !target->in_host_memory ? largest_unsummed : largest_write;
   u64 const bytes = std::min({left, most, target->bytes});
-  Undelivered::Range const range{parcel.device, parcel.offset + out.sent, bytes};
+  Undelivered::Range const range{message.device, message.place + out.sent, bytes};
   if (peer.unsettled.in(range) != Undelivered::By::nobody) return beside();
   auto const by = peer.undelivered.in(range);
   if (by == Undelivered::By::message && target->in_host_memory) return {};
@@ -173,12 +173,13 @@ bool Writes::begin(u32 process, OutgoingPtr const& out, Way const& way) {
 }
 
 void Writes::has_sent(u32 process, u32 sequence, Parcel const& parcel) {
+  auto const& message = parcel.message;
   auto const window =
-      parcel.changes_windows() ? remote_heap_.find(parcel.device, parcel.offset) : std::nullopt;
+      parcel.changes_windows() ? remote_heap_.find(message.device, message.place) : std::nullopt;
   if (!window) return;
   auto& peer = peers_of_net_[process];
   bool const in_place = parcel.written == Parcel::Written::to_window;
-  Undelivered::Range const range{parcel.device, parcel.offset, parcel.bytes};
+  Undelivered::Range const range{message.device, message.place, message.bytes};
   auto const by = in_place ? Undelivered::By::write : Undelivered::By::message;
   peer.undelivered.add(sequence, range, by);
   if (!in_place && !window->in_host_memory) peer.unsettled.add(sequence, range, by);
@@ -203,7 +204,7 @@ Payload Writes::take(u32 process, Parcel const& parcel, std::string_view bytes) 
   peers_of_net_[process].unsettled.delivered_before(parcel.settled);
   staging_.freed(process, parcel.freed);
   if (parcel.written != Parcel::Written::to_slot) return {bytes, nullptr};
-  return staging_.take(process, parcel.slot, parcel.bytes);
+  return staging_.take(process, parcel.slot, parcel.message.bytes);
 }
 
 }  // namespace meshpost::detail

@@ -22,6 +22,12 @@ MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
   return state.posts.records != nullptr && state.posts.far[device] != 0;
 }
 
+/// A rank's counter for a tag, as the proxy is told.
+MESHPOST_FN inline Signal signal_of(Sender const& self, Location const& to, Tag tag) {
+  return Signal::of(to.counters + tag.value, u64{to.counter_part} * WindowInfo::raised_by,
+                    WindowInfo::raiser(self.id_));
+}
+
 MESHPOST_FN inline void write(Sender& self, Operation operation, Location const& to, void* target,
                               void const* source, u64 bytes) {
   if (to.far) [[unlikely]]
@@ -57,18 +63,16 @@ MESHPOST_FN inline bool write_and_raise(Sender& self, Operation operation, Locat
   if (to.far) [[unlikely]] {
     Block& block = self.block_;
     if (!block.step(hooks::Step::put_copy) || !block.step(hooks::Step::notify_raise)) return false;
-    u32* const counter = counters.counters + tag.value;
-    proxy::write(self, operation, target, source, bytes, counter,
-                 counters.beside(counter, WindowInfo::raised_by));
+    proxy::write(self, operation, target, source, bytes, signal_of(self, counters, tag));
     return true;
   }
   return write_by_lane(self, to, target, source, bytes, counters, tag);
 }
 
-MESHPOST_FN inline void raise(Sender& self, Operation operation, Location const& to, u32* counter) {
+MESHPOST_FN inline void raise(Sender& self, Operation operation, Location const& to, Tag tag) {
   if (to.far) [[unlikely]]
-    return proxy::raise(self, operation, to, counter);
-  direct::raise(self, to, counter);
+    return proxy::raise(self, operation, signal_of(self, to, tag));
+  direct::raise(self, to, to.counters + tag.value);
 }
 /// Adds to a word of a device, by one thread, behind its fence; by the proxy to the lower 4 bytes.
 template <class Word>

@@ -20,18 +20,18 @@ MESHPOST_FN T value_in(Letter const& letter, u32 index = 0) {
 
 template <class T>
 MESHPOST_FN void store_whole(Letter const& letter) {
-  memory::store(static_cast<T*>(letter.target), value_in<T>(letter), Order::none);
+  memory::store(letter.message.target<T>(), value_in<T>(letter), Order::none);
 }
 
 /// A letter's few bytes, one after the other.
 template <class T>
 MESHPOST_FN void store_bytes(Letter const& letter) {
-  auto* const to = static_cast<T*>(letter.target);
-  for (u32 i = 0; i < letter.bytes / sizeof(T); ++i) to[i] = value_in<T>(letter, i);
+  auto* const to = letter.message.target<T>();
+  for (u32 i = 0; i < letter.message.bytes / sizeof(T); ++i) to[i] = value_in<T>(letter, i);
 }
 
 MESHPOST_FN inline void store_word(Letter const& letter) {
-  switch (letter.word) {
+  switch (letter.message.bytes) {
     case 1: return store_whole<u8>(letter);
     case 2: return store_whole<unsigned short>(letter);
     case 4: return store_whole<u32>(letter);
@@ -39,38 +39,42 @@ MESHPOST_FN inline void store_word(Letter const& letter) {
   }
 }
 
-MESHPOST_FN inline void carry_out(Letter const& letter) {
-  if (letter.word == 0) {
-    bool const words = (reinterpret_cast<u64>(letter.target) | letter.bytes) % sizeof(u32) == 0;
+MESHPOST_FN inline void raise(via::Signal const& count) {
+  memory::add(count.word(), count.value(), Order::none);
+  if (count.distance() != 0) memory::store_relaxed(count.origin_word(), count.origin);
+}
+
+MESHPOST_COLD inline void carry_out(Letter const& letter) {
+  auto const& message = letter.message;
+  bool const is_word = message.kind == via::Message::Kind::store;
+  if (!is_word) {
+    bool const words = (message.place | message.bytes) % sizeof(u32) == 0;
     if (words) store_bytes<u32>(letter);
     else store_bytes<u8>(letter);
   }
   memory::fence(Order::device);
-  if (letter.word != 0) {
+  if (is_word) {
     store_word(letter);
     memory::fence(Order::device);  // it is what later letters' counters cover
   }
-  if (!letter.counter) return;
-  memory::add(letter.counter, letter.value, Order::none);
-  if (letter.sender_word) memory::store_relaxed(letter.sender_word, letter.sender);
+  if (message.signal.any()) raise(message.signal);
 }
 
 /// What it begins with; acquires. On a CPU device only the flag: the rest may be written just now,
 /// and isn't read in the same load.
-MESHPOST_FN inline BareCount look(Letter const& letter) {
-  BareCount head;
+MESHPOST_FN inline via::Signal look(Letter& letter) {
+  via::Signal head;
 #if defined(__CUDA_ARCH__)
-  memory::load_line_acquire(&letter.alone, head.place, head.number, head.ready);
+  memory::load_line_acquire(&letter.message.signal, head.counter, head.origin, head.ready);
 #else
-  head.ready = memory::load_acquire(&letter.alone.ready);
+  head.ready = memory::load_acquire(letter.flag());
 #endif
   return head;
 }
 
-MESHPOST_FN inline void carry_out(BareCount const& count) {
+MESHPOST_FN inline void carry_out(via::Signal const& count) {
   memory::fence(Order::device);  // releases earlier letters' bytes, and copies before this one
-  memory::add(count.counter(), count.has_sender() ? 1 : count.number, Order::none);
-  if (count.has_sender()) memory::store_relaxed(count.sender_word(), count.number);
+  raise(count);
 }
 
 /// All of it at once: one trip over the bus, not one for each field.
@@ -95,24 +99,24 @@ MESHPOST_FN inline Letter read(Letter const& letter) {
 }  // namespace detail
 
 MESHPOST_COLD inline void Mailbox::poll() const {
-  auto& so_far = *words;
+  auto& so_far = *turns;
   u32 const told = memory::load_relaxed(&so_far.told);
   u32 const taken = memory::load_acquire(&so_far.taken);
-  auto& letter = letters[taken % Mailbox::capacity];
+  auto& letter = at(taken);
   auto head = detail::look(letter);
-  if (head.ready == taken + 1) {
-    if (!memory::replace_device(&so_far.claimed, taken, taken + 1)) return;  // somebody else does
+  if (head.ready == flag_of(taken)) {
+    if (!so_far.claim(taken)) return;  // somebody else does
 #if !defined(__CUDA_ARCH__)
-    head = letter.alone;
+    head = letter.message.signal;
 #endif
-    if (head.place != 0) detail::carry_out(head);
-    else detail::carry_out(detail::read(letter));
+    if (head.has_more()) detail::carry_out(detail::read(letter));
+    else detail::carry_out(head);
     memory::store_relaxed(&so_far.taken, taken + 1);
-  } else if (told != taken && memory::replace_device(&so_far.claimed, taken, taken + 1)) {
+  } else if (told != taken && so_far.claim(taken)) {
     // The host may use the places again once it is told. Only now that nothing comes, for it takes
     // a fence.
     memory::store_relaxed(&so_far.told, taken);
-    memory::store(applied, taken, Order::system);
+    tell(taken);
     memory::store(&so_far.claimed, taken, Order::device);
   }
 }

@@ -1,16 +1,16 @@
 #pragma once
-#include "meshpost/rma/detail/via/proxy/request.hpp"
+#include "meshpost/rma/detail/via/proxy/write.hpp"
 
 namespace meshpost::via::proxy {
 
 /// By all threads.
-MESHPOST_FN inline void raise(Sender& self, Operation operation, Location const& to, u32* counter) {
-  post(self, operation, {.counter = counter, .sender = to.beside(counter, WindowInfo::raised_by)});
+MESHPOST_FN inline void raise(Sender& self, Operation operation, Signal const& count) {
+  request(self, operation, {.signal = count});
 }
 
-/// Adds 1 to a word of 4 bytes, or to the lower half of one of 8; by one thread.
-MESHPOST_FN inline void raise(RunState const& state, Block block, void* word, u32 by) {
-  fill_record(state.posts, block, {.kind = Post::Kind::add, .target = word, .value = by});
+/// Adds to a word of 4 bytes, or to the lower half of one of 8; by one thread.
+MESHPOST_FN inline void raise(RunState const& state, Block block, void const* word, u32 by) {
+  request(state.posts, block, 0, {.signal = Signal::of(static_cast<u32 const*>(word), 0, by)});
 }
 
 }  // namespace meshpost::via::proxy

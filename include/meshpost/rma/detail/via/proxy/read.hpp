@@ -1,13 +1,16 @@
 #pragma once
-#include "meshpost/rma/detail/via/proxy/request.hpp"
+#include "meshpost/rma/detail/via/proxy/write.hpp"
 
 namespace meshpost::via::proxy {
 
 /// By all threads; complete when it returns.
 MESHPOST_FN inline void read(Sender& self, Operation operation, void* target, void const* source,
                              u64 bytes) {
-  post(self, operation,
-       {.kind = Post::Kind::get, .target = target, .source = source, .bytes = bytes});
+  request(self, operation,
+          {.place = reinterpret_cast<u64>(source),
+           .bytes = bytes,
+           .own = reinterpret_cast<u64>(target),
+           .kind = Message::Kind::get});
 }
 
 }  // namespace meshpost::via::proxy

@@ -1,5 +1,5 @@
 #pragma once
-#include "meshpost/rma/detail/via/proxy/request.hpp"
+#include "meshpost/rma/detail/via/proxy/write.hpp"
 
 namespace meshpost::via::proxy {
 
@@ -8,8 +8,11 @@ template <class T>
 MESHPOST_FN void store(Sender& self, Operation operation, T* word, T value) {
   u64 bits = 0;
   memory::copy(&bits, &value, sizeof(T), 0, 1);
-  post(self, operation,
-       {.kind = Post::Kind::store, .target = word, .bytes = sizeof(T), .value = bits});
+  request(self, operation,
+          {.place = reinterpret_cast<u64>(word),
+           .bytes = sizeof(T),
+           .own = bits,
+           .kind = Message::Kind::store});
 }
 
 }  // namespace meshpost::via::proxy

@@ -1,0 +1,76 @@
+#pragma once
+#include "meshpost/base/fn.hpp"
+#include "meshpost/base/types.hpp"
+
+// A message, from the rank that sends it by the host to the counter that it raises: one value, in
+// the addresses of whoever holds it. A rank has its own device's; the proxy turns them into a
+// device and offsets in that device's memory, and the proxy of that device into its own addresses.
+
+namespace meshpost::via {
+
+/// A counter to raise, and its origin, who is noted beside it. With the flag of a ring it takes 16
+/// bytes, which devices and hosts store and load at once over the bus.
+struct alignas(16) Signal {
+  /// Of the counter: its address or offset, and in the upper 16 bits how far behind it the word for
+  /// the origin lies, in units; 0: there is no such word. Bit 0: see `more`.
+  u64 counter = 0;
+  u32 origin = 0;  ///< for that word, and one to add; without it, what to add
+  u32 ready = 0;   ///< of the ring that it lies in
+
+  static constexpr u64 unit = 64;
+  static constexpr u64 most = u64{1} << 48;  ///< of an address or offset
+  /// In a ring: more stands behind these 16 bytes.
+  static constexpr u64 more = 1;
+
+  /// `distance`: bytes from the counter to the word for the origin; 0: there is none.
+  MESHPOST_FN static Signal of(u64 counter, u64 distance, u32 origin) {
+    return {counter | distance / unit << 48, origin, 0};
+  }
+  MESHPOST_FN static Signal of(u32 const* counter, u64 distance, u32 origin) {
+    return of(reinterpret_cast<u64>(counter), distance, origin);
+  }
+  MESHPOST_FN bool any() const { return at() != 0; }
+  MESHPOST_FN bool has_more() const { return (counter & more) != 0; }
+  MESHPOST_FN u64 at() const { return counter & (most - 1) & ~more; }
+  MESHPOST_FN u64 distance() const { return (counter >> 48) * unit; }
+  MESHPOST_FN u32 value() const { return distance() != 0 ? 1 : origin; }
+  /// The same count in other addresses.
+  MESHPOST_FN Signal moved_to(u64 place) const { return of(place, distance(), origin); }
+  // Where it is an address:
+  MESHPOST_FN u32* word() const { return reinterpret_cast<u32*>(at()); }
+  MESHPOST_FN u32* origin_word() const { return reinterpret_cast<u32*>(at() + distance()); }
+};
+
+struct Message {
+  enum class Kind : u32 {
+    put,     ///< bytes to `place`; then `signal`
+    store,   ///< the same with a word of 1, 2, 4 or 8 bytes, whole
+    get,     ///< `bytes` at `place`, to `own`
+    answer,  ///< to a get: bytes to its target
+    news,    ///< nothing but what one proxy tells another
+    kinds
+  };
+  static constexpr u64 most_inline = 128;  ///< bytes that a ring has room for
+
+  Signal signal{};
+  u64 place = 0;  ///< an address or offset
+  u64 bytes = 0;
+  u64 own = 0;  ///< the asker's memory: a put's source, a get's target; the word that is stored
+  Kind kind = Kind::put;
+  u32 device = 0;  ///< where offsets are of its memory
+
+  /// Into a ring: all but the flag.
+  MESHPOST_FN void put_into(Message& record) const {
+    record.signal.counter = signal.counter | Signal::more;
+    record.signal.origin = signal.origin;
+    record.place = place, record.bytes = bytes, record.own = own;
+    record.kind = kind, record.device = device;
+  }
+  template <class T = char>
+  MESHPOST_FN T* target() const {
+    return reinterpret_cast<T*>(place);
+  }
+};
+static_assert(sizeof(Message) == 48);
+
+}  // namespace meshpost::via
