@@ -7,7 +7,7 @@
 namespace meshpost::greeting {
 namespace {
 
-constexpr u32 wire_version = 8;
+constexpr u32 wire_version = 9;
 
 }  // namespace
 
