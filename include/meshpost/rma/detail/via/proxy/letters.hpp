@@ -10,32 +10,54 @@ namespace meshpost {
 
 namespace detail {
 
+/// As much of a letter as is read in one trip over the bus. A kernel that waits has registers for
+/// so much, whether letters come or not.
+struct LetterPart {
+  static constexpr u32 bytes = 64;
+  alignas(16) char data[bytes];
+};
+
 // Not by memory::copy, which would bring its many registers into every kernel that waits.
 template <class T>
-MESHPOST_FN T value_in(Letter const& letter, u32 index = 0) {
+MESHPOST_FN void read_whole(T& to, void const* from) {
+#if defined(__CUDA_ARCH__)
+  static_assert(sizeof(T) % sizeof(uint4) == 0);
+  constexpr u32 units = sizeof(T) / sizeof(uint4);
+  uint4 unit[units];
+#pragma unroll
+  for (u32 i = 0; i < units; ++i) unit[i] = static_cast<uint4 const*>(from)[i];
+  memcpy(&to, unit, sizeof(T));
+#else
+  memcpy(&to, from, sizeof(T));
+#endif
+}
+
+template <class T>
+MESHPOST_FN T value_in(LetterPart const& part, u32 index = 0) {
   T value;
-  memcpy(&value, letter.data + index * sizeof(T), sizeof(T));
+  memcpy(&value, part.data + index * sizeof(T), sizeof(T));
   return value;
 }
 
+/// One after the other.
 template <class T>
-MESHPOST_FN void store_whole(Letter const& letter) {
-  memory::store(letter.message.target<T>(), value_in<T>(letter), Order::none);
+MESHPOST_FN void store_values(char* to, LetterPart const& part, u64 bytes) {
+#pragma unroll 1
+  for (u32 i = 0; i < LetterPart::bytes / sizeof(T) && i < bytes / sizeof(T); ++i)
+    reinterpret_cast<T*>(to)[i] = value_in<T>(part, i);
 }
 
-/// A letter's few bytes, one after the other.
 template <class T>
-MESHPOST_FN void store_bytes(Letter const& letter) {
-  auto* const to = letter.message.target<T>();
-  for (u32 i = 0; i < letter.message.bytes / sizeof(T); ++i) to[i] = value_in<T>(letter, i);
+MESHPOST_FN void store_whole(char* to, LetterPart const& part) {
+  memory::store(reinterpret_cast<T*>(to), value_in<T>(part), Order::none);
 }
 
-MESHPOST_FN inline void store_word(Letter const& letter) {
-  switch (letter.message.bytes) {
-    case 1: return store_whole<u8>(letter);
-    case 2: return store_whole<unsigned short>(letter);
-    case 4: return store_whole<u32>(letter);
-    default: return store_whole<u64>(letter);
+MESHPOST_FN inline void store_word(char* to, LetterPart const& part, u64 bytes) {
+  switch (bytes) {
+    case 1: return store_whole<u8>(to, part);
+    case 2: return store_whole<unsigned short>(to, part);
+    case 4: return store_whole<u32>(to, part);
+    default: return store_whole<u64>(to, part);
   }
 }
 
@@ -45,16 +67,24 @@ MESHPOST_FN inline void raise(via::Signal const& count) {
 }
 
 MESHPOST_COLD inline void carry_out(Letter const& letter) {
-  auto const& message = letter.message;
+  struct {
+    via::Message message;
+    LetterPart part;
+  } read;
+  read_whole(read, &letter);
+  auto const& message = read.message;
   bool const is_word = message.kind == via::Message::Kind::store;
   if (!is_word) {
     bool const words = (message.place | message.bytes) % sizeof(u32) == 0;
-    if (words) store_bytes<u32>(letter);
-    else store_bytes<u8>(letter);
+    for (u64 at = 0; at < message.bytes; at += LetterPart::bytes) {
+      if (at != 0) read_whole(read.part, letter.data + at);
+      if (words) store_values<u32>(message.target() + at, read.part, message.bytes - at);
+      else store_values<u8>(message.target() + at, read.part, message.bytes - at);
+    }
   }
   memory::fence(Order::device);
   if (is_word) {
-    store_word(letter);
+    store_word(message.target(), read.part, message.bytes);
     memory::fence(Order::device);  // it is what later letters' counters cover
   }
   if (message.signal.any()) raise(message.signal);
@@ -77,25 +107,6 @@ MESHPOST_FN inline void carry_out(via::Signal const& count) {
   raise(count);
 }
 
-/// All of it at once: one trip over the bus, not one for each field.
-MESHPOST_FN inline Letter read(Letter const& letter) {
-#if defined(__CUDA_ARCH__)
-  constexpr u32 units = sizeof(Letter) / sizeof(uint4);
-  static_assert(sizeof(Letter) % sizeof(uint4) == 0);
-  union Raw {
-    uint4 unit[units];
-    Letter letter;
-    MESHPOST_FN Raw() {}
-  } raw;
-  auto const* const from = reinterpret_cast<uint4 const*>(&letter);
-#pragma unroll
-  for (u32 i = 0; i < units; ++i) raw.unit[i] = from[i];
-  return raw.letter;
-#else
-  return letter;
-#endif
-}
-
 }  // namespace detail
 
 MESHPOST_COLD inline void Mailbox::poll() const {
@@ -109,7 +120,7 @@ MESHPOST_COLD inline void Mailbox::poll() const {
 #if !defined(__CUDA_ARCH__)
     head = letter.message.signal;
 #endif
-    if (head.has_more()) detail::carry_out(detail::read(letter));
+    if (head.has_more()) detail::carry_out(letter);
     else detail::carry_out(head);
     memory::store_relaxed(&so_far.taken, taken + 1);
   } else if (told != taken && so_far.claim(taken)) {
