@@ -39,10 +39,12 @@ MESHPOST_FN T value_in(LetterPart const& part, u32 index = 0) {
   return value;
 }
 
-/// One after the other.
+/// One after the other, in a loop that stays one: unrolled, it takes some 40 registers.
 template <class T>
 MESHPOST_FN void store_values(char* to, LetterPart const& part, u64 bytes) {
+#if defined(__CUDA_ARCH__)
 #pragma unroll 1
+#endif
   for (u32 i = 0; i < LetterPart::bytes / sizeof(T) && i < bytes / sizeof(T); ++i)
     reinterpret_cast<T*>(to)[i] = value_in<T>(part, i);
 }
