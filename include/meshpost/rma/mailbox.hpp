@@ -39,8 +39,8 @@ struct Mailbox : detail::Ring<Letter, 512> {
 
   MESHPOST_FN bool anything() const { return records != nullptr; }
   /// Carries out the next letter, if it has come; by one thread of a rank that waits. Over the bus
-  /// go one look whether it has, one for its first 64 bytes unless it is a count alone, and one more
-  /// for the rest.
+  /// go one look whether it has, one for its first 64 bytes unless it is a count alone, and one
+  /// more for the rest.
   MESHPOST_FN void poll() const;
 };
 
