@@ -15,7 +15,7 @@ Error caught(std::string const& operation) {
     return {Kind::out_of_memory, operation, "the host's memory is used up",
             "free some, raise the limit (ulimit -v), or ask for less at once"};
   } catch (std::system_error const& error) {
-    // Of what the library calls, only the start of a thread throws it so.
+    // Of the functions that the library calls, only the start of a thread throws this.
     if (error.code() == std::errc::resource_unavailable_try_again)
       return {Kind::out_of_memory, operation,
               std::string("no thread could be started: ") + error.what(),
