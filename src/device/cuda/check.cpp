@@ -50,7 +50,7 @@ Error to_error(cudaError_t status, std::string_view operation) {
 
 void check(cudaError_t status, std::string_view operation) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or the next, unrelated call would report it again
+  cudaGetLastError();  // otherwise the next, unrelated call would report it again
   throw to_error(status, operation);
 }
 
