@@ -68,8 +68,7 @@ void CpuCrew::resize(u32 rank_count, u32 fiber_count, u32 worker_count) {
 }
 
 void CpuCrew::begin(Worker& worker) {
-  hooks::at("start a worker's thread");  // called for each thread in each run, so that tests can
-                                         // refuse any
+  hooks::at("start a worker's thread");  // for each thread in each run: tests can refuse any
   if (!worker.thread.joinable()) worker.thread = std::thread([this, &worker] { serve(worker); });
   at_work_.fetch_add(1);
   worker.turn.fetch_add(1);

@@ -60,8 +60,7 @@ class Context {
   boost::context::detail::fcontext_t resume_ = nullptr;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
-  void* caught_exceptions_ =
-      nullptr;  // the thread's exception state belongs to the context that runs
+  void* caught_exceptions_ = nullptr;  // the thread's exception state is the running context's
   unsigned uncaught_exceptions_ = 0;
   void const* stack_low_ = nullptr;
   std::size_t stack_size_ = 0;

@@ -225,8 +225,7 @@ CpuGang::CpuGang(GangSpec const& spec)
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
-  u32 const share =
-      std::max(1u, cores / spec_.neighbours);  // of the cores that all processes here may use
+  u32 const share = std::max(1u, cores / spec_.neighbours);  // of the cores for all processes here
   u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
   worker_count_ = std::min(std::max(wanted, 1u), ranks);
   for (auto const& grid : spec_.grids)
@@ -382,8 +381,7 @@ void CpuGang::work(Worker& worker) {
     else if (rests < spins + 1000 && naps == 0) {
       turns_of_others = core_is_wanted() ? turns_of_others + 1 : 0;
       if (turns_of_others == 2) naps = polite, turns_of_others = 1;
-    } else {  // also if the awaited word is far away or late: then it no longer matters to wake up
-              // late
+    } else {  // also if the awaited word is far away or late: a late wake-up then costs little
       timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
       naps -= naps != 0 ? 1 : 0;

@@ -103,8 +103,7 @@ class CudaGang : public Gang {
     for (std::size_t i = 0; spec.graph && i < grids_.size(); ++i)
       streams_[i]->store(grids_[i].base, grids_[i].run - grids_[i].runs);
     std::vector<std::optional<Error>> errors(launches.size());
-    Current const current(
-        devices_.front());  // the caller may have chosen another device on this thread
+    Current const current(devices_.front());  // the caller may have chosen another device here
     crew.launch_all(static_cast<u32>(launches.size()), spec.neighbours, [&](u32 i) {
       errors[i] = start(launches[i], static_cast<cudaStream_t>(streams_[i]->native()));
     });

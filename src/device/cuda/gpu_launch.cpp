@@ -46,8 +46,7 @@ void GpuLaunch::fit(CudaCrew& crew) const {
 
 template <class Use>
 cudaError_t GpuLaunch::with_arguments(Use const& use) const {
-  void const* const state =
-      grids_.first->state;  // split: the first of several states, side by side
+  void const* const state = grids_.first->state;  // split: the first of several, in a row
   auto* const kernel = const_cast<void*>(spec_.kernel);
   auto* const address = const_cast<void const**>(&state);
   void* with_state[] = {kernel, const_cast<void*>(state)};

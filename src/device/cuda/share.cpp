@@ -120,8 +120,7 @@ void drop_memory(void* adopted) {
       return;
     }
   }
-  if (cudaIpcCloseMemHandle(adopted) != cudaSuccess)
-    cudaGetLastError();  // if it fails, the context is gone
+  if (cudaIpcCloseMemHandle(adopted) != cudaSuccess) cudaGetLastError();  // failed: context gone
 }
 
 }  // namespace meshpost::cuda
