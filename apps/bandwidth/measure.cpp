@@ -100,7 +100,7 @@ std::vector<Result> measure(Plan const& plan,
             results.push_back({from, to, variant.name, size, 0, 0, false, ""});
             measure_one(results.back(), copy, areas.at(from), areas.at(to), plan);
           }
-        } catch (Error const& error) {  // of this pair: the others are worth having
+        } catch (Error const& error) {  // of this pair only: the other pairs are still measured
           if (results.empty() || results.back().seconds > 0 ||
               results.back().variant != variant.name)
             results.push_back({from, to, variant.name, largest, 0, 0, false, ""});

@@ -63,7 +63,7 @@ void print_matrix(Machine const& machine, char const* title,
   }
 }
 
-// Each kind of link once, with the range of its rates.
+// Prints each kind of link once, with the range of its rates.
 void print_kinds(Machine const& machine) {
   std::set<std::tuple<std::string, Mover>> kinds;
   for (auto const& link : machine.links) kinds.insert({link.medium, link.mover});
