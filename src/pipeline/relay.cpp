@@ -74,7 +74,7 @@ void Relay::listen() {
 
 void Relay::take(Processes::Post const& post) {
   auto const notice = Notice::unpack(post.bytes);
-  if (notice.run != run_) return;  // late: of a run that is over
+  if (notice.run != run_) return;  // late: from a run that is over
   auto const name = peers_.processes().name(post.from);
   if (notice.failed)
     throw Error(Kind::kernel_failed, "run a pipeline", fmt::format("it has failed in {}", name),
