@@ -34,7 +34,7 @@ constexpr std::chrono::seconds to_end{2};  // time for killed processes to end
   pid_t leader = 0;
   while (::read(0, &leader, sizeof leader) == sizeof leader) leaders.push_back(leader);
   for (pid_t const one : leaders) ::kill(-one, SIGKILL);
-  auto const until = Clock::now() + to_end;  // not reaped by anyone: they stay in their groups
+  auto const until = Clock::now() + to_end;  // if nobody reaps them, they stay in their groups
   for (pid_t const one : leaders)
     while (::kill(-one, 0) == 0 && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
