@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of all versions.
+// The keys of all versions.
 std::vector<std::string_view> machine_keys() {
   return {"version", "host", "fingerprint", "places", "links"};
 }
@@ -26,7 +26,7 @@ std::vector<std::string_view> machine_keys() {
 
 std::string member(std::string const& where, std::string const& key) { return where + "." + key; }
 
-// Refuses all but an object that has these members and no others.
+// Refuses all values but an object that has exactly these members.
 void check_object(json const& value, std::string const& where,
                   std::vector<std::string_view> const& keys) {
   if (!value.is_object()) refuse(where, fmt::format("it is {}, not an object", value.type_name()));
@@ -53,7 +53,7 @@ u64 whole(json const& owner, char const* key, std::string const& where, u64 most
   return number;
 }
 
-// Seconds or bytes/s: finite, and 0 where nothing was measured.
+// Seconds or bytes/s: finite, and 0 if nothing was measured.
 double measure(json const& owner, std::string const& key, std::string const& where) {
   auto const& value = owner.at(key);
   if (!value.is_number())
@@ -173,14 +173,15 @@ std::string to_json(Machine const& machine) {
   json const all = {{"version", machine.version},         {"host", machine.host},
                     {"fingerprint", machine.fingerprint}, {"places", std::move(places)},
                     {"links", std::move(links)},          {"host_copies", host_copies_of(machine)}};
-  // What is no UTF-8, such as a strange host name, is replaced: a name is not worth an exception.
+  // Names that are not UTF-8, such as a strange host name, are changed: a name is not worth an
+  // exception.
   return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 Machine machine_from_json(std::string const& source) {
   auto const all = json::parse(source, nullptr, false);
   if (all.is_discarded()) refuse("the file", "it is not JSON");
-  // First, for another version may have other members.
+  // First, because another version may have other members.
   if (!all.is_object() || !all.contains("version"))
     refuse("the file", "it has no 'version': it describes no machine");
   Machine machine;
