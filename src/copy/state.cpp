@@ -60,7 +60,7 @@ Copy::State& Copy::state(char const* operation) const {
   return *state_;
 }
 
-// Relaxed: nothing but the flag itself is read by it. Several threads may wait.
+// Relaxed is enough, because only the flag itself is read by it. Several threads may wait.
 void Copy::wait() {
   auto& asked = state("wait for a copy");
   try {
