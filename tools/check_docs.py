@@ -35,7 +35,7 @@ class Wrong(Exception):
 
 
 def quoted(root: Path, path: str, name: str | None) -> str:
-    """What a block from that place must be."""
+    """The text that a block from that place must have."""
     file = root / path
     if not file.is_file():
         raise Wrong(f"there is no {path}; correct the path")
