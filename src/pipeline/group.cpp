@@ -31,7 +31,7 @@ void refuse_inside(void const* group, char const* what) {
 
 }  // namespace
 
-// // Locking: `mutex` guards everything below it. Threads run functions without holding it.
+// Locking: `mutex` guards everything below it. Threads run functions without holding it.
 // `changed` is notified after every change that a thread may wait for: a step queued, a step done,
 // the end.
 struct DeviceGroup::State {
@@ -80,9 +80,9 @@ struct DeviceGroup::State {
     }
   }
 
-  // // Queues a step for all and waits until `members` have finished or dropped it.
+  // Queues a step for all and waits until `members` have finished or dropped it.
   void step(Work work, std::vector<u32> const& members) {
-    // // All allocations come first: a step is queued for all threads, or for none.
+    // All allocations come first: a step is queued for all threads, or for none.
     auto const shared = std::make_shared<Work const>(std::move(work));
     std::vector<Queue> added(threads.size(), Queue(1, shared));
     std::unique_lock lock(mutex);
@@ -90,7 +90,7 @@ struct DeviceGroup::State {
       throw Error(Kind::misuse, "step a device group", "it has ended", "make another group");
     failure.rethrow_if_any();
     u64 const target = queued + 1;
-    // // Before anything is queued: a step that is refused leaves the group as it was.
+    // Before anything is queued: a step that is refused leaves the group as it was.
     pipelining::Waiting const waiting(itself_inside, awaited(members, target),
                                       "step a device group");
     queued = target;
@@ -104,7 +104,7 @@ struct DeviceGroup::State {
     failure.rethrow_if_any();
   }
 
-  // // Threads and steps that a caller waits for if it waits for these members. Nothing if it
+  // Threads and steps that a caller waits for if it waits for these members. Nothing if it
   // belongs to no group.
   std::vector<pipelining::Awaited> awaited(std::vector<u32> const& members, u64 steps) const {
     std::vector<pipelining::Awaited> all;
@@ -122,13 +122,13 @@ struct DeviceGroup::State {
       ending = true;
     }
     changed.notify_all();
-    // // Several callers may end it at once: one joins, the others wait for that.
+    // Several callers may end it at once: one joins, the others wait for that.
     std::scoped_lock const lock(joining);
     for (auto& one : threads)
       if (one.thread.joinable()) one.thread.join();
   }
 
-  // // Tells the threads to end, for a caller that can't wait for that.
+  // Tells the threads to end, for a caller that can't wait for that.
   void end_later() {
     std::scoped_lock const lock(mutex);
     ending = true;
