@@ -38,8 +38,8 @@ unsigned long number(Option const& option, std::string_view value) {
   return *found;
 }
 
-// The option that `word` is ("-d", "--dev_id", "--dev_id=1"), and its value if that is in the same
-// word.
+// The option that `word` stands for ("-d", "--dev_id", "--dev_id=1"), and its value if that is in
+// the same word.
 Option const* match(std::string_view word, std::optional<std::string_view>& value) {
   for (auto const& option : known_options) {
     if (word.size() == 2 && word[0] == '-' && word[1] == option.letter) return &option;

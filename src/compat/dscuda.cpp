@@ -28,7 +28,7 @@ void keep_error(char const* text) noexcept {
   }
 }
 
-// Callers may be written in C: what the handler throws ends here, with a warning.
+// Callers may be written in C: an exception of the handler ends here, with a warning.
 void call_handler() noexcept {
   void (*called)(void*) = nullptr;
   void* argument = nullptr;
@@ -54,7 +54,7 @@ void call_handler() noexcept {
   }
 }
 
-// Runs `work`; what it throws becomes the code, the text, and a call of the handler.
+// Runs `work`. An exception becomes the code, the text, and a call of the handler.
 template <class Work>
 int guarded(Work&& work) noexcept {
   int code = -1;
@@ -91,7 +91,7 @@ void copy_all(char const* operation, void** targets, void** sources, auto const&
   copy_batch(segments, {Overlap::refuse, {}}).wait();
 }
 
-// Targets are written in rounds, so that one batch does not see them all: they are compared here.
+// Targets are written in rounds, so no batch sees all of them. They are compared here.
 void check_apart(void** targets, void const* source, u64 size, std::size_t count) {
   std::vector<u64> begins;
   if (size != 0 && source) begins.push_back(reinterpret_cast<u64>(source));
@@ -109,7 +109,7 @@ void broadcast(void** targets, void* source, u64 size, std::size_t count) {
   if (count != 0 && !targets)
     refuse_call("dscudaBroadcast", "the list of targets is null", "give it");
   check_apart(targets, source, size, count);
-  // After each round twice as many have the bytes: holder i is the source, then the targets in
+  // After each round twice as many have the bytes. Holder i is the source, then the targets in
   // order.
   auto const holder = [&](std::size_t i) { return i == 0 ? source : targets[i - 1]; };
   for (std::size_t have = 1; have < count + 1; have *= 2) {

@@ -23,7 +23,7 @@ struct SharedMemory::Parts {
   Offsets free;
   std::map<u64, u64> taken;  // offset -> size
   bool ended = false;
-  std::shared_ptr<void> world;  // once it has ended
+  std::shared_ptr<void> world;  // set when it has ended
 
   bool holds(void const* data) const {
     return static_cast<char const*>(data) >= base && static_cast<char const*>(data) < base + size;
