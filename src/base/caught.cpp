@@ -21,13 +21,13 @@ Error caught(std::string const& operation) {
               std::string("no thread could be started: ") + error.what(),
               "raise the limit of processes (ulimit -u), or use fewer processes or threads"};
     return {Kind::bad_environment, operation, error.what(),
-            "if it is no limit of this host's, report it"};
+            "check the limits of this host (ulimit -a); if none is the cause, report it"};
   } catch (std::exception const& error) {
     return {Kind::device_failed, operation, error.what(),
-            "if it is no limit of this host's, report it"};
+            "check the limits of this host (ulimit -a); if none is the cause, report it"};
   } catch (...) {
-    return {Kind::device_failed, operation, "something was thrown that is no std::exception",
-            "see what the program's own functions throw that the library calls"};
+    return {Kind::device_failed, operation, "something that is not a std::exception was thrown",
+            "check what your functions throw that the library calls"};
   }
 }
 

@@ -118,8 +118,10 @@ coaccel_device coaccel_device_open(const char* name) {
                "use pageable, pinned, cuda:0, cpu:1");
       auto& kind = backend(wanted.substr(0, colon));
       if (*index >= kind.count())
-        refuse("coaccel_device_open", fmt::format("'{}' is one of {}", wanted, kind.count()),
-               "devices count from 0");
+        refuse(
+            "coaccel_device_open",
+            fmt::format("there is no '{}'; this process has {} such devices", wanted, kind.count()),
+            "devices count from 0");
       device->level = {kind.open(static_cast<u32>(*index)), MemoryKind::device};
     }
     return device.release();

@@ -38,7 +38,7 @@ auto guarded(char const* operation, Work&& work) noexcept -> decltype(work()) {
   } catch (std::exception const& error) {
     failed(error.what());
   } catch (...) {
-    failed("something that is no std::exception was thrown");
+    failed("something that is not a std::exception was thrown");
   }
   if constexpr (!std::is_void_v<Result>) return Result{};
 }

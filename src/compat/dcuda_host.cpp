@@ -246,7 +246,7 @@ std::shared_ptr<Context> context_of(dcuda_host_context_handle ctx, char const* o
 }
 
 void check_arguments(dcuda_host_context_handle const* ctx, DcudaKernel const& kernel, int threads) {
-  if (!ctx) refuse_null("dcuda_host_init", "the place for the context");
+  if (!ctx) refuse_null("dcuda_host_init", "the pointer for the context");
   if (!kernel.entry) refuse_null("dcuda_host_init", "the kernel");
   if (threads < 1 || threads > most_threads)
     refuse(Kind::bad_argument, fmt::format("{} threads a rank were asked for", threads),
@@ -265,8 +265,8 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
   // Not refused: scripts that start a process for each device give each another number.
   if (asked.device.value_or(0) != 0 && !kernel.by_nvcc)
     warn(
-        fmt::format("dcuda_host_init: -d {} chooses nothing: the kernel was compiled for CPU "
-                    "devices, of which each process has one of its own; leave -d out",
+        fmt::format("dcuda_host_init: -d {} has no effect: the kernel was compiled for CPU "
+                    "devices, and each process has its own; leave -d out",
                     *asked.device));
   dcuda_init(options, ctx, kernel, threads_per_rank);
 }
@@ -297,7 +297,8 @@ int dcuda_device(dcuda_host_context_handle ctx) {
 void dcuda_host_get_rank_info(dcuda_host_context_handle ctx, dcuda_rank_info* rank_info) {
   using namespace meshpost;
   auto const context = compat::context_of(ctx, "dcuda_host_get_rank_info");
-  if (!rank_info) compat::refuse_null("dcuda_host_get_rank_info", "the place for the information");
+  if (!rank_info)
+    compat::refuse_null("dcuda_host_get_rank_info", "the pointer for the information");
   *rank_info = context->rank_info();
 }
 

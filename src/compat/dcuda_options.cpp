@@ -34,7 +34,7 @@ constexpr std::array<Option, 5> known_options = {{{'d', "dev_id", true},
 unsigned long number(Option const& option, std::string_view value) {
   auto const found = parse_number(value);
   if (!found || *found > INT_MAX)
-    refuse(fmt::format("--{} wants a number, not '{}'", option.name, value));
+    refuse(fmt::format("--{} needs a number, not '{}'", option.name, value));
   return *found;
 }
 
@@ -82,7 +82,7 @@ DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
     refuse(fmt::format("process {} was named (-p), but there are {}: 0 to {} (-n)", process,
                        processes, processes - 1));
   if (leads && process != 0)
-    refuse(fmt::format("process {} is to lead (-l); process 0 does", process));
+    refuse(fmt::format("process {} is to lead (-l); only process 0 can", process));
   result.processes = static_cast<u32>(processes);
   result.process = static_cast<u32>(process);
   return result;

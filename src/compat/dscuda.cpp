@@ -45,10 +45,9 @@ void call_handler() noexcept {
     } catch (std::exception const& error) {
       what = error.what();
     } catch (...) {
-      what = "something that is no std::exception";
+      what = "something that is not a std::exception";
     }
-    warn(fmt::format("the handler given to dscudaSetErrorHandler threw, which is ignored: {}",
-                     what));
+    warn(fmt::format("the handler of dscudaSetErrorHandler threw; this is ignored: {}", what));
   } catch (...) {
     return;  // no memory for it: the code returned and dscudaLastError() have the first failure
   }
@@ -67,7 +66,7 @@ int guarded(Work&& work) noexcept {
   } catch (std::exception const& error) {
     keep_error(error.what());
   } catch (...) {
-    keep_error("something that is no std::exception was thrown");
+    keep_error("something that is not a std::exception was thrown");
   }
   call_handler();
   return code;

@@ -73,8 +73,8 @@ bool take_shared(std::size_t size, void** data) {
   auto const offset = wanted < size ? std::nullopt : parts.free.take(wanted, alignment);
   if (!offset) {
     warn(fmt::format(
-        "cudaMalloc: {} bytes are not left of the {} that a dCUDA program has under several "
-        "processes; raise MESHPOST_DCUDA_MEMORY (MiB)",
+        "cudaMalloc: {} bytes don't fit into the free part of the {} bytes that a dCUDA program "
+        "of several processes has; raise MESHPOST_DCUDA_MEMORY (MiB)",
         size, parts.size));
     return true;
   }

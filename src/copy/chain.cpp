@@ -35,7 +35,7 @@ Device& engine_of(Machine const& machine, Link const& link) {
   auto* const engine = from && !(to && from->in_host_memory()) ? from : to;
   if (!engine)
     throw Error(Kind::bad_argument, "copy by a route",
-                "an engine is said to join two host memories",
+                "a link lists a device's engine between two host memories",
                 "measure the machine again (meshpost-topo)");
   return *engine;
 }

@@ -117,7 +117,7 @@ Request check_request(PitchedCopy const& asked) {
   if (rows_meet(target, source))
     throw Error(Kind::bad_argument, name_of(asked),
                 fmt::format("source {} and target {} overlap", asked.source, asked.target),
-                "copy by way of a third place, or in pieces that don't overlap");
+                "copy through a third place, or in pieces that don't overlap");
   bool const devices = !request.to.on_host && !request.from.on_host;
   if (devices && request.to.device != request.from.device)
     join(*request.from.device, *request.to.device);

@@ -67,9 +67,9 @@ Location inside(MemoryRange const& range, Asked const& asked) {
   u64 const left =
       range.size - static_cast<u64>(static_cast<char const*>(asked.pointer) - range.begin);
   if (asked.size > left)
-    asked.refuse(fmt::format("{} bytes are named, its allocation on {} ends after {}", asked.size,
-                             range.device->name(), left),
-                 "stay inside the allocation; of the host's own memory, register all or nothing");
+    asked.refuse(fmt::format("{} bytes are named, but its allocation on {} ends after {}",
+                             asked.size, range.device->name(), left),
+                 "stay inside the allocation; register host memory as a whole or not at all");
   Location where{range.kind, range.device, true, false};
   bool const host_device = range.device->in_host_memory();
   where.on_host = host_device || range.kind != MemoryKind::device;
@@ -99,10 +99,10 @@ Location locate(void const* pointer, u64 size, std::string_view operation, std::
   // the host may use them.
   if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !readable(pointer, size)) {
     if (freed) refuse_freed();
-    asked.refuse(fmt::format("{} bytes are named, not all of them are mapped: it was freed, or "
-                             "never allocated, or ends earlier",
+    asked.refuse(fmt::format("{} bytes are named, but not all of them are mapped: the "
+                             "memory was freed, or never allocated, or ends earlier",
                              size),
-                 "give memory that is there");
+                 "give memory that is allocated");
   }
   if (freed) memory_map().forget(own->begin, own->size);
   return {};

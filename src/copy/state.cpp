@@ -56,7 +56,7 @@ Copy::State& Copy::state(char const* operation) const {
   copying::check_caller(operation);
   if (!state_)
     throw Error(Kind::misuse, operation, "this Copy was moved from",
-                "ask the Copy that it was moved to");
+                "use the Copy that it was moved to");
   return *state_;
 }
 

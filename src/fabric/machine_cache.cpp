@@ -37,18 +37,18 @@ std::optional<std::string> read_file(std::filesystem::path const& path) {
 std::optional<std::string> read_chosen(std::filesystem::path const& path) {
   auto const refuse = [&](std::string cause) {
     throw Error(Kind::bad_environment, "MESHPOST_MACHINE=" + path.string(), std::move(cause),
-                "name a machine file (meshpost-topo --json writes one) or a path where nothing is "
-                "yet, or unset MESHPOST_MACHINE");
+                "name a machine file (meshpost-topo --json writes one) or a path that does not "
+                "exist yet, or unset MESHPOST_MACHINE");
   };
   std::error_code error;
   auto const status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) return std::nullopt;
-  if (!std::filesystem::exists(status)) refuse("it can't be looked at: " + error.message());
-  if (!std::filesystem::is_regular_file(status)) refuse("it exists and is no regular file");
+  if (!std::filesystem::exists(status)) refuse("its status can't be read: " + error.message());
+  if (!std::filesystem::is_regular_file(status)) refuse("it exists and is not a regular file");
   auto text = read_file(path);
   if (!text) refuse("it exists and can't be read");
   if (!is_machine_file(*text))
-    refuse("it exists and is no machine file; it would be replaced by measurements");
+    refuse("it exists and is not a machine file; measurements would replace it");
   return text;
 }
 
@@ -61,7 +61,7 @@ std::optional<Machine> known(CacheFile const& file,
   try {
     machine = machine_from_json(*text);
   } catch (Error const& error) {
-    warn(fmt::format("the machine file {} can't be used: {}; measuring anew", file.path.string(),
+    warn(fmt::format("the machine file {} can't be used: {}; measuring again", file.path.string(),
                      error.what()));
     return std::nullopt;
   }
@@ -171,7 +171,7 @@ void store(Machine const& machine, std::filesystem::path const& file) {
   std::error_code unused;
   std::filesystem::remove(beside, unused);
   warn(fmt::format(
-      "what was measured of this machine can't be kept in {}{}; each process measures anew until "
+      "the measurements of this machine can't be stored in {}{}; each process measures again until "
       "MESHPOST_MACHINE names a file that can be written",
       file.string(), error ? ": " + error.message() : ""));
 }

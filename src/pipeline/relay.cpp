@@ -86,7 +86,7 @@ void Relay::take(Processes::Post const& post) {
                      distribution_.runners[leg] == post.from;
   if (!known)
     throw Error(Kind::misuse, "run a pipeline",
-                fmt::format("{} tells of {}^{} of chunk {}{}, which is none of its", name,
+                fmt::format("{} reports {}^{} of chunk {}{}, which it does not run", name,
                             to_string(notice.stage), notice.level, notice.chunk,
                             notice.reverse ? " in reverse" : ""),
                 "make the same pipeline in all processes");

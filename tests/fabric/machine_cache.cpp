@@ -163,7 +163,7 @@ TEST_F(Cache, that_the_user_chose_and_is_no_machine_file_is_refused_and_left_alo
     write(text);
     auto const refused = [&](Error const& error) {
       return says(error, Kind::bad_environment,
-                  {"MESHPOST_MACHINE=" + file().string(), "no machine file", "unset"});
+                  {"MESHPOST_MACHINE=" + file().string(), "not a machine file", "unset"});
     };
     EXPECT_TRUE(refused(error_of([&] { cached_machine(devices_); })));
     EXPECT_TRUE(refused(error_of([&] { measure_machine(devices_, short_ones); })));
@@ -171,7 +171,7 @@ TEST_F(Cache, that_the_user_chose_and_is_no_machine_file_is_refused_and_left_alo
   }
   Variable const folder("MESHPOST_MACHINE", folder_.path().string());
   EXPECT_TRUE(says(error_of([&] { cached_machine(devices_); }), Kind::bad_environment,
-                   {"no regular file"}));
+                   {"not a regular file"}));
   EXPECT_TRUE(listener_.warnings().empty());
 }
 
@@ -188,7 +188,7 @@ TEST_F(Cache, that_cannot_be_written_is_a_warning) {
   Variable const blocked("MESHPOST_MACHINE", (folder_.path() / "plain" / "m.json").string());
   EXPECT_GT(cached_machine(devices_).links.front().rate, 0);
   ASSERT_EQ(listener_.warnings().size(), 1u);
-  EXPECT_NE(listener_.warnings()[0].find("measures anew"), std::string::npos);
+  EXPECT_NE(listener_.warnings()[0].find("measures again"), std::string::npos);
   if (geteuid() == 0) return;  // to whom no folder is read-only
   chmod(folder_.path().c_str(), 0500);
   cached_machine(devices_);

@@ -232,7 +232,7 @@ class Backend {
   virtual SharedMemory share_memory(void const* /*pointer*/) {
     throw Error(Kind::bad_environment, "share memory",
                 std::string(kind()) + " devices don't share memory between processes",
-                "copies go through a thread of its owner");
+                "let a thread of the owner copy");
   }
   /// Maps what share_memory() gave another process, for `device`, which is this process's. `file`
   /// stays the caller's; -1 if there is none. \throws Error(bad_environment) with the reason
@@ -240,7 +240,7 @@ class Backend {
                              Bytes /*size*/) {
     throw Error(Kind::bad_environment, "map another process's memory",
                 std::string(kind()) + " devices don't share memory between processes",
-                "copies go through a thread of its owner");
+                "let a thread of the owner copy");
   }
   /// Unmaps what adopt_memory() has returned.
   virtual void drop_memory(void* /*adopted*/) {}

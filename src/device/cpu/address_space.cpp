@@ -66,7 +66,7 @@ class MemoryFiles : public AddressSpace {
     void* const range = mmap(nullptr, stride_ * devices_.count, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
-      throw no_memory(fmt::format("{} devices times {} bytes of addresses are not to be had: {}",
+      throw no_memory(fmt::format("{} devices times {} bytes of addresses can't be reserved: {}",
                                   devices_.count, stride_, std::strerror(errno)),
                       remedy_for_addresses());
     base_ = static_cast<char*>(range);

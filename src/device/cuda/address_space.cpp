@@ -25,10 +25,11 @@ CUmemAllocationProp properties(u32 device) {
 
 // Drivers say little about why processes can't share memory. The remedy lists what they need.
 Error not_shared(Error const& error) {
-  return {Kind::bad_environment, error.operation(), error.cause(),
-          "use GPUs with peer access (nvidia-smi topo -p2p r shows who has it); let each process "
-          "see the node's GPUs (CUDA_VISIBLE_DEVICES; containers: --gpus all), and start "
-          "containers with --ipc=host"};
+  return {
+      Kind::bad_environment, error.operation(), error.cause(),
+      "use GPUs with peer access (nvidia-smi topo -p2p r shows which have it); let each process "
+      "see the node's GPUs (CUDA_VISIBLE_DEVICES; containers: --gpus all), and start "
+      "containers with --ipc=host"};
 }
 
 class MappedMemory : public AddressSpace {

@@ -8,7 +8,7 @@ namespace {
 char const* remedy_for(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
-      return "use smaller windows or fewer devices; nvidia-smi shows who holds memory";
+      return "use smaller windows or fewer devices; nvidia-smi shows which processes use memory";
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorLaunchFailure:

@@ -40,7 +40,7 @@ class CudaEvent : public Event {
 
  private:
   void fail(cudaError_t status) const {
-    check(status, fmt::format("wait for what cuda:{} has to do", device_));
+    check(status, fmt::format("wait for the work of cuda:{}", device_));
   }
   int device_;
   cudaEvent_t event_ = nullptr;

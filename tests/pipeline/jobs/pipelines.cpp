@@ -244,9 +244,9 @@ TEST(JobPipelines, that_differ_or_cannot_be_are_refused_in_all_processes) {
   for (auto const& one : all)
     expect_in_order(
         one.out,
-        {"depth ", "[misuse]", "in processes 0 ", "[misuse]", "level 2 is of process 5, of 2",
-         "level 2 has no device", "level 1 has nothing to compute",
-         "no function gives the segments",
+        {"depth ", "[misuse]", "in processes 0 ", "[misuse]",
+         "level 2 is of process 5; there are 2", "level 2 has no device",
+         "level 1 has nothing to compute", "no function gives the segments",
          "LOAD^1 goes from your memory in process 0 to your memory in process 1",
          "LOAD^1 of chunk 3: segments", "160 bytes at offset 1", "one leg at a time", "[misuse]"});
 }
