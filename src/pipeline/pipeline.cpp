@@ -90,9 +90,9 @@ struct Pipeline::State {
   Peers const alone_;
   Peers const& peers_ = options.job ? options.job->state().peers : alone_;
   Distribution distribution_;
-  std::vector<Allocation> memories_;  // one a buffer
+  std::vector<Allocation> memories_;  // one for each buffer
   std::vector<FarBuffer> far_;        // the same; for buffers that others copy from or to
-  std::vector<Lane> lanes_;           // one a leg
+  std::vector<Lane> lanes_;           // one for each leg
   std::optional<Relay> relay_;
 };
 

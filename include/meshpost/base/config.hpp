@@ -21,7 +21,7 @@ std::vector<Variable> const& variables();
 struct Config {
   std::string devices;                   ///< MESHPOST_DEVICES: "" means all GPUs, or CPU devices
   unsigned ranks = 0;                    ///< MESHPOST_RANKS: ranks of a device, 0: its default
-  unsigned workers = 0;                  ///< MESHPOST_WORKERS: CPU worker threads, 0: one a core
+  unsigned workers = 0;                  ///< MESHPOST_WORKERS: CPU worker threads, 0: one per core
   std::chrono::milliseconds deadline{};  ///< MESHPOST_DEADLINE: seconds without progress, 0: off
   /// MESHPOST_PEER_DEADLINE: seconds after which a silent process of the job is lost, or a network
   /// that owes something fails. 0: never. It belongs to the job, not to a World.

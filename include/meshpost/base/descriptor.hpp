@@ -21,7 +21,7 @@ class Descriptor {
   ~Descriptor() { close(); }
   explicit operator bool() const { return number_ >= 0; }
   int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }  ///< closed by somebody else
+  int release() { return std::exchange(number_, -1); }  ///< the caller closes it
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }

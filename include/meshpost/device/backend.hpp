@@ -47,7 +47,7 @@ struct Grid {
   u32 ranks = 0;
   u32 first_rank = 0;             ///< world rank of the first
   void const* state = nullptr;    ///< passed as image.arguments says on GPUs, by address on CPUs
-  RankReport* reports = nullptr;  ///< one a rank
+  RankReport* reports = nullptr;  ///< one for each rank
   Control* control = nullptr;
   /// CPU: to be filled while the gang runs. Null: nothing is recorded, which costs nothing.
   CoreRecord* record = nullptr;
@@ -98,7 +98,7 @@ struct GangSpec {
   void const* kernel = nullptr;
   Dim3 threads{0, 1, 1};       ///< of each rank; x = 0: the device's default
   Bytes scratch{};             ///< shared memory of each rank
-  u32 workers = 0;             ///< CPU worker threads; 0: one a core
+  u32 workers = 0;             ///< CPU worker threads; 0: one for each core
   u32 neighbours = 1;          ///< processes that share the cores; this one counts
   u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
   bool by_warp = false;        ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)

@@ -134,7 +134,7 @@ struct KindTraits {
   ExtraPolls extra_polls = ExtraPolls::none;
 };
 
-/// Something with a memory of its own that runs kernels. Thread-safe.
+/// Something with its own memory that runs kernels. Thread-safe.
 ///
 /// A physical device may be split into logical ones. Each is a device of a World, with a number,
 /// ranks and a part of the symmetric heap of its own. They share the physical device's memory,

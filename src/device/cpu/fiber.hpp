@@ -50,7 +50,8 @@ class Context {
   }
   /// Call on the thread that owns this context before the first switch away from it.
   void adopt_thread();
-  /// Continues with `next`; returns when somebody switches back here. `last`: nobody ever will.
+  /// Continues with `next`; returns when another context switches back here. `last`: none ever
+  /// will.
   MESHPOST_UNCHECKED void switch_to(Context& next, bool last = false);
 
  private:

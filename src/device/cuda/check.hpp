@@ -45,7 +45,7 @@ int attribute(CUdevice_attribute wanted, u32 device);
 /// Makes `device` current on this thread, from now on. \throws as check()
 void choose(int device);
 
-/// The same for a scope. After it the earlier device is current again, whatever was chosen
+/// The same for a scope. After it the earlier device is current again, even if another was chosen
 /// meanwhile.
 class Current {
  public:
