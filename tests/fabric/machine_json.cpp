@@ -1,4 +1,4 @@
-// Machines as files: what is written is read again, what is wrong is named.
+// Machines as files: a written file can be read, and errors in a file are named.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -194,8 +194,7 @@ TEST_P(Collectives, join_the_ranks_of_a_split) {
       groups);
 }
 
-struct Repeated {  // one after the other, with barriers between: the halves of the gathering area
-                   // alternate
+struct Repeated {  // with barriers between: halves of the gathering area alternate
   Communicator split;
   Window<u64> words;
   u32 rounds;

@@ -1,4 +1,4 @@
-"""Tries how jobs of meshpost-run end: by themselves, by a failure, by a signal, or not at all."""
+"""Tests how jobs of meshpost-run end: by themselves, by a failure, by a signal, or not at all."""
 
 import os
 import resource
@@ -10,10 +10,11 @@ import unittest
 
 from launch_case import BINARY, PATIENCE, SANITIZERS, LaunchCase
 
-# Says that it waits, then waits for ever, in a process that it has started.
+# Prints that it waits, then waits for ever, in a process that it has started.
 WAITS = "sleep 1000 & echo ready; wait"
 
-# Holds a file in shared memory as the engine does over libfabric's shm, says which, and waits.
+# Holds a file in shared memory, as the engine does over libfabric's shm. Prints its name, and
+# waits.
 HOLDS = """
 import fcntl, os, signal
 name = f"/dev/shm/{os.getpid()}:0:0"
@@ -146,7 +147,7 @@ class Signals(LaunchCase):
         self.read_lines(job, 2)
         job.send_signal(signal.SIGTSTP)
         self.assertTrue(os.WIFSTOPPED(os.waitpid(job.pid, os.WUNTRACED)[1]))
-        job.send_signal(signal.SIGTERM)  # which only those that go on will notice
+        job.send_signal(signal.SIGTERM)  # which only processes that go on will notice
         job.send_signal(signal.SIGCONT)
         self.assertEqual(self.finish(job).status, 128 + signal.SIGTERM)
 
@@ -178,9 +179,9 @@ class Signals(LaunchCase):
 
     def test_a_signal_ends_a_job_whose_output_nobody_reads(self):
         job = self.start("-n", "2", "yes")
-        self.read_lines(job, 1)  # and no more: its pipe is full soon
+        self.read_lines(job, 1)  # and no more: its pipe is soon full
         job.send_signal(signal.SIGTERM)
-        # Both end by it; their output is still not taken, and the job waits for that.
+        # It ends both. Their output is still not read, and the job waits for that.
         while b"passed on" not in job.stderr.readline():
             continue
         while job.poll() is None:
@@ -269,7 +270,7 @@ class Refused(LaunchCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_NPROC, (6, 6))
 
-        # Python sets the user behind preexec_fn: the limit counts for that user.
+        # Python sets the user after preexec_fn: the limit counts for that user.
         ended = self.job("-n", "50", "sleep", "1000", preexec_fn=limit, user=user)
         self.assertEqual(ended.status, 1)
         self.assertRegex(ended.err, r"start process \d of 50: fork: .*\(ulimit -u\)")
