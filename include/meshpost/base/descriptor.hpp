@@ -11,7 +11,7 @@ class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int number) : number_(number) {}
-  /// A new descriptor of the same file. If there is none to be had it is empty, and errno says why.
+  /// A new descriptor of the same file. If that fails it is empty, and errno says why.
   static Descriptor copy_of(int number) { return Descriptor(fcntl(number, F_DUPFD_CLOEXEC, 0)); }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {

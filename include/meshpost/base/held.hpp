@@ -16,8 +16,8 @@ namespace meshpost {
 /// it.
 void hold(Descriptor const& file) noexcept;
 
-/// Removes files from `folder` that processes of this user held which are gone. Only files whose
-/// names start with `begin`. Thread-safe, also beside other processes that do the same.
+/// Removes files from `folder` that were held by processes of this user which have ended. Only
+/// files whose names start with `begin`. Thread-safe, also beside other processes that do the same.
 void remove_unheld(char const* folder, std::string_view begin = {}) noexcept;
 
 inline constexpr char const* shared_memory_folder = "/dev/shm";

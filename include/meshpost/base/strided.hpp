@@ -25,9 +25,9 @@ MESHPOST_FN constexpr u64 product_of(u64 a, u64 b) {
 }
 }  // namespace detail
 
-/// Places of the elements of a box of up to three dimensions. Element (i, j, k) lies at offset + i
-/// * strides.x + j * strides.y + k * strides.z, all in elements of a span. It is like mdspan's
-/// layout_stride and MPI's subarray.
+/// Places of the elements of a box of up to three dimensions: element (i, j, k) lies at
+/// offset + i * strides.x + j * strides.y + k * strides.z, all in elements of a span. It is like
+/// mdspan's layout_stride and MPI's subarray.
 ///
 /// A subarray that leaves its bounds is not cut: it becomes invalid, and an operation that gets it
 /// fails.

@@ -57,8 +57,8 @@ struct Grid {
   u32 run = 0;
   /// GPU: the same when it begins; other launches may come before it. Null: it has begun.
   u32 const* begun = nullptr;
-  /// For a graph: the number of its runs, of which `run` is the last. `base` is in the device's
-  /// memory. There they find the number of the run before them.
+  /// For a graph: the number of its runs, of which `run` is the last. They find the number of the
+  /// run before them at `base`, in the device's memory.
   u32 runs = 1;
   u32* base = nullptr;
 

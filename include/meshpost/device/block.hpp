@@ -40,22 +40,23 @@ class Block {
   /// Returns when all threads of the rank have called it. After it all of them see what any of them
   /// stored before.
   MESHPOST_FN void sync() const;
-  /// sync(), and true if any thread passed true.
+  /// sync(); true if any thread passed true.
   MESHPOST_FN bool any(bool yes) const;
 
   /// Returns once `condition` holds. The rank then sees what was stored before the word was
   /// written. Leaves if the run was poisoned. The report shows `note` meanwhile. A wait for a
-  /// notification may also return if GangSpec::has_news.
+  /// notification may also return if GangSpec::has_news is true.
   template <Meanwhile Work>
   MESHPOST_FN void await(Condition const& condition, Note const& note, Work const& meanwhile);
-  /// The same out of line: for waits that are short for most ranks, and for several waits to share.
+  /// The same out of line: for conditions that most ranks need not wait for, and for several waits
+  /// to share.
   template <Meanwhile Work>
   MESHPOST_FN void await_out_of_line(Condition const& condition, Note const& note,
                                      Work const& meanwhile) const {
     await_of(*this, condition, note, meanwhile);
   }
   /// Called once for each operation. It shows that the rank makes progress (unless it only asks
-  /// again and again). Now and then it looks if the run was poisoned.
+  /// again and again). Now and then it checks if the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
   /// Called once for each test that found nothing. After many such tests on end, and nothing else,
   /// the rank tells the host so. It makes no more progress than a rank that waits.

@@ -53,9 +53,9 @@ struct ChunkWork {
 /// The computation at a level. Give `on_stream`, or `start` with or without `sync`.
 struct Compute {
   u32 level = 0;
-  /// Puts the work on a stream of the level's device, after which the data will be there. It is
-  /// always the same stream, in the order of the chunks, on a thread of the library. Work on the
-  /// stream must not throw.
+  /// Puts the work on a stream of the level's device. In the stream's order the data arrive before
+  /// it. It is always the same stream, in the order of the chunks, and the call comes from a thread
+  /// of the library. Work on the stream must not throw.
   std::function<void(ChunkWork const&, Stream&)> on_stream{};
   /// Called when the data are there, on a thread of the library, chunk after chunk. It may start
   /// work; `sync` then waits for its end.

@@ -27,7 +27,7 @@ struct Timeline {
   std::vector<std::string> devices;
   u64 begin = 0, end = 0;  ///< of the run, ns on the host's clock
   std::vector<TimelineRow> rows;
-  u32 cores = 0;  ///< shared by the rows; 0: not known, or not all cores are known
+  u32 cores = 0;  ///< shared by the rows; 0: not known, or some of `TimelineRow::cores` is lost
 };
 
 /// The share of all cores' time in which ranks used them. Nothing if that is not known.

@@ -33,7 +33,7 @@ struct Layout {
   bool far(u32 own, u32 device) const { return domains[first_device + own] != domains[device]; }
   /// True if this holds for any two devices, the first of which is this process's.
   bool any_far() const;
-  /// True if it holds for a device here and one of that process, another one.
+  /// True if it holds for a device here and one of `process`, which is another process.
   bool far_from(u32 process) const;
   /// True if devices of processes other than its own load and store a device's memory.
   bool is_reached_elsewhere(u32 device) const;

@@ -16,8 +16,8 @@ namespace {
 thread_local std::atomic<Fiber*> running =
     nullptr;  // of this worker; written by it, read by its fibers
 
-// A rank of one thread is a whole program, and may keep arrays on its stack. Ranks of many threads
-// have tens of thousands of them. Only touched pages cost memory.
+// A rank of one thread is a whole program, and may keep arrays on its stack. If ranks have many
+// threads, there are tens of thousands of these. Only touched pages cost memory.
 constexpr std::size_t stack_of_rank = 512 * 1024;
 constexpr std::size_t stack_of_thread = 64 * 1024;
 

@@ -193,7 +193,7 @@ MESHPOST_FN inline u32 clock_beats() {
 inline constexpr u32 beats_a_sign = 256;
 
 /// Called in some operations, or when a sign of life is due. It shows the host that the rank makes
-/// progress, and now and then looks if the run was poisoned. `asked`: the rank had said that it
+/// progress, and now and then checks if the run was poisoned. `asked`: the rank had said that it
 /// asks on and on. Called by all threads. The clock brings warps here one by one, so they meet by
 /// `ticks` alone, which is equal in all. Returns when this thread found a sign due last.
 MESHPOST_COLD inline u32 look_around(RankReport* report, Control const* control, u32 ticks,
