@@ -10,7 +10,7 @@ namespace meshpost::hooks {
 /// it, also several at once.
 using PlaceHook = std::function<void(std::string_view place)>;
 
-/// Installs `hook` for the whole process, null to remove it. Not while a run is under way.
+/// Installs `hook` for the whole process, null to remove it. Not during a run.
 void install_places(PlaceHook hook);
 
 inline std::atomic<bool> places_installed{false};

@@ -115,7 +115,7 @@ struct GangSpec {
   /// notification. Then await() returns early. Any thread asks. Null: nothing ever comes.
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
-  std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
+  std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, if launches are queued
   GangGraph* graph = nullptr;                 ///< launched in place of `image` and its settings
   Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes its own
 };
@@ -127,7 +127,7 @@ class Gang {
   /// Returns after `patience`, or earlier if the gang may have finished, deadlocked or failed.
   virtual void doze(std::chrono::microseconds patience) = 0;
   virtual bool finished() = 0;
-  /// One event a physical device, where launches are queued.
+  /// One event for each physical device, if launches are queued.
   virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
   /// All unfinished ranks wait, and nothing can wake them. Only CPU devices know this here; for
   /// GPUs the host asks (Control::epoch).

@@ -2,8 +2,7 @@
 // Ranks of CPU devices: fibers on a few worker threads, one gang for all CPU devices of a launch.
 //
 // A fiber that waits leaves its condition with its worker. The worker tests the condition without
-// switching to the fiber (DESIGN: predicate scan). So the word may be written by anybody, in this
-// process or another.
+// switching to the fiber. So the word may be written by anybody, in this process or another.
 #include <span>
 
 #include "device/cpu/crew.hpp"

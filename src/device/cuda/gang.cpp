@@ -99,7 +99,7 @@ class CudaGang : public Gang {
       order.put_last(launch.device(), stream);
       for (auto const& event : spec.after) stream.wait(event);
     }
-    // In the stream's order: other launches of the same graph may be under way.
+    // In the stream's order: other launches of the same graph may be in progress.
     for (std::size_t i = 0; spec.graph && i < grids_.size(); ++i)
       streams_[i]->store(grids_[i].base, grids_[i].run - grids_[i].runs);
     std::vector<std::optional<Error>> errors(launches.size());
