@@ -18,7 +18,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1] / "bench" / "compare"
 
-# Multicast stays off, so that all systems use the same links in the same way; kernels are loaded
+# Multicast stays off, so that all systems use the same links in the same way. Kernels are loaded
 # before the first one waits for another GPU.
 ENVIRONMENT = {
     "NCCL_NVLS_ENABLE": "0",

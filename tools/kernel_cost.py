@@ -3,8 +3,8 @@
 -v).
 
 There is one kernel for each operation, with and without lanes. Prints registers, stack and spilled
-bytes of a thread, shared memory of a rank, and the number of ranks of 256 threads for which a
-multiprocessor has registers. Needs nvcc, no GPU.
+bytes of a thread, and shared memory of a rank. Also prints the number of ranks of 256 threads for
+which a multiprocessor has registers. Needs nvcc, no GPU.
 """
 
 import argparse

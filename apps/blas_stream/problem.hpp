@@ -31,8 +31,8 @@ struct Factors {
 };
 Factors make_factors(u64 m, u64 seed);
 
-/// The value that an iteration keeps constant, except for rounding, for a column r of R and q of Q:
-/// 0.8 u.u + 1.25 v.v - 0.625 u.v. It is at least 0.63 of u.u + v.v, and at most 1.42 of it.
+/// The value 0.8 u.u + 1.25 v.v - 0.625 u.v of a column r of R and q of Q. An iteration keeps it
+/// constant, except for rounding. It is at least 0.63 of u.u + v.v, and at most 1.42 of it.
 double energy(double const* r, double const* q, u64 m);
 
 /// Column `column` of R (which = 0) or Q (1) at the start. It is the same on every device.

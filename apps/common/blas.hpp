@@ -40,7 +40,7 @@ struct Shape {
   u64 m = 0, n = 0, k = 0;
 };
 
-/// Throws the errors that the constructor of Blas and its calls would throw for this kind and type.
+/// Throws the errors that Blas's constructor and calls would throw for this kind and type.
 /// \throws Error(bad_environment) naming what is missing and what has it
 void require(std::string_view device_kind, Type type);
 

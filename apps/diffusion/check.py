@@ -28,8 +28,8 @@ class Check:
 def allowed_error(largest: float, change: float, iterations: int, precision: str) -> float:
     """Largest error that rounding explains, in the unit of the field.
 
-    One step rounds by at most about 2 eps of the largest value: half an eps by the last
-    subtraction, the rest by c times four limited fluxes of up to 16 u. Rounding errors of different
+    One step rounds by at most about 2 eps of the largest value. The last subtraction causes half an
+    eps, c times four limited fluxes of up to 16 u cause the rest. Rounding errors of different
     steps add like a random walk. With a margin of 4 this gives 8 eps sqrt(iterations). The error
     may also not exceed a hundredth of the largest change. Otherwise an unchanged field would pass
     if the right result differs little from the input.

@@ -73,10 +73,10 @@ inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
 /// Why no rank reads memory that is being written: Step n reads field n % 2 and writes the other.
 /// Before step n, a rank has consumed both neighbours' notifications of step n - 1. Each neighbour
 /// sends it after its own step n - 1. So it has read all of field (n - 1) % 2, which step n
-/// overwrites, both in shared memory of one device and in the halo that a put fills. And its rows
-/// of field n % 2 are there. There is a tag for each direction: a fast neighbour can't count for
-/// the other one. There are two parities of tags: a neighbour that is a step ahead can't count for
-/// this step.
+/// overwrites. This holds in shared memory of one device and in the halo that a put fills. And its
+/// rows of field n % 2 are there. There is a tag for each direction: a fast neighbour can't count
+/// for the other one. There are two parities of tags: a neighbour that is a step ahead can't count
+/// for this step.
 template <class Real>
 struct Diffusion {
   static constexpr int max_threads = gpu_threads;

@@ -63,7 +63,7 @@ class Supervisor : private Reports {
   std::optional<Clock::time_point> next_step_, timeout_;
   std::set<int> passed_;  // signals of the user that were passed on to the processes
   bool broken_ = false;   // standard output
-  bool forgets_ = false;  // whatever is printed
+  bool forgets_ = false;  // discards all later output
   Children children_;     // destroyed first: no process remains in any case
 };
 

@@ -9,8 +9,8 @@ namespace bench {
 
 using namespace meshpost;
 
-/// Position of a rank's own bytes in its part: behind the received bytes, in cache lines of their
-/// own, like the buffers of the other libraries.
+/// Position of a rank's own bytes in its part. They are behind the received bytes and in separate
+/// cache lines, like the buffers of the other libraries.
 MESHPOST_FN constexpr u64 outgoing(u64 bytes) { return bytes < 128 ? 128 : bytes; }
 
 /// Rank i of the first half of the ranks exchanges messages with rank i of the second half. The

@@ -1,5 +1,5 @@
-// Handles that a kernel must not use any more, or not here: of freed windows, of communicators of
-// another World, or of communicators without this rank.
+// Handles that a kernel must not use: of freed windows, of communicators of another World, and of
+// communicators without this rank.
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"

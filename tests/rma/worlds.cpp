@@ -72,8 +72,7 @@ TEST(Worlds, queue_their_runs_on_the_same_devices_in_turns) {
   EXPECT_EQ(three.value(), 60u);
 }
 
-// If launches of one thread came first on one device, and those of the other thread first on a
-// second device, both would wait for ever.
+// If two devices had the launches of two threads in different order, both would wait for ever.
 TEST(Worlds, of_several_threads_are_launched_in_one_order_on_all_devices) {
   std::vector<std::thread> threads;
   for (u32 t = 0; t < 4; ++t)

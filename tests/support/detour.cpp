@@ -1,5 +1,5 @@
-// In a program with this file, connections go by way of the test's Troubles (see detour_variable),
-// also those of libraries: its connect() replaces that of the C library.
+// In a program with this file, connections go by way of the test's Troubles (see detour_variable).
+// Its connect() replaces that of the C library, so this includes connections of libraries.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>

@@ -66,9 +66,9 @@ class Troubles {
 /// Troubles have for it. Empty: they are over.
 std::string way_to(std::string const& target, std::string const& troubles);
 
-/// The value of this variable is address() of some Troubles. In a process with it each TCP
-/// connection goes by way of them, also those of libraries: connections to loopback, or if the
-/// Troubles are on another host, to any other host. For programs with detour.cpp.
+/// The value of this variable is address() of some Troubles. In a process with it TCP connections
+/// go by way of them, also those of libraries. These are connections to loopback; if the Troubles
+/// are on another host, those to any other host. For programs with detour.cpp.
 inline constexpr char const* detour_variable = "MESHPOST_TEST_DETOUR";
 
 }  // namespace meshpost::test

@@ -51,7 +51,7 @@ class JobCase(FolderCase):
         return job
 
     def finish(self, job: subprocess.Popen, given: bytes | None = None) -> Ended:
-        """Waits for the end of the job: it must leave no process behind, whatever its status."""
+        """Waits for the end of the job: it must leave no process behind, for any status."""
         out, err = job.communicate(given, timeout=PATIENCE)
         ended = Ended(job.returncode, (out or b"").decode(), (err or b"").decode())
         self.assert_nothing_remains(self.lingering)

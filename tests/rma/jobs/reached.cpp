@@ -1,5 +1,5 @@
 // Puts and gets between nodes, out of and into devices whose memory the engine reads and writes
-// itself, although the host can't load or store there. Network cards do this with GPUs.
+// itself. The host can't load or store there. Network cards do this with GPUs.
 #include <cstdlib>
 #include <random>
 
