@@ -77,9 +77,9 @@ struct Plan {
 
 /// The order is the thesis's. Local blocks are multiplied first and hide the first fetches. Blocks
 /// of near devices follow, then those of far devices. (Near: device numbers differ little, as on
-/// one bus.) A device without local work at the beginning fetches small panels first.¶ \throws
-/// Error(bad_argument) for a matrix with fewer rows or columns than the grid, for panels or slots
-/// of 0
+/// one bus.) A device without local work at the beginning fetches small panels first.
+/// \throws Error(bad_argument) for a matrix with fewer rows or columns than the grid, for panels or
+/// slots of 0
 Plan make_plan(Problem const& problem, PlanOptions const& options);
 
 /// Half of k, between 512 and 16384. Narrower panels need less memory, but products of fewer
