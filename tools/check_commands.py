@@ -114,8 +114,8 @@ def commands(path: str, text: str) -> Iterator[Command]:
             joined += line
             if not COMMAND.match(joined):
                 raise Wrong(
-                    f"{path}:{place}: error: {joined!r} stands among commands and is none; "
-                    "move it, or let tools/check_commands.py know it"
+                    f"{path}:{place}: error: {joined!r} is among commands but is none; "
+                    "move it, or add it to tools/check_commands.py"
                 )
             yield Command(f"{path}:{place}", joined.strip(), why_not)
             joined = ""

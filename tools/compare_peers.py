@@ -189,7 +189,7 @@ def watch(processes: list[subprocess.Popen], limit: float) -> str:
                 problem = "a process failed"
                 deadline = min(deadline, time.monotonic() + 5)
             if time.monotonic() > deadline:
-                problem = problem or f"not done after {limit:g} s, and ended"
+                problem = problem or f"not done after {limit:g} s, so it was ended"
                 break
             time.sleep(0.02)
     finally:

@@ -172,7 +172,7 @@ def draw(result: dict, file: Path) -> None:
     panel(axes[1, 1], f"all_reduce, {most} {unit}", reduced, "median_us", own)
     for axis in (axes[0, 0], axes[0, 1]):
         axis.set_xlabel("bytes of a message")
-    axes[1, 0].set_xlabel("bytes under way at once, of all blocks")
+    axes[1, 0].set_xlabel("bytes in flight, of all blocks")
     axes[1, 1].set_xlabel("bytes of a vector")
     versions = result["versions"]
     named = [f"{of} {versions[of]}" for of in ("NCCL", "NVSHMEM", "driver") if of in versions]

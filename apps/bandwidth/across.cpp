@@ -27,8 +27,8 @@ void keep(std::vector<T>& all, std::vector<std::string> const& wanted, char cons
   for (auto const& one : all) there += (there.empty() ? "" : ", ") + name(one);
   for (auto const& one : wanted)
     if (std::ranges::find(all, one, name) == all.end())
-      throw Error(Kind::bad_argument, std::string(option) + " " + one, "there is none of that name",
-                  "there are " + there);
+      throw Error(Kind::bad_argument, std::string(option) + " " + one,
+                  "this job has none of that name", "there are " + there);
   std::erase_if(all,
                 [&](T const& one) { return std::ranges::find(wanted, name(one)) == wanted.end(); });
 }

@@ -237,7 +237,7 @@ int main(int argc, char** argv) {
   app.add_option("--plain", options.plain,
                  "iterations to repeat by plain BLAS calls on all cores, and compare in full")
       ->capture_default_str();
-  app.add_option("--seed", stream.seed, "of the numbers in all matrices")->capture_default_str();
+  app.add_option("--seed", stream.seed, "seed of all matrices")->capture_default_str();
   app.add_flag("--stages,!--no-stages", options.stages,
                "measure each stage alone, in further iterations (default)");
   app.add_option("--trace", options.trace, "file for the first device's timeline");

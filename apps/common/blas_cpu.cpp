@@ -122,9 +122,10 @@ class CpuBlas : public Blas::Implementation {
     for (u64 const number : {shape.m, shape.n, shape.k, a.stride, b.stride, c.stride})
       if (number > static_cast<u64>(std::numeric_limits<blasint>::max()))
         throw Error(Kind::bad_argument, "multiply matrices on a CPU device",
-                    "a side or stride is " + std::to_string(number) + ", OpenBLAS here counts to " +
+                    "a side or stride is " + std::to_string(number) +
+                        ", this OpenBLAS allows at most " +
                         std::to_string(std::numeric_limits<blasint>::max()),
-                    "cut the matrices");
+                    "use smaller matrices");
     stream_.call([team = team_, call = Call{type, shape, alpha, a, b, beta, c}] {
       team->run([&](u32 member) { call(tile(call.shape.m, call.shape.n, member, team->size())); });
     });

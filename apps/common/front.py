@@ -62,19 +62,19 @@ def options_parser(app: App, *, own_help: bool) -> argparse.ArgumentParser:
         parser.usage = (
             f"{app.command} [--out FOLDER] [--json FILE] [--no-plot | --draw FILE] [OPTIONS below]"
         )
-        parser.add_argument("--help", "-h", action="store_true", help="this, and further options")
+        parser.add_argument("--help", "-h", action="store_true", help="this, and the options below")
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("out", app.name),
         metavar="FOLDER",
-        help="where figures and pictures go (default: %(default)s)",
+        help="folder for figures and pictures (default: %(default)s)",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help=f"where the figures go (default: FOLDER/{app.figures})",
+        help=f"file for the figures (default: FOLDER/{app.figures})",
     )
     parser.add_argument("--no-plot", dest="plot", action="store_false", help="draw nothing")
     return parser
@@ -220,7 +220,7 @@ def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> in
     options, others = parse(app, arguments)
     if options.draw:
         if others:
-            raise Misuse(f"--draw runs no program, which {others[0]} is for: leave one out")
+            raise Misuse(f"--draw runs no program, so {others[0]} has no effect: leave one out")
         draw(app, options.draw, options.out)
         return 0
     binary = find_binary(app.name)

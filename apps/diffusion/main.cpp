@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
   app.add_option("--input", options.input,
                  "field: FILE.npy (float64) or random:LEVELSxROWSxCOLUMNS:SEED")
       ->required();
-  app.add_option("--output", options.output, "where the result goes, as .npy");
+  app.add_option("--output", options.output, "file for the result, as .npy");
   app.add_option("--iterations", options.iterations, "steps")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

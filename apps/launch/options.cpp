@@ -78,7 +78,7 @@ u32 whole(std::string const& text, std::string const& option, char const* what) 
   if (status != std::errc() || end != text.data() + text.size() || value == 0 ||
       value > most_processes)
     throw Error(Kind::bad_argument, "read " + option,
-                fmt::format("'{}' is no number of {}", text, what),
+                fmt::format("'{}' is not a number of {}", text, what),
                 fmt::format("give a whole number from 1 to {}", most_processes));
   return value;
 }
@@ -89,7 +89,7 @@ double seconds_from(std::string const& text, std::string const& option) {
   if (status != std::errc() || end != text.data() + text.size() || !(value > 0) ||
       value > longest_timeout)
     throw Error(
-        Kind::bad_argument, "read " + option, fmt::format("'{}' is no time", text),
+        Kind::bad_argument, "read " + option, fmt::format("'{}' is not a time", text),
         "give seconds, more than 0 and at most 1e8, as 90 or 0.5; leave it out for no limit");
   return value;
 }

@@ -72,7 +72,7 @@ NotStarted why_not(std::string const& program, int number) {
   struct stat about{};
   bool const there = by_path && ::stat(program.c_str(), &about) == 0;
   if (number == ENOENT && there)
-    return error("the interpreter that it names is not there",
+    return error("the interpreter that it names does not exist",
                  "correct its first line (#!), or build it for this host", 127);
   if (number == ENOENT && by_path) return error("there is no such file", "correct the path", 127);
   if (number == ENOENT)
@@ -83,7 +83,7 @@ NotStarted why_not(std::string const& program, int number) {
     return error("it may not be executed", "chmod +x it, or name another program", 126);
   if (number == E2BIG)
     return error("arguments and environment are too long together", "shorten them", 126);
-  return error(std::strerror(number), "see that it runs on this host without meshpost-run", 126);
+  return error(std::strerror(number), "make it run on this host without meshpost-run first", 126);
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ void Supervisor::name_stopped() {
     char const state = runs ? state_of(pid) : '\0';
     if (state != 'T' && state != 't') continue;
     output_.say(fmt::format(
-        "process {} (pid {}) is still there: {} (state {} in /proc/{}/stat)", k, pid,
+        "process {} (pid {}) has not ended: {} (state {} in /proc/{}/stat)", k, pid,
         state == 'T' ? fmt::format("a signal has stopped it, `kill -CONT {}` lets it go on", pid)
                      : "a debugger holds it",
         state, pid));
@@ -150,7 +150,8 @@ void Supervisor::on_signal(int number) {
   }
   auto const name = fmt::format("SIG{}", ::sigabbrev_np(number));
   if (passed_.insert(number).second) {
-    output_.say(fmt::format("{} is passed on to {}; once more kills them", name, still_running()));
+    output_.say(fmt::format("{} is passed on to {}; the same signal again kills them", name,
+                            still_running()));
     return children_.signal(number);
   }
   output_.say(fmt::format("{} again: killed {}", name, still_running()));
@@ -164,8 +165,8 @@ void Supervisor::on_time() {
     timeout_.reset();
     if (!status_) {
       status_ = 124;
-      output_.say(fmt::format("the job has taken the {} s of --timeout; ending {}",
-                              *options_.timeout, running_ ? still_running() : "its output"));
+      output_.say(fmt::format("the job ran for the {} s of --timeout; ending {}", *options_.timeout,
+                              running_ ? still_running() : "its output"));
     }
     if (running_ == 0) return give_up();
     if (ending_ == Ending::none) name_stopped();
@@ -178,7 +179,7 @@ void Supervisor::on_next_step() {
   next_step_.reset();
   if (running_ == 0) {
     if (!children_.open()) return;
-    output_.say("ended what the processes had started and left running");
+    output_.say("ended programs that the processes had started and left running");
     children_.signal(SIGKILL);
     children_.close();
   } else if (ending_ == Ending::noticed) {

@@ -18,7 +18,7 @@ Allocation at(std::string const& place, u64 size) {
 
 bool lacks(benchmark::State& state, std::string const& place) {
   bool const there = place[0] == 'p' || std::stoul(place) < devices().size();
-  if (!there) state.SkipWithError("there are not so many devices");
+  if (!there) state.SkipWithError("needs more devices");
   return !there;
 }
 
