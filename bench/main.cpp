@@ -1,6 +1,5 @@
-// Benchmarks of what kernels do. Figures of a run come from the ranks' own clocks: one iteration is
-// one launch. In a job of several processes all run what is measured between them, and nothing
-// else.
+// Benchmarks of kernels. One iteration is one launch, and its time comes from the ranks' own
+// clocks. In a job of several processes, all run only the benchmarks between processes.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -19,8 +18,8 @@ std::vector<std::shared_ptr<meshpost::Device>> const& devices() {
   return all;
 }
 
-// The first World of a process joins the job. It is gone before others are measured: processes
-// with several Worlds agree on each run.
+// The first World of a process joins the job. It is destroyed before others are measured, because
+// processes with several Worlds agree on each run.
 struct Joined {
   meshpost::u32 process = 0, processes = 1;
   std::chrono::duration<double, std::micro> took{};
@@ -78,7 +77,7 @@ std::shared_ptr<meshpost::World> world(meshpost::u32 count, meshpost::u32 ranks)
 
 namespace {
 
-/// Reports nothing: process 0 does.
+/// Reports nothing: process 0 reports.
 class Silent : public benchmark::BenchmarkReporter {
   bool ReportContext(Context const&) override { return true; }
   void ReportRuns(std::vector<Run> const&) override {}
@@ -103,7 +102,7 @@ int run_one_of_many(std::vector<char*> arguments) {
   return 0;
 }
 
-/// Takes `--name=8,64` out of the arguments and returns its numbers; none where it was not there.
+/// Takes `--name=8,64` out of the arguments and returns its numbers; none if it was not given.
 std::vector<std::int64_t> take_sizes(std::vector<char*>& arguments, std::string_view option) {
   std::vector<std::int64_t> sizes;
   std::erase_if(arguments, [&](std::string_view one) {
@@ -130,7 +129,7 @@ int main(int argc, char** argv) try {
   bool const launches = !take_sizes(arguments, "--launches=").empty();
   if (pairs.empty() && groups.empty() && !launches) {
     bench::add_between_processes();
-  } else {  // nothing but what tools/compare.py asks for
+  } else {  // only the benchmarks that tools/compare.py asks for
     benchmark::ClearRegisteredBenchmarks();
     if (!pairs.empty()) bench::add_pairs(pairs);
     if (!groups.empty()) bench::add_groups(groups);

@@ -10,7 +10,7 @@ namespace bench {
 
 /// The World that benchmarks share: `devices` of those that MESHPOST_DEVICES names, with `ranks`
 /// ranks each (0: the default). Null if there are not so many devices. Kept until another one is
-/// asked for.
+/// requested.
 std::shared_ptr<meshpost::World> world(meshpost::u32 devices, meshpost::u32 ranks = 0);
 
 /// The first `count` devices of those that MESHPOST_DEVICES names, as WorldOptions takes them.
@@ -30,14 +30,14 @@ std::string kind();
 meshpost::u32 process();
 meshpost::u32 processes();
 
-/// Registers what is measured between the processes of a job.
+/// Registers benchmarks between the processes of a job.
 void add_between_processes();
 
-/// The engine alone between two of them. Where engines are built.
+/// The engine alone between two processes. Only in builds with engines.
 void add_engine_between_processes();
 
-/// Register what is compared with other libraries, with messages of these sizes: between two
-/// devices, and among all that MESHPOST_DEVICES names.
+/// Registers benchmarks that are compared with other libraries, with messages of these sizes:
+/// between two devices, and among all that MESHPOST_DEVICES names.
 void add_pairs(std::vector<std::int64_t> const& sizes);
 void add_groups(std::vector<std::int64_t> const& sizes);
 /// The same without messages: launches on all devices that MESHPOST_DEVICES names.

@@ -6,7 +6,7 @@ install(TARGETS meshpost meshpost_dcuda EXPORT meshpost)
 install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTINATION include
         PATTERN .clang-tidy EXCLUDE)
 install(EXPORT meshpost NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostTargets.cmake)
-if(MESHPOST_HAS_MPI)  # a component of its own: who does not ask for it needs no MPI
+if(MESHPOST_HAS_MPI)  # a component of its own: users without it need no MPI
   set_property(GLOBAL APPEND PROPERTY meshpost_installed_targets meshpost_mpi)
   install(TARGETS meshpost_mpi EXPORT meshpost_mpi)
   install(EXPORT meshpost_mpi NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostMpiTargets.cmake)

@@ -1,15 +1,15 @@
-# The library itself: one target, a folder a part.
+# The library itself: one target, with one folder for each part.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
-find_path(MESHPOST_XXHASH_INCLUDE xxhash.h HINTS ${MESHPOST_DEPS}/include REQUIRED)  # checks of what crosses a network
+find_path(MESHPOST_XXHASH_INCLUDE xxhash.h HINTS ${MESHPOST_DEPS}/include REQUIRED)  # checksums of data that cross a network
 find_package(OpenSSL 3 REQUIRED COMPONENTS SSL Crypto)  # connections between the processes of a job
-# Not find_package(Boost): where only the headers and a carried archive exist it finds neither.
+# Not find_package(Boost): it fails if only the headers and the archive in .deps exist.
 find_path(MESHPOST_BOOST_INCLUDE boost/context/detail/fcontext.hpp REQUIRED)
 find_library(MESHPOST_BOOST_CONTEXT NAMES boost_context libboost_context.a HINTS ${MESHPOST_DEPS}/lib REQUIRED)
 
-# NUMA nodes and what hangs on them; without it the host counts as one node.
+# NUMA nodes and their devices; without it the host counts as one node.
 find_path(MESHPOST_HWLOC_INCLUDE hwloc.h)
 find_library(MESHPOST_HWLOC hwloc)
 if(MESHPOST_HWLOC AND MESHPOST_HWLOC_INCLUDE)
@@ -236,7 +236,7 @@ else()
   target_sources(meshpost PRIVATE src/fabric/no_hwloc.cpp)
 endif()
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")  # base/hash.cpp asks whether the processor has AVX2
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")  # base/hash.cpp tests if the processor has AVX2
   target_sources(meshpost PRIVATE src/base/hash_avx2.cpp)
   set_source_files_properties(src/base/hash_avx2.cpp PROPERTIES COMPILE_OPTIONS -mavx2)  # so it is in no unity build
 endif()
@@ -271,7 +271,8 @@ target_link_libraries(meshpost
 
 meshpost_unity(meshpost 12)
 
-# What a program written for the dCUDA thesis's API links: its include names, dcuda_host.h and dcuda_device.cu.h.
+# The target for programs written for the dCUDA thesis's API. It has its include names, dcuda_host.h
+# and dcuda_device.cu.h.
 add_library(meshpost_dcuda INTERFACE)
 add_library(meshpost::dcuda ALIAS meshpost_dcuda)
 set_target_properties(meshpost_dcuda PROPERTIES EXPORT_NAME dcuda)
@@ -280,11 +281,11 @@ target_include_directories(meshpost_dcuda
             $<INSTALL_INTERFACE:include/meshpost/compat/dcuda>)
 target_link_libraries(meshpost_dcuda INTERFACE meshpost)
 
-# Programs of MPI link this beside it: MPI as a World's launcher, and as its network.
+# MPI programs link this, too: MPI as a World's launcher, and as its network.
 set(MESHPOST_MPI AUTO CACHE STRING "MPI as launcher and network: AUTO (where it is found), ON, OFF")
 set(MESHPOST_HAS_MPI OFF)
 if(NOT MESHPOST_MPI STREQUAL "OFF")
-  set(MPI_CXX_SKIP_MPICXX ON)  # C's interface is all we use
+  set(MPI_CXX_SKIP_MPICXX ON)  # only the C interface is used
   find_package(MPI COMPONENTS CXX QUIET)
   if(MPI_CXX_FOUND)
     set(MESHPOST_HAS_MPI ON)

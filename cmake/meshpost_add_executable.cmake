@@ -1,6 +1,7 @@
-# Part of the installed package too: a kernel's source is the same for users and for us.
+# Also part of the installed package: users and the project compile kernels in the same way.
 
-# Compiles sources that hold kernels for every kind of device that the library has: nvcc where it has CUDA.
+# Compiles sources with kernels for every kind of device that the library has: by nvcc if it has
+# CUDA.
 function(meshpost_kernel_sources target)
   if(MESHPOST_CUDA)
     foreach(source IN LISTS ARGN)

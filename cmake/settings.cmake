@@ -1,6 +1,7 @@
-# Compilers, warnings, sanitizers: what the whole build shares.
+# Settings of the whole build: compilers, warnings, sanitizers.
 
-# Not CMAKE_CXX_STANDARD: CMake before 3.26 asks the CUDA compiler for the same and does not know nvcc 13's flag.
+# Not CMAKE_CXX_STANDARD: CMake before 3.26 then wants the same of the CUDA compiler and does not
+# know nvcc 13's flag.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
@@ -12,7 +13,7 @@ endif()
 
 if(MESHPOST_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # The GPUs of this host; without one, Hopper: what the figures were measured on.
+    # The GPUs of this host; without one, Hopper, on which the figures were measured.
     execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
     if(no_gpu)
       set(CMAKE_CUDA_ARCHITECTURES 90)
@@ -24,8 +25,8 @@ if(MESHPOST_CUDA)
   find_package(CUDAToolkit 12.5 REQUIRED)
 endif()
 
-# The preset `kernels`, for machines without a GPU: nvcc's front end finds what is wrong in a kernel, and ptxas, which
-# takes most of the time, sees all of our headers in the library and the benchmarks.
+# The preset `kernels`, for machines without a GPU. nvcc's front end finds errors in kernels. ptxas,
+# which takes most of the time, sees all our headers in the library and the benchmarks.
 option(MESHPOST_PTX_ALONE "Compile kernels of tests, applications and examples no further than to PTX" OFF)
 macro(meshpost_ptx_alone)  # in this folder and below
   if(MESHPOST_CUDA AND MESHPOST_PTX_ALONE)
@@ -35,13 +36,13 @@ macro(meshpost_ptx_alone)  # in this folder and below
 endmacro()
 
 set(meshpost_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
-                      -Wno-restrict)  # GCC 12 finds overlaps in std::string that are not there (bug 105651)
-add_library(meshpost_build INTERFACE)  # flags of our own sources; users choose theirs
+                      -Wno-restrict)  # GCC 12 reports overlaps in std::string that do not exist (bug 105651)
+add_library(meshpost_build INTERFACE)  # flags of our own sources; users choose their own
 target_compile_options(meshpost_build INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${meshpost_warnings}>")
 
 if(MESHPOST_SANITIZE)
   add_compile_options(-fsanitize=${MESHPOST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # AddressSanitizer finds what these find, and they take a seventh of the compiler's time.
+  # AddressSanitizer finds the same errors as these, and these take a seventh of the compile time.
   add_compile_options(-fno-sanitize=null,vptr,object-size,pointer-overflow)
   add_link_options(-fsanitize=${MESHPOST_SANITIZE})
 endif()

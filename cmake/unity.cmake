@@ -1,9 +1,10 @@
-# Unity builds: headers are most of what the compiler reads, so several sources of a folder are compiled as one.
+# Unity builds: the compiler spends most of its time on headers, so several sources of a folder are
+# compiled as one.
 
 option(MESHPOST_UNITY "Compile several sources of a folder as one" ON)
 
-# Sources of `target`, grouped by folder, at most `most` in a group. CMake leaves out what nvcc compiles.
-# Names in anonymous namespaces must differ between the sources of a folder.
+# Sources of `target`, grouped by folder, at most `most` in a group. CMake leaves out sources that
+# nvcc compiles. Names in anonymous namespaces must differ between the sources of a folder.
 function(meshpost_unity target most)
   if(NOT MESHPOST_UNITY)
     return()
@@ -20,7 +21,8 @@ function(meshpost_unity target most)
   endforeach()
   list(REMOVE_DUPLICATES folders)
   foreach(folder IN LISTS folders)
-    # As even as can be: the last group of a folder is not a lone source that all wait for.
+    # Groups are as even as possible, so that no folder ends with a group of one source, which
+    # delays the build.
     list(LENGTH ${folder} count)
     math(EXPR groups "(${count} + ${most} - 1) / ${most}")
     math(EXPR each "(${count} + ${groups} - 1) / ${groups}")
@@ -32,12 +34,13 @@ function(meshpost_unity target most)
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # GCC takes a source that is included for a header, and warns of its unnamed types.
+  # GCC treats an included source as a header, and warns of its unnamed types.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# The same groups for `sources` of kernels, which CMake itself can make from 3.31 on. For the preset `kernels` alone,
-# which wants objects and no programs: a build for GPUs has more cores than groups.
+# The same groups for `sources` of kernels; CMake itself can make them from 3.31 on. Only for the
+# preset `kernels`, which builds objects and no programs: machines that build for GPUs have more
+# cores than groups.
 function(meshpost_kernel_unity target)
   if(NOT MESHPOST_UNITY OR NOT MESHPOST_PTX_ALONE OR NOT MESHPOST_CUDA)
     return()

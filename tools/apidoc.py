@@ -3,9 +3,10 @@
 
 usage: apidoc.py [--check] [ROOT]
 
-A header's part: what stands behind /// and, as code, the declaration that it is about; of classes
-the public part. Headers in folders named detail, cpu and cuda are left out, as are namespaces of
-these names. --check writes nothing and fails where docs/api.md is not what it would write.
+The entry of a header has the text behind /// and, as code, the declaration below it; of classes
+only the public part. Headers in folders named detail, cpu and cuda are left out, and so are
+namespaces of these names. --check writes nothing and fails if docs/api.md differs from what it
+would write.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 OUTPUT = "docs/api.md"
 INCLUDE = "include/meshpost"
-# In the order in which a reader wants them. What no line names comes under the last.
+# In the order for readers. Headers that no line names come under the last.
 CHAPTERS = {
     "Programs": ["rma/world.hpp", "rma/run.hpp", "rma/window.hpp", "base/types.hpp"],
     "Kernels": ["rma/rank.hpp", "base/span.hpp", "base/fn.hpp"],
@@ -50,7 +51,7 @@ class Declaration:
     comment: list[str]  # behind /// above it
     behind: str  # behind ///< on its last line
     body: str | None  # of a type
-    apart: bool  # an empty line or another comment stands above it
+    apart: bool  # an empty line or another comment is above it
 
     @property
     def is_type(self) -> bool:
@@ -77,7 +78,7 @@ class Declaration:
 
 
 class Scanner:
-    """Finds the declarations of one scope. Knows as much C++ as our headers use."""
+    """Finds the declarations of one scope. Knows only the C++ that our headers use."""
 
     def __init__(self, text: str):
         self.text = text
@@ -154,7 +155,7 @@ class Scanner:
         )
 
     def body(self) -> str:
-        """Goes behind the brace that closes what is open; what it closed."""
+        """Moves behind the closing brace of the open scope; returns the text inside."""
         begin, depth = self.at, 1
         inert = re.compile(r'//.*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'')
         while depth:
@@ -167,7 +168,7 @@ class Scanner:
 
 
 def signature(declaration: Declaration) -> str:
-    """The declaration without what only the compiler needs."""
+    """The declaration without parts that only the compiler needs."""
     if declaration.head.startswith("#"):
         return declaration.head
     head = re.sub(r"\bMESHPOST_(FN|COLD)\s+(inline\s+)?", "", declaration.head)
@@ -180,7 +181,7 @@ def signature(declaration: Declaration) -> str:
 
 
 def unwanted(declaration: Declaration) -> bool:
-    """Members that say nothing to a reader."""
+    """Members that tell a reader nothing."""
     head = declaration.head
     return (
         head.endswith("= delete")
@@ -190,7 +191,7 @@ def unwanted(declaration: Declaration) -> bool:
 
 
 def code_of(declaration: Declaration, documented: bool = False) -> str:
-    """The declaration as code; with its comment unless that stands above the code."""
+    """The declaration as code, with its comment unless the comment is shown above the code."""
     lines = [] if documented else [f"// {line}".rstrip() for line in declaration.comment]
     if not declaration.is_type:
         text = dedent_tail(signature(declaration))
@@ -211,10 +212,10 @@ def code_of(declaration: Declaration, documented: bool = False) -> str:
 
 
 def dedent_tail(text: str) -> str:
-    """Lines behind the first lose their scope's indentation; what continues a line gets four."""
+    """Lines after the first lose their scope's indentation; continuation lines get four columns."""
     first, *rest = text.split("\n")
     tail = textwrap.dedent("\n".join(rest)).split("\n") if rest else []
-    whole = first.startswith("template")  # the next line begins anew
+    whole = first.startswith("template")  # the next line is not a continuation
     return "\n".join(
         [first, *(f"    {line.strip()}" if line[:1] == " " or not whole else line for line in tail)]
     )
@@ -255,7 +256,7 @@ def header_section(path: str, text: str) -> str:
         parts.append("\n\n".join(filter(None, [title, lead, f"```cpp\n{code}\n```"])))
         group.clear()
 
-    headed = False  # what stands under a heading is meant to be seen
+    headed = False  # everything under a heading is shown
     for found in scanner.declarations():
         if isinstance(found, str):
             close()

@@ -2,9 +2,9 @@
 """Runs the benchmarks, prints a table of medians and spread, and writes them as JSON.
 
 The JSON holds the machine, the versions and, for each benchmark, the median, the smallest and the
-largest time of its repetitions in microseconds, with GB/s where bytes were moved. The program runs
-four times: alone, and in jobs of two and four processes, and of two that act as two nodes, for what
-is measured between them.
+largest time of its repetitions in microseconds, with GB/s if bytes were moved. The program runs
+four times: alone, then in jobs of two processes, of four, and of two that act as two nodes. Jobs
+run the benchmarks between processes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ JOBS = ((2, 1), (4, 1), (2, 2))  # processes, and nodes that they act as
 
 
 def run_benchmarks(command: list[str], pattern: str, repetitions: int) -> dict:
-    """Returns Google Benchmark's JSON, without results where none has such a name."""
+    """Returns Google Benchmark's JSON, without results if no benchmark has such a name."""
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder) / "raw.json"
         command = [
@@ -46,7 +46,7 @@ def run_benchmarks(command: list[str], pattern: str, repetitions: int) -> dict:
 
 
 def joining(raw: dict, pattern: str) -> list[dict]:
-    """What the first World took, whose constructor joins the job: once, so no spread."""
+    """Time of the first World, whose constructor joins the job: once, so there is no spread."""
     name = f"first_world_of_job/processes:{raw['context'].get('processes')}"
     took = raw["context"].get("first_world_us")
     if took is None or not re.search(pattern, name):
@@ -56,7 +56,7 @@ def joining(raw: dict, pattern: str) -> list[dict]:
 
 
 def summarise(raw: dict) -> list[dict]:
-    """One entry a benchmark: median, min, max in us over its repetitions."""
+    """One entry for each benchmark: median, min, max in us over its repetitions."""
     runs: dict[str, list[dict]] = {}
     for one in raw["benchmarks"]:
         if one.get("run_type") == "iteration":
@@ -83,7 +83,7 @@ def summarise(raw: dict) -> list[dict]:
 
 
 def between_nodes(rows: list[dict], nodes: int) -> list[dict]:
-    """Of a job over several nodes, what the network takes part in."""
+    """Of a job over several nodes, the benchmarks that use the network."""
     parts = ("two_processes", "_job")
     chosen = [row for row in rows if any(part in row["name"] for part in parts)]
     return [{**row, "name": f"{row['name']}/nodes:{nodes}"} for row in chosen]

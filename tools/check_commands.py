@@ -31,7 +31,7 @@ from pathlib import Path
 LIMIT = 120  # seconds for one command; a machine may be busy
 AT_A_TIME = 2  # documents
 PRESET = "cpu"
-# What begins a command; other indented lines are formulas or programs.
+# Beginnings of commands; other indented lines are formulas or programs.
 COMMAND = re.compile(
     r"(?:[A-Z_]+=\S* +)*"
     r"(?:\\$|\./|build/|tools/|\.venv/|meshpost-"
@@ -56,7 +56,7 @@ class Command:
 def blocks(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """The blocks of a document that may hold commands: first line's number, kind, lines.
 
-    Kinds: "indented", "sh"; also "mark" for an HTML comment, which says something of the next.
+    Kinds: "indented", "sh"; also "mark" for an HTML comment, which describes the next block.
     """
     lines = text.split("\n")
     fence, begin, found, after_blank = "", 0, [], True
@@ -114,8 +114,8 @@ def commands(path: str, text: str) -> Iterator[Command]:
             joined += line
             if not COMMAND.match(joined):
                 raise Wrong(
-                    f"{path}:{place}: error: {joined!r} stands among commands and is none; "
-                    "move it, or let tools/check_commands.py know it"
+                    f"{path}:{place}: error: {joined!r} is among commands but is none; "
+                    "move it, or add it to tools/check_commands.py"
                 )
             yield Command(f"{path}:{place}", joined.strip(), why_not)
             joined = ""
@@ -133,7 +133,8 @@ def documents(root: Path) -> list[Path]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Where programs are found, and what ./run is told: to use what has been built."""
+    """Environment of commands: the path of programs, and ./run's settings to use existing
+    builds."""
     tools = folder / "bin"
     return os.environ | {
         "PATH": f"{tools}:{os.environ['PATH']}",
@@ -144,7 +145,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def prepare(root: Path, folder: Path) -> None:
-    """Makes a folder that looks like the checkout, with the programs where documents have them."""
+    """Makes a folder like the checkout, with programs at the paths that documents use."""
     (folder / "bin").mkdir()
     for place, names in ((folder / "bin", INSTALLED), (folder, IN_FOLDER)):
         for name, program in names.items():
@@ -154,7 +155,7 @@ def prepare(root: Path, folder: Path) -> None:
 
 
 def run(command: Command, folder: Path, variables: dict[str, str]) -> tuple[float, str]:
-    """Runs a command. Returns its seconds, and what is wrong or nothing."""
+    """Runs a command. Returns its seconds, and the error or nothing."""
     began = time.monotonic()
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(
@@ -182,16 +183,16 @@ def run(command: Command, folder: Path, variables: dict[str, str]) -> tuple[floa
 
 
 def application(words: str) -> str:
-    """The application that a command runs, whose files in out/ are then its own."""
+    """The application that a command runs. The command owns the application's files in out/."""
     match = re.search(r"\./run app (\w+)", words)
     return match[1] if match else words
 
 
 def run_all(shown: list[Command], root: Path) -> tuple[int, int]:
-    """Runs each different command once. Returns how many there were, and how many failed.
+    """Runs each different command once. Returns their number and the number of failures.
 
-    Commands of a document follow each other; two documents are tried at a time, but no application
-    twice.
+    Commands of a document run one after the other. Two documents run at a time, but no application
+    runs twice at a time.
     """
     documents: dict[str, list[tuple[Command, str]]] = {}
     seen = set()

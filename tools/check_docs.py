@@ -35,7 +35,7 @@ class Wrong(Exception):
 
 
 def quoted(root: Path, path: str, name: str | None) -> str:
-    """What a block from that place must be."""
+    """The text that a block from that place must have."""
     file = root / path
     if not file.is_file():
         raise Wrong(f"there is no {path}; correct the path")
@@ -98,7 +98,7 @@ def check_links(file: Path, text: str) -> Iterator[tuple[int, str]]:
         if not (file.parent / link[1]).exists():
             line = line_of(prose, link.start())  # lines are the text's, positions are not
             position = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
-            yield position, f"the link to {link[1]} leads nowhere; correct it"
+            yield position, f"the link to {link[1]} has no target; correct it"
 
 
 def fixed(root: Path, text: str) -> str:

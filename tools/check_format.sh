@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Are C++ and Python sources formatted and free of lint? With --fix: make them so.
+# Checks that C++ and Python sources are formatted and free of lint. --fix repairs them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH=$PWD/.venv/bin:$PATH # the pinned versions decide, not the system's
+export PATH=$PWD/.venv/bin:$PATH # use the pinned versions, not the system's
 for tool in clang-format ruff; do
   command -v "$tool" >/dev/null && continue
   echo "check_format: no $tool; ./run setup installs it from tools/requirements-lint.txt" >&2
@@ -14,7 +14,7 @@ mapfile -t sources < <(find include src tests bench apps examples python -type f
 
 if [[ ${1:-} == --fix ]]; then
   clang-format -i "${sources[@]}"
-  ruff check --quiet --fix . >/dev/null || true # what it can't fix, the check below reports
+  ruff check --quiet --fix . >/dev/null || true # the check below reports the rest
   ruff format --quiet .
 fi
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is built in BUILD_DIR, then builds and runs tests/install against that alone.
+# Installs the build of BUILD_DIR, then builds and runs tests/install against the installed copy
+# alone.
 #
 # usage: tools/check_install.sh BUILD_DIR
 set -euo pipefail

@@ -28,12 +28,12 @@ UMBRELLA = "include/meshpost/meshpost.hpp"
 HEADERS = {".hpp", ".h", ".cuh"}
 CPP = HEADERS | {".cpp", ".cu"}
 SOURCES = CPP | {".py", ".sh"}
-# What may stand between two includes: preprocessor lines, line comments, nothing.
+# Text allowed between two includes: preprocessor lines, line comments, nothing.
 NO_CODE = re.compile(r"([ \t]*(#.*|//.*)?(\n|$))*")
 WARN_LINES, MAX_LINES = 300, 400
 
-# A kind of device has properties (KindTraits). Other parts ask for these, and compare no name,
-# with these exceptions and their reasons.
+# A kind of device has properties (KindTraits). Other parts use these and compare no name.
+# Exceptions, with their reasons:
 KIND_NAME = re.compile(r'"(cpu|cuda)"')
 MAY_NAME_KINDS = {
     "src/compat/dcuda_host.cpp": "a kernel of dCUDA is nvcc's or the host compiler's",
@@ -67,7 +67,7 @@ class Include:
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """Where a file belongs. `part` is None outside the parts (the umbrella header, apps, ...)."""
+    """The place of a file. `part` is None outside the parts (the umbrella header, apps, ...)."""
 
     folder: str
     part: str | None
@@ -123,10 +123,10 @@ def has_code(text: str) -> bool:
 
 def resolve(path: str, quote: str, name: str, known: dict[str, str]) -> str | None:
     if name.startswith("meshpost/"):
-        return f"include/{name}"  # even one that does not exist: its name says which part it is of
+        return f"include/{name}"  # even if it does not exist: its name gives its part
     beside = os.path.normpath(f"{os.path.dirname(path)}/{name}")
     candidates = [beside] if quote == '"' else []
-    candidates.append(f"src/{name}")  # only where it exists: <net/if.h> is the system's
+    candidates.append(f"src/{name}")  # only if it exists: <net/if.h> is the system's
     return next((candidate for candidate in candidates if candidate in known), None)
 
 
@@ -197,7 +197,7 @@ def find_cycles(includes: list[Include]) -> Iterator[Finding]:
             graphlib.TopologicalSorter(graph).prepare()
             return
         except graphlib.CycleError as error:
-            chain = error.args[1][::-1]  # graphlib lists it against the direction of the includes
+            chain = error.args[1][::-1]  # graphlib lists includes in opposite direction
         source, target = chain[0], chain[1]
         graph[source].remove(target)  # so that the next search finds the next cycle
         message = f"include cycle {' -> '.join(chain)}; forward-declare, or split one of them"

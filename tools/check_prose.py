@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks how documents are written: short lines, and no word that the project has given up.
+"""Checks the text of documents: short lines, and no word that the project has given up.
 
 usage: check_prose.py [ROOT]
 

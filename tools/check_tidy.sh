@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# clang-tidy over the library's sources, by the compile commands of BUILD_DIR: a build without CUDA,
-# since clang does not take nvcc's options. Sources that are compiled together are read together.
+# Runs clang-tidy on the library's sources, with the compile commands of BUILD_DIR. That must be a
+# build without CUDA, because clang does not know nvcc's options. Sources that are compiled together
+# are checked together.
 #
 # usage: tools/check_tidy.sh BUILD_DIR [FILE_PATTERN]     as in: tools/check_tidy.sh build/cpu rma/run.cpp
 set -euo pipefail
 build=$(realpath "${1:?usage: tools/check_tidy.sh BUILD_DIR [FILE_PATTERN]}")
 pattern=${2:-}
 cd "$(dirname "$0")/.."
-export PATH=$PWD/.venv/bin:$PATH # the pinned version decides, not the system's
+export PATH=$PWD/.venv/bin:$PATH # use the pinned version, not the system's
 
 commands=$build/compile_commands.json
 [[ -f $commands ]] || {
   echo "check_tidy: no $commands; configure with CMAKE_EXPORT_COMPILE_COMMANDS=ON" >&2
   exit 2
 }
-# What the compiler is given: sources, or files that include several of them.
+# Inputs of the compiler: sources, or files that include several of them.
 mapfile -t given < <(sed -n 's|^ *"file": "\(.*\)",\?$|\1|p' "$commands" | sort -u)
 jobs=() # pairs: checks that don't hold there, unit
 count=0
@@ -25,10 +26,10 @@ for unit in "${given[@]}"; do
     "$build"/CMakeFiles/*/Unity/*) mapfile -t inside < <(sed -n "s|^#include \"\($PWD/src/.*\)\"\$|\1|p" "$unit") ;;
     *) continue ;;
   esac
-  # Not by a pipe: grep leaves at the first match, and what printf says of that would count.
+  # Not by a pipe: grep ends at the first match, and then the error of printf would count.
   grep -qe "$pattern" < <(printf '%s\n' "${inside[@]#"$PWD/"}") || continue
-  # Files that include sources say nothing of what they include; GCC finds shadowed names, where clang
-  # would compare with those of other sources. A unit of a folder keeps to the folder's own checks.
+  # Files that include sources need not include what they use. GCC finds shadowed names; clang would
+  # compare with names of other sources. A unit of a folder uses the checks of that folder.
   off=-bugprone-suspicious-include,-clang-diagnostic-shadow
   own=$(dirname "${inside[0]}")/.clang-tidy
   if [[ -f $own ]]; then off+=,$(sed -n "s/^Checks: '\(.*\)'\$/\1/p" "$own"); fi
@@ -43,4 +44,4 @@ echo "clang-tidy: $count files in $((${#jobs[@]} / 2)) units"
 printf '%s\0' "${jobs[@]}" |
   xargs -0 -n 2 -P "$(nproc)" clang-tidy -p "$build" --quiet \
     --header-filter="^$PWD/(include|src)/" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-shadow \
-    2> >(grep -v ' generated\.$' >&2) # how many warnings it suppressed in others' headers
+    2> >(grep -v ' generated\.$' >&2) # the number of suppressed warnings in headers of others

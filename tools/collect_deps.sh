@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Gathers into .deps/ what a machine without network may lack: CLI11, nlohmann-json,
-# OpenSSL, xxHash and libfabric headers, the static SSL, Crypto and Boost.Context libraries (without Boost's headers, which are
-# large and more common).
+# Collects in .deps/ packages that a machine without network may lack: CLI11, nlohmann-json,
+# OpenSSL, xxHash and libfabric headers, and the static SSL, Crypto and Boost.Context libraries.
+# Boost's headers are not included, because they are large and more common.
 # Copy .deps/ there; ./run build and tools/gpu_check.sh pass it on to CMake.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 
-# libboost-context-dev is a name for the distribution's version of it, such as ...1.74-dev.
+# libboost-context-dev stands for the distribution's version, such as ...1.74-dev.
 context=$(apt-cache depends libboost-context-dev | grep -o 'libboost-context[0-9.]*-dev' | tail -1)
 (cd "$temporary" && apt-get download -q -o APT::Sandbox::User="$(id -un)" \
   libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev libfabric-dev "$context")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures meshpost, raw CUDA, NCCL and NVSHMEM in one run: a table, JSON and a plot.
 
-What each row means, and what it takes, is told in bench/compare/README.md. What can't be measured
-here is named with the reason and a remedy, in the table as in the JSON. Each program has a time
-limit, and one that is over it, or fails, keeps the rows it had printed and stops no other.
+bench/compare/README.md explains the rows and their requirements. Table and JSON list the
+measurements that are not possible here, with the reason and a remedy. Each program has a time
+limit. If one exceeds it, or fails, the rows that it has printed are kept, and the others still run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from compare_table import table
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = (8, 64, 512, KIB, 4 * KIB, 8 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB)
-# Without GPUs, unless more is asked for: nothing is there to compare with, and CPU devices share
+# Without GPUs, unless more is requested: there is nothing to compare with, and CPU devices share
 # the cores.
 CPU_SIZES, CPU_DEVICES = (8, 512, 8 * KIB, 64 * KIB), [2]
 LANES = (0, 32)
@@ -123,7 +123,7 @@ class Comparison:
         self.missing.append({"what": what, "reason": reason, "remedy": remedy})
 
     def tasks(self) -> list[tuple[str, int]]:
-        """What is measured between two, and of each number of GPUs that there is."""
+        """Measurements between two GPUs, and with each available number of GPUs."""
         groups = self.given.gpus or ([2, 4, 8] if self.on_gpus else CPU_DEVICES)
         if self.on_gpus:
             for gpus in [gpus for gpus in groups if gpus > self.there]:
@@ -212,14 +212,14 @@ class Comparison:
         }
 
     def save(self) -> None:
-        """After each program, so that who ends the whole, as batch systems do, keeps the rest."""
+        """After each program, so that a batch system that ends the whole leaves the results."""
         self.given.output.parent.mkdir(parents=True, exist_ok=True)
         self.given.output.write_text(json.dumps(self.result(), indent=1) + "\n")
 
 
 def main() -> int:
     arguments = parse()
-    # Programs run in sessions of their own: who ends this one must not leave them behind.
+    # Programs run in sessions of their own; they must end when this program is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     comparison = Comparison(arguments)
     comparison.run()

@@ -1,4 +1,4 @@
-"""meshpost's own part of the comparison: its benchmark program, and its rows as the others' are."""
+"""meshpost's own part of the comparison: its benchmark program, and its rows in the common form."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def systems(lanes: int) -> str:
 
 
 def whole(text: str) -> dict:
-    """Google Benchmark's JSON; of a program that ended early, what it had written."""
+    """Google Benchmark's JSON. If the program ended early, the part that it had written."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -89,7 +89,7 @@ def run_meshpost(
     sizes: list[int],
     limit: float,
 ) -> tuple[list[dict], dict, Ended]:
-    """Rows, the context that the program tells (version, devices), and how it ended."""
+    """Rows, the context that the program prints (version, devices), and how it ended."""
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder) / "raw.json"
         command = [

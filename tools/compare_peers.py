@@ -1,5 +1,5 @@
-"""Other libraries' programs in bench/compare/: finds what they need, builds and runs them, and
-reads what they print."""
+"""Other libraries' programs in bench/compare/: finds their requirements, builds and runs them, and
+reads their output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1] / "bench" / "compare"
 
-# Multicast stays off, so that all systems use the same links in the same way; kernels are loaded
+# Multicast stays off, so that all systems use the same links in the same way. Kernels are loaded
 # before the first one waits for another GPU.
 ENVIRONMENT = {
     "NCCL_NVLS_ENABLE": "0",
@@ -31,11 +31,11 @@ ENVIRONMENT = {
 class Peer:
     name: str  # of its source file, too
     header: str = ""
-    libraries: tuple[str, ...] = ()  # file names to link with, of which any version may follow
+    libraries: tuple[str, ...] = ()  # names of files to link with; any version may follow
     wheel: str = ""
     flags: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()  # after what needs them
-    # What it can measure: between two GPUs, among any number of them, launches on such a number.
+    links: tuple[str, ...] = ()  # after the libraries that need them
+    # Its measurements: between two GPUs, among any number of them, launches on such a number.
     modes: tuple[str, ...] = ("pairs", "groups")
     process_a_gpu: bool = False
 
@@ -57,7 +57,7 @@ PEERS = (
 
 
 class Missing(Exception):
-    """Why there is nothing of a peer, and what would help."""
+    """Why a peer has no results, and a remedy."""
 
     def __init__(self, reason: str, remedy: str):
         super().__init__(reason)
@@ -68,7 +68,7 @@ class Missing(Exception):
 
 
 def python_folders() -> list[Path]:
-    """Where this Python and the one on the PATH, which may be another, keep packages."""
+    """Package folders of this Python and of the one on the PATH, which may differ."""
     folders = [Path(one) for one in sys.path if one]
     if other := shutil.which("python3"):
         code = "import sys; print(*sys.path[1:], sep='\\n')"
@@ -101,7 +101,7 @@ def find_package(peer: Peer) -> list[str]:
     for include, lib in package_folders(peer.name):
         found = [sorted(lib.glob(library + "*")) for library in peer.libraries]
         if (include / peer.header).is_file() and all(found):
-            # nvcc links GPU code from static libraries only where they are files to it.
+            # nvcc links GPU code from static libraries only if they are given as files.
             best = [files[0] for files in found]
             names = [str(f) if f.suffix == ".a" else f"-l:{f.name}" for f in best]
             return [f"-I{include}", f"-L{lib}", *names, "-Xlinker", f"-rpath={lib}"]
@@ -128,12 +128,12 @@ def build(peer: Peer, folder: Path, limit: float) -> Path:
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    text: str  # what all processes printed
-    problem: str  # empty where all ended well
+    text: str  # output of all processes
+    problem: str  # empty if all ended well
 
 
 def end(process: subprocess.Popen) -> None:
-    """Ends a process and its children; one that the driver holds is left behind."""
+    """Ends a process and its children. A process blocked in the driver is left behind."""
     for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 10)):
         try:
             os.killpg(process.pid, number)
@@ -180,16 +180,16 @@ def run_limited(
 
 
 def watch(processes: list[subprocess.Popen], limit: float) -> str:
-    """Waits for all, ends those that are left, and says what went wrong."""
+    """Waits for all, ends the remaining ones, and returns the error."""
     deadline = time.monotonic() + limit
     problem = ""
     try:
         while None in (states := [process.poll() for process in processes]):
-            if any(states) and not problem:  # the others may still say why, or wait for it for ever
+            if any(states) and not problem:  # others may print why, or wait for ever
                 problem = "a process failed"
                 deadline = min(deadline, time.monotonic() + 5)
             if time.monotonic() > deadline:
-                problem = problem or f"not done after {limit:g} s, and ended"
+                problem = problem or f"not done after {limit:g} s, so it was ended"
                 break
             time.sleep(0.02)
     finally:
@@ -239,7 +239,7 @@ def summarised(row: dict, times: list[float]) -> dict:
 
 
 def row_of(one: dict) -> dict | None:
-    """A row as programs print it, with its times summarised; None where it is not one."""
+    """A row as programs print it, with its times summarised; None if it is no row."""
     row = {key: one.get(key) for key in ("system", "measure", "timed", "gpus", "blocks", "bytes")}
     words, numbers = list(row.values())[:3], list(row.values())[3:]
     if not all(isinstance(word, str) for word in words):
@@ -257,8 +257,8 @@ def row_of(one: dict) -> dict | None:
 
 
 def read(text: str) -> tuple[list[dict], dict[str, str], int]:
-    """Rows, versions, and how many lines look like a row but are none. Libraries, too, print
-    to the standard output, so lines that do not begin as ours do are passed over."""
+    """Rows, versions, and the number of lines that look like a row but are none. Libraries print to
+    standard output, too, so lines that do not begin like ours are skipped."""
     rows, versions, unreadable = [], {}, 0
     for line in text.splitlines():
         if not line.startswith("{"):

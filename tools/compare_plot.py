@@ -39,7 +39,7 @@ def lines_of(
 
 
 def apart(heights: list[float], least: float, lowest: float, highest: float) -> list[float]:
-    """The heights, in their order, moved as little as makes them at least so far apart."""
+    """The heights, in their order, moved as little as possible to keep at least this distance."""
     order = sorted(range(len(heights)), key=heights.__getitem__)
     moved = list(heights)
     at = lowest - least
@@ -53,7 +53,7 @@ def apart(heights: list[float], least: float, lowest: float, highest: float) -> 
 
 def name_lines(axis, ends: list[tuple[str, float, float, str]]) -> None:
     """Writes each line's name at the right, at the height of its end if there is room."""
-    axis.autoscale_view()  # or the limits are still those of no lines
+    axis.autoscale_view()  # otherwise the limits are still those of an empty plot
     to_axis = axis.transAxes.inverted()
     points = [to_axis.transform(axis.transData.transform((x, y))) for _, x, y, _ in ends]
     heights = apart([y for _, y in points], LEAST_APART, 0.0, 1.0)
@@ -73,7 +73,7 @@ def name_lines(axis, ends: list[tuple[str, float, float, str]]) -> None:
                 "lw": 0.6,
                 "alpha": 0.6,
                 "shrinkB": 3,
-                "relpos": (0, 0.5),  # from the name's left edge, not through it
+                "relpos": (0, 0.5),  # from the name's left edge, so that it does not cross the name
             },
         )
 
@@ -95,7 +95,7 @@ def panel(
     floor: float | None = None,
 ) -> None:
     """`what` is median_us or gb_per_s by `across`, with the spread of the repetitions as a band;
-    `floor` is a time that nothing can be below."""
+    `floor` is a lower bound of all times."""
     axis.set_title(title, fontsize=10, loc="left")
     if not lines:
         axis.set_axis_off()
@@ -172,7 +172,7 @@ def draw(result: dict, file: Path) -> None:
     panel(axes[1, 1], f"all_reduce, {most} {unit}", reduced, "median_us", own)
     for axis in (axes[0, 0], axes[0, 1]):
         axis.set_xlabel("bytes of a message")
-    axes[1, 0].set_xlabel("bytes under way at once, of all blocks")
+    axes[1, 0].set_xlabel("bytes in flight, of all blocks")
     axes[1, 1].set_xlabel("bytes of a vector")
     versions = result["versions"]
     named = [f"{of} {versions[of]}" for of in ("NCCL", "NVSHMEM", "driver") if of in versions]

@@ -1,4 +1,4 @@
-"""The comparison as text: what was measured by system and size, what is missing, what was timed."""
+"""The comparison as text: results by system and size, missing results, and what was timed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def order(row: dict) -> tuple:
 
 
 def numbered(rows: list[dict]) -> dict[str, int]:
-    """A number for each thing that was timed."""
+    """A number for each timed operation."""
     return {timed: n for n, timed in enumerate(dict.fromkeys(row["timed"] for row in rows), 1)}
 
 
@@ -66,7 +66,7 @@ def cells(row: dict, note: int) -> tuple[str, ...]:
 
 
 def table(rows: list[dict], missing: list[dict], unit: str = "GPUs") -> str:
-    """`unit` is what a device is here: GPUs, or CPU devices."""
+    """`unit` is the kind of devices: GPUs or CPU devices."""
     rows = sorted(rows, key=order)
     notes = numbered(rows)
     header = ("bytes", "blocks", "system", "median us", "min", "max", "GB/s", "timed")

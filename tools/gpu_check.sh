@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All there is to learn from a GPU machine, without network and in one go, as in a batch job. Later
-# sections run even where an earlier one fails or takes too long.
+# Runs all checks on a GPU machine, without network and in one call, as in a batch job. Later
+# sections run even if an earlier one fails or takes too long.
 #
 # usage: tools/gpu_check.sh [SECTION...] [OPTIONS]
 #   build test bench sanitize   sections to run, in the order given; unless named, the first three
@@ -8,7 +8,7 @@
 #   --tests REGEX               only tests that match
 #   --limit SECONDS             for each section, 300 unless given; a test gets 60
 #
-# Logs and bench.json go to $OUT, or to out/ where that is not set.
+# Logs and bench.json go to $OUT, or to out/ if that is not set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/cuda/bin

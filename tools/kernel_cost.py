@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Prints what each operation takes of a multiprocessor, by the CUDA compiler (-Xptxas -v).
+"""Prints the resources of a multiprocessor that each operation takes, by the CUDA compiler (-Xptxas
+-v).
 
-One kernel an operation, with and without lanes: registers, stack and spilled bytes of a thread,
-shared memory of a rank, and ranks of 256 threads that a multiprocessor has registers for.
-Needs nvcc, no GPU.
+There is one kernel for each operation, with and without lanes. Prints registers, stack and spilled
+bytes of a thread, and shared memory of a rank. Also prints the number of ranks of 256 threads for
+which a multiprocessor has registers. Needs nvcc, no GPU.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REGISTERS = 65536  # of a multiprocessor
-WARP, CHUNK = 32, 256  # a warp gets a multiple of so many
+WARP, CHUNK = 32, 256  # allocated to a warp in multiples of this
 NAME = re.compile(r"9gpu_entryILb([01])EN.*?\d+([a-z_]+)E")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 HEAD = (

@@ -3,8 +3,8 @@
 
     python tools/timeline.py TRACE.json OUT.png [--ranks 0-31] [--from US --to US] [--title T]
 
-Above, what all ranks did over the whole run; below, a window of it with a row for each rank, in
-which single operations can be seen. Needs NumPy and Matplotlib.
+The upper part shows all ranks over the whole run. The lower part shows a window of it, with a row
+for each rank, in which single operations are visible. Needs NumPy and Matplotlib.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def parse_ranks(text: str) -> set[int]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The program; returns its exit status: 2 where the trace or the selection can't be drawn."""
+    """The program; returns its exit status: 2 if the trace or the selection can't be drawn."""
     parser = argparse.ArgumentParser(description="Draws a trace of ranks as a PNG.")
     add = parser.add_argument
     add("trace", type=Path, metavar="TRACE.json", help="in Chrome's format, from --trace")

@@ -10,7 +10,7 @@ import numpy as np
 from timeline_shares import choose_window, coverage, shares
 from timeline_trace import KINDS, NAMES, Trace, TraceError, read_trace, select_ranks
 
-# What a kind is called where rows are ranks; a pipeline's stages have the kinds' own names.
+# Names of kinds if rows are ranks; a pipeline's stages use the kinds' own names.
 WORDS = {"compute": "running", "put": "sending", "wait": "waiting", "ready": "ready"}
 LABELS = {
     "compute": "running",
@@ -20,12 +20,12 @@ LABELS = {
     "barrier": "barrier, collectives",
 }
 COLOURS = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for _, c in KINDS.values()])
-BARE = np.array([0.955, 0.955, 0.965])  # a row's colour where the trace says nothing
-SHAPES_MOST = 60_000  # more rectangles than this are drawn as an image: as clear, and fast
+BARE = np.array([0.955, 0.955, 0.965])  # a row's colour where the trace has no event
+SHAPES_MOST = 60_000  # more rectangles than this are drawn as an image: equally clear, but fast
 
 
 def unit(length: float) -> tuple[float, str]:
-    """How many us the unit has that suits a time span of `length` us, and its name."""
+    """The unit that suits a time span of `length` us: its size in us, and its name."""
     return (1e6, "s") if length >= 2e6 else (1e3, "ms") if length >= 2e3 else (1.0, "us")
 
 
@@ -35,7 +35,7 @@ def percent(share: float) -> str:
 
 
 def draw_overview(axis, trace: Trace, begin: float, end: float) -> None:
-    """Draws the share of each kind over the whole run, and where the window below lies."""
+    """Draws the share of each kind over the whole run, and the position of the window below."""
     scale, name = unit(trace.length)
     bins = 400
     times = (np.arange(bins) + 0.5) * trace.length / bins / scale
@@ -97,7 +97,7 @@ def draw_rows(axis, trace: Trace, begin: float, end: float, low: np.ndarray) -> 
 
 
 def label_rows(axis, trace: Trace, low: np.ndarray, height: float) -> None:
-    """Names ranks, as many as `height` inches have room for, and devices."""
+    """Labels devices, and as many ranks as fit in `height` inches."""
     stride = max(1, int(np.ceil(len(trace.ranks) / (height * 6))))
     stride = next((n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n >= stride), stride)
     shown = range(0, len(trace.ranks), stride)
@@ -122,7 +122,7 @@ def draw(
 ) -> str:
     """Draws the trace in `path` as the PNG `out`; `start` and `stop` are in us since its start.
 
-    Returns a line that sums it up. Raises TraceError where there is nothing to draw.
+    Returns a line that sums it up. Raises TraceError if there is nothing to draw.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch

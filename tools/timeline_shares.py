@@ -6,11 +6,12 @@ import numpy as np
 
 from timeline_trace import NAMES, Trace, TraceError
 
-EVENTS_SEEN = 40  # about as many operations of a rank as a window can show one by one
+EVENTS_SEEN = 40  # about the number of a rank's operations that a window can show one by one
 
 
 def choose_window(trace: Trace, start: float | None, stop: float | None) -> tuple[float, float]:
-    """The window to draw, in us: as asked, else one in the middle that shows single operations."""
+    """The window to draw, in us: as requested, else in the middle and short enough for single
+    spans."""
     if start is not None or stop is not None:
         begin = max(start or 0.0, 0.0)
         end = trace.length if stop is None else min(stop, trace.length)
@@ -22,9 +23,9 @@ def choose_window(trace: Trace, start: float | None, stop: float | None) -> tupl
         return begin, end
     events = np.median(np.bincount(trace.row, minlength=len(trace.ranks)))
     width = trace.length * EVENTS_SEEN / max(events, 1)
-    if width > trace.length * 0.6:  # the whole run is about as clear
+    if width > trace.length * 0.6:  # the whole run is about equally clear
         return 0.0, trace.length
-    middle = float(np.median(trace.start))  # of the events, as a run can be idle half of its time
+    middle = float(np.median(trace.start))  # by number of events: a run can be half idle
     begin = min(max(middle - width / 2, 0.0), trace.length - width)
     return begin, begin + width
 
@@ -36,7 +37,8 @@ def coverage(trace: Trace, kind: int, begin: float, end: float, bins: int) -> np
     low = np.clip((trace.start[chosen] - begin) * scale, 0, bins)
     high = np.clip((trace.stop[chosen] - begin) * scale, 0, bins)
     # The integral of a span up to x is (x - low)+ - (x - high)+. Summed over spans it is a
-    # piecewise linear function, built from its slopes: two additions an end, however long a span.
+    # piecewise linear function, built from its slopes: two additions for each end, for a span of
+    # any length.
     total = np.zeros(rows * (bins + 2))
     base = trace.row[chosen] * (bins + 2)
     for edge, sign in ((low, 1.0), (high, -1.0)):

@@ -1,4 +1,4 @@
-"""Reads a trace of ranks, or of a pipeline's stages: who did what when."""
+"""Reads a trace of ranks, or of a pipeline's stages: their operations and times."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-# A kind is what a rank spends time on. An event's category decides, or how its name begins.
+# A kind is an activity of a rank. The category of an event decides it, or the beginning of its
+# name.
 KINDS = {
     "compute": (r"compute|kernel|each|COMP", "#7fb685"),
     "load": (r"LOAD", "#4a90c2"),  # of a pipeline's chunks
     "save": (r"SAVE", "#8a63b0"),
     "put": (r"put|notify|publish|send|get|copy|read|write", "#2f6db3"),
-    "ready": (r"ready", "#d8d3a8"),  # could go on, and had no core
+    "ready": (r"ready", "#d8d3a8"),  # ready to run, without a core
     "wait": (r"wait|receive|flush|test", "#f0a830"),
     "barrier": (r"barrier|reduce|broadcast|gather|scatter|scan|all_", "#b5443c"),
     "other": (r"", "#8f8f9c"),
@@ -24,12 +25,12 @@ NAMES = tuple(KINDS)
 
 
 class TraceError(ValueError):
-    """A trace or a selection that can't be drawn: says what is wrong and what to do."""
+    """A trace or a selection can't be drawn. Says what is wrong and what to do."""
 
 
 @dataclasses.dataclass
 class Trace:
-    """What ranks did when. Times are in us since the first event; `row` indexes `ranks`."""
+    """Activities of ranks. Times are in us since the first event; `row` indexes `ranks`."""
 
     ranks: list[tuple[str, str, int]]  # device, rank's name, rank's number; sorted by device
     row: np.ndarray  # of each span, int
@@ -42,7 +43,7 @@ class Trace:
 
 
 def innermost(start: np.ndarray, stop: np.ndarray) -> list[tuple[int, float, float]]:
-    """Cuts events that contain others: time counts for the innermost one.
+    """Cuts events that contain others: each time counts for the innermost event.
 
     start, stop: (n,), sorted by start, longest first. Returns (event, from, to), in order of time.
     """
@@ -75,7 +76,8 @@ def flatten(row: np.ndarray, kind: np.ndarray, start: np.ndarray, stop: np.ndarr
     for begin, end in zip(first, [*first[1:], len(row)], strict=True):
         here = slice(begin, end)
         reach = np.maximum.accumulate(stop[here])
-        # Clocks tick: an event that starts within a nanosecond of the last one's end follows it.
+        # Clocks have a resolution: an event that starts within a nanosecond of the last one's end
+        # follows it.
         if (start[here][1:] >= reach[:-1] - 1e-3).all():
             parts.append((row[here], kind[here], start[here], stop[here]))
             continue
@@ -109,7 +111,7 @@ def numbers(events: list[dict], keys: tuple[str, ...]) -> list[np.ndarray]:
 
 
 def read_events(path: Path) -> tuple[list[dict], dict]:
-    """The trace's events, whatever they are, and what else it says of the run."""
+    """The trace's events, unchecked, and its other data about the run."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
@@ -126,7 +128,7 @@ def read_events(path: Path) -> tuple[list[dict], dict]:
 
 
 def read_trace(path: Path) -> Trace:
-    """Reads a trace. Raises TraceError where it is none, or has no events."""
+    """Reads a trace. Raises TraceError if it is none, or has no events."""
     events, more = read_events(path)
     complete = [event for event in events if event.get("ph") == "X"]
     marks = [event for event in events if event.get("ph") in ("i", "I") and "tid" in event]
@@ -147,7 +149,7 @@ def read_trace(path: Path) -> Trace:
     mark_time, mark_pid, mark_tid = numbers(marks, ("ts", "pid", "tid"))
     keys = np.concatenate([np.stack([pid, tid], 1), np.stack([mark_pid, mark_tid], 1)])
     unique, row = np.unique(keys, axis=0, return_inverse=True)
-    row = row.reshape(-1)  # NumPy 2.0 alone gives it a second axis
+    row = row.reshape(-1)  # only NumPy 2.0 gives it a second axis
 
     ranks = []
     for device, thread in unique.astype(int).tolist():
@@ -171,7 +173,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def select_ranks(trace: Trace, wanted: set[int] | None) -> Trace:
-    """The trace of some ranks only. Raises TraceError where there are none of them."""
+    """The trace of some ranks only. Raises TraceError if the trace has none of them."""
     if wanted is None:
         return trace
     keep = np.array([rank[2] in wanted for rank in trace.ranks])

@@ -27,8 +27,8 @@ void keep(std::vector<T>& all, std::vector<std::string> const& wanted, char cons
   for (auto const& one : all) there += (there.empty() ? "" : ", ") + name(one);
   for (auto const& one : wanted)
     if (std::ranges::find(all, one, name) == all.end())
-      throw Error(Kind::bad_argument, std::string(option) + " " + one, "there is none of that name",
-                  "there are " + there);
+      throw Error(Kind::bad_argument, std::string(option) + " " + one,
+                  "this job has none of that name", "there are " + there);
   std::erase_if(all,
                 [&](T const& one) { return std::ranges::find(wanted, name(one)) == wanted.end(); });
 }
@@ -43,7 +43,7 @@ std::vector<u8> random_bytes(Plan const& plan, Place const& place, Bytes size) {
   return bytes;
 }
 
-// A place's memory, exposed: random bytes of its own, and room for what is copied.
+// A place's memory, exposed: random bytes of its own, and room for the copied bytes.
 struct Area {
   Allocation source_memory, target_memory;  // in its own process
   Exposed source, target;
@@ -66,7 +66,7 @@ struct Area {
   }
 };
 
-// What one process copies, between its own area and another's, in one variant.
+// Copies of one process, between its own area and another's, in one variant.
 class Pair {
  public:
   Pair(Area const& from, Area const& to, Place const& source, Place const& target, bool puts,
@@ -209,7 +209,8 @@ std::vector<Result> measure_across(JobMemory& job, Plan const& plan) {
               Result result{from, to, variant.name, size, 0, 0, false, "", ""};
               try {
                 measure_one(result, Pair(areas.at(from), areas.at(to), from, to, puts, size), plan);
-              } catch (Error const& error) {  // of this pair: the others are worth having
+              } catch (
+                  Error const& error) {  // of this pair only: the other pairs are still measured
                 result.problem = error.what();
               }
               mine.push_back(pack(result));

@@ -3,7 +3,7 @@
 
 #include "measure.hpp"
 
-// The same between the processes of a job.
+// Bandwidth between the processes of a job.
 
 namespace bandwidth {
 
@@ -15,8 +15,8 @@ Plan plan_across(meshpost::JobMemory& job, std::string const& devices,
                  std::vector<std::string> const& places, std::vector<std::string> const& variants,
                  meshpost::u64 seed);
 
-/// Every pair of places in two processes: one process after the other copies to and from the
-/// others, which do nothing. The results come to process 0. Collective.
+/// Every pair of places in two processes. One process after the other copies to and from the
+/// others, which do nothing meanwhile. Process 0 gets the results. Collective.
 std::vector<Result> measure_across(meshpost::JobMemory& job, Plan const& plan);
 
 }  // namespace bandwidth

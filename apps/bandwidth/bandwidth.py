@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures copies between all memories of this machine, and draws them as heat maps.
 
-Started by `./run app bandwidth`. Runs the C++ program `bandwidth`, which takes all other options,
-measures, checks and prints.
+Started by `./run app bandwidth`. Runs the C++ program `bandwidth`. That program takes all other
+options, measures, checks and prints.
 
 Exit status: 0 done, 1 the program failed or bytes arrived wrong, 2 a wrong argument, 130
 interrupted.

@@ -20,7 +20,7 @@ bool both_on_gpus(Place const& from, Place const& to) {
   return from.kind == "cuda" && to.kind == "cuda";
 }
 
-// A stream of a GPU that does not wait for others', kept until the copier is gone.
+// A stream of a GPU that does not wait for other streams. It lives as long as the copier.
 class OwnStream {
  public:
   explicit OwnStream(u32 device) : device_(static_cast<int>(device)) {
@@ -38,7 +38,7 @@ class OwnStream {
   cudaStream_t stream_ = nullptr;
 };
 
-// Between two GPUs, peer access that is on is off while this lives.
+// Switches peer access between two GPUs off while it lives, if it was on.
 class NoPeerAccess {
  public:
   NoPeerAccess(Place const& one, Place const& other)

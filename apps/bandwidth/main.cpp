@@ -45,8 +45,8 @@ std::vector<T> chosen(std::vector<T> const& all, std::vector<std::string> const&
   }
   for (auto const& one : wanted)
     if (std::ranges::find(names, one) == names.end())
-      throw Error(Kind::bad_argument, std::string(option) + " " + one, "there is none of that name",
-                  "there are " + list(names));
+      throw Error(Kind::bad_argument, std::string(option) + " " + one,
+                  "this machine has none of that name", "there are " + list(names));
   return found;
 }
 
@@ -188,12 +188,12 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(u64{1}, u64{1} << 36));
   app.add_option("--places", options.places, "only these, such as pinned:0,cuda:1")->delimiter(',');
   app.add_option("--variants", options.variants, "only these, such as copy,driver")->delimiter(',');
-  app.add_option("--repetitions", options.repetitions, "copies that are timed; the median counts")
+  app.add_option("--repetitions", options.repetitions, "number of timed copies; the median counts")
       ->capture_default_str()
       ->check(CLI::Range(1u, 10000u));
-  app.add_option("--seed", options.seed, "of the bytes that are copied");
+  app.add_option("--seed", options.seed, "seed of the copied bytes");
   app.add_flag("--shared-memory,!--no-shared-memory", options.shared_memory,
-               "in several processes: whether they may share memory (default)");
+               "let several processes share memory (default), or not");
   return apps::run_app(app, argc, argv, options, "bandwidth", "--size",
                        [&] { return run(options); });
 }

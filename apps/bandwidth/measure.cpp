@@ -48,7 +48,7 @@ std::string Areas::compare(Areas const& from, Bytes size) {
   auto const wrong = std::mismatch(bytes, bytes + size.value, from.expected_.data());
   if (wrong.first != bytes + size.value)
     return "byte " + std::to_string(wrong.first - bytes) + " is wrong" +
-           (*wrong.first == poison_ ? ": it never came" : "");
+           (*wrong.first == poison_ ? ": it did not arrive" : "");
   auto const touched = [&](unsigned char byte) { return byte != poison_; };
   if (std::any_of(found.data(), bytes, touched)) return "bytes before the target were written";
   if (std::any_of(bytes + size.value, found.data() + found.size(), touched))
@@ -100,7 +100,7 @@ std::vector<Result> measure(Plan const& plan,
             results.push_back({from, to, variant.name, size, 0, 0, false, ""});
             measure_one(results.back(), copy, areas.at(from), areas.at(to), plan);
           }
-        } catch (Error const& error) {  // of this pair: the others are worth having
+        } catch (Error const& error) {  // of this pair only: the other pairs are still measured
           if (results.empty() || results.back().seconds > 0 ||
               results.back().variant != variant.name)
             results.push_back({from, to, variant.name, largest, 0, 0, false, ""});

@@ -16,10 +16,10 @@ struct Plan {
   std::vector<meshpost::Bytes> sizes;
   unsigned repetitions = 5;
   bool check = true;
-  std::uint64_t seed = 0;  ///< of what is copied
+  std::uint64_t seed = 0;  ///< of the copied bytes
 };
 
-/// What was found of one variant, pair of places and size.
+/// Result for one variant, pair of places and size.
 struct Result {
   meshpost::Place from, to;
   std::string variant;
@@ -35,16 +35,17 @@ struct Result {
   }
 };
 
-/// Memory of one place: `source` holds random bytes of its own, `target` what was copied.
+/// Memory of one place: `source` holds random bytes of its own, `target` the copied bytes.
 class Areas {
  public:
   Areas(Plan const& plan, meshpost::Place const& place, meshpost::Bytes size);
   void const* source() const { return source_.data(); }
-  /// Behind a border that no copy may touch; another one follows the bytes.
+  /// Begins behind a border that no copy may touch; another border follows the bytes.
   void* target() const { return target_.as<char>() + border; }
   /// Fills target and borders with a byte that changes from call to call.
   void poison(meshpost::Bytes size);
-  /// What is wrong with the target after `size` bytes of `from`'s source came; empty if nothing.
+  /// Checks the target after `size` bytes of `from`'s source came. Returns the fault; empty if
+  /// none.
   std::string compare(Areas const& from, meshpost::Bytes size);
 
  private:
@@ -54,11 +55,11 @@ class Areas {
 
   meshpost::Device* device_ = nullptr;  // null: host memory
   meshpost::Allocation source_, target_;
-  std::vector<unsigned char> expected_;  // what the source holds, kept on the host
+  std::vector<unsigned char> expected_;  // content of the source, kept on the host
   unsigned char poison_ = 0x11;
 };
 
-/// Measures all, telling `progress` after each how many are done of how many.
+/// Measures all. After each, tells `progress` how many are done and how many there are.
 std::vector<Result> measure(Plan const& plan,
                             std::function<void(unsigned, unsigned)> const& progress);
 

@@ -1,4 +1,4 @@
-"""Draws what was measured: a heat map for each variant and size, from row to column."""
+"""Draws the measurements: a heat map for each variant and size, from row to column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 MOST_SIZES = 3  # rows of the picture: the largest sizes
-SMALL = 1 << 20  # below, a copy's time says more than its rate
+SMALL = 1 << 20  # below this size, the time of a copy is drawn instead of its rate
 
 
 def size_name(count: int) -> str:
@@ -19,7 +19,7 @@ def size_name(count: int) -> str:
 
 
 def matrix(report: dict, variant: str, size: int) -> np.ndarray:
-    """GB/s, or microseconds of small copies, by source and target; NaN where there is nothing."""
+    """GB/s, or microseconds of small copies, by source and target; NaN if not measured."""
     places = report["places"]
     values = np.full((len(places), len(places)), np.nan)
     for one in report["results"]:

@@ -2,7 +2,7 @@
 """COACCEL's streamed BLAS test, run and drawn: speed-up by iteration, stages over time.
 
 Started by `./run app blas_stream`. Runs the C++ program `blas_stream`, which takes all other
-options, measures and checks, and draws what it found.
+options, measures and checks. Then draws its figures.
 
 Exit status: 0 done, 1 the program or a check failed, 2 a wrong argument, 130 interrupted.
 """
@@ -37,7 +37,7 @@ def draw_speedup(facts: dict, path: Path) -> None:
 
 
 def draw(facts: dict, folder: Path) -> list[Path]:
-    """Draws what there is: the speed-up, the timeline of the run before it."""
+    """Draws the pictures for which there are figures: the speed-up, and the timeline of the run."""
     written = []
     if facts["plain_seconds"]:
         draw_speedup(facts, folder / "speedup.png")

@@ -30,7 +30,8 @@ struct Report {
   std::vector<double> seconds, plain_seconds;  // of each iteration
   double first_error = 0, last_error = 0;
   bool right = true;
-  // Of one more iteration each, at once and one stage at a time; the slowest device's.
+  // Times of one more iteration each: all stages at once, and one stage at a time. Of the slowest
+  // device.
   double total = 0, in_turn = 0;
   std::vector<std::string> legs;
   std::vector<double> alone;
@@ -43,7 +44,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Columns to compute by plain BLAS too: all, or those at the edges of shares and chunks and some
+// Columns to compute by plain BLAS too: all; or those at the edges of shares and chunks, and some
 // more.
 std::vector<u64> some_columns(Options const& options, Streamed const& streamed) {
   std::vector<u64> columns;
@@ -123,7 +124,7 @@ Report run(Options const& options) {
     blas::use_openblas_threads(cores);
     for (u32 i = 0; i < options.plain; ++i) report.plain_seconds.push_back(plain->iterate());
   }
-  if (!options.check) plain.reset();  // it was for its time alone
+  if (!options.check) plain.reset();  // only its time was wanted
   blas::use_openblas_threads(1);
   std::optional<PlainRun> sample;
   if (options.check) {
@@ -236,7 +237,7 @@ int main(int argc, char** argv) {
   app.add_option("--plain", options.plain,
                  "iterations to repeat by plain BLAS calls on all cores, and compare in full")
       ->capture_default_str();
-  app.add_option("--seed", stream.seed, "of the numbers in all matrices")->capture_default_str();
+  app.add_option("--seed", stream.seed, "seed of all matrices")->capture_default_str();
   app.add_flag("--stages,!--no-stages", options.stages,
                "measure each stage alone, in further iterations (default)");
   app.add_option("--trace", options.trace, "file for the first device's timeline");

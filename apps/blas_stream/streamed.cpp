@@ -11,7 +11,7 @@ using namespace meshpost;
 
 namespace {
 
-// The levels that R and Q go through: the host's memory, pinned memory if theirs is not, the
+// The levels that R and Q go through: host memory; pinned memory, if host memory is pageable; the
 // device.
 std::vector<Level> levels_of(std::shared_ptr<Device> const& device, bool pageable) {
   bool const gpu = device->kind() != "cpu";
@@ -47,7 +47,7 @@ Streamed::Streamed(std::vector<std::shared_ptr<Device>> const& devices,
 void Streamed::prepare(Member const& member, Factors const& factors) {
   auto& share = shares_[member.index];
   u64 const m = options_.size.m;
-  // Filled by the thread that will use them, so that pages lie near it.
+  // The thread that will use them fills them, so that pages lie near it.
   for (u64 column = share.first; column < share.first + share.count; ++column) {
     first_column(r_.as<double>() + column * m, m, column, 0, options_.seed);
     first_column(q_.as<double>() + column * m, m, column, 1, options_.seed);

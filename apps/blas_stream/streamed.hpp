@@ -24,11 +24,13 @@ struct Share {
   u64 first = 0, count = 0;
   meshpost::Allocation l{}, k{};
   std::unique_ptr<meshpost::Pipeline> pipeline{};
-  std::optional<meshpost::blas::Blas> blas{};  // on the pipeline's stream: goes before it
+  std::optional<meshpost::blas::Blas>
+      blas{};  // uses the pipeline's stream, so it is destroyed first
   meshpost::PipelineResult result{};
 };
 
-/// R and Q in the host's memory, streamed through all devices at once, a thread a device.
+/// R and Q in the host's memory, streamed through all devices at once. One thread serves each
+/// device.
 class Streamed {
  public:
   using Progress =
@@ -37,7 +39,8 @@ class Streamed {
   Streamed(std::vector<std::shared_ptr<meshpost::Device>> const& devices,
            StreamOptions const& options, Factors const& factors);
 
-  /// One iteration. Seconds until the slowest device is through, all of them synchronised.
+  /// Runs one iteration. Returns the seconds until the slowest device is done. Devices are
+  /// synchronised before and after.
   double iterate(meshpost::PipelineRun const& how = {}, Progress const& progress = {});
 
   double const* r() const { return r_.as<double>(); }

@@ -5,8 +5,7 @@
 
 #include "meshpost/device/device.hpp"
 
-// The little that applications need of BLAS, on every kind of device: cuBLAS on GPUs, OpenBLAS on
-// CPU devices.
+// The few BLAS operations that applications need: by cuBLAS on GPUs, by OpenBLAS on CPU devices.
 
 namespace meshpost::blas {
 
@@ -41,29 +40,30 @@ struct Shape {
   u64 m = 0, n = 0, k = 0;
 };
 
-/// Throws what the constructor of Blas and its calls would throw for this kind of device and type.
+/// Throws the errors that Blas's constructor and calls would throw for this kind and type.
 /// \throws Error(bad_environment) naming what is missing and what has it
 void require(std::string_view device_kind, Type type);
 
-/// How many threads OpenBLAS itself uses in a call, in the whole process; 1 until it is called.
-/// With more than one, OpenBLAS does one call at a time: good for one CPU device, bad for several,
-/// which rather have Blas split calls. Not while a call runs.
+/// Sets the number of threads that OpenBLAS itself uses in a call, in the whole process; at first
+/// 1. With more than one, OpenBLAS does one call at a time. That is good for one CPU device.
+/// Several CPU devices should let Blas split calls instead. Must not be called while a call runs.
 void use_openblas_threads(u32 threads);
 
-/// What goes into one stream of one device. One thread at a time; destroyed when the stream is
-/// idle.
+/// Operations for one stream of one device. Used by one thread at a time; destroyed when the stream
+/// is idle.
 class Blas {
  public:
-  /// `threads`: on a CPU device, how many threads share the work of a call, beyond what OpenBLAS
-  /// does by itself (above); so several devices compute at once, each on its share of the cores.
+  /// `threads`: on a CPU device, the number of threads that share the work of a call. Threads of
+  /// OpenBLAS itself (above) come on top. So several devices compute at once, each on its share of
+  /// the cores.
   Blas(std::shared_ptr<Device> device, Stream& stream, u32 threads = 1);
   ~Blas();
   Blas(Blas&&) noexcept;
   Blas& operator=(Blas&&) = delete;
 
-  /// Enqueues C = alpha A B + beta C and returns; with beta = 0, C isn't read. C overlaps neither A
-  /// nor B. \throws Error(bad_argument) for a stride less than the rows, Error(bad_environment) for
-  /// a type that the library beneath lacks, Error(device_failed)
+  /// Enqueues C = alpha A B + beta C and returns; with beta = 0, C isn't read. C must overlap
+  /// neither A nor B. \throws Error(bad_argument) for a stride less than the rows,
+  /// Error(bad_environment) for a type that the library beneath lacks, Error(device_failed)
   void gemm(Type type, Shape shape, double alpha, ConstMatrix a, ConstMatrix b, double beta,
             Matrix c);
   /// Enqueues y = a x + b y, element by element, of `count` elements each, and returns.

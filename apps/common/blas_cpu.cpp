@@ -12,8 +12,8 @@
 #include "team.hpp"
 
 #if defined(__SANITIZE_THREAD__)
-// OpenBLAS is not compiled for the thread sanitizer, which sees its threads call memset, and not
-// what orders them.
+// OpenBLAS is not compiled for the thread sanitizer. The sanitizer sees its threads call memset,
+// but does not see how they synchronize.
 extern "C" char const* __tsan_default_suppressions() { return "race:libopenblas"; }
 #endif
 
@@ -24,8 +24,8 @@ struct Tile {
   u64 row = 0, rows = 0, column = 0, columns = 0;
 };
 
-// Tile `member` of m x n elements cut for `members`: as near to squares as their number allows, for
-// each thread packs the rows of A and the columns of B that its tile needs.
+// Tile `member` of m x n elements cut for `members`. Tiles are as square as their number allows,
+// because each thread packs the rows of A and the columns of B that its tile needs.
 Tile tile(u64 m, u64 n, u32 member, u32 members) {
   u32 down = 1;
   for (u32 d = 1; d <= members; ++d) {
@@ -48,7 +48,8 @@ T* at(Matrix matrix, u64 row, u64 column) {
   return static_cast<T*>(matrix.data) + row + column * matrix.stride;
 }
 
-// A stride is not used where there is only one column: it may be anything, OpenBLAS wants it >= 1.
+// With only one column the stride is not used and may be anything, but OpenBLAS requires it to be
+// >= 1.
 blasint fit(u64 number) { return static_cast<blasint>(std::max<u64>(1, number)); }
 
 struct Call {
@@ -121,9 +122,10 @@ class CpuBlas : public Blas::Implementation {
     for (u64 const number : {shape.m, shape.n, shape.k, a.stride, b.stride, c.stride})
       if (number > static_cast<u64>(std::numeric_limits<blasint>::max()))
         throw Error(Kind::bad_argument, "multiply matrices on a CPU device",
-                    "a side or stride is " + std::to_string(number) + ", OpenBLAS here counts to " +
+                    "a side or stride is " + std::to_string(number) +
+                        ", this OpenBLAS allows at most " +
                         std::to_string(std::numeric_limits<blasint>::max()),
-                    "cut the matrices");
+                    "use smaller matrices");
     stream_.call([team = team_, call = Call{type, shape, alpha, a, b, beta, c}] {
       team->run([&](u32 member) { call(tile(call.shape.m, call.shape.n, member, team->size())); });
     });

@@ -1,4 +1,4 @@
-// BLAS on GPUs: cuBLAS, and a kernel for what it lacks. Compiled by nvcc.
+// BLAS on GPUs: cuBLAS, and a kernel for an operation that it lacks. Compiled by nvcc.
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

@@ -17,7 +17,7 @@ bool is_refused(Meanings const& meanings, std::string const& option) {
                              [&](Refused const& one) { return one.option == option; });
 }
 
-// With a value or without, as the program's users may write it.
+// Accepted with a value or without, as users may write either.
 void refuse(CLI::App& app, std::string const& option, std::string const& reason) {
   app.add_option_function<std::vector<std::string>>(
          option,

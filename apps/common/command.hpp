@@ -10,7 +10,7 @@
 
 namespace meshpost::apps {
 
-/// The common options as given. Where they are not, run_app() asks the environment.
+/// The common options as given. For options that are not given, run_app() reads the environment.
 struct Common {
   std::string devices;
   u32 ranks = 0;  ///< of each device; 0: the device's default
@@ -18,7 +18,7 @@ struct Common {
   std::string json;  ///< file for the figures; empty: none
   std::string progress = "auto";
 
-  /// Whether to draw a bar: "auto" draws one where standard error is a terminal.
+  /// Says if a bar is drawn: "auto" draws one if standard error is a terminal.
   bool shows_progress() const;
 };
 
@@ -28,7 +28,7 @@ struct Refused {
   std::string reason;  ///< "copies have no ranks"
 };
 
-/// What the common options mean to an application. An option without a meaning is refused.
+/// The meaning of the common options in an application. An option without a meaning is refused.
 struct Meanings {
   std::string check{}, json = "file for the figures";
   std::vector<Refused> refused{};
@@ -36,13 +36,13 @@ struct Meanings {
 
 /// Adds --devices, --ranks, --check, --no-check, --json and --progress, and refuses each of
 /// `meanings.refused` with its reason. Also refuses --out, --plot and --no-plot, which belong to
-/// the Python program before this one. An option that is given twice counts the last time. Call it
+/// the Python front of this program. If an option is given twice, the last one counts. Call it
 /// before other options are added, so that this holds for them too.
 void add_common(CLI::App& app, std::string const& name, Common& common, Meanings const& meanings);
 
-/// Reads the environment and the command line, does `work` and returns its exit status; 2 after a
-/// wrong argument or variable, 1 after another error, each with a message. `smaller`: what needs
-/// less memory, such as "--size".
+/// Reads the environment and the command line, does `work` and returns its exit status. Returns 2
+/// after a wrong argument or variable, and 1 after another error, each with a message. `smaller`:
+/// the option that reduces memory use, such as "--size".
 int run_app(CLI::App& app, int argc, char** argv, Common& common, std::string const& name,
             std::string const& smaller, std::function<int()> const& work);
 

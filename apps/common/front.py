@@ -1,4 +1,4 @@
-"""What the fronts of all apps share: options, running the C++ program behind them, pictures."""
+"""Code that the fronts of all apps share: options, start of the C++ program, pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NO_PICTURES = ("numpy", "matplotlib")  # whose absence costs pictures, nothing else
+NO_PICTURES = ("numpy", "matplotlib")  # without them there are no pictures, and all else works
 
 
 class Misuse(Exception):
@@ -24,12 +24,12 @@ class Misuse(Exception):
 
 
 class Failure(Exception):
-    """The program ran, or tried to, and gave no result."""
+    """The program gave no result, or could not be started."""
 
 
 @dataclasses.dataclass(frozen=True)
 class App:
-    """What distinguishes one front from another."""
+    """The properties in which one front differs from another."""
 
     name: str
     description: str
@@ -37,7 +37,7 @@ class App:
     figures: str = "result.json"  # in --out
     pictures: tuple[str, ...] = ()  # in --out
     # Draws the figures of --json into the folder; returns what it wrote. Imports what it needs.
-    # None: `pictures` is one, which picture.py beside the front draws.
+    # None: there is one picture, `pictures`, and picture.py beside the front draws it.
     draw: Callable[[dict, Path], list[Path]] | None = None
 
     @property
@@ -48,8 +48,8 @@ class App:
 def options_parser(app: App, *, own_help: bool) -> argparse.ArgumentParser:
     """A parser of the options that are the same in all fronts.
 
-    own_help: argparse's --help, for a front that knows all options. Else all that it does not know
-    is for the C++ program, whose --help is shown too.
+    own_help: True for a front that knows all options; argparse prints --help. Otherwise unknown
+    options go to the C++ program, and its --help is shown too.
     """
     parser = argparse.ArgumentParser(
         prog=app.command,
@@ -62,26 +62,26 @@ def options_parser(app: App, *, own_help: bool) -> argparse.ArgumentParser:
         parser.usage = (
             f"{app.command} [--out FOLDER] [--json FILE] [--no-plot | --draw FILE] [OPTIONS below]"
         )
-        parser.add_argument("--help", "-h", action="store_true", help="this, and further options")
+        parser.add_argument("--help", "-h", action="store_true", help="this, and the options below")
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("out", app.name),
         metavar="FOLDER",
-        help="where figures and pictures go (default: %(default)s)",
+        help="folder for figures and pictures (default: %(default)s)",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help=f"where the figures go (default: FOLDER/{app.figures})",
+        help=f"file for the figures (default: FOLDER/{app.figures})",
     )
     parser.add_argument("--no-plot", dest="plot", action="store_false", help="draw nothing")
     return parser
 
 
 def parse(app: App, arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
-    """Reads what is the front's; the rest is the C++ program's, which refuses what it can't use."""
+    """Reads the front's own options. The C++ program reads the rest and refuses unknown ones."""
     parser = options_parser(app, own_help=False)
     parser.add_argument(
         "--draw", type=Path, metavar="FILE", help="only draw the figures of an earlier run"
@@ -111,14 +111,14 @@ def find_binary(name: str, root: Path | None = None) -> Path:
 
 
 def launched(command: list[str]) -> list[str]:
-    """The command behind that of MESHPOST_APP_LAUNCH, which starts it in several processes."""
+    """The command with that of MESHPOST_APP_LAUNCH, which starts several processes, before it."""
     return shlex.split(os.environ.get("MESHPOST_APP_LAUNCH", "")) + command
 
 
 def run_binary(command: list[str], *, launch: bool = True) -> int:
     """Runs the program on this terminal, so that its progress shows. Returns its exit status.
 
-    Whatever ends this function, the program has ended too.
+    The program has ended when this function ends, also after an exception.
     """
     if launch:
         command = launched(command)
@@ -148,7 +148,7 @@ def run_binary(command: list[str], *, launch: bool = True) -> int:
 
 
 def guarded(name: str, work: Callable[[], int]) -> int:
-    """Does the work of the front `name`; returns its exit status, whatever becomes of it."""
+    """Does the work of the front `name`. Returns an exit status in every case."""
     # A job's end arrives as SIGTERM: the C++ program must end with this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
@@ -164,7 +164,7 @@ def guarded(name: str, work: Callable[[], int]) -> int:
 
 
 def writable(path: Path) -> Path:
-    """`path`, once the folder that it lies in is there."""
+    """Makes the folder of `path` and returns `path`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -173,9 +173,9 @@ def writable(path: Path) -> Path:
 
 
 def explain_no_picture(error: ImportError, command: str) -> None:
-    """Says why there is no picture, and how to get it. Any other missing module is a mistake.
+    """Prints why there is no picture and how to get it. Any other missing module is a bug.
 
-    Packages that are there but broken, such as by a C extension of another Python, give no name.
+    A package that is installed but broken, as by a C extension of another Python, gives no name.
     """
     if error.name and error.name.partition(".")[0] not in NO_PICTURES:
         raise error
@@ -194,7 +194,7 @@ def draw_picture(app: App, facts: dict, folder: Path) -> list[Path]:
 
 
 def draw(app: App, figures: Path, folder: Path) -> None:
-    """Draws the figures, or says what would."""
+    """Draws the figures, or prints the command that would."""
     writable(folder / "x")
     try:
         facts = json.loads(figures.read_text())
@@ -208,7 +208,7 @@ def draw(app: App, figures: Path, folder: Path) -> None:
             words += ["--out", str(folder)]
         explain_no_picture(error, shlex.join(words))
         return
-    except ValueError as error:  # of what was measured: the figures stand
+    except ValueError as error:  # of a finished measurement: its figures are kept
         print(f"no picture: {error}", file=sys.stderr)
         return
     for picture in written:
@@ -220,11 +220,11 @@ def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> in
     options, others = parse(app, arguments)
     if options.draw:
         if others:
-            raise Misuse(f"--draw runs no program, which {others[0]} is for: leave one out")
+            raise Misuse(f"--draw runs no program, so {others[0]} has no effect: leave one out")
         draw(app, options.draw, options.out)
         return 0
     binary = find_binary(app.name)
-    # An earlier run's must not pass for this one's.
+    # Figures of an earlier run must not be taken for this run's.
     for output in (options.json, *(options.out / name for name in app.pictures)):
         writable(output).unlink(missing_ok=True)
     given = [word.replace("{out}", str(options.out)) for word in more]

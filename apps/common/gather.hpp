@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-// What the processes of an application tell each other beside its data. Collective.
+// Messages between the processes of an application beside its data. Collective.
 
 namespace meshpost {
 
-/// Returns when all processes are here; each may have long work of its own to do first.
+/// Returns when all processes have called it. Each may have long work of its own to do first.
 inline void meet(JobMemory& job) { job.meet("meet"); }
 
-/// Everybody's text, by process.
+/// The texts of all processes, by process.
 inline std::vector<std::string> gather(JobMemory& job, std::string mine) {
   meet(job);
   auto const texts = job.expose(mine.data(), Bytes{mine.size()}, "texts");
@@ -25,7 +25,7 @@ inline std::vector<std::string> gather(JobMemory& job, std::string mine) {
   return all;
 }
 
-/// The devices of this process, of a job of several: those that `spec` names, else one GPU or a CPU
+/// The devices of this process in a job of several: those that `spec` names, else one GPU or a CPU
 /// device.
 inline std::string devices_in_job(std::string const& spec, u32 process) {
   if (!spec.empty()) return spec;

@@ -29,8 +29,8 @@ class Team {
 
   u32 size() const { return static_cast<u32>(threads_.size()) + 1; }
 
-  /// Calls work(member) on every member and returns when all have returned. One caller at a time;
-  /// `work` must not throw.
+  /// Calls work(member) on every member and returns when all have returned. Only one caller at a
+  /// time; `work` must not throw.
   void run(std::function<void(u32)> const& work) {
     {
       std::scoped_lock const lock(mutex_);

@@ -15,7 +15,7 @@ POINT_STEPS_CHECKED = 500_000_000  # NumPy does about 5e7 a second: ten seconds
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """What the comparison with NumPy found. Errors are in the unit of the field."""
+    """Result of the comparison with NumPy. Errors are in the unit of the field."""
 
     passed: bool | None  # None: not compared
     reason: str
@@ -28,13 +28,14 @@ class Check:
 def allowed_error(largest: float, change: float, iterations: int, precision: str) -> float:
     """Largest error that rounding explains, in the unit of the field.
 
-    One step rounds by at most about 2 eps of the largest value (the last subtraction half an eps,
-    c times four limited fluxes of up to 16 u the rest), rounding errors of different steps add
-    like a random walk, and 4 is the margin: 8 eps sqrt(iterations). Nor may the error exceed a
-    hundredth of the largest change, or a field that barely moves would pass without moving.
+    One step rounds by at most about 2 eps of the largest value. The last subtraction causes half an
+    eps, c times four limited fluxes of up to 16 u cause the rest. Rounding errors of different
+    steps add like a random walk. With a margin of 4 this gives 8 eps sqrt(iterations). The error
+    may also not exceed a hundredth of the largest change. Otherwise an unchanged field would pass
+    if the right result differs little from the input.
 
-    This covers rounding only. The limiter is a switch: where it is near to turning, one different
-    rounding turns it, which changes a cell by far more. So the kernel must keep step()'s order.
+    This covers rounding only. The limiter is a switch. Near its threshold one different rounding
+    switches it, and that changes a cell by far more. So the kernel must keep step()'s order.
     """
     rounding = 8 * float(np.finfo(TYPES[precision]).eps) * math.sqrt(iterations) * largest
     return min(rounding, 0.01 * change)
@@ -49,7 +50,8 @@ def check_result(
 ) -> Check:
     """Compares `after` with `iterations` NumPy steps from `before`; both (levels, rows, columns).
 
-    A result that has NaN, is unchanged, or is all zero fails, unless the reference is so too.
+    A result that has NaN, is unchanged, or is all zero fails, unless the same holds for the
+    reference.
     """
     if after.shape != before.shape:
         return Check(False, f"the result has shape {after.shape}, the input {before.shape}")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Horizontal diffusion of an elevation model on every rank of every device, checked and drawn.
 
-Started by `./run app diffusion`. Prepares the input, runs the C++ program `diffusion`, repeats its
-work in NumPy, and draws the field before and after with the timeline of the ranks. Without NumPy it
-runs the program on a field that needs none, and says what the rest would take.
+Started by `./run app diffusion`. Prepares the input, runs the C++ program `diffusion`, and repeats
+its work in NumPy. Draws the field before and after, and the timeline of the ranks. Without NumPy it
+runs the program on a field that needs none, and prints what the rest needs.
 
 Exit status: 0 done, 1 a run or a check failed, 2 a wrong argument or input, 130 interrupted.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from errors import Misuse
 
-import front  # isort: skip; errors.py says where it lies
+import front  # isort: skip; errors.py adds its folder to the path
 
 APP = front.App(
     "diffusion",
@@ -47,7 +47,7 @@ def count(least: int, what: str):
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Reads the command line; argparse ends the program with status 2 where it is wrong."""
+    """Reads the command line; argparse ends the program with status 2 if it is wrong."""
     parser = front.options_parser(APP, own_help=True)
     add = parser.add_argument
     add(
@@ -98,7 +98,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def prepare_folders(options: argparse.Namespace) -> None:
-    """Makes the output folders, and tries them before the work, not after."""
+    """Makes the output folders, and tests before the work that they can be written."""
     for folder in (options.out, options.json.parent):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -116,13 +116,13 @@ def timelines(folder: Path) -> list[Path]:
 
 
 def outputs(folder: Path) -> list[Path]:
-    """What lies there of the files that the app writes."""
+    """The files of the app that exist in the output folder."""
     names = ["diffusion.png", "result.npy", "timeline.png"]
     return [*(folder / n for n in names if (folder / n).exists()), *timelines(folder)]
 
 
 def clear(options: argparse.Namespace) -> None:
-    """Makes room: what an earlier run left must not pass for this one's."""
+    """Removes the files of an earlier run: they must not be taken for this run's."""
     front.find_binary(APP.name)  # before folders are made: a missing program leaves nothing behind
     prepare_folders(options)
     for file in outputs(options.out):
@@ -131,7 +131,7 @@ def clear(options: argparse.Namespace) -> None:
 
 
 def missing_package(options: argparse.Namespace) -> ImportError | None:
-    """Why the field can't be prepared here: NumPy, or Matplotlib, whose sample is the default."""
+    """The error if NumPy is missing, or Matplotlib for the default sample; else None."""
     try:
         importlib.import_module("numpy")
         if options.input is None:
@@ -142,7 +142,7 @@ def missing_package(options: argparse.Namespace) -> ImportError | None:
 
 
 def work_plainly(options: argparse.Namespace, missing: ImportError, command: str) -> int:
-    """Runs the program on a field that it can make or read by itself. Returns the exit status."""
+    """Runs the program on a field that it makes or reads by itself. Returns the exit status."""
     if options.input is not None and options.input.suffix != ".npy":
         raise Misuse(
             f"{options.input}: {missing}, which reads it; install NumPy by ./run setup, or give a "
@@ -162,7 +162,7 @@ def work_plainly(options: argparse.Namespace, missing: ImportError, command: str
 
 
 def program_options(options: argparse.Namespace) -> list[str]:
-    """What the C++ program is told besides its files."""
+    """Arguments of the C++ program besides its files."""
     told = ["--iterations", str(options.iterations), "--precision", options.precision]
     if options.scheme != "gridtools":
         told += ["--scheme", options.scheme]

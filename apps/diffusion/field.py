@@ -1,4 +1,4 @@
-"""Reads the field to start from, and says what is wrong with one that can't be used."""
+"""Reads the initial field, and explains why a field can't be used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLE = "jacksboro_fault_dem.npz"
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """An input and what is known of it for the picture."""
+    """An input, and its properties for the picture."""
 
     values: np.ndarray  # float64, C order, (levels, rows, columns)
     name: str
@@ -24,7 +24,7 @@ class Field:
 
 
 def sample_path() -> Path:
-    """The elevation model that ships inside Matplotlib; needs no network."""
+    """The elevation model that is part of Matplotlib; needs no network."""
     try:
         from matplotlib import cbook
 
@@ -37,7 +37,7 @@ def sample_path() -> Path:
 
 
 def choose_array(archive: np.lib.npyio.NpzFile, path: Path, wanted: str | None) -> str:
-    """The array to use: the one wanted, else the largest 2-D or 3-D numeric one."""
+    """The array to use: the requested one, else the largest numeric one of 2 or 3 dimensions."""
     names = ", ".join(archive.files) or "none"
     if wanted is not None:
         if wanted not in archive.files:
@@ -75,7 +75,7 @@ def load_array(path: Path, wanted: str | None) -> np.ndarray:
 def read_field(path: Path | None, wanted: str | None, precision: str) -> Field:
     """Reads and tests the input.
 
-    path: None for the sample. Raises Misuse, which names what is wrong and what to do.
+    path: None for the sample. Raises Misuse, which says what is wrong and what to do.
     """
     file = sample_path() if path is None else path
     array = load_array(file, wanted)

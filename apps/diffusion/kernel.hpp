@@ -18,20 +18,19 @@ struct Shape {
   u32 ranks_per_device;
 
   MESHPOST_FN u64 row_size() const { return static_cast<u64>(levels) * columns; }
-  /// Each device has its share. What is left over when its ranks have as many each is spread, but
-  /// the first and the last one have none of it, if possible: they send rows to other devices.
+  /// Each device has its share. Its ranks get equally many rows, and the remaining rows are spread.
+  /// If possible, the first and last rank get none of these: they send rows to other devices.
   MESHPOST_FN u32 first_row(u32 owner) const {
     if (owner == owners) return rows;
     u32 const first = owner / ranks_per_device * ranks_per_device, place = owner - first;
     u32 const count =
         owners - first < ranks_per_device ? owners - first : ranks_per_device;  // of that device
     u32 const begin = share(first), all = share(first + count) - begin, over = all % count;
-    bool const ends = over + 2 > count;  // have some, too
+    bool const ends = over + 2 > count;  // they get some, too
     u32 const takers = ends ? count : count - 2, before = ends || place == 0 ? place : place - 1;
     return begin + place * (all / count) + (takers == 0 ? 0 : over * before / takers);
   }
-  /// The row at which an owner's part begins, which is its rows and the halo, as far as there are
-  /// rows.
+  /// The row at which an owner's part begins. The part is its rows and the halo, within the field.
   MESHPOST_FN u32 part_row(u32 owner) const {
     u32 const first = first_row(owner);
     return first > halo ? first - halo : 0;
@@ -43,17 +42,17 @@ struct Shape {
   }
 };
 
-/// Threads of a rank on a GPU: as many as fit, since it takes many loads under way to keep the
-/// memory busy. CPU devices take their default, one.
+/// Threads of a rank on a GPU: as many as fit, because only many loads in flight use the whole
+/// memory bandwidth. CPU devices take their default, one.
 inline constexpr int gpu_threads = 1024;
 
 inline meshpost::Launch launch_on(meshpost::World const& world) {
-  auto const& devices = world.devices();  // of this process: none where others have them all
+  auto const& devices = world.devices();  // of this process: none if other processes have all
   bool const gpu = !devices.empty() && devices.front()->kind() == "cuda";
   return {.threads = {gpu ? static_cast<u32>(gpu_threads) : 0u, 1, 1}};
 }
 
-/// The parts of all ranks. Those of a device share one block and overlap by the halo, so that
+/// The parts of all ranks. The parts of a device share one block and overlap by the halo, so that
 /// neighbours there see each other's rows.
 inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
   u64 const size = shape.row_size();
@@ -67,22 +66,22 @@ inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
 }
 
 /// Horizontal diffusion of COSMO, as in GridTools' example horizontal_diffusion: lap = 4u -
-/// neighbours, fluxes along columns (x) and rows (y) that are set to 0 where they go up the
-/// gradient, out = u - c (differences of fluxes). `sign` -1 turns lap round, which is COSMO's own
-/// sign. The outer two rows and columns keep their values.
+/// neighbours; fluxes along columns (x) and rows (y), set to 0 where they go up the gradient; out =
+/// u - c (differences of fluxes). `sign` -1 negates lap, which is COSMO's own sign. The outer two
+/// rows and columns keep their values.
 ///
-/// Why no rank reads what is being written. Step n reads field n % 2 and writes the other. Before
-/// it starts, a rank has consumed both neighbours' notifications of step n - 1; each sends it after
-/// its step n - 1, so it has read field (n - 1) % 2 to the end, which is what step n overwrites -
-/// in shared memory of one device and in the halo that a put fills alike - and its rows of field n
-/// % 2 are there. A tag for each direction: a fast neighbour can't count for the other one. Two
-/// parities of tags: it can't be a step ahead and count for this one either.
+/// Why no rank reads memory that is being written: Step n reads field n % 2 and writes the other.
+/// Before step n, a rank has consumed both neighbours' notifications of step n - 1. Each neighbour
+/// sends it after its own step n - 1. So it has read all of field (n - 1) % 2, which step n
+/// overwrites. This holds in shared memory of one device and in the halo that a put fills. And its
+/// rows of field n % 2 are there. There is a tag for each direction: a fast neighbour can't count
+/// for the other one. There are two parities of tags: a neighbour that is a step ahead can't count
+/// for this step.
 template <class Real>
 struct Diffusion {
   static constexpr int max_threads = gpu_threads;
 
-  meshpost::Window<Real>
-      fields[2];  // parts are a rank's rows and the halo, as far as there are rows
+  meshpost::Window<Real> fields[2];  // parts are a rank's rows and the halo, within the field
   Shape shape;
   u32 first_step, steps;
   Real sign;
@@ -101,7 +100,7 @@ struct Diffusion {
           u64 const at = (row - rows.base) * size + i;
           out[at] = next(in.data() + at, row, static_cast<u32>(i) % shape.columns, size);
         });
-      self.sync();  // a rank without neighbours calls nothing else that joins its threads
+      self.sync();  // without neighbours nothing else synchronizes the threads
       tell_neighbours(self, step, rows);
     }
   }
@@ -127,7 +126,7 @@ struct Diffusion {
   }
 
  private:
-  /// A rank's own, and where its part and those of its neighbours begin.
+  /// A rank's own rows, and the first rows of its part and of its neighbours' parts.
   struct Rows {
     u32 begin, end, base, before, after;
   };
@@ -139,8 +138,8 @@ struct Diffusion {
     u64 const size = shape.row_size();
     u32 const me = self.id(), parity = step % 2;
     Tag const up{2 * parity}, down{2 * parity + 1};
-    // Shared rows of one device coincide, source and target: then the put copies nothing and only
-    // notifies.
+    // On one device source and target are the same shared rows: then the put copies nothing and
+    // only notifies.
     if (me > 0)
       self.put_notify(window.at(RankId{me - 1}, (rows.begin - rows.before) * size),
                       mine.subspan((rows.begin - rows.base) * size, halo * size), up);

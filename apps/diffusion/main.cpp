@@ -1,5 +1,5 @@
-// COSMO horizontal diffusion over all ranks of all devices, each in touch with its two neighbours
-// alone. Where several processes are started, process 0 brings the field and has the result.
+// COSMO horizontal diffusion over all ranks of all devices. Each rank communicates only with its
+// two neighbours. In a job of several processes, process 0 reads the field and writes the result.
 #include <cstdio>
 #include <fstream>
 #include <new>
@@ -37,7 +37,8 @@ void show_progress(u32 done, u32 all) {
   if (done == all) std::fprintf(stderr, "\n");
 }
 
-// All processes must launch equally often, but not each has its own terminal: "auto" is for one.
+// All processes must launch equally often, but may not all have a terminal: "auto" is for one
+// process.
 bool shows_progress(Options const& options, World const& world) {
   return options.iterations > 0 && options.shows_progress() &&
          (options.progress == "always" || world.processes() == 1);
@@ -168,7 +169,7 @@ int main(int argc, char** argv) {
   app.add_option("--input", options.input,
                  "field: FILE.npy (float64) or random:LEVELSxROWSxCOLUMNS:SEED")
       ->required();
-  app.add_option("--output", options.output, "where the result goes, as .npy");
+  app.add_option("--output", options.output, "file for the result, as .npy");
   app.add_option("--iterations", options.iterations, "steps")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

@@ -15,8 +15,8 @@ namespace {
   throw std::runtime_error(file + ": " + why);
 }
 
-// Room for the values. More than the host has is refused here, by name, since there it may be
-// promised and not given.
+// Room for the values. Refuses more than the host has, with a clear error: the system may promise
+// such memory and fail at its use.
 void make_room(Field& field, std::string const& source) {
   double const bytes = 8.0 * field.levels * field.rows * field.columns;
   double const memory =

@@ -11,7 +11,7 @@ import numpy as np
 
 from field import Field
 
-from front import explain_no_picture  # isort: skip; errors.py says where it lies
+from front import explain_no_picture  # isort: skip; errors.py adds its folder to the path
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
@@ -46,7 +46,7 @@ def draw_fields(field: Field, after: np.ndarray, run: str, file: Path) -> None:
         aspect = 1 / narrowing
         degree = 111_200.0  # metres of latitude
         cell = ((east - west) / columns * degree * narrowing, (north - south) / rows * degree)
-    # Slopes of other data have no scale of their own: make a typical one as steep as a hill.
+    # Slopes of other data have no natural scale: a typical one is drawn as steep as a hill.
     slope = np.hypot(*np.gradient(old, cell[1], cell[0])).std()
     steepen = 0.3 / slope if slope > 0 else 1.0
 
@@ -101,7 +101,8 @@ def draw_all(
     facts: dict,
     timelines: list[Path],
 ) -> None:
-    """Draws both pictures. One that can't be drawn is said and left out: the result stands."""
+    """Draws both pictures. If one can't be drawn, prints that and leaves it out: the result is
+    still valid."""
     run = describe_run(facts, options)
     try:
         draw_fields(field, after, run, options.out / "diffusion.png")
@@ -112,7 +113,7 @@ def draw_all(
         print("no timeline: nothing was run", file=sys.stderr)
         return
     try:
-        trace = timelines[0]  # that of process 0: each records its own
+        trace = timelines[0]  # of process 0: each process records its own
         draw_timeline(trace, options.out / "timeline.png", f"Horizontal diffusion, {run}")
     except (ValueError, OSError) as error:
         print(f"no timeline: {error}", file=sys.stderr)

@@ -13,7 +13,7 @@ import numpy as np
 from errors import Failure, Misuse
 from field import Field
 
-import front  # isort: skip; errors.py says where it lies
+import front  # isort: skip; errors.py adds its folder to the path
 
 
 def find_binary() -> Path:
@@ -22,7 +22,7 @@ def find_binary() -> Path:
 
 
 def run_binary(command: list[str]) -> int:
-    """As that of all fronts; what can't be started gives no result, whatever the arguments."""
+    """As in all fronts. A program that can't be started is a Failure, for any arguments."""
     try:
         return front.run_binary(command)
     except Misuse as error:
@@ -32,7 +32,7 @@ def run_binary(command: list[str]) -> int:
 def compute(
     options: argparse.Namespace, told: list[str], field: Field, trace: Path
 ) -> tuple[np.ndarray, dict, int]:
-    """Runs the program, `told` what it is to do, on `field`.
+    """Runs the program on `field` with the arguments `told`.
 
     Returns its result, its JSON report and its exit status.
     """

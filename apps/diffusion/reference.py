@@ -1,4 +1,4 @@
-"""The diffusion in NumPy: what the C++ program must compute."""
+"""The diffusion in NumPy, as the C++ program must compute it."""
 
 import numpy as np
 
@@ -17,10 +17,10 @@ def step(u: np.ndarray, scheme: str = "gridtools") -> np.ndarray:
         fly(i,j) = lap(j+1) - lap(j), but 0 where fly (u(j+1) - u(j)) > 0
         out      = u - c ((flx - flx(i-1)) + (fly - fly(j-1))),  c = 0.025
 
-    u: float32 or float64 of shape (..., rows, columns), both at least 5, in any unit.
-    Returns a new array of the same shape, type and unit; its outer two cells on each side are u's.
+    u: float32 or float64 of shape (..., rows, columns), both at least 5, in any unit. Returns a new
+    array of the same shape, type and unit. Its outer two cells on each side are those of u.
 
-    The brackets are the C++ kernel's too. NumPy rounds every operation by itself, so a kernel
+    The C++ kernel has the same brackets. NumPy rounds every operation by itself, so a kernel
     compiled without fused multiply-adds gives the same bits.
     """
     west, east = u[..., 1:-1, :-2], u[..., 1:-1, 2:]

@@ -9,7 +9,7 @@
 namespace meshpost::gemm {
 namespace {
 
-// fill() stores the element so; tf32 is rounded only by the GPU.
+// fill() stores the element like this; only the GPU rounds to tf32.
 double stored(blas::Type type, double value) {
   switch (type) {
     case blas::Type::float64: return value;
@@ -18,11 +18,12 @@ double stored(blas::Type type, double value) {
   }
 }
 
-double larger(double one, double other) {  // NaN, if one is
+double larger(double one, double other) {  // NaN, if one of them is NaN
   return std::isnan(one) || one > other ? one : other;
 }
 
-// sum[i] = the sum over columns j of column(j)[i] * factor[j]; members take columns in turn.
+// sum[i] = the sum over columns j of column(j)[i] * factor[j]; columns are dealt to members in
+// turn.
 template <class Column>
 std::vector<double> times(u64 rows, std::span<double const> factor, blas::Team& team,
                           Column const& column) {
@@ -63,7 +64,7 @@ Verdict compare(Distributed const& one, Distributed const& other, u64 k, u64 ste
 }
 
 std::vector<double> random_signs(u64 a_seed, u64 b_seed, u32 round, u64 count) {
-  // Not a_seed ^ b_seed: seeds that differ in one bit only would all give the same.
+  // Not a_seed ^ b_seed: all pairs of seeds that differ in the same bit would give the same.
   u64 const seed = (a_seed + 0x632be59bd9b4e019) * 0x9e3779b97f4a7c15 + b_seed;
   std::vector<double> signs(count);
   for (u64 j = 0; j < count; ++j) signs[j] = element(seed, round, j) < 0 ? -1 : 1;

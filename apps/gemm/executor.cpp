@@ -11,7 +11,7 @@ namespace meshpost::gemm {
 
 namespace {
 
-// What a step multiplies, in a block of any process.
+// Operand of a step, in a block of any process.
 struct Part {
   Distributed const* matrix;
   u32 owner;
@@ -25,7 +25,7 @@ struct Part {
 
 }  // namespace
 
-// What a device needs to carry out its part.
+// State that a device needs to carry out its part.
 struct Executor::Lane {
   Lane(std::shared_ptr<Device> const& device, u32 threads)
       : products(device->make_stream()),
@@ -65,7 +65,7 @@ Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed
 
 Executor::~Executor() {
   try {
-    synchronize();  // what was enqueued before an error still uses the buffers
+    synchronize();  // work enqueued before an error still uses the buffers
   } catch (std::exception const&) {
   }
 }
@@ -102,7 +102,8 @@ double Executor::run(Work work) {
   synchronize();
   if (job) meet(*job);
   auto const begin = std::chrono::steady_clock::now();
-  // In turn, so that no device waits for the host to have enqueued all of another's steps.
+  // One step of each device in turn: no device waits until the host has enqueued all steps of
+  // another.
   for (u32 step = 0; step < steps; ++step)
     for (u32 d = 0; d < lanes_.size(); ++d)
       if (lanes_[d] && step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
@@ -119,17 +120,17 @@ double Executor::run(Work work) {
   return seconds;
 }
 
-// Every wait is for an event of this same device that is recorded already: a fetch waits for an
-// earlier step (Fetch::after), a product for its own fetches. The blocks that are fetched don't
-// change. So no order in which the devices get on can block or disturb another.
+// Every wait is for an event of the same device that is recorded already. A fetch waits for an
+// earlier step (Fetch::after), a product for its own fetches. Fetched blocks don't change. So
+// devices can't block or disturb each other, in any order of progress.
 void Executor::enqueue_step(u32 device, u32 step, Work work) {
   auto& lane = *lanes_[device];
   auto const& plan = plan_.devices[device];
   auto const& [k, a, b] = plan.steps[step];
   u64 const size = blas::size_of(c_.type());
   u64 const rows = c_.rows_of(device).count, columns = c_.columns_of(device).count;
-  // Where in its owner's block what is needed begins. Blocks of A are `rows` high, as the device's
-  // own; blocks of B as high as their rows of k.
+  // Position in the owner's block where the operand begins. Blocks of A have `rows` rows, like the
+  // device's own. Blocks of B have as many rows as their part of k.
   auto const part_of_a = [&](u32 owner) {
     return Part{&a_, owner, (k.first - a_.columns_of(owner).first) * rows * size, rows};
   };

@@ -7,15 +7,16 @@
 
 namespace meshpost::gemm {
 
-/// What of a plan is done: everything, or one half alone, to see what the overlap hides.
+/// Part of a plan that is done: everything, or one half alone, to measure the effect of the
+/// overlap.
 enum class Work { all, products, fetches };
 
 /// Carries out a plan. Each device has a stream for its products and one each for its fetches of A
 /// and of B; events order them. The host only enqueues: no device ever waits for it.
 class Executor {
  public:
-  /// The matrices are on the plan's grid and outlive this. `threads`: of each CPU device. `peer`:
-  /// GPUs may read each other's memory.
+  /// The matrices are on the plan's grid and outlive the executor. `threads`: of each CPU device.
+  /// `peer`: GPUs may read each other's memory.
   /// \throws Error(out_of_memory) for the buffers
   Executor(Plan plan, Devices devices, Distributed const& a, Distributed const& b, Distributed& c,
            u32 threads, bool peer);
@@ -23,8 +24,8 @@ class Executor {
   Executor(Executor const&) = delete;
   Executor& operator=(Executor const&) = delete;
 
-  /// Returns when all devices have done it, and says how many seconds passed. All devices are idle
-  /// before and after. \throws Error(device_failed)
+  /// Returns when all devices are done. Returns the elapsed seconds. All devices are idle before
+  /// and after. \throws Error(device_failed)
   double run(Work work = Work::all);
 
   /// Memory for fetched panels, on all devices.

@@ -2,7 +2,7 @@
 """Multiplies matrices that are spread over devices, and draws rate and speed-up against their size.
 
 Started by `./run app gemm`. Runs the C++ program `gemm`, which takes all other options, measures
-and checks, and draws what it found.
+and checks. Then draws its figures.
 
 Exit status: 0 done, 1 the program or a check failed, 2 a wrong argument, 130 interrupted.
 """

@@ -1,4 +1,4 @@
-// C = A B on several devices: each multiplies what it has while it fetches what others have.
+// C = A B on several devices: each multiplies blocks that it has while it fetches blocks of others.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// The first run starts libraries and clocks, and doesn't count.
+// The first run initializes libraries and raises clocks. It doesn't count.
 double timed(Executor& executor, u32 repeat, Work work, Distributed* result) {
   std::vector<double> seconds;
   for (u32 r = 0; r <= repeat; ++r) {
@@ -61,7 +61,7 @@ Alone measure_alone(Problem whole, Setting const& setting) {
     alone.c.emplace(devices, whole.grid, whole.m, whole.n, type);
     a.fill(a_seed, team);
     b.fill(b_seed, team);
-    // One call at a time: OpenBLAS shares the work among threads as well as it can.
+    // One call at a time: OpenBLAS splits the work among its threads itself.
     Executor executor(make_plan(whole, {}), devices, a, b, *alone.c, 1, true);
     if (setting.cpu()) {
       u32 const all = threads * static_cast<u32>(devices.size());
@@ -126,13 +126,14 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   figures.openblas = alone.openblas;
 
   note("filling");
-  if (spread.job) meet(*spread.job);  // the first has measured alone meanwhile
+  if (spread.job) meet(*spread.job);  // process 0 has measured alone meanwhile
   Distributed a(devices, problem.grid, problem.m, problem.k, type, spread);
   Distributed b(devices, problem.grid, problem.k, problem.n, type, spread);
   Distributed c(devices, problem.grid, problem.m, problem.n, type, spread);
   a.fill(setting.a_seed, team);
   b.fill(setting.b_seed, team);
-  // Several CPU devices compute at once: OpenBLAS would let their calls take turns.
+  // Several CPU devices compute at once: OpenBLAS with threads of its own would serialize their
+  // calls.
   bool const several = setting.cpu() && devices.size() > 1;
   if (several) blas::use_openblas_threads(1);
   Executor executor(plan, devices, a, b, c, several ? setting.threads : 1,
@@ -140,7 +141,7 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   figures.buffers = executor.buffers();
   note("all devices");
   figures.seconds = timed(executor, options.repeat, Work::all, &c);
-  if (options.check && spread.first()) {  // who brings the others' blocks
+  if (options.check && spread.first()) {  // the process that gathers the others' blocks
     figures.fingerprint = fingerprint(c, team);
     note("checking");
     if (alone.c && devices.size() > 1 && problem.m * problem.n <= largest_compared)

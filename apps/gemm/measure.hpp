@@ -9,7 +9,7 @@
 
 namespace meshpost::gemm {
 
-/// What was found for one size. Times are medians, in seconds.
+/// Results for one size. Times are medians, in seconds.
 struct Figures {
   Problem problem;
   double seconds = 0;                ///< on all devices: products with fetches meanwhile
@@ -22,18 +22,18 @@ struct Figures {
   std::optional<u64> fingerprint;  ///< of C's bits: the same on however many processes
 
   double operations() const;
-  /// Time of fetches that the overlap did not hide, and that it hid.
+  /// Time of fetches that the overlap did not hide, and time that it hid.
   double exposed() const { return std::max(0.0, seconds - products); }
   double hidden() const { return std::max(0.0, fetches - exposed()); }
   bool passed() const { return (!equal || equal->passed()) && (!freivalds || freivalds->passed()); }
 };
 
-/// One that is this process's.
+/// A device of this process.
 Device& own_device(Devices const& devices);
 
-/// Multiplies matrices of this size, times it and checks it, the latter in the first process.
-/// Collective over those of `spread`. `note` is called with what is being
-/// done. \throws Error(out_of_memory) if the parts don't fit on the devices
+/// Multiplies matrices of this size, times it, and checks it in the first process. Collective over
+/// the processes of `spread`. Calls `note` with the name of each phase. \throws
+/// Error(out_of_memory) if the parts don't fit on the devices
 Figures measure(Problem const& problem, Options const& options, Devices const& devices,
                 Spread const& spread, std::function<void(std::string const&)> const& note);
 

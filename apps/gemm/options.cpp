@@ -14,7 +14,7 @@ u64 number(std::string const& text, std::string const& where) {
   u64 value = 0;
   auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc() || end != text.data() + text.size() || value == 0 || value > largest)
-    throw Error(Kind::bad_argument, where, "'" + text + "' is no size",
+    throw Error(Kind::bad_argument, where, "'" + text + "' is not a size",
                 "use whole numbers from 1 to " + std::to_string(largest));
   return value;
 }
@@ -39,14 +39,15 @@ std::vector<u64> parse_sweep(std::string const& text) {
       continue;
     }
     if (bounds.size() != 3)
-      throw Error(Kind::bad_argument, "read --sweep", "'" + item + "' is no size and no range",
+      throw Error(Kind::bad_argument, "read --sweep",
+                  "'" + item + "' is neither a size nor a range",
                   "write sizes as 500 and ranges as FIRST:LAST:STEP");
     u64 const last = number(bounds[1], "read --sweep"), step = number(bounds[2], "read --sweep");
     for (u64 size = number(bounds[0], "read --sweep"); size <= last; size += step)
       sizes.push_back(size);
   }
   if (sizes.empty())
-    throw Error(Kind::bad_argument, "read --sweep", "'" + text + "' names no size",
+    throw Error(Kind::bad_argument, "read --sweep", "'" + text + "' contains no size",
                 "let ranges end at or after their beginning");
   return sizes;
 }
@@ -88,7 +89,7 @@ void add_options(CLI::App& app, Options& options, Texts& texts) {
       ->check(CLI::Range(1u, 64u));
   app.add_option("--threads", options.threads, "of each CPU device; default: its share of cores")
       ->check(CLI::Range(1u, 4096u));
-  app.add_option("--seed", options.seed, "of the random matrices; default: a new one");
+  app.add_option("--seed", options.seed, "seed of the random matrices; default: a new one");
 }
 
 void read_texts(Texts const& texts, Options& options) {

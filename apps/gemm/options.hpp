@@ -9,7 +9,7 @@
 
 namespace meshpost::gemm {
 
-/// What the command line says, checked.
+/// The checked values of the command line.
 struct Options : apps::Common {
   std::vector<Problem> problems;  ///< without their grids
   std::optional<Grid> grid;       ///< else default_grid of the devices
@@ -21,13 +21,13 @@ struct Options : apps::Common {
   u64 seed = 0;
 };
 
-/// What the command line says, as text.
+/// The texts of the command line.
 struct Texts {
   std::string size = "4096", sweep, grid, type = "float", peer = "on";
 };
 /// Adds all options of the program.
 void add_options(CLI::App& app, Options& options, Texts& texts);
-/// Once the command line is read: what the texts mean. \throws Error(bad_argument)
+/// Parses the texts after the command line is read. \throws Error(bad_argument)
 void read_texts(Texts const& texts, Options& options);
 
 /// The sizes that a list of numbers and FIRST:LAST:STEP names; "seed": those of the thesis.

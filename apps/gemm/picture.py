@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 
 def lines(report: dict) -> dict[str, list[tuple[int, float]]]:
-    """What is drawn: names to points (n, value), ordered by n. Rates are in GFlop/s."""
+    """The curves: names to points (n, value), ordered by n. Rates are in GFlop/s."""
     results = sorted(report["results"], key=lambda result: result["n"])
     found: dict[str, list[tuple[int, float]]] = {
         "all": [],

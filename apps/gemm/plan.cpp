@@ -9,7 +9,7 @@
 namespace meshpost::gemm {
 namespace {
 
-// A stretch of k within which A and B each have one owner, seen from one device.
+// A range of k within which A and B each have one owner, for one device.
 struct Stretch {
   Range k;
   u32 a_owner = 0, b_owner = 0;
@@ -50,7 +50,8 @@ DevicePlan plan_device(Problem const& problem, PlanOptions const& options, u32 d
   auto order = stretches(problem, device / columns, device % columns);
   auto const farness = [&](Stretch const& stretch) {
     u32 const remote = (stretch.a_owner != device) + (stretch.b_owner != device);
-    // Where devices are as far, each begins after itself, so that they don't ask one all at once.
+    // Among equally far devices each begins with the next after itself, so that not all fetch from
+    // one.
     u64 const turn =
         (stretch.k.first + problem.k - part(problem.k, columns, device % columns).first) %
         problem.k;

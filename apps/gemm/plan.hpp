@@ -4,7 +4,8 @@
 
 #include "meshpost/base/types.hpp"
 
-// What each device multiplies when, and which blocks of others it fetches for that: plain values.
+// Order of each device's products, and blocks of other devices that it fetches for them: plain
+// values.
 
 namespace meshpost::gemm {
 
@@ -15,7 +16,7 @@ struct Range {
   bool operator==(Range const&) const = default;
 };
 
-/// Part `index` of `count` numbers cut into `parts` of sizes that differ by 1 at most.
+/// Part `index` of `count` numbers cut into `parts`. Sizes of parts differ by 1 at most.
 Range part(u64 count, u32 parts, u32 index);
 
 /// Devices in rows and columns, numbered along rows: device d is in row d / columns.
@@ -38,25 +39,26 @@ struct Problem {
   Grid grid;
 };
 
-/// A remote part of A (columns `k` of its owner's block, in the device's own row) or of B (rows `k`
-/// of its owner's block, in the device's own column), which goes into a buffer of the device.
+/// A remote part that goes into a buffer of the device. For A: columns `k` of the owner's block, in
+/// the device's own row. For B: rows `k` of the owner's block, in the device's own column.
 struct Fetch {
   u32 owner = 0;
   Range k;        ///< of the whole matrix
   u32 slot = 0;   ///< which buffer
-  u32 after = 0;  ///< begins when so many steps of the device have ended: the buffer is free then
+  u32 after = 0;  ///< begins after so many steps of the device, when the buffer is free
 };
 
 /// One product, added to the device's block of C: columns `k` of A with rows `k` of B.
 struct Step {
   Range k;
-  i32 a = in_place, b = in_place;  ///< positions in DevicePlan::a and b of what must have arrived
+  i32 a = in_place,
+      b = in_place;  ///< positions in DevicePlan::a and b of fetches that must have arrived
 
-  static constexpr i32 in_place = -1;  ///< the device's own block serves
+  static constexpr i32 in_place = -1;  ///< the device's own block is the operand
 };
 
-/// What one device does: its steps in order, its fetches of A in order, those of B in order; the
-/// three go on at once but for what Step and Fetch say.
+/// Work of one device: its steps, its fetches of A and its fetches of B, each in order. The three
+/// run concurrently, except for the waits of Step and Fetch.
 struct DevicePlan {
   std::vector<Fetch> a, b;
   std::vector<Step> steps;
@@ -73,19 +75,19 @@ struct Plan {
   std::vector<DevicePlan> devices;
 };
 
-/// The order is the thesis's: what is there is multiplied first and hides the first fetches; then
-/// what comes from near devices, then what comes from far ones (near: numbers that differ little,
-/// as those of devices on one bus do). A device that has nothing to begin with fetches small panels
-/// first. \throws Error(bad_argument) for a matrix with fewer rows or columns than the grid, for
-/// panels or slots of 0
+/// The order is the thesis's. Local blocks are multiplied first and hide the first fetches. Blocks
+/// of near devices follow, then those of far devices. (Near: device numbers differ little, as on
+/// one bus.) A device without local work at the beginning fetches small panels first.
+/// \throws Error(bad_argument) for a matrix with fewer rows or columns than the grid, for panels or
+/// slots of 0
 Plan make_plan(Problem const& problem, PlanOptions const& options);
 
 /// Half of k, between 512 and 16384. Narrower panels need less memory, but products of fewer
-/// columns are slower: on four H200s, N = 32768 in float, 0.93 of four times one device in eighths,
-/// 0.97 so.
+/// columns are slower. On four H200s, N = 32768 in float, eighths of k reach 0.93 of four times one
+/// device, halves 0.97.
 u64 default_panel(u64 k);
 
-/// Numbers that are fetched in all.
+/// Total of fetched numbers.
 u64 exchanged(Plan const& plan);
 /// The most columns of A (`&DevicePlan::a`) or rows of B that a buffer of the device holds.
 u64 slot_width(std::vector<Fetch> const& fetches);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Is the product the same to the bit, however many processes the devices are spread over, also where these
-# share no memory?
+# Checks that the product is bitwise equal for any number of processes, also if they share no
+# memory.
 #
 # usage: same_bits.sh GEMM LAUNCH [nodes]
 set -euo pipefail

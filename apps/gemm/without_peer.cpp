@@ -16,7 +16,7 @@ void copy_without_peer(Stream& stream, Device const& to, Device const& from,
   cudaError_t status = cudaSuccess;
   if (rows.rows == 1) {
     status = cudaMemcpyPeerAsync(rows.target, target, rows.source, source, rows.width, native);
-  } else {  // the one call that takes pitches and two GPUs by number
+  } else {  // the only call that takes pitches and two GPUs by number
     cudaMemcpy3DPeerParms copy{};
     copy.dstDevice = target;
     copy.srcDevice = source;

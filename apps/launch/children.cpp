@@ -12,16 +12,17 @@
 namespace meshpost::launch {
 
 Children::Children(Reports& reports) : reports_(reports) {
-  // What the processes started becomes this process's when they end: else nobody here could tell
-  // when it is gone.
+  // When a process ends, its children become children of this process. Otherwise the launcher could
+  // not tell when they have ended.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 Children::~Children() {
   signal(SIGKILL);
-  for (auto const& member : members_)  // and those of its group, which are this process's by now
+  for (auto const& member :
+       members_)  // also those of its group, which are children of this process by now
     while (::waitpid(-member.pid, nullptr, 0) > 0 || errno == EINTR) continue;
-  remove_unheld(shared_memory_folder);  // what those that did not end well have left
+  remove_unheld(shared_memory_folder);  // files left by processes that did not end normally
 }
 
 pid_t Children::start(u32 process, Spawn const& spawn) {
@@ -44,12 +45,13 @@ void Children::watch(Poller& poller) {
     poller.watch(0, POLLIN, [this] { read_input(); });
 }
 
-// Several ends may come as one signal, which then tells of the first.
+// One signal may stand for several ends; it then names the first.
 void Children::collect(pid_t child) {
   auto const member =
       std::ranges::find_if(members_, [&](auto const& one) { return one.pid == child; });
   if (member != members_.end()) collect(*member);
-  else if (child != guard_.pid()) ::waitpid(child, nullptr, WNOHANG);  // started by one of them
+  else if (child != guard_.pid())
+    ::waitpid(child, nullptr, WNOHANG);  // a descendant of one of them
   for (auto& one : members_) collect(one);
 }
 
@@ -60,7 +62,7 @@ void Children::collect(Member& member) {
       how.si_pid == 0)
     return;
   member.ended = true;
-  for (auto const& stream : streams_)  // its last words come before what is said of it
+  for (auto const& stream : streams_)  // its last output comes before the report of its end
     if (stream->process == member.process) drain(*stream);
   reports_.ended(member.process, {how.si_code != CLD_EXITED, how.si_status});
 }
@@ -93,7 +95,7 @@ void Children::close() {
   }
 }
 
-// Returns whether there may be more at once.
+// Returns true if there may be more at once.
 bool Children::read_some(Stream& stream) {
   std::array<char, 65536> bytes;
   auto const size = ::read(stream.fd.get(), bytes.data(), bytes.size());
@@ -105,7 +107,8 @@ bool Children::read_some(Stream& stream) {
 }
 
 void Children::drain(Stream& stream) {
-  // Pipes hold 64 KiB; whoever writes faster than this reads must not hold it up for ever.
+  // Pipes hold 64 KiB. A process that writes faster than this loop reads must not block it for
+  // ever.
   for (int i = 0; i < 64 && stream.fd && read_some(stream); ++i) continue;
 }
 

@@ -13,26 +13,26 @@
 
 namespace meshpost::launch {
 
-/// How a process ended.
+/// The way in which a process ended.
 struct End {
   bool by_signal = false;
   int number = 0;  ///< the signal, or the exit status
 };
 
-/// What becomes of processes, told from within calls of Children.
+/// Callbacks for output and ends of processes, called from within calls of Children.
 class Reports {
  public:
   virtual ~Reports() = default;
   /// `stream`: 1 or 2.
   virtual void printed(u32 process, int stream, std::string_view bytes) = 0;
   virtual void printed_all(u32 process, int stream) = 0;
-  /// Should what is printed on `stream` wait?
+  /// True if output on `stream` should wait.
   virtual bool full(int stream) const = 0;
-  /// Behind what the process had printed until then.
+  /// Called after all output that the process had printed until then.
   virtual void ended(u32 process, End end) = 0;
 };
 
-/// The processes of a job: what they print, what process 0 is given to read, how they end.
+/// The processes of a job: their output, the input of process 0, their ends.
 class Children {
  public:
   explicit Children(Reports& reports);
@@ -40,20 +40,20 @@ class Children {
   Children(Children const&) = delete;
   Children& operator=(Children const&) = delete;
 
-  /// Process 0 gets what this process reads, where its input is a pipe: it can't read a terminal
-  /// itself, as it is in another process group than the terminal's foreground.
+  /// If its input is a pipe, process 0 gets the bytes that this process reads. It can't read a
+  /// terminal itself, because its process group is not the terminal's foreground group.
   /// \throws NotStarted
   pid_t start(u32 process, Spawn const& spawn);
 
-  /// Names what it waits for; it tells its Reports what comes of it.
+  /// Adds its descriptors to the poller. Their events lead to calls of Reports.
   void watch(Poller& poller);
   /// A child of this process has ended, and maybe others with it.
   void collect(pid_t child);
-  /// To all processes and what they have started.
+  /// Signals all processes and their descendants.
   void signal(int number);
-  /// May there still be something printed?
+  /// True if more output may come.
   bool open() const;
-  /// Takes what was printed by now, and no more.
+  /// Takes the output printed so far, and no more.
   void close();
 
  private:
@@ -80,7 +80,7 @@ class Children {
   std::vector<Member> members_;
   std::vector<std::unique_ptr<Stream>> streams_;
   Fd input_;           // of process 0
-  std::string given_;  // for it; no more is read until it has taken that
+  std::string given_;  // for it; the next bytes are read after it has taken these
 };
 
 }  // namespace meshpost::launch

@@ -7,7 +7,7 @@
 
 namespace meshpost::launch {
 
-/// What all processes of a job are told alike.
+/// Settings that are the same for all processes of a job.
 struct Job {
   u32 processes = 1;
   u32 nodes = 0;                       ///< pretended ones; 0: none
@@ -16,20 +16,22 @@ struct Job {
   std::vector<std::string> variables;  ///< NAME=VALUE of the user
 };
 
-/// What one of them is told.
+/// Settings of one process.
 struct Process {
   u32 number = 0;
   int listener = -1;  ///< descriptor of the socket that it inherits; -1: none
 };
 
-/// Is this one of the variables that tell a process of its job? Outer jobs' are never inherited.
+/// True for variables that describe a job to its processes. Those of an outer job are never
+/// inherited.
 bool is_of_the_job(std::string_view name);
 
-/// The pretended node of a process: nodes get blocks of neighbours that differ by one at most.
+/// The pretended node of a process. Nodes get blocks of neighbours, whose sizes differ by at most
+/// one.
 u32 node_of(Job const& job, u32 process);
 
-/// The whole environment of a process: what was inherited, then the user's variables, then the
-/// job's; the later replaces the earlier.
+/// The whole environment of a process: inherited variables, then the user's, then the job's. Later
+/// ones replace earlier ones.
 std::vector<std::string> child_environment(std::vector<std::string> const& inherited,
                                            Job const& job, Process process);
 

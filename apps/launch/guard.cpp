@@ -16,11 +16,11 @@
 namespace meshpost::launch {
 namespace {
 
-constexpr std::chrono::seconds to_end{2};  // for what was killed
+constexpr std::chrono::seconds to_end{2};  // time for killed processes to end
 
 [[noreturn]] void stand_by(int news) {
   ::prctl(PR_SET_NAME, "meshpost-guard");
-  ::setsid();  // what a terminal sends to the launcher's group is not for this one
+  ::setsid();  // leaves the launcher's group, so a terminal's signals do not reach it
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -28,13 +28,13 @@ constexpr std::chrono::seconds to_end{2};  // for what was killed
   int const nothing = ::open("/dev/null", O_RDWR);
   ::dup2(nothing, 1);
   ::dup2(nothing, 2);
-  ::close_range(3, ~0u, 0);  // pipes and sockets of others must not stay open for its sake
+  ::close_range(3, ~0u, 0);  // it must not keep pipes and sockets of others open
   if (::chdir("/") != 0) ::_exit(1);
   std::vector<pid_t> leaders;
   pid_t leader = 0;
   while (::read(0, &leader, sizeof leader) == sizeof leader) leaders.push_back(leader);
   for (pid_t const one : leaders) ::kill(-one, SIGKILL);
-  auto const until = Clock::now() + to_end;  // nobody may collect them: they stay in their groups
+  auto const until = Clock::now() + to_end;  // if nobody reaps them, they stay in their groups
   for (pid_t const one : leaders)
     while (::kill(-one, 0) == 0 && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -59,13 +59,14 @@ Guard::Guard() {
   }
 }
 
-Guard::~Guard() {  // the launcher has ended the groups; their numbers may be others' by now
+Guard::~Guard() {  // the launcher has ended the groups; their numbers may be in use again
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 void Guard::watch(pid_t leader) {
-  if (::write(news_.get(), &leader, sizeof leader) < 0) return;  // it was killed: then without it
+  if (::write(news_.get(), &leader, sizeof leader) < 0)
+    return;  // the guard was killed: go on without it
 }
 
 }  // namespace meshpost::launch

@@ -5,9 +5,9 @@
 
 namespace meshpost::launch {
 
-/// A process that waits for the launcher's death, of which SIGKILL leaves no other trace, and then
-/// kills the process groups that it was told of, and removes what they leave in shared memory. The
-/// kernel ends the launcher's own children (PR_SET_PDEATHSIG), but not what those have started.
+/// A process that waits for the launcher's death, because the launcher can't act after SIGKILL. It
+/// then kills the process groups that it was told of, and removes their files in shared memory. The
+/// kernel ends the launcher's own children (PR_SET_PDEATHSIG), but not their descendants.
 class Guard {
  public:
   Guard();

@@ -6,15 +6,15 @@
 
 namespace meshpost::launch {
 
-/// Cuts what a process prints into whole lines with a label, so that those of several processes
-/// can be put one behind the other.
+/// Cuts the output of a process into whole lines with a label. So lines of several processes can be
+/// printed one after the other.
 class Lines {
  public:
-  /// A line that grows longer than `longest` bytes is broken there: memory is not endless.
+  /// A line longer than `longest` bytes is broken there, to bound memory.
   explicit Lines(std::string label, std::size_t longest = std::size_t{16} << 20)
       : label_(std::move(label)), longest_(longest) {}
 
-  /// Takes what was printed next; appends the lines that are whole by now to `out`.
+  /// Takes the next output; appends the lines that are complete now to `out`.
   void add(std::string_view bytes, std::string& out) {
     while (!bytes.empty()) {
       auto const end = bytes.find('\n');
@@ -26,7 +26,7 @@ class Lines {
     }
   }
 
-  /// There is no more: appends what had no end of line, with one.
+  /// End of output: appends the unfinished line, with an end of line.
   void end(std::string& out) {
     if (held_.empty()) return;
     out += label_;

@@ -16,9 +16,9 @@ namespace meshpost::launch {
 namespace {
 
 constexpr u32 most_processes = 512;
-constexpr double longest_timeout = 1e8;  // three years; what poll() is asked for stays a number
+constexpr double longest_timeout = 1e8;  // three years; keeps the argument of poll() in range
 
-// Options of former versions and of other launchers, and what takes their place.
+// Options of former versions and of other launchers, with their replacements.
 struct Gone {
   std::string_view option;
   char const* cause;
@@ -64,7 +64,7 @@ constexpr char const* examples =
     "could not be started; 124: --timeout; 126: the program can't be run; 127: there is none.\n"
     "SIGINT, SIGTERM and SIGHUP are passed on to all processes; the same signal again kills them.";
 
-// CLI11 does not know of the program behind the options.
+// CLI11 does not know that a program follows the options.
 class Formatter : public CLI::Formatter {
  public:
   std::string make_usage(CLI::App const* /*app*/, std::string /*name*/) const override {
@@ -78,7 +78,7 @@ u32 whole(std::string const& text, std::string const& option, char const* what) 
   if (status != std::errc() || end != text.data() + text.size() || value == 0 ||
       value > most_processes)
     throw Error(Kind::bad_argument, "read " + option,
-                fmt::format("'{}' is no number of {}", text, what),
+                fmt::format("'{}' is not a number of {}", text, what),
                 fmt::format("give a whole number from 1 to {}", most_processes));
   return value;
 }
@@ -89,7 +89,7 @@ double seconds_from(std::string const& text, std::string const& option) {
   if (status != std::errc() || end != text.data() + text.size() || !(value > 0) ||
       value > longest_timeout)
     throw Error(
-        Kind::bad_argument, "read " + option, fmt::format("'{}' is no time", text),
+        Kind::bad_argument, "read " + option, fmt::format("'{}' is not a time", text),
         "give seconds, more than 0 and at most 1e8, as 90 or 0.5; leave it out for no limit");
   return value;
 }
@@ -110,7 +110,7 @@ void refuse_what_is_gone(std::string_view word) {
       throw Error(Kind::bad_argument, fmt::format("read {}", option), cause, remedy);
 }
 
-// Where the program stands in argv: behind the options and their values, or behind "--".
+// The position of the program in argv: behind the options and their values, or behind "--".
 int program_at(CLI::App const& app, int argc, char** argv) {
   int at = 1;
   for (; at < argc; ++at) {

@@ -18,8 +18,8 @@ struct Options {
   std::vector<std::string> command;
 };
 
-/// Reads the command line into `options`. Returns the exit status where that was all to do: after
-/// --help, or after saying what is wrong with it.
+/// Reads the command line into `options`. Returns an exit status if nothing is left to do: after
+/// --help, or after an error message.
 std::optional<int> parse(int argc, char** argv, Options& options);
 
 }  // namespace meshpost::launch

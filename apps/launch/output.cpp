@@ -11,7 +11,8 @@
 namespace meshpost::launch {
 namespace {
 
-constexpr std::size_t piece = 4096;  // PIPE_BUF: what a pipe takes in one once poll() says so
+constexpr std::size_t piece =
+    4096;  // PIPE_BUF: bytes that a pipe takes at once after poll() reported it writable
 
 bool takes_more(int fd) {
   pollfd one{fd, POLLOUT, 0};

@@ -12,8 +12,8 @@
 
 namespace meshpost::launch {
 
-/// A queue of bytes before standard output or error. Others share these, so they stay blocking;
-/// the sink writes only what poll() promises to take.
+/// A queue of bytes before standard output or error. Other processes share these, so they stay
+/// blocking. The sink writes only as much as poll() says can be taken.
 class Sink {
  public:
   explicit Sink(int fd) : fd_(fd) {}
@@ -21,13 +21,13 @@ class Sink {
   int fd() const { return fd_; }
   std::string& queue() { return queue_; }
   bool pending() const { return written_ < queue_.size(); }
-  /// Who fills it should wait until it is written.
+  /// True if the caller should wait before it adds more.
   bool full() const { return queue_.size() - written_ > (std::size_t{1} << 20); }
-  /// Writes what it can without waiting.
+  /// Writes as much as possible without waiting.
   void write_some();
-  /// Forgets what is queued.
+  /// Drops the queue.
   void discard();
-  /// Why it can't be written to any more, an errno; 0: it can. Then it forgets what it is given.
+  /// The errno of a failed write; 0: none. After a failure all bytes are dropped.
   int failure() const { return failure_; }
 
  private:
@@ -36,26 +36,26 @@ class Sink {
   std::size_t written_ = 0;
 };
 
-/// Puts what the processes print on this terminal, line by line, and in their logs.
+/// Writes the output of the processes to this terminal, line by line, and to their logs.
 class Output {
  public:
-  /// For so many processes. Each line gets its process's number, if `label`; `logs`, if there are
-  /// any, get the same bytes without it.
+  /// If `label`, each line begins with the number of its process. `logs`, if there are any, get the
+  /// same bytes without it.
   Output(u32 processes, bool label, std::vector<Fd> logs);
 
-  /// Takes what a process has printed; `stream`: 1 or 2.
+  /// Takes output of a process; `stream`: 1 or 2.
   void add(u32 process, int stream, std::string_view bytes);
-  /// There is no more of it.
+  /// That output has ended.
   void end(u32 process, int stream);
   /// A line of the launcher's own, on standard error.
   void say(std::string const& line);
   void watch(Poller& poller);
-  /// Who prints on `stream` should wait.
+  /// True if processes that print on `stream` should wait.
   bool full(int stream) const { return (stream == 1 ? out_ : *errors_).full(); }
-  /// Is there something that was not yet written?
+  /// True if some output is not yet written.
   bool pending() const { return out_.pending() || err_.pending(); }
   void discard();
-  /// Why standard output can't be written to any more, an errno; 0: it can.
+  /// The errno of a failed write to standard output; 0: none.
   int failure() const { return out_.failure(); }
 
  private:
@@ -68,11 +68,12 @@ class Output {
   void write_log(u32 process, std::string_view bytes);
 
   Sink out_{1}, err_{2};
-  Sink* errors_;  // the same as out_ where both lead to the same place: lines must not be mixed
+  Sink* errors_;  // = &out_ if both lead to the same place: lines must not be mixed
   std::vector<Printed> printed_;
 };
 
-/// Opens folder/process-k.log for each process, empty; makes the folder. None, if it has no name.
+/// Makes the folder and opens an empty folder/process-k.log for each process. No logs if it has no
+/// name.
 std::vector<Fd> open_logs(std::string const& folder, u32 processes);
 
 }  // namespace meshpost::launch

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: over_ssh.sh [-l FOLDER] [-s COMMAND] HOST[:COUNT],... PROGRAM [ARGUMENT...]
-# Starts PROGRAM by ssh (or COMMAND), COUNT processes (1) on each HOST, [::1] if an IPv6 address, in the folder that this
-# one is. Process k's output goes to FOLDER/process-k.log (logs/) and here. MESHPOST_... that are set here are set there;
+# Starts PROGRAM by ssh (or COMMAND) in this folder on each HOST, COUNT processes (1) each. An IPv6 address is [::1].
+# Output of process k goes to FOLDER/process-k.log (logs/) and here. MESHPOST_... variables of this shell are set there.
 # MESHPOST_RENDEZVOUS is by default a free port of the first host. A process that fails ends the others, as Ctrl-C does.
 # shellcheck disable=SC2317 # functions run there
 set -feuo pipefail
@@ -21,16 +21,17 @@ free_port() { # on its host: no socket there has it; the files have hexadecimal 
   until port=$((20000 + RANDOM % 10000)) && ! grep -Eqs ": [0-9A-F]+:$(printf %04X "$port") " /proc/net/tcp{,6}; do :; done
   echo "$port"
 }
-# On its host. Lines of standard input are signals for the program and what it has started; the end of input kills.
+# Runs on the process's host. Lines of standard input are signals for the program's process group;
+# the end of input kills it.
 there() { # PROGRAM...
   setsid "$@" </dev/null &
   local program=$! status=0
   { while read -r signal; do kill "-$signal" -- "-$program"; done; kill -KILL "$program" "-$program"; } <&0 &>/dev/null &
-  wait "$program" 2>/dev/null || status=$? # bash would print what killed it
+  wait "$program" 2>/dev/null || status=$? # bash would print the signal that killed it
   kill -KILL -- "-$program" $! 2>/dev/null; exit "$status"
 }
 { mkdir -p "$logs" && : >"$logs/process-0.log"; } || die "can't write to the folder '$logs'; name another with -l"
-secret=$(od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n') # goes by standard input: others can read command lines
+secret=$(od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n') # sent by standard input: others can read command lines
 rendezvous=${MESHPOST_RENDEZVOUS:-${hosts[0]#*@}:$({ declare -f free_port && echo free_port; } |
   "${ssh[@]}" "${hosts[0]//[\[\]]/}" bash | tail -n 1)}
 pipes=$(mktemp -d) to=() left=${#hosts[@]} result=0 next=TERM due=''
@@ -44,7 +45,7 @@ for k in "${!hosts[@]}"; do
     echo "$k ${PIPESTATUS[0]}" >&"$ended"
   } &
 done; trap '' PIPE
-for k in "${!hosts[@]}"; do # behind all starts: no other process may hold these open when this one is killed
+for k in "${!hosts[@]}"; do # after all starts: no other process may hold these open when this one is killed
   exec {line}>"$pipes/$k" && to+=("$line")
   { for name in $(compgen -e MESHPOST_); do printf 'export %s=%q\n' "$name" "${!name}"; done
     printf 'export MESHPOST_%s\n' "SECRET=$secret" "RENDEZVOUS=$rendezvous" "PROCESSES=${#hosts[@]}" "PROCESS=$k"

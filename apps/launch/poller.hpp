@@ -10,12 +10,12 @@ namespace meshpost::launch {
 
 using Clock = std::chrono::steady_clock;
 
-/// One round of waiting: says what to wait for, then waits once.
+/// One round of waiting: add the descriptors, then wait once.
 class Poller {
  public:
   void watch(int fd, short events, std::function<void()> then);
-  /// Calls `then` of all that are ready, in the order in which they were named, and forgets all.
-  /// Returns early, with nothing called, at `until`.
+  /// Calls `then` of all that are ready, in the order in which they were added, and forgets all.
+  /// Returns at `until` without a call if none is ready.
   void wait(std::optional<Clock::time_point> until);
 
  private:

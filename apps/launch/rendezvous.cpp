@@ -33,10 +33,9 @@ Rendezvous listen_here() {
 
 std::string fresh_secret() {
   std::array<unsigned char, 32> bytes{};
-  // So few bytes come in one piece, or not at all.
+  // getrandom returns so few bytes in one piece or fails.
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw system_error("make the job's secret: getrandom",
-                       "let the kernel's random numbers be used");
+    throw system_error("make the job's secret: getrandom", "allow the system call getrandom");
   std::string text;
   for (auto const byte : bytes) text += fmt::format("{:02x}", byte);
   return text;

@@ -23,7 +23,7 @@ Pipe make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-void never_wait(Fd const& fd) {  // an end of a pipe is its reader's or writer's alone
+void never_wait(Fd const& fd) {  // only the reader or the writer has an end of a pipe
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -39,12 +39,12 @@ struct Ends {
   int input, output, errors, report;
 };
 
-// In the child. Says on `report` why it could not become the program.
+// Runs in the child. Writes an errno to `report` if it can't execute the program.
 [[noreturn]] void become(Spawn const& spawn, Ends ends, pid_t launcher) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launcher) ::_exit(1);  // it died before that
-  // What this process ignores or blocks, be it by inheritance, is no business of the program's.
+  if (::getppid() != launcher) ::_exit(1);  // the launcher died before the prctl
+  // Ignored and blocked signals of this process, also inherited ones, must not affect the program.
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -56,7 +56,7 @@ struct Ends {
   ::dup2(ends.errors, 2);
   if (spawn.listener >= 0) ::fcntl(spawn.listener, F_SETFD, 0);
   auto const arguments = pointers(spawn.command), environment = pointers(spawn.environment);
-  environ = const_cast<char**>(environment.data());  // its PATH says where the program is
+  environ = const_cast<char**>(environment.data());  // the program is looked up in its PATH
   ::execvp(arguments[0], arguments.data());
   int const number = errno;
   if (::write(ends.report, &number, sizeof number) < 0) ::_exit(1);
@@ -72,7 +72,7 @@ NotStarted why_not(std::string const& program, int number) {
   struct stat about{};
   bool const there = by_path && ::stat(program.c_str(), &about) == 0;
   if (number == ENOENT && there)
-    return error("the interpreter that it names is not there",
+    return error("the interpreter that it names does not exist",
                  "correct its first line (#!), or build it for this host", 127);
   if (number == ENOENT && by_path) return error("there is no such file", "correct the path", 127);
   if (number == ENOENT)
@@ -83,7 +83,7 @@ NotStarted why_not(std::string const& program, int number) {
     return error("it may not be executed", "chmod +x it, or name another program", 126);
   if (number == E2BIG)
     return error("arguments and environment are too long together", "shorten them", 126);
-  return error(std::strerror(number), "see that it runs on this host without meshpost-run", 126);
+  return error(std::strerror(number), "make it run on this host without meshpost-run first", 126);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ Child start(Spawn const& spawn) {
   if (pid == 0)
     become(spawn, {input.read.get(), output.write.get(), errors.write.get(), report.write.get()},
            launcher);
-  ::setpgid(pid, pid);  // whichever of the two comes first
+  ::setpgid(pid, pid);  // parent and child both call it; the first one counts
   report.write.close();
   int number = 0;
   ssize_t size = 0;

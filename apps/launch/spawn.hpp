@@ -9,7 +9,7 @@
 
 namespace meshpost::launch {
 
-/// What a process reads as standard input.
+/// The standard input of a process.
 enum class Input { inherited, nothing, pipe };
 
 struct Spawn {
@@ -21,11 +21,11 @@ struct Spawn {
 
 struct Child {
   pid_t pid = 0;
-  Fd output, errors;  ///< what it prints; reading them never waits
-  Fd input;           ///< what it reads, where Input::pipe; writing never waits
+  Fd output, errors;  ///< its standard output and error; non-blocking
+  Fd input;           ///< its standard input, with Input::pipe; non-blocking
 };
 
-/// Nothing was started; `status` is what shells return for it.
+/// Nothing was started; `status` is the status that shells return for it.
 class NotStarted : public Error {
  public:
   NotStarted(Error const& error, int status) : Error(error), status_(status) {}
@@ -35,8 +35,8 @@ class NotStarted : public Error {
   int status_;
 };
 
-/// Starts a program as leader of its own process group, with default signals, that is killed when
-/// this process dies. Returns once it runs.
+/// Starts a program as leader of its own process group, with default signals. It is killed when
+/// this process dies. Returns when it runs.
 /// \throws NotStarted when it does not: 126 it may not be run, 127 there is none, 1 anything else.
 Child start(Spawn const& spawn);
 

@@ -13,9 +13,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds until_sure{50};  // which process failed first
-constexpr seconds grace{2};             // for the others to notice, and to say what they know
-constexpr seconds until_killed{3};      // from SIGTERM on
+constexpr milliseconds until_sure{50};  // time to learn which process failed first
+constexpr seconds grace{2};             // time for the others to notice and to print their errors
+constexpr seconds until_killed{3};      // time from SIGTERM to SIGKILL
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void Supervisor::loop() {
   Poller poller;
   bool waits_for_rest = false;
   while (running_ > 0 || children_.open() || output_.pending()) {
-    if (running_ == 0 && !waits_for_rest) {  // what they started may still print
+    if (running_ == 0 && !waits_for_rest) {  // their descendants may still print
       waits_for_rest = true;
       next_step_ = Clock::now() + grace;
     }
@@ -81,7 +81,7 @@ void Supervisor::loop() {
   }
 }
 
-// -- what becomes of processes
+// -- output and ends of processes
 
 void Supervisor::printed(u32 process, int stream, std::string_view bytes) {
   if (!forgets_) output_.add(process, stream, bytes);
@@ -96,14 +96,15 @@ void Supervisor::ended(u32 process, End end) {
   if (running_ == 0) announce();
 }
 
-// A process's connections close before the launcher is told of its end: those that notice may be
-// told of first. So one that a signal killed goes before those that ended by themselves just then.
+// A process's connections close before the launcher learns of its end. So the launcher may learn
+// first of processes that ended because of it. So a process killed by a signal is reported rather
+// than one that ended by itself just before.
 void Supervisor::failed(u32 process, End how) {
   if (status_ && !(ending_ == Ending::noticed && how.by_signal && !first_.by_signal)) return;
   status_ = how.by_signal ? 128 + how.number : how.number;
   first_ = {how.by_signal, fmt::format("process {} (pid {}) ", process, members_[process].pid)};
   if (!how.by_signal) first_.said += fmt::format("ended with status {}", how.number);
-  else if (passed_.contains(how.number)) first_.said.clear();  // the user knows
+  else if (passed_.contains(how.number)) first_.said.clear();  // the user sent that signal
   else
     first_.said += fmt::format("was killed by signal {} ({})", how.number, ::strsignal(how.number));
   if (ending_ != Ending::none) return;
@@ -116,14 +117,14 @@ void Supervisor::announce() {
   first_.said.clear();
 }
 
-// Others may have ended since these did not answer. SIGTERM does not end them.
+// Others may have ended because these did not answer. SIGTERM does not end stopped processes.
 void Supervisor::name_stopped() {
   for (u32 k = 0; k < members_.size(); ++k) {
     auto const [pid, runs] = members_[k];
     char const state = runs ? state_of(pid) : '\0';
     if (state != 'T' && state != 't') continue;
     output_.say(fmt::format(
-        "process {} (pid {}) is still there: {} (state {} in /proc/{}/stat)", k, pid,
+        "process {} (pid {}) has not ended: {} (state {} in /proc/{}/stat)", k, pid,
         state == 'T' ? fmt::format("a signal has stopped it, `kill -CONT {}` lets it go on", pid)
                      : "a debugger holds it",
         state, pid));
@@ -143,13 +144,14 @@ void Supervisor::on_signals() {
 void Supervisor::on_signal(int number) {
   if (number == SIGTSTP) return stop_and_continue();
   if (number == SIGUSR1 || number == SIGUSR2) return children_.signal(number);
-  if (running_ == 0) {  // only output is left, and who reads it is slow
+  if (running_ == 0) {  // only output is left, and its reader is slow
     if (!status_) status_ = 128 + number;
     return give_up();
   }
   auto const name = fmt::format("SIG{}", ::sigabbrev_np(number));
   if (passed_.insert(number).second) {
-    output_.say(fmt::format("{} is passed on to {}; once more kills them", name, still_running()));
+    output_.say(fmt::format("{} is passed on to {}; the same signal again kills them", name,
+                            still_running()));
     return children_.signal(number);
   }
   output_.say(fmt::format("{} again: killed {}", name, still_running()));
@@ -163,8 +165,8 @@ void Supervisor::on_time() {
     timeout_.reset();
     if (!status_) {
       status_ = 124;
-      output_.say(fmt::format("the job has taken the {} s of --timeout; ending {}",
-                              *options_.timeout, running_ ? still_running() : "its output"));
+      output_.say(fmt::format("the job ran for the {} s of --timeout; ending {}", *options_.timeout,
+                              running_ ? still_running() : "its output"));
     }
     if (running_ == 0) return give_up();
     if (ending_ == Ending::none) name_stopped();
@@ -177,7 +179,7 @@ void Supervisor::on_next_step() {
   next_step_.reset();
   if (running_ == 0) {
     if (!children_.open()) return;
-    output_.say("ended what the processes had started and left running");
+    output_.say("ended programs that the processes had started and left running");
     children_.signal(SIGKILL);
     children_.close();
   } else if (ending_ == Ending::noticed) {
@@ -197,14 +199,15 @@ void Supervisor::on_next_step() {
 
 void Supervisor::on_broken_output() {
   broken_ = true;
-  if (output_.failure() != EPIPE)  // else as others do: | head is no reason for messages
+  if (output_.failure() !=
+      EPIPE)  // no message for a closed pipe, such as | head: other programs print none
     output_.say(fmt::format("standard output can't be written: {}; ending the job",
                             std::strerror(output_.failure())));
   if (!status_) status_ = output_.failure() == EPIPE ? 128 + SIGPIPE : 1;
   if (ending_ < Ending::terminated && running_ > 0) terminate();
 }
 
-// Ctrl-Z and fg: the processes are in groups of their own, which the shell does not know.
+// Ctrl-Z and fg: the processes are in groups of their own, unknown to the shell.
 void Supervisor::stop_and_continue() {
   children_.signal(SIGSTOP);
   ::raise(SIGSTOP);

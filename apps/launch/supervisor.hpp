@@ -16,7 +16,7 @@ class Supervisor : private Reports {
   explicit Supervisor(Options const& options);
 
   /// Returns the exit status of the job.
-  /// \throws NotStarted when there is none, since its first process could not be started
+  /// \throws NotStarted if the first process could not be started
   int run();
 
  private:
@@ -24,7 +24,7 @@ class Supervisor : private Reports {
     pid_t pid;
     bool runs;
   };
-  // How far the end of the job has come; each step waits for `next_step_`.
+  // Steps of the end of a job; each lasts until `next_step_`.
   enum class Ending { none, noticed, grace, terminated, killed };
 
   void printed(u32 process, int stream, std::string_view bytes) override;
@@ -61,10 +61,10 @@ class Supervisor : private Reports {
     std::string said;  // empty: nothing
   } first_{};          // failure
   std::optional<Clock::time_point> next_step_, timeout_;
-  std::set<int> passed_;  // signals that the processes have got from the user
+  std::set<int> passed_;  // signals of the user that were passed on to the processes
   bool broken_ = false;   // standard output
-  bool forgets_ = false;  // whatever is printed
-  Children children_;     // goes first: no process remains, whatever happened
+  bool forgets_ = false;  // discards all later output
+  Children children_;     // destroyed first: no process remains in any case
 };
 
 }  // namespace meshpost::launch

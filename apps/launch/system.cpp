@@ -33,14 +33,14 @@ char state_of(pid_t process) {
 }
 
 Signals::Signals() {
-  ::signal(SIGCHLD, SIG_DFL);  // else, ignored by inheritance, nobody's end would be told
+  ::signal(SIGCHLD, SIG_DFL);  // it may be ignored by inheritance: then no end would be reported
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   ::sigemptyset(&set);
-  // What was ignored when this process was started, as nohup does, remains so.
+  // A signal that was ignored when this process started, as by nohup, remains ignored.
   for (int const number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP})
     ::sigaddset(&set, number);
-  // Reading a terminal from the background fails then, instead of stopping this process.
+  // Then reading a terminal from the background fails, and does not stop this process.
   sigset_t blocked = set;
   ::sigaddset(&blocked, SIGTTIN);
   ::sigaddset(&blocked, SIGTTOU);

@@ -63,7 +63,7 @@ void print_matrix(Machine const& machine, char const* title,
   }
 }
 
-// Each kind of link once, with the range of its rates.
+// Prints each kind of link once, with the range of its rates.
 void print_kinds(Machine const& machine) {
   std::set<std::tuple<std::string, Mover>> kinds;
   for (auto const& link : machine.links) kinds.insert({link.medium, link.mover});
@@ -91,7 +91,7 @@ void print(Machine const& machine) {
   print_matrix(machine, "GB/s", [](Link const& link) { return gigabytes(link.rate); });
   print_matrix(machine, "GB/s while the opposite link is as busy",
                [](Link const& link) { return gigabytes(link.rate_both_ways); });
-  print_matrix(machine, "us that a copy takes besides its bytes", [](Link const& link) {
+  print_matrix(machine, "us of a copy without its bytes", [](Link const& link) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", link.latency * 1e6);
     return std::string(link.latency > 0 ? text : "-");
@@ -134,9 +134,9 @@ int main(int argc, char** argv) {
                    {.json = "file for the machine, as MESHPOST_MACHINE takes it",
                     .refused = {{"--ranks", "links are measured by the host, without ranks"},
                                 {"--check", "rates are measured, no results are compared"},
-                                {"--progress", "what is known is printed at the end, at once"}}});
+                                {"--progress", "all results are printed at the end"}}});
   app.add_option("--measure", options.measure,
-                 "once: what is known from before, else measured; again; never: without rates")
+                 "once: known rates, measured if there are none; again: measure; never: no rates")
       ->capture_default_str()
       ->check(CLI::IsMember({"once", "again", "never"}));
   return apps::run_app(app, argc, argv, options, "topo", "--devices", [&] { return run(options); });

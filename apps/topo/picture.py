@@ -42,7 +42,7 @@ def positions(machine: dict) -> dict[str, tuple[float, float]]:
         width = max(len(devices), len(host), 1)
         for row, names in ((1.0, devices), (0.0, host)):
             for i, name in enumerate(names):
-                # Devices on an arc, so that links between neighbours' neighbours can be told apart.
+                # Devices on an arc, so that links between non-adjacent devices can be told apart.
                 lift = 0.45 * math.sin(math.pi * (i + 0.5) / width) if row else 0.0
                 where[name] = (x + (i + 0.5) * width / len(names), row + lift)
         x += width + 0.5
@@ -60,7 +60,7 @@ def draw_links(axis, machine: dict) -> None:
     for (source, target), link in links.items():
         back = links.get((target, source))
         if source >= target and back is not None:
-            continue  # both ways are one line; within a place there is none
+            continue  # one line for both directions, none within a place
         rate = min(link["rate"], back["rate"]) if back else link["rate"]
         (x, y), (u, v) = where[source], where[target]
         mover = link["mover"]

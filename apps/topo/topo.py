@@ -2,7 +2,7 @@
 """Prints the memories of this machine and the links between them, and draws them.
 
 Started by `./run app topo`. Runs the C++ program `topo` (installed as meshpost-topo), which takes
-all other options, measures and prints, and draws what it found.
+all other options, measures and prints. Then draws its figures.
 
 Exit status: 0 done, 1 the program failed, 2 a wrong argument, 130 interrupted.
 """

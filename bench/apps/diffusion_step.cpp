@@ -1,4 +1,5 @@
-// A step of apps/diffusion by devices: weak scaling, 320 rows a device, and strong, 320 in all.
+// A step of apps/diffusion by number of devices: weak scaling (320 rows a device) and strong
+// scaling (320 in all).
 #include <benchmark/benchmark.h>
 
 #include "apps/diffusion/kernel.hpp"

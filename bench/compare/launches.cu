@@ -1,4 +1,4 @@
-// What launches of an empty kernel cost with plain CUDA: waited for, queued, and in a graph.
+// Cost of launches of an empty kernel with plain CUDA: waited for, queued, and in a graph.
 #include "peer.cuh"
 
 namespace {
@@ -7,8 +7,8 @@ using namespace peer;
 
 __global__ void empty() {}
 
-/// Cooperative launches of one block a multiprocessor, on a stream of each GPU. Unlike meshpost's
-/// runs those of several GPUs don't wait for each other.
+/// Cooperative launches of one block a multiprocessor, on a stream of each GPU. Unlike in
+/// meshpost's runs, several GPUs don't wait for each other.
 class Launches {
  public:
   explicit Launches(int gpus) : streams_(gpus), graphs_(gpus) {

@@ -1,4 +1,4 @@
-// NCCL, called by the host: a process with all GPUs, a communicator and a stream for each.
+// NCCL, called by the host: one process with all GPUs, with a communicator and a stream for each.
 #include <nccl.h>
 
 #include "peer.cuh"
@@ -49,7 +49,8 @@ class Group {
     for (auto const stream : streams) peer::check(cudaStreamSynchronize(stream), "NCCL's kernels");
   }
 
-  /// One `operation` of so many in a row, after as many that NCCL may set itself up in.
+  /// Time of one `operation` of so many in a row. As many untimed ones come first, in which NCCL
+  /// sets itself up.
   template <class Operation>
   double each_us(u64 rounds, Operation&& operation) {
     auto const enqueue = [&] {

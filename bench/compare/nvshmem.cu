@@ -1,5 +1,6 @@
-// NVSHMEM, called from kernels: a process a GPU. COMPARE_PROCESS is this one's number and
-// COMPARE_MEETING a file in which process 0 leaves what the others need to join.
+// NVSHMEM, called from kernels, with one process for each GPU. COMPARE_PROCESS is this process's
+// number. COMPARE_MEETING is a file with the data that the others need to join; process 0 writes
+// it.
 #include <cooperative_groups.h>
 #include <nvshmem.h>
 #include <nvshmemx.h>
@@ -14,9 +15,10 @@ namespace {
 
 using namespace peer;
 
-constexpr int apart = 16;  // words between two blocks' signals: a line of the cache each
+constexpr int apart = 16;  // words between two blocks' signals: one cache line each
 
-/// Each block plays with the same block of the other GPU. Without bytes: a signal alone.
+/// Each block exchanges messages with the same block of the other GPU. Without bytes: a signal
+/// alone.
 __global__ void ping_pong(char* target, char* source, u64* signals, u64* elapsed, u64 bytes,
                           u64 warm_up, u64 rounds) {
   int const me = nvshmem_my_pe(), other = 1 - me;
@@ -40,12 +42,12 @@ __global__ void ping_pong(char* target, char* source, u64* signals, u64* elapsed
   if (threadIdx.x == 0) elapsed[blockIdx.x] = now() - begin;
 }
 
-/// Process 0's blocks send, and wait at the end until all has been seen.
+/// Blocks of process 0 send. At the end they wait until the other side has seen everything.
 __global__ void stream_of_puts(char* target, char* source, u64* signals, u64* elapsed, u64 bytes) {
   int const me = nvshmem_my_pe(), other = 1 - me;
   u64* const signal = signals + blockIdx.x * apart;
   u64 const own = blockIdx.x * bytes;
-  // Both are there before the clock starts.
+  // Both sides are ready before the clock starts.
   if (threadIdx.x == 0) {
     nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_SET, other);
     nvshmem_signal_wait_until(signal, NVSHMEM_CMP_GE, 1);
@@ -62,7 +64,8 @@ __global__ void stream_of_puts(char* target, char* source, u64* signals, u64* el
   }
 }
 
-/// All blocks of all GPUs: those of a GPU meet before and after one of them meets the other GPUs.
+/// A barrier of all blocks of all GPUs. Blocks of a GPU meet before and after one of them meets the
+/// other GPUs.
 __global__ void barriers(u64* elapsed, u64 rounds) {
   auto const grid = cooperative_groups::this_grid();
   u64 begin = 0;
@@ -94,7 +97,7 @@ class Job {
       auto const unfinished = meeting.string() + ".new";
       std::ofstream(unfinished, std::ios::binary).write(reinterpret_cast<char*>(&id), sizeof id);
       std::filesystem::rename(unfinished, meeting);
-    } else {  // compare.py ends it where process 0 does not come
+    } else {  // compare.py ends it if process 0 does not come
       while (!std::filesystem::exists(meeting))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::ifstream(meeting, std::ios::binary).read(reinterpret_cast<char*>(&id), sizeof id);
@@ -115,13 +118,12 @@ class Job {
     nvshmem_finalize();
   }
 
-  /// Symmetric memory for messages of so many bytes, both ways; false where it takes over a
-  /// quarter.
+  /// Symmetric memory for messages of so many bytes, both ways; false if it takes over a quarter.
   bool hold(u64 bytes) {
     release();
     std::size_t free = 0, all = 0;
     check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
-    if (2 * bytes > all / 4) return false;  // the same for all processes, who decide alike
+    if (2 * bytes > all / 4) return false;  // equal in all processes, so that all decide alike
     memory = static_cast<char*>(nvshmem_malloc(2 * bytes));
     other_half = bytes;
     return memory != nullptr;
@@ -130,7 +132,7 @@ class Job {
   char* source() const { return memory; }
   char* target() const { return memory + other_half; }
 
-  /// The slowest block's us, at this process, for a kernel whose arguments these are.
+  /// Runs a kernel with these arguments; returns the us of the slowest block in this process.
   template <class... Values>
   double slowest_us(int count, int threads, void (*kernel)(Values...), Values... values) {
     check(cudaMemset(signals, 0, blocks * apart * sizeof(u64)), "cudaMemset");

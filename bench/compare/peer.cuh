@@ -1,6 +1,6 @@
 #pragma once
-// What the programs of this folder share: their arguments, a clock, and how a row is printed. One
-// line of JSON a row, written out at once, so that a program that hangs keeps what it has measured.
+// Code that the programs of this folder share: arguments, a clock, and the output of rows. A row is
+// one line of JSON, written at once, so that a program that hangs keeps its measurements.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace peer {
 using u64 = std::uint64_t;
 
 inline constexpr int latency_threads = 256, rate_threads = 512;  // of a block, as meshpost's
-inline constexpr int in_a_row = 64;  // puts, where their rate is measured
+inline constexpr int in_a_row = 64;  // puts in a row, in measurements of their rate
 
 [[noreturn]] inline void fail(char const* what, char const* why) {
   std::fprintf(stderr, "%s: %s\n", what, why);
@@ -53,7 +53,7 @@ inline Times repeat(int repetitions, std::function<double()> const& once) {
   return times;
 }
 
-/// `timed` says what exactly was; `blocks` is 0 where the library decides how many.
+/// `timed` says exactly what was timed; `blocks` is 0 if the library chooses their number.
 struct Row {
   char const* system;
   char const* measure;
@@ -89,8 +89,8 @@ inline void version(char const* of, std::string const& number) {
   std::fflush(stdout);
 }
 
-/// Rounds that make a measurement long enough for the clock and short enough for the reader; the
-/// same as bench/rma/put_notify.cpp has.
+/// Rounds that make a measurement long enough for the clock and short enough for the user. The same
+/// as in bench/rma/put_notify.cpp.
 inline u64 rounds_of(u64 bytes, u64 most = 2000) {
   return std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes, 1), 10, most);
 }
@@ -101,7 +101,8 @@ inline int multiprocessors() {
   return count;
 }
 
-/// The host's clock around what `once` enqueues and `finish` waits for.
+/// Time by the host's clock, from the first `once`, which enqueues, to the end of `finish`, which
+/// waits.
 template <class Once, class Finish>
 double host_us(Once&& once, Finish&& finish) {
   auto const begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// The floor: what two GPUs do with plain CUDA. A bare flag, a block's stores and a flag behind
-// them, and the copy engine's copies.
+// The floor: two GPUs with plain CUDA. A flag alone, a block's stores followed by a flag, and
+// copies by the copy engine.
 #include <utility>
 
 #include "peer.cuh"
@@ -21,7 +21,8 @@ __device__ void await(u64 const* flag, u64 value, bool acquire) {
   } while (seen < value);
 }
 
-/// Eight loads of a thread are under way at once: one block fills a link no further with more.
+/// Each thread has eight loads in flight: with more, one block does not reach a higher rate on a
+/// link.
 template <class T>
 __device__ void copy(T* target, T const* source, u64 count) {
   u64 i = threadIdx.x;
@@ -43,7 +44,7 @@ __device__ void copy_bytes(char* target, char const* source, u64 bytes) {
   else copy(reinterpret_cast<u64*>(target), reinterpret_cast<u64 const*>(source), bytes / 8);
 }
 
-constexpr int apart = 16;  // words between two blocks' flags: a line of the cache each
+constexpr int apart = 16;  // words between two blocks' flags: one cache line each
 
 /// A GPU's share of the memory; block b has `bytes` at b * bytes of source and target.
 struct Side {
@@ -53,8 +54,8 @@ struct Side {
   u64* elapsed;
 };
 
-/// Each block plays with the same block of the other GPU. Without bytes and `ordered`: the bare
-/// flag.
+/// Each block exchanges messages with the same block of the other GPU. Without bytes and `ordered`:
+/// the flag alone.
 __global__ void ping_pong(Side mine, Side theirs, u64 bytes, u64 warm_up, u64 rounds, bool first,
                           bool ordered) {
   u64 const own = blockIdx.x * bytes;
@@ -77,12 +78,12 @@ __global__ void ping_pong(Side mine, Side theirs, u64 bytes, u64 warm_up, u64 ro
   if (threadIdx.x == 0) mine.elapsed[blockIdx.x] = now() - begin;
 }
 
-/// The first GPU's blocks send, and wait at the end until all has been seen.
+/// Blocks of the first GPU send. At the end they wait until the other side has seen everything.
 __global__ void stream_of_puts(Side mine, Side theirs, u64 bytes, bool first) {
   u64 const own = blockIdx.x * bytes;
   u64* const inbox = mine.flags + blockIdx.x * apart;
   u64* const outbox = theirs.flags + blockIdx.x * apart;
-  // Both are there before the clock starts.
+  // Both sides are ready before the clock starts.
   if (threadIdx.x == 0) {
     raise(outbox, 1, true);
     await(inbox, 1, true);
@@ -114,7 +115,7 @@ class Pair {
     }
   }
 
-  /// Memory for messages of so many bytes, both ways; false where it takes over a quarter.
+  /// Memory for messages of so many bytes, both ways; false if it takes over a quarter.
   bool hold(u64 bytes) {
     for (Side& side : sides) check(cudaFree(std::exchange(side.source, nullptr)), "cudaFree");
     for (int gpu = 0; gpu < 2; ++gpu) {
@@ -176,7 +177,7 @@ class Pair {
           "cudaMemcpyPeerAsync");
   }
 
-  /// What `from`'s stream holds comes before what the other's gets next.
+  /// Orders the work in `from`'s stream before the next work of the other stream.
   void hand_over(int from) {
     check(cudaEventRecord(events[from], streams[from]), "cudaEventRecord");
     check(cudaStreamWaitEvent(streams[1 - from], events[from]), "cudaStreamWaitEvent");

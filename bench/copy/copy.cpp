@@ -1,4 +1,4 @@
-// Rates of copies between places and, beside them, of what the driver or plain threads reach.
+// Rates of copies between places, beside those of the driver or of plain threads.
 #include <algorithm>
 #include <string>
 #include <thread>
@@ -18,7 +18,7 @@ Allocation at(std::string const& place, u64 size) {
 
 bool lacks(benchmark::State& state, std::string const& place) {
   bool const there = place[0] == 'p' || std::stoul(place) < devices().size();
-  if (!there) state.SkipWithError("there are not so many devices");
+  if (!there) state.SkipWithError("needs more devices");
   return !there;
 }
 
@@ -88,7 +88,7 @@ void all_to_all(benchmark::State& state) {
 }
 
 #if defined(__CUDACC__)
-// The same by the driver: a stream for each device, which begins with its next neighbour.
+// The same by the driver, with a stream for each device. A device begins with its next neighbour.
 void all_to_all_floor(benchmark::State& state) {
   auto const size = static_cast<u64>(state.range(0));
   auto const count = static_cast<u32>(devices().size());

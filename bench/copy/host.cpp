@@ -1,5 +1,5 @@
 // Copies within host memory beside the C library's memcpy, by one thread and by all. The three are
-// measured in turn, so that what else the machine does meets all alike.
+// measured in turn, so that other load of the machine affects all equally.
 #include <algorithm>
 #include <array>
 #include <barrier>
@@ -17,7 +17,7 @@ struct Round {
   std::array<double, 3> seconds{};
 };
 
-// Threads that wait for work, the caller among them: starting them costs nothing here.
+// Threads that wait for work, including the caller: their start is not timed.
 class Team {
  public:
   explicit Team(u64 count) : meeting_(static_cast<std::ptrdiff_t>(count)), count_(count) {
@@ -86,7 +86,8 @@ std::vector<Round> const& rounds_of(u64 size) {
         round.seconds[way] =
             time([&] { team.copy(target.as<char>(), source.as<char const>(), size); });
     };
-    for (u64 k = 0; k < 3; ++k) take(static_cast<Way>((i + k) % 3));  // each comes first as often
+    for (u64 k = 0; k < 3; ++k)
+      take(static_cast<Way>((i + k) % 3));  // each comes first equally often
     if (i > 0) rounds.push_back(round);
   }
   return rounds;
@@ -99,7 +100,8 @@ double median(std::vector<double> values) {
 
 void within_host(benchmark::State& state, Way way) {
   auto const size = static_cast<u64>(state.range(0));
-  // The library measures the machine when a process has copied some: before anything is timed.
+  // The library measures the machine after the first copies of a process. This happens here, before
+  // anything is timed.
   static bool const warm = [] {
     auto const source = memory(0, 64 * MiB, MemoryKind::pageable);
     auto const target = memory(0, 64 * MiB, MemoryKind::pageable);
@@ -114,7 +116,7 @@ void within_host(benchmark::State& state, Way way) {
   }
   for (auto _ : state) state.SetIterationTime(median(times));
   state.SetBytesProcessed(static_cast<meshpost::i64>(size) * warm);
-  // Of the better of the two memcpys, pair by pair.
+  // Relative to the better of the two memcpys, pair by pair.
   state.counters["of_better"] = median(ratios);
 }
 

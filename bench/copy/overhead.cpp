@@ -1,5 +1,5 @@
-// Host time of starting an 8-byte copy, and of the driver's own call: many are started, then waited
-// for outside of the time.
+// Host time to start an 8-byte copy, and of the driver's own call. Many copies are started. The
+// wait for them is not timed.
 #include "copy/places.hpp"
 
 namespace {
@@ -7,7 +7,7 @@ namespace {
 using namespace bench;
 
 constexpr u64 many = 512;
-constexpr int rounds = 50;  // what waits between them is far longer than what is timed
+constexpr int rounds = 50;  // the untimed waits between them are far longer than the timed part
 
 // The two ends of `many` copies of 8 bytes, from the first device to the second, if there is one.
 struct Ends {
@@ -81,7 +81,7 @@ void start_8_bytes_foreign(benchmark::State& state) {
 }
 BENCHMARK(start_8_bytes_foreign)->UseManualTime()->Iterations(rounds);
 
-// Each from an allocation to another that were never seen.
+// Each copy uses two allocations that the library has never seen.
 void start_8_bytes_never_seen(benchmark::State& state) {
   if (!on_gpus()) return state.SkipWithError("CPU devices have no memory of others");
   for (auto _ : state) {

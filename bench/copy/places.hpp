@@ -10,7 +10,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
-// What benchmarks of copies share: devices, memory in touch, time.
+// Code that benchmarks of copies share: devices, touched memory, timing.
 
 namespace bench {
 
@@ -40,7 +40,7 @@ inline Allocation memory(u32 device, u64 size, MemoryKind kind) {
   return one;
 }
 
-/// Times each call of `work`, after one for nothing; it moves `bytes`.
+/// Times each call of `work`, after one untimed call. A call moves `bytes`.
 template <class Work>
 void time_each(benchmark::State& state, u64 bytes, Work&& work) try {
   work();

@@ -1,4 +1,5 @@
-// One operation a kernel, for tools/kernel_cost.py: what each takes of a multiprocessor.
+// One operation in each kernel, for tools/kernel_cost.py, which prints the resources of a
+// multiprocessor that each takes.
 #include <meshpost/rma/kernel.hpp>
 #include <meshpost/rma/rank.hpp>
 

@@ -1,5 +1,5 @@
-// Two engines of one host that talk over its network's loopback, each polled by a thread.
-// MESHPOST_BENCH_ENGINE chooses it.
+// Two engines of one host that communicate over the loopback of its network, each polled by a
+// thread. MESHPOST_BENCH_ENGINE chooses the engine.
 #include "net/engine.hpp"
 
 #include <benchmark/benchmark.h>
@@ -45,7 +45,7 @@ struct Side {
   }
 };
 
-// Side 1 is another thread, which does `body` until it is asked to stop.
+// Side 1 is another thread, which repeats `body` until it is told to stop.
 class Pair {
  public:
   explicit Pair(std::function<void(Side&)> const& body) {
@@ -120,7 +120,7 @@ void engine_write(benchmark::State& state) {
 }
 BENCHMARK(engine_write)->ArgName("bytes")->Arg(8)->Arg(1 << 20)->UseManualTime();
 
-// Writes behind each other, at most 64 under way. One iteration is 256 of them, and an answer.
+// Writes in a row, at most 64 in flight. One iteration is 256 writes and an answer.
 void engine_stream(benchmark::State& state) {
   constexpr u64 writes = 256;
   u64 const size = static_cast<u64>(state.range(0));

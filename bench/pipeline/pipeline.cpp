@@ -1,5 +1,5 @@
-// A pipeline's time against its slowest stage, with data in the host's pinned memory: down to a
-// device, computed on there, and back. What is computed is some copies within the device's memory.
+// A pipeline's time relative to its slowest stage. Data in pinned host memory go to a device, are
+// computed on, and come back. The computation is some copies within the device's memory.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct Case {
                               }});
     return wanted;
   }
-  /// Seconds of all chunks of these stages alone, one after the other on a stream for each stage;
-  /// on the host as the library's own copies, which use several threads.
+  /// Seconds of all chunks of these stages alone, one after the other, with a stream for each
+  /// stage. On the host they are the library's own copies, which use several threads.
   double alone(bool load, bool comp, bool save) const {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int i = 0; i < 3; ++i) streams.push_back(device->make_stream());
@@ -70,8 +70,8 @@ double best(auto&& measure) {
   return least;
 }
 
-// of_slowest: the pipeline's time as a share of its slowest stage's alone. of_floor: of that or, if
-// that is longer, of both directions of the link at once, which share it.
+// of_slowest: the pipeline's time divided by that of its slowest stage alone. of_floor: divided by
+// that time, or by the time of both directions of the link at once, if that is longer.
 void pipelined_compute(benchmark::State& state) {
   Case const work(static_cast<u64>(state.range(0)) << 20, static_cast<u64>(state.range(1)));
   Pipeline pipeline(work.options(static_cast<u32>(state.range(2))));

@@ -1,4 +1,4 @@
-// A ring of all ranks, barrier and all_reduce by devices and ranks.
+// A ring of all ranks, barrier and all_reduce, by number of devices and ranks.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct AllReduces {
   }
 };
 
-/// All ranks tell the next one and wait for the one before.
+/// All ranks notify the next one and wait for the previous one.
 struct Rings {
   Window<double> data;
   Window<u64> elapsed;

@@ -1,5 +1,5 @@
-// The engine alone between two processes, which act as two nodes: what is to be reached there by
-// ranks. Each polls; nobody else has anything to do. Memory of GPUs where the engine reaches it.
+// The engine alone between two processes, which act as two nodes: a floor for ranks there. Each
+// process polls, and nothing else runs. Memory is that of GPUs if the engine reaches it.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -28,8 +28,8 @@ enum class Where { host, pinned, gpu };
 
 class Between {
  public:
-  /// `region`: bytes at each end, over which writes go on from one place to the next. What is small
-  /// stays in a core's own cache, as nothing does that copy engines have just brought.
+  /// `region`: bytes at each end. Each write goes to the next place in it. A small region stays in
+  /// a core's own cache. Data that a copy engine has just written do not.
   Between(Where where, u64 region)
       : peers_(Processes::of_job(), channel()), other_(1 - peers_.number()) {
     engine_ = join_engine(peers_, "benchmark", Config::from_environment().net,
@@ -60,7 +60,7 @@ class Between {
   bool reached() const { return reached_; }
   std::string name() const { return engine_->name(); }
 
-  /// Seconds one way: a write with data, answered by one.
+  /// Seconds one way: a write with data, answered by another.
   double write(u64 bytes, u32 rounds) {
     return measure(rounds, [&] { start_write(bytes); }, [this] { return seen_.data; }) / rounds / 2;
   }
@@ -73,7 +73,7 @@ class Between {
   }
 
  private:
-  // Another one in each Between, and far from those of Worlds and of JobMemory.
+  // A different one in each Between, and far from those of Worlds and of JobMemory.
   static u32 channel() {
     static u32 made = 0;
     return (u32{1} << 30) + made++;
@@ -96,7 +96,7 @@ class Between {
       if (peers_.number() != 0) start();
     }
     std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
-    // What has started has to end.
+    // Started operations must end.
     auto const until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
     while (std::chrono::steady_clock::now() < until) engine_->poll(seen_);
     return took.count();

@@ -1,4 +1,4 @@
-// What a launch of an empty kernel costs: waited for, queued, and in a graph.
+// Cost of a launch of an empty kernel: waited for, queued, and in a graph.
 // bench/compare/launches.cu has the same with CUDA alone.
 #include <benchmark/benchmark.h>
 
@@ -17,7 +17,7 @@ struct Empty {
   MESHPOST_FN void operator()(Rank&) const {}
 };
 
-// A World of so many devices; none, and the benchmark skipped, where there are fewer.
+// A World of so many devices. If there are fewer: null, and the benchmark is skipped.
 std::shared_ptr<World> world_of(benchmark::State& state) {
   auto world = bench::world(static_cast<u32>(state.range(0)));
   if (world) state.counters["ranks"] = world->size();

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels in which ranks send each other notifications and puts, there and back or in one
+// Kernels in which ranks send each other notifications and puts, in round trips or in one
 // direction.
 #include <algorithm>
 
@@ -9,14 +9,14 @@ namespace bench {
 
 using namespace meshpost;
 
-/// Where in its part a rank's own bytes begin: behind those that it is sent, in cache lines of
-/// their own, as the other libraries' buffers are.
+/// Position of a rank's own bytes in its part. They are behind the received bytes and in separate
+/// cache lines, like the buffers of the other libraries.
 MESHPOST_FN constexpr u64 outgoing(u64 bytes) { return bytes < 128 ? 128 : bytes; }
 
-/// Rank i of the first half of the ranks plays with rank i of the second half; the halves are two
-/// devices, or those of one. `active` pairs play. Each round goes there and back: `send(partner)`
-/// is to raise the partner's counter 0 in `inbox`. Returns the ns of all rounds but those to warm
-/// up.
+/// Rank i of the first half of the ranks exchanges messages with rank i of the second half. The
+/// halves are two devices, or halves of one. `active` pairs take part. A round is a round trip:
+/// `send(partner)` must raise the partner's counter 0 in `inbox`. Returns the ns of all rounds
+/// after the warm-up rounds.
 template <class T, class Send>
 MESHPOST_FN u64 play(Rank& self, Window<T> const& inbox, u32 active, u32 warm_up, u32 rounds,
                      Send const& send) {
@@ -51,8 +51,8 @@ struct PingPong {
   }
 };
 
-/// The floor under PingPong: two threads that raise and poll each other's word, nothing else, in
-/// the same memory.
+/// The floor of PingPong: two threads that only raise and poll each other's word, in the same
+/// memory.
 struct Flags {
   Window<u32> words;
   Window<u64> elapsed;
@@ -109,7 +109,7 @@ struct Stream {
   }
 };
 
-/// Of the first ranks of all pairs.
+/// Over the first ranks of all pairs.
 inline u64 slowest(Window<u64> const& elapsed, u32 active) {
   u64 longest = 0;
   for (u32 r = 0; r < active; ++r) longest = std::max(longest, elapsed.read(RankId{r})[0]);

@@ -1,6 +1,6 @@
-// What it costs that two ranks are of two processes. Started by meshpost-run (tools/bench.py does),
-// all processes run these benchmarks alone, side by side; process 0 reports. Those of one process,
-// to compare with, run in process 0, while the others wait in the next World's constructor.
+// Costs between two ranks of two processes. If started by meshpost-run (as by tools/bench.py), all
+// processes run only these benchmarks, side by side. Process 0 reports. Benchmarks of one process,
+// to compare with, run in process 0. Meanwhile the others wait in the next World's constructor.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ std::string own_device() {
   return "cuda:" + std::to_string(bench::process() % bench::device_count());
 }
 
-/// Two ranks, of a device each. Null: other processes' business.
+/// Two ranks, each of one device. Null if this process does not take part.
 std::unique_ptr<World> two_ranks(Apart apart) {
   bool const alone = apart != Apart::two_processes;
   if (alone && bench::process() != 0) return nullptr;
@@ -53,7 +53,7 @@ double nanoseconds(Window<u64> const& elapsed) {
   return static_cast<double>(elapsed.read(RankId{0})[0]);
 }
 
-/// The floor: words that are raised and polled, without scheduler and counters.
+/// The floor: raised and polled words, without scheduler and counters.
 void flag(benchmark::State& state, Apart apart) {
   u32 const rounds = 1000;
   measure(state, apart, 0, [&](World& world, auto&, auto& elapsed) {
@@ -76,7 +76,8 @@ void one_way_between(benchmark::State& state, Apart apart, u64 bytes) {
 void stream(benchmark::State& state, Apart apart, u64 bytes) {
   u32 const puts = 16;
   measure(state, apart, bytes, [&](World& world, auto& data, auto& elapsed) {
-    world.run(Stream{data, elapsed, bytes, 1, 1, false});  // each page's first touch by a process
+    world.run(
+        Stream{data, elapsed, bytes, 1, 1, false});  // the first touch of each page by a process
     world.run(Stream{data, elapsed, bytes, 1, puts, false});
     return nanoseconds(elapsed) / puts;
   });
@@ -92,7 +93,7 @@ WorldOptions one_device() {
   return options;
 }
 
-/// All processes have joined already, as bench::process() wants to know, and have their contexts.
+/// All processes have joined already, because bench::process() needs it, and have their contexts.
 void start(benchmark::State& state) {
   auto const options = one_device();
   std::unique_ptr<World> world;
@@ -115,12 +116,12 @@ void run_nothing_in_job(benchmark::State& state) {
   for (auto _ : state) world.run(NothingInJob{});
 }
 
-/// One that takes new memory, which each process maps from all others; or one that need not.
+/// A window that takes new memory, which each process maps from all others; or one that needs none.
 void make_window(benchmark::State& state, bool grows) {
   auto options = one_device();
   options.ranks = 1;
   World world(options);
-  // A little less than the piece of memory that it takes: none is left for the next one.
+  // A little less than the piece of memory that it takes, so that nothing is left for the next one.
   u64 const bytes = grows ? (4 << 20) - (4 << 10) : 16;
   for (auto _ : state) benchmark::DoNotOptimize(world.window<char>(bytes));
 }

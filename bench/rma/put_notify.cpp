@@ -20,8 +20,8 @@ bool fits(World const& world, u64 bytes) {
   return bytes * world.ranks_per_device() <= world.devices().front()->info().memory / 4;
 }
 
-/// Axes: between (0: two halves of one device, 1: two devices), all (0: one pair, 1: all pairs).
-/// A pair whose `bytes` no device has for all ranks gets a World without other ranks.
+/// Axes: between (0: two halves of one device, 1: two devices), all (0: one pair, 1: all pairs). If
+/// no device has `bytes` for all ranks, a pair gets a World without other ranks.
 Setting prepare(benchmark::State& state, u64 bytes = 0) {
   bool const between = state.range(0) != 0, all = state.range(1) != 0;
   Setting setting{bench::world(between ? 2 : 1), 1};

@@ -1,6 +1,6 @@
 // One-way times (half a round trip) of a face of a grid of n^3 doubles, from one rank's grid into
-// another's buffer: as a strided put_notify, packed by the rank and then put, and, to compare, as
-// many bytes that lie side by side.
+// another's buffer. Three ways: a strided put_notify; packed by the rank and then put; for
+// comparison, as many contiguous bytes.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

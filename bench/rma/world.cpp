@@ -1,4 +1,4 @@
-// What the host pays: creating a World, a window, timelines, a notification.
+// Costs of the host: creating a World, a window, timelines, a notification.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -36,14 +36,14 @@ void world_start(benchmark::State& state) {  // the devices' contexts exist alre
   }
   for (auto _ : state) {
     state.PauseTiming();
-    bench::world(bench::device_count(), 1);  // another one, so that the next is made
+    bench::world(bench::device_count(), 1);  // another one, so that the next call makes a new one
     state.ResumeTiming();
     benchmark::DoNotOptimize(bench::world(static_cast<u32>(state.range(0)), 2));
   }
 }
 
-// An empty run with a timeline, which a thread writes behind the runs (0) or each run itself (1). A
-// CPU device's worker may fall asleep between runs: so compare many iterations.
+// An empty run with a timeline. A background thread writes it (0), or each run itself (1). A CPU
+// device's worker may fall asleep between runs, so compare many iterations.
 void run_nothing_with_timeline(benchmark::State& state) {
   auto const devices = bench::first_devices(static_cast<u32>(state.range(0)));
   if (devices.empty()) {

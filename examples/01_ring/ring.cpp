@@ -19,7 +19,7 @@ struct Ring {  // a kernel: one object, copied to every device
 };
 
 int main() try {
-  mp::World world;  // all GPUs, or CPU devices where there are none
+  mp::World world;  // all GPUs, or CPU devices if there are none
   auto const inbox =
       world.window<int>(2, mp::Tags{8}, "inbox");  // 2 ints and 8 counters at every rank
   world.run(Ring{inbox});                          // throws mp::Error if a rank failed
@@ -31,7 +31,7 @@ int main() try {
       return 1;
     }
   }
-  if (world.process() == 0)  // of all that were started; each has checked
+  if (world.process() == 0)  // one line for the whole job; each process has checked
     std::printf("%u ranks on %u devices passed their numbers on\n", world.size(),
                 world.device_count());
 } catch (mp::Error const& error) {

@@ -1,6 +1,6 @@
 // The example program of the dCUDA thesis (listings 3.1 and 3.2): all ranks sum up an array, first
 // the threads' values in each rank, then the ranks' sums along a binomial tree. Comments that begin
-// with "Listing" say what was changed and why; otherwise it is as printed, but for the check of the
+// with "Listing" say what was changed and why. The rest is as printed, except for the check of the
 // sum at the end.
 #include <cmath>
 #include <cstdlib>
@@ -16,7 +16,7 @@ struct user_data {
   double result;
 };
 
-// Listing 3.1 uses the kernel before it is declared: the device's code stands first here.
+// Listing 3.1 uses the kernel before its declaration. Here the device code comes first.
 __global__ void kernel(dcuda_context_handle dcuda) {
   int size, rank, local_size, local_rank;
   __shared__ dcuda_state gst;
@@ -43,7 +43,7 @@ __global__ void kernel(dcuda_context_handle dcuda) {
       data->data[local_rank * blockDim.x] += data->data[local_rank * blockDim.x + i];
   }
   // Listing 3.2, line 29: a brace too many ended the kernel here.
-  __syncthreads();  // Listing 3.2 has none: all threads put what thread 0 has summed up
+  __syncthreads();  // Listing 3.2 has none: all threads put the sum of thread 0
 
   // global reduction
   int offset = (local_size * blockDim.x + rank) * sizeof(double);

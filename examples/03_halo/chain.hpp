@@ -1,6 +1,7 @@
 #pragma once
-// What both programs of this folder compute: a chain of cells, cut into one piece for each rank, is
-// smoothed. Each new cell is the mean of the old one and its neighbours, the old one weighs double.
+// The computation of both programs of this folder. They smooth a chain of cells, cut into one piece
+// for each rank. Each new cell is the mean of the old cell and its neighbours; the old cell has
+// double weight.
 #include <meshpost/meshpost.hpp>
 
 #include <chrono>
@@ -12,11 +13,12 @@
 
 namespace mp = meshpost;
 
-constexpr mp::u32 steps = 100;  // an even number: then the result is in the field that came first
+constexpr mp::u32 steps = 100;  // an even number: then the result is in the first field
 
 // [parts]
-// Where each rank's cells and its neighbours' lie in the memory of its device. The parts overlap: a
-// put to a neighbour on the same device finds its byte in place and copies nothing.
+// The place of each rank's cells, with its neighbours' cells, in the memory of its device. Parts
+// overlap: in a put to a neighbour on the same device, source and target are the same, and nothing
+// is copied.
 inline std::vector<mp::Extent> overlapping_parts(mp::World const& world, mp::u64 cells) {
   std::vector<mp::Extent> parts;
   parts.reserve(world.size());
@@ -54,8 +56,8 @@ inline void smooth_on_host(std::vector<double>& field) {
 }
 // [/plain]
 
-// `steps` steps are done twice, and timed the second time: the first one also starts threads and
-// loads the kernel.
+// Does `steps` steps twice and times the second time. The first time also starts threads and loads
+// the kernel.
 template <class Steps>
 double microseconds_a_step(Steps const& do_steps) {
   do_steps();
@@ -70,8 +72,8 @@ struct Way {  // to do the steps
   double microseconds;  // a step
 };
 
-// Compares what the ranks computed, in one way after the other, with what the plain loop does, and
-// tells the times.
+// Compares the ranks' results, of one way after the other, with those of the plain loop. Prints the
+// times.
 inline bool check(mp::World const& world, mp::Window<double> const& window, mp::u64 cells,
                   std::vector<Way> const& ways) {
   auto expected = starting_field(world, cells);

@@ -3,8 +3,8 @@
 
 // [kernel]
 struct Smooth {
-  mp::Window<double> fields[2];  // read one, write the other, in turn
-  mp::u64 cells;                 // of a rank; a cell of each neighbour stands on either side
+  mp::Window<double> fields[2];  // read from one, written to the other, alternately
+  mp::u64 cells;                 // of a rank; at each end is one cell of the neighbour
 
   static constexpr mp::Tag from_left{0},
       from_right{1};  // with one tag a fast neighbour would count for both
@@ -23,7 +23,7 @@ struct Smooth {
       if (!last) self.wait(now, from_right);
       self.each(cells,
                 [&](mp::u64 i) { next[i + 1] = 0.25 * (old[i] + old[i + 2]) + 0.5 * old[i + 1]; });
-      self.flush(now);  // the next step overwrites what was sent
+      self.flush(now);  // the next step overwrites the sent cells
     }
   }
 };

@@ -1,5 +1,5 @@
-// The same exchange with a kernel a step. The host launches each of them, then waits for all; and
-// it does the same with a graph of all steps.
+// The same exchange with one kernel for each step. The host launches each kernel, then waits for
+// all. It then does the same with a graph of all steps.
 #include "chain.hpp"
 
 // [kernel]
@@ -19,7 +19,7 @@ struct SmoothOnce {
                       from_right);
     if (!last)
       self.put_notify(then.at(mp::RankId{self.id() + 1}, 0), next.subspan(cells, 1), from_left);
-    if (!first) self.wait(then, from_left);  // in this run: its end takes counters back to 0
+    if (!first) self.wait(then, from_left);  // in this run: at its end counters become 0
     if (!last) self.wait(then, from_right);
   }
 };

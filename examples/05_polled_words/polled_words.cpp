@@ -1,5 +1,5 @@
-// Rank 0 publishes a number to words that the others poll, and works on while their answers come
-// in.
+// Rank 0 writes a number to words that the others poll. It does other work while their answers
+// arrive.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdio>
@@ -11,7 +11,7 @@ constexpr mp::u32 rounds = 20;
 // [kernel]
 struct Rounds {
   mp::Window<mp::u64> words;   // 0: the round that rank 0 has announced
-  mp::Window<mp::u64> counts;  // 0: rounds this rank has done, 1: what rank 0 did meanwhile
+  mp::Window<mp::u64> counts;  // 0: rounds that this rank has done, 1: rank 0's other work
 
   static constexpr mp::Tag answer{0};
 

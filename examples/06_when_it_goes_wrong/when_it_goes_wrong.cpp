@@ -14,7 +14,7 @@ struct WaitFirst {
     mp::RankId const next{(self.id() + 1) % self.size()};
     mp::RankId const previous{(self.id() + self.size() - 1) % self.size()};
     self.wait(inbox, mp::Tag{7}, 1,
-              previous);  // the wrong way round: the next line would have to come first
+              previous);  // wrong order: the next line would have to come first
     self.notify(inbox, next, mp::Tag{7});
   }
 };

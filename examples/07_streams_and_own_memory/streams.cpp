@@ -10,7 +10,7 @@
 namespace mp = meshpost;
 
 constexpr mp::u64 half =
-    1000;  // numbers of a rank; behind them is room for as many of its neighbour's
+    1000;  // numbers of a rank; behind them is room for as many of its neighbour
 
 // [kernel]
 struct AddNeighbour {
@@ -28,7 +28,7 @@ struct AddNeighbour {
 };
 // [/kernel]
 
-// A device's memory, a host buffer and a stream, as a program that uses GPUs has them anyway.
+// A device's memory, a host buffer and a stream, as in any program that uses GPUs.
 struct Mine {
   mp::u64 ints;
   mp::Allocation memory, buffer;
@@ -47,7 +47,7 @@ int main() try {
 
   // [streams]
   std::vector<Mine> mine;
-  std::vector<std::span<int>> parts(world.size());  // by rank; other processes name theirs
+  std::vector<std::span<int>> parts(world.size());  // by rank; other processes give theirs
   mp::u32 rank = world.first_rank();
   mp::Launch launch;
   for (auto const& device : world.devices()) {
@@ -65,7 +65,7 @@ int main() try {
     one.stream->copy(one.buffer.data(), one.memory.data(), one.memory.size());
   for (auto const& one : mine) one.stream->synchronize();
   run.wait();           // throws if a rank failed
-  world.free(numbers);  // before the memory goes
+  world.free(numbers);  // before the memory is freed
   // [/streams]
 
   auto const initial = [&](mp::u64 rank, mp::u64 i) {

@@ -1,5 +1,5 @@
-// Copies between any two places: host memory, pinned memory, devices. Where a pointer points is
-// found out, and so is the fastest way.
+// Copies between any two places: host memory, pinned memory, devices. The library finds the place
+// of a pointer and the fastest way.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 namespace mp = meshpost;
 
 int main() try {
-  // MESHPOST_DEVICES, else all GPUs, or CPU devices where there are none
+  // MESHPOST_DEVICES, else all GPUs, or CPU devices if there are none
   auto const devices = mp::open_devices(mp::Config::from_environment().devices);
   mp::use_devices_for_copies(devices);
   auto& first = *devices.front();
@@ -38,7 +38,7 @@ int main() try {
     if (columns[i] != i / 10 * 50 + i % 10) return 1;
 
   // [batch]
-  // Two halves change places, by way of `here`. The last two copies wait for the first two.
+  // Swaps two halves, by way of `here`. The last two copies wait for the first two.
   int *const a = there.as<int>(), *const b = a + 500, *const spare = here.as<int>();
   mp::Bytes const half{500 * sizeof(int)};
   std::vector<mp::Segment> const swap{

@@ -1,5 +1,5 @@
-// A device's data pass through the host in chunks: while one is computed on there, the next is on
-// its way to it and the one before on its way back.
+// Data of a device pass through the host in chunks. While the host computes on one chunk, the next
+// one travels to the host and the previous one travels back.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdio>
@@ -9,7 +9,7 @@ namespace mp = meshpost;
 
 int main() try {
   constexpr mp::u64 count = 1'000'000;
-  auto const device = mp::open_devices("").front();  // a GPU, or a CPU device where there is none
+  auto const device = mp::open_devices("").front();  // a GPU, or a CPU device if there is none
   auto const numbers = device->allocate(mp::Bytes{count * sizeof(double)}, mp::MemoryKind::device);
   std::vector<double> host(count);
   for (mp::u64 i = 0; i < count; ++i) host[i] = static_cast<double>(i);
@@ -18,13 +18,12 @@ int main() try {
   // [pipeline]
   mp::PipelineOptions options;
   options.levels = {{device, mp::MemoryKind::pinned}, {device, mp::MemoryKind::device}};
-  options.reverse = true;  // the data are at the last level and go to the first and back
+  options.reverse = true;  // the data are at the last level, go to the first, and come back
   options.items = count;
   options.item = mp::Bytes{sizeof(double)};
   options.chunk = 50'000;
   options.segments = [&](mp::ChunkMove const& move) {
-    auto* const mine =
-        numbers.as<double>() + move.first;  // where this chunk comes from and goes to
+    auto* const mine = numbers.as<double>() + move.first;  // source and target of this chunk
     return std::vector<mp::Segment>{move.whole(mine, mine)};
   };
   mp::Compute twice{0};  // at level 0, the host

@@ -1,5 +1,5 @@
-// A 3-D grid, cut along x into a block for each rank: neighbours exchange faces, whose elements lie
-// a row apart.
+// A 3-D grid, cut along x into one block for each rank. Neighbours exchange faces, whose elements
+// lie a row apart.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdio>
@@ -7,15 +7,16 @@
 
 namespace mp = meshpost;
 
-constexpr mp::u64 own = 6;                       // cells of a rank in x
-constexpr mp::u64 nx = own + 2, ny = 7, nz = 5;  // its block: a layer of each neighbour's, too
+constexpr mp::u64 own = 6;  // cells of a rank in x
+constexpr mp::u64 nx = own + 2, ny = 7,
+                  nz = 5;  // of its block, which has a layer of each neighbour, too
 constexpr mp::u32 steps = 20;
 
 MESHPOST_FN constexpr mp::u64 cell(mp::u64 x, mp::u64 y, mp::u64 z, mp::u64 row) {
   return x + row * (y + ny * z);
 }
 
-// The mean of a cell's neighbours; cells at the borders of y and z stay as they are.
+// The mean of a cell's neighbours. Cells at the borders of y and z do not change.
 template <class Field>
 MESHPOST_FN double smoothed(Field const& field, mp::u64 x, mp::u64 y, mp::u64 z, mp::u64 row) {
   auto const at = cell(x, y, z, row), plane = row * ny;
@@ -27,7 +28,7 @@ MESHPOST_FN double smoothed(Field const& field, mp::u64 x, mp::u64 y, mp::u64 z,
 
 // [kernel]
 struct Smooth {
-  mp::Window<double> fields[2];  // read one, write the other, in turn
+  mp::Window<double> fields[2];  // read from one, written to the other, alternately
 
   static constexpr mp::Tag from_left{0}, from_right{1};
 
@@ -49,7 +50,7 @@ struct Smooth {
         mp::u64 const x = 1 + i % own, y = i / own % ny, z = i / own / ny;
         next[cell(x, y, z, nx)] = smoothed(old, x, y, z, nx);
       });
-      self.flush(now);  // the next step overwrites what was sent
+      self.flush(now);  // the next step overwrites the sent cells
     }
   }
 };
@@ -81,7 +82,7 @@ int main() try {
     auto const part = kernel.fields[steps % 2].read(mp::RankId{rank});
     for (mp::u64 i = 0; i < part.size(); ++i) {
       mp::u64 const x = i % nx, y = i / nx % ny, z = i / nx / ny;
-      if (x == 0 || x == nx - 1) continue;  // others' cells, a step behind
+      if (x == 0 || x == nx - 1) continue;  // cells of others, one step older
       if (part[i] != field[cell(rank * own + x, y, z, width)]) {
         std::printf("cell (%llu, %llu, %llu) of rank %u is %g\n", x, y, z, rank, part[i]);
         return 1;

@@ -1,4 +1,4 @@
-// A kernel that stays on its devices, and a host that hands it work and takes the results.
+// A kernel that stays on its devices, and a host that sends it work and takes the results.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdio>
@@ -36,7 +36,7 @@ int main() try {
   // [host]
   auto const box = world.window<double>(2 * numbers, mp::Tags{2}, "box");
   mp::Launch launch;
-  launch.with_host = true;  // what the host does with windows happens at once
+  launch.with_host = true;  // the host's operations on windows happen at once
   auto run = world.launch(Squares{box, world.host()}, launch);
   for (mp::u32 batch = 0; batch < batches; ++batch) {
     for (mp::u32 rank = first; rank < first + mine; ++rank) {

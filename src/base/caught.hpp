@@ -5,7 +5,8 @@
 
 namespace meshpost {
 
-/// In a handler: the exception that was caught, as an Error. What is none names `operation`.
+/// In a handler: the exception that was caught, as an Error. One that is not an Error becomes one
+/// that names `operation`.
 Error caught(std::string const& operation);
 
 }  // namespace meshpost

@@ -14,7 +14,7 @@ class Console : public EventSink {
   }
   void log(unsigned rank, std::string_view text) override {
     std::printf("[rank %u] %.*s\n", rank, static_cast<int>(text.size()), text.data());
-    std::fflush(stdout);  // a log must survive whatever ends the process next
+    std::fflush(stdout);  // a log must survive a crash of the process
   }
 };
 
@@ -23,8 +23,7 @@ struct Slot {
   std::shared_ptr<EventSink> sink = console();
 };
 
-// Things may be said after main, when a sink of the user's may be gone: then the console hears
-// them.
+// Messages may come after main, when a sink of the user's may be gone. The console takes them then.
 Slot& slot() {
   static auto* const one = new Slot;
   static struct AtExit {
@@ -51,7 +50,8 @@ std::shared_ptr<EventSink> set_event_sink(std::shared_ptr<EventSink> sink) {
   return std::exchange(slot().sink, std::move(sink));
 }
 
-// Warnings come up anywhere, also where all processes of a job must go on together.
+// Warnings come up anywhere, also where all processes of a job must continue together. So this
+// never throws.
 void warn(std::string_view text) {
   try {
     event_sink()->warning(text);

@@ -5,8 +5,8 @@
 
 namespace meshpost {
 
-/// XXH3 of these bytes, 64 bits: the same on every machine and in every build. It finds what was
-/// changed by accident, not on purpose.
+/// XXH3 of these bytes, 64 bits: the same on every machine and in every build. It detects
+/// accidental changes, not deliberate ones.
 u64 hash_of(std::string_view bytes);
 
 }  // namespace meshpost

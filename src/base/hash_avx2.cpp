@@ -1,6 +1,6 @@
-// The hash of hash.cpp once more, compiled for AVX2. No other header and no inline function here:
-// the linker could take this source's copy of one for the whole program, which then would not run
-// on other processors.
+// The hash of hash.cpp once more, compiled for AVX2. This source includes no other header and no
+// inline function. The linker could take the AVX2 copy of one for the whole program, which then
+// would not run on other processors.
 #define XXH_INLINE_ALL  // NOLINT: its own name; nothing to link, and all of it is static
 #include <xxhash.h>
 

@@ -20,7 +20,7 @@ bool was_held(struct stat const& status) {
 }  // namespace
 
 void hold(Descriptor const& file) noexcept {
-  // In this order: whoever finds the mode must find the lock as well.
+  // In this order: a process that finds the mode must find the lock as well.
   if (flock(file.get(), LOCK_SH | LOCK_NB) == 0 && fchmod(file.get(), mode_of_held) != 0)
     flock(file.get(), LOCK_UN);
 }
@@ -34,10 +34,11 @@ void remove_unheld(char const* folder, std::string_view begin) noexcept {
     if (!std::string_view(name).starts_with(begin) ||
         fstatat(there, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !was_held(status))
       continue;
-    // Not blocking: it may be a pipe by now.
+    // Not blocking: the name may be a pipe's by now.
     Descriptor const file(openat(there, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    // Who removes it has this lock: while it has a name, that is the one by which it was found.
+    // A process that removes the file has this lock. So while the file has a name, it is the name
+    // by which it was found.
     if (fstat(file.get(), &status) == 0 && was_held(status) && status.st_nlink == 1)
       unlinkat(there, name, 0);
   }

@@ -5,12 +5,12 @@
 
 namespace meshpost::hooks {
 
-/// Told each place in the host's own work that a test may want to reach, such as "start the proxy's
-/// thread". It may wait there, or throw what the work itself could throw. Any thread calls it,
-/// several at once.
+/// Called at places in the host's own work that a test may want to reach, such as "start the
+/// proxy's thread". It may wait there, or throw what the work itself could throw. Any thread calls
+/// it, also several at once.
 using PlaceHook = std::function<void(std::string_view place)>;
 
-/// Installs `hook` for the whole process, null to remove it. Not while a run is under way.
+/// Installs `hook` for the whole process, null to remove it. Not during a run.
 void install_places(PlaceHook hook);
 
 inline std::atomic<bool> places_installed{false};

@@ -24,15 +24,15 @@ bool begin_use() noexcept {
   return !is_forked();
 }
 
-// Relaxed: only the child's first thread writes it, before fork() returns there; threads that it
-// starts see what it did before.
+// Relaxed is enough: only the child's first thread writes it, before fork() returns there. Threads
+// that it starts see its earlier stores.
 bool is_forked() noexcept { return forked.load(std::memory_order_relaxed); }
 
-// A list without a lock: one could be held for ever in a child, by a thread that only the parent
-// has. Nobody reads the list but leak detectors.
+// A list without a lock. A lock could be held for ever in a child, by a thread that only the parent
+// has. Only leak detectors read the list.
 void keep_for_ever(void const* what) noexcept {
   auto* const one = new (std::nothrow) Kept{what, kept.load(std::memory_order_relaxed)};
-  if (!one) return;  // it is kept all the same, and a leak detector says so
+  if (!one) return;  // the memory is kept all the same, and a leak detector reports it
   while (!kept.compare_exchange_weak(one->next, one, std::memory_order_relaxed)) {
   }
 }

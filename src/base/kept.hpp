@@ -1,23 +1,24 @@
 #pragma once
 #include <utility>
 
-// What outlives its owner: a thread may still use it, or it is a parent process's.
+// Things that outlive their owner: a thread may still use them, or they are a parent process's.
 
 namespace meshpost {
 
-/// Notes that this process uses the library. Processes that fork() makes of it from then on may
-/// not. Thread-safe. \returns false in such a process
+/// Notes that this process uses the library. Processes that it forks from then on may not use it.
+/// Thread-safe. \returns false in such a process
 bool begin_use() noexcept;
 
-/// Whether this process was made by fork() from one that used the library: threads and connections
-/// of what it has inherited are missing, or the parent's. A load. Thread-safe.
+/// True if this process was forked from one that used the library. The threads and connections that
+/// it inherited are missing, or belong to the parent. Costs a load. Thread-safe.
 bool is_forked() noexcept;
 
-/// Keeps `what` until the process ends: never freed, and no leak. Thread-safe, also after fork().
+/// Keeps `what` until the process ends: it is never freed, and is no leak. Thread-safe, also after
+/// fork().
 void keep_for_ever(void const* what) noexcept;
 
-/// In a process of is_forked(): keeps what `owned` (a smart pointer, say) owns until the process
-/// ends, so that its destructor does not run there. \returns whether it did
+/// If is_forked(): keeps the object that `owned` (such as a smart pointer) owns until the process
+/// ends, so that its destructor does not run there. \returns true if it did
 template <class Owner>
 bool leave_to_parent(Owner& owned) {
   if (!is_forked()) return false;

@@ -11,12 +11,12 @@
 
 namespace meshpost {
 
-/// Ends when nothing has changed for long; a length of 0: never.
+/// Ends when nothing has changed for a given time. A length of 0: never.
 ///
-/// Time counts as far as its owner was there to look: between two looks no more than `longest_gap`
-/// of it. A process that was stopped (SIGSTOP, Ctrl-Z, a debugger, the freezer of a cgroup) finds
-/// the same minutes gone everywhere, in which nobody could have got on. So look at it more often
-/// than that, and at what might have changed just before. One thread.
+/// Between two looks at most `longest_gap` counts, so time counts only while the owner could look.
+/// A process may have been stopped (SIGSTOP, Ctrl-Z, a debugger, the freezer of a cgroup). Then
+/// nobody could make progress in that time. So look more often than `longest_gap`, just after
+/// looking at what might have changed. One thread.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;
@@ -26,17 +26,17 @@ class Patience {
   explicit Patience(Milliseconds length, Milliseconds longest_gap = usual_gap)
       : length_(length), longest_gap_(longest_gap) {}
 
-  /// Something has changed. Looks.
+  /// Notes a change. Looks.
   void renew(Clock::time_point now = Clock::now()) {
     waited_ = {};
     looked_ = now;
   }
-  /// Looks; whether it has ended.
+  /// Looks. True if it has ended.
   bool ends(Clock::time_point now = Clock::now()) {
     waited_ += std::clamp<Clock::duration>(now - std::exchange(looked_, now), {}, longest_gap_);
     return length_.count() != 0 && waited_ > length_;
   }
-  /// The same, where `progress` is another number whenever something has changed.
+  /// The same; `progress` is another number whenever something has changed.
   bool ends(u64 progress, Clock::time_point now = Clock::now()) {
     if (std::exchange(before_, progress) != progress) renew(now);
     return ends(now);
@@ -52,8 +52,8 @@ class Patience {
   Clock::time_point looked_ = Clock::now();
 };
 
-/// Whether a debugger is attached, under which no deadline ends anything: this one begins anew. To
-/// be asked when it has come, for the answer takes the kernel some microseconds.
+/// True if a debugger is attached. Then no deadline ends anything, and this one begins anew. Ask
+/// only when the deadline has come: the answer takes the kernel some microseconds.
 inline bool watched_by_debugger(Patience& deadline) {
   if (!debugger_attached()) return false;
   deadline.renew();

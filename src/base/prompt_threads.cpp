@@ -30,10 +30,10 @@ void PromptThreads::grow(u32 count) try {
     helpers_.push_back(std::move(helper));
   }
 } catch (...) {
-  refused_ = true;  // no thread, or no memory for it: the caller does what it would have done
+  refused_ = true;  // no thread, or no memory for it: the caller does the work
 }
 
-// Polls for a while, then sleeps. Between the two, and when it wakes, it looks again: a piece may
+// Polls for a while, then sleeps. It looks again before it sleeps and when it wakes: a piece may
 // have been taken back.
 void PromptThreads::await_work(Helper& helper) const {
   using Clock = std::chrono::steady_clock;
@@ -70,7 +70,7 @@ void PromptThreads::each(u32 pieces, std::function<void(u32)> const& work) {
   for (u32 i = 0; i < shared; ++i) {
     helpers_[i]->work = &work;
     helpers_[i]->state.store(State::offered, std::memory_order_release);
-    // No system call unless it sleeps. A wake-up that is lost costs nothing but its help.
+    // No system call unless the thread sleeps. If a wake-up is lost, only the thread's help is.
     helpers_[i]->state.notify_one();
   }
   work(0);

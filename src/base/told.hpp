@@ -1,9 +1,9 @@
 #pragma once
-// What the thread sanitizer can't see: an order between two threads of this process that goes
-// through another process. A thread writes memory and sends a message; the other process answers;
-// another thread here takes the answer in and reads the memory. The messages order that, and the
-// sanitizer, which looks at one process, reports a race. Whoever sends
-// to other processes, or hears of them, calls these two, which cost nothing in other builds.
+// An order that the thread sanitizer can't see: between two threads of this process, through
+// another process. A thread writes memory and sends a message. The other process answers. Another
+// thread here receives the answer and reads the memory. The messages order that. The sanitizer
+// looks at one process only, and reports a race. Code that sends to other processes, or receives
+// from them, calls these two functions. In other builds they cost nothing.
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>

@@ -105,11 +105,11 @@ coaccel_device coaccel_device_open(const char* name) {
     std::string const wanted = name;
     auto device = std::make_unique<coaccel_device_s>();
     if (wanted == "pageable" || wanted == "pinned") {
-      // Pinned memory is of use to the GPUs there are; without any it is the host's.
+      // Pinned memory is pinned for the existing GPUs. Without any it is ordinary host memory.
       device->level = {open_devices("").front(),
                        wanted == "pinned" ? MemoryKind::pinned : MemoryKind::pageable};
     } else {
-      // "cpu:1" is a device here; in the library's lists it would be how many.
+      // "cpu:1" is a device here. In the library's lists it would be a number of devices.
       auto const colon = wanted.find(':');
       auto const index =
           colon == wanted.npos ? std::nullopt : parse_number(wanted.substr(colon + 1));
@@ -118,8 +118,10 @@ coaccel_device coaccel_device_open(const char* name) {
                "use pageable, pinned, cuda:0, cpu:1");
       auto& kind = backend(wanted.substr(0, colon));
       if (*index >= kind.count())
-        refuse("coaccel_device_open", fmt::format("'{}' is one of {}", wanted, kind.count()),
-               "devices count from 0");
+        refuse(
+            "coaccel_device_open",
+            fmt::format("there is no '{}'; this process has {} such devices", wanted, kind.count()),
+            "devices count from 0");
       device->level = {kind.open(static_cast<u32>(*index)), MemoryKind::device};
     }
     return device.release();
@@ -155,7 +157,8 @@ void coaccel_device_lock(coaccel_device device) {
   guarded("coaccel_device_lock", [&] {
     if (!device) refuse("coaccel_device_lock", "the device is null", "open one");
     std::unique_lock lock(device->mutex);
-    // One that has it gets it again. Else calls of other threads must be over, too.
+    // A thread that has the lock gets it again. For others, calls of other threads must be over,
+    // too.
     device->changed.wait(
         lock, [&] { return device->mine_or_free() && (device->locks > 0 || device->calls == 0); });
     device->owner = std::this_thread::get_id();
@@ -235,8 +238,8 @@ void coaccel_multi_finalize(coaccel_multi desc, void* data) {
   guarded("coaccel_multi_finalize", [&] {
     if (!desc) return;
     auto& threads = *desc->threads;
-    if (threads.inside()) return threads.finalize();  // which refuses it
-    // While the threads end, their functions may call this again, by threads of another multi too.
+    if (threads.inside()) return threads.finalize();  // this refuses it
+    // While the threads end, their functions may call this again, also on threads of another multi.
     if (desc->ending.exchange(true))
       refuse("coaccel_multi_finalize", "another call is ending these threads", "call it once");
     desc->deinit_data = data;
@@ -244,7 +247,7 @@ void coaccel_multi_finalize(coaccel_multi desc, void* data) {
       threads.finalize();
     } catch (...) {
       if (threads.ended()) delete desc;
-      else desc->ending = false;  // it was refused: the threads go on
+      else desc->ending = false;  // it was refused: the threads continue
       throw;
     }
     delete desc;

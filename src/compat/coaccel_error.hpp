@@ -8,7 +8,7 @@
 #include "meshpost/compat/coaccel.h"
 #include "meshpost/copy/copy.hpp"
 
-// What all of COACCEL's C functions share.
+// Functions shared by all of COACCEL's C functions.
 
 namespace meshpost::coaccel {
 
@@ -21,11 +21,11 @@ void keep(char const* text) noexcept;
 std::vector<Segment> segments_of(char const* operation, int count, coaccel_address const* dst,
                                  coaccel_address const* src, size_t const* size);
 
-/// Warns on the event sink. What that throws stays here: the caller may be written in C.
+/// Warns on the event sink. An exception of the sink is ignored: the caller may be written in C.
 void warn(char const* operation, char const* text) noexcept;
 
-/// What `work` returns. If it throws: keeps the text and returns null or, where there is nothing to
-/// return and the caller would not notice, warns.
+/// Returns the result of `work`. If `work` throws, it keeps the text and returns null. If there is
+/// nothing to return, so that the caller would not notice, it warns.
 template <class Work>
 auto guarded(char const* operation, Work&& work) noexcept -> decltype(work()) {
   using Result = decltype(work());
@@ -38,7 +38,7 @@ auto guarded(char const* operation, Work&& work) noexcept -> decltype(work()) {
   } catch (std::exception const& error) {
     failed(error.what());
   } catch (...) {
-    failed("something that is no std::exception was thrown");
+    failed("something that is not a std::exception was thrown");
   }
   if constexpr (!std::is_void_v<Result>) return Result{};
 }

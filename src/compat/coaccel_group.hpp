@@ -10,15 +10,15 @@
 #include "meshpost/device/backend.hpp"
 #include "meshpost/pipeline/pipeline.hpp"
 
-/// A device, or a memory of the host. `mutex` guards all but `level`; `changed` is notified when
-/// someone who waits for the device may have it.
+/// A device, or a memory of the host. `mutex` guards all members except `level`. `changed` is
+/// notified when a thread that waits for the device may have it.
 struct coaccel_device_s {
   meshpost::Level level{};
   std::mutex mutex{};
   std::condition_variable changed{};
   std::thread::id owner{};  // of the device's lock
   unsigned locks = 0;
-  unsigned calls = 0;  // under way that the lock keeps others out of
+  unsigned calls = 0;  // calls in progress; the lock waits for them
   std::map<void*, meshpost::Allocation> allocations{};
 
   bool mine_or_free() const { return locks == 0 || owner == std::this_thread::get_id(); }
@@ -26,8 +26,8 @@ struct coaccel_device_s {
 
 namespace meshpost::coaccel {
 
-/// A call that uses the device: begins when no other thread has locked it, and keeps others from
-/// locking it until it is over.
+/// A call that uses the device. It begins when no other thread has locked the device, and keeps
+/// others from locking it until it is over.
 class DeviceCall {
  public:
   explicit DeviceCall(coaccel_device_s& device) : device_(device) {

@@ -92,7 +92,7 @@ coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int di
   return guarded("coaccel_pipeline_buffer", [&]() -> coaccel_address {
     if (!desc) refuse("coaccel_pipeline_buffer", "the pipeline is null", "make one");
     auto const& buffers = desc->pipeline->schedule().buffers;
-    // On its way from home a chunk comes to a level first, on its way back last.
+    // On its way from home a chunk comes to a level first, and on its way back last.
     std::vector<u32> here;
     for (u32 i = 0; i < buffers.size(); ++i)
       if (static_cast<int>(buffers[i].level) == level && !buffers[i].users) here.push_back(i);

@@ -9,7 +9,7 @@
 namespace meshpost::compat {
 namespace {
 
-// Each rank has a worker thread of its own. All fibers of the rank store the same.
+// Each rank has its own worker thread. All fibers of the rank store the same.
 thread_local std::atomic<u32> this_block = 0, all_blocks = 0;
 
 cpu::FiberView& here() {

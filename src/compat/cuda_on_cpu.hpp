@@ -3,8 +3,8 @@
 
 namespace meshpost::compat {
 
-/// Tells the calling worker thread which block it runs, and of how many: what blockIdx and gridDim
-/// then say.
+/// Sets the block of the calling worker thread, and the number of blocks: the values of blockIdx
+/// and gridDim.
 void enter_block(u32 block, u32 blocks);
 
 }  // namespace meshpost::compat

@@ -51,7 +51,7 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
   std::string const wanted = by_nvcc ? "cuda" : "cpu";
   auto const job = options.processes ? options.processes->job() : job_from(std::getenv);
   bool const alone = options.alone || job.alone();
-  // Processes of a host share its GPUs evenly: a World sees to that.
+  // Processes of a host share its GPUs evenly; a World ensures that.
   bool const any_gpu = by_nvcc && !alone && options.devices.empty();
   if (options.devices.empty() && !any_gpu) options.devices = wanted + (by_nvcc ? ":0" : ":1");
   auto const kind = options.devices.substr(0, options.devices.find(':'));
@@ -86,11 +86,11 @@ WorldOptions for_one_device(WorldOptions options, bool by_nvcc) {
   return options;
 }
 
-// Of the processes that the command line asks for; null: it asks for one, or a launcher has started
-// them. They stay joined, as a launcher's.
+// Joins the processes that the command line asks for. Null if it asks for one, or a launcher has
+// started them. They stay joined, as with a launcher.
 std::shared_ptr<Processes> join_as(DcudaOptions const& asked) {
   static std::mutex mutex;
-  begin_secrets();  // before `joined`, whose thread needs them to its end
+  begin_secrets();  // before `joined`, whose thread needs them until it ends
   static std::shared_ptr<Processes> joined;
   if (asked.processes == 1) return nullptr;
   if (auto const job = job_from(std::getenv); !job.alone()) {
@@ -111,7 +111,7 @@ std::shared_ptr<Processes> join_as(DcudaOptions const& asked) {
       "give the same options again");
 }
 
-// What processes on one host, or of one MESHPOST_NODE, have in common.
+// A name that is the same in all processes on one host, or of one MESHPOST_NODE.
 std::string own_node(Job const& job) {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -134,7 +134,7 @@ class Context {
 
   World const& world() const { return world_; }
   dcuda_rank_info const& rank_info() const { return rank_info_; }
-  /// cudaMalloc takes from it no more; `self` lives until all that was taken has come back.
+  /// cudaMalloc takes no more from it. `self` lives until all taken memory has come back.
   void end(std::shared_ptr<Context> self) {
     if (memory_) memory_->end(std::move(self));
   }
@@ -164,14 +164,14 @@ class Context {
   }
 
  private:
-  // One block a device, which is the part of each of its ranks.
+  // One block on each device, which is the part of each of its ranks.
   template <class T>
   Window<T> overlapping(u64 count, char const* name) {
     return world_.window<T>(std::vector<Extent>(world_.size(), Extent{0, count}), Tags{0}, name);
   }
 
-  // What several processes need beside: memory for cudaMalloc that all can reach, and a table of
-  // where each has the symmetric heap.
+  // Makes what several processes need in addition: memory for cudaMalloc that all can reach, and a
+  // table of the places where each has the symmetric heap.
   void share() {
     auto const bases = overlapping<u64>(world_.device_count(), "bases of dCUDA's processes");
     auto const bytes = shared_memory_bytes(kernel_.by_nvcc);
@@ -219,7 +219,7 @@ class Context {
   std::mutex mutex_;
 };
 
-// Handles are numbers, never used again, so that one of a finished context is found out.
+// Handles are numbers that are never used again, so that one of a finished context is detected.
 struct Contexts {
   std::mutex mutex;
   std::map<dcuda_host_context_handle, std::shared_ptr<Context>> all;
@@ -246,7 +246,7 @@ std::shared_ptr<Context> context_of(dcuda_host_context_handle ctx, char const* o
 }
 
 void check_arguments(dcuda_host_context_handle const* ctx, DcudaKernel const& kernel, int threads) {
-  if (!ctx) refuse_null("dcuda_host_init", "the place for the context");
+  if (!ctx) refuse_null("dcuda_host_init", "the pointer for the context");
   if (!kernel.entry) refuse_null("dcuda_host_init", "the kernel");
   if (threads < 1 || threads > most_threads)
     refuse(Kind::bad_argument, fmt::format("{} threads a rank were asked for", threads),
@@ -262,11 +262,11 @@ void dcuda_init(int argc, char const* const* argv, dcuda_host_context_handle* ct
   WorldOptions options;
   options.processes = join_as(asked);
   if (asked.device && kernel.by_nvcc) options.devices = fmt::format("cuda:{}", *asked.device);
-  // Not refused: scripts that start a process a device give each another number.
+  // Not refused: scripts that start a process for each device give each another number.
   if (asked.device.value_or(0) != 0 && !kernel.by_nvcc)
     warn(
-        fmt::format("dcuda_host_init: -d {} chooses nothing: the kernel was compiled for CPU "
-                    "devices, of which each process has one of its own; leave -d out",
+        fmt::format("dcuda_host_init: -d {} has no effect: the kernel was compiled for CPU "
+                    "devices, and each process has its own; leave -d out",
                     *asked.device));
   dcuda_init(options, ctx, kernel, threads_per_rank);
 }
@@ -297,7 +297,8 @@ int dcuda_device(dcuda_host_context_handle ctx) {
 void dcuda_host_get_rank_info(dcuda_host_context_handle ctx, dcuda_rank_info* rank_info) {
   using namespace meshpost;
   auto const context = compat::context_of(ctx, "dcuda_host_get_rank_info");
-  if (!rank_info) compat::refuse_null("dcuda_host_get_rank_info", "the place for the information");
+  if (!rank_info)
+    compat::refuse_null("dcuda_host_get_rank_info", "the pointer for the information");
   *rank_info = context->rank_info();
 }
 

@@ -34,12 +34,12 @@ constexpr std::array<Option, 5> known_options = {{{'d', "dev_id", true},
 unsigned long number(Option const& option, std::string_view value) {
   auto const found = parse_number(value);
   if (!found || *found > INT_MAX)
-    refuse(fmt::format("--{} wants a number, not '{}'", option.name, value));
+    refuse(fmt::format("--{} needs a number, not '{}'", option.name, value));
   return *found;
 }
 
-// The option that `word` is ("-d", "--dev_id", "--dev_id=1"), and its value if that is in the same
-// word.
+// The option that `word` stands for ("-d", "--dev_id", "--dev_id=1"), and its value if that is in
+// the same word.
 Option const* match(std::string_view word, std::optional<std::string_view>& value) {
   for (auto const& option : known_options) {
     if (word.size() == 2 && word[0] == '-' && word[1] == option.letter) return &option;
@@ -82,7 +82,7 @@ DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
     refuse(fmt::format("process {} was named (-p), but there are {}: 0 to {} (-n)", process,
                        processes, processes - 1));
   if (leads && process != 0)
-    refuse(fmt::format("process {} is to lead (-l); process 0 does", process));
+    refuse(fmt::format("process {} is to lead (-l); only process 0 can", process));
   result.processes = static_cast<u32>(processes);
   result.process = static_cast<u32>(process);
   return result;

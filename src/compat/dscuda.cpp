@@ -28,7 +28,7 @@ void keep_error(char const* text) noexcept {
   }
 }
 
-// Callers may be written in C: what the handler throws ends here, with a warning.
+// Callers may be written in C: an exception of the handler ends here, with a warning.
 void call_handler() noexcept {
   void (*called)(void*) = nullptr;
   void* argument = nullptr;
@@ -45,16 +45,15 @@ void call_handler() noexcept {
     } catch (std::exception const& error) {
       what = error.what();
     } catch (...) {
-      what = "something that is no std::exception";
+      what = "something that is not a std::exception";
     }
-    warn(fmt::format("the handler given to dscudaSetErrorHandler threw, which is ignored: {}",
-                     what));
+    warn(fmt::format("the handler of dscudaSetErrorHandler threw; this is ignored: {}", what));
   } catch (...) {
     return;  // no memory for it: the code returned and dscudaLastError() have the first failure
   }
 }
 
-// Runs `work`; what it throws becomes the code, the text, and a call of the handler.
+// Runs `work`. An exception becomes the code, the text, and a call of the handler.
 template <class Work>
 int guarded(Work&& work) noexcept {
   int code = -1;
@@ -67,7 +66,7 @@ int guarded(Work&& work) noexcept {
   } catch (std::exception const& error) {
     keep_error(error.what());
   } catch (...) {
-    keep_error("something that is no std::exception was thrown");
+    keep_error("something that is not a std::exception was thrown");
   }
   call_handler();
   return code;
@@ -91,7 +90,7 @@ void copy_all(char const* operation, void** targets, void** sources, auto const&
   copy_batch(segments, {Overlap::refuse, {}}).wait();
 }
 
-// Targets are written in rounds, so that one batch does not see them all: they are compared here.
+// Targets are written in rounds, so no batch sees all of them. They are compared here.
 void check_apart(void** targets, void const* source, u64 size, std::size_t count) {
   std::vector<u64> begins;
   if (size != 0 && source) begins.push_back(reinterpret_cast<u64>(source));
@@ -109,7 +108,7 @@ void broadcast(void** targets, void* source, u64 size, std::size_t count) {
   if (count != 0 && !targets)
     refuse_call("dscudaBroadcast", "the list of targets is null", "give it");
   check_apart(targets, source, size, count);
-  // After each round twice as many have the bytes: holder i is the source, then the targets in
+  // After each round twice as many have the bytes. Holder i is the source, then the targets in
   // order.
   auto const holder = [&](std::size_t i) { return i == 0 ? source : targets[i - 1]; };
   for (std::size_t have = 1; have < count + 1; have *= 2) {

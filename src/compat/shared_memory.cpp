@@ -23,7 +23,7 @@ struct SharedMemory::Parts {
   Offsets free;
   std::map<u64, u64> taken;  // offset -> size
   bool ended = false;
-  std::shared_ptr<void> world;  // once it has ended
+  std::shared_ptr<void> world;  // set when it has ended
 
   bool holds(void const* data) const {
     return static_cast<char const*>(data) >= base && static_cast<char const*>(data) < base + size;
@@ -73,8 +73,8 @@ bool take_shared(std::size_t size, void** data) {
   auto const offset = wanted < size ? std::nullopt : parts.free.take(wanted, alignment);
   if (!offset) {
     warn(fmt::format(
-        "cudaMalloc: {} bytes are not left of the {} that a dCUDA program has under several "
-        "processes; raise MESHPOST_DCUDA_MEMORY (MiB)",
+        "cudaMalloc: {} bytes don't fit into the free part of the {} bytes that a dCUDA program "
+        "of several processes has; raise MESHPOST_DCUDA_MEMORY (MiB)",
         size, parts.size));
     return true;
   }

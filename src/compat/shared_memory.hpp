@@ -5,9 +5,9 @@
 
 namespace meshpost::compat {
 
-/// Memory that a dCUDA program under several processes has from cudaMalloc: a window of its World,
-/// of which programs get parts. From when it is made until it ends, cudaMalloc takes from it. Parts
-/// that a program still has then stay valid until they are freed, and the World with them.
+/// Memory that cudaMalloc gives a dCUDA program under several processes. It is a window of the
+/// program's World; the program gets parts of it. cudaMalloc takes from it until it ends. Parts
+/// that the program still has then stay valid until they are freed, and so does the World.
 class SharedMemory {
  public:
   SharedMemory(char* base, u64 size);
@@ -15,7 +15,7 @@ class SharedMemory {
   SharedMemory(SharedMemory const&) = delete;
   SharedMemory& operator=(SharedMemory const&) = delete;
 
-  /// No more parts; `world` lives until all have come back.
+  /// Gives no more parts. `world` lives until all parts have come back.
   void end(std::shared_ptr<void> world);
 
   struct Parts;

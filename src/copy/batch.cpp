@@ -25,7 +25,8 @@ struct Batch {
       return one.meets == copying::Dependence::none;
     });
   }
-  // Independent entries first; the others in the list's order, each when those before it are done.
+  // Independent entries first. The others follow in the list's order, each when its earlier entries
+  // are done.
   void make() const {
     std::vector<StatePtr> states(requests.size());
     std::vector<Request> first;
@@ -41,7 +42,7 @@ struct Batch {
         states[i] = copying::start(requests[i]);
       } catch (...) {
         std::erase(states, nullptr);
-        Together::wait_for(states);  // nothing may be under way when this is over; throws the first
+        Together::wait_for(states);  // waits for all, even after an error; throws the first one
         throw;
       }
     }
@@ -91,7 +92,7 @@ Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options) 
   auto batch = std::make_shared<Batch const>(check(segments, options.overlap));
   if (!options.streams.empty()) {
     copying::Work work{[batch] { batch->make(); }, nullptr};
-    // A stream takes them in order, which is right whatever overlaps.
+    // A stream takes them in order, which is right for any overlap.
     if (std::ranges::all_of(batch->requests, [](auto const& one) { return one.by_engine(); }))
       work.queue = [batch](Stream& stream) {
         for (auto const& request : batch->requests) copying::queue(request, stream);

@@ -11,30 +11,31 @@
 namespace meshpost::copying {
 namespace {
 
-constexpr u32 at_once = 4;  // chunks of a chain under way
+constexpr u32 at_once = 4;  // chunks of a chain in progress
 
-// Who takes a chunk along one link: a stream of a device or, if null, this thread with the host's.
+// The carrier of a chunk along one link: a stream of a device or, if null, this thread with the
+// host's threads.
 struct Hop {
   std::unique_ptr<LentStream> stream;
   u32 to = 0;  // place
 };
 
-// A chunk on its way.
+// A chunk in progress.
 struct Slot {
   std::vector<char*> at;  // its buffers, one for each place between the ends
   Share::Piece piece{};
   u64 next_hop = 0;
-  std::shared_ptr<Event> arrived;  // of the last hop, null if that was the host's
+  std::shared_ptr<Event> arrived;  // of the last hop; null if the host made that
 };
 
-// The source's where both ends are devices: it writes to a peer as fast as the peer would read.
+// The source's device if both ends are devices: it writes to a peer as fast as the peer would read.
 Device& engine_of(Machine const& machine, Link const& link) {
   auto* const from = device_of(machine.places[link.from].place);
   auto* const to = device_of(machine.places[link.to].place);
   auto* const engine = from && !(to && from->in_host_memory()) ? from : to;
   if (!engine)
     throw Error(Kind::bad_argument, "copy by a route",
-                "an engine is said to join two host memories",
+                "a link lists a device's engine between two host memories",
                 "measure the machine again (meshpost-topo)");
   return *engine;
 }
@@ -76,7 +77,7 @@ class Runner {
     for (u64 i = 1; i < at_once; ++i) finish(slots_[(turn + i) % at_once]);  // the oldest first
   }
 
-  // After an error: returns when the devices have let go of buffers and of the two ends.
+  // After an error: returns when the devices no longer use the buffers and the two ends.
   void abandon() noexcept {
     for (auto& hop : hops_)
       if (hop.stream) try {
@@ -98,7 +99,7 @@ class Runner {
     return static_cast<char*>(request_.rows.target) + slot.piece.offset;
   }
 
-  // Takes a chunk on, to the end or to where this thread would have to wait for a device.
+  // Moves a chunk on, to the end or until this thread would have to wait for a device.
   void advance(Slot& slot, Until until) {
     for (; slot.next_hop < hops_.size(); ++slot.next_hop) {
       u64 const h = slot.next_hop;

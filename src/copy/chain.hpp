@@ -7,8 +7,8 @@
 
 namespace meshpost::copying {
 
-/// The bytes of one copy that several chains share: each claims its next chunk when it has room for
-/// it, so that chains which are slower than planned take less, and all end together.
+/// The bytes of one copy that several chains share. Each chain claims its next chunk when it has
+/// room for it. So chains that are slower than planned take less, and all end together.
 class Share {
  public:
   explicit Share(u64 size) : size_(size) {}
@@ -20,7 +20,7 @@ class Share {
     if (offset >= size_) return {size_, 0};
     return {offset, std::min(chunk, size_ - offset)};
   }
-  /// Nothing more is claimed.
+  /// From now on nothing more is claimed.
   void stop() { stopped_ = true; }
 
  private:
@@ -29,10 +29,10 @@ class Share {
   std::atomic<bool> stopped_{false};
 };
 
-/// Takes chunks of a copy along a chain until none is left. A few are under way at once, each in
-/// buffers of its own: while one is on a link, the next is on the link before it. Returns when all
-/// that it claimed have arrived. \throws Error(device_failed), Error(out_of_memory); then nothing
-/// of it is under way any more.
+/// Takes chunks of a copy along a chain until none is left. A few are in progress at once, each in
+/// its own buffers: while one is on a link, the next is on the link before it. Returns when all
+/// chunks that it claimed have arrived. \throws Error(device_failed), Error(out_of_memory); then
+/// none of them is in progress any more.
 void run_chain(Machine const& machine, Chain const& chain, Request const& request, Share& share);
 
 }  // namespace meshpost::copying

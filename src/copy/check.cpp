@@ -1,4 +1,4 @@
-// What is said of a copy's arguments before it begins.
+// Checks of a copy's arguments before it begins.
 #include <fmt/format.h>
 
 #include "copy/devices.hpp"
@@ -21,7 +21,7 @@ struct Side {
   char const* at(u64 i) const { return begin + i / rows * slice + i % rows * row; }
 };
 
-// Both lists of rows ascend, so one walk along both finds two that meet.
+// Both lists of rows ascend. So one walk along both finds two rows that overlap.
 bool rows_meet(Side const& one, Side const& other) {
   if (one.begin + one.extent() <= other.begin || other.begin + other.extent() <= one.begin)
     return false;
@@ -104,7 +104,7 @@ Request check_request(PitchedCopy const& asked) {
   Side const target = target_of(asked), source = source_of(asked);
   bool const plain = asked.rows == 1 && asked.slices == 1;
   if (!plain) check_pitches(asked);
-  // The text is made only if something is wrong: it takes longer than a small copy.
+  // The text is made only after a failure: it takes longer than a small copy.
   auto const found = [&](void const* pointer, u64 size, char const* role) {
     try {
       return locate(pointer, size, "copy", role);
@@ -117,7 +117,7 @@ Request check_request(PitchedCopy const& asked) {
   if (rows_meet(target, source))
     throw Error(Kind::bad_argument, name_of(asked),
                 fmt::format("source {} and target {} overlap", asked.source, asked.target),
-                "copy by way of a third place, or in pieces that don't overlap");
+                "copy through a third place, or in pieces that don't overlap");
   bool const devices = !request.to.on_host && !request.from.on_host;
   if (devices && request.to.device != request.from.device)
     join(*request.from.device, *request.to.device);

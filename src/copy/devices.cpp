@@ -20,9 +20,9 @@ namespace {
 struct Chosen {
   std::mutex mutex;
   std::vector<std::shared_ptr<Device>> devices;
-  std::deque<std::vector<Backend*>> kinds;  // of all choices: somebody may still read old ones
+  std::deque<std::vector<Backend*>> kinds;  // of all choices: a thread may still read old ones
   std::atomic<std::vector<Backend*> const*> drivers{nullptr};  // the last of them; null: none yet
-  std::atomic<Machine const*> machine{nullptr};  // null: not asked for since the choice
+  std::atomic<Machine const*> machine{nullptr};                // null: not needed since the choice
   std::map<std::pair<Device*, Device*>, bool> joined;
 };
 

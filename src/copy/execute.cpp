@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Below this, a chunk of the smallest size would be most of the copy.
+// Smaller copies go straight: a chunk of the smallest size would be most of the copy.
 constexpr u64 straight = u64{1} << 20;
 
 std::optional<u32> place_of(Machine const& machine, Location const& where, void const* pointer) {
@@ -32,7 +32,7 @@ std::optional<u32> place_of(Machine const& machine, Location const& where, void 
   return std::nullopt;
 }
 
-// Sizes that differ by less than a quarter are planned alike; chains claim what there is.
+// Sizes that differ by less than a quarter share a plan; chains claim the chunks that there are.
 u64 size_class(u64 size) {
   int const shift = std::max(0, static_cast<int>(std::bit_width(size)) - 3);
   return size >> shift << shift;
@@ -50,7 +50,7 @@ struct Running {
   bool abandoned = false;  // written before the last one leaves
 
   void lead(Chain const& chain) {
-    HostState attempt;  // keeps what is thrown
+    HostState attempt;  // keeps the exception
     attempt.run([&] { run_chain(*plan->machine, chain, request, share); });
     leave(attempt.error());
   }
@@ -59,8 +59,7 @@ struct Running {
       std::scoped_lock const lock(mutex);
       if (!error) error = failed;
     }
-    // The last one: all bytes have arrived. Its acquire sees what the others wrote before they
-    // left.
+    // The last one: all bytes have arrived. Its acquire sees the others' earlier stores.
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     auto const seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     state->run([&] {
@@ -77,7 +76,7 @@ std::shared_ptr<Plan const> plan_for(Request const& request) {
   auto const& machine = known_machine();
   auto const from = place_of(machine, request.from, request.rows.source);
   auto const to = place_of(machine, request.to, request.rows.target);
-  if (!from || !to) return nullptr;  // a device that copies were not told of: its own engine
+  if (!from || !to) return nullptr;  // a device that copies don't know: its own engine
   u64 const size = size_class(request.bytes());
   static std::mutex mutex;
   static auto* const plans =
@@ -108,7 +107,7 @@ StatePtr execute(std::shared_ptr<Plan const> const& plan, Request const& request
   try {
     for (; led < chains.size(); ++led)
       movers().run([running, &chain = chains[led]] { running->lead(chain); });
-  } catch (...) {  // nothing may be under way
+  } catch (...) {  // nothing may be in progress
     running->share.stop();
     running->abandoned = true;
     for (; led < chains.size(); ++led) running->leave({});

@@ -11,12 +11,12 @@ struct Plan {
   std::string name;  ///< describe(*machine, route)
 };
 
-/// The route of a copy if it is another than the link from one end to the other. Plans are kept, by
-/// places and size; none is made for a copy so small that it goes straight. Thread-safe.
+/// The route of a copy. Null if it is the link from one end to the other. Plans are kept, by places
+/// and size. There is none for a copy so small that it goes straight. Thread-safe.
 /// \throws what this_machine throws
 std::shared_ptr<Plan const> plan_for(Request const& request);
 
-/// Begins a copy by a route: a thread of movers() leads each chain. Thread-safe.
+/// Begins a copy by a route: a thread of movers() controls each chain. Thread-safe.
 StatePtr execute(std::shared_ptr<Plan const> const& plan, Request const& request);
 
 }  // namespace meshpost::copying

@@ -64,7 +64,7 @@ std::string explain(Machine const& machine, Place const& source, Place const& ta
                         double(size.value) / std::max(route.predicted, 1e-12) / 1e9,
                         measured ? fmt::format("{:.1f}", *measured / 1e9) : "-", verdict, name);
   }
-  return text + "GB/s; a > b: by an engine or threads, a >> b: by the driver's own buffers\n";
+  return text + "GB/s; a > b: by an engine or threads, a >> b: through the driver's own buffers\n";
 }
 
 }  // namespace meshpost

@@ -6,8 +6,8 @@
 
 namespace meshpost::copying {
 
-// Recorded once, under the lane's mutex, when it is asked for. `event_` is written once, before
-// `recorded_`; whoever has read that (acquire) may read it.
+// The event is recorded once, under the lane's mutex, when it is needed. `event_` is written once,
+// before `recorded_`. A thread that has read `recorded_` (acquire) may read it.
 class Lane::Shared : public Copy::State, public std::enable_shared_from_this<Lane::Shared> {
  public:
   explicit Shared(Lane& lane) : lane_(lane) {}

@@ -7,7 +7,7 @@ namespace meshpost::copying {
 
 /// A stream of a device for copies in one direction. Thread-safe; lives as long as the process.
 ///
-/// Nothing in a lane ever waits for the user's streams, so whatever is in it gets done by itself.
+/// Nothing in a lane ever waits for the user's streams. So all work in it ends by itself.
 class Lane {
  public:
   /// Copies this large have an event of their own.
@@ -15,8 +15,8 @@ class Lane {
 
   explicit Lane(Device& device) : stream_(device.make_stream()) {}
 
-  /// An event costs more than a small copy, so small ones share one: it is recorded when the first
-  /// of them is asked about. It may then be done a few small copies later than the one asked about.
+  /// An event costs more than a small copy, so small ones share one. It is recorded when the first
+  /// of them is asked about. So it may be done a few small copies later than the one asked about.
   StatePtr copy(void* target, void const* source, u64 size);
   StatePtr copy(PitchedCopy const& rows);
 
@@ -27,8 +27,8 @@ class Lane {
   std::shared_ptr<Shared> open_;  // of the small copies since the last event
 };
 
-/// Copies that don't stand in each other's way: those of pageable memory hold up who starts them,
-/// and those of a batch to several devices go one after the other (start_all).
+/// Kinds of copies that must not delay each other. Copies of pageable memory block the thread that
+/// starts them. Copies of a batch to several devices go one after the other (start_all).
 enum class Traffic { small, large, pageable, rounds };
 
 /// The lane of `device` for copies that move bytes between its memory and `other`'s (null: the

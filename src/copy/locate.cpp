@@ -14,15 +14,15 @@
 namespace meshpost::copying {
 namespace {
 
-// What drivers said, by address. Like the library's own map, but each hit is checked by its number.
+// Drivers' answers, by address. Like the library's own map, but the number of each hit is checked.
 MemoryMap& foreign() {
   static auto* const one = new MemoryMap;
   return *one;
 }
 
-// msync(MS_ASYNC), which does nothing else on Linux, finds holes in a range; its time depends on
+// msync(MS_ASYNC), which does nothing else on Linux, finds holes in a range. Its time depends on
 // the number of mappings, not of pages. Drivers keep addresses of device memory mapped without
-// access, so where there are any, the kernel also tries to read both ends.
+// access. So where there are such drivers, the kernel also tries to read both ends.
 bool readable(void const* pointer, u64 size) {
   static u64 const page = static_cast<u64>(sysconf(_SC_PAGESIZE));
   auto* const first = static_cast<char*>(const_cast<void*>(pointer));
@@ -67,9 +67,9 @@ Location inside(MemoryRange const& range, Asked const& asked) {
   u64 const left =
       range.size - static_cast<u64>(static_cast<char const*>(asked.pointer) - range.begin);
   if (asked.size > left)
-    asked.refuse(fmt::format("{} bytes are named, its allocation on {} ends after {}", asked.size,
-                             range.device->name(), left),
-                 "stay inside the allocation; of the host's own memory, register all or nothing");
+    asked.refuse(fmt::format("{} bytes are named, but its allocation on {} ends after {}",
+                             asked.size, range.device->name(), left),
+                 "stay inside the allocation; register host memory as a whole or not at all");
   Location where{range.kind, range.device, true, false};
   bool const host_device = range.device->in_host_memory();
   where.on_host = host_device || range.kind != MemoryKind::device;
@@ -92,17 +92,17 @@ Location locate(void const* pointer, u64 size, std::string_view operation, std::
   };
   if (freed && own->device->in_host_memory()) refuse_freed();  // its addresses are out of use
   if (auto const found = ask_drivers(pointer)) {
-    if (freed) memory_map().forget(own->begin, own->size);  // used again, by somebody else
+    if (freed) memory_map().forget(own->begin, own->size);  // used again, by another owner
     return inside(*found, asked);
   }
-  // Freed device memory stays mapped without access until its driver gives the addresses back; then
-  // they may well be the host's.
+  // Freed device memory stays mapped without access until its driver gives the addresses back. Then
+  // the host may use them.
   if (size > ~u64{0} - reinterpret_cast<u64>(pointer) || !readable(pointer, size)) {
     if (freed) refuse_freed();
-    asked.refuse(fmt::format("{} bytes are named, not all of them are mapped: it was freed, or "
-                             "never allocated, or ends earlier",
+    asked.refuse(fmt::format("{} bytes are named, but not all of them are mapped: the "
+                             "memory was freed, or never allocated, or ends earlier",
                              size),
-                 "give memory that is there");
+                 "give memory that is allocated");
   }
   if (freed) memory_map().forget(own->begin, own->size);
   return {};

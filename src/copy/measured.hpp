@@ -10,7 +10,7 @@ namespace meshpost::copying {
 /// machine that has these places.
 std::string describe(Machine const& machine, Route const& route);
 
-/// Notes how fast a copy by this route was. Thread-safe.
+/// Stores the speed of a copy by this route. Thread-safe.
 void remember(std::string const& route, u64 bytes, double seconds);
 /// Bytes/s of the last copy of about that size (within a factor of two). Thread-safe.
 std::optional<double> remembered(std::string const& route, u64 bytes);

@@ -9,10 +9,11 @@
 namespace meshpost::copying {
 namespace {
 
-// All are recorded before one waits. Else two threads with the same streams could deadlock: each
-// would record one stream behind the other's wait in it. So, if the wait of a copy comes before the
-// record of another in some stream, all records of the first come before all waits of the second:
-// the first waits for the second in no stream. The same goes for a circle of more.
+// All are recorded before one waits. Otherwise two threads with the same streams could deadlock:
+// each would record one stream behind the other's wait in it. Take two copies, and assume that in
+// some stream the wait of the first comes before the record of the second. Then all records of the
+// first come before all waits of the second. So the first waits for the second in no stream. The
+// same holds for a cycle of more copies.
 StatePtr between_host_streams(std::vector<Stream*> const& streams, Work const& work) {
   auto state = std::make_shared<HostState>();
   auto const left = std::make_shared<std::atomic<u64>>(streams.size());
@@ -22,7 +23,8 @@ StatePtr between_host_streams(std::vector<Stream*> const& streams, Work const& w
   auto const begin = [state, work] {
     work.begin ? follow(state, work.begin) : state->run(work.make);
   };
-  // On a stream's thread, which nobody could catch it on: what is thrown is the copy's error.
+  // This runs on a stream's thread, where nobody could catch an exception. So it becomes the copy's
+  // error.
   auto const arrive = [left, state, begin] {
     if (left->fetch_sub(1) == 1) try {
         conductors().run(begin);
@@ -32,9 +34,10 @@ StatePtr between_host_streams(std::vector<Stream*> const& streams, Work const& w
   };
   try {
     for (auto* const stream : streams) stream->wait(state->event());
-    // Begun only when the streams are there: no thread is ever held up by what is the user's.
+    // The work begins only when the streams are there: no thread of the library is ever blocked by
+    // the user's work.
     for (auto const& event : before) event->then(arrive);
-  } catch (...) {  // not all arrive, so it never begins; streams that wait go on
+  } catch (...) {  // not all arrive, so it never begins; streams that wait continue
     state->run([] { throw; });
     throw;
   }

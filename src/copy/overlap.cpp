@@ -21,10 +21,10 @@ Range written_by(Segment const& segment) {
   return {begin, begin + segment.size};
 }
 
-// Ranges of a list's entries, of which some are in at a time: finds one that meets a range. They
-// lie in the order of their beginnings, under a tree of the largest ends: those that begin before
-// the range ends come first, and one of them meets it if the largest of their ends is behind its
-// beginning.
+// The ranges of a list's entries, some of which are in the set at a time. Finds one that overlaps a
+// given range. The entries are sorted by their beginnings, under a tree of the largest ends. Those
+// that begin before the given range ends come first. One of them overlaps it if the largest of
+// their ends is behind its beginning.
 class Ranges {
  public:
   explicit Ranges(std::vector<Range> all)
@@ -39,7 +39,7 @@ class Ranges {
   }
   void put_in(u32 entry) { set(entry, all_[entry].end); }
   void take_out(u32 entry) { set(entry, 0); }
-  // An entry that is in and meets the range; none if there is none.
+  // An entry of the set that overlaps the range; none if there is none.
   u32 find(Range const& range) const {
     auto const behind = std::ranges::lower_bound(order_, range.end, {},
                                                  [&](u32 entry) { return all_[entry].begin; });
@@ -54,8 +54,8 @@ class Ranges {
       ends_[node] = std::max(ends_[2 * node], ends_[2 * node + 1]);
     }
   }
-  // Among the places from `from` on below `node`, of those before `behind`, one that ends after
-  // `begin`. Both halves are searched only where `behind` cuts the first, once in each level.
+  // Finds one that ends after `begin`, among the places from `from` on below `node` and before
+  // `behind`. Both halves are searched only if `behind` cuts the first, once in each level.
   u32 find(u64 node, u64 from, u64 count, u64 behind, u64 begin) const {
     if (from >= behind || ends_[node] <= begin) return none;
     if (count == 1) return order_[from];
@@ -64,12 +64,12 @@ class Ranges {
   }
 
   std::vector<Range> all_;          // by entry
-  std::vector<u32> order_, place_;  // entries by beginning; and where an entry is there
+  std::vector<u32> order_, place_;  // entries by beginning; and each entry's position there
   u64 leaves_;
-  std::vector<u64> ends_;  // of node i the halves are 2 i and 2 i + 1; 0: nothing is in
+  std::vector<u64> ends_;  // node i has the halves 2 i and 2 i + 1; 0: the set has none there
 };
 
-// What a list's entries so far read and write.
+// The ranges that a list's entries so far read and write.
 class Touched {
  public:
   explicit Touched(std::span<Segment const> all)

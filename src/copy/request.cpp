@@ -16,7 +16,7 @@
 namespace meshpost::copying {
 namespace {
 
-// Waking a thread takes as long as copying this much.
+// To wake a thread takes as long as to copy so many bytes.
 constexpr u64 at_once = u64{64} << 10;
 
 char const* address(void const* pointer) { return static_cast<char const*>(pointer); }
@@ -27,7 +27,7 @@ void move_on_host(PitchedCopy const& rows) {
     team.copy(rows.target, rows.source, Bytes{rows.width});
     return;
   }
-  // Pieces of about as many bytes as a thread should take at a time; rows that long are split anew.
+  // Pieces of about the size that a thread should take at a time. Longer rows are split again.
   u64 const total = rows.rows * rows.slices;
   if (rows.width >= (u64{1} << 20)) {
     for_each_row(rows, [&](void* target, void const* source, u64 width) {
@@ -66,13 +66,14 @@ void make_here(Request const& request) {
   else in_lane(request, lane_of(request))->wait();
 }
 
-// Between two devices, by a copy engine, large enough to fill the links between them.
+// True for a copy between two devices by a copy engine that is large enough to fill the links
+// between them.
 bool fills_links(Request const& request) {
   return request.by_engine() && !request.to.on_host && !request.from.on_host &&
          request.to.device != request.from.device && request.bytes() > at_once;
 }
 
-// One that goes in rounds follows the others of its source.
+// A copy that goes in rounds follows the others of its source.
 StatePtr begin(Request const& request, bool in_rounds) {
   if (auto const plan = plan_for(request)) return execute(plan, request);
   if (in_rounds)
@@ -93,9 +94,10 @@ StatePtr begin(Request const& request, bool in_rounds) {
 
 StatePtr start(Request const& request) { return begin(request, false); }
 
-// Copies of one device to several at a time share its links, and those that meet at a target wait
-// for each other there while other links idle. One after the other, each device beginning with its
-// next neighbour, all links are busy in both directions: four GPUs reached twice the rate.
+// If one device copies to several at a time, the copies share its links. Copies that meet at a
+// target wait for each other there while other links are idle. So each device copies to one target
+// after the other, beginning with its next neighbour. Then all links are busy in both directions:
+// four GPUs reached twice the rate.
 std::vector<StatePtr> start_all(std::span<Request const> requests) {
   u32 devices = 1;
   for (auto const& one : requests)
@@ -108,7 +110,7 @@ std::vector<StatePtr> start_all(std::span<Request const> requests) {
   std::vector<u64> order(requests.size());
   std::iota(order.begin(), order.end(), u64{0});
   std::ranges::sort(order, {}, [&](u64 i) { return std::pair(round(i), i); });
-  std::vector<StatePtr> states(requests.size());  // before anything is under way
+  std::vector<StatePtr> states(requests.size());  // before anything is in progress
   auto started =
       start_each(order, [&](u64 i) { return begin(requests[i], fills_links(requests[i])); });
   for (u64 i = 0; i < order.size(); ++i) states[order[i]] = std::move(started[i]);

@@ -22,8 +22,8 @@ u32 position(Machine const& machine, Place const& place) {
               fmt::format("it has {}", names.empty() ? "none" : names));
 }
 
-// Chains with shares that end together: fixed_i + share_i / rate_i is the same for all. What the
-// two ends can send and take in all slows all of them alike.
+// Chains with shares that end together: fixed_i + share_i / rate_i is the same for all. The total
+// rates of the two ends slow all of them alike.
 Route balance(Machine const& machine, u32 from, u32 to, std::vector<Found> chains, u64 size) {
   double limit = std::numeric_limits<double>::infinity();
   if (auto const rate = machine.places[from].rate_out; rate > 0) limit = rate;
@@ -34,7 +34,7 @@ Route balance(Machine const& machine, u32 from, u32 to, std::vector<Found> chain
   std::vector<double> rates, fixed;
   double sum = 0;
   for (auto const& chain : chains) {
-    // A single link takes its share in chunks too when there are others, to end with them.
+    // A single link also takes its share in chunks if there are others, so that it ends with them.
     rates.push_back(chain.cost.rate(chain.chunk));
     fixed.push_back(chain.cost.fill - chain.cost.step);
     sum += rates.back();
@@ -52,13 +52,13 @@ Route balance(Machine const& machine, u32 from, u32 to, std::vector<Found> chain
     route.chains.push_back({chains[i].links, Bytes{whole}, Bytes{chains[i].chunk}});
     given += whole;
   }
-  route.chains.front().share.value += size - given;  // what rounding left
+  route.chains.front().share.value += size - given;  // bytes left by rounding
   return route;
 }
 
-// Routes of one chain, two, three, ... as long as each has work for many chunks.
+// Routes of one chain, two, three, ... as long as each chain has work for many chunks.
 std::vector<Route> growing(Machine const& machine, u32 from, u32 to, u64 size) {
-  constexpr u64 several = u64{8} << 20;  // below, chains end before they are full
+  constexpr u64 several = u64{8} << 20;  // below this, chains end before they are full
   std::vector<Route> routes;
   std::vector<Found> chains;
   copying::Used used;
@@ -82,9 +82,10 @@ std::vector<Route> growing(Machine const& machine, u32 from, u32 to, u64 size) {
   return routes;
 }
 
-// The direct way unless others gain a fourth: they take threads and links that others may need.
-// Else the shortest; of routes that take about as long the one with most chains: where the ends
-// limit the sum, links share something that the machine doesn't show, and nobody knows which.
+// The direct way, unless others are faster by a quarter: they take threads and links that others
+// may need. Otherwise the fastest. Of routes with about the same time, it takes the one with most
+// chains. If the ends limit the sum, links share something that the machine does not show, and
+// nobody knows which ones.
 u64 choose(std::vector<Route> const& routes) {
   u64 best = 0;
   for (u64 i = 1; i < routes.size(); ++i)
@@ -119,7 +120,7 @@ std::vector<Candidate> candidates(Machine const& machine, Place const& source, P
   auto routes = possible(machine, source, target, size);
   auto const chosen = routes[choose(routes)];
   routes.erase(routes.begin() + static_cast<i64>(choose(routes)));
-  // Each way by itself too: single links, and the chain that is best without them.
+  // Each way also alone: single links, and the best chain without them.
   u32 const from = position(machine, source), to = position(machine, target);
   auto const known = [&](std::vector<u32> const& links) {
     auto const same = [&](Route const& r) {

@@ -80,7 +80,7 @@ void Used::add(Machine const& machine, std::vector<u32> const& links) {
     auto const& link = machine.links[links[i]];
     if (i + 1 < links.size()) places_.insert(link.to);
     for (u64 const way : shared(machine, link)) resources_.insert(way);
-    // A chain of one link has nothing between its ends; it is used up all the same.
+    // A chain of one link has nothing between its ends, so the link itself is marked as used.
     resources_.insert((u64{1} << 40) + links[i]);
   }
 }
@@ -120,7 +120,7 @@ std::optional<Found> cheapest_chain(Machine const& machine, u32 from, u32 to, u6
   for (u32 l = 0; l < count; ++l)
     if (machine.links[l].mover == Mover::host_threads) by_devices[l] = 0;
   for (u64 chunk = smallest_chunk; chunk <= largest_chunk; chunk *= 2) {
-    if (chunk / 2 >= size && chunk > smallest_chunk) break;  // the whole as one chunk was the last
+    if (chunk / 2 >= size && chunk > smallest_chunk) break;  // the last was the whole as one chunk
     u64 const piece = std::min(chunk, std::max<u64>(size, 1));
     std::vector<double> times(count, infinite);
     std::set<double> limits;
@@ -128,9 +128,9 @@ std::optional<Found> cheapest_chain(Machine const& machine, u32 from, u32 to, u6
       if (usable[l]) limits.insert(times[l] = link_seconds(machine.links[l], piece));
     for (double const limit : limits) {
       double const chunks = double(std::max(size, piece)) / double(piece);
-      if (limit * chunks > best_time) break;  // the longest link alone takes longer
+      if (limit * chunks > best_time) break;  // the slowest link alone takes longer
       offer(least_sum(machine, from, to, times, limit, usable), piece);
-      offer(least_sum(machine, from, to, times, limit, by_devices), piece);  // wakes nobody
+      offer(least_sum(machine, from, to, times, limit, by_devices), piece);  // this wakes no thread
     }
   }
   return best;

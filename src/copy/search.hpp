@@ -7,8 +7,8 @@
 
 namespace meshpost::copying {
 
-/// What a chain of links costs: `fill` seconds until the first chunk has arrived at the end, and
-/// from then on a chunk every `step` seconds.
+/// The cost of a chain of links: `fill` seconds until the first chunk has arrived at the end, then
+/// a chunk every `step` seconds.
 struct ChainCost {
   double fill = 0, step = 0;
   double seconds(u64 share, u64 chunk) const {
@@ -17,15 +17,17 @@ struct ChainCost {
   double rate(u64 chunk) const { return double(chunk) / step; }
 };
 
-/// Seconds that `bytes` take on a link. One that was not measured counts as a slow one of its kind.
+/// Seconds that `bytes` take on a link. A link that was not measured counts as a slow one of its
+/// kind.
 double link_seconds(Link const& link, u64 bytes);
-/// What a chain of several links takes besides to wake the host's threads, if it needs any: 4 MiB
-/// from pageable memory to an H200 took 0.49 ms in chunks, where the bytes need 0.08 ms.
+/// Extra seconds of a chain of several links that needs the host's threads, to wake them. 4 MiB
+/// from pageable memory to an H200 took 0.49 ms in chunks; the bytes need 0.08 ms.
 inline constexpr double waking_seconds = 300e-6;
 ChainCost chain_cost(Machine const& machine, std::vector<u32> const& links, u64 chunk);
 
-/// What only one of several chains may use: the places between the ends, a device's way to the host
-/// in each direction, which all of its links there share, and the host's threads.
+/// Resources that only one of several chains may use. They are the places between the ends, the
+/// host's threads, and a device's way to the host in each direction. All links of the device to the
+/// host share that way.
 class Used {
  public:
   void add(Machine const& machine, std::vector<u32> const& links);
@@ -37,7 +39,7 @@ class Used {
   std::set<u64> resources_;
 };
 
-/// Whether bytes may rest there on their way.
+/// True if bytes may rest there on their way.
 bool can_relay(Place const& place);
 
 struct Found {
@@ -46,13 +48,13 @@ struct Found {
   ChainCost cost;
 };
 
-/// The chain that takes `size` bytes from one place to another soonest, of those that don't meet
-/// what is used, in chunks of the best size. Exact.
+/// The fastest chain for `size` bytes from one place to another, in chunks of the best size. Only
+/// chains that share no resource with the used ones. The result is exact.
 ///
-/// The time of a chain is the sum of its links' times for a chunk, and as often as there are
-/// further chunks the longest of these, which is no sum. So for each link time as the limit,
-/// Dijkstra finds the least sum over links within it; the best of these is the best of all, for its
-/// longest link was one of the limits.
+/// The time of a chain is the sum of its links' times for a chunk, plus the longest of these for
+/// each further chunk. The latter is no sum over links. So each link time is taken as the limit,
+/// and Dijkstra finds the least sum over links within it. The best of these results is the best of
+/// all, because its longest link was one of the limits.
 std::optional<Found> cheapest_chain(Machine const& machine, u32 from, u32 to, u64 size,
                                     Used const& used);
 

@@ -8,13 +8,13 @@
 namespace meshpost::copying {
 
 /// Buffers of one size at a place between the ends of a chain, lent from a pool that is kept for
-/// the process. They go back when this is destroyed; nothing may use them then.
+/// the process. They go back when this object is destroyed. Nothing may use them then.
 class Buffers {
  public:
   static constexpr u64 most_bytes = u64{128} << 20;  ///< lent and kept, at each place
 
-  /// Waits while too many are lent. Whoever needs buffers at several places takes them in the order
-  /// of the places, so that no two wait for each other. \throws Error(out_of_memory)
+  /// Waits while too many are lent. A thread that needs buffers at several places must take them in
+  /// the order of the places. So no two threads wait for each other. \throws Error(out_of_memory)
   Buffers(Place place, u64 size, u32 count);
   ~Buffers();
   Buffers(Buffers const&) = delete;
@@ -42,7 +42,7 @@ class LentStream {
   std::unique_ptr<Stream> stream_;
 };
 
-/// The device of a place of the machine's, null for the host's memory.
+/// The device of a place of the machine; null for the host's memory.
 Device* device_of(Place const& place);
 
 }  // namespace meshpost::copying

@@ -56,11 +56,11 @@ Copy::State& Copy::state(char const* operation) const {
   copying::check_caller(operation);
   if (!state_)
     throw Error(Kind::misuse, operation, "this Copy was moved from",
-                "ask the Copy that it was moved to");
+                "use the Copy that it was moved to");
   return *state_;
 }
 
-// Relaxed: nothing but the flag itself is read by it. Several threads may wait.
+// Relaxed is enough, because only the flag itself is read by it. Several threads may wait.
 void Copy::wait() {
   auto& asked = state("wait for a copy");
   try {

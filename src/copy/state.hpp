@@ -8,7 +8,7 @@
 
 namespace meshpost {
 
-/// What a copy under way consists of. Thread-safe.
+/// The state of a copy in progress. Thread-safe.
 struct Copy::State {
   virtual ~State() = default;
   /// \throws Error(device_failed), each time
@@ -21,13 +21,13 @@ namespace copying {
 
 using StatePtr = std::shared_ptr<Copy::State>;
 
-/// A copy that a thread of the host makes, or leads.
+/// A copy that a thread of the host makes or controls.
 class HostState : public Copy::State {
  public:
-  /// Does the work on this thread; what it throws is kept, as an Error.
+  /// Does the work on this thread. An exception is kept, as an Error.
   void run(std::function<void()> const& work);
   void wait() override;
-  /// What the work threw; to be asked when it is done.
+  /// The error of the work. Call it when the work is done.
   std::optional<Error> const& error() const { return error_; }
   bool done() override { return event_->done(); }
   std::shared_ptr<Event> event() override { return event_; }
@@ -37,7 +37,7 @@ class HostState : public Copy::State {
   std::optional<Error> error_;  // written before the event, read after it
 };
 
-/// A copy that a device's stream makes, done at `event`.
+/// A copy that a device's stream makes. It is done at `event`.
 class StreamState : public Copy::State {
  public:
   explicit StreamState(std::shared_ptr<Event> event) : event_(std::move(event)) {}
@@ -52,8 +52,9 @@ class StreamState : public Copy::State {
 /// A copy that is over.
 StatePtr finished();
 
-/// Copies wait for threads of the library: a kernel on a CPU device would hold up its worker, and a
-/// process after fork() has none of them. \throws Error(misuse) in both
+/// Refuses callers that must not wait for threads of the library. A kernel on a CPU device would
+/// block its worker. A process after fork() has none of these threads. \throws Error(misuse) for
+/// both
 void check_caller(char const* operation);
 
 }  // namespace copying

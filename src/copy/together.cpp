@@ -10,7 +10,7 @@ std::shared_ptr<Event> Together::event() {
   if (!waiter_) {
     auto waiter = std::make_shared<HostState>();
     conductors().run([waiter, parts = parts_] { waiter->run([&] { wait_for(parts); }); });
-    waiter_ = std::move(waiter);  // not before somebody will bring it about
+    waiter_ = std::move(waiter);  // set last: from here on the event will be completed
   }
   return waiter_->event();
 }
@@ -40,7 +40,7 @@ StatePtr gather(std::vector<StatePtr> parts) {
     std::atomic<u64> left = parts.size() + 1;
     HostState state{};
 
-    // The last one's acquire sees what the others did before they left.
+    // The last one's acquire sees the others' earlier stores.
     void leave() {
       if (left.fetch_sub(1, std::memory_order_acq_rel) == 1)
         state.run([this] { Together::wait_for(parts); });  // all are done

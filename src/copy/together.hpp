@@ -8,13 +8,15 @@
 
 namespace meshpost::copying {
 
-/// Copies under way together. Its event, seldom asked for, is a conductor's who waits for them.
+/// Copies in progress together. Its event is seldom needed: a thread of conductors() waits for the
+/// copies and completes it.
 class Together : public Copy::State {
  public:
-  /// Of those that `start` returns. If it throws, or there is no memory, nothing is under way.
+  /// Holds the copies that `start` returns. If it throws, or there is no memory, nothing is in
+  /// progress.
   template <class Start>
   static std::shared_ptr<Together> of(Start const& start) {
-    auto one = std::make_shared<Together>();  // before anything is under way
+    auto one = std::make_shared<Together>();  // before anything is in progress
     one->parts_ = start();
     return one;
   }
@@ -32,11 +34,11 @@ class Together : public Copy::State {
   std::shared_ptr<HostState> waiter_;
 };
 
-/// Waits for all, in a handler: the error that is handled is the one to tell.
+/// Waits for all, in a handler. It throws nothing: the error that is handled is the one to report.
 void wait_quietly(std::vector<StatePtr> const& parts) noexcept;
 
-/// Starts one copy for each element of a list. If one can't be started, those before it are waited
-/// for, so that nothing is under way when this throws.
+/// Starts one copy for each element of a list. If one can't be started, it waits for those before
+/// it, so that nothing is in progress when this throws.
 template <class List, class Start>
 std::vector<StatePtr> start_each(List const& list, Start const& start) {
   std::vector<StatePtr> states;
@@ -50,14 +52,14 @@ std::vector<StatePtr> start_each(List const& list, Start const& start) {
   return states;
 }
 
-// -- Copies that wait for another process. That may be stopped for a long time, so no thread waits
-// for them: it would be missing for copies that have nothing to do with it.
+// -- Copies that wait for another process. The other process may be stopped for a long time. So no
+// thread waits for these copies: unrelated copies would lack that thread.
 
-/// Copies whose events are the host's, as one whose event is, too.
+/// Joins copies whose events are the host's to one whose event is, too.
 StatePtr gather(std::vector<StatePtr> parts);
 
-/// `state` ends as the copy does that `begin` begins, whose event is the host's. Returns when that
-/// is begun; what it throws is the state's error.
+/// `begin` begins a copy whose event is the host's. `state` ends when that copy does. Returns when
+/// the copy has begun. An exception of `begin` becomes the state's error.
 void follow(std::shared_ptr<HostState> const& state, std::function<StatePtr()> const& begin);
 
 /// Calls `action` when a copy whose event is the host's is done. If it throws, the copy is done.

@@ -7,7 +7,8 @@ namespace meshpost::copying {
 
 void Workers::run(std::function<void()> task) {
   std::scoped_lock const lock(mutex_);
-  // Before the task is queued: one that the caller was told is not done must not be done later.
+  // Before the task is queued: if the caller was told that it is not done, it must not be done
+  // later.
   if (idle_ <= tasks_.size() && threads_ < most_) try {
       start_thread("copy", [this] { serve(); }).detach();  // until the process ends
       ++threads_;

@@ -10,13 +10,13 @@
 
 namespace meshpost::copying {
 
-/// Threads that work off tasks, started as they are needed, up to a number. Lives as long as the
-/// process. Thread-safe.
+/// Threads that process tasks. They are started when they are needed, up to a given number. Lives
+/// as long as the process. Thread-safe.
 class Workers {
  public:
   explicit Workers(u32 most) : most_(most) {}
-  /// `task` must not throw. Where the system gives no further thread, those that there are do it.
-  /// \throws Error(out_of_memory) if there are none; `task` is never done then
+  /// `task` must not throw. If the system gives no further thread, the existing ones do it. \throws
+  /// Error(out_of_memory) if there are none; `task` is then never done
   void run(std::function<void()> task);
 
  private:
@@ -28,10 +28,10 @@ class Workers {
   std::deque<std::function<void()>> tasks_;
 };
 
-/// For tasks that end by themselves: they wait for devices and for host threads that copy, never
-/// for another task nor for what is the user's.
+/// For tasks that end by themselves. They wait for devices and for host threads that copy, but
+/// never for another task or for the user's work.
 Workers& movers();
-/// For tasks that wait for movers, never for each other nor for what is the user's.
+/// For tasks that wait for movers. They never wait for each other or for the user's work.
 Workers& conductors();
 
 }  // namespace meshpost::copying

@@ -7,8 +7,8 @@
 namespace meshpost {
 namespace {
 
-// All that needs the hardware is the whole's; its messages name the whole, whose memory it is that
-// is used up.
+// The whole device does all that needs the hardware. Its messages name the whole, because the
+// whole's memory is used up.
 class LogicalDevice : public Device {
  public:
   LogicalDevice(std::shared_ptr<Device> whole, u32 part, u32 parts)

@@ -14,7 +14,7 @@ struct SharedGrids {
   std::shared_ptr<Device> device;  ///< the physical one
   Grid const* first = nullptr;
   u32 count = 0;
-  u32 ranks = 0;  ///< of all, which must be resident at once
+  u32 ranks = 0;  ///< of all grids; they must be resident at once
 };
 
 /// The grids by physical device, in their order.

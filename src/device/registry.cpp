@@ -33,7 +33,7 @@ class Registry {
     owned_.push_back(std::move(one));
     all_ = &lists_.emplace_back(std::move(more));
   }
-  /// The host's is the first.
+  /// The host's kind is the first.
   std::vector<Backend*> const& all() const {
     static std::vector<Backend*> const none;
     auto const* const list = all_.load(std::memory_order_acquire);
@@ -53,8 +53,8 @@ class Registry {
  private:
   std::mutex mutex_;  // for add()
   std::vector<std::unique_ptr<Backend>> owned_;
-  std::deque<std::vector<Backend*>> lists_;  // each once the current one: looked at without a lock
-  std::atomic<std::vector<Backend*> const*> all_{nullptr};  // the last of them
+  std::deque<std::vector<Backend*>> lists_;  // each was once the current one: read without a lock
+  std::atomic<std::vector<Backend*> const*> all_{nullptr};  // the last of the lists
 };
 
 Registry& registry() {
@@ -116,7 +116,7 @@ std::vector<u32> first_indices(std::string const& spec, std::string_view count) 
   return indices;
 }
 
-// What stands behind '*': logical devices of each device.
+// The text after '*': the number of logical devices of each device.
 u32 parts_of(std::string const& spec, std::string_view parts) {
   if (parts.empty()) refuse(spec, "nothing follows the '*'", forms);
   auto const number = parse_number(parts);
@@ -163,7 +163,7 @@ KindTraits traits_of(std::string_view kind) {
 
 namespace {
 
-// What `spec` says of each kind: a name behind a comma begins the next one.
+// The part of `spec` for each kind. A name behind a comma begins the next kind.
 std::vector<std::string> by_kind(std::string const& spec) {
   std::vector<std::string> parts(1);
   for (std::size_t i = 0; i < spec.size(); ++i) {
@@ -175,7 +175,7 @@ std::vector<std::string> by_kind(std::string const& spec) {
   return parts;
 }
 
-// Those of one kind; `spec` is for messages.
+// Opens the devices of one kind; `spec` is for messages.
 void open_kind(std::string const& spec, std::string wanted,
                std::vector<std::shared_ptr<Device>>& devices) {
   auto const star = wanted.find('*');

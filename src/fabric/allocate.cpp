@@ -21,13 +21,13 @@ Allocation allocate_at(Place const& place, std::vector<std::shared_ptr<Device>> 
     if (device == devices.end()) refuse("it is not among the devices given");
     return (*device)->allocate(size, MemoryKind::device);
   }
-  // To devices in the host's memory all of it is alike; another one knows how to pin.
+  // For devices in the host's memory all host memory is alike. Other devices can pin it.
   auto const pins = std::ranges::find_if_not(devices, &Device::in_host_memory);
   auto& device = pins != devices.end() ? *pins : devices.front();
   fabric::OnNode const node(place.number);
   auto memory =
       device->allocate(size, place.kind == "pinned" ? MemoryKind::pinned : MemoryKind::pageable);
-  if (size != 0) std::memset(memory.data(), 0, size);  // by this thread, which is on the node
+  if (size != 0) std::memset(memory.data(), 0, size);  // done by this thread, which is on the node
   return memory;
 }
 

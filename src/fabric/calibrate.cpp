@@ -15,16 +15,16 @@ namespace {
 
 using fabric::TestGround;
 
-constexpr u64 past_caches = u64{64} << 20;  // who asks for so much has the time
-constexpr u64 smallest = 8;                 // bytes of the copies that latencies are measured with
+constexpr u64 past_caches = u64{64} << 20;  // a caller that asks for so much has the time
+constexpr u64 smallest = 8;                 // bytes of the copies that measure latencies
 constexpr u64 page = 4096;
 
-// The driver's own way through the host is several times slower and needs less to show its rate.
+// The driver's own way through the host is several times slower, so fewer bytes show its rate.
 Bytes large_for(Link const& link, Bytes large) {
   return link.mover == Mover::through_host ? Bytes{std::max(page, large / 4)} : large;
 }
 
-// Links between the same two memories, by the same means, are one to who measures.
+// Links between the same two memories, by the same means, are measured as one.
 using Likeness = std::tuple<std::string, std::string, Mover>;
 Likeness likeness(TestGround const& ground, Link const& link) {
   return {ground.memory_of(link.from), ground.memory_of(link.to), link.mover};
@@ -36,13 +36,13 @@ void measure_alone(TestGround& ground, Link& link, CalibrationOptions const& opt
   double const small = time_alone(ground, link, Bytes{smallest}, often);
   double const whole = time_alone(ground, link, bytes, options.repetitions);
   link.latency = small;
-  // What the bytes alone take. A clock that was disturbed must not give an endless rate.
+  // The time of the bytes alone. A disturbed clock must not give an endless rate.
   link.rate = static_cast<double>(bytes) / std::max(whole - small, whole / 2);
 }
 
 void measure_both_ways(TestGround& ground, Link& link, Link& back,
                        CalibrationOptions const& options) {
-  // In halves of each area, for both may be within one memory.
+  // In halves of each area, because both may be within one memory.
   Bytes const half{large_for(link, options.large) / 2 / page * page};
   std::vector<TestGround::Trip> const trips{{&link, half, {}}, {&back, half, half}};
   double const time = time_together(ground, trips, options.repetitions);
@@ -50,8 +50,9 @@ void measure_both_ways(TestGround& ground, Link& link, Link& back,
   back.rate_both_ways = link.rate_both_ways;
 }
 
-// Links that count for what a place can send or take in all: the engines', where there are any, for
-// the host's threads would only get in their way; one for each memory beyond.
+// Links that count for the total rate out of or into a place. They are the copy engines' links, if
+// there are any: the host's threads would only disturb them. There is one for each memory at the
+// other end.
 std::vector<Link const*> links_at_once(TestGround const& ground, Machine const& machine, u32 place,
                                        bool out) {
   std::map<std::string, Link const*> chosen;
@@ -76,7 +77,8 @@ double measure_at_once(TestGround& ground, std::vector<Link const*> const& links
   if (links.empty()) return 0;
   double sum = 0;
   for (auto const* const link : links) sum += link->rate;
-  // Shares by rate, so that they end together; side by side, for all may have one target.
+  // Shares by rate, so that all end together. They lie side by side, because all may have one
+  // target.
   std::vector<TestGround::Trip> trips;
   u64 offset = 0;
   for (auto const* const link : links) {
@@ -148,10 +150,10 @@ void calibrate(Machine& machine, std::vector<std::shared_ptr<Device>> const& dev
     throw Error(Kind::bad_argument, "calibrate",
                 fmt::format("{} bytes, {} repetitions", options.large.value, options.repetitions),
                 fmt::format("copy {} to {} bytes, at least once", least, most));
-  // Shares of what is measured at once are rounded up to pages.
+  // Shares of links that are measured at once are rounded up to pages.
   Bytes const room{options.large + page * machine.places.size()};
   TestGround ground(machine, devices, room);
-  // First, for links within host memory are measured by the best way.
+  // First, because links within host memory are then measured by the best way.
   machine.host_copies = fabric::measure_host_ways(
       fabric::ThreadTeam::shared(),
       options.large >= past_caches ? Bytes{options.large * 4} : options.large);

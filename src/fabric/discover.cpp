@@ -47,7 +47,7 @@ void add_places(Machine& machine, Devices const& devices) {
   }
 }
 
-// Opens the devices' memory to each other, where the hardware allows it.
+// Opens the devices' memory to each other if the hardware allows it.
 bool are_peers(std::shared_ptr<Device> const& one, std::shared_ptr<Device> const& other) {
   if (one == other) return true;
   if (one->kind() != other->kind()) return false;
@@ -124,7 +124,7 @@ Machine discover(Devices const& devices) {
   for (u32 from = 0; from < count; ++from)
     for (u32 to = 0; to < count; ++to) {
       auto const &one = machine.places[from].place, &other = machine.places[to].place;
-      // Devices of different kinds know nothing of each other: bytes go by way of the host.
+      // Devices of different kinds don't know each other: bytes go through the host.
       if (!in_host_memory(one) && !in_host_memory(other) && one.kind != other.kind) continue;
       Link link;
       link.from = from;

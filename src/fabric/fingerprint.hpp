@@ -5,10 +5,10 @@
 
 namespace meshpost::fabric {
 
-/// What a fingerprint begins with: the host, without its devices.
+/// The beginning of a fingerprint: the host, without its devices.
 std::string host_part();
 
-/// What it says of one device, after "; ".
+/// The text about one device, after "; ".
 std::string device_part(PlaceInfo const& info);
 
 }  // namespace meshpost::fabric

@@ -1,6 +1,6 @@
 #include "fabric/host_copy.hpp"
 
-// The thread sanitizer looks at a memcpy at once, at such loops word by word.
+// The thread sanitizer checks a memcpy as a whole, but such loops word by word.
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
 #define MESHPOST_STREAM_STORES 1
 #include <emmintrin.h>
@@ -28,9 +28,9 @@ namespace {
 
 constexpr u64 host_page = 4096;
 
-// memcpy whose stores don't read what they overwrite, and leave the caches as they are. The C
-// library's does so by itself from some size on, which slices don't reach. Line after line: one
-// processor gains from several pages side by side, others lose half of the rate by it.
+// A memcpy whose stores don't read the target first, and leave the caches as they are. The C
+// library's memcpy does so only from a certain size on; slices are smaller. It copies line after
+// line: one processor gains from several pages side by side, others lose half of the rate.
 void stream_copy(char* target, char const* source, u64 size) {
 #if defined(MESHPOST_STREAM_STORES)
   constexpr u64 line = 64, word = sizeof(__m128i);
@@ -45,7 +45,7 @@ void stream_copy(char* target, char const* source, u64 size) {
     for (u64 i = 0; i < line / word; ++i) _mm_stream_si128(to + i, parts[i]);
   }
   std::memcpy(target + at, source + at, size - at);
-  _mm_sfence();  // such stores keep no order by themselves: before the lock that tells of the piece
+  _mm_sfence();  // such stores keep no order: fence them before the lock that reports the piece
 #else
   std::memcpy(target, source, size);
 #endif
@@ -58,12 +58,12 @@ void move_bytes(void* target, void const* source, u64 from, u64 size, HostWay wa
   else std::memcpy(to, what, size);
 }
 
-// Work of one caller. Pieces are claimed under the team's mutex, which they are large enough for;
-// that also makes what they wrote visible to the caller, who sees `done` under it.
+// Work of one caller. Pieces are claimed under the team's mutex; they are large enough for that.
+// The mutex also makes their stores visible to the caller, which sees `done` under it.
 struct Job {
   std::function<void(u64)> const& work;
   u64 pieces, next = 0, done = 0;
-  std::exception_ptr error{};  // the first
+  std::exception_ptr error{};  // the first error
 };
 
 }  // namespace
@@ -71,7 +71,7 @@ struct Job {
 struct ThreadTeam::Impl {
   std::mutex mutex;
   std::condition_variable wake, finished;
-  std::list<Job*> jobs;  // with pieces that nobody has claimed
+  std::list<Job*> jobs;  // jobs with unclaimed pieces
   bool closing = false;
   std::atomic<i64> alone_until{0};  // the others' cores were busy: ns of the steady clock
   std::vector<std::thread> threads;
@@ -89,7 +89,7 @@ struct ThreadTeam::Impl {
     }
     lock.lock();
     if (thrown && !job.error) job.error = std::move(thrown);
-    // The last look at the job: its owner may return, and end it, as soon as the lock is free.
+    // The last access to the job: its owner may return and end it as soon as the lock is free.
     if (++job.done == job.pieces) finished.notify_all();
   }
 
@@ -99,7 +99,7 @@ struct ThreadTeam::Impl {
       wake.wait(lock, [&] { return closing || !jobs.empty(); });
       if (jobs.empty()) return;
       do_piece(*jobs.front(), lock);
-      // Threads spread over the jobs that there are.
+      // Spreads the threads over the jobs.
       if (jobs.size() > 1) jobs.splice(jobs.end(), jobs, jobs.begin());
     }
   }
@@ -111,7 +111,7 @@ ThreadTeam::ThreadTeam(u32 threads) : impl_(std::make_unique<Impl>()) {
     for (u32 i = 1; i < threads; ++i)
       impl_->threads.push_back(start_thread("copy on the host", [this] { impl_->serve(); }));
   } catch (...) {
-    return;  // no thread, or no memory for it: those that there are do it, or the caller alone
+    return;  // no thread, or no memory for it: the existing ones do the work, or the caller alone
   }
 }
 
@@ -141,8 +141,8 @@ void ThreadTeam::each(u64 pieces, std::function<void(u64)> const& work) {
   if (job.error) std::rethrow_exception(job.error);
 }
 
-// Whole pages: equal shares, or several slices for each thread, for some will be late. `done` is
-// called by each thread after each of its slices.
+// Slices are whole pages: equal shares, or several slices for each thread, since some threads will
+// be late. `done` is called by each thread after each of its slices.
 void ThreadTeam::copy_slices(void* target, void const* source, u64 size, HostWay way,
                              std::function<void()> const& done) {
   u64 const wanted = way == HostWay::memcpy_shares
@@ -167,8 +167,8 @@ void ThreadTeam::copy(void* target, void const* source, Bytes size) {
   copy_slices(target, source, size, way, [&, caller = std::this_thread::get_id()] {
     if (std::this_thread::get_id() == caller) last = now();
   });
-  // Where the caller waits long for the others, their cores are busy with something else. It copies
-  // alone for many times as long as this one took, so that trying again costs little.
+  // If the caller waits long for the others, their cores are busy with other work. It then copies
+  // alone for many times the length of this copy, so that another try costs little.
   auto const end = now();
   if (end - last > (end - begin) / 3)
     impl_->alone_until.store(end + 32 * (end - begin), std::memory_order_relaxed);

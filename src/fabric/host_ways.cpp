@@ -22,8 +22,8 @@ namespace {
 
 constexpr u64 one_mib = u64{1} << 20;
 
-// memcpy_one and memcpy_shares, the C library's own choice. Others must be clearly faster, and more
-// so where a size is far beyond what was measured.
+// memcpy_one and memcpy_shares, the C library's own choice. Another way must be clearly faster, and
+// even more so for sizes far beyond the measured ones.
 constexpr u32 plain_ways = 2;
 
 struct FreeMemory {
@@ -37,8 +37,8 @@ double seconds_of(ThreadTeam& team, HostWay way, void* target, void const* sourc
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// The rate of the best round, or of a quarter of many: what disturbs a copy makes it slower, but a
-// short one may be lucky with what is in the caches.
+// The rate of the best round, or of the best quarter of many. Disturbances make a copy slower, but
+// a short one may be lucky with the contents of the caches.
 HostRates measure_size(ThreadTeam& team, void* target, void const* source, u64 size) {
   constexpr double far_behind = 1.6;  // times the best
   bool const small = size <= 16 * one_mib;
@@ -50,7 +50,7 @@ HostRates measure_size(ThreadTeam& team, void* target, void const* source, u64 s
     double const best = *std::ranges::min_element(least);
     for (u32 way = 0; way < host_ways; ++way) {
       if (round >= enough && least[way] > far_behind * best) continue;
-      // What the way before left in the caches is not this one's doing.
+      // The way before has left its data in the caches. This copy removes that effect.
       if (small) team.copy(target, source, Bytes{size}, static_cast<HostWay>(way));
       times[way].push_back(seconds_of(team, static_cast<HostWay>(way), target, source, size));
       least[way] = std::min(least[way], times[way].back());
@@ -68,8 +68,8 @@ HostRates measure_size(ThreadTeam& team, void* target, void const* source, u64 s
 
 std::atomic<std::vector<HostRates> const*> rates_in_use{nullptr};
 
-// Measuring takes a second, which no copy shall take: what was kept when this machine was measured,
-// or nothing.
+// Measuring takes a second, which no copy may take. So this uses the rates that were kept when this
+// machine was measured, or none.
 void use_kept_rates() {
   if (auto const kept = kept_host_rates(host_file())) use_host_rates(*kept);
 }
@@ -118,7 +118,7 @@ std::vector<HostRates> measure_host_ways(ThreadTeam& team, Bytes most) {
 
 void use_host_rates(std::vector<HostRates> const& measured) {
   if (measured.empty()) return;
-  // Kept for good: a reader may still look at one that was replaced.
+  // Never freed: a reader may still use rates that were replaced.
   static std::mutex mutex;
   static auto* const all = new std::deque<std::vector<HostRates>>;
   std::scoped_lock const lock(mutex);
@@ -134,7 +134,7 @@ HostWay host_way(Bytes size, Cores cores) {
     try {
       use_kept_rates();
     } catch (std::exception const&) {
-      return best_way(nothing, size, cores);  // a copy does not fail because of that
+      return best_way(nothing, size, cores);  // a copy does not fail for that reason
     }
     rates = rates_in_use.load(std::memory_order_acquire);
   }

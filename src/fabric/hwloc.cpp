@@ -15,8 +15,7 @@ Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return {nullptr, hwloc_topology_destroy};
   Topology topology(raw, hwloc_topology_destroy);
-  // Buses and what is plugged into them. Plugins that look inside devices would start their
-  // drivers.
+  // Buses and the devices on them. Plugins that look inside devices would start their drivers.
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
   for (char const* const plugin : {"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi"})
@@ -25,7 +24,7 @@ Topology load_topology() {
   return topology;
 }
 
-// Only read once it is loaded, which hwloc allows to several threads. Outlives main.
+// Only read once it is loaded; hwloc allows that to several threads. Outlives main.
 hwloc_topology_t host() {
   static auto* const one = new Topology(load_topology());
   return one->get();
@@ -63,7 +62,7 @@ std::optional<u32> node_of_bus(std::string const& bus) {
   auto const* const above = hwloc_get_non_io_ancestor_obj(host(), const_cast<hwloc_obj_t>(device));
   if (!above || !above->nodeset) return std::nullopt;
   int const node = hwloc_bitmap_first(above->nodeset);
-  // A bus that hangs on the whole of a host with several nodes is near to none of them.
+  // A bus that belongs to the whole of a host with several nodes is near none of them.
   if (node < 0 || (hwloc_bitmap_weight(above->nodeset) != 1 && numa_nodes().size() > 1))
     return std::nullopt;
   return static_cast<u32>(node);

@@ -32,27 +32,27 @@ std::optional<std::string> read_file(std::filesystem::path const& path) {
   return text.str();
 }
 
-// The text of the file that the user chose, nothing if there is none. What else is there the user
-// may have named by mistake, and measurements would replace it.
+// The text of the file that the user chose. Nothing if there is none. Refuses any other kind of
+// file: the user may have named it by mistake, and measurements would replace it.
 std::optional<std::string> read_chosen(std::filesystem::path const& path) {
   auto const refuse = [&](std::string cause) {
     throw Error(Kind::bad_environment, "MESHPOST_MACHINE=" + path.string(), std::move(cause),
-                "name a machine file (meshpost-topo --json writes one) or a path where nothing is "
-                "yet, or unset MESHPOST_MACHINE");
+                "name a machine file (meshpost-topo --json writes one) or a path that does not "
+                "exist yet, or unset MESHPOST_MACHINE");
   };
   std::error_code error;
   auto const status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) return std::nullopt;
-  if (!std::filesystem::exists(status)) refuse("it can't be looked at: " + error.message());
-  if (!std::filesystem::is_regular_file(status)) refuse("it exists and is no regular file");
+  if (!std::filesystem::exists(status)) refuse("its status can't be read: " + error.message());
+  if (!std::filesystem::is_regular_file(status)) refuse("it exists and is not a regular file");
   auto text = read_file(path);
   if (!text) refuse("it exists and can't be read");
   if (!is_machine_file(*text))
-    refuse("it exists and is no machine file; it would be replaced by measurements");
+    refuse("it exists and is not a machine file; measurements would replace it");
   return text;
 }
 
-// What the file holds of these devices; nothing if it is to be measured anew.
+// The file's data about these devices; nothing if they must be measured again.
 std::optional<Machine> known(CacheFile const& file,
                              std::vector<std::shared_ptr<Device>> const& devices) {
   auto const text = file.chosen ? read_chosen(file.path) : read_file(file.path);
@@ -61,7 +61,7 @@ std::optional<Machine> known(CacheFile const& file,
   try {
     machine = machine_from_json(*text);
   } catch (Error const& error) {
-    warn(fmt::format("the machine file {} can't be used: {}; measuring anew", file.path.string(),
+    warn(fmt::format("the machine file {} can't be used: {}; measuring again", file.path.string(),
                      error.what()));
     return std::nullopt;
   }
@@ -75,11 +75,11 @@ std::optional<Machine> known(CacheFile const& file,
   return part;
 }
 
-// Empty if neither variable that says where is set.
+// Empty if neither variable for the folder is set.
 std::filesystem::path users_folder() {
   if (char const* const cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
     return std::filesystem::path(cache) /
-           "meshpost";  // its specification has relative ones ignored
+           "meshpost";  // its specification says to ignore relative ones
   if (char const* const home = std::getenv("HOME"); home && *home != '\0')
     return std::filesystem::path(home) / ".cache" / "meshpost";
   return {};
@@ -129,7 +129,7 @@ std::optional<Machine> part_of(Machine const& machine,
   part.fingerprint = wanted;
   part.places.clear();
   part.links.clear();
-  std::map<u32, u32> position;  // there: here
+  std::map<u32, u32> position;  // position there: position here
   u32 found = 0;
   for (u32 i = 0; i < machine.places.size(); ++i) {
     auto const& info = machine.places[i];
@@ -171,7 +171,7 @@ void store(Machine const& machine, std::filesystem::path const& file) {
   std::error_code unused;
   std::filesystem::remove(beside, unused);
   warn(fmt::format(
-      "what was measured of this machine can't be kept in {}{}; each process measures anew until "
+      "the measurements of this machine can't be stored in {}{}; each process measures again until "
       "MESHPOST_MACHINE names a file that can be written",
       file.string(), error ? ": " + error.message() : ""));
 }
@@ -201,13 +201,13 @@ Machine measure_machine(std::vector<std::shared_ptr<Device>> const& devices,
                         CalibrationOptions const& options) {
   refuse_after_fork("measure_machine");
   auto const file = fabric::cache_file(fingerprint(devices));
-  if (file.chosen) fabric::known(file, devices);  // only to throw, if it is another host's
+  if (file.chosen) fabric::known(file, devices);  // only to throw if it is another host's
   return fabric::measure_into(file, devices, options);
 }
 
 Machine const& this_machine(std::vector<std::shared_ptr<Device>> const& devices) {
   refuse_after_fork("this_machine");
-  // Held while one is measured: two measurements at once would measure each other.
+  // Held during a measurement: two at the same time would disturb each other.
   static std::mutex mutex;
   static auto* const known = new std::map<std::string, std::unique_ptr<Machine const>>;
   std::scoped_lock const lock(mutex);

@@ -14,19 +14,19 @@ namespace {
 
 using nlohmann::json;
 
-// Of all versions.
+// The keys of all versions.
 std::vector<std::string_view> machine_keys() {
   return {"version", "host", "fingerprint", "places", "links"};
 }
 
 [[noreturn]] void refuse(std::string const& where, std::string const& cause) {
   throw Error(Kind::bad_argument, "read a machine file: " + where, cause,
-              "measure it anew, with meshpost-topo --measure again, or mend the file");
+              "measure it with meshpost-topo --measure again, or repair the file");
 }
 
 std::string member(std::string const& where, std::string const& key) { return where + "." + key; }
 
-// Refuses all but an object that has these members and no others.
+// Refuses all values but an object that has exactly these members.
 void check_object(json const& value, std::string const& where,
                   std::vector<std::string_view> const& keys) {
   if (!value.is_object()) refuse(where, fmt::format("it is {}, not an object", value.type_name()));
@@ -47,20 +47,20 @@ std::string text(json const& owner, char const* key, std::string const& where) {
 u64 whole(json const& owner, char const* key, std::string const& where, u64 most) {
   auto const& value = owner.at(key);
   if (!value.is_number_unsigned())
-    refuse(member(where, key), fmt::format("{} is not a whole number from 0", value.dump()));
+    refuse(member(where, key), fmt::format("{} is not a whole number of 0 or more", value.dump()));
   auto const number = value.get<u64>();
   if (number > most) refuse(member(where, key), fmt::format("{} is more than {}", number, most));
   return number;
 }
 
-// Seconds or bytes/s: finite, and 0 where nothing was measured.
+// Seconds or bytes/s: finite, and 0 if nothing was measured.
 double measure(json const& owner, std::string const& key, std::string const& where) {
   auto const& value = owner.at(key);
   if (!value.is_number())
     refuse(member(where, key), fmt::format("it is {}, not a number", value.type_name()));
   auto const number = value.get<double>();
   if (!std::isfinite(number) || number < 0)
-    refuse(member(where, key), fmt::format("{} is not a finite number from 0", value.dump()));
+    refuse(member(where, key), fmt::format("{} is not a finite number of 0 or more", value.dump()));
   return number;
 }
 
@@ -69,7 +69,7 @@ Place place(json const& owner, char const* key, std::string const& where) {
   try {
     return parse_place(name);
   } catch (Error const& error) {
-    refuse(member(where, key), fmt::format("'{}' is no place: {}", name, error.cause()));
+    refuse(member(where, key), fmt::format("'{}' is not a place: {}", name, error.cause()));
   }
 }
 
@@ -120,7 +120,7 @@ Link read_link(json const& value, std::string const& where, Machine const& machi
   link.rate_both_ways = measure(value, "rate_both_ways", where);
   for (auto const& other : machine.links)
     if (other.from == link.from && other.to == link.to && other.mover == link.mover)
-      refuse(where, "there is such a link with the same mover before it");
+      refuse(where, "an earlier link has the same ends and mover");
   return link;
 }
 
@@ -173,16 +173,17 @@ std::string to_json(Machine const& machine) {
   json const all = {{"version", machine.version},         {"host", machine.host},
                     {"fingerprint", machine.fingerprint}, {"places", std::move(places)},
                     {"links", std::move(links)},          {"host_copies", host_copies_of(machine)}};
-  // What is no UTF-8, such as a strange host name, is replaced: a name is not worth an exception.
+  // Names that are not UTF-8, such as a strange host name, are changed: a name is not worth an
+  // exception.
   return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 Machine machine_from_json(std::string const& source) {
   auto const all = json::parse(source, nullptr, false);
   if (all.is_discarded()) refuse("the file", "it is not JSON");
-  // First, for another version may have other members.
+  // First, because another version may have other members.
   if (!all.is_object() || !all.contains("version"))
-    refuse("the file", "it has no 'version': it describes no machine");
+    refuse("the file", "it has no 'version', so it is not a machine file");
   Machine machine;
   machine.version = static_cast<u32>(whole(all, "version", "file", ~u32{0}));
   if (machine.version != Machine::current_version)
@@ -197,7 +198,7 @@ Machine machine_from_json(std::string const& source) {
     auto const where = fmt::format("places[{}]", machine.places.size());
     auto info = read_place(one, where);
     if (machine.find(info.place))
-      refuse(where, fmt::format("{} is there twice", info.place.name()));
+      refuse(where, fmt::format("{} is listed twice", info.place.name()));
     machine.places.push_back(std::move(info));
   }
   for (auto const& one : list(all, "links"))

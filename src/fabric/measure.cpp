@@ -57,14 +57,14 @@ TestGround::Areas& TestGround::areas(u32 at) {
   auto const& info = machine_.places.at(at);
   for (auto* const area : {&found->second.source, &found->second.target}) {
     *area = allocate_at(info.place, devices_, size_);
-    // Other bytes than zeros, of which some devices make less.
+    // Not zeros: some devices make fewer bytes of those.
     if (auto* const device = device_at(info.place)) device->fill(area->data(), 0x5a, size_);
     else std::memset(area->data(), 0x5a, size_);
   }
   return found->second;
 }
 
-// The source's where both ends are devices: it writes to a peer as fast as the peer would read.
+// The source's device if both ends are devices: it writes to a peer as fast as the peer would read.
 Device& TestGround::engine_of(Link const& link) const {
   auto* const source = device_at(machine_.places[link.from].place);
   auto* const target = device_at(machine_.places[link.to].place);
@@ -115,7 +115,7 @@ double time_alone(TestGround& ground, Link const& link, Bytes bytes, u32 repetit
 
 double time_together(TestGround& ground, std::vector<TestGround::Trip> const& trips,
                      u32 repetitions) {
-  constexpr u32 rounds = 2;  // in a row, so that a late start weighs less
+  constexpr u32 rounds = 2;  // in a row, so that a late start has less weight
   ground.prepare(trips);
   std::vector<double> times;
   for (u32 i = 0; i < repetitions; ++i) {
@@ -145,7 +145,7 @@ double time_together(TestGround& ground, std::vector<TestGround::Trip> const& tr
         threads.push_back(start_thread("measure a link", [&, lane] { make_trip(lane); }));
     } catch (...) {
       not_started = std::current_exception();
-      abandoned = true;  // those there are would wait for the rest
+      abandoned = true;  // the existing ones would wait for the rest
     }
     for (auto& thread : threads) thread.join();
     if (not_started) std::rethrow_exception(not_started);

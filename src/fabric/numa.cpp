@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-// System calls rather than libnuma: two are needed.
+// System calls instead of libnuma, because only two are needed.
 
 namespace meshpost::fabric {
 

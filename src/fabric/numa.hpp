@@ -8,7 +8,7 @@
 namespace meshpost::fabric {
 
 /// While it lives, memory that this thread touches first, or has the driver pin, comes from `node`.
-/// Does what the process is allowed to: its cores and nodes may be limited.
+/// It does only what the process may do: its cores and nodes may be limited.
 class OnNode {
  public:
   explicit OnNode(u32 node);
@@ -21,8 +21,8 @@ class OnNode {
   bool moved_ = false, preferred_ = false;
 };
 
-/// The node whose memory holds the page at `pointer`; nothing if it was never touched or the kernel
-/// does not say.
+/// The node whose memory holds the page at `pointer`. Nothing if the page was never touched or the
+/// kernel does not tell.
 std::optional<u32> node_of_memory(void const* pointer);
 
 }  // namespace meshpost::fabric

@@ -7,14 +7,14 @@
 
 #include "fabric/topology.hpp"
 
-// NVML's functions with declarations of our own, from its reference: the library comes with the
-// driver, its header with the toolkit, and a program must also start where there is neither.
+// NVML's functions, declared here after its reference. The library comes with the driver, and its
+// header with the toolkit. A program must also start if there is neither.
 
 namespace meshpost::fabric {
 namespace {
 
 constexpr int success = 0;
-constexpr unsigned most_links = 36;  // asking beyond a GPU's own is an error that ends the count
+constexpr unsigned most_links = 36;  // asking for more than a GPU has is an error: the count ends
 constexpr unsigned remote_is_switch = 2;  // nvmlIntNvLinkDeviceType_t
 
 struct PciInfo {  // nvmlPciInfo_t
@@ -54,13 +54,13 @@ Nvml load() {
                 find(library, "nvmlDeviceGetNvLinkState", nvml.link_state) &&
                 find(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", nvml.link_remote) &&
                 nvml.init() == success;
-  // Only newer drivers have it.
+  // Only newer drivers have this function.
   if (!find(library, "nvmlDeviceGetNvLinkRemoteDeviceType", nvml.link_remote_type))
     nvml.link_remote_type = nullptr;
   return nvml;
 }
 
-// Never unloaded: NVML's functions may be called from several threads at once.
+// Never unloaded: several threads may call NVML's functions at once.
 Nvml const& nvml() {
   static Nvml const one = load();
   return one;

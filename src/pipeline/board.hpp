@@ -12,18 +12,17 @@
 
 namespace meshpost::pipelining {
 
-/// Where the threads of a pipeline's legs tell each other how far they are. Thread-safe.
+/// Progress of a pipeline's legs, which their threads tell each other. Thread-safe.
 ///
-/// A leg's end of chunk c is posted when it is over or, for lanes that work ahead, when it is on
-/// its stream. The last `kept` ends of each leg are kept; the schedule's dependencies keep the legs
-/// so near to each other that nobody asks for an older one: a leg is at most `depth` chunks ahead
-/// of the next.
+/// A leg's end of chunk c is posted when the leg is over or, for lanes that work ahead, when it is
+/// on its stream. The last `kept` ends of each leg are kept. Nobody asks for an older one: by the
+/// schedule's dependencies a leg is at most `depth` chunks ahead of the next.
 class Board {
  public:
   Board(std::size_t legs, u64 depth, u64 chunks)
       : kept_(kept(depth, chunks)), posted_(legs, 0), ends_(legs * kept_) {}
 
-  /// How many ends of each leg are kept: no more than there are.
+  /// Number of ends that are kept for each leg, at most one for each chunk.
   static u64 kept(u64 depth, u64 chunks) {
     return std::max<u64>(1, std::min(2 * depth + 4, chunks));
   }
@@ -38,15 +37,15 @@ class Board {
     }
     changed_.notify_all();
   }
-  /// Waits until it is posted. Nothing if the run fails before.
+  /// Waits until the end is posted. Nothing if the run fails before.
   std::optional<Ticket> get(u32 leg, u64 chunk) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return failed_ || posted_[leg] > chunk; });
     if (failed_) return std::nullopt;
     return ends_[place(leg, chunk)];
   }
-  /// Keeps the exception that is being handled, if it is the first; everyone who waits goes on.
-  /// \returns whether it is
+  /// Keeps the exception that is being handled, if it is the first. All waiting threads continue.
+  /// \returns true if it is the first
   bool fail(std::string const& where) noexcept {
     bool const first = failure_.note(where);
     {
@@ -56,7 +55,7 @@ class Board {
     changed_.notify_all();
     return first;
   }
-  /// Takes all ends that are kept, in the order of legs; for when all threads are gone.
+  /// Takes all ends that are kept, in the order of legs. Call it when all threads have ended.
   std::vector<Ticket> take() { return std::exchange(ends_, {}); }
   void rethrow_if_failed() const { failure_.rethrow_if_any(); }
 

@@ -7,7 +7,7 @@
 
 namespace meshpost::pipelining {
 
-/// A range of addresses that stand for memory of another process: segments are named in it, and
+/// A range of addresses that stand for memory of another process. Segments are named in it, and
 /// nobody can read or write there.
 class Addresses {
  public:
@@ -23,13 +23,13 @@ class Addresses {
 /// A buffer that one process has and another copies from or to.
 struct FarBuffer {
   Exposed memory;
-  u32 process = 0;      ///< whose it is
-  Addresses addresses;  ///< that stand for it elsewhere
+  u32 process = 0;      ///< the process that has it
+  Addresses addresses;  ///< they stand for it elsewhere
 };
 
-/// Copies pieces whose targets are, as addresses, in `buffer`, and returns when they are there.
+/// Copies pieces whose targets are addresses of `buffer`, and returns when they have arrived.
 void put(FarBuffer const& buffer, std::vector<Segment> const& pieces);
-/// The same of pieces whose sources are.
+/// The same for pieces whose sources are addresses of `buffer`.
 void get(FarBuffer const& buffer, std::vector<Segment> const& pieces);
 
 }  // namespace meshpost::pipelining

@@ -18,7 +18,7 @@ bool Failure::note(std::string const& where) noexcept {
   } catch (std::exception const& error) {
     return keep({Kind::kernel_failed, where, error.what(), "see the function that threw it"});
   } catch (...) {
-    return keep({Kind::kernel_failed, where, "something that is no std::exception was thrown",
+    return keep({Kind::kernel_failed, where, "something that is not a std::exception was thrown",
                  "throw meshpost::Error or a std::exception"});
   }
 }

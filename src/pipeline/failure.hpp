@@ -7,11 +7,11 @@
 
 namespace meshpost::pipelining {
 
-/// The first thing that went wrong in a run. Thread-safe.
+/// The first failure of a run. Thread-safe.
 class Failure {
  public:
-  /// Keeps the exception being handled, with `where` before what it says, if it is the first.
-  /// \returns whether it is
+  /// Keeps the exception being handled, with `where` in front of its text, if it is the first.
+  /// \returns true if it is the first
   bool note(std::string const& where) noexcept;
   bool any() const;
   void rethrow_if_any() const;

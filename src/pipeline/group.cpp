@@ -31,8 +31,9 @@ void refuse_inside(void const* group, char const* what) {
 
 }  // namespace
 
-// Locking: `mutex` guards everything below it. Threads run functions without holding it. `changed`
-// is notified after every change that someone may wait for: a step queued, a step done, the end.
+// Locking: `mutex` guards everything below it. Threads run functions without holding it.
+// `changed` is notified after every change that a thread may wait for: a step queued, a step done,
+// the end.
 struct DeviceGroup::State {
   explicit State(Work undo) : deinit(std::move(undo)) {}
 
@@ -79,9 +80,9 @@ struct DeviceGroup::State {
     }
   }
 
-  // Queues a step for all and waits until `members` are through with it, or have dropped it.
+  // Queues a step for all and waits until `members` have finished or dropped it.
   void step(Work work, std::vector<u32> const& members) {
-    // All that takes memory comes first: a step is queued for all threads, or for none.
+    // All allocations come first: a step is queued for all threads, or for none.
     auto const shared = std::make_shared<Work const>(std::move(work));
     std::vector<Queue> added(threads.size(), Queue(1, shared));
     std::unique_lock lock(mutex);
@@ -89,7 +90,7 @@ struct DeviceGroup::State {
       throw Error(Kind::misuse, "step a device group", "it has ended", "make another group");
     failure.rethrow_if_any();
     u64 const target = queued + 1;
-    // Before anything is queued: one that is refused leaves the group as it was.
+    // Before anything is queued: a step that is refused leaves the group as it was.
     pipelining::Waiting const waiting(itself_inside, awaited(members, target),
                                       "step a device group");
     queued = target;
@@ -103,7 +104,8 @@ struct DeviceGroup::State {
     failure.rethrow_if_any();
   }
 
-  // What a thread waits for that waits for these members; nothing if it is of no group.
+  // Threads and steps that a caller waits for if it waits for these members. Nothing if it
+  // belongs to no group.
   std::vector<pipelining::Awaited> awaited(std::vector<u32> const& members, u64 steps) const {
     std::vector<pipelining::Awaited> all;
     if (!itself_inside) return all;
@@ -126,7 +128,7 @@ struct DeviceGroup::State {
       if (one.thread.joinable()) one.thread.join();
   }
 
-  // Told to end by one that can't wait for that.
+  // Tells the threads to end, for a caller that can't wait for that.
   void end_later() {
     std::scoped_lock const lock(mutex);
     ending = true;
@@ -146,7 +148,7 @@ struct DeviceGroup::State {
   std::mutex mutex, joining;
   std::condition_variable changed;
   std::deque<Thread> threads;        // never resized while threads run
-  u64 queued = 0, failed = ~u64{0};  // steps queued; the first that failed: later ones are dropped
+  u64 queued = 0, failed = ~u64{0};  // steps queued; the first that failed (later ones are dropped)
   bool ending = false, reported = false;
 };
 

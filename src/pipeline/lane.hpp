@@ -11,7 +11,7 @@ namespace meshpost::pipelining {
 /// The end of one leg of one chunk: empty if it has been waited for already.
 struct Ticket {
   std::shared_ptr<Event> event{};
-  std::shared_ptr<Copy> copy{};  // kept so that its errors are heard
+  std::shared_ptr<Copy> copy{};  // kept so that its errors are reported
 
   /// \throws Error(device_failed)
   void wait() const {
@@ -20,25 +20,26 @@ struct Ticket {
   }
 };
 
-/// What carries one leg of all chunks, in order. A lane of a GPU is a stream, on which work is put
-/// ahead of time and waits for other lanes' streams; a lane of the host is the thread that calls
-/// it, which waits by itself. No stream is ever made to wait for the host: streams share hardware
-/// queues, and what the host needs could lie behind the wait.
+/// Carries one leg of all chunks, in order. A lane of a GPU is a stream. Work is put on it ahead of
+/// time and waits for other lanes' streams. A lane of the host is the thread that calls it, which
+/// waits by itself. No stream ever waits for the host: streams share hardware queues, and work that
+/// the host needs could lie behind the wait.
 class Lane {
  public:
-  /// `device`: whose stream it is; null: it needs none, for the host's threads do the work.
+  /// `device`: the owner of its stream. Null: it needs none, because the host's threads do the
+  /// work.
   explicit Lane(std::shared_ptr<Device> const& device)
       : stream_(device ? device->make_stream() : nullptr), ahead_(stream_ && !stream_->on_host()) {}
 
   bool ahead() const { return ahead_; }
   Stream& stream() { return *stream_; }
 
-  /// What comes next starts after this end, of a lane of the other or of the same sort.
+  /// Later work starts after this end, of a lane of the other or of the same sort.
   void after(Ticket const& end) { ahead_&& end.event ? stream_->wait(end.event) : end.wait(); }
   Ticket copy(std::vector<Segment> const& segments);
-  /// The end of what was put on the stream; on the host, waits for it.
+  /// The end of the work that was put on the stream. On the host, waits for it.
   Ticket end();
-  /// Writes the seconds since `start` when the lane gets here.
+  /// Writes the seconds since `start` when the lane reaches this point.
   void stamp(double* where, std::chrono::steady_clock::time_point start);
 
  private:
@@ -46,7 +47,7 @@ class Lane {
   bool ahead_;
 };
 
-/// The device on whose stream chunks move between these levels; null: the host's threads see to it.
+/// The device on whose stream chunks move between these levels. Null: the host's threads move them.
 std::shared_ptr<Device> mover_between(Level const& from, Level const& to);
 
 }  // namespace meshpost::pipelining

@@ -18,14 +18,14 @@ void check(PipelineOptions const& options, u32 process, u32 processes) {
   for (u32 i = 0; i < options.levels.size(); ++i) {
     auto const& level = options.levels[i];
     if (level.process >= processes)
-      refuse(fmt::format("level {} is of process {}, of {}", i, level.process, processes),
+      refuse(fmt::format("level {} is of process {}; there are {}", i, level.process, processes),
              options.job ? "processes count from 0" : "set PipelineOptions::job");
     if (level.process == process && !level.device)
       refuse(fmt::format("level {} has no device", i),
              "name one, a CPU device for memory of the host");
   }
   if (options.chunk == 0) refuse("chunks of 0 items", "let a chunk have 1 item or more");
-  if (options.item == 0) refuse("items of 0 bytes", "say how many bytes an item has");
+  if (options.item == 0) refuse("items of 0 bytes", "give the bytes of an item");
   if (options.chunk > ~u64{0} / options.item / options.depth / 2)
     refuse(fmt::format("{} items of {} bytes in a chunk", options.chunk, options.item.value),
            "use smaller chunks");

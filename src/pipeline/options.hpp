@@ -6,18 +6,17 @@
 
 namespace meshpost::pipelining {
 
-/// What is said of the options of a pipeline in this process, before anything is made.
-/// \throws Error(bad_argument)
+/// Checks the options of a pipeline in this process, before anything is made.
 void check(PipelineOptions const& options, u32 process, u32 processes);
-/// Whether this process's function is asked for the segments of some leg. \throws if it is missing
+/// Checks the function for segments if this process calls it for some leg. \throws if it is missing
 void check_segments_function(PipelineOptions const& options);
 
 u64 chunks_of(PipelineOptions const& options);
-/// Without the number of chunks.
+/// The schedule's shape, without the number of chunks.
 ScheduleShape shape_of(PipelineOptions const& options);
 /// The process of each level.
 std::vector<u32> processes_of(PipelineOptions const& options);
-/// What must be the same in all processes, for people.
+/// A text of the options that must be the same in all processes.
 std::string describe(PipelineOptions const& options);
 
 /// \throws Error(bad_argument) for pieces outside a chunk's buffer

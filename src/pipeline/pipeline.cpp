@@ -36,13 +36,13 @@ using Clock = std::chrono::steady_clock;
 struct Pipeline::State {
   explicit State(PipelineOptions wanted);
   PipelineResult run(PipelineRun const& how);
-  /// Where a chunk is in a buffer; null: the user's memory. Of another process's buffer, an address
+  /// A chunk's place in a buffer; null: the user's memory. In another process's buffer, an address
   /// that stands for it.
   char* slot(u32 buffer, u64 chunk) const;
   bool has(u32 buffer) const { return distribution_.buffers[buffer] == peers_.number(); }
 
  private:
-  // One run's: what its threads share.
+  // State of one run, shared by its threads.
   struct Run {
     Run(PipelineRun const& wanted, Schedule const& schedule)
         : how(wanted),
@@ -90,9 +90,9 @@ struct Pipeline::State {
   Peers const alone_;
   Peers const& peers_ = options.job ? options.job->state().peers : alone_;
   Distribution distribution_;
-  std::vector<Allocation> memories_;  // one a buffer
-  std::vector<FarBuffer> far_;        // the same: of those that others copy from or to
-  std::vector<Lane> lanes_;           // one a leg
+  std::vector<Allocation> memories_;  // one for each buffer
+  std::vector<FarBuffer> far_;        // the same; for buffers that others copy from or to
+  std::vector<Lane> lanes_;           // one for each leg
   std::optional<Relay> relay_;
 };
 
@@ -199,13 +199,13 @@ Ticket Pipeline::State::put_work(u32 leg, u64 chunk) {
   return lanes_[leg].end();
 }
 
-// Does one leg of one chunk, or puts it on its stream, after what the schedule says it waits for.
-// False if the run has failed.
+// Does one leg of one chunk, or puts it on its stream, after the steps that it waits for in the
+// schedule. False if the run has failed.
 bool Pipeline::State::step(Run& run, u32 leg, u64 chunk) {
   auto& lane = lanes_[leg];
   try {
-    // The lane itself is in order. So that no stream holds more than a few chunks' work, and a lost
-    // device is found out soon, a lane that works ahead waits for its own end of some chunks ago.
+    // The lane itself is in order. A lane that works ahead waits for its own end of some chunks
+    // ago. So no stream holds more than a few chunks' work, and a lost device is detected soon.
     if (lane.ahead() && chunk >= run.board.kept()) {
       auto const old = run.board.get(leg, chunk - run.board.kept());
       if (!old) return false;
@@ -251,7 +251,7 @@ void Pipeline::State::pass_all_together(Run& run) {
         threads.push_back(
             start_thread("run a leg of a pipeline", [this, &run, leg] { pass_all(run, leg); }));
   } catch (...) {
-    fail(run, "run a pipeline");  // those there are don't wait for the rest
+    fail(run, "run a pipeline");  // the existing ones don't wait for the rest
   }
   for (auto& thread : threads) thread.join();
 }
@@ -261,7 +261,7 @@ void Pipeline::State::pass_one_at_a_time(Run& run) {
   for (u64 chunk = 0; chunk < schedule.shape.chunks; ++chunk)
     for (u32 leg = 0; leg < legs; ++leg) {
       if (!runs(leg)) continue;
-      // The one before it, of another process perhaps.
+      // The step before it, perhaps of another process.
       bool const first = chunk == 0 && leg == 0;
       if (!first && !run.board.get(leg > 0 ? leg - 1 : legs - 1, leg > 0 ? chunk : chunk - 1))
         return;
@@ -276,7 +276,7 @@ std::vector<StepTime> Pipeline::State::Run::times_of_legs(PipelineRun const& how
                                          "run it without PipelineRun::timed, or in larger chunks");
 }
 
-// Of what a run keeps in any case.
+// Checks the room for the lists that a run always keeps.
 void Pipeline::State::check_room() const {
   auto const kept = Board::kept(options.depth, schedule.shape.chunks);
   pipelining::check_room("run a pipeline", schedule.legs.size() * kept, sizeof(Ticket),
@@ -287,8 +287,9 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   refuse_after_fork("run a pipeline");
   if (inside_kernel())
     throw Error(Kind::misuse, "run a pipeline", "a kernel called it", "call it from the host");
-  // Until all are here, nobody may copy into another's buffers, or tell of what it has done. From
-  // then on nobody may leave before the others agree on the end: they would wait for it.
+  // Until all are here, no process may copy into another's buffers, or tell others about its
+  // progress. After that no process may leave before the others agree on the end: they would wait
+  // for it.
   std::optional<Run> made;
   peers_.together(how.one_at_a_time ? "run a pipeline, one leg at a time" : "run a pipeline", [&] {
     check_room();
@@ -296,8 +297,8 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   });
   auto& run = *made;
   run.start = Clock::now();
-  // Unlike that of any run before, of this pipeline or another: late notices are told from this
-  // one's.
+  // The number differs from that of any earlier run, of this pipeline or another. So late notices
+  // can be told from this run's.
   u64 const number = options.job ? options.job->state().next_number() : 0;
   try {
     relay_->start(run.board, number, how.one_at_a_time);
@@ -307,8 +308,8 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
     fail(run, "run a pipeline");
   }
   bool const failed_elsewhere = relay_->stop();  // before the board is cleared
-  // All threads have ended. Also after a failure: nothing may touch the buffers, or the caller's
-  // memory, once this returns.
+  // All threads have ended. This is needed after a failure, too: nothing may touch the buffers, or
+  // the caller's memory, once this returns.
   for (auto const& end : run.board.take()) try {
       end.wait();
     } catch (...) {
@@ -329,7 +330,7 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   return result;
 }
 
-// All throw what the first process says in which something failed by itself.
+// All processes throw the error of the first process in which something failed by itself.
 void Pipeline::State::agree_on_end(Run const& run, bool failed_elsewhere) const {
   std::optional<Error> mine;
   try {

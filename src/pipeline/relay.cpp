@@ -74,7 +74,7 @@ void Relay::listen() {
 
 void Relay::take(Processes::Post const& post) {
   auto const notice = Notice::unpack(post.bytes);
-  if (notice.run != run_) return;  // late: of a run that is over
+  if (notice.run != run_) return;  // late: from a run that is over
   auto const name = peers_.processes().name(post.from);
   if (notice.failed)
     throw Error(Kind::kernel_failed, "run a pipeline", fmt::format("it has failed in {}", name),
@@ -86,7 +86,7 @@ void Relay::take(Processes::Post const& post) {
                      distribution_.runners[leg] == post.from;
   if (!known)
     throw Error(Kind::misuse, "run a pipeline",
-                fmt::format("{} tells of {}^{} of chunk {}{}, which is none of its", name,
+                fmt::format("{} reports {}^{} of chunk {}{}, which it does not run", name,
                             to_string(notice.stage), notice.level, notice.chunk,
                             notice.reverse ? " in reverse" : ""),
                 "make the same pipeline in all processes");

@@ -10,8 +10,8 @@
 
 namespace meshpost::pipelining {
 
-/// What a process tells others of a run, with COACCEL's message identifier: stage, level, chunk and
-/// direction. A plain value.
+/// A process's message about a run to others, with COACCEL's message identifier: stage, level,
+/// chunk and direction. A plain value.
 struct Notice {
   u64 run = 0;
   Stage stage = Stage::load;
@@ -25,10 +25,11 @@ struct Notice {
   static Notice unpack(std::string const& bytes);
 };
 
-/// Tells other processes of a pipeline's ends of legs, and the board of a run of theirs.
+/// Tells other processes about ends of a pipeline's legs, and tells the board of a run about
+/// theirs.
 ///
-/// A process that is told that a leg of a chunk is over sees what it has written: the leg has been
-/// waited for before it is told of, and copies between processes have arrived when they are done.
+/// A process that is told that a leg of a chunk is over sees the leg's bytes. The sender waits for
+/// the leg before it tells others, and copies between processes have arrived when they are done.
 class Relay {
  public:
   Relay(JobMemory* job, Peers const& peers, Schedule const& schedule,
@@ -39,19 +40,20 @@ class Relay {
   Relay(Relay const&) = delete;
   Relay& operator=(Relay const&) = delete;
 
-  /// For a run: `everybody` hears of every leg, not only those who wait for it. \throws
-  /// Error(out_of_memory) where there is no thread to hear with; others can be told all the same
+  /// Starts it for a run. `everybody`: all processes hear of every leg, not only those that wait
+  /// for it.
+  /// \throws Error(out_of_memory) if there is no thread to receive with; sending still works
   void start(Board& board, u64 run, bool everybody);
-  /// Hears no more. Whether the run was failed by what was heard.
+  /// Stops receiving. True if a received notice failed the run.
   bool stop();
 
-  /// Whether other processes want to hear of a leg.
+  /// True if other processes want to hear of a leg.
   bool is_awaited(u32 leg) const {
     return !peers_.alone() && (everybody_ || !distribution_.listeners(leg).empty());
   }
-  /// A leg is over: waited for, if it was on a stream. Thread-safe.
+  /// Tells that a leg is over. If it was on a stream, it has been waited for. Thread-safe.
   void tell(u32 leg, u64 chunk) const;
-  /// The run has failed here. Thread-safe.
+  /// Tells that the run has failed here. Thread-safe.
   void tell_failure() const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace meshpost::pipelining {
 
-/// That a list takes more memory than there is.
+/// The error for a list that takes more memory than there is.
 inline Error no_room(char const* operation, u64 entries, u64 bytes_each, std::string const& of,
                      char const* remedy) {
   double const bytes = static_cast<double>(entries) * static_cast<double>(bytes_each);
@@ -19,8 +19,8 @@ inline Error no_room(char const* operation, u64 entries, u64 bytes_each, std::st
           fmt::format("{} {} take {:.2g} GB", entries, of, bytes * 1e-9), remedy};
 }
 
-/// Refuses a list that takes more than half of this machine's memory, before anything tries: the
-/// kernel would promise the memory and end the process when it is used.
+/// Refuses a list that takes more than half of this machine's memory. Otherwise the kernel would
+/// promise the memory, and end the process when it is used.
 /// \throws Error(out_of_memory)
 inline void check_room(char const* operation, u64 entries, u64 bytes_each, std::string const& of,
                        char const* remedy) {
@@ -30,7 +30,8 @@ inline void check_room(char const* operation, u64 entries, u64 bytes_each, std::
     throw no_room(operation, entries, bytes_each, of, remedy);
 }
 
-/// A list that is checked so. Also where this process may have less (ulimit -v) it is an Error.
+/// A list that is checked in this way. It is an Error also if the process has a lower limit (ulimit
+/// -v).
 /// \throws Error(out_of_memory)
 template <class T>
 std::vector<T> make_list(char const* operation, u64 entries, std::string const& of,

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::string_view operation = "make a schedule";
 
-// Far beyond what is of use. A pipeline has threads for each level, and keeps the ends of `depth`
-// chunks.
+// Far beyond any useful number. A pipeline has threads for each level, and keeps the ends of
+// `depth` chunks.
 constexpr u32 most_levels = 4096, most_deep = u32{1} << 16;
-constexpr u32 most_engines = 3 * most_levels;  // one for each leg that there can be
+constexpr u32 most_engines = 3 * most_levels;  // one for each possible leg
 
 void check(ScheduleShape const& shape) {
   if (shape.levels == 0)
@@ -61,7 +61,7 @@ Schedule make_schedule(ScheduleShape const& shape) {
   check(shape);
   u32 const last = shape.levels - 1;
   Schedule schedule{shape, {}, {}};
-  // Distances from home, so that reverse differs in names alone.
+  // Distances from home, so that reverse differs only in names.
   auto const level_at = [&](u32 distance) { return shape.reverse ? last - distance : distance; };
   auto const add = [&](Stage stage, u32 level) {
     schedule.legs.push_back({stage, level});
@@ -140,7 +140,7 @@ Prediction predict(Schedule const& schedule, std::span<LegTime const> legs) {
     for (u32 leg = 0; leg < legs.size(); ++leg) {
       u64 const chunk = next[leg];
       if (chunk == schedule.shape.chunks) continue;
-      if (leg > 0 && next[leg - 1] <= chunk) continue;  // what it waits for is not placed yet
+      if (leg > 0 && next[leg - 1] <= chunk) continue;  // the leg before it is not placed yet
       if (leg + 1 < legs.size() && next[leg + 1] + schedule.shape.depth <= chunk) continue;
       double start = free[legs[leg].engine];
       for (u64 const before : schedule.step(schedule.number(chunk, leg, false)).after)

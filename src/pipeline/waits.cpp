@@ -14,10 +14,10 @@ std::mutex& waits_mutex() {
   return one;
 }
 
-// Whether one of `awaited` is `self`, or waits for it directly or by way of others. One that is
-// through already is not waited for. A thread with a list waits inside a function: the list is
-// gone, by the mutex held here, before the function returns and `done` grows. So the `done` of
-// every thread on the way is read as it is, and a circle that is found stands.
+// True if one of `awaited` is `self`, or waits for it directly or through others. A thread that has
+// done its steps already is not waited for. A thread with a list waits inside a function. Its list
+// is cleared, under the mutex held here, before the function returns and `done` grows. So every
+// `done` on the path is current, and a cycle that is found is real.
 bool leads_to(GroupThread const* self, std::vector<Awaited> const& awaited) {
   std::unordered_set<GroupThread const*> seen;
   std::vector<GroupThread const*> next;

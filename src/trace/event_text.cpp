@@ -11,7 +11,7 @@
 namespace meshpost::trace {
 
 EventText::EventText(u64 events) {
-  constexpr u64 one = 140, most = u64{1} << 30;  // bytes; beyond them the text grows as strings do
+  constexpr u64 one = 140, most = u64{1} << 30;  // bytes; the text grows beyond `most` if needed
   text_.reserve(std::min(most, (events + 8) * one));
   text_ = R"({"displayTimeUnit":"ns","traceEvents":[)";
 }

@@ -11,9 +11,10 @@ struct TextRow {
   u64 process = 0, thread = 0;
 };
 
-/// Events in the trace event format, written as text one after the other: a hundred bytes each,
-/// where a tree of JSON values takes 2.5 KB. Names that are no UTF-8 are mended: they are not worth
-/// an exception. Numbers that are not finite are null, as JSON has no others.
+/// Events in the trace event format, written as text one after the other. An event takes a hundred
+/// bytes; a tree of JSON values would take 2.5 KB. Names that are not UTF-8 are changed to UTF-8:
+/// they are not worth an exception. Numbers that are not finite become null, because JSON can't
+/// express them.
 class EventText {
  public:
   /// Room for about so many events.
@@ -26,10 +27,11 @@ class EventText {
              std::string_view arguments = {});
   void mark(TextRow row, std::string_view name, double at);
 
-  /// All of it; `facts` are members of an object as above. Nothing can be added then.
+  /// Returns all of the text; `facts` are members of an object as above. Nothing can be added
+  /// afterwards.
   std::string finish(std::string_view facts) &&;
 
-  /// Text and numbers as JSON.
+  /// Text or numbers as JSON.
   static std::string quoted(std::string_view text);
   static std::string number(double value);
 

@@ -48,7 +48,7 @@ u32 LogReader::drain() {
     try {
       event_sink()->log(rank, line);
     } catch (...) {
-      if (!thrown) thrown = std::current_exception();  // ranks may wait for room: go on
+      if (!thrown) thrown = std::current_exception();  // ranks may wait for room: continue
     }
   }
   if (thrown) std::rethrow_exception(thrown);

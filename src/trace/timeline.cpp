@@ -12,7 +12,7 @@ namespace {
 
 using trace::EventText;
 
-constexpr u64 shortest_ready_ns = 200;  // less is a turn of the scheduler itself
+constexpr u64 shortest_ready_ns = 200;  // a shorter one is a turn of the scheduler itself
 
 double to_us(u64 from, u64 to) { return to > from ? static_cast<double>(to - from) * 1e-3 : 0.0; }
 
@@ -28,7 +28,7 @@ std::string arguments_of(TraceEvent const& event) {
   return all;
 }
 
-// A rank that has no core runs none of its operations' ends, so each lies within one operation.
+// A rank without a core can't end an operation. So each such time lies within one operation.
 void add_ready(EventText& text, Timeline const& timeline, TimelineRow const& row) {
   u64 before = timeline.begin;
   for (auto const& slice : row.cores) {

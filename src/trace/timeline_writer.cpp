@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using WriterClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds shortest_pause{100};
-constexpr int pause_per_work = 9;  // a tenth of a core at most
+constexpr int pause_per_work = 9;  // at most a tenth of a core
 
 /// Returns 0 or errno.
 int write_text(fs::path const& file, std::string_view text) {
@@ -42,7 +42,7 @@ int replace_file(fs::path file, std::string_view text) {
   auto const status = fs::status(file, error);
   // A pipe or a terminal is written, not replaced.
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_text(file, text);
-  // A link stays one: what it names is replaced.
+  // A symbolic link stays: the file that it names is replaced.
   if (auto named = fs::canonical(file, error); !error) file = std::move(named);
   auto beside = file;
   beside += fmt::format(".{}.{}.part", getpid(), number.fetch_add(1));
@@ -50,7 +50,7 @@ int replace_file(fs::path file, std::string_view text) {
   if (failed == 0 && std::rename(beside.c_str(), file.c_str()) != 0) failed = errno;
   if (failed == 0) return 0;
   std::remove(beside.c_str());
-  // In a folder that takes no new files, the file itself may be writable.
+  // In a folder where no new file can be created, the file itself may be writable.
   return failed == EACCES && fs::exists(status) ? write_text(file, text) : failed;
 }
 
@@ -91,7 +91,7 @@ void TimelineWriter::put_off(std::string const& file, Collect collect) {
   if (wakes) changed_.notify_all();
 }
 
-// Where there are too many threads, finish() writes, or one that can be started later.
+// If there are too many threads, finish() writes, or a thread that can be started later.
 bool TimelineWriter::start_thread() try {
   hooks::at("start a thread to write timelines");
   std::thread([this] { work(); }).detach();
@@ -116,7 +116,7 @@ void TimelineWriter::work() {
     changed_.wait(lock, [this] { return !put_off_.empty(); });
     thread_sleeps_ = false;
     auto const begin = WriterClock::now();
-    // Those that come meanwhile have their turn after the pause.
+    // Timelines that come meanwhile are written after the pause.
     for (auto left = put_off_.size(); left > 0 && !put_off_.empty(); --left) try {
         write_put_off(lock, std::string(put_off_.begin()->first));
       } catch (std::bad_alloc const&) {
@@ -130,7 +130,7 @@ void TimelineWriter::work() {
   }
 }
 
-// Nobody takes a timeline before it is its turn: so the one that is written last is the last one.
+// Nobody takes a timeline out before its turn. So the timeline written last is the latest one.
 void TimelineWriter::write_put_off(Lock& lock, std::string const& file) {
   await_others(lock, file);
   auto const found = put_off_.find(file);
@@ -156,7 +156,7 @@ void TimelineWriter::write_one(Lock& lock, std::string const& file, Collect coll
   try {
     hooks::at("write a timeline");
     auto const timeline = collect();
-    collect = {};  // a run may record in that memory from here on
+    collect = {};  // from here on a run may record in that memory
     if (int const number = replace_file(file, to_perfetto(timeline)); number != 0)
       failed(std::generic_category().message(number));
   } catch (std::exception const& error) {

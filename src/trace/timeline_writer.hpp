@@ -10,14 +10,14 @@
 
 namespace meshpost::trace {
 
-/// Writes the timelines of all Worlds of this process. One object for all, so that Worlds which
-/// name the same file write it one after the other. Thread-safe.
+/// Writes the timelines of all Worlds of this process. There is one object for all, so that Worlds
+/// that name the same file write it one after the other. Thread-safe.
 ///
-/// A file that can't be written is warned of. A reader sees either the old file or the new one,
-/// never a part: the text is written to a file beside it, which then takes its name.
+/// If a file can't be written, there is a warning. A reader sees either the old file or the new
+/// one, never a part. For this the text is written to a file beside it, which then takes its name.
 class TimelineWriter {
  public:
-  /// Reads what the ranks have recorded. It is called once, without a lock of the writer, and then
+  /// Reads the records of the ranks. It is called once, without a lock of the writer, and then
   /// destroyed.
   using Collect = std::function<Timeline()>;
 
@@ -26,15 +26,15 @@ class TimelineWriter {
   TimelineWriter(TimelineWriter const&) = delete;
   TimelineWriter& operator=(TimelineWriter const&) = delete;
 
-  /// Returns when the file is written, by the calling thread. What was put off for the same file is
-  /// dropped: nobody would see it.
+  /// Writes the file on the calling thread. Timelines that were put off for the same file are
+  /// dropped: nobody would see them.
   void write(std::string const& file, Collect collect);
-  /// Returns at once. A thread writes the file soon; until it begins to, a later timeline of the
-  /// same file takes the place of this one. The thread pauses between two writes, so that it takes
-  /// at most about a tenth of a core.
+  /// Returns at once. A thread writes the file soon. Until it begins, a later timeline of the same
+  /// file replaces this one. The thread pauses between two writes, so that it takes at most about a
+  /// tenth of a core.
   void put_off(std::string const& file, Collect collect);
-  /// Returns when all that was put off before is written: what the thread has not begun, the caller
-  /// writes.
+  /// Returns when all timelines that were put off before are written. The caller writes those that
+  /// the thread has not begun.
   void finish() noexcept;
 
  private:

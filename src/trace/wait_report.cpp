@@ -80,10 +80,10 @@ std::string listed(std::vector<u32> const& ranks) {
                      shown < ranks.size() ? fmt::format(" and {} more", ranks.size() - shown) : "");
 }
 
-// Who is missing in a collective operation, and of whom that is not known.
+// The ranks that are missing in a collective operation, and those whose state is not known.
 std::string missing(RankView const& view, ByRank const& ranks, ReportNames const& names) {
   std::vector<u32> known;
-  std::map<std::string, std::vector<u32>> absent;  // by where they are
+  std::map<std::string, std::vector<u32>> absent;  // by their place
   for (u32 const rank : view.could_wake)
     (is_absent(ranks, rank) ? absent[names.absent(rank)] : known).push_back(rank);
   std::string text;
@@ -109,7 +109,8 @@ std::string culprits(RankView const& view, ByRank const& ranks, ReportNames cons
                      state_of(ranks, rank, names));
 }
 
-// Depth-first search along "waits for", with a path of its own: ranks come by the thousand.
+// Depth-first search along "waits for". It keeps its own path instead of recursing, because there
+// may be thousands of ranks.
 class CycleSearch {
  public:
   explicit CycleSearch(std::vector<RankView> const& ranks) {
@@ -127,10 +128,11 @@ class CycleSearch {
  private:
   struct Step {
     u32 rank;
-    std::vector<u32> others;  // that it waits for
-    std::size_t next = 0;     // of them, the one to look at
+    std::vector<u32> others;  // ranks that it waits for
+    std::size_t next = 0;     // the next one of `others` to look at
   };
-  // Whom `rank` waits for: what is known, else its next neighbour that waits, as anybody would do.
+  // The ranks that `rank` waits for, if known. Otherwise any rank may wake it, and its next waiting
+  // neighbour stands for all.
   std::vector<u32> others(u32 rank) const {
     auto const& view = *waiting_.at(rank);
     if (!view.could_wake.empty()) return view.could_wake;
@@ -162,7 +164,7 @@ class CycleSearch {
   }
   std::map<u32, RankView const*> waiting_;
   bool all_known_ = true;
-  std::set<u32> seen_;  // no cycle goes through these, but for those on the path
+  std::set<u32> seen_;  // no cycle goes through these, except those on the path
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the environment may say, and what is said to whoever gets it wrong.
+// Values allowed in the environment, and the errors for wrong ones.
 #include "meshpost/base/config.hpp"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Files that their process holds go when it is gone, and no others do.
+// Files held by a process are removed after its end, and no others.
 #include "meshpost/base/held.hpp"
 
 #include <fcntl.h>

@@ -8,8 +8,9 @@
 
 namespace meshpost::test {
 
-/// While it lives, the system refuses the library threads as `refuses` says, which is told what
-/// they are to do: "copy". No such thread may be about to be started when it begins and ends.
+/// While it lives, the system refuses threads of the library if `refuses` returns true. Its
+/// argument is the purpose of the thread: "copy". No such thread may be starting when this object
+/// is made or destroyed.
 struct NoThreads {
   explicit NoThreads(std::function<bool(std::string_view purpose)> refuses) {
     hooks::install_places([refuses = std::move(refuses)](std::string_view place) {

@@ -1,4 +1,4 @@
-// How long a watcher waits: by its own looks, so that a process that was stopped is not late.
+// A watcher measures time by its own polls, so that a process that was stopped is not late.
 #include "base/patience.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 class PatienceOf : public testing::Test {
  protected:
-  /// Looks every `pause`, until it ends or for `most` looks. \returns looks
+  /// Polls every `pause`, until it ends or for `most` polls. \returns number of polls
   static int looks(Patience& patience, Patience::Clock::time_point& now,
                    Patience::Milliseconds pause, int most) {
     for (int i = 1; i <= most; ++i)
@@ -49,7 +49,8 @@ TEST_F(PatienceOf, progress_begins_anew) {
   Patience patience(1s);
   for (u64 progress = 1; progress < 200; ++progress)
     for (int i = 0; i < 20; ++i) ASSERT_FALSE(patience.ends(progress, now += 40ms));
-  // The first of those looks began anew: 19 of them count, and with these 25, 1 s.
+  // The first of those polls started again: 19 of them count, and together with these 25 they make
+  // 1 s.
   for (int i = 0; i < 6; ++i) ASSERT_FALSE(patience.ends(199, now += 40ms));
   EXPECT_TRUE(patience.ends(199, now += 40ms));
 }

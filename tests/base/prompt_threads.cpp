@@ -1,4 +1,5 @@
-// Threads that share a few microseconds of work: each piece is done once, by whoever comes first.
+// Threads that share a few microseconds of work: each piece is done once, by the first thread that
+// takes it.
 #include "base/prompt_threads.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each round writes plain words: the thread sanitizer sees whether the caller may read them.
+// Each round writes plain words: the thread sanitizer checks that the caller may read them.
 void expect_each_piece_once(PromptThreads& threads, u32 pieces, int rounds, unsigned seed) {
   std::mt19937 random(seed);
   for (int round = 0; round < rounds; ++round) {
@@ -51,7 +52,7 @@ TEST(ThreadsForPromptWork, end_at_once_when_nobody_needs_them) {
   for (int i = 0; i < 50; ++i) {
     PromptThreads threads("share work", i % 2 == 0 ? 1000us : 0us);
     threads.grow(2);
-    threads.grow(1);  // there are more already
+    threads.grow(1);  // more exist already
     if (i % 3 == 0) expect_each_piece_once(threads, 3, 1, 1);
   }
 }

@@ -8,7 +8,7 @@
 namespace meshpost {
 namespace {
 
-// The places that a layout names, x fastest.
+// The places of a layout's elements, x fastest.
 std::vector<u64> places(StridedLayout const& layout) {
   std::vector<u64> all;
   for (u64 k = 0; k < layout.extents.z; ++k)

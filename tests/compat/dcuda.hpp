@@ -12,7 +12,7 @@
 
 namespace meshpost::test {
 
-/// One device with `ranks` ranks; what hangs should end before ctest's limit.
+/// One device with `ranks` ranks; a run that hangs should end before ctest's limit.
 inline WorldOptions one_device(u32 ranks) {
   WorldOptions options;
   options.devices = compat::by_nvcc ? "cuda:0" : "cpu:1";
@@ -32,7 +32,7 @@ class Program {
   Program& operator=(Program const&) = delete;
 
   dcuda_host_context_handle context() const { return context_; }
-  /// Runs the kernel with a copy of `data`; what it has made of it.
+  /// Runs the kernel with a copy of `data`; returns the changed copy.
   template <class T>
   T run(T data) const {
     dcuda_host_run(context_, &data, sizeof data);

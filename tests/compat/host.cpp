@@ -1,4 +1,4 @@
-// The host's half: what goes to the device and comes back, several runs, times, and misuse.
+// The host's half: copies to the device and back, several runs, times, and misuse.
 #include "dcuda.hpp"
 #include "support/sink.hpp"
 
@@ -38,7 +38,7 @@ __global__ void count_run(dcuda_context_handle dcuda) {
 
 struct Places {
   int* ranks;    // by block: world rank, device rank
-  int* threads;  // by block: threads that ran, as they say
+  int* threads;  // by block: threads that report that they ran
 };
 __global__ void say_places(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;

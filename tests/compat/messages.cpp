@@ -9,7 +9,7 @@ using test::Program;
 
 struct Memory {
   int* words;
-  int* found;  // by rank: what the kernel saw
+  int* found;  // by rank: values that the kernel saw
   int size;    // words of a rank
 };
 

@@ -1,4 +1,4 @@
-// What a kernel does wrong is named: the operation, the value and what it may be.
+// An error for each misuse by a kernel: it names the operation, the value and the allowed values.
 #include "dcuda.hpp"
 #include "support/sink.hpp"
 

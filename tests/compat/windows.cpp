@@ -1,5 +1,5 @@
-// Windows that a kernel creates: sizes by rank, overlapping ones, many at a time, and those that
-// can't be had.
+// Windows that a kernel creates: sizes by rank, overlapping ones, many at a time, and impossible
+// ones.
 #include "dcuda.hpp"
 #include "support/sink.hpp"
 
@@ -20,7 +20,7 @@ __device__ WindowMemory window_memory_of(dcuda_state& gst) {
   return *static_cast<WindowMemory*>(data);
 }
 
-// All ranks expose the same words. Rank 0 "puts" word 0 where it is, and word 1 to word 2.
+// All ranks expose the same words. Rank 0 "puts" word 0 onto itself, and word 1 to word 2.
 __global__ void overlapping(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);
@@ -83,7 +83,7 @@ TEST(DcudaWindows, sizes_differ_by_rank_and_may_be_zero) {
   EXPECT_EQ(found.read(), (std::vector<int>{0, 0, 101, 102, 103}));
 }
 
-// As many as there may be of each communicator, one more, and again after they were freed.
+// The maximum number for each communicator, one more, and again after they were freed.
 __global__ void all_there_are(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   __shared__ dcuda_win windows[2][64];
@@ -143,8 +143,7 @@ TEST(DcudaWindows, one_too_many_is_none) {
       "dcuda_win_create gives DCUDA_WIN_NONE: there are 64 windows of this communicator already");
 }
 
-// What rank 1 gives can't be a window: nobody gets one, and the next is created as if nothing had
-// been.
+// The memory that rank 1 gives can't be a window: no rank gets one, and the next creation succeeds.
 __global__ void impossible(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;
   dcuda_gpu_init(dcuda, gst);

@@ -153,7 +153,7 @@ TEST(CopyHandle, that_was_moved_from_says_so) {
   auto const two = std::move(one);
   for (auto const& error : {error_of([&] { one.wait(); }), error_of([&] { one.done(); }),
                             error_of([&] { one.event(); })})  // NOLINT: that is the point
-    EXPECT_TRUE(says(error, Kind::misuse, {"moved from", "ask the Copy that it was moved to"}));
+    EXPECT_TRUE(says(error, Kind::misuse, {"moved from", "use the Copy that it was moved to"}));
   EXPECT_TRUE(two.done());
 }
 

@@ -1,4 +1,4 @@
-// What a timeline knows of cores: when ranks had one, and when they were ready for one.
+// Cores in a timeline: when ranks had one, and when they were ready for one.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr u64 turn_ns = 2'000'000;
 
-struct LastWakesAll {  // they then compute, one after the other where there is one worker
+struct LastWakesAll {  // they then compute, one after the other if there is one worker
   Window<u32> window;
   void operator()(Rank& self) const {
     u32 const last = self.size() - 1;
@@ -50,8 +50,8 @@ TEST_F(CoreSlices, tell_ranks_that_are_ready_without_a_core_from_ranks_that_wait
       auto& known = longest[event["tid"].get<u32>()];
       known = std::max(known, event["dur"].get<double>());
     }
-  // All but the last could go on at once. In whatever order: the second let one compute, the third
-  // two.
+  // All except the last could go on at once. In any order, the second waited while one computed,
+  // the third while two computed.
   std::ranges::sort(longest, std::greater{});
   EXPECT_GE(longest[0], turn_ns * 1e-3 * 2 * 0.999);
   EXPECT_GE(longest[1], turn_ns * 1e-3 * 0.999);

@@ -1,4 +1,4 @@
-// What runs on CPU devices leave to each other: many of them with one crew.
+// Resources that runs on CPU devices reuse: many runs with one crew.
 #include <malloc.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace {
 using test::error_of;
 using test::says;
 
-// What ranks of a run find, and what it wants of them.
+// Findings of the ranks of a run, and a setting of the run.
 struct Board {
   std::atomic<u32> threads{0};  // that have run
   std::atomic<u32> wrong{0};
@@ -144,7 +144,7 @@ TEST_F(CrewCpuOnly, keeps_its_threads_unless_each_rank_has_one_of_its_own) {
 
 struct SaysRunsBefore {
   Window<u32> runs;
-  // A worker has one rank: to TSan, ranks of one worker are threads that nothing orders.
+  // A worker has one rank: for TSan, ranks of one worker are unordered threads.
   void operator()(Rank& self) const { runs.local(self)[0] = runs_of_this_thread++; }
 };
 
@@ -168,7 +168,7 @@ TEST_F(CrewCpuOnly, takes_no_processor_time_between_runs) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   u64 const before = processor_time_ns();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_LT(processor_time_ns() - before, 50'000'000u);  // four that polled would take 300 ms
+  EXPECT_LT(processor_time_ns() - before, 50'000'000u);  // four polling workers would take 300 ms
   expect_well({4, 1, 4});
 }
 

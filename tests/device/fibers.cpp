@@ -49,7 +49,7 @@ TEST(Fibers, of_a_rank_meet) {
 
 std::atomic<bool> may_end;
 
-// Of the last rank one thread computes, and the other waits for it.
+// In the last rank one thread computes, and the other waits for it.
 void two_threads(void const*, void const*, Block block, u32 rank, void*) {
   while (rank == 2 && block.thread() == 1 && !may_end) continue;
   block.sync();
@@ -82,7 +82,7 @@ struct Start {
 
 TEST(Fibers, may_be_many_thousands) {  // 208 ranks of 128 threads, as the thesis runs them
 #if defined(__SANITIZE_THREAD__)
-  u32 const threads = 8;  // TSan has room for 8128 threads and fibers, and takes long for each
+  u32 const threads = 8;  // TSan has room for 8128 threads and fibers, and is slow for each
 #else
   u32 const threads = 128;
 #endif
@@ -99,7 +99,7 @@ struct AnyOf {
   void operator()(Rank& self) const {
     auto block = Block(cpu::current_fiber(), nullptr, nullptr);
     for (u32 round = 0; round < round_count; ++round) {
-      u32 const who = round % (self.threads() + 1);  // sometimes nobody
+      u32 const who = round % (self.threads() + 1);  // sometimes no thread
       bool const expected = who < self.threads();
       findings.add(self, block.any(self.thread() == who) != expected);
     }
@@ -129,7 +129,7 @@ struct WaitInCatch {  // each rank handles an exception of its own while others 
         self.wait(window, Tag{0});
         findings.add(self, error.what() != text);
         try {
-          throw;  // the one of this rank, not of whoever ran meanwhile
+          throw;  // the one of this rank, not of a rank that ran meanwhile
         } catch (std::exception const& again) {
           self.notify(window, next, Tag{1});
           self.wait(window, Tag{1});

@@ -1,5 +1,5 @@
-// Devices split into logical ones: what they share, what they have of their own, and which grids of
-// a gang make one launch.
+// Devices split into logical ones: shared resources, own resources, and grids of a gang that make
+// one launch.
 #include "device/logical.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Not a test but a trap: rank 0 notifies before it stores. Built under TSan, where running it must
-// fail, or the annotations of fibers hide races from TSan. Both ranks share a worker, which is
-// where they would.
+// A program with a race: rank 0 notifies before it stores. Under TSan it must fail. Otherwise the
+// annotations of fibers hide races from TSan. Both ranks share a worker, because only there could
+// the annotations hide races.
 #include <meshpost/meshpost.hpp>
 
 using namespace meshpost;
@@ -13,7 +13,7 @@ struct NotifiesTooEarly {
                 Tag{1});  // rank 1 has begun: a fiber's first entry is ordered with its worker
       self.notify(window, RankId{1}, Tag{0});
       *neighbours(self) = 42;     // after, not before
-      self.wait(window, Tag{1});  // and so is its end
+      self.wait(window, Tag{1});  // its end is ordered, too
     } else {
       self.notify(window, RankId{0}, Tag{1});
       self.wait(window, Tag{0});

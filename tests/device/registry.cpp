@@ -1,4 +1,4 @@
-// Which devices a text names, what is said of texts that name none, and devices after fork().
+// Devices named by a text, errors for texts that name none, and devices after fork().
 #include "meshpost/device/backend.hpp"
 #include "support/child.hpp"
 #include "support/worlds.hpp"
@@ -122,7 +122,7 @@ TEST(Fork, after_a_world_makes_every_call_of_the_child_fail_and_leaves_the_paren
   EXPECT_EQ(window.read(RankId{3}), std::vector<u32>(4, 0));
 }
 
-// While the World's own thread, which holds locks now and then, looks at the runs.
+// Forks while the World's own thread, which sometimes holds locks, polls the runs.
 TEST(Fork, amid_runs_makes_every_call_of_the_child_fail) {
   World world(test::options(2, "cpu:2"));
   auto const window = world.window<u32>(4);
@@ -146,8 +146,8 @@ TEST(Fork, before_the_first_device_leaves_the_child_free_to_use_them) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "threads can't be started after fork() under TSan";
 #endif
-  // This process has used devices already, a fresh one has not: it forks, and the child runs a
-  // World.
+  // This process has used devices already, so a new process is needed: it forks, and the child runs
+  // a World.
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(_Exit(status_in_child([] { World(test::options(1, "cpu:1")).run(Nothing{}); })),
               testing::ExitedWithCode(0), "");

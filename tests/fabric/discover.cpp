@@ -1,4 +1,4 @@
-// What is found of this host, and measured of it.
+// Discovery and measurement of this host.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -52,7 +52,7 @@ TEST(ThreadTeam, does_not_wait_for_its_threads_when_they_are_busy) {
 
 using Copying = std::function<void(ThreadTeam&, void*, void const*, Bytes)>;
 
-// All of the target is poisoned with the complement of what should come, and so are its borders.
+// The target and its borders are filled with the complement of the expected bytes.
 void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size, Copying const& copy) {
   constexpr u64 border = 128;
   u64 const to = random() % border, from = random() % border;

@@ -1,4 +1,4 @@
-// What is kept of a machine between processes.
+// Data of a machine that are kept between processes.
 #include "fabric/machine_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -34,17 +34,17 @@ std::string content(std::filesystem::path const& path) {
   return text.str();
 }
 
-// CPU devices alone: calibration is the same code for all, and a second of it here enough.
+// Only CPU devices: calibration is the same code for all, and one second of it is enough.
 class Cache : public testing::Test {
  protected:
   std::filesystem::path file() const { return folder_.path() / "machine.json"; }
-  // As if another process had measured: rates that no measurement gives.
+  // Acts as another process that has measured: with rates that no measurement gives.
   Machine planted() const {
     auto machine = discover(devices_);
     for (auto& link : machine.links) link.rate = 42;
     return machine;
   }
-  // As a library after this one may write it.
+  // As a later version of the library may write it.
   std::string later() const {
     auto text = nlohmann::json::parse(to_json(planted()));
     text["version"] = Machine::current_version + 1;
@@ -163,7 +163,7 @@ TEST_F(Cache, that_the_user_chose_and_is_no_machine_file_is_refused_and_left_alo
     write(text);
     auto const refused = [&](Error const& error) {
       return says(error, Kind::bad_environment,
-                  {"MESHPOST_MACHINE=" + file().string(), "no machine file", "unset"});
+                  {"MESHPOST_MACHINE=" + file().string(), "not a machine file", "unset"});
     };
     EXPECT_TRUE(refused(error_of([&] { cached_machine(devices_); })));
     EXPECT_TRUE(refused(error_of([&] { measure_machine(devices_, short_ones); })));
@@ -171,7 +171,7 @@ TEST_F(Cache, that_the_user_chose_and_is_no_machine_file_is_refused_and_left_alo
   }
   Variable const folder("MESHPOST_MACHINE", folder_.path().string());
   EXPECT_TRUE(says(error_of([&] { cached_machine(devices_); }), Kind::bad_environment,
-                   {"no regular file"}));
+                   {"not a regular file"}));
   EXPECT_TRUE(listener_.warnings().empty());
 }
 
@@ -183,13 +183,13 @@ TEST_F(Cache, is_replaced_by_what_is_measured_again) {
 }
 
 TEST_F(Cache, that_cannot_be_written_is_a_warning) {
-  // A file where the folder should be: in the way even of the superuser.
+  // A file in the place of the folder: it stops even the superuser.
   std::ofstream(folder_.path() / "plain") << "x";
   Variable const blocked("MESHPOST_MACHINE", (folder_.path() / "plain" / "m.json").string());
   EXPECT_GT(cached_machine(devices_).links.front().rate, 0);
   ASSERT_EQ(listener_.warnings().size(), 1u);
-  EXPECT_NE(listener_.warnings()[0].find("measures anew"), std::string::npos);
-  if (geteuid() == 0) return;  // to whom no folder is read-only
+  EXPECT_NE(listener_.warnings()[0].find("measures again"), std::string::npos);
+  if (geteuid() == 0) return;  // for whom no folder is read-only
   chmod(folder_.path().c_str(), 0500);
   cached_machine(devices_);
   EXPECT_EQ(listener_.warnings().size(), 2u);

@@ -1,4 +1,4 @@
-// Machines as files: what is written is read again, what is wrong is named.
+// Machines as files: a written file can be read, and errors in a file are named.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -71,8 +71,8 @@ TEST(MachineJson, that_is_malformed_is_refused_with_the_place_and_the_cause) {
       {set("/links", "none"), "links", "string, not a list"},
       {set("/surplus", 1), "file", "'surplus' is not known"},
       {set("/places/0", 3), "places[0]", "number, not an object"},
-      {set("/places/1/place", "pinned:0"), "places[1]", "pinned:0 is there twice"},
-      {set("/places/1/place", "cuda"), "places[1].place", "'cuda' is no place"},
+      {set("/places/1/place", "pinned:0"), "places[1]", "pinned:0 is listed twice"},
+      {set("/places/1/place", "cuda"), "places[1].place", "'cuda' is not a place"},
       {set("/places/0/numa_node", -3), "places[0].numa_node", "-3 is not a whole number"},
       {set("/places/0/numa_node", u64{1} << 32), "places[0].numa_node", "is more than 4294967295"},
       {set("/places/0/bytes", 1.5), "places[0].bytes", "1.5 is not a whole number"},
@@ -91,7 +91,7 @@ TEST(MachineJson, that_is_malformed_is_refused_with_the_place_and_the_cause) {
       {set("/host_copies/0/stream_one", "x"), "host_copies[0].stream_one", "string, not a number"},
       {set("/host_copies/0/memmove", 1), "host_copies[0]", "'memmove' is not known"},
       {[](json& all) { all["links"].push_back(all["links"][0]); }, "links[1]",
-       "there is such a link"},
+       "an earlier link has"},
   };
   for (auto const* const key :
        {"place", "model", "numa_node", "bus", "bytes", "rate_out", "rate_in"})
@@ -111,7 +111,7 @@ TEST(MachineJson, that_is_malformed_is_refused_with_the_place_and_the_cause) {
     auto all = sample();
     change(all);
     EXPECT_TRUE(says(error_of([&] { machine_from_json(all.dump()); }), Kind::bad_argument,
-                     {where, what, "measure it anew"}));
+                     {where, what, "measure it with"}));
   }
 }
 

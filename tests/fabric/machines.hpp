@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-// Machines that are not there, and a folder and variables that are gone after the test.
+// Simulated machines, and a folder and variables that exist only during the test.
 
 namespace meshpost::test {
 

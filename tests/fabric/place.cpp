@@ -17,7 +17,7 @@ TEST(Place, is_named_by_kind_and_number) {
 TEST(Place, in_the_hosts_memory_is_known_by_kind) {
   for (auto const* const name : {"pageable:0", "pinned:1", "cpu:2"})
     EXPECT_TRUE(in_host_memory(parse_place(name))) << name;
-  for (auto const* const name : {"cuda:0", "unknown:0"})  // whatever this build has
+  for (auto const* const name : {"cuda:0", "unknown:0"})  // for any kinds in this build
     EXPECT_FALSE(in_host_memory(parse_place(name))) << name;
 }
 

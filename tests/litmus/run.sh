@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs litmus tests with herd7 and compares its verdicts with the ones that the files expect: all, or
-# those given. README.md says more.
+# Runs all litmus tests, or those given, with herd7, and compares its verdicts with the expected
+# ones in the files. README.md says more.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 herd=${MESHPOST_HERD:-$(command -v herd7)}

@@ -1,4 +1,4 @@
-// What options_over() refuses. Run by four processes at once.
+// Errors of options_over(). Run by four processes at once.
 #include <meshpost/rma/mpi.hpp>
 
 #include <cstdlib>
@@ -43,7 +43,7 @@ TEST(OptionsOverRefuse, to_wait_for_a_process_that_does_not_come_and_name_it) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  // What was sent in vain does not confuse the next.
+  // Undelivered messages do not disturb the next call.
   World const world(options_over(MPI_COMM_WORLD));
   EXPECT_EQ(world.processes(), 4u);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# usage: mpirun.sh PROCESSES PROGRAM [ARGUMENTS]: under mpirun, more processes than cores if need be, also as root.
-# Exits with 77 where there is no mpirun.
+# usage: mpirun.sh PROCESSES PROGRAM [ARGUMENTS]: runs it under mpirun, also with more processes
+# than cores and as root. Exits with 77 if there is no mpirun.
 set -eu
 if ! command -v mpirun >/dev/null; then
   echo "skipped: there is no mpirun (package openmpi-bin)"
@@ -9,7 +9,7 @@ fi
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# Containers often forbid processes to read each other's memory: it is not tried.
+# Containers often forbid processes to read each other's memory, so this is switched off.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_base_warn_component_unused=0
 processes=$1
 shift

@@ -1,4 +1,5 @@
-// When and from where MPI may be called: this program initialises it for its main thread only.
+// Times and threads in which MPI may be called: this program initialises it for its main thread
+// only.
 #include <meshpost/rma/mpi.hpp>
 
 #include <thread>

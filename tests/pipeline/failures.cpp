@@ -140,7 +140,7 @@ TEST(PipelineFailures, a_device_lost_on_the_way_is_reported_and_nothing_hangs) {
     Pipeline pipeline(work.options);
     ASSERT_TRUE(says(error_of([&] { pipeline.run(); }), Kind::device_failed, {"fell off its bus"}));
     EXPECT_LE(*device->left, 0);
-    *device->left = 1 << 30;  // it is back
+    *device->left = 1 << 30;  // it is available again
     pipeline.run();
     ASSERT_TRUE(work.right(0));
   }

@@ -74,7 +74,7 @@ TEST(DeviceGroup, a_selective_barrier_waits_for_the_chosen_members_only) {
         {0, 2});
   EXPECT_EQ(steps[0], 5);
   EXPECT_EQ(steps[2], 5);
-  EXPECT_EQ(steps[3], 0);  // would hang if it were waited for
+  EXPECT_EQ(steps[3], 0);  // a wait for it would hang
   go = true;
   group.step_all([](Member const&) {});
   EXPECT_EQ(steps[1], 5);
@@ -161,8 +161,8 @@ TEST(DeviceGroup, refuses_what_would_hang_or_means_nothing) {
   EXPECT_TRUE(says(error_of([] { DeviceGroup({nullptr}); }), Kind::bad_argument, {"null"}));
 }
 
-// Each of `groups` takes a step whose first member waits for all the others and then steps the next
-// group. \returns how many were refused
+// Each of `groups` takes a step. Its first member waits for all others and then steps the next
+// group. \returns the number of refused steps
 int step_in_a_circle(std::vector<std::unique_ptr<DeviceGroup>> const& groups) {
   std::atomic<u64> begun{0};
   std::atomic<int> refused{0};

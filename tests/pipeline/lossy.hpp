@@ -6,8 +6,8 @@
 
 namespace meshpost::test {
 
-// A device with the host's memory but with streams of its own, as GPUs have, which work is put on
-// ahead of time. It is lost after some work: its streams then throw, and so do its events.
+// A device with the host's memory but with its own streams, on which work is enqueued ahead of time
+// as on GPUs. It is lost after some work: then its streams and events throw.
 class LostStream : public Stream {
  public:
   explicit LostStream(std::shared_ptr<std::atomic<int>> left)

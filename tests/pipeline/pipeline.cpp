@@ -88,7 +88,7 @@ TEST(Pipeline, puts_work_on_streams_ahead_of_time_in_an_order_that_is_right) {
 }
 
 TEST(Pipeline, takes_the_pieces_of_a_chunk_from_where_the_function_says) {
-  // A matrix of rows: a chunk is some columns, so each row gives it a piece.
+  // A matrix stored by rows: a chunk is some columns, so it has a piece of each row.
   constexpr u64 rows = 13, columns = 300, chunk = 32;
   std::mt19937_64 random(std::random_device{}());
   auto const input = random_bytes(random, rows * columns);
@@ -173,7 +173,7 @@ TEST(Pipeline, notes_the_times_of_each_leg_in_an_order_that_the_schedule_allows)
                    Kind::bad_argument, {"timed"}));
 }
 
-// Times that nothing took, for pictures alone.
+// Invented times, for pictures only.
 PipelineResult result_of(Schedule const& schedule) {
   PipelineResult result;
   result.legs.assign(schedule.shape.chunks * schedule.legs.size(), {0.25, 1.5});

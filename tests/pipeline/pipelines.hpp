@@ -48,7 +48,7 @@ inline std::vector<u8> random_bytes(std::mt19937_64& random, u64 size) {
   return bytes;
 }
 
-/// Adds `amount` to each byte, whatever memory they are in: by way of the host.
+/// Adds `amount` to each byte in any memory, by way of the host.
 inline void add_to_bytes(Device& device, void* out, void const* in, Bytes size, u8 amount) {
   std::vector<u8> bytes(size);
   device.read(bytes.data(), in, size);

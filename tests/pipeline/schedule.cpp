@@ -39,8 +39,8 @@ std::string describe(ScheduleShape const& shape) {
          std::to_string(shape.depth);
 }
 
-// A machine on which a schedule runs: slots hold the number of a chunk and the legs behind it. A
-// step begins, reads all the while, writes all the while, and ends; what overlaps wrongly is noted.
+// A machine on which a schedule runs. Slots hold the number of a chunk and the legs that it has
+// done. A step begins, reads and writes during all its time, and ends. Wrong overlaps are recorded.
 class SimulatedRun {
  public:
   explicit SimulatedRun(Schedule const& schedule)

@@ -1,5 +1,5 @@
-// Devices of one process that reach each other by the host's proxy alone: because they are told to,
-// or because they are of two kinds.
+// Devices of one process that reach each other only by the host's proxy: because of a setting, or
+// because they are of two kinds.
 #include <atomic>
 
 #include "base/host_places.hpp"
@@ -19,7 +19,7 @@ WorldOptions apart(u32 ranks, std::string const& devices = test::devices()) {
   return options;
 }
 
-// Logical devices stand in for GPUs that a host may not have.
+// Logical devices replace GPUs that a host may not have.
 std::vector<std::string> all_devices() {
   if (test::on_gpus()) return {test::devices(), "cuda:0*2", "cuda:0*3"};
   return {"cpu:2", "cpu:3", "cpu:1*4"};
@@ -34,7 +34,7 @@ TEST(Apart, devices_have_every_operation) {
   }
 }
 
-struct WaitForNext {  // after a message each, so that something was under way
+struct WaitForNext {  // after one message each, so that something was in flight
   Window<u32> window;
   MESHPOST_FN void operator()(Rank& self) const {
     RankId const next{(self.id() + self.size() / 2) % self.size()};
@@ -53,17 +53,17 @@ TEST(Apart, ranks_that_all_wait_are_found_deadlocked_and_named) {
   test::try_everything(world);
 }
 
-// Rank 0 asks for more than a ring holds; rank 1 beside it fails when the ring is full, and the
-// proxy's thread is at it: the worker of these ranks helps it when both wait.
+// Rank 0 makes more requests than a ring holds. Rank 1 beside it fails when the ring is full and
+// the proxy's thread is serving it. The worker of these ranks helps the proxy when both ranks wait.
 struct FillsItsRing {
   Window<u32> window;
-  u32 const* attended;  // in the host's memory; null on GPUs, whose ranks help nobody
+  u32 const* attended;  // in the host's memory; null on GPUs, whose ranks don't help the proxy
   MESHPOST_FN void operator()(Rank& self) const {
     RankId const far{self.size() - 1};
     if (self.id() == 0)
       for (u32 i = 0; i < 4 * PostRing::capacity; ++i) self.notify(window, far, Tag{0});
     if (self.id() != 1) return;
-    auto const head = self.scratch<u32>(1);  // all threads see the same
+    auto const head = self.scratch<u32>(1);  // all threads see the same value
     for (bool full = false; !full;) {
       self.test(window, Tag{1});
       if (self.thread() == 0) head[0] = memory::load_acquire(self.state().posts.head);
@@ -76,8 +76,8 @@ struct FillsItsRing {
 };
 
 TEST(Apart, ranks_leave_whose_ring_is_full_and_not_emptied) {
-  auto options = apart(2, all_devices()[1]);  // which has several on every host
-  options.workers = 1;  // which has work: the proxy's thread is the only one to empty rings
+  auto options = apart(2, all_devices()[1]);  // of the kind that has several devices on every host
+  options.workers = 1;  // the worker is busy: only the proxy's thread empties rings
   World world(options);
   auto const window = world.window<u32>(1, Tags{2}, "inbox");
   std::atomic<bool> over{false};
@@ -103,9 +103,9 @@ TEST(Apart, devices_reach_memory_of_the_user) {
   }
 }
 
-// Out of scratch memory, and into it: on a GPU the host can't reach that.
+// Puts out of scratch memory, and gets into it. On a GPU the host can't reach scratch memory.
 struct ByScratch {
-  Window<u32> window;  // what came; then what is sent again
+  Window<u32> window;  // received words; then words that are sent again
   u32 size;
   test::Findings findings;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -159,7 +159,7 @@ TEST(ApartCpuOnly, devices_refuse_to_check_delivery) {
   options.check_delivery = true;
   EXPECT_TRUE(says(error_of([&] { World const world(options); }), Kind::bad_argument,
                    {"delivery", "MESHPOST_REACH"}));
-  options.devices = "cpu:1";  // whose ranks reach each other
+  options.devices = "cpu:1";  // of ranks that reach each other
   World const world(options);
 }
 

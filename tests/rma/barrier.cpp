@@ -4,7 +4,7 @@
 namespace meshpost {
 namespace {
 
-// Each rank stores its round, meets the others, looks at what they stored, and meets them again.
+// Each rank stores its round, meets the others, checks their stored rounds, and meets them again.
 struct Rounds {
   Communicator where;
   Window<u32> words;

@@ -1,5 +1,5 @@
-// Collectives: against a sum in rank order on the host, first on each device, equal to the bit at
-// every rank, in every group.
+// Collectives in every group, compared with a sum on the host: in rank order, first within each
+// device. Results are bitwise equal at every rank.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 
 using test::mixed;
 
-struct Vec {  // 12 bytes: a slot of a collective does not hold a whole number of them
+struct Vec {  // 12 bytes: a slot of a collective holds no whole number of elements
   float x, y, z;
 };
 struct AddVec {
@@ -48,7 +48,7 @@ struct Collective {
   What what;
   u32 root;  // in the group, modulo its size
   u64 size;
-  u64 salt;  // the inputs are drawn from
+  u64 salt;  // seed of the inputs
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.size(where) == 0) return;
     auto const mine = data.local(self).subspan(0, size);
@@ -124,8 +124,8 @@ struct Compared {
       auto const got = (what == What::all_gather ? gathered : data).read(RankId{group[r]});
       u64 wrong = 0;
       for (u64 i = 0; i < size * (what == What::all_gather ? group.size() : 1); ++i) {
-        T expected =
-            Value<T>::of(group[r], salt + i);  // what reduce leaves at others than the root
+        T expected = Value<T>::of(
+            group[r], salt + i);  // content that reduce leaves at ranks other than the root
         if (what == What::broadcast) expected = Value<T>::of(from, salt + i);
         if (what == What::all_gather) expected = Value<T>::of(group[i / size], salt + i % size);
         if (what == What::all_reduce || (what == What::reduce && group[r] == from))
@@ -156,7 +156,7 @@ struct Compared {
   }
 };
 
-/// With slots of 256 bytes: what is longer goes in steps.
+/// With slots of 256 bytes: longer vectors go in steps.
 class Collectives : public Compared, public testing::TestWithParam<test::Shape> {
  protected:
   Collectives() : Compared(options(GetParam(), Bytes{1}), GetParam()) {}
@@ -194,8 +194,7 @@ TEST_P(Collectives, join_the_ranks_of_a_split) {
       groups);
 }
 
-struct Repeated {  // one after the other, with barriers between: the gathering area's halves take
-                   // turns
+struct Repeated {  // with barriers between: halves of the gathering area alternate
   Communicator split;
   Window<u64> words;
   u32 rounds;
@@ -218,7 +217,7 @@ struct Repeated {  // one after the other, with barriers between: the gathering 
   }
 };
 
-/// With slots of some 100 KiB: sizes about every bound from which a collective takes another way.
+/// With slots of some 100 KiB: sizes near every bound at which a collective changes its way.
 class LongCollectives : public Compared,
                         public testing::TestWithParam<std::tuple<test::Shape, bool>> {
  protected:

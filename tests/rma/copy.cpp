@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Copy,
 
 TEST_P(Copy, is_exact_for_every_small_size_and_alignment) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  check(1, 257, 16, 17, 2);  // what is copied is the same; this looks for accesses beside it
+  check(1, 257, 16, 17, 2);  // the result is the same; this test looks for accesses beside it
 #else
   check(1, 257, 1, 17, 1);
 #endif

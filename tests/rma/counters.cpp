@@ -1,4 +1,4 @@
-// Notifications are counted by window, tag and rank, and consumed as they are asked for.
+// Notifications are counted by window, tag and rank, and consumed as requested.
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -6,7 +6,7 @@
 namespace meshpost {
 namespace {
 
-struct SomeOfMany {  // rank 0 sends `sent` to everybody, who take 1, 2, 3, ... of them
+struct SomeOfMany {  // rank 0 sends `sent` to all ranks, which consume 1, 2, 3, ... of them
   Window<u32> window;
   test::Findings findings;
   u32 takes;
@@ -16,8 +16,8 @@ struct SomeOfMany {  // rank 0 sends `sent` to everybody, who take 1, 2, 3, ... 
       for (u32 to = 0; to < self.size(); ++to)
         for (u32 i = 0; i < sent; ++i) self.notify(window, RankId{to}, Tag{0});
     for (u32 k = 1; k <= takes; ++k) self.wait(window, Tag{0}, k, RankId{0});
-    findings.add(self, self.test(window, Tag{0}));      // there are no more
-    findings.add(self, !self.test(window, Tag{0}, 0));  // none of them are always there
+    findings.add(self, self.test(window, Tag{0}));      // no more are there
+    findings.add(self, !self.test(window, Tag{0}, 0));  // a wait for none always succeeds
     self.wait(window, Tag{0}, 0);
   }
 };

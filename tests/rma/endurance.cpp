@@ -1,5 +1,5 @@
-// A World that runs many empty kernels keeps its memory and its time. MESHPOST_TEST_RUNS says how
-// many; a million take some 20 s on CPU devices.
+// A World that runs many empty kernels needs no more memory or time after many runs.
+// MESHPOST_TEST_RUNS is their number; a million take some 20 s on CPU devices.
 #include <chrono>
 #include <fstream>
 
@@ -12,7 +12,7 @@ struct Idle {
   MESHPOST_FN void operator()(Rank&) const {}
 };
 
-// KiB that are in memory, of this process.
+// Resident memory of this process in KiB.
 u64 resident() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -24,7 +24,7 @@ u64 resident() {
   return 0;
 }
 
-// Microseconds that each of so many runs takes; a hundred of them are launched, then waited for.
+// Microseconds for each of so many runs. A hundred of them are launched, then waited for.
 double queued(World& world, u64 count) {
   auto const begin = std::chrono::steady_clock::now();
   for (u64 done = 0; done < count; done += 100) {
@@ -57,7 +57,7 @@ TEST_P(EmptyRuns, keep_memory_and_time) {
   u64 const tenth = std::max<u64>(test::number("MESHPOST_TEST_RUNS", 2000) / 1000 * 100, 100);
   auto const times = GetParam().second;
   World world(test::options(2, test::devices(test::Spread::several_devices)));
-  times(world, tenth);  // threads, stacks and caches come to be
+  times(world, tenth);  // threads, stacks and caches are created
   u64 const before = resident();
   double const first = times(world, tenth);
   times(world, 8 * tenth);
@@ -67,7 +67,7 @@ TEST_P(EmptyRuns, keep_memory_and_time) {
       "%llu runs: %.1f us each of the first tenth, %.1f us of the last; %llu KiB, then %llu KiB\n",
       10 * tenth, first, last, before, after);
   EXPECT_LE(after, before + 1024);  // a megabyte: pages more here and there
-  // A few thousand are over within the time that another program takes the cores for.
+  // Another program may take the cores for as long as a few thousand runs take.
   if (tenth >= 10'000) {
     EXPECT_LE(last, 2 * first);
   }

@@ -1,4 +1,4 @@
-// Runs that are made once and launched together, again and again.
+// Runs that are made once and launched together repeatedly.
 #include <atomic>
 #include <thread>
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using test::error_of;
 using test::says;
 
-// Each rank hands on what it has plus `add`, or fails if it has `fails`.
+// Each rank passes on its value plus `add`, or fails if its value is `fails`.
 struct Pass {
   Window<u32> words;
   u32 add;
@@ -22,13 +22,13 @@ struct Pass {
     auto const mine = words.local(self);
     if (mine[0] == fails) self.fail("it has come so far");
     if (self.thread() == 0) mine[1] = mine[0] + add;
-    self.barrier();  // before what comes replaces it
+    self.barrier();  // before the received value replaces it
     self.put_notify(words.at(RankId{(self.id() + 1) % self.size()}), mine.subspan(1, 1), Tag{0});
     self.wait(words, Tag{0});
   }
 };
 
-struct LeaveMany {  // that nobody consumes
+struct LeaveMany {  // that is never consumed
   Window<u32> words;
   u32 tag, count;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -48,7 +48,7 @@ struct WaitForNobody {
   MESHPOST_FN void operator()(Rank& self) const { self.wait(words, Tag{3}); }
 };
 
-struct Threads {  // adds what its launch gave it
+struct Threads {  // adds the value given at its launch
   Window<u32> words;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const scratch = self.scratch<u32>();

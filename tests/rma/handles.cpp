@@ -1,5 +1,5 @@
-// Handles that a kernel must not use any more, or not here: of windows that were freed, of
-// communicators of another World, or that the rank has no part in.
+// Handles that a kernel must not use: of freed windows, of communicators of another World, and of
+// communicators without this rank.
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -55,7 +55,7 @@ void fill(World& world, Window<u32> const& window) {
     window.write(RankId{r}, 0, std::vector<u32>(window.read(RankId{r}).size(), filled));
 }
 
-// Its memory is its successor's, which nobody may store into by the old handle.
+// Its memory now belongs to another window. No store by the old handle may reach it.
 TEST(FreedWindow, in_a_kernel_is_named_by_every_operation_and_nothing_is_stored) {
   test::Listener const listener;
   World world(test::options(2));
@@ -93,7 +93,7 @@ struct PassRound {  // by each of the windows
   }
 };
 
-// Whichever were freed: those that live are used, the others are not.
+// For any set of freed windows: live ones can be used, freed ones cannot.
 TEST(FreedWindow, leaves_those_before_between_and_behind_usable) {
   test::Listener const listener;
   World world(test::options(2));
@@ -179,7 +179,7 @@ struct AskAlone {  // a thread of each rank, alone
 TEST(Communicators, of_another_world_are_named_before_they_are_looked_up) {
   test::Listener const listener;
   World world(test::options(2)), other(test::options(2));
-  other.window<u32>(u64{1} << 20);  // so the other heap is larger: there is nothing here
+  other.window<u32>(u64{1} << 20);  // so the other heap is larger: this World has no memory there
   auto const foreign = other.split(other.communicator(), [](RankId r) { return r % 2; });
   auto const window = world.window<u32>(8);
   for (u32 ask = 0; ask < static_cast<u32>(Ask::count); ++ask)

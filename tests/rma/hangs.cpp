@@ -1,4 +1,4 @@
-// Nothing hangs: a run that can't go on ends, with an error that says who waits for whom.
+// Nothing hangs: a run that can't go on ends with an error that says which rank waits for which.
 #include <chrono>
 
 #include "support/errors.hpp"
@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 using test::error_of;
 using test::says;
 
-struct AllWait {  // each for the one before it, expected by name or known from an earlier message
+struct AllWait {  // each waits for the previous rank, given by name or known from an earlier
+                  // message
   Window<u32> window;
   bool by_name, sent_before;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -114,7 +115,7 @@ struct RingOfNotifications {
 
 class Hang : public testing::TestWithParam<test::Shape> {
  protected:
-  /// The error of a run, which has to come long before the deadline.
+  /// The error of a run, which must come long before the deadline.
   template <class Kernel>
   Error error_at_once(Kernel const& kernel, World& world) {
     auto const begin = std::chrono::steady_clock::now();
@@ -129,7 +130,7 @@ class Hang : public testing::TestWithParam<test::Shape> {
   WorldOptions options(u32 ranks) {
     auto wanted = test::options(ranks, test::devices(GetParam().spread));
     wanted.deadline = 30s;
-    wanted.workers = 2;  // so that a rank that computes leaves others that wait
+    wanted.workers = 2;  // so that others wait while one rank computes
     return wanted;
   }
   u32 ranks(World const& world) const { return world.size(); }
@@ -235,7 +236,7 @@ struct SlowRank {  // rank 0 does something every 100 ms, while the others wait 
   }
 };
 
-// On a GPU, too, where a sign of life goes over PCIe and not every operation can afford one.
+// Also on a GPU, where a sign of life goes over PCIe and would be too slow for every operation.
 TEST_P(Hang, is_not_seen_where_a_rank_that_computes_does_something_within_each_deadline) {
   World world(options(GetParam().ranks));
   launch.deadline = 1s;
@@ -264,14 +265,14 @@ TEST_P(Hang, leaves_counters_at_zero_for_the_next_run) {
   EXPECT_TRUE(listener.warnings().empty());
 }
 
-struct MiscountsTheEnd {  // as a kernel does that writes out of bounds
+struct MiscountsTheEnd {  // like a kernel that writes out of bounds
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.id() + 1 != self.size() || self.thread() != 0) return;
     memory::add(&detail::words_on(self.state(), self.device())->arrived, ~0u, Order::device);
   }
 };
 
-struct MiscountsDevices {  // what tells each device that all are ready for the next run
+struct MiscountsDevices {  // the word that tells each device that all are ready for the next run
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.id() + 1 != self.size() || self.thread() != 0) return;
     memory::add(&detail::words_on(self.state(), self.device())->swept, ~u64{0}, Order::device);

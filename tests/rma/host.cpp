@@ -1,4 +1,4 @@
-// The host as one who notifies ranks and is notified by them.
+// The host as an endpoint: it notifies ranks and is notified by them.
 #include <array>
 #include <chrono>
 #include <thread>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using test::error_of;
 using test::says;
 
-// Each rank answers as often as it is asked: element 1 is element 0 plus its number.
+// Each rank answers every notification: element 1 is element 0 plus its number.
 struct Answer {
   Window<u32> box;
   HostId host;
@@ -145,7 +145,7 @@ TEST_P(Host, hears_at_once_of_a_run_that_fails_while_it_waits) {
   EXPECT_TRUE(world_.run(Consume{box_, 1}).leftovers.empty());
 }
 
-// All tell the host, and then one fails.
+// All notify the host, and then one fails.
 struct TellAndFail {
   Window<u32> box;
   HostId host;

@@ -1,6 +1,5 @@
-// Messages of all sizes on lanes, past what a lane holds: whatever way each takes, they come whole,
-// and in the order in which they were sent. tests/rma/cpu_only/lanes*.cpp look at the protocol
-// itself.
+// Messages of all sizes on lanes, also more than a lane holds. By any way, they arrive whole and in
+// the order in which they were sent. tests/rma/cpu_only/lanes*.cpp test the protocol itself.
 #include <cstdlib>
 #include <random>
 
@@ -14,7 +13,7 @@ using test::mixed;
 
 constexpr u32 pitch = 2048, tags = 4;  // bytes from a message's place in the inbox to the next
 
-// What a rank sends another: both compute it.
+// Messages of a rank to another; both compute them.
 struct Messages {
   u64 seed;
   u32 count;
@@ -36,9 +35,9 @@ struct Messages {
   }
 };
 
-// All ranks send to all others, `ahead` messages before anybody looks.
+// All ranks send `ahead` messages to all others before any rank polls.
 struct Exchange {
-  Window<char> inbox;  // [sender][message][place], then what is sent
+  Window<char> inbox;  // [sender][message][place], then the sent bytes
   Messages messages;
   u32 ahead;
   test::Findings findings;
@@ -50,7 +49,7 @@ struct Exchange {
 
   MESHPOST_FN void send(Rank& self, u32 to, u32 i) const {
     u32 const me = self.id(), size = messages.size(me, to, i);
-    // Each message from a source of its own, aligned as it comes.
+    // Each message has its own source, with any alignment.
     auto const out =
         inbox.local(self).subspan(at(self.size(), 0) + i % 8 * pitch + i % 5 % 4, size);
     self.flush(inbox);
@@ -68,7 +67,7 @@ struct Exchange {
           inside ? messages.byte(from, me, i, static_cast<u32>(b - first)) : char{0x55};
       findings.add(self, in[b] != right);
     });
-    // Nothing of a later message was counted in the place of this one.
+    // No part of a later message was counted instead of this one.
     if (i + 1 == messages.count)
       for (u32 tag = 0; tag < tags; ++tag)
         findings.add(self, self.test(inbox, Tag{from * tags + tag}));
@@ -110,11 +109,11 @@ TEST_P(LaneMessages, of_all_sizes_come_whole_and_in_order) {
   }
 }
 
-// A long put, a message to somebody else, then the notification of the put. The target has
-// read the same bytes a round before, and nothing but that notification tells it to look again.
+// A long put, a message to another rank, then the notification of the put. The target has read the
+// same bytes a round before. Only that notification tells it to read again.
 struct Between {
   static constexpr u32 longs = 1024;
-  Window<u32> inbox;  // what the rank before has put, then what is sent
+  Window<u32> inbox;  // words put by the previous rank, then words to send
   u32 rounds;
   test::Findings findings;
 
@@ -150,18 +149,18 @@ TEST_P(LaneMessages, bring_what_went_direct_whoever_was_sent_one_between) {
   EXPECT_EQ(test::total(world, findings), 0);
 }
 
-// Rows of short messages that are alike, which a receiver that awaits several takes at once, with
-// others between: of another length, too long for lanes, without bytes. Of what has been consumed
-// all must be there, and it is in their order that messages are consumed.
+// Series of equal short messages, which a receiver that awaits several takes at once. Other
+// messages are between them: of another length, too long for lanes, without bytes. All bytes of
+// consumed messages must be there, and messages are consumed in their order.
 struct Rows {
   static constexpr u32 most = 300;  // words of a message
-  Window<u32> inbox;                // [sender][message], of `most` words, then what is sent
+  Window<u32> inbox;                // [sender][message], of `most` words, then the sent words
   u64 seed;
   u32 count, rounds;
   test::Findings findings;
 
   MESHPOST_FN u32 words(u32 from, u32 to, u32 i) const {
-    u64 const x = mixed(seed, from, to, i / 23);  // so many in a row are alike
+    u64 const x = mixed(seed, from, to, i / 23);  // number of equal messages in a row
     return static_cast<u32>(mixed(seed, from, i) % 41 == 0 ? most - x % 50 : x % 5);
   }
   MESHPOST_FN u32 word(u32 round, u32 from, u32 to, u32 i, u32 k) const {
@@ -215,7 +214,7 @@ TEST_P(LaneMessages, in_rows_come_whole_and_in_order) {
   EXPECT_EQ(test::total(world, findings), 0);
 }
 
-// Next to nothing without lanes; with them 512 threads have too few registers for what unpacks.
+// Trivial without lanes. With lanes, 512 threads have too few registers for the unpacking code.
 struct Token {
   Window<u32> inbox;
   MESHPOST_FN void operator()(Rank& self) const {

@@ -78,16 +78,17 @@ TEST(Launch, starts_after_its_streams_and_lets_them_go_on_after_it) {
     stream->call([] { std::this_thread::sleep_for(20ms); });
     stream->copy(memory, in.data(), Bytes{64});
     auto run = world.launch(Double{window}, {.streams = {stream.get()}});
-    stream->copy(out.data(), memory, Bytes{64});  // nobody has waited for the run
+    stream->copy(out.data(), memory, Bytes{64});  // the run was not waited for
     stream->synchronize();
     EXPECT_EQ(out, std::vector<u32>(16, 42));
     run.wait();
   }
 }
 
-struct FirstUsedLate : Slowly {};  // loaded by no test before
+struct FirstUsedLate : Slowly {};  // not loaded by an earlier test
 
-// The copy blocks its thread until the second run has ended, and on GPUs it blocks others' calls.
+// The copy blocks its thread until the second run has ended. On GPUs it also blocks calls of other
+// threads.
 TEST(Launch, goes_on_while_a_copy_of_pageable_memory_waits_for_it) {
   auto options = test::options(4);
   options.trace = testing::TempDir() + "meshpost_launch.json";
@@ -115,8 +116,8 @@ TEST(Launch, that_fails_lets_its_streams_go_on) {
   auto run = world.launch(Fails{}, {.streams = {stream.get()}});
   stream->synchronize();
   EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::kernel_failed, {"on purpose"}));
-  EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::kernel_failed,
-                   {"on purpose"}));  // as often as it is asked
+  EXPECT_TRUE(
+      says(error_of([&] { run.wait(); }), Kind::kernel_failed, {"on purpose"}));  // by every call
 }
 
 TEST(Launch, returns_at_once_and_says_when_it_is_done) {

@@ -1,5 +1,5 @@
-// Logical devices: several devices of a World on one physical device. 9, 16 and 27 of them do what
-// as many devices would.
+// Logical devices: several devices of a World on one physical device. 9, 16 and 27 of them work
+// like as many physical devices.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -46,8 +46,7 @@ TEST_P(LogicalDevices, are_devices_of_their_world) {
   EXPECT_EQ(physical_devices(world.devices()).size(), 1u);
 }
 
-// Each rank sends to the one `step` further, round after round, and keeps a sum that depends on
-// all.
+// Each rank sends to the rank `step` further in every round, and keeps a sum that depends on all.
 struct LogicalRing {
   Window<u64> window;
   test::Findings findings;
@@ -77,7 +76,7 @@ TEST_P(LogicalDevices, pass_messages_to_each_other) {
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
-// Words of parts that differ in size, written from everywhere and read back.
+// Words of parts of different sizes, written by all ranks and read back.
 struct Words {
   Window<u64> window;
   test::Findings findings;

@@ -33,7 +33,7 @@ struct Stays {
   }
 };
 
-// Whole or in parts, a GPU has one kernel of these Worlds after the other.
+// A GPU, whole or in parts, runs kernels of these Worlds one after the other.
 TEST(LogicalDevice, takes_its_place_among_the_runs_of_its_gpu) {
   if (!test::on_gpus()) GTEST_SKIP() << "Worlds on CPU devices run side by side";
   constexpr int runs = 10;
@@ -81,7 +81,7 @@ TEST(LogicalDevice, fits_a_gpu_only_together_with_the_others) {
                     "can be resident at once", "logical devices, threads"}));
 }
 
-// Scratch behind which the library keeps something of its own, in sizes of any alignment.
+// Scratch memory, in sizes of any alignment. The library keeps data of its own behind it.
 struct Scratch {
   test::Findings findings;
   u32 bytes;

@@ -1,4 +1,5 @@
-// What a kernel does wrong is named: the rank, the operation, the value, its limit and a remedy.
+// An error for each misuse by a kernel: it names the rank, the operation, the value, its limit and
+// a remedy.
 #include "support/misuse.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"

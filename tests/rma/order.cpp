@@ -1,5 +1,4 @@
-// Messages from one rank to another arrive in the order in which they were sent, whatever their
-// sizes.
+// Messages from one rank to another arrive in the order in which they were sent, for all sizes.
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -11,9 +10,8 @@ constexpr u32 messages = 40;             // of each pair and round
 constexpr u32 slot = 96;                 // bytes that a message may take, at most
 constexpr u32 region = messages * slot;  // at each target for each sender
 
-// Message k of a pair and round: where in its region it lands and how long it is. They touch, but
-// don't overlap: what is under way must not be overwritten. Those of the next round do overlap
-// them.
+// Message k of a pair and round: its place in its region and its length. Messages are adjacent, but
+// don't overlap: bytes in flight must not be overwritten. Those of the next round do overlap them.
 struct Message {
   u32 offset, size;
 };
@@ -47,7 +45,7 @@ struct MixedMessages {
       self.flush(inbox);
     }
   }
-  /// Message k of each sender, as the first that is not consumed yet.
+  /// Message k of each sender, which is its first unconsumed one.
   MESHPOST_FN void receive(Rank& self, u32 round, u32 k) const {
     u32 const n = self.size(), me = self.id();
     auto const mine = inbox.local(self);
@@ -84,7 +82,7 @@ TEST_P(Order, is_first_in_first_out_for_each_pair) {
       world.run(MixedMessages{inbox, world.window<u8>(slot + 17), seed, rounds, findings}, launch);
   EXPECT_TRUE(result.leftovers.empty());
   EXPECT_EQ(test::total(world, findings), 0u);
-  for (u32 to = 0; to < n; ++to) {  // and what lies between the messages was left alone
+  for (u32 to = 0; to < n; ++to) {  // and bytes between the messages have not changed
     std::vector<u8> expected(u64{n} * region, 0xa5);
     for (u32 from = 0; from < n; ++from)
       for (u32 round = 0; round < rounds; ++round)

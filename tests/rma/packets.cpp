@@ -1,5 +1,5 @@
-// A packet is whole: what a load finds are the words and the flag of one store, however fast
-// another rank overwrites it. The lanes rest on that (rma/detail/via/lane/lane.hpp).
+// A packet is whole: a load finds the words and the flag of one store, even while another rank
+// overwrites it. The lanes depend on that (rma/detail/via/lane/lane.hpp).
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -9,7 +9,7 @@ constexpr u32 places = 512;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr u32 laps = 1000;
 #else
-constexpr u32 laps = 20'000;  // so many that two threads meet within one
+constexpr u32 laps = 20'000;  // so many that two threads often use the same one
 #endif
 
 MESHPOST_FN u32 word_of(u32 flag, u32 place, u32 number) {
@@ -36,8 +36,8 @@ MESHPOST_FN Look look(Packet const* packet, u32 place) {
   return {flag, torn};
 }
 
-/// Ranks of the first half overwrite packets at their partners in the second, which look all the
-/// while.
+/// Ranks of the first half overwrite packets at their partners in the second half, which read them
+/// all the time.
 struct Overwritten {
   Window<Packet> packets;
   test::Findings torn, missing;

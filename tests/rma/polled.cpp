@@ -1,4 +1,4 @@
-// Words that are stored whole and polled, and bytes that are fetched.
+// Words that are stored whole and polled, and bytes read by get.
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -7,7 +7,7 @@ namespace {
 using test::mixed;
 
 template <class T>
-struct CountUp {  // passes 1, 2, ... round the ring, each after the one before
+struct CountUp {  // passes 1, 2, ... round the ring, each after the previous one
   Window<T> words;
   u32 rounds;
   test::Findings findings;
@@ -73,7 +73,7 @@ struct ValueAfterPuts {  // a value that follows puts to the same rank says that
   }
 };
 
-struct ValueAfterNotifications {  // the same where the puts were announced: by lane, if they can be
+struct ValueAfterNotifications {  // the same with notified puts, by lane if possible
   Window<u32> data;
   Window<u32> flag;
   u32 size;
@@ -94,13 +94,13 @@ struct ValueAfterNotifications {  // the same where the puts were announced: by 
       self.each(size * pieces, [&](u64 i) {
         findings.add(self, mine[i] != static_cast<u32>(mixed(previous, round, i)));
       });
-      self.wait(data, Tag{0}, pieces);  // they are still to be consumed
+      self.wait(data, Tag{0}, pieces);  // they are not consumed yet
       self.barrier();
     }
   }
 };
 
-struct Fetch {  // everybody gets what everybody published
+struct Fetch {  // all ranks get the words that all ranks published
   Window<u32> data, copy;
   u32 size;
   test::Findings findings;

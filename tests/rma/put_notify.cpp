@@ -1,4 +1,4 @@
-// Bytes and their notification: who gets what, in every shape of world.
+// Bytes and their notifications reach the right rank, in every shape of world.
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -18,7 +18,7 @@ struct RingOfPuts {
   }
 };
 
-// Everybody puts `chunk` numbers to everybody, itself too, round after round.
+// Each rank puts `chunk` numbers to each rank, itself included, in every round.
 struct Everybody {
   Window<u32> inbox, source;
   u32 chunk, rounds;
@@ -41,7 +41,7 @@ struct Everybody {
           findings.add(
               self, mine[from * chunk + i] != static_cast<u32>(mixed(from, self.id(), round, i)));
         });
-      self.barrier();  // nobody overwrites what is still being read
+      self.barrier();  // no rank overwrites words that are still being read
     }
   }
 };

@@ -1,5 +1,5 @@
-// Runs that are launched one behind the other: what one leaves the next finds, and a failure ends
-// those behind it.
+// Runs that are launched one behind the other. Each finds the results of the previous one, and a
+// failure ends those behind it.
 #include <thread>
 
 #include "support/errors.hpp"
@@ -9,8 +9,8 @@
 namespace meshpost {
 namespace {
 
-// One step: each rank sends what it has to the next one, plus one; so after `steps` runs every word
-// says how many there were.
+// One step: each rank sends its value plus one to the next rank. So after `steps` runs every word
+// is the number of runs.
 struct Step {
   Window<u32> inbox;
   u32 number;  // from 1 on
@@ -25,7 +25,7 @@ struct Step {
   }
 };
 
-struct LeaveOne {  // which nobody consumes
+struct LeaveOne {  // which is never consumed
   Window<u32> inbox;
   u32 tag;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -130,7 +130,7 @@ TEST_P(QueueFailures, end_what_is_behind_and_nothing_else) {
   for (u32 step = 1; step < fails; ++step) EXPECT_NO_THROW(runs[step - 1].wait()) << step;
   auto const first = test::error_of([&] { runs[fails - 1].wait(); });
   EXPECT_TRUE(test::says(first, Kind::kernel_failed, {"the step that fails"}));
-  // One that was launched when the failure was known already has no part in it.
+  // A run launched after the failure was known is not affected.
   u32 behind = 0;
   for (u32 step = fails + 1; step <= 100; ++step) try {
       runs[step - 1].wait();
@@ -140,7 +140,7 @@ TEST_P(QueueFailures, end_what_is_behind_and_nothing_else) {
       ++behind;
     }
   for (u32 step = fails + behind + 1; step <= 100; ++step) EXPECT_NO_THROW(runs[step - 1].wait());
-  // And the World is as new.
+  // And the World is usable again.
   for (u32 rank = 0; rank < world_.size(); ++rank)
     inbox_.write(RankId{rank}, 0, std::vector<u32>(4));
   launch(10, 0).back().wait();

@@ -1,4 +1,4 @@
-// Who a rank is, its threads, its scratch memory.
+// A rank's number, its threads, its scratch memory.
 #include "support/errors.hpp"
 #include "support/worlds.hpp"
 
@@ -48,7 +48,7 @@ struct EachOnce {
   }
 };
 
-struct Reverse {  // through scratch: sync() hands each thread what the others stored
+struct Reverse {  // through scratch memory: after sync() each thread sees the stores of the others
   Window<u32> out;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const mine = out.local(self);

@@ -1,6 +1,6 @@
-// Random programs against a sequential oracle: all operations, puts of random sizes at random
-// places, counted by pair, in several windows, in one run or in up to 100 that are queued. With
-// MESHPOST_LANES and MESHPOST_REACH the same goes by lanes and by the host.
+// Random programs against a sequential oracle. They use all operations, puts of random sizes at
+// random places, counts by pair, several windows, and one run or up to 100 queued runs. With
+// MESHPOST_LANES and MESHPOST_REACH the same messages go by lanes and by the host.
 #include "support/hooks.hpp"
 #include "support/random_programs.hpp"
 

@@ -43,7 +43,7 @@ TEST_P(Strided, elements_may_be_of_any_size) {
   EXPECT_EQ(test::send_pieces<Cell>(world, seed, launch), 0u);
 }
 
-// The grids of ranks stand in a ring along each direction in turn; faces go from grid to grid.
+// The grids of ranks form a ring, along one direction after the other. Faces go from grid to grid.
 struct Faces {
   Window<float> grid;  // a layer of halo on every side
   test::Findings findings;
@@ -56,7 +56,7 @@ struct Faces {
     RankId const next{(self.id() + 1) % n}, previous{(self.id() + n - 1) % n};
     auto const mine = grid.local(self);
     self.each(mine.size(), [&](u64 i) { mine[i] = value(self.id(), i); });
-    self.barrier();  // nobody puts before the target has filled its grid
+    self.barrier();  // no rank puts before the target has filled its grid
     constexpr auto all = StridedLayout::dense({nx, ny, nz});
     constexpr StridedLayout halos[] = {all.subarray({0, 1, 1}, {1, ny - 2, nz - 2}),
                                        all.subarray({1, 0, 1}, {nx - 2, 1, nz - 2}),
@@ -140,7 +140,7 @@ TEST(StridedCpuOnly, pieces_keep_the_delivery_rule) {
   }
 }
 
-// Rank 0 puts every other element of rank 1's, which looks and stores before it waits.
+// Rank 0 puts every second element of rank 1, which reads and stores there before it waits.
 struct TouchEarly {
   Window<u32> window, seen;  // 8 elements
   u32 touched;
@@ -169,7 +169,7 @@ TEST(StridedCpuOnly, pieces_are_delivered_at_consumption_and_the_gaps_between_th
                    {"on rank 1", "somebody overwrote window 'board' of rank 1 at element 4"}));
 }
 
-struct ReadEarly {  // rank 0 sends on what it has been sent, and not consumed
+struct ReadEarly {  // rank 0 forwards bytes that it has received but not consumed
   Window<u32> window;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const face = StridedLayout::dense({2, 4}).subarray({1, 0, 0}, {1, 4});

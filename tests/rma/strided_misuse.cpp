@@ -1,4 +1,4 @@
-// What can be wrong with a strided piece is named, with its numbers and a remedy.
+// An error for each wrong strided piece: it has the numbers and a remedy.
 #include "support/misuse.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"

@@ -1,4 +1,4 @@
-// What ranks tell people: log lines, timers, the timeline.
+// Output of ranks for people: log lines, timers, the timeline.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -208,7 +208,7 @@ TEST_F(TimelineFile, shows_operations_of_every_rank_within_the_run) {
   EXPECT_EQ(names["begin of the exchange, "], n);  // 23 characters
 }
 
-struct ComputeInSizedWindow {  // its windows' parts differ: every look at one is out of line
+struct ComputeInSizedWindow {  // of a window whose parts differ: accesses are calls
   Window<int> window;
   u64 turn_ns;
   MESHPOST_FN void operator()(Rank& self) const {

@@ -1,4 +1,4 @@
-// Timelines of a World: written behind its runs, in memory that runs take turns with.
+// Timelines of a World: written after its runs, in memory that runs use alternately.
 #include <unistd.h>
 
 #include <chrono>
@@ -48,7 +48,7 @@ class WorldTimeline : public testing::Test {
     std::ifstream in(file);
     return in ? nlohmann::json::parse(in) : nlohmann::json{};
   }
-  // Marks of each rank: the same number of all, or ~0.
+  // Marks of each rank: their number if it is the same for all, else ~0.
   u32 marks() const {
     std::map<u32, u32> of_rank;
     auto const json = read();

@@ -33,7 +33,7 @@ struct PassFirst {
 };
 
 // Parts of a device share one block: [halo | own | halo], where a halo is the neighbour's own edge.
-// To put an edge to a neighbour of the same device is to put it where it is.
+// In a put of an edge to a neighbour on the same device, source and target are the same.
 struct Shift {
   Window<u32> field;
   u32 own, rounds;
@@ -240,7 +240,7 @@ TEST(Window, of_an_absurd_size_is_refused) {
   std::vector<Extent> parts(world.size(), Extent{~u64{0} - 3, 8});
   EXPECT_TRUE(says(error_of([&] { world.window<u32>(parts); }), Kind::bad_argument,
                    {"8 elements", "smaller parts"}));
-  world.window<double>(10);  // the world goes on
+  world.window<double>(10);  // the World is still usable
 }
 
 TEST(Window, that_no_memory_is_left_for_is_refused_and_others_still_fit) {

@@ -23,15 +23,15 @@ struct Stay {  // for a while, then all ranks meet
   }
 };
 
-// Each rank hands on what it has, plus one.
+// Each rank passes on its value plus one.
 struct Hand {
   Window<u32> words;
-  u32 fails;  // the rank that does; none: no rank has this number
+  u32 fails;  // the rank that fails; none: no rank has this number
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.id() == fails) self.fail("the run that fails");
     auto const mine = words.local(self);
     if (self.thread() == 0) mine[1] = mine[0] + 1;
-    self.barrier();  // before what comes replaces it
+    self.barrier();  // before the received value replaces it
     self.put_notify(words.at(RankId{(self.id() + 1) % self.size()}), mine.subspan(1, 1), Tag{0});
     self.wait(words, Tag{0});
   }
@@ -40,7 +40,7 @@ constexpr u32 nobody = ~0u;
 
 std::string where() { return test::devices(test::Spread::several_devices); }
 
-// A World with a window, and runs under way.
+// A World with a window, and runs in flight.
 struct Chain {
   explicit Chain(u32 ranks) : world(test::options(ranks, where())) {}
   void launch(u32 count, u32 fails = nobody) {
@@ -72,8 +72,7 @@ TEST(Worlds, queue_their_runs_on_the_same_devices_in_turns) {
   EXPECT_EQ(three.value(), 60u);
 }
 
-// Where each thread's launches went to one device before another's, and to a second one behind
-// them, both would wait for ever.
+// If two devices had the launches of two threads in different order, both would wait for ever.
 TEST(Worlds, of_several_threads_are_launched_in_one_order_on_all_devices) {
   std::vector<std::thread> threads;
   for (u32 t = 0; t < 4; ++t)
@@ -138,7 +137,7 @@ TEST(Worlds, end_while_others_are_queued_behind_them) {
   EXPECT_EQ(stays.value(), 15u);
 }
 
-// It has the GPUs for itself: nothing may lie between the host and its ranks there.
+// It has the GPUs alone: no other kernel may delay the host's messages to its ranks.
 TEST(Worlds, whose_host_takes_part_let_others_wait_and_go_on) {
   Chain plain(1);
   World world(test::options(1, where()));

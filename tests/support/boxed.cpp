@@ -21,7 +21,8 @@
 namespace meshpost::test {
 namespace {
 
-// Memory of boxed devices, in files that other processes map, as drivers let them map GPUs'.
+// Memory of boxed devices, in files that other processes map, as drivers let them map memory of
+// GPUs.
 class Boxes {
  public:
   Allocation make(Bytes size, Device& device) {
@@ -96,7 +97,7 @@ class BoxedDevice : public Device {
   std::shared_ptr<Device> inside_;
 };
 
-// A thread for each device stands in for its ranks that wait.
+// For each device a thread replaces its waiting ranks.
 class BoxedGang : public Gang {
  public:
   explicit BoxedGang(GangSpec const& spec) : inside_(backend("cpu").launch(spec)) {
@@ -141,7 +142,7 @@ void refuse_where_told(u32 process, u32 owner, std::string const& operation) {
     throw Error(Kind::bad_environment, operation, "it is boxed in", "open the box");
 }
 
-// Files tell whose they are by their mode.
+// The mode of a file says whose it is.
 class BoxedSpace : public AddressSpace {
  public:
   explicit BoxedSpace(SpaceDevices const& devices) : inside_(backend("cpu").reserve(devices)) {}

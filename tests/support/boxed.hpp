@@ -3,16 +3,16 @@
 
 namespace meshpost::test {
 
-/// Registers a kind of device, "boxed", that is a CPU device whose memory the host acts as if it
-/// could not reach by loads and stores: what comes to it comes by letters, and its copy engines are
-/// streams. So a World of "cpu:2,boxed:0,1" is to the host what one of CPU devices and GPUs is.
-/// Letters are opened while its ranks run, and not behind their end. Idempotent.
+/// Registers a kind of device, "boxed". It is a CPU device, but the host acts as if it could not
+/// reach its memory by loads and stores. Messages arrive by letters, and streams are its copy
+/// engines. So for the host a World of "cpu:2,boxed:0,1" is like one of CPU devices and GPUs.
+/// Letters are opened while its ranks run, not after their end. Idempotent.
 ///
-/// In a job, "0:1,2:2" in MESHPOST_TEST_REFUSED has process 0 refused to map memory of 1's, and 2
-/// to share its own with anybody.
+/// In a job, "0:1,2:2" in MESHPOST_TEST_REFUSED means: process 0 may not map memory of process 1,
+/// and process 2 may not share its own with any process.
 void register_boxed();
 
-/// Which process of a job this thread plays, where several are of one process.
+/// The process of a job as which this thread acts, if several are threads of one process.
 void play_process(u32 number);
 
 }  // namespace meshpost::test

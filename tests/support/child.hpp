@@ -8,13 +8,13 @@
 
 namespace meshpost::test {
 
-/// Runs `work` in a forked child and returns its exit status; 100 for an Error of kind misuse that
-/// names fork, 3 where it takes longer than a minute.
+/// Runs `work` in a forked child and returns its exit status. 100: an Error of kind misuse that
+/// names fork; 3: it took longer than a minute.
 template <class Work>
 int status_in_child(Work&& work) {
   pid_t const child = fork();
   if (child == 0) {
-    alarm(60);  // ends it: what hangs in a child should fail the test, not outlive it
+    alarm(60);  // ends it: a child that hangs should fail the test, not outlive it
     int status = 1;
     try {
       work();

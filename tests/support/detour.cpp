@@ -1,5 +1,5 @@
-// In a program with this file, connections go by way of the test's Troubles (see detour_variable),
-// those of libraries too: its connect() takes the place of the C library's.
+// In a program with this file, connections go by way of the test's Troubles (see detour_variable).
+// Its connect() replaces that of the C library, so this includes connections of libraries.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// While this thread asks for a way, it connects as it says.
+// While this thread asks for a way, its own connections are direct.
 thread_local bool asking = false;
 
 std::string text_of(sockaddr_in const& address) {

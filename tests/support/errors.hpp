@@ -20,7 +20,7 @@ Error error_of(Work&& work) {
   return {Kind::misuse, "nothing", "was thrown", ""};
 }
 
-/// Whether an error is of this kind and its text holds all of these pieces.
+/// True if an error is of this kind and its text holds all these pieces.
 inline testing::AssertionResult says(Error const& error, Kind kind,
                                      std::initializer_list<std::string_view> pieces) {
   std::string_view const text = error.what();

@@ -3,7 +3,7 @@
 
 namespace meshpost::test {
 
-// Everybody tells everybody a number, by every operation there is.
+// Each rank sends each rank a number, by every operation.
 struct Everything {
   Window<u32> put, got, words;
   u32 seed;
@@ -27,7 +27,7 @@ struct Everything {
     self.sync();
     for (u32 r = 0; r < n; ++r)
       if (from[r] != number(r, self.id())) self.fail("get");
-    self.barrier();  // nobody gets any more
+    self.barrier();  // no rank gets any more
     u32 const next = (self.id() + 1) % n;
     self.put_value(words.at(RankId{next}, 0), self.id() + 1);
     self.wait_until(words.local(self).subspan(0, 1), Compare::equal, (self.id() + n - 1) % n + 1);
@@ -52,7 +52,7 @@ struct Everything {
 
 // Functions that launch are static: sources of nvcc and others include this.
 
-/// `windows`: what makes them, a World or UserMemory.
+/// `windows`: the maker of windows, a World or UserMemory.
 template <class Windows>
 static void try_everything(World& world, Windows& windows) {
   u32 const n = world.size();
@@ -63,8 +63,8 @@ static void try_everything(World& world, Windows& windows) {
 }
 [[maybe_unused]] static void try_everything(World& world) { try_everything(world, world); }
 
-// Everybody sends everybody a block, of which each element says from whom, to whom and in which
-// round, and gets it back; short and long ones in turn, so that they travel by different ways.
+// Each rank sends each rank a block and gets it back. Each element encodes sender, receiver and
+// round. Short and long blocks alternate, so that they take different ways.
 struct Blocks {
   Window<u64> inbox, copies;
   u32 rounds;

@@ -4,14 +4,14 @@
 
 #include <cstdlib>
 
-// Processes of a job that fork: what the child has inherited is the parent's.
+// Processes of a job that fork: inherited objects belong to the parent.
 
 namespace meshpost::test {
 
 /// Ends a forked child as a return from main does.
 [[noreturn]] inline void return_from_main() {
 #if defined(__SANITIZE_ADDRESS__)
-  std::_Exit(0);  // the search for leaks would miss what threads hold that only the parent has
+  std::_Exit(0);  // the leak check would miss objects held by threads that only the parent has
 #else
   std::exit(0);
 #endif

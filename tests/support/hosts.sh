@@ -1,11 +1,11 @@
 # shellcheck shell=sh
-# To be sourced by tests: "hosts" that are network namespaces, joined by a bridge. Host k is the namespace
-# $name-k and has the address 10.79.0.k; $name-0, where the bridge is, has 10.79.0.254. The test exits with 77
-# where this machine does not let us make them.
+# To be sourced by tests: "hosts" that are network namespaces, joined by a bridge. Host k is the
+# namespace $name-k and has the address 10.79.0.k; $name-0, where the bridge is, has 10.79.0.254.
+# The test exits with 77 if this machine does not allow them.
 name=mp$$
 work=$(mktemp -d)
 hosts_made=0
-background='' # what the test has started and not waited for
+background='' # processes that the test has started and not waited for
 
 skip() {
   echo "skipped: $1"

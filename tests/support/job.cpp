@@ -52,9 +52,9 @@ Hosts hosts() {
   auto const colon = all.find(':');
   return {all.substr(0, colon), static_cast<u32>(std::stoul(all.substr(colon + 1)))};
 }
-constexpr char const* meeting_of_hosts = "10.79.0.1:7100";  // nobody else listens there
+constexpr char const* meeting_of_hosts = "10.79.0.1:7100";  // no other process listens there
 
-// In a child, before it becomes a process of the job.
+// Runs in a child before it becomes a process of the job.
 void move_to(Hosts const& hosts, u32 process) {
   if (hosts.count == 0) return;
   auto const path = "/run/netns/" + hosts.name + "-" + std::to_string(process % hosts.count + 1);
@@ -109,7 +109,8 @@ std::string own_host() { return hosts().count == 0 ? "127.0.0.1" : "10.79.0.254"
 Job::Job(std::string const& role, u32 processes, Variables const& all,
          std::function<Variables(u32)> const& own)
     : since_(Clock::now()) {
-  if (std::getenv(role_variable)) {  // else each process of a job would start jobs, without end
+  if (std::getenv(
+          role_variable)) {  // otherwise each process of a job would start jobs, without end
     std::fprintf(stderr, "this test program plays no roles: link support/job_main.cpp\n");
     std::_Exit(70);
   }
@@ -137,7 +138,7 @@ Job::Job(std::string const& role, u32 processes, Variables const& all,
         fcntl(socket, F_SETFD, 0);
         setenv("MESHPOST_LISTENER", std::to_string(socket).c_str(), 1);
       }
-      // The whole file once more, with processes that act as if they shared no memory.
+      // The whole file again, with processes that act as if they shared no memory.
       if (char const* const nodes = std::getenv("MESHPOST_TEST_NODES"))
         setenv("MESHPOST_NODE", std::to_string(process % std::stoul(nodes)).c_str(), 0);
       if (own)

@@ -18,27 +18,28 @@
 
 namespace meshpost::test {
 
-/// What a process of a test's job does; its exit status says whether it went well. Defined at
-/// namespace scope: `Role const ring("ring", [] { ...; });`
+/// Work of a process of a test's job; exit status 0 means success. Defined at namespace scope:
+/// `Role const ring("ring", [] { ...; });`
 class Role {
  public:
   Role(std::string name, std::function<void()> body);
 };
 
-/// Does what a role does. \throws what it throws
+/// Runs a role. \throws the exceptions of the role
 void play(std::string const& role);
 
-/// For roles that any launcher may start: of what their World is made. The default is, unless
-/// somebody has said otherwise.
+/// For roles that any launcher may start: sets the options of their World, unless they are set
+/// already.
 WorldOptions world_options();
 void let_world_options_be(std::function<WorldOptions()> options);
 
-/// For roles: a line on standard output, at once: somebody waits for it.
+/// For roles: writes a line to standard output at once, because the test waits for it.
 void say(std::string const& text);
-/// For roles: ends the process with status 1, and says where and why.
+/// For roles: ends the process with status 1, and prints where and why.
 void require(bool holds, std::string const& what,
              std::source_location where = std::source_location::current());
-/// For roles: what `body` throws, printed as "error: ..." on standard output; fails if it does not.
+/// For roles: prints the exception of `body` as "error: ..." on standard output. Fails if there is
+/// none.
 void print_error(std::function<void()> const& body);
 
 struct Ended {
@@ -53,7 +54,7 @@ struct Ended {
 using Variables = std::map<std::string, std::string>;
 
 /// The hosts of the test, "NAME:COUNT" (hosts.sh): process k of a job runs on host k % COUNT + 1.
-/// Without it all run here.
+/// Without it all processes run on this host.
 inline constexpr char const* hosts_variable = "MESHPOST_TEST_HOSTS";
 /// The address of the test program that the processes of its jobs reach.
 std::string own_host();
@@ -63,14 +64,14 @@ class Job {
   /// Starts `processes` processes in `role`; `own` gives each variables of its own.
   Job(std::string const& role, u32 processes, Variables const& all = {},
       std::function<Variables(u32 process)> const& own = {});
-  ~Job();  ///< kills what is left
+  ~Job();  ///< kills remaining processes
   Job(Job const&) = delete;
   Job& operator=(Job const&) = delete;
 
   /// Returns once the output of `process` holds `text`. Fails the test after 30 s.
   void wait_for(u32 process, std::string const& text);
   void kill(u32 process, int signal = SIGKILL);
-  /// Returns when all have ended. After `limit` it kills what is left, and fails the test.
+  /// Returns when all have ended. After `limit` it kills remaining processes, and fails the test.
   std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(60));
 
  private:
@@ -89,7 +90,7 @@ class Job {
 
 /// All ended with status 0; else the test fails with their output.
 void expect_well(std::vector<Ended> const& all);
-/// The pieces follow each other in what a process printed.
+/// Matches if the pieces follow each other in the output of a process.
 void expect_in_order(std::string const& out, std::vector<std::string> const& pieces);
 
 }  // namespace meshpost::test

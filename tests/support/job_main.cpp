@@ -1,4 +1,4 @@
-// The main of tests that start jobs: it plays a role where it is told one, else runs tests.
+// The main of tests that start jobs: it runs the requested role, else tests.
 #include <cstdio>
 #include <cstdlib>
 

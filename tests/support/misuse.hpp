@@ -6,11 +6,11 @@
 
 #include "support/errors.hpp"
 
-// Tables of what a kernel can do wrong.
+// Tables of errors that a kernel can make.
 
 namespace meshpost::test {
 
-/// Something wrong, and pieces of the error that names it.
+/// An error of a kernel, and pieces of its message.
 template <class Wrong>
 struct MisuseCase {
   Wrong wrong;

@@ -7,16 +7,16 @@
 
 namespace meshpost::test {
 
-/// What the ranks do in one run, and the notifications that nobody consumes in it.
+/// Operations of the ranks in one run, and notifications that are not consumed in it.
 struct RunPrograms {
   std::vector<std::vector<Command>> of;  ///< by rank
   u32 first_tag = 0;
   std::vector<Leftover> leftovers;
 };
 
-/// Draws programs that keep the contract, and knows what they leave. Executes them in the order in
-/// which it draws them, so no wait is for something that comes later: no deadlock. Windows keep
-/// their contents from run to run.
+/// Draws programs that keep the contract, and computes their results. It executes them in the order
+/// in which it draws them. So no wait is for a later operation, and there is no deadlock. Windows
+/// keep their contents from run to run.
 class Oracle {
  public:
   explicit Oracle(u32 ranks)
@@ -25,7 +25,7 @@ class Oracle {
   }
 
   enum class Leaves { nothing, some };
-  /// The next run. Its end delivers everything: the ranks first look at what earlier runs put.
+  /// The next run. Its end delivers everything: ranks first read the bytes that earlier runs put.
   RunPrograms draw(std::mt19937_64& random, u32 steps, Leaves leaves) {
     programs_.assign(ranks_, {});
     random_ = &random;
@@ -49,14 +49,14 @@ class Oracle {
     for (auto& sent : pairs_) sent.clear();
     return {std::move(programs_), first_tag, std::move(leftovers)};
   }
-  /// What a rank has in a window when all that was drawn is done.
+  /// Content of a window at a rank when all drawn operations are done.
   std::vector<u8> const& bytes(u32 window, u32 rank) const { return bytes_[window][rank]; }
   std::vector<u64> const& words(u32 rank) const { return words_[rank]; }
 
  private:
-  // What one rank has sent another, in order, until a barrier after it was consumed.
+  // Messages of one rank to another, in order, until a barrier after they were consumed.
   struct Message {
-    enum Kind : u32 { put, notification, word, read } kind;  // read: by somebody's get
+    enum Kind : u32 { put, notification, word, read } kind;  // read by a get of some rank
     u32 window, offset, size;
     bool consumed = false;
 
@@ -98,7 +98,7 @@ class Oracle {
     pair(me, peer).push_back({Message::word, 0, 0, 0});
   }
 
-  // Until the last word that was put there: the last put before it is looked at.
+  // Waits for the last word put there, then reads the bytes of the last put before it.
   void wait_until(u32 me, u32 peer) {
     Command command{What::wait_until, peer, 0, static_cast<u32>(words_[me][peer]), 0, 0, 0, peer};
     auto const& sent = pair(peer, me);
@@ -112,14 +112,14 @@ class Oracle {
     look(command, me);
   }
 
-  // The bytes that a wait is followed by a look at, in the region of its peer.
+  // The bytes that are read after a wait, in the region of its peer.
   void look(Command& command, u32 me) {
     command.sum =
         sum_of(bytes_[command.in][me], u64{command.from} * region + command.offset, command.size);
     programs_[me].push_back(command);
   }
 
-  // Most are short; some are longer than lanes carry. In some programs most are as long as those.
+  // Most are short; some are too long for lanes. In some programs most are too long.
   void draw_range(u32& offset, u32& size) {
     u32 const kind = below(32);
     u32 const most = kind < 4 ? 0 : kind < 26 ? (long_ ? 1100 : 64) : kind < 31 ? 512 : region / 2;
@@ -131,8 +131,8 @@ class Oracle {
     u32 offset = 0, size = 0;
     draw_range(offset, size);
     auto& sent = pair(me, peer);
-    // Bytes that were announced, or that a word follows, must not be overwritten before they are
-    // consumed and the sender knows that; nor what others read.
+    // Notified bytes, or bytes followed by a word, must not be overwritten before they are consumed
+    // and the sender knows that. The same holds for bytes that others read.
     bool announced = false;
     for (auto m = sent.rbegin(); m != sent.rend(); ++m) {
       announced |= m->kind == Message::notification || m->kind == Message::word;
@@ -152,8 +152,8 @@ class Oracle {
     pair(me, peer).push_back({Message::notification, w, 0, 0});
   }
 
-  // The first `count` notifications of the window go, and with the last of them all puts before it:
-  // the last put is looked at.
+  // Consumes the first `count` notifications of the window, and with the last of them all puts
+  // before it. The bytes of the last put are read.
   void wait(What what, u32 from, u32 me, u32 w, u32 count) {
     Command command{what, from, w, count, 0, 0, 0, from};
     auto& sent = pair(from, me);
@@ -168,7 +168,7 @@ class Oracle {
     look(command, me);
   }
 
-  // Somebody else's bytes at a third rank, which were there before the last barrier.
+  // Bytes of another rank at a third rank, which were there before the last barrier.
   void get(u32 me, u32 peer, u32 w) {
     Command command{What::get, peer, 0, below(16), 0, 0, w, below(ranks_)};
     draw_range(command.offset, command.size);

@@ -14,8 +14,8 @@ inline std::set<std::string> own_threads() {
   return found;
 }
 
-/// How often these have gone to sleep so far. A thread that polls with naps does so some thousand
-/// times a second.
+/// Number of times that these have gone to sleep so far. A thread that polls with naps sleeps some
+/// thousand times a second.
 inline unsigned long times_asleep(std::set<std::string> const& threads) {
   unsigned long times = 0;
   for (auto const& thread : threads) {

@@ -1,8 +1,8 @@
 #pragma once
 #include "support/worlds.hpp"
 
-// Programs that are data: every rank's is drawn on the host (support/oracle.hpp) and read by its
-// kernel.
+// Programs as data: the program of every rank is drawn on the host (support/oracle.hpp) and read by
+// its kernel.
 
 namespace meshpost::test {
 
@@ -12,7 +12,7 @@ enum class What : u32 {
   put_notify,
   notify,
   wait,
-  test,  ///< until it says yes
+  test,  ///< until it returns true
   get,
   put_value,
   wait_until,
@@ -25,9 +25,9 @@ struct Command {
   What what = What::nothing;
   u32 peer = 0;
   u32 window = 0;
-  u32 value = 0;  ///< of the bytes put, counts waited for, or the word put or waited for
-  // Bytes in a sender's region: that are put; or read, of the get or once the wait is over. They
-  // are in window `in`, and the region is that of rank `from`.
+  u32 value = 0;  ///< seed of the bytes put, counts waited for, or the word put or waited for
+  // Bytes in a sender's region: those put, or those read by the get or after the wait. They are in
+  // window `in`, in the region of rank `from`.
   u32 offset = 0, size = 0;
   u32 in = 0, from = 0;
   u64 sum = 0;  ///< of the bytes that are read
@@ -36,13 +36,13 @@ struct Command {
 inline constexpr u32 windows = 2;
 inline constexpr char const* window_names[windows] = {"one inbox", "other inbox"};
 inline constexpr u32 region = 8192;  ///< bytes
-/// A run counts from one of so many tags on: its counters are others than those of the run before.
+/// A run begins at one of so many tags: its counters differ from those of the previous run.
 inline constexpr u32 first_tags = 64;
 
 MESHPOST_FN constexpr u8 byte_of(u32 value, u32 b) {
   return static_cast<u8>((value ^ b * 0x9e3779b9u) >> 24);
 }
-/// Differs when bytes do, or their places.
+/// A hash of bytes and their places.
 template <class Bytes>
 MESHPOST_FN constexpr u64 sum_of(Bytes const& bytes, u64 from, u32 size) {
   u64 sum = 0;
@@ -51,7 +51,7 @@ MESHPOST_FN constexpr u64 sum_of(Bytes const& bytes, u64 from, u32 size) {
   return sum;
 }
 
-/// Does what the programs say.
+/// Executes the programs.
 struct Interpreter {
   static constexpr u32 slots = 8, slot = region + 16;
 
@@ -110,7 +110,7 @@ struct Interpreter {
   MESHPOST_FN RemoteSpan<u8> place(Rank& self, Command const& command) const {
     return inbox[command.window].at(RankId{command.peer}, u64{self.id()} * region + command.offset);
   }
-  // Slots are used in turn, and again only when the puts that read them are through with it.
+  // Slots are used in turn. A slot is used again only after the puts that read it have read it.
   MESHPOST_FN LocalSpan<u8> slot_of(Rank& self, Command const& command, u32 used) const {
     if (used % slots == 0)
       for (auto const& window : inbox) self.flush(window);

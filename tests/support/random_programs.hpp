@@ -8,9 +8,9 @@
 
 #include "support/oracle.hpp"
 
-// Random programs on a World, compared with what a sequential oracle says. A batch of runs is
-// launched without waiting in between. MESHPOST_TEST_SEED repeats one batch,
-// MESHPOST_TEST_OPERATIONS says how many operations a test makes, of all ranks together.
+// Random programs on a World, compared with a sequential oracle. A batch of runs is launched
+// without waiting in between. MESHPOST_TEST_SEED repeats one batch. MESHPOST_TEST_OPERATIONS is the
+// number of operations of a test, of all ranks together.
 
 namespace meshpost::test {
 
@@ -19,13 +19,13 @@ inline u64 number(char const* variable, u64 otherwise) {
   return text ? std::stoull(text) : otherwise;
 }
 inline u64 operations() { return number("MESHPOST_TEST_OPERATIONS", sanitized ? 2000 : 5000); }
-/// Runs that are queued. Under a sanitizer an empty one takes milliseconds.
+/// Number of queued runs. Under a sanitizer an empty run takes milliseconds.
 inline constexpr u32 deep = sanitized ? 20 : 100;
 inline u64 any_seed() {
   return mixed(static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch().count()));
 }
 
-/// Takes no notice of the warnings of notifications that nobody consumed: they are meant to be.
+/// Ignores the warnings of unconsumed notifications: the programs leave some on purpose.
 class LeftoversAreMeant {
  public:
   LeftoversAreMeant() {
@@ -47,14 +47,14 @@ class LeftoversAreMeant {
   std::shared_ptr<Sink> sink_ = std::make_shared<Sink>();
 };
 
-/// How much a batch is: one run, in which everything is consumed; or up to so many runs, each of
-/// which finds what the ones before it put, and may leave notifications.
+/// Size of a batch: one run, in which everything is consumed; or up to so many runs. Each of these
+/// finds the bytes of earlier runs, and may leave notifications.
 struct Batch {
   u32 steps;     ///< of all ranks together, in all its runs, about
   u32 runs = 1;  ///< at most
 };
 
-/// Batches on one World, one after the other: each finds what the ones before it left.
+/// Batches on one World, one after the other. Each finds the memory as earlier ones left it.
 class Programs {
  public:
   Programs(World& world, Dim3 threads, Batch batch)
@@ -69,7 +69,7 @@ class Programs {
     kernel_.findings = make_findings(world);
   }
 
-  /// Returns how many operations that was. All processes of a job give the same seed.
+  /// Returns the number of operations. All processes of a job give the same seed.
   u64 run(u64 seed) {
     std::mt19937_64 random(seed);
     auto const drawn = draw(random);
@@ -99,7 +99,7 @@ class Programs {
   }
 
   u64 runs() const { return runs_; }
-  /// What differed from what the oracle says; empty: nothing.
+  /// Differences from the oracle; empty: none.
   std::string const& wrong() const { return wrong_; }
 
  private:
@@ -125,7 +125,7 @@ class Programs {
     return drawn;
   }
 
-  // Writes the programs of this process's ranks. Returns how many operations all have.
+  // Writes the programs of this process's ranks. Returns the number of operations of all ranks.
   u64 load(Drawn const& drawn) {
     u64 length = 0, operations = 0;
     for (auto const& run : drawn) {
@@ -193,10 +193,10 @@ class Programs {
 };
 
 /// At least so many operations, in batches of at most `runs` runs, whose first seed is `seed`.
-/// Returns what was wrong; empty: nothing.
+/// Returns the differences; empty: none.
 inline std::string compare_with_oracle(World& world, Dim3 threads, u64 seed, u64 operations,
                                        u32 runs) {
-  // A deep queue wants steps for each of its runs, a long test long programs.
+  // A deep queue needs steps for each of its runs, a long test needs long programs.
   u64 const fewest = runs == 1 ? 200 : 2000;
   u32 const steps = static_cast<u32>(std::clamp<u64>(operations / 25, fewest, 50'000));
   Programs programs(world, threads, {steps, runs});

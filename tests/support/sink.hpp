@@ -8,7 +8,7 @@
 
 namespace meshpost::test {
 
-/// Keeps what the library says, in the place of the console, for the life of this object.
+/// Keeps the library's messages instead of printing them, for the life of this object.
 class Listener {
  public:
   Listener() : before_(set_event_sink(sink_)) {}

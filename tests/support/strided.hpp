@@ -12,11 +12,11 @@ struct RandomPieces {
   StridedLayout target, source;
 
   MESHPOST_FN explicit RandomPieces(u64 seed) : state_(mixed(seed)) {
-    bool const rows = draw(3) == 0;  // long ones, so that the ways of long puts are taken
+    bool const rows = draw(3) == 0;  // long ones, so that they take the ways of long puts
     u64 const most = rows ? 4 : 6;
     Extents3 extents{rows ? draw(41) : draw(most), draw(most), draw(most)};
     if (draw(4) == 0) extents.z = 1;
-    bool const plain = draw(5) == 0;  // one run on both sides: by lane, where there are any
+    bool const plain = draw(5) == 0;  // one run on both sides: by lane, if there are lanes
     target = plain ? StridedLayout::dense(extents) : layout(extents, rows);
     source = plain ? target : layout(extents, rows);
   }
@@ -50,8 +50,8 @@ MESHPOST_FN void each_element(StridedLayout const& target, StridedLayout const& 
       for (u64 i = 0; i < target.extents.x; ++i) work(at(target, i, j, k), at(source, i, j, k));
 }
 
-/// Everybody puts strided pieces into places of their own at the next rank, in every way that there
-/// is, and consumes them in their order.
+/// Each rank puts strided pieces into separate places at the next rank, in every way, and consumes
+/// them in their order.
 template <class T>
 struct SendPieces {
   Window<T> inbox, source;
@@ -77,7 +77,7 @@ struct SendPieces {
   MESHPOST_FN static Way way(u32 message) {
     return static_cast<Way>(message % static_cast<u32>(Way::count));
   }
-  /// As message `i` of rank `from` has them.
+  /// As in message `i` of rank `from`.
   MESHPOST_FN RandomPieces pieces(u32 from, u32 i) const {
     RandomPieces drawn(mixed(seed, from, i));
     auto const dense = StridedLayout::dense(drawn.target.extents);
@@ -125,8 +125,8 @@ struct SendPieces {
   }
 };
 
-/// Runs SendPieces, and compares what windows hold with a sequential oracle: nothing but the pieces
-/// has changed. Elements that are wrong.
+/// Runs SendPieces, and compares the windows with a sequential oracle: only the pieces may have
+/// changed. Returns the number of wrong elements.
 template <class T>
 u64 send_pieces(World& world, u64 seed, Launch const& launch = {}, u32 messages = 10) {
   SendPieces<T> const kernel{world.window<T>(messages * RandomPieces::room, Tags{1}, "inbox"),

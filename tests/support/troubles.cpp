@@ -85,10 +85,10 @@ struct Connection {
   std::array<Descriptor, 2> ends;  // who called, who was called
   std::array<Way, 2> ways;         // forth and back
   bool stalled = false;
-  bool resets = false;  // once what came before is through
+  bool resets = false;  // once the bytes before it have passed
 };
 
-struct Door {  // where calls to a target are taken
+struct Door {  // accepts connections to a target
   std::string target;
   Descriptor listener;
   u32 calls = 0;
@@ -130,7 +130,7 @@ class Troubles::Thread {
     ppoll(polled.data(), polled.size(), &time, nullptr);
   }
 
-  // Who asks for a way to a target gets an address.
+  // A thread that asks for a way to a target gets an address.
   void answer() {
     Descriptor asker(accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!asker) return;
@@ -148,10 +148,10 @@ class Troubles::Thread {
     if (!caller) return;
     Connection one{plan_(door.target, door.calls++), {std::move(caller), call(door.target)}, {}};
     if (one.ends[1]) connections_.push_back(std::move(one));
-    else make_reset(one.ends[0]);  // nobody listens there
+    else make_reset(one.ends[0]);  // no process listens there
   }
 
-  // Whether the connection goes on.
+  // Returns true if the connection goes on.
   bool carry(Connection& one) {
     for (u32 way = 0; way < 2; ++way)
       if (!take(one, way) || !give(one, way)) {

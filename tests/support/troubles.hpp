@@ -10,18 +10,18 @@
 
 #include "meshpost/base/types.hpp"
 
-// Connections that go wrong, as the tests want it: TCP by way of a thread of the test, on loopback
-// or between hosts.
+// Connections with faults that tests choose: TCP by way of a thread of the test, on loopback or
+// between hosts.
 
 namespace meshpost::test {
 
-/// What happens to a connection's bytes on their way.
+/// Faults and delays of a connection's bytes on their way.
 struct Trouble {
   enum class Fault : u32 {
     none,
     flip,   ///< a bit of a byte is changed
-    reset,  ///< the connection ends there, both ways, without a farewell (RST)
-    stall   ///< nothing comes any more, and nothing is said of it
+    reset,  ///< the connection ends there, both ways, by a reset (RST)
+    stall   ///< nothing arrives any more, without any sign
   };
   std::chrono::microseconds delay{};  ///< of each piece, at most
   u64 most_at_once = u64{1} << 16;    ///< bytes of a piece, at most;
@@ -29,7 +29,7 @@ struct Trouble {
   u64 bytes_per_second = 0;           ///< each way; 0: as many as come
   Fault fault = Fault::none;
   u64 at = 0;         ///< the byte where it happens, of those that go this way:
-  bool forth = true;  ///< from who called to who was called
+  bool forth = true;  ///< from the connecting to the accepting side
 };
 
 class Troubles {
@@ -45,9 +45,9 @@ class Troubles {
   Troubles(Troubles const&) = delete;
   Troubles& operator=(Troubles const&) = delete;
 
-  /// Where way_to() asks; "host:port".
+  /// The address that way_to() asks; "host:port".
   std::string const& address() const { return address_; }
-  /// When the first fault happened; nothing: none has.
+  /// Time of the first fault; empty if there was none.
   std::optional<Clock::time_point> fault() const {
     auto const when = fault_.load();
     return when == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(when)));
@@ -62,13 +62,13 @@ class Troubles {
   std::thread thread_;
 };
 
-/// The address to call instead of `target` (both "host:port"), to have the troubles that these
+/// The address to connect to instead of `target` (both "host:port"), to get the faults that these
 /// Troubles have for it. Empty: they are over.
 std::string way_to(std::string const& target, std::string const& troubles);
 
-/// In a process with this variable, the value of which is address() of some Troubles, each
-/// connection by TCP goes by way of them, whoever makes it: to loopback, or if they are on another
-/// host, to any other. Programs with detour.cpp.
+/// The value of this variable is address() of some Troubles. In a process with it TCP connections
+/// go by way of them, also those of libraries. These are connections to loopback; if the Troubles
+/// are on another host, those to any other host. For programs with detour.cpp.
 inline constexpr char const* detour_variable = "MESHPOST_TEST_DETOUR";
 
 }  // namespace meshpost::test

@@ -7,8 +7,8 @@
 
 namespace meshpost::test {
 
-/// Makes windows as a World does, but over memory of the user: each rank's part at a place of its
-/// own, as other processes don't have it.
+/// Makes windows as a World does, but over memory of the user. Each rank's part has an address that
+/// differs from that in other processes.
 class UserMemory {
  public:
   explicit UserMemory(World& world) : world_(world) {}

@@ -4,12 +4,11 @@
 
 #include <atomic>
 
-// A rank of a CPU device that leaves a run that failed while the proxy is about to touch its
-// memory.
+// A rank of a CPU device leaves a failed run while the proxy is about to access its memory.
 
 namespace meshpost::test {
 
-/// One page and more, unmapped as soon as it is freed: whoever touches it then ends the process.
+/// One page and more, unmapped as soon as it is freed: a later access ends the process.
 struct Pages {
   static constexpr u64 size = u64{64} << 10;
   Pages()

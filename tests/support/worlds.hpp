@@ -8,8 +8,8 @@
 
 #include "support/sanitized.hpp"
 
-// Where a test runs: the same test on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on GPUs;
-// with cpu:1*3 or cuda:0*3 on logical devices.
+// Devices of a test: the same test runs on CPU devices and, with MESHPOST_TEST_DEVICES=cuda, on
+// GPUs. With cpu:1*3 or cuda:0*3 it runs on logical devices.
 
 namespace meshpost::test {
 
@@ -26,7 +26,7 @@ inline std::string devices(Spread spread) {
   return std::getenv("MESHPOST_TEST_DEVICES") ? devices() : "cpu:3";
 }
 
-/// A World for tests: what hangs should end before ctest's limit.
+/// A World for tests: a run that hangs should end before ctest's limit.
 inline WorldOptions options(u32 ranks, std::string const& where = devices()) {
   WorldOptions wanted;
   wanted.devices = where;
@@ -81,8 +81,7 @@ class EveryShape : public testing::TestWithParam<Shape> {
   Launch launch = launch_of(GetParam());
 };
 
-/// What the threads of a kernel found wrong: each counts in a word of its own, the host adds them
-/// up.
+/// Errors found by the threads of a kernel. Each counts in its own word; the host adds them up.
 struct Findings {
   static constexpr u64 most_threads = 1024;
   Window<u32> words;
@@ -101,7 +100,7 @@ inline u64 total(World const& world, Findings const& findings) {
   return sum;
 }
 
-/// A number that depends on all its bits: kernels and oracles draw from it, with no state to share.
+/// A hash of all its arguments: kernels and oracles draw numbers from it, without shared state.
 MESHPOST_FN constexpr u64 mixed(u64 x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

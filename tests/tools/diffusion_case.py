@@ -1,4 +1,4 @@
-"""What the tests of apps/diffusion share: fields, a stand-in for the program, runs of the front."""
+"""Code that tests of apps/diffusion share: fields, a fake program, runs of the front."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ import diffusion
 import reference
 from folder_case import FolderCase
 
-# Stands in for the program; the variable FAKE says how it misbehaves.
+# Replaces the program; the variable FAKE says how it misbehaves.
 FAKE = f"""#!{sys.executable}
 import json, os, sys, time
 sys.path.insert(0, {str(APP)!r})
@@ -94,7 +94,7 @@ class Front(FolderCase):
         self.addCleanup(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
     def run_front(self, *arguments: str, mode: str = "", source: Path | None = None):
-        """Runs the front. Returns its exit status and all that it said."""
+        """Runs the front. Returns its exit status and all its output."""
         given = ["--out", str(self.out), "--input", str(source or self.input), *arguments]
         said = io.StringIO()
         os.environ["FAKE"] = mode

@@ -1,4 +1,4 @@
-"""What tests of tools share: a folder of their own."""
+"""Code that tests of tools share: a folder of their own."""
 
 import shutil
 import tempfile
@@ -14,7 +14,7 @@ class FolderCase(unittest.TestCase):
 
 
 class CheckoutCase(FolderCase):
-    """In it a checkout that has ./run alone, and an empty folder of tools."""
+    """Makes a checkout in it that has only ./run, and an empty folder of tools."""
 
     def setUp(self):
         super().setUp()

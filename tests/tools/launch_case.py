@@ -1,4 +1,4 @@
-"""What the tests of apps/launch share: jobs, and the proof that nothing of them remains."""
+"""Code that tests of apps/launch share: jobs, and the proof that nothing of them remains."""
 
 import dataclasses
 import os
@@ -14,7 +14,7 @@ from folder_case import FolderCase
 
 BINARY = os.environ.get("MESHPOST_LAUNCH_BINARY")
 SANITIZERS = os.environ.get("MESHPOST_LAUNCH_SANITIZERS", "")  # that it was built with
-PATIENCE = 60  # seconds for what takes none, on a busy machine
+PATIENCE = 60  # seconds for a step that takes almost none, on a busy machine
 
 
 @dataclasses.dataclass
@@ -30,7 +30,7 @@ class Ended:
 
 class JobCase(FolderCase):
     launcher: tuple[str, ...]  # the command that starts jobs
-    lingering = 0  # seconds that processes may be there when it has ended
+    lingering = 0  # seconds for which processes may still exist when it has ended
 
     def start(self, *arguments: str, **more) -> subprocess.Popen:
         """Starts a job. Each of its processes inherits a pipe, as proof of its life."""
@@ -51,7 +51,7 @@ class JobCase(FolderCase):
         return job
 
     def finish(self, job: subprocess.Popen, given: bytes | None = None) -> Ended:
-        """Waits for the end of the job: it must leave no process behind, whatever its status."""
+        """Waits for the end of the job: it must leave no process behind, for any status."""
         out, err = job.communicate(given, timeout=PATIENCE)
         ended = Ended(job.returncode, (out or b"").decode(), (err or b"").decode())
         self.assert_nothing_remains(self.lingering)
@@ -73,7 +73,8 @@ class JobCase(FolderCase):
         return self.finish(self.start(*arguments, **more), given)
 
     def read_lines(self, job: subprocess.Popen, count: int) -> list[str]:
-        """The next lines of its output: processes say so when they are where a test wants them."""
+        """The next lines of its output: processes print a line when they are where a test wants
+        them."""
         return sorted(job.stdout.readline().decode().rstrip("\n") for _ in range(count))
 
 

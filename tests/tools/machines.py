@@ -1,4 +1,4 @@
-"""A machine as meshpost-topo --json writes it, of which no test host has the like."""
+"""A machine as meshpost-topo --json writes it, larger than any test host."""
 
 
 def server(gpus: int = 8, nodes: int = 2) -> dict:

@@ -1,4 +1,4 @@
-"""Tries which commands are found in documents, and that a wrong one is told."""
+"""Tests which commands are found in documents, and that a wrong one is reported."""
 
 import contextlib
 import io

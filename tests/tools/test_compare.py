@@ -1,4 +1,4 @@
-"""Compares with programs that are made up: fakes of nvcc, nvidia-smi and the benchmark."""
+"""Compares with fake programs: nvcc, nvidia-smi and the benchmark."""
 
 import itertools
 import json
@@ -133,7 +133,7 @@ class Limits(unittest.TestCase):
 
 
 class Whole(FolderCase):
-    """The tool itself, on a machine that is made up."""
+    """The tool itself, on a simulated machine."""
 
     def setUp(self):
         super().setUp()
@@ -143,7 +143,7 @@ class Whole(FolderCase):
         (bins / "python3").symlink_to(sys.executable)
         self.path = f"{bins}:/usr/bin:/bin"
         self.script("bin/nvidia-smi", 'case $1 in -L) echo "GPU 0: A"; echo "GPU 1: B" ;; esac')
-        # What it compiles is the script beside it that has the source's name.
+        # Its output is the script beside it that has the source's name.
         self.script(
             "bin/nvcc",
             'for one; do case $one in *.cu) from=$(basename "$one" .cu) ;; esac; done\n'

@@ -1,4 +1,4 @@
-"""Tries the front of apps/diffusion: its whole course, its options and its messages."""
+"""Tests the front of apps/diffusion: complete runs, its options and its messages."""
 
 import contextlib
 import io
@@ -179,7 +179,7 @@ class Course(Front):
                     env=environment,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    # A shell's background job, as these tests may be, hands on SIGINT ignored.
+                    # A shell's background job, as these tests may be, passes on SIGINT as ignored.
                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                 )
                 deadline = time.monotonic() + 30

@@ -1,4 +1,4 @@
-"""Gives apps/diffusion inputs of all kinds, most of them unfit."""
+"""Gives apps/diffusion inputs of all kinds, most of them unusable."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Tries apps/diffusion in several processes: the bits of its result, and how it ends."""
+"""Tests apps/diffusion in several processes: the bits of its result, and its end."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class DiffusionJobs(LaunchCase):
         return out.read_bytes(), json.loads(report.read_text()), said
 
     def wait_until_busy(self, pid: str) -> None:
-        """Until the process has taken so much of a core that it must be computing."""
+        """Waits until the process has used so much of a core that it must be computing."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]

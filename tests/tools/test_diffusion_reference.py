@@ -1,4 +1,4 @@
-"""Holds the NumPy step of apps/diffusion against the formula and its symmetries."""
+"""Compares the NumPy step of apps/diffusion with the formula and its symmetries."""
 
 import itertools
 import sys
@@ -58,7 +58,7 @@ class Step(unittest.TestCase):
 
     @staticmethod
     def biharmonic(u: np.ndarray) -> np.ndarray:
-        """What a step would apply without the limiter, up to its sign."""
+        """The operator of a step without the limiter, up to its sign."""
 
         def lap(f):
             around = [np.roll(f, shift, axis) for shift in (1, -1) for axis in (0, 1)]

@@ -1,4 +1,4 @@
-"""Tries the fronts of apps/topo and apps/bandwidth: options, messages, statuses and pictures."""
+"""Tests the fronts of apps/topo and apps/bandwidth: options, messages, statuses and pictures."""
 
 import contextlib
 import importlib.util
@@ -20,7 +20,7 @@ from machines import server
 
 APPS = Path(__file__).resolve().parents[2] / "apps"
 
-# Stands in for either program: writes what FAKE_JSON names to --json, and notes its arguments.
+# Replaces either program: writes the file named by FAKE_JSON to --json, and records its arguments.
 FAKE = f"""#!{sys.executable}
 import json, os, sys
 given = sys.argv[1:]
@@ -78,7 +78,7 @@ class Fronts(FolderCase):
         self.addCleanup(setattr, sys, "path", sys.path[:])
 
     def run_front(self, app: str, *given: str, report: dict | None = None, status: int = 0, **more):
-        """Runs a front on the fake program. Returns its exit status and what it said."""
+        """Runs a front on the fake program. Returns its exit status and its output."""
         source = ""
         if report is not None:
             source = str(self.folder / "report.json")
@@ -147,7 +147,7 @@ class Fronts(FolderCase):
         self.assertFalse((self.folder / "bandwidth.json").exists())
 
     def test_both_start_the_program_by_a_launcher(self):
-        # Stands in for meshpost-run: notes what it was given, then does as told.
+        # Replaces meshpost-run: records its arguments, then does as told.
         launch = self.folder / "a launcher"
         notes = f"echo given $1 $2 ${{3##*/}} >{self.folder}/launched"
         launch.write_text(f'#!/bin/sh\n{notes}; shift 2; exec "$@"\n')

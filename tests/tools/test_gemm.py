@@ -1,4 +1,4 @@
-"""Tries the front of apps/gemm: what it passes on, what it writes, how it ends."""
+"""Tests the front of apps/gemm: arguments that it passes on, files that it writes, its end."""
 
 import contextlib
 import importlib.util
@@ -39,7 +39,7 @@ REPORT = {
     "results": [RESULT, {**RESULT, "n": 5, "one_device_seconds": None, "openblas_seconds": 1e-6}],
 }
 
-# Stands for the C++ program: says its arguments, writes the report, ends as it is told.
+# Replaces the C++ program: prints its arguments, writes the report, ends as told.
 FAKE = f"""#!{sys.executable}
 import json, os, sys
 print(" ".join(sys.argv[1:]))
@@ -51,7 +51,7 @@ sys.exit(status)
 
 
 def load(name):
-    """A module of the app, under a name that no other app's has."""
+    """A module of the app, under a name that differs from modules of other apps."""
     spec = importlib.util.spec_from_file_location(f"gemm_{name}", APP / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

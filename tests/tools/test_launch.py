@@ -1,4 +1,4 @@
-"""Tries meshpost-run: what its processes are given, and what becomes of what they print."""
+"""Tests meshpost-run: input and environment of its processes, and their output."""
 
 import os
 import pty
@@ -10,7 +10,7 @@ import unittest
 
 from launch_case import BINARY, LaunchCase
 
-# Process 0 accepts the others on the socket that it inherited; they connect to where it listens.
+# Process 0 accepts the others on the socket that it inherited; they connect to its address.
 MEET = """
 import os, socket
 k, n = int(os.environ["MESHPOST_PROCESS"]), int(os.environ["MESHPOST_PROCESSES"])
@@ -125,7 +125,7 @@ class Given(LaunchCase):
             os.write(terminal, word + b"\n")
             while b"[0] got " + word not in said:
                 said += os.read(terminal, 1000)
-        os.write(terminal, b"\x04")  # the end, as Ctrl-D says it
+        os.write(terminal, b"\x04")  # the end of input, like Ctrl-D
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_every_variable_of_the_job(self):

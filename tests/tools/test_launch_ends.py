@@ -1,4 +1,4 @@
-"""Tries how jobs of meshpost-run end: by themselves, by a failure, by a signal, or not at all."""
+"""Tests how jobs of meshpost-run end: by themselves, by a failure, by a signal, or not at all."""
 
 import os
 import resource
@@ -10,10 +10,11 @@ import unittest
 
 from launch_case import BINARY, PATIENCE, SANITIZERS, LaunchCase
 
-# Says that it waits, then waits for ever, in a process that it has started.
+# Prints that it waits, then waits for ever, in a process that it has started.
 WAITS = "sleep 1000 & echo ready; wait"
 
-# Holds a file in shared memory as the engine does over libfabric's shm, says which, and waits.
+# Holds a file in shared memory, as the engine does over libfabric's shm. Prints its name, and
+# waits.
 HOLDS = """
 import fcntl, os, signal
 name = f"/dev/shm/{os.getpid()}:0:0"
@@ -49,16 +50,16 @@ class Ends(LaunchCase):
         self.assertEqual(ended.status, 5)
         pid = (self.folder / "pid").read_text().strip()
         self.assertIn(
-            f"process 1 (pid {pid}) is still there: a signal has stopped it, `kill -CONT {pid}` "
+            f"process 1 (pid {pid}) has not ended: a signal has stopped it, `kill -CONT {pid}` "
             f"lets it go on (state T in /proc/{pid}/stat)\n",
             ended.err,
         )
-        self.assertEqual(ended.err.count("is still there"), 1)
+        self.assertEqual(ended.err.count("has not ended"), 1)
 
     def test_a_process_that_is_stopped_is_named_at_a_timeout(self):
         ended = self.shell(2, "test $MESHPOST_PROCESS = 0 || kill -STOP $$", "--timeout", "0.5")
         self.assertEqual(ended.status, 124)
-        self.assertRegex(ended.err, r"process 1 \(pid \d+\) is still there: a signal has stopped")
+        self.assertRegex(ended.err, r"process 1 \(pid \d+\) has not ended: a signal has stopped")
 
     def test_a_signal_counts_as_128_and_its_number(self):
         ended = self.shell(1, "kill -9 $$")
@@ -98,14 +99,14 @@ class Ends(LaunchCase):
     def test_what_processes_leave_running_is_ended(self):
         ended = self.shell(2, "sleep 1000 & exit 0")
         self.assertEqual(ended.status, 0)
-        self.assertIn("ended what the processes had started and left running", ended.err)
+        self.assertIn("ended programs that the processes had started and left running", ended.err)
         quiet = self.shell(2, "sleep 1000 >/dev/null 2>&1 & exit 0")
         self.assertEqual((quiet.status, quiet.err), (0, ""))
 
     def test_timeout_ends_the_job(self):
         ended = self.shell(2, WAITS, "--timeout", "0.3")
         self.assertEqual(ended.status, 124)
-        self.assertIn("the job has taken the 0.3 s of --timeout; ending processes 0, 1", ended.err)
+        self.assertIn("the job ran for the 0.3 s of --timeout; ending processes 0, 1", ended.err)
 
     def test_a_job_that_ends_sooner_has_no_timeout(self):
         self.assertEqual(self.shell(2, "exit 0", "--timeout", "50").status, 0)
@@ -146,7 +147,7 @@ class Signals(LaunchCase):
         self.read_lines(job, 2)
         job.send_signal(signal.SIGTSTP)
         self.assertTrue(os.WIFSTOPPED(os.waitpid(job.pid, os.WUNTRACED)[1]))
-        job.send_signal(signal.SIGTERM)  # which only those that go on will notice
+        job.send_signal(signal.SIGTERM)  # which only processes that go on will notice
         job.send_signal(signal.SIGCONT)
         self.assertEqual(self.finish(job).status, 128 + signal.SIGTERM)
 
@@ -178,9 +179,9 @@ class Signals(LaunchCase):
 
     def test_a_signal_ends_a_job_whose_output_nobody_reads(self):
         job = self.start("-n", "2", "yes")
-        self.read_lines(job, 1)  # and no more: its pipe is full soon
+        self.read_lines(job, 1)  # and no more: its pipe is soon full
         job.send_signal(signal.SIGTERM)
-        # Both end by it; their output is still not taken, and the job waits for that.
+        # It ends both. Their output is still not read, and the job waits for that.
         while b"passed on" not in job.stderr.readline():
             continue
         while job.poll() is None:
@@ -203,7 +204,7 @@ class Refused(LaunchCase):
         script = self.folder / "script"
         script.write_text("#!/no/such/shell\n")
         script.chmod(0o755)
-        self.refused(127, f"start '{script}': the interpreter that it names is not", str(script))
+        self.refused(127, f"start '{script}': the interpreter that it names does not", str(script))
 
     def test_programs_that_may_not_be_run(self):
         plain = self.folder / "plain"
@@ -215,18 +216,18 @@ class Refused(LaunchCase):
         for arguments, message in (
             ("", "read the command line: it names no program; write it behind"),
             ("-n 4", "read the command line: it names no program; write it behind"),
-            ("-n 0 true", "read -n: '0' is no number of processes; give .* from 1 to 512"),
-            ("-n 513 true", "read -n: '513' is no number of processes; give .* from 1 to 512"),
+            ("-n 0 true", "read -n: '0' is not a number of processes; give .* from 1 to 512"),
+            ("-n 513 true", "read -n: '513' is not a number of processes; give .* from 1 to 512"),
             ("-n -3 true", "read -n: '-3' is no number"),
             ("-n 2x true", "read -n: '2x' is no number"),
             ("-n", "read the command line: -n.* see meshpost-run --help"),
             ("--bogus true", "read the command line: .*--bogus; see meshpost-run --help"),
             ("-n 2 --nodes 3 true", "read --nodes: 3 nodes are more than the 2 processes of -n"),
             ("--nodes 2 true", "read --nodes: 2 nodes are more than the one process of -n"),
-            ("--nodes 0 true", "read --nodes: '0' is no number of nodes"),
-            ("--timeout 0 true", "read --timeout: '0' is no time; give seconds, more than 0"),
-            ("--timeout soon true", "read --timeout: 'soon' is no time"),
-            ("--timeout nan true", "read --timeout: 'nan' is no time"),
+            ("--nodes 0 true", "read --nodes: '0' is not a number of nodes"),
+            ("--timeout 0 true", "read --timeout: '0' is not a time; give seconds, more than 0"),
+            ("--timeout soon true", "read --timeout: 'soon' is not a time"),
+            ("--timeout nan true", "read --timeout: 'nan' is not a time"),
             ("--env A true", "read --env: 'A' sets no variable; write it as NAME=VALUE"),
             ("--env =A true", "read --env: '=A' sets no variable"),
             ("--env MESHPOST_SECRET=1 true", "read --env: MESHPOST_SECRET is set by meshpost-run"),
@@ -269,7 +270,7 @@ class Refused(LaunchCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_NPROC, (6, 6))
 
-        # Python sets the user behind preexec_fn: the limit counts for that user.
+        # Python sets the user after preexec_fn: the limit counts for that user.
         ended = self.job("-n", "50", "sleep", "1000", preexec_fn=limit, user=user)
         self.assertEqual(ended.status, 1)
         self.assertRegex(ended.err, r"start process \d of 50: fork: .*\(ulimit -u\)")

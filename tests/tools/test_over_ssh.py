@@ -1,4 +1,4 @@
-"""Tries apps/launch/over_ssh.sh on this host under several names, by what stands in for ssh."""
+"""Tests apps/launch/over_ssh.sh on this host under several names, with a replacement of ssh."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from launch_case import PATIENCE, JobCase
 
 OVER_SSH = Path(__file__).resolve().parents[2] / "apps/launch/over_ssh.sh"
-# As behind ssh, the command gets a shell, hardly any variables, and no signal of this terminal.
+# As with ssh, the command gets a shell, hardly any variables, and no signal of this terminal.
 STANDS_IN = """#!/bin/sh
 echo "$1" >>"$0.hosts"
 test "$1" != nowhere || { echo "ssh: Could not resolve hostname nowhere" >&2; exit 255; }
@@ -22,7 +22,7 @@ exec setsid env -i PATH="$PATH" sh -c "$*"
 
 
 class OverSsh(JobCase):
-    lingering = PATIENCE  # what it has started ends just behind it
+    lingering = PATIENCE  # its descendants end just after it
 
     def setUp(self):
         super().setUp()

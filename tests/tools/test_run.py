@@ -1,4 +1,4 @@
-"""Tries what ./run prints where, in a checkout that has nothing but what is asked for."""
+"""Tests the output of ./run, in a checkout that has only the needed files."""
 
 import os
 import shutil

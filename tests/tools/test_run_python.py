@@ -1,4 +1,4 @@
-"""Tries which Python packages ./run finds on a machine without a network."""
+"""Tests which Python packages ./run finds on a machine without a network."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ class RunWithoutNetwork(CheckoutCase):
             (self.checkout / "tools" / f"{name}.txt").write_text("")
 
     def make_venv(self, name: str, *, with_packages: bool) -> Path:
-        """A virtual environment with or without what stands for NumPy and Matplotlib."""
+        """A virtual environment with or without fakes of NumPy and Matplotlib."""
         place = self.folder / name
         command = [sys.executable, "-m", "venv", "--without-pip", str(place)]
         subprocess.run(command, check=True, timeout=120)
@@ -28,7 +28,8 @@ class RunWithoutNetwork(CheckoutCase):
         return place / "bin"
 
     def find_numpy(self, path: Path) -> str:
-        """What .venv imports as NumPy after ./run setup, with `path` first on the PATH."""
+        """The module that .venv imports as NumPy after ./run setup, with `path` first on the
+        PATH."""
         variables = os.environ | {"PATH": f"{path}:/usr/bin:/bin", "MESHPOST_OFFLINE": "1"}
         variables.pop("PYTHONPATH", None)
         command = ["bash", str(self.checkout / "run"), "setup"]

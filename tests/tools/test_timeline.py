@@ -41,7 +41,7 @@ def names(device: int, name: str, ranks) -> list[dict]:
 
 
 def stencil(ranks: int, iterations: int, devices: int = 2) -> list[dict]:
-    """Ranks that compute 6 us, put 1 us and wait 3 us, over and over; then a barrier of 10 us."""
+    """Ranks that repeatedly compute 6 us, put 1 us and wait 3 us; then a barrier of 10 us."""
     events = []
     for rank in range(ranks):
         device = rank * devices // ranks

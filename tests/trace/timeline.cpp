@@ -106,7 +106,7 @@ TEST(Perfetto, shows_within_a_wait_when_a_rank_was_ready_without_a_core) {
   std::vector<std::pair<double, double>> ready;
   for (auto const& one : whole["traceEvents"])
     if (one["ph"] == "X" && one["cat"] == "ready") ready.emplace_back(one["ts"], one["dur"]);
-  // At the start, and from the end of waiting to the core; a turn of the scheduler counts for none.
+  // At the start, and from the end of waiting to the core. A turn of the scheduler does not count.
   EXPECT_EQ(ready, (std::vector<std::pair<double, double>>{{0, 1}, {7, 2}}));
   EXPECT_EQ(whole["otherData"]["cores"], 2);
   EXPECT_DOUBLE_EQ(whole["otherData"]["cores_in_use"], (4 + 10 + 0.9) / (2 * 20));

@@ -1,4 +1,4 @@
-// The arithmetic of the test: numbers stay bounded, and the check sees what is wrong.
+// The arithmetic of the test: numbers stay bounded, and the check finds errors.
 #include "problem.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(BlasStreamProblem, keeps_its_numbers_bounded_over_thousands_of_iterations) 
       run.iterate();
       for (u64 i = 0; i < 2 && done % 100 == 0; ++i) {
         ASSERT_NEAR(energy(run.r(i), run.q(i), m) / energies[i], 1, error_bound(m, done)) << m;
-        // By the bounds of energy(), and as R and Q are u and v of norm 4 at most.
+        // Follows from the bounds of energy(), because R and Q are u and v of norm 4 at most.
         ASSERT_GT(most(i), largest[i] / 20);
         ASSERT_LT(most(i), largest[i] * 20);
       }

@@ -12,7 +12,7 @@
 namespace meshpost::blas {
 namespace {
 
-// A device, a stream and random numbers in its memory; every array has a margin that must not
+// A device, a stream and random numbers in its memory. Every array has a margin that must not
 // change.
 class BlasTest : public testing::Test {
  protected:

@@ -10,15 +10,15 @@
 namespace meshpost::gemm {
 namespace {
 
-// Carries out one device's part in one possible order of events, with buffers that remember what
-// they hold: A's fetches, B's fetches and products each go on in order, at any speed, and begin and
-// end at different moments.
+// Carries out one device's part in one possible order of events, with buffers that remember their
+// content. Fetches of A, fetches of B and products each proceed in order, at any speed. Their begin
+// and end are separate events.
 class Simulation {
  public:
   Simulation(Plan const& plan, u32 device, std::mt19937_64& generator)
       : plan_(plan), device_(device), own_(plan.devices[device]), generator_(generator) {}
 
-  // What went wrong; empty: nothing.
+  // The first error; empty: none.
   std::string run() {
     while (problem_.empty() && (steps_.ended < own_.steps.size() || a_.ended < own_.a.size() ||
                                 b_.ended < own_.b.size())) {
@@ -38,7 +38,7 @@ class Simulation {
  private:
   struct Lane {
     u64 begun = 0, ended = 0;
-    std::map<u32, Range> slots;  // whole panels only: one that is being written is not in it
+    std::map<u32, Range> slots;  // whole panels only, none that is being written
     std::map<u32, u32> owners;
   };
 
@@ -73,7 +73,7 @@ class Simulation {
     ++steps_.ended;
   }
 
-  // Whether the operands of the step that runs are there and are the right ones.
+  // Checks that the operands of the running step have arrived and are the right ones.
   void look() {
     auto const& [problem, options, devices] = plan_;
     auto const& step = own_.steps[steps_.begun - 1];

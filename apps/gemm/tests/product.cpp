@@ -26,7 +26,7 @@ class GemmProduct : public testing::Test {
   }
   u32 up_to(u32 most) { return static_cast<u32>(generator_() % most) + 1; }
 
-  // As many as there are, and as are asked for.
+  // As many as exist, at most as many as requested.
   Devices devices(u32 count) {
     char const* const kind = std::getenv("MESHPOST_TEST_DEVICES");
     if (!kind) return open_devices("cpu:" + std::to_string(count));
@@ -110,7 +110,7 @@ TEST_F(GemmProduct, passes_its_checks_and_reports_what_it_did) {
   }
 }
 
-// What the checks are worth: a result with one panel left out, one block swapped, one NaN, and the
+// The checks must reject a result with one panel left out, one block swapped, one NaN, and the
 // smallest error that they must see.
 TEST_F(GemmProduct, checks_find_planted_errors) {
   auto const used = open_devices("cpu:1");

@@ -17,14 +17,14 @@ struct Variable {
 /// Every variable that the library reads, for help texts and docs.
 std::vector<Variable> const& variables();
 
-/// What the environment asks for, checked. Thread-safe.
+/// The settings in the environment, checked. Thread-safe.
 struct Config {
   std::string devices;                   ///< MESHPOST_DEVICES: "" means all GPUs, or CPU devices
   unsigned ranks = 0;                    ///< MESHPOST_RANKS: ranks of a device, 0: its default
-  unsigned workers = 0;                  ///< MESHPOST_WORKERS: CPU worker threads, 0: one a core
+  unsigned workers = 0;                  ///< MESHPOST_WORKERS: CPU worker threads, 0: one per core
   std::chrono::milliseconds deadline{};  ///< MESHPOST_DEADLINE: seconds without progress, 0: off
-  /// MESHPOST_PEER_DEADLINE: seconds without a sign of life from another process of the job, or
-  /// without anything from a network that owes something, 0: never. Of the job, not of a World.
+  /// MESHPOST_PEER_DEADLINE: seconds after which a silent process of the job is lost, or a network
+  /// that owes something fails. 0: never. It belongs to the job, not to a World.
   std::chrono::milliseconds peer_deadline{};
   bool check_delivery = false;        ///< MESHPOST_CHECK=delivery
   bool apart = false;                 ///< MESHPOST_REACH=device
@@ -44,7 +44,7 @@ struct Config {
 /// A whole number in `text`, or nothing.
 std::optional<unsigned long> parse_number(std::string_view text);
 
-/// Whether a debugger is attached to this process, in which case deadlines are off.
+/// True if a debugger is attached to this process. Deadlines are off then.
 bool debugger_attached();
 
 }  // namespace meshpost

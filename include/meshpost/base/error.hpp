@@ -6,7 +6,7 @@
 
 namespace meshpost {
 
-/// What kind of thing went wrong; `Error::kind()` lets a program decide, the text is for people.
+/// The kind of a failure, for programs (`Error::kind()`). The text is for people.
 enum class Kind {
   bad_argument,     ///< a value outside what the operation allows
   bad_environment,  ///< a variable, a device or the machine does not permit it
@@ -14,7 +14,7 @@ enum class Kind {
   no_route,         ///< no link or chain of links joins two places
   device_failed,    ///< the device or its driver reported an error
   kernel_failed,    ///< a rank called fail(), threw, or used an operation wrongly
-  deadlock,         ///< every rank waits and nobody is left to notify
+  deadlock,         ///< every rank waits, and no rank is left to notify
   deadline,         ///< no progress anywhere for the deadline
   peer_lost,        ///< another process of the job was killed, crashed, or is out of reach
   misuse,           ///< a call that is not allowed here: run inside run, after fork, after close

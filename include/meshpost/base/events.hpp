@@ -4,17 +4,17 @@
 
 namespace meshpost {
 
-/// Where the library says what is neither a result nor an error. Replace it to send that elsewhere.
+/// Receives warnings and log lines of the library. Replace it to send them elsewhere.
 ///
 /// Called by: any thread of the library, also several at once; must not call back into a World.
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  /// Something the user should know and can mend: a slow path, notifications nobody consumed. If
-  /// it throws, the warning goes to the console.
+  /// Something that the user should know and can change: a slow path, unconsumed notifications. If
+  /// this throws, the warning goes to the console.
   virtual void warning(std::string_view text) = 0;
-  /// A line that a rank logged, while its kernel runs. `rank` counts in the world. What it throws
-  /// ends the run.
+  /// A line that a rank logged, while its kernel runs. `rank` counts in the world. If this throws,
+  /// the exception ends the run.
   virtual void log(unsigned rank, std::string_view text) = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What every header that a kernel includes builds on. Compiles under g++, nvcc and NVRTC: no header
-// of the standard library that needs a host.
+// Every header that a kernel includes builds on this one. It compiles under g++, nvcc and NVRTC, so
+// it includes no header of the standard library that needs a host.
 
 #if defined(__CUDACC__)
 #define MESHPOST_FN __host__ __device__
@@ -8,10 +8,10 @@
 #define MESHPOST_FN
 #endif
 
-/// A function that is seldom called and must not lie in the way of what is.
+/// A function that is seldom called. Its code stays out of the path of frequent calls.
 #define MESHPOST_COLD MESHPOST_FN __attribute__((noinline))
 
-/// Before a loop that a GPU's compiler must not unroll: its code would be longer to fetch, and take
+/// Before a loop that a GPU's compiler must not unroll: the code would take longer to fetch, and
 /// more registers.
 #if defined(__CUDA_ARCH__)
 #define MESHPOST_ROLLED _Pragma("unroll 1")

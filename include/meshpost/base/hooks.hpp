@@ -13,10 +13,10 @@ char const* name(Step step);
 /// Decides for each (step, world rank). Called from worker threads, several at once.
 using Hook = std::function<Action(Step, unsigned rank)>;
 
-/// Installs `hook` for the whole process, null to remove it. Not while a run is under way.
+/// Installs `hook` for the whole process, null to remove it. Not during a run.
 void install(Hook hook);
 
-/// Whether there is a hook; read at every step, so it costs one relaxed load.
+/// True if there is a hook. Read at every step, so it costs one relaxed load.
 inline std::atomic<bool> installed{false};
 
 /// Asks the installed hook.

@@ -8,14 +8,14 @@ struct LocalStrided;
 
 /// Memory that the calling rank can load and store, with its bounds.
 ///
-/// A subspan that leaves its bounds is not cut: it becomes invalid, and the operation that is given
-/// it fails with the numbers.
+/// A subspan that leaves its bounds is not cut: it becomes invalid, and an operation that gets it
+/// fails with the numbers.
 template <class T>
 class LocalSpan {
  public:
   LocalSpan() = default;
   MESHPOST_FN constexpr LocalSpan(T* data, u64 size) : data_(data), size_(size) {}
-  /// A mutable span serves wherever a const one is asked for.
+  /// A mutable span converts to a const one.
   template <class U>
     requires(same<T, U const>)
   MESHPOST_FN constexpr LocalSpan(LocalSpan<U> other) : data_(other.data()), size_(other.size()) {}
@@ -39,7 +39,7 @@ class LocalSpan {
     return fits ? LocalSpan(data_ + offset, size_ - offset) : LocalSpan(data_, invalid_size);
   }
 
-  /// Those elements that `layout` names, for puts of strided pieces.
+  /// The elements that `layout` names, for puts of strided pieces.
   MESHPOST_FN constexpr LocalStrided<T> strided(StridedLayout const& layout) const {
     return {*this, layout};
   }

@@ -3,7 +3,7 @@
 
 namespace meshpost::hooks {
 
-/// The steps of the protocols at which a test can step in, on CPU devices. A name says what comes
+/// The steps of the protocols at which a test can intervene, on CPU devices. A name says what comes
 /// next.
 enum class Step : u32 {
   put_copy,         ///< before the bytes of a put are copied
@@ -15,11 +15,11 @@ enum class Step : u32 {
   barrier_arrive,   ///< before a rank arrives at a barrier
   barrier_release,  ///< the last rank of a device, before it tells the other devices
   rank_start,       ///< before the kernel's first line
-  rank_end,         ///< after its last
+  rank_end,         ///< after the kernel's last line
   count
 };
 
-/// What the rank that reached a step does.
+/// The reaction of a rank that has reached a step.
 enum class Action : u32 {
   proceed,  ///< as if there were no hook
   delay,    ///< lets every other rank of its worker run first, then asks again

@@ -15,8 +15,8 @@ struct Index3 {
 };
 
 namespace detail {
-// Sums and products that stay at their largest value instead of wrapping round: no memory is that
-// large, so whatever has passed it fails the check of its bounds.
+// Sums and products that stay at the largest value instead of wrapping round. No memory is that
+// large, so such a value fails the check of bounds.
 inline constexpr u64 too_large = ~u64{0};
 MESHPOST_FN constexpr u64 sum_of(u64 a, u64 b) { return a > too_large - b ? too_large : a + b; }
 MESHPOST_FN constexpr u64 product_of(u64 a, u64 b) {
@@ -25,12 +25,12 @@ MESHPOST_FN constexpr u64 product_of(u64 a, u64 b) {
 }
 }  // namespace detail
 
-/// Where the elements of a box of up to three dimensions lie: element (i, j, k) at
-/// offset + i * strides.x + j * strides.y + k * strides.z, all in elements of a span. As mdspan's
-/// layout_stride, and what a subarray is in MPI.
+/// Places of the elements of a box of up to three dimensions: element (i, j, k) lies at
+/// offset + i * strides.x + j * strides.y + k * strides.z, all in elements of a span. It is like
+/// mdspan's layout_stride and MPI's subarray.
 ///
-/// A subarray that leaves its bounds is not cut: it becomes invalid, and the operation that is
-/// given it fails.
+/// A subarray that leaves its bounds is not cut: it becomes invalid, and an operation that gets it
+/// fails.
 struct StridedLayout {
   Extents3 extents;
   Index3 strides{1, 1, 1};
@@ -50,18 +50,18 @@ struct StridedLayout {
   }
 
   MESHPOST_FN constexpr bool valid() const { return offset != invalid_offset; }
-  /// Elements in all; 2^64 - 1 where there are more.
+  /// All elements; 2^64 - 1 if there are more.
   MESHPOST_FN constexpr u64 volume() const {
     if (extents.empty()) return 0;
     return detail::product_of(detail::product_of(extents.x, extents.y), extents.z);
   }
-  /// Elements of the span up to the last one that this names; 2^64 - 1 where there are more.
+  /// Elements of the span up to the last one that this names; 2^64 - 1 if there are more.
   MESHPOST_FN constexpr u64 reach() const {
     if (extents.empty()) return 0;
     return detail::sum_of(at({extents.x - 1, extents.y - 1, extents.z - 1}), 1);
   }
-  /// Whether no two elements share a place, by a rule that is easy to keep: each stride is larger
-  /// than what all smaller ones span. Rows that interleave break it.
+  /// True if no two elements share a place, by a simple rule: each stride is larger than the span
+  /// of all smaller ones. Rows that interleave break the rule.
   MESHPOST_FN constexpr bool is_unique() const {
     u64 const counts[] = {extents.x, extents.y, extents.z};
     u64 const steps[] = {strides.x, strides.y, strides.z};

@@ -5,7 +5,7 @@
 
 namespace meshpost {
 
-/// A rank's number in a communicator (in the world's where none is named).
+/// A rank's number in a communicator (in the world if none is named).
 struct RankId {
   u32 value{};
   MESHPOST_FN constexpr operator u32() const { return value; }
@@ -16,7 +16,7 @@ struct Tag {
   u32 value{};
 };
 
-/// How many counters a window has for each rank.
+/// Number of counters that a window has for each rank.
 struct Tags {
   u32 value{};
 };
@@ -33,7 +33,7 @@ struct Dim3 {
   MESHPOST_FN constexpr u32 volume() const { return x * y * z; }
 };
 
-/// How `wait_until` compares the polled word (left) with the value (right).
+/// The comparison of `wait_until`: the polled word is left, the value right.
 enum class Compare : u8 { equal, not_equal, less, less_equal, greater, greater_equal };
 
 template <class T>
@@ -48,7 +48,7 @@ struct PlainOf<T const> {
 template <class T>
 using Plain = typename PlainOf<T>::type;
 
-/// Whether two types are one (NVRTC has neither <type_traits> nor g++'s __is_same).
+/// True if two types are the same (NVRTC has neither <type_traits> nor g++'s __is_same).
 template <class T, class U>
 inline constexpr bool same = false;
 template <class T>

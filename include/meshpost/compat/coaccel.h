@@ -1,12 +1,12 @@
 #pragma once
 /* COACCEL, the interface of its figures 2 to 4, on top of meshpost; for C and C++.
  *
- * The figures give the functions and no more. What they leave open is settled here: how devices and
- * groups are made, that sizes and offsets are bytes, and how a pipeline's buffers are addressed.
- * The differences from the figures are additions.
+ * The figures give only the functions. This header defines the rest: how devices and groups are
+ * made, and how a pipeline's buffers are addressed. Sizes and offsets are in bytes. The differences
+ * from the figures are additions.
  *
- * Errors: a function that returns a pointer returns null, one that returns nothing warns on the
- * event sink; coaccel_last_error() has the text of the calling thread's last failure. */
+ * Errors: a function that returns a pointer returns null. A function that returns nothing warns on
+ * the event sink. coaccel_last_error() has the text of the calling thread's last failure. */
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -19,20 +19,21 @@ typedef struct coaccel_multi_s* coaccel_multi;
 typedef struct coaccel_pipeline_s* coaccel_pipeline;
 typedef void* coaccel_address;
 
-/* --- what the figures take for granted ---------------------------------------------------------
+/* --- additions to the figures ------------------------------------------------------------------
  */
 
-/** What went wrong last on this thread; null if nothing did since it was asked. Valid until the
+/** Text of this thread's last failure; null if none came since the last call. Valid until the
  * thread's next failure. */
 const char* coaccel_last_error(void);
 
 /** "pageable" or "pinned" (memory of the host), "cuda:0", "cpu:1" (a device). */
 coaccel_device coaccel_device_open(const char* name);
-/** After everything that uses it. Frees what is still allocated there. */
+/** Call it after everything that uses the device. Frees memory that is still allocated there. */
 void coaccel_device_close(coaccel_device device);
 void coaccel_device_free(coaccel_device device, coaccel_address address);
 
-/** These devices, in this order. The one at `compute` computes in pipelines, -1: none. */
+/** A group of these devices, in this order. The one at `compute` computes in pipelines; -1: none.
+ */
 coaccel_device_group coaccel_group_init(int count, const coaccel_device* devices, int compute);
 void coaccel_group_done(coaccel_device_group group);
 
@@ -41,17 +42,17 @@ void coaccel_group_done(coaccel_device_group group);
 
 enum { COACCEL_ANY_DIRECTION = 0 };
 
-/** Begins to copy `count` pieces from src[i] to dst[i]; `dir` is not needed, for addresses say
- * where they are. Pieces may not overlap. The lists may go once it returns. */
+/** Begins to copy `count` pieces from src[i] to dst[i]. `dir` is not needed, because the addresses
+ * tell the places. Pieces may not overlap. The lists may be freed when it returns. */
 void* coaccel_memcpy_start(coaccel_device device, int count, coaccel_address* dst,
                            coaccel_address* src, size_t* size, int dir);
-/** Returns when all pieces have arrived. `desc` is gone then. */
+/** Returns when all pieces have arrived. `desc` is then freed. */
 void coaccel_memcpy_finish(coaccel_device device, void* desc);
 
-/** Keeps other threads from the device until the same thread unlocks as often as it locked: their
- * coaccel_device_malloc, _free, _lock and coaccel_memcpy_start on it wait, and this one waits for
- * such calls under way. Pipelines and the threads of a multi are not kept from what they do by
- * themselves. A thread that has locked it must not wait for one that calls these functions. */
+/** Locks the device for this thread until it has unlocked as often as it locked. Meanwhile
+ * coaccel_device_malloc, _free, _lock and coaccel_memcpy_start of other threads on it wait. This
+ * call waits for such calls in progress. Work of pipelines and of a multi's threads is not blocked.
+ * A thread that has locked the device must not wait for one that calls these functions. */
 void coaccel_device_lock(coaccel_device device);
 void coaccel_device_unlock(coaccel_device device);
 
@@ -64,22 +65,23 @@ coaccel_address coaccel_device_malloc(coaccel_device desc, size_t size);
 typedef int (*coaccel_multi_func_t)(coaccel_device_group group, coaccel_device device, int iddevice,
                                     int ithread, void* data);
 
-/** Starts `nthreads` threads, 0: one a device; thread i is for device i modulo the group's size. */
+/** Starts `nthreads` threads; 0: one for each device. Thread i is for device i modulo the group's
+ * size. */
 coaccel_multi coaccel_multi_init(coaccel_device_group group, int nthreads,
                                  coaccel_multi_func_t thread_init,
                                  coaccel_multi_func_t thread_deinit, void* data);
-/** Calls `process` on all threads and returns when all are through. An error from inside functions
- * of the same threads, and of others that these wait for. */
+/** Calls `process` on all threads and returns when all have finished. It is an error to call it
+ * inside functions of the same threads, or of threads that they wait for. */
 void coaccel_multi_step_all(coaccel_multi desc, coaccel_multi_func_t process, void* data);
-/** Calls thread_deinit with this `data` on all threads, and ends them. `desc` is gone then; but
- * where coaccel_multi_step_all would be an error, so is this, and `desc` stays as it was. */
+/** Calls thread_deinit with this `data` on all threads, ends them, and frees `desc`. Where
+ * coaccel_multi_step_all would be an error, this is one too, and `desc` stays as it was. */
 void coaccel_multi_finalize(coaccel_multi desc, void* data);
 
 /* --- figure 4: pipeline ------------------------------------------------------------------------
  */
 
-/** Pieces to copy. They are read when the function returns them, so the lists may be reused.
- * count COACCEL_WHOLE: all of the chunk, from its buffer at one level to its buffer at the next. */
+/** Pieces to copy. They are read when the function returns them, so the lists may be reused. If
+ * count is COACCEL_WHOLE: all of the chunk, from its buffer at one level to that at the next. */
 typedef struct coaccel_memreq_s {
   int count;
   coaccel_address* dst;
@@ -88,9 +90,8 @@ typedef struct coaccel_memreq_s {
 } coaccel_memreq;
 enum { COACCEL_WHOLE = -1 };
 
-/** The pieces of a chunk on its way to level `istage`: `ihost` is its offset in the whole,
- * `idevice` the offset of its place in the buffers of each level, `szchunk` its size; all in bytes.
- */
+/** The pieces of a chunk on its way to level `istage`. `ihost` is its offset in the whole,
+ * `idevice` its offset in the buffers of each level, `szchunk` its size; all in bytes. */
 typedef coaccel_memreq (*coaccel_pipeline_transfer_t)(int istage, size_t ihost, size_t idevice,
                                                       size_t szchunk, void* data);
 /** Begins, or ends, the computation on a chunk. Returns 0, or not 0 for a failure. */
@@ -98,17 +99,17 @@ typedef int (*coaccel_pipeline_process_t)(int mode, size_t ihost, size_t idevice
 enum { COACCEL_START = 0, COACCEL_SYNC = 1 }; /* mode */
 enum { COACCEL_IN = 0, COACCEL_OUT = 1 };
 
-/** A pipeline over the group's devices, from the first to the last and back, in reverse from the
- * last to the first and back; `size` bytes, `szchunk` at a time. */
+/** A pipeline over the group's devices, from the first to the last and back. In reverse it goes
+ * from the last to the first and back. It moves `size` bytes, `szchunk` at a time. */
 coaccel_pipeline coaccel_pipeline_init(coaccel_device_group devices, size_t size, size_t szchunk,
                                        int reverse, coaccel_pipeline_transfer_t load_func,
                                        coaccel_pipeline_transfer_t save_func,
                                        coaccel_pipeline_process_t process_start_func,
                                        coaccel_pipeline_process_t process_sync_func, void* ptr);
-/** The buffers of a level: those that chunks are in on their way from home, or (COACCEL_OUT) on
- * their way back. Null at home, and for OUT where chunks turn without being computed on. */
+/** The buffers of a level, for chunks on their way from home or (COACCEL_OUT) on their way back.
+ * Null at home. Null for OUT at a level where chunks turn without being computed on. */
 coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int direction);
-/** Passes everything through. */
+/** Passes all chunks through. */
 void coaccel_pipeline_process(coaccel_pipeline desc);
 void coaccel_pipeline_done(coaccel_pipeline desc);
 

@@ -10,8 +10,8 @@
 #include "meshpost/device/device.hpp"
 #include "meshpost/device/memory_map.hpp"
 
-// What a kind of device provides to the parts above. To add a kind, implement these and register
-// it.
+// Functions that a kind of device provides to the parts above. To add a kind, implement them and
+// register it.
 
 namespace meshpost {
 
@@ -19,7 +19,7 @@ namespace meshpost {
 using CpuEntry = void (*)(void const* kernel, void const* state, Block block, u32 local_rank,
                           void* scratch);
 
-/// What the entry of a GPU takes. (A CpuEntry takes everything by address.)
+/// The arguments of a GPU's entry. (A CpuEntry takes everything by address.)
 enum class Arguments {
   kernel_and_state,  ///< both by value
   state_address      ///< one pointer, to the state in its device's memory
@@ -32,37 +32,37 @@ struct KernelImage {
   CpuEntry cpu = nullptr;
   void const* cuda = nullptr;  ///< __global__ function of `arguments`; null without nvcc
   Arguments arguments = Arguments::kernel_and_state;
-  /// The same for all logical devices of a GPU in one launch: takes the kernel by value and the
-  /// address of the first one's state; blockIdx.y counts the devices. Null: there is none.
+  /// The same for all logical devices of a GPU in one launch. It takes the kernel by value and the
+  /// address of the first device's state; blockIdx.y counts the devices. Null: there is none.
   void const* cuda_split = nullptr;
   /// Like cuda, for launches with GangSpec::by_warp. Null: there are none.
   void const* cuda_by_warp = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 
-/// One device's part of a launch. Everything pointed to outlives the gang. Grids of logical devices
-/// of one physical device follow each other, and so do their states in memory that it reads.
+/// One device's part of a launch. Everything pointed to outlives the gang. The grids of a physical
+/// device's logical devices follow each other. So do their states, in memory that the device reads.
 struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
   u32 first_rank = 0;             ///< world rank of the first
   void const* state = nullptr;    ///< passed as image.arguments says on GPUs, by address on CPUs
-  RankReport* reports = nullptr;  ///< one a rank
+  RankReport* reports = nullptr;  ///< one for each rank
   Control* control = nullptr;
   /// CPU: to be filled while the gang runs. Null: nothing is recorded, which costs nothing.
   CoreRecord* record = nullptr;
-  /// GPU: a word of the host's memory that comes to `run` when the ranks of all grids have met at
-  /// the end of their kernels, and all they did is done. Null: the driver is asked.
+  /// GPU: a word of the host's memory. It reaches `run` when the ranks of all grids have met at the
+  /// end of their kernels, and their work is done. Null: the driver is asked.
   u32 const* ended = nullptr;
   u32 run = 0;
-  /// GPU: likewise, when it begins; for other launches may be before it. Null: it has begun.
+  /// GPU: the same when it begins; other launches may come before it. Null: it has begun.
   u32 const* begun = nullptr;
-  /// Of a graph: how many runs it has, of which `run` is the last; and where they find the number
-  /// of the run before them, in the device's memory.
+  /// For a graph: the number of its runs, of which `run` is the last. They find the number of the
+  /// run before them at `base`, in the device's memory.
   u32 runs = 1;
   u32* base = nullptr;
 
-  /// Whether it has come so far; or to `before` runs before this one.
+  /// True if it has come so far, or to `before` runs before this one.
   bool is_over(u32 before = 0) const { return ended && has_come(ended, before); }
   bool has_begun() const { return !begun || has_come(begun, runs - 1); }
 
@@ -72,21 +72,21 @@ struct Grid {
   }
 };
 
-/// What launches of one World on devices of one kind have in common, and what stays between them:
-/// threads, stacks, streams. Made by Backend::crew(), outlives the gangs that are launched with it.
-/// One gang has it at a time, from its launch until it is destroyed; but where launches are queued,
-/// several, one behind the other.
+/// State that the launches of one World on devices of one kind share and keep: threads, stacks,
+/// streams. Made by Backend::crew(), outlives the gangs that are launched with it. One gang has it
+/// at a time, from its launch until it is destroyed. If launches are queued, several gangs have it,
+/// one behind the other.
 class Crew {
  public:
   virtual ~Crew() = default;
-  /// Returns when nothing that was launched with it goes on, and all that it stored is there. Kinds
-  /// that queue launches: a run counts as ended when its ranks have said so, a little before its
-  /// kernels have. \throws Error if a device is broken
+  /// Returns when all work that was launched with it has ended, and all its stores are visible. For
+  /// kinds that queue launches: a run counts as ended when its ranks have said so, a little before
+  /// its kernels have. \throws Error if a device is broken
   virtual void come_to_rest() {}
 };
 
 /// Launches on the same grids, one behind the other, made once (Backend::make_graph). Outlives the
-/// gangs that are launched of it.
+/// gangs that are launched from it.
 class GangGraph {
  public:
   virtual ~GangGraph() = default;
@@ -98,47 +98,48 @@ struct GangSpec {
   void const* kernel = nullptr;
   Dim3 threads{0, 1, 1};       ///< of each rank; x = 0: the device's default
   Bytes scratch{};             ///< shared memory of each rank
-  u32 workers = 0;             ///< CPU worker threads; 0: one a core
+  u32 workers = 0;             ///< CPU worker threads; 0: one for each core
   u32 neighbours = 1;          ///< processes that share the cores; this one counts
   u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
   bool by_warp = false;        ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
   bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
-  bool shared = false;         ///< others take part, who may wake the ranks too
-  /// CPU: what a worker does while none of its ranks can go on; whether anything came of it. Called
-  /// by several at once. Empty: nothing.
+  bool shared = false;         ///< others take part, and may wake the ranks too
+  /// CPU: work for a worker while none of its ranks can continue; returns true if it did something.
+  /// Called by several workers at once. Empty: there is none.
   std::function<bool()> help{};
-  /// CPU: called before a rank of a run that was poisoned, or that it poisons, frees what its
-  /// kernel holds: from then on nobody else reads or writes that. Called by several at once, each
-  /// rank's threads too; never for long. Empty: nobody does.
+  /// CPU: called before a rank of a poisoned run, or one that poisons the run, frees what its
+  /// kernel holds. After it nobody else reads or writes that memory. Called by several at once,
+  /// also by each thread of a rank; never takes long. Empty: nobody else uses that memory.
   std::function<void()> withdraw{};
-  /// CPU: whether something has come for a rank that waits for a notification, besides what its
-  /// word says: await() then returns early. Any thread asks. Null: nothing ever does.
+  /// CPU: true if something besides the awaited word has come for a rank that waits for a
+  /// notification. Then await() returns early. Any thread asks. Null: nothing ever comes.
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
-  std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, where launches are queued
-  GangGraph* graph = nullptr;  ///< to launch in place of `image` and all that says how
-  Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes all for itself
+  std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, if launches are queued
+  GangGraph* graph = nullptr;                 ///< launched in place of `image` and its settings
+  Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes its own
 };
 
 /// Ranks that run. Destroyed only after finished().
 class Gang {
  public:
   virtual ~Gang() = default;
-  /// Returns after `patience` or when the gang may have finished, deadlocked or failed, if that is
-  /// earlier.
+  /// Returns after `patience`, or earlier if the gang may have finished, deadlocked or failed.
   virtual void doze(std::chrono::microseconds patience) = 0;
   virtual bool finished() = 0;
-  /// One event a physical device, where launches are queued.
+  /// One event for each physical device, if launches are queued.
   virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
-  /// All unfinished ranks wait and nothing can wake them: known here on CPU devices; GPUs leave it
-  /// to the host's question (Control::epoch).
+  /// All unfinished ranks wait, and nothing can wake them. Only CPU devices know this here; for
+  /// GPUs the host asks (Control::epoch).
   virtual bool deadlocked() { return false; }
-  /// Whether no unfinished rank could go on when asked, nor did in between two calls that return
-  /// the same. Nothing: some could, or it is not known here, but ranks answer the question.
+  /// A value if no unfinished rank could continue when asked. If two calls return the same value,
+  /// none continued in between. Nothing: some could, or it is not known here, but ranks answer the
+  /// question.
   virtual std::optional<u64> quiet() { return std::nullopt; }
-  /// Whether ranks that wait answer the host's question (Control::epoch). Else quiet() says all.
+  /// True if ranks that wait answer the host's question (Control::epoch). Otherwise quiet() tells
+  /// all.
   virtual bool answers() const { return true; }
-  /// World ranks of which a thread runs on a core at this moment. Empty where that is not known.
+  /// World ranks that have a thread on a core at this moment. Empty if that is not known.
   virtual std::vector<u32> running_ranks() const { return {}; }
   /// A failure of the device itself, such as an illegal address.
   virtual std::optional<Error> failure() { return std::nullopt; }
@@ -149,12 +150,12 @@ struct SpaceDevices {
   std::vector<std::shared_ptr<Device>> own;  ///< of this process, which reach each other's memory
   std::vector<u32> numbers;                  ///< theirs in the world
   u32 count = 0;                             ///< devices of the world
-  u32 spaces = 1;                            ///< such ranges that the process reserves
+  u32 spaces = 1;                            ///< number of such ranges that the process reserves
 };
 
 /// One range of addresses for all devices of a world: device d's memory begins at base() + d *
-/// stride(), if it is in reach. Grows by mapping more, never moves. Each process, and each group of
-/// devices that reach each other, has a base() of its own.
+/// stride(), if it is in reach. It grows by mapping more, and never moves. Each process, and each
+/// group of devices that reach each other, has a base() of its own.
 class AddressSpace {
  public:
   virtual ~AddressSpace() = default;
@@ -164,25 +165,27 @@ class AddressSpace {
   /// Maps zeroed memory at [offset, offset + size) of every own device. \throws
   /// Error(out_of_memory)
   virtual void extend(Bytes offset, Bytes size) = 0;
-  /// A file descriptor, the caller's, for what extend() has just mapped there of `device`, an own
-  /// one: for adopt() in another process. \throws Error(bad_environment)
+  /// A file descriptor for the memory that extend() has just mapped there on `device`, an own one.
+  /// It is for adopt() in another process, and belongs to the caller. \throws
+  /// Error(bad_environment)
   virtual int share(u32 device, Bytes offset, Bytes size) = 0;
   /// Maps what share() gave another process for its `device`. `file` stays the caller's.
-  /// \throws Error(bad_environment) with the reason and the setting to change. Tried with a small
-  /// piece when a World is made: where it throws, those ranks reach each other through the host.
+  /// \throws Error(bad_environment) with the reason and the setting to change. It is tried with a
+  /// small piece when a World is made. If it throws there, those ranks reach each other through the
+  /// host.
   virtual void adopt(u32 device, Bytes offset, Bytes size, int file) = 0;
-  /// Undoes extend() and adopt() there, of all devices, also where they failed half-way: nothing is
-  /// mapped there any more, and both may be called again. What lies before stays.
+  /// Undoes extend() and adopt() there for all devices, also if they failed half-way. Nothing is
+  /// mapped there afterwards, and both may be called again. Memory before `offset` stays.
   virtual void shrink(Bytes offset, Bytes size) noexcept = 0;
 };
 
-/// What another process needs to map an allocation.
+/// The data that another process needs to map an allocation.
 struct SharedMemory {
   u64 id = 0;  ///< the driver's number of the allocation, never given twice
   char const* begin = nullptr;
   u64 size = 0;
   std::string handle{};  ///< opaque, valid while the allocation is
-  Descriptor file{};     ///< to pass along, if the handle is not enough
+  Descriptor file{};     ///< to pass along if the handle is not enough
 };
 
 /// A kind of device. Thread-safe.
@@ -191,33 +194,35 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view kind() const = 0;
   virtual KindTraits traits() const { return {}; }
-  /// Whether a program that names no devices gets this kind's, if there are any.
+  /// True if a program that names no devices gets this kind's, if there are any.
   virtual bool preferred() const { return false; }
-  virtual u32 count() = 0;  ///< devices there are; ~0u for any number
+  virtual u32 count() = 0;  ///< number of devices; ~0u for any number
   virtual std::string why_none() { return "there are none"; }
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
-  /// For launches that follow each other. Null: nothing of this kind stays between them.
+  /// For launches that follow each other. Null: this kind keeps nothing between them.
   virtual std::unique_ptr<Crew> crew() { return nullptr; }
-  /// What launch() throws before anything runs. \throws Error(out_of_memory, bad_argument)
+  /// Throws what launch() would throw before anything runs. \throws Error(out_of_memory,
+  /// bad_argument)
   virtual void fit(GangSpec const& /*spec*/) {}
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
   virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
-  /// Of specs that differ in what they launch, and in their grids' states, which are copied. Where
-  /// queues_launches. \throws as launch()
+  /// A graph of specs that differ in their images and kernels, and in their grids' states, which
+  /// are copied. Only where queues_launches(). \throws as launch()
   virtual std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& /*steps*/) {
     return nullptr;
   }
-  /// Launches go into streams of the devices: they wait there for GangSpec::after, and Gang::ends()
-  /// says when they end. Else the host does both.
+  /// True if launches go into streams of the devices. They wait there for GangSpec::after, and
+  /// Gang::ends() says when they end. Otherwise the host does both.
   virtual bool queues_launches() const { return false; }
-  /// Whether kernels on `from` load and store memory of `to`, both of this kind.
+  /// True if kernels on `from` load and store memory of `to`. Both are of this kind.
   virtual bool reaches(Device& /*from*/, Device& /*to*/) { return true; }
-  /// Makes plain pointers of each device usable by the others; done once. \throws
+  /// Makes plain pointers of each device usable by the others. Called once. \throws
   /// Error(bad_environment)
   virtual void connect(std::vector<std::shared_ptr<Device>> const& devices) = 0;
-  /// Memory that this kind's driver knows, whoever allocated it. Nothing for plain host memory.
+  /// Memory that this kind's driver knows, no matter who allocated it. Nothing for plain host
+  /// memory.
   virtual std::optional<MemoryRange> identify(void const* /*pointer*/) { return std::nullopt; }
   /// The driver's number of the allocation there, never given twice; 0 if it knows none. Much
   /// faster than identify.
@@ -227,28 +232,28 @@ class Backend {
   virtual SharedMemory share_memory(void const* /*pointer*/) {
     throw Error(Kind::bad_environment, "share memory",
                 std::string(kind()) + " devices don't share memory between processes",
-                "copies go through a thread of its owner");
+                "let a thread of the owner copy");
   }
-  /// Maps what share_memory() gave another process, for `device`, of this process; `file` stays the
-  /// caller's, -1 if there is none. \throws Error(bad_environment) with the reason
+  /// Maps what share_memory() gave another process, for `device`, which is this process's. `file`
+  /// stays the caller's; -1 if there is none. \throws Error(bad_environment) with the reason
   virtual void* adopt_memory(Device& /*device*/, std::string const& /*handle*/, int /*file*/,
                              Bytes /*size*/) {
     throw Error(Kind::bad_environment, "map another process's memory",
                 std::string(kind()) + " devices don't share memory between processes",
-                "copies go through a thread of its owner");
+                "let a thread of the owner copy");
   }
-  /// Unmaps it.
+  /// Unmaps what adopt_memory() has returned.
   virtual void drop_memory(void* /*adopted*/) {}
   /// Nanoseconds to add to clock_ns() of `device` to get the host's steady clock.
   virtual i64 clock_offset(Device& /*device*/) { return 0; }
-  /// Whether kernels of several processes run on the device at the same time, rather than in turns.
+  /// True if kernels of several processes run on the device at the same time, rather than in turns.
   virtual bool runs_processes_at_once(Device& /*device*/) { return true; }
 };
 
 /// Adds a kind. \throws Error(bad_argument) if its name is taken.
 void register_backend(std::unique_ptr<Backend> backend);
 
-/// The kind of that name. \throws Error(bad_argument) naming those there are
+/// The kind of that name. \throws Error(bad_argument) naming the kinds that exist
 Backend& backend(std::string_view kind);
 
 /// The kind whose devices are the host's cores and memory. It is always there, and has any number

@@ -3,13 +3,13 @@
 
 namespace meshpost {
 
-/// How the bits of a polled word are to be read.
+/// The type of a polled word's bits.
 enum class WordType : u8 { u32_, i32_, u64_, i64_, f32_, f64_, counter };
 
-/// What a rank waits for: a word compared with a value. A plain value, so that the rank, its
-/// scheduler and the host can each test it.
+/// The condition that a rank waits for: a word compared with a value. A plain value, so that the
+/// rank, its scheduler and the host can each test it.
 ///
-/// `counter` is a 32-bit count that wraps: it holds once word - value, read as signed, is not
+/// `counter` is a 32-bit count that wraps. It holds once word - value, read as signed, is not
 /// negative.
 struct Condition {
   void const* word = nullptr;
@@ -25,7 +25,7 @@ MESHPOST_FN constexpr u32 width(WordType type) {
   return four ? 4 : 8;
 }
 
-/// Whether `left compare right`.
+/// True if `left compare right`.
 template <class T>
 MESHPOST_FN constexpr bool compares(T left, Compare compare, T right) {
   switch (compare) {
@@ -53,7 +53,7 @@ MESHPOST_FN constexpr T from_bits(u64 bits) {
   else return __builtin_bit_cast(T, bits);
 }
 
-/// Whether `condition` holds for a word with these bits.
+/// True if `condition` holds for a word with these bits.
 MESHPOST_FN constexpr bool holds(Condition const& condition, u64 bits) {
   u64 const value = condition.value;
   switch (condition.type) {

@@ -5,16 +5,16 @@
 
 namespace meshpost {
 
-/// A while in which a rank of a CPU device had a core, in ns on the host's clock. Before `begin` it
-/// waited for a core since `ready`; before that it could not go on.
+/// A time in which a rank of a CPU device had a core, in ns on the host's clock. From `ready` to
+/// `begin` it waited for a core. Before `ready` it could not continue.
 struct CoreSlice {
   u64 ready, begin, end;
 };
 
-/// How the ranks of a CPU device shared the cores in one run.
+/// The way in which the ranks of a CPU device shared the cores in one run.
 struct CoreRecord {
-  u32 cores = 0;  ///< that there were for all CPU devices of the run
-  /// Of each rank, in order. One that is filled up to its capacity takes no more.
+  u32 cores = 0;  ///< for all CPU devices of the run
+  /// For each rank, in order. A vector that is filled up to its capacity takes no more.
   std::vector<std::vector<CoreSlice>> ranks{};
 
   static CoreRecord with_room(u32 ranks, u32 slices_each) {
@@ -22,7 +22,7 @@ struct CoreRecord {
     for (auto& slices : record.ranks) slices.reserve(slices_each);
     return record;
   }
-  /// For another run; the room stays.
+  /// For another run. The capacity stays.
   void clear() {
     cores = 0;
     for (auto& slices : ranks) slices.clear();

@@ -7,12 +7,12 @@
 
 #include "meshpost/base/types.hpp"
 
-// Devices, from the host's side. A kind of device is a Backend: cpu and cuda are built in, others
-// register.
+// Devices, from the host's side. A kind of device is a Backend. cpu and cuda are built in; other
+// kinds register.
 
 namespace meshpost {
 
-/// Where bytes are allocated.
+/// The memory that bytes are allocated in.
 enum class MemoryKind {
   device,   ///< the device's own memory
   pinned,   ///< host memory that the device reads and writes in place
@@ -38,7 +38,7 @@ class Allocation {
 };
 
 /// Rows of bytes from one pitched place to another: `rows` rows of `width` bytes in each of
-/// `slices` slices; a pitch is the distance from one beginning to the next.
+/// `slices` slices. A pitch is the distance from the beginning of one to the next.
 struct PitchedCopy {
   void* target = nullptr;
   u64 target_row = 0, target_slice = 0;  ///< pitches, bytes
@@ -64,25 +64,27 @@ class Event {
   virtual ~Event() = default;
   virtual bool done() = 0;
   virtual void wait() = 0;
-  /// Calls `action` once when the event is done, at once if it is, on whatever thread finds out.
+  /// Calls `action` once, when the event is done or at once if it already is. Any thread may call
+  /// it.
   virtual void then(std::function<void()> action) = 0;
 };
 
-/// Work in order on one device. Calls return at once but for synchronize(). One thread at a time.
+/// Work in order on one device. All calls except synchronize() return at once. One thread at a
+/// time.
 class Stream {
  public:
   virtual ~Stream() = default;
   /// Copies `size` bytes between any two places that this device reaches. \throws
   /// Error(device_failed)
   virtual void copy(void* target, void const* source, Bytes size) = 0;
-  /// The same of rows that don't overlap.
+  /// The same for rows that don't overlap.
   virtual void copy(PitchedCopy const& rows) = 0;
   /// Sets `size` bytes to `value`.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
   /// Calls `work` on a thread of the library, which must not call into this device.
   virtual void call(std::function<void()> work) = 0;
-  /// Stores a word of the host's pinned memory; whoever sees it sees what came before in the
-  /// stream.
+  /// Stores a word of the host's pinned memory. A thread that sees it also sees the effects of
+  /// earlier work of the stream.
   virtual void store(u32* word, u32 value) = 0;
   virtual std::shared_ptr<Event> record() = 0;
   /// Later work of this stream starts after `event`, which may be another device's or kind's.
@@ -95,7 +97,7 @@ class Stream {
   virtual bool on_host() const { return false; }
 };
 
-/// What a device is, for tables and for choosing the number of ranks.
+/// Properties of a device, for tables and for choosing the number of ranks.
 struct DeviceInfo {
   std::string model;
   Bytes memory{};
@@ -103,11 +105,11 @@ struct DeviceInfo {
   u32 default_ranks = 0;
   u32 default_threads = 0;  ///< threads of a rank if the program does not say
   u32 max_threads = 0;      ///< largest number of threads of a rank
-  std::string bus{};        ///< PCI address, "0000:1b:00.0"; empty for what hangs on no bus
+  std::string bus{};        ///< PCI address, "0000:1b:00.0"; empty for devices on no bus
   std::string uuid{};       ///< "GPU-..." as nvidia-smi shows it; empty for CPU devices
 };
 
-/// Where a pointer points.
+/// The memory that a pointer points to.
 struct PointerInfo {
   MemoryKind kind = MemoryKind::pageable;
   bool usable = false;   ///< a kernel on the device that was asked may dereference it
@@ -132,11 +134,11 @@ struct KindTraits {
   ExtraPolls extra_polls = ExtraPolls::none;
 };
 
-/// Something with a memory of its own that runs kernels. Thread-safe.
+/// Something with its own memory that runs kernels. Thread-safe.
 ///
-/// A physical device may be split into logical ones: each is a device of a World, with a number,
-/// ranks and a part of the symmetric heap of its own. What they share (memory, streams, processors,
-/// places of the fabric) is the physical device's.
+/// A physical device may be split into logical ones. Each is a device of a World, with a number,
+/// ranks and a part of the symmetric heap of its own. They share the physical device's memory,
+/// streams, processors and places of the fabric.
 class Device {
  public:
   virtual ~Device() = default;
@@ -161,26 +163,27 @@ class Device {
   virtual void write(void* device, void const* host, Bytes size) = 0;
   /// Sets this device's memory, and returns when that is done.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
-  /// What network cards have written into this device's memory, and have said so, its kernels see
-  /// from now on: as soon as they have acquired something that the host releases behind this call.
+  /// Network cards have written into this device's memory, and have said so. After this call its
+  /// kernels see those bytes, once they have acquired something that the host releases after the
+  /// call.
   virtual void see_writes() {}
 };
 
-/// The devices that MESHPOST_DEVICES or `spec` name: "cpu:4" is four CPU devices, "cuda:0,2" those
-/// GPUs, "cuda" all of them, "" all GPUs or, without any, two CPU devices. "*N" at the end splits
-/// each of them into N logical devices: "cuda:0*4", "cuda*2", "cpu:1*9". Several kinds stand one
-/// behind the other: "cuda:0,1,cpu:2".
+/// The devices that MESHPOST_DEVICES or `spec` name. "cpu:4" is four CPU devices, "cuda:0,2" those
+/// GPUs, "cuda" all of them. "" is all GPUs or, without any, two CPU devices. "*N" at the end
+/// splits each of them into N logical devices: "cuda:0*4", "cuda*2", "cpu:1*9". Several kinds stand
+/// one behind the other: "cuda:0,1,cpu:2".
 /// \throws Error(bad_argument) naming what exists. Thread-safe.
 std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec);
 
-/// The physical device: `device` itself or what it is a part of.
+/// The physical device: `device` itself, or the one that it is a part of.
 std::shared_ptr<Device> physical(std::shared_ptr<Device> const& device);
 
 /// The physical devices of `devices`, each once, in their order.
 std::vector<std::shared_ptr<Device>> physical_devices(
     std::vector<std::shared_ptr<Device>> const& devices);
 
-/// Whether kernels on `from` load and store memory of `to`: both are of one kind, which can.
+/// True if kernels on `from` load and store memory of `to`: both are of one kind, which can.
 bool reaches(std::shared_ptr<Device> const& from, std::shared_ptr<Device> const& to);
 
 /// Throws Error(misuse) in a process forked after the library opened its first device.

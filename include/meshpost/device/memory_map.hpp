@@ -7,12 +7,12 @@
 
 namespace meshpost {
 
-/// A range of addresses and whose memory it is.
+/// A range of addresses and the device that its memory belongs to.
 struct MemoryRange {
   char const* begin = nullptr;
   u64 size = 0;
   MemoryKind kind = MemoryKind::device;
-  Device* device = nullptr;  ///< that allocated it; a device lives as long as the process
+  Device* device = nullptr;  ///< allocated it; a device lives as long as the process
   bool live = true;          ///< false: it was freed
   u64 id = 0;                ///< the driver's number of this allocation, 0 if the library made it
 
@@ -22,16 +22,17 @@ struct MemoryRange {
   }
 };
 
-/// What the library has allocated and what was registered with it, by address. Thread-safe.
+/// Memory that the library has allocated or that was registered with it, by address. Thread-safe.
 class MemoryMap {
  public:
-  /// Whether a range may be one with the one that ends where it begins.
+  /// Says if a range may be merged with the one that ends where it begins.
   enum class Neighbours { apart, join };
 
-  /// Adds a live range. What it overlaps was freed unnoticed and is forgotten.
+  /// Adds a live range. Ranges that overlap it were freed unnoticed, and are forgotten.
   void add(MemoryRange const& range, Neighbours neighbours = Neighbours::apart);
   /// Notes that the range that begins here is about to be freed. It stays known as freed until its
-  /// addresses are used again. To be called before it is freed, or it may hit the next one there.
+  /// addresses are used again. Call it before the memory is freed, or it may hit the next range
+  /// there.
   void retire(void const* begin);
   /// Forgets what is known of these addresses; a range that reaches beyond them is cut.
   void forget(void const* begin, u64 size);

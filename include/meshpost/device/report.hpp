@@ -1,9 +1,9 @@
 #pragma once
 #include "meshpost/device/condition.hpp"
 
-// What a rank tells the host about itself, and what the host tells all ranks of a device. Both lie
-// in memory that host and kernel can read and write at any time (pinned on GPUs), so neither needs
-// a driver call.
+// Reports of ranks to the host, and the host's word to all ranks of a device. Both lie in memory
+// that host and kernel can read and write at any time (pinned on GPUs). So neither needs a driver
+// call.
 
 namespace meshpost {
 
@@ -48,7 +48,7 @@ enum class Operation : u32 {
   count
 };
 
-/// Why a rank ended itself.
+/// The reason why a rank ended itself.
 enum class Fault : u32 {
   none,
   failed,          ///< fail() was called; `text` says why
@@ -70,13 +70,13 @@ enum class Fault : u32 {
   source,  ///< a source of details[1] bytes, details[0] after the beginning of a part of details[2]
   misuse,  ///< an operation that is not allowed here; `text` says why
   layout,  ///< a layout that is invalid
-  extents,  ///< in direction details[0] details[1] elements at the target, details[2] at the source
-  reach,    ///< a layout that needs details[0] elements of a `text` span of details[1]
-  interleave,   ///< a target's layout of strides `details` names a place twice, or may
+  extents,     ///< in direction details[0]: details[1] elements at the target, details[2] at source
+  reach,       ///< a layout that needs details[0] elements of a `text` span of details[1]
+  interleave,  ///< a target's layout of strides `details` names a place twice, or may
   freed_window  ///< window `details[0]`, which was freed
 };
 
-/// What an operation concerns; the part of a report that a waiting rank publishes.
+/// The subject of an operation; the part of a report that a waiting rank publishes.
 struct Note {
   Operation operation = Operation::none;
   u32 window = 0;  ///< the window's number, or the communicator's for barriers
@@ -97,23 +97,23 @@ struct alignas(128) RankReport {
   Condition condition;
   Note note;
   Fault fault;
-  u32 left;  ///< 1: the rank left a run that was poisoned, or that others run another kernel in
-  u32 all_ended;  ///< GPUs: 1 while this rank, in a long wait, knows that its device's have
+  u32 left;  ///< 1: the rank left a run that was poisoned, or in which others run another kernel
+  u32 all_ended;  ///< GPUs: 1 while this rank, in a long wait, knows that its device's ranks have
   u64 details[3];
   char text[200];
 };
 
-/// What a rank awaits the others of its run for.
+/// The reason why a rank awaits the other ranks of its run.
 enum class RunStage : u32 {
   begin,
   end,
-  clean_up  ///< behind the end, which all ranks of its device have come to
+  clean_up  ///< after the end, which all ranks of its device have reached
 };
 
 /// The host's word to all ranks of a device: one 8-byte load fetches it.
 struct alignas(8) Control {
-  /// 0, or `leave`: every rank leaves at its next look; but those that have come to the run's end,
-  /// where others may be sure already that it ends well, only with `leave_the_end`.
+  /// 0, or `leave`: every rank leaves at its next look. Ranks that have come to the run's end leave
+  /// only with `leave_the_end`: others may be sure already that the run ends well.
   u32 poison;
   static constexpr u32 leave = 1, leave_the_end = 2;
   MESHPOST_FN static constexpr u32 ends(RunStage stage) {

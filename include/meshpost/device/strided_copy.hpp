@@ -4,8 +4,8 @@
 
 namespace meshpost {
 
-/// A copy between two layouts of equal extents, as machines carry it out: runs of bytes that lie
-/// side by side on both sides, in nested loops. A plain value.
+/// A copy between two layouts of equal extents, as devices carry it out: nested loops over runs of
+/// bytes that lie side by side on both sides. A plain value.
 struct StridedCopy {
   struct Loop {
     u64 count = 1;
@@ -16,17 +16,17 @@ struct StridedCopy {
   char const* source = nullptr;
   u64 run = 0;    ///< bytes
   u32 loops = 0;  ///< 0: one run is all
-  Loop loop[3];   ///< the innermost first; of those that are not used, one turn
+  Loop loop[3];   ///< the innermost first; unused ones have one turn
 
   MESHPOST_FN u64 runs() const { return loop[0].count * loop[1].count * loop[2].count; }
   MESHPOST_FN u64 bytes() const { return run * runs(); }
-  /// Whether each byte is where it should be.
+  /// True if source and target are the same memory.
   MESHPOST_FN bool in_place() const {
     bool equal = target == source;
     for (Loop const& one : loop) equal &= one.target == one.source;
     return equal;
   }
-  /// work(target, source) for each run.
+  /// Calls work(target, source) for each run.
   template <class Work>
   MESHPOST_FN void each_run(Work&& work) const {
     for (u64 k = 0; k < loop[2].count; ++k)
@@ -38,9 +38,9 @@ struct StridedCopy {
 };
 
 /// The loops for a copy of elements of so many bytes. Inner loops have the smaller steps at the
-/// target, which may be far: what is stored there one after the other should lie side by side.
-/// Directions that lie side by side on both sides become one. The layouts are valid, unique at the
-/// target, and inside their spans.
+/// target, which may be far: consecutive stores there should lie side by side. Directions that lie
+/// side by side on both sides become one. The layouts are valid, unique at the target, and inside
+/// their spans.
 MESHPOST_COLD inline StridedCopy plan_strided_copy(void* target, StridedLayout const& to,
                                                    void const* source, StridedLayout const& from,
                                                    u64 element) {
@@ -62,7 +62,7 @@ MESHPOST_COLD inline StridedCopy plan_strided_copy(void* target, StridedLayout c
     loops[b] = swapped;
   };
   for (auto& one : loops)
-    if (one.count == 1) one.target = 0;  // its stride says nothing
+    if (one.count == 1) one.target = 0;  // its stride has no meaning
   order(0, 1), order(1, 2), order(0, 1);
   for (auto const& next : loops) {
     auto& last = copy.loop[copy.loops - (copy.loops != 0)];

@@ -6,8 +6,8 @@
 
 namespace meshpost {
 
-/// A memory in which bytes live: "pageable:0" and "pinned:0" (host memory of NUMA node 0), "cuda:1"
-/// or "cpu:1" (the memory of that device).
+/// A memory: "pageable:0" and "pinned:0" (host memory of NUMA node 0), "cuda:1" or "cpu:1" (the
+/// memory of that device).
 struct Place {
   std::string kind;  ///< "pageable", "pinned", or a kind of device
   u32 number = 0;    ///< NUMA node, or the device's number
@@ -17,8 +17,8 @@ struct Place {
   auto operator<=>(Place const&) const = default;
 };
 
-/// Whether it is memory of the host, which the host's threads read and write in place. A device's
-/// is, too, if all of its kind use that (KindTraits).
+/// True if it is memory of the host, which the host's threads read and write in place. A device's
+/// memory is, too, if its kind uses host memory (KindTraits).
 bool in_host_memory(Place const& place);
 
 /// The place of that name. \throws Error(bad_argument) that shows the form

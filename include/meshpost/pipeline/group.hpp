@@ -5,7 +5,7 @@
 
 #include "meshpost/device/device.hpp"
 
-// Devices that step together, each driven by a thread of the host of its own.
+// Devices that step together. Each is driven by its own host thread.
 
 namespace meshpost {
 
@@ -16,49 +16,49 @@ struct Member {
   u32 count = 0;  ///< of the group
 };
 
-/// One thread a device. All calls but those from inside its functions are thread-safe.
+/// One thread for each device. All calls are thread-safe, except those from inside its functions.
 ///
-/// A function that throws on one thread ends the group: the others do this step to its end, later
-/// ones are dropped, and step_all() or finalize() throws what was thrown with the device's name
-/// before it. For CUDA's own calls a function makes its device current itself.
+/// If a function throws on one thread, the group ends. The others finish this step, and later steps
+/// are dropped. Then step_all() or finalize() throws the exception, with the device's name in
+/// front. For calls to CUDA a function must make its device current itself.
 class DeviceGroup {
  public:
   using Work = std::function<void(Member const&)>;
 
-  /// Calls `init` on every device's thread and returns when all are done. \throws what it threw,
-  /// once `deinit` was called on the others and all threads have ended; Error(bad_argument) for no
-  /// devices or a null one
+  /// Calls `init` on every device's thread and returns when all are done. \throws the exception of
+  /// `init`, once `deinit` was called on the others and all threads have ended; Error(bad_argument)
+  /// for no devices or a null one
   explicit DeviceGroup(std::vector<std::shared_ptr<Device>> devices, Work init = {},
                        Work deinit = {});
-  /// As finalize(), but reports errors as warnings. Where that is refused, its threads end by
-  /// themselves, later.
+  /// As finalize(), but reports errors as warnings. If finalize() would be refused, the threads end
+  /// by themselves, later.
   ~DeviceGroup();
   DeviceGroup(DeviceGroup const&) = delete;
   DeviceGroup& operator=(DeviceGroup const&) = delete;
 
   u32 size() const;
 
-  /// Calls `process` on every device's thread. Returns when all are through.
-  /// \throws Error; Error(misuse) from inside the group's functions, or another group's that this
-  /// one waits for, so that each would wait for the other; also after it has ended
+  /// Calls `process` on every device's thread. Returns when all have finished.
+  /// \throws Error; Error(misuse) after the group has ended, and from inside functions of this
+  /// group, or of another group that this one waits for: each would wait for the other
   void step_all(Work process);
-  /// The same, but returns when these members are through; the others go on, and take the next step
-  /// when they are through with this one. \throws also Error(bad_argument) for no such member
+  /// The same, but returns when these members have finished. The others continue, and take the next
+  /// step when they have finished this one. \throws also Error(bad_argument) for no such member
   void step_all(Work process, std::vector<u32> const& members);
 
-  /// Waits for all steps, calls `deinit` on every thread whose `init` was done, and ends the
-  /// threads. Does nothing the second time. \throws as step_all(); Error(misuse) leaves it as it
-  /// was
+  /// Waits for all steps, calls `deinit` on every thread whose `init` succeeded, and ends the
+  /// threads. Does nothing the second time. \throws as step_all(); Error(misuse) leaves the group
+  /// as it was
   void finalize();
 
-  /// Whether the calling thread runs one of its functions.
+  /// True if the calling thread runs one of its functions.
   bool inside() const;
-  /// Whether its threads have been told to end.
+  /// True if its threads have been told to end.
   bool ended() const;
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // its threads' as well
+  std::shared_ptr<State> state_;  // shared with its threads
 };
 
 }  // namespace meshpost

@@ -5,17 +5,17 @@
 
 namespace meshpost {
 
-/// The line that a record stands for. A text that does not fit its arguments comes as it is, with
-/// them behind it: a log must not be lost to a typo.
+/// The text of a record's line. If a text does not fit its arguments, they are appended to it
+/// unformatted: a typo must not lose a log line.
 std::string format_log(LogRecord const& record);
 
 /// Empties a ring, in order; one thread at a time.
 class LogReader {
  public:
-  /// Goes on behind what was read before: the slots that runs use go round and on.
+  /// Continues behind what was read before: runs use the slots of the ring round and round.
   explicit LogReader(LogRing ring) : ring_(ring), next_(ring.tail ? *ring.tail : 0) {}
-  /// Sends all whole records to the event sink; returns how many. \throws what the sink threw
-  /// first, when the ring is empty
+  /// Sends all whole records to the event sink; returns how many. \throws the sink's first
+  /// exception, when the ring is empty
   u32 drain();
 
  private:

@@ -1,25 +1,25 @@
 #pragma once
 #include "meshpost/device/detail/ring.hpp"
 
-// What ranks write for the timeline, the timers and the log while they run. The host's half is in
-// trace/timeline.hpp and trace/log.hpp.
+// Records that ranks write while they run, for the timeline, the timers and the log. The host's
+// half is in trace/timeline.hpp and trace/log.hpp.
 
 namespace meshpost {
 
-/// One operation of one rank on the timeline. `end` 0: it never ended. Operation::kernel is the
-/// rank itself, from its first to its last instruction.
+/// One operation of one rank on the timeline. `end` is 0 if it never ended. Operation::kernel is
+/// the rank itself, from its first to its last instruction.
 struct TraceEvent {
   u64 begin, end;  ///< ns on the device's clock
   Operation operation;
-  u32 peer;  ///< world rank, Note::no_rank if none
+  u32 peer;  ///< world rank; Note::no_rank if none
   u32 tag;
   u32 window;
   u64 bytes;
   char name[24];  ///< of a mark
 };
 
-/// Events that a rank had in a run, kept or not. Of a rank that has not begun in that run it is
-/// what it was: the run's number tells.
+/// Number of events that a rank had in a run, kept or not. A rank that has not begun in that run
+/// still has its earlier value: the run's number tells.
 struct alignas(8) TraceUse {
   u32 run;
   u32 events;
@@ -30,9 +30,9 @@ struct TraceBuffer {
   TraceEvent* events = nullptr;
   TraceUse* used = nullptr;  ///< of each rank
   u32 capacity = 0;
-  u32 run = 0;  ///< as TraceUse has it
+  u32 run = 0;  ///< the number in TraceUse
 
-  /// The rank begins, so the host has nothing to clear. One thread of the rank calls it.
+  /// Called when the rank begins, by one of its threads. So the host has nothing to clear.
   MESHPOST_FN void begin(u32 local_rank) const { used[local_rank] = {run, 0}; }
   /// A new event of this rank, null if it is not kept. One thread of the rank calls it.
   MESHPOST_FN TraceEvent* add(u32 local_rank) const {
@@ -51,8 +51,7 @@ struct TimerBuffer {
   }
 };
 
-/// A line that a rank logs: the text with {} and the bits of its arguments; the host puts them
-/// together.
+/// A line that a rank logs: the text with {} and the bits of its arguments. The host formats it.
 struct LogRecord {
   static constexpr u32 most_arguments = 8;
   enum class Type : u8 { none, i64_, u64_, f64_, boolean, character, pointer };

@@ -9,7 +9,7 @@
 
 namespace meshpost {
 
-/// What an operation is called in messages and on timelines.
+/// An operation's name in messages and on timelines.
 std::string_view to_string(Operation operation);
 
 /// One rank's row of a timeline.
@@ -17,26 +17,26 @@ struct TimelineRow {
   u32 device = 0;
   u32 rank = 0;                    ///< in the world
   std::vector<TraceEvent> events;  ///< in order; times in ns on the host's clock
-  u64 lost = 0;                    ///< events for which there was no room
-  std::vector<CoreSlice> cores{};  ///< when it had one; empty on GPUs
+  u64 lost = 0;                    ///< events that had no room
+  std::vector<CoreSlice> cores{};  ///< times when it had a core; empty on GPUs
 };
 
-/// A run as it went, rank by rank. A plain value.
+/// The timeline of a run, rank by rank. A plain value.
 struct Timeline {
   std::string kernel;
   std::vector<std::string> devices;
   u64 begin = 0, end = 0;  ///< of the run, ns on the host's clock
   std::vector<TimelineRow> rows;
-  u32 cores = 0;  ///< that the rows shared; 0: not known, or not all that they had is known
+  u32 cores = 0;  ///< shared by the rows; 0: not known, or some of `TimelineRow::cores` is lost
 };
 
-/// Which share of the time of all cores the ranks had one; nothing if that is not known.
+/// The share of all cores' time in which ranks used them. Nothing if that is not known.
 std::optional<double> cores_in_use(Timeline const& timeline);
 
-/// The timeline in the trace event format, which Perfetto and Chrome load: a process a device, a
-/// thread a rank, times in us from the run's begin. What lies between two operations is shown as
-/// "compute". A rank that could go on but had no core is shown as "ready", within the operation in
-/// which that was. `otherData` has "cores" and "cores_in_use".
+/// The timeline in the trace event format, which Perfetto and Chrome load. A device is a process, a
+/// rank is a thread; times are in us from the run's begin. The time between two operations is shown
+/// as "compute". A rank that could continue but had no core is shown as "ready", within its
+/// operation. `otherData` has "cores" and "cores_in_use".
 std::string to_perfetto(Timeline const& timeline);
 
 }  // namespace meshpost

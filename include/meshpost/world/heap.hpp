@@ -8,23 +8,24 @@
 
 namespace meshpost {
 
-/// The symmetric heap: an offset means the same on every device of the world. Not thread-safe.
-/// Where processes share it, all of them make the same calls in the same order.
+/// The symmetric heap: an offset means the same on every device of the world. Not thread-safe. If
+/// processes share it, all of them make the same calls in the same order.
 ///
-/// Counters lie apart from data, and so do words that only have to be 0 when a run begins: ranks
-/// sweep them at a run's end (rma/run_words.hpp).
+/// Counters lie apart from data. So do words that only have to be 0 when a run begins: ranks clear
+/// them at a run's end (rma/run_words.hpp).
 class Heap {
  public:
-  /// Maps more, on the devices of all processes. Throws in all of them or in none; the heap then
-  /// undoes what was mapped.
+  /// Maps more memory, on the devices of all processes. It throws in all of them or in none. If it
+  /// throws, the heap undoes the mappings.
   using Extend = std::function<void(Spaces& spaces, Bytes offset, Bytes size)>;
   explicit Heap(Layout const& layout, Extend extend = {});
 
-  /// Zeroed when first handed out, whatever was there last otherwise. \throws Error(out_of_memory)
+  /// Zeroed when it is handed out for the first time. Later it still holds its last contents.
+  /// \throws Error(out_of_memory)
   u64 allocate(u64 size, u64 alignment = 256);
   void release(u64 offset, u64 size);
   enum class Swept { counters, words };
-  /// Zeroed when first handed out, at the end of each run, and by clear_swept().
+  /// Zeroed when it is handed out for the first time, at the end of each run, and by clear_swept().
   u64 allocate_swept(Swept what, u64 size);
   void release_swept(u64 offset, u64 size);
 
@@ -32,7 +33,7 @@ class Heap {
   char* at(u32 device, u64 offset) const { return spaces_.at(device, offset); }
   Spaces const& spaces() const { return spaces_; }
 
-  /// Ranges that hold such memory, as far as they were ever used: some dozens at most.
+  /// Ranges that hold such memory, if they were ever used: some dozens at most.
   struct Range {
     u64 offset, size;
     Swept what;

@@ -6,10 +6,11 @@
 
 namespace meshpost {
 
-/// Hands out parts of ranges of offsets, first fit, and joins what comes back. Knows no memory.
+/// Hands out parts of ranges of offsets, first fit, and joins parts that come back. It touches no
+/// memory.
 class Offsets {
  public:
-  /// More to hand out.
+  /// Adds a range to hand out.
   void add(u64 offset, u64 size);
   /// The offset of `size` free bytes on a multiple of `alignment` (a power of two), or nothing.
   std::optional<u64> take(u64 size, u64 alignment);

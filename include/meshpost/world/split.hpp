@@ -14,8 +14,8 @@ struct GroupTables {
   u32 group_count = 0;
 };
 
-/// Ranks of equal color form a group, in the order of their world ranks; a negative color joins
-/// none.
+/// Ranks of equal color form a group, in the order of their world ranks. A rank of negative color
+/// is in no group.
 GroupTables make_groups(std::vector<i64> const& color_of_rank, u32 ranks_per_device);
 
 }  // namespace meshpost

@@ -39,7 +39,7 @@ Error no_memory(std::string cause, std::string remedy = "use smaller windows or 
   return {Kind::out_of_memory, "memory of the CPU devices", std::move(cause), std::move(remedy)};
 }
 
-// They cost no memory, and depend on no window.
+// These cost no memory, and depend on no window.
 std::string remedy_for_addresses() {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
@@ -66,7 +66,7 @@ class MemoryFiles : public AddressSpace {
     void* const range = mmap(nullptr, stride_ * devices_.count, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
-      throw no_memory(fmt::format("{} devices times {} bytes of addresses are not to be had: {}",
+      throw no_memory(fmt::format("{} devices times {} bytes of addresses can't be reserved: {}",
                                   devices_.count, stride_, std::strerror(errno)),
                       remedy_for_addresses());
     base_ = static_cast<char*>(range);
@@ -90,8 +90,8 @@ class MemoryFiles : public AddressSpace {
   Bytes granularity() const override { return Bytes{static_cast<u64>(sysconf(_SC_PAGESIZE))}; }
 
   void extend(Bytes offset, Bytes size) override {
-    // Linux hands out more than it has and kills whoever touches it, so ask first. All processes
-    // of the node ask at the same time.
+    // Linux hands out more memory than it has, and kills a process that touches too much. So ask
+    // first. All processes of the node ask at the same time.
     u64 const available = available_memory();
     if (size > stride_ || offset > stride_ - size || size > available / devices_.count)
       throw no_memory(fmt::format(
@@ -114,7 +114,7 @@ class MemoryFiles : public AddressSpace {
       [[maybe_unused]] void* const unmapped =
           mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     }
-    // Its pages are given back. A file that has not grown is left as it is.
+    // Gives the pages back. A file that has not grown stays as it is.
     for (int const file : files_)
       if (struct stat status{}; fstat(file, &status) == 0 && status.st_size > signed_size(offset))
           [[maybe_unused]]

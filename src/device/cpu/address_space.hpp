@@ -3,10 +3,10 @@
 
 namespace meshpost::cpu {
 
-/// The CPU devices' symmetric range: a memory file a device, mapped side by side.
+/// The CPU devices' symmetric range: one memory file for each device, mapped side by side.
 std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices);
 
-/// Memory that the host could still give.
+/// Memory that the host can still give.
 Bytes available_memory();
 /// Memory that the host has.
 Bytes total_memory();

@@ -1,8 +1,8 @@
-// When ranks have a core, and when they are ready for one: for timelines.
+// Records when ranks have a core and when they are ready for one, for timelines.
 //
-// A worker notes these of its own fibers, around each turn of one. That a fiber got ready while
-// another ran is seen at the end of that turn: so a rank's `ready` is late by a turn at most, or by
-// the pause between two looks.
+// A worker notes this of its own fibers, around each turn of one. If a fiber gets ready while
+// another one runs, the worker sees it at the end of that turn. So a rank's `ready` is late by at
+// most a turn, or by the pause between two looks.
 #include <utility>
 
 #include "device/cpu/scheduler.hpp"
@@ -10,9 +10,10 @@
 namespace meshpost::cpu {
 namespace {
 
-// Threads of a rank take turns in it: nothing between two of them is worth a slice of its own.
+// Threads of a rank take turns in one slice: a gap between two of them is not worth a slice of its
+// own.
 constexpr u64 same_slice_ns = 500;
-// A look at a fiber takes some ns. Looks at all of them shall cost no more than turns do.
+// A look at a fiber takes some ns. Looks at all of them must cost no more than turns do.
 constexpr u64 look_ns = 4;
 
 std::vector<CoreSlice>& slices_of(RankFibers const& rank) {

@@ -12,10 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A worker polls for so long after a run: about twice what the host takes from one run to the next.
+// A worker polls for this long after a run: about twice the time of the host from one run to the
+// next.
 constexpr auto attentive_between_runs = std::chrono::microseconds(100);
 
-// The next number behind `last`. After a while it waits asleep.
+// Waits for a number other than `last`, and returns it. After a while it sleeps.
 u32 await_turn(std::atomic<u32> const& turn, u32 last) {
   for (auto const until = Clock::now() + attentive_between_runs; Clock::now() < until;
        sched_yield())
@@ -67,15 +68,15 @@ void CpuCrew::resize(u32 rank_count, u32 fiber_count, u32 worker_count) {
 }
 
 void CpuCrew::begin(Worker& worker) {
-  hooks::at("start a worker's thread");  // told of each in each run, so that tests can refuse any
+  hooks::at("start a worker's thread");  // for each thread in each run: tests can refuse any
   if (!worker.thread.joinable()) worker.thread = std::thread([this, &worker] { serve(worker); });
   at_work_.fetch_add(1);
   worker.turn.fetch_add(1);
-  worker.turn.notify_one();  // no call of the system while nobody sleeps
+  worker.turn.notify_one();  // no system call while nobody sleeps
 }
 
-// What it touches behind work() is the crew's: when the host sees that none is at work, the gang
-// may be gone, and the next one may have begun.
+// After work() a worker touches only the crew. When the host sees that no worker is at work, the
+// gang may be gone, and the next one may have begun.
 void CpuCrew::serve(Worker& worker) {
   worker.context.adopt_thread();
   for (u32 turn = 0;;) {
@@ -97,9 +98,9 @@ void CpuCrew::dismiss() {
   workers.clear();
 }
 
-// Either the host sees the news before it sleeps, or it is seen dozing here: both sides write
-// first, then read what the other writes, in the one order of all these operations (seq_cst). It is
-// counted as dozing with the mutex held, so that it sleeps when the mutex is free.
+// Either the host sees the news before it sleeps, or this sees it dozing. Both sides write first,
+// then read what the other writes, in the one order of all these operations (seq_cst). The host is
+// counted as dozing with the mutex held, so it sleeps when the mutex is free.
 void CpuCrew::wake_host() {
   news_.fetch_add(1);
   if (dozing_.load() == 0) return;

@@ -1,6 +1,5 @@
 #pragma once
-// What runs of one World on CPU devices leave to each other: worker threads, fibers and their
-// stacks.
+// State that runs of one World on CPU devices pass on: worker threads, fibers and their stacks.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -18,7 +17,7 @@ namespace meshpost::cpu {
 class CpuGang;
 struct Worker;
 
-/// What the fibers of one rank share. All of them run on one worker.
+/// State that the fibers of one rank share. All of them run on one worker.
 struct RankFibers {
   Grid const* grid = nullptr;
   u32 local_rank = 0;
@@ -28,24 +27,23 @@ struct RankFibers {
   std::atomic<u32> generation{0};
   std::atomic<u32> votes[2] = {0, 0};  // of any(), by parity of the generation
   std::vector<char> scratch;
-  u64 ready_since = 0;  // of its worker, where slices are recorded; 0: not ready when last seen
+  u64 ready_since = 0;  // written by the worker if slices are recorded; 0: not ready when last seen
 
   RankReport& report() const { return grid->reports[local_rank]; }
-  /// As for a first run, with zeros in the scratch.
+  /// Sets the state of a first run, with zeros in the scratch.
   void prepare(Grid const& of, u32 local, u32 threads_in_it, Bytes scratch_size);
 };
 
 /// One thread of a rank.
 struct Fiber : FiberView {
-  // The awaited condition. Written by the fiber, read by its worker and by whoever looks for a
-  // deadlock.
+  // The awaited condition. The fiber writes it; its worker and the search for deadlocks read it.
   std::atomic<void const*> word{nullptr};  // null: ready to run
   std::atomic<u64> value{0};
   std::atomic<WordType> type{};
   std::atomic<Compare> compare{};
   std::atomic<bool> takes_news{false};  // GangSpec::has_news wakes it, too
   std::atomic<bool> done{false};
-  std::atomic<u32> heeds{Control::leave};  // Control::poison that it leaves at
+  std::atomic<u32> heeds{Control::leave};  // the Control::poison at which it leaves
 
   CpuGang* gang = nullptr;
   Worker* worker = nullptr;
@@ -53,26 +51,27 @@ struct Fiber : FiberView {
   std::unique_ptr<Stack> stack;
   Context context;
 
-  /// At the beginning of `body`, on a stack of this size: the one it has, if it fits.
+  /// Puts it at the beginning of `body`, on a stack of this size. It keeps its stack if that fits.
   void prepare(std::size_t stack_size, void (*body)(void*));
 };
 
 struct alignas(128) Worker {
   static constexpr u32 nobody = ~u32{0};
-  CpuGang* gang = nullptr;  // of the turn; null: the thread ends
+  CpuGang* gang = nullptr;  // of this turn; null: the thread ends
   Context context;
   std::vector<Fiber*> fibers;     // not yet ended
   bool idle = false;              // counted in CpuGang::idle_
   std::atomic<u32> runs{nobody};  // world rank of the fiber that runs
-  u64 looked_at_all = 0;          // ns: when slices are recorded, all its fibers
-  std::atomic<u32> turn{0};       // a new number: there is something to do
+  u64 looked_at_all = 0;          // ns: when slices are recorded, the last look at all its fibers
+  std::atomic<u32> turn{0};       // a new number: there is work
   std::thread thread;
 
   void prepare(CpuGang& of);
 };
 
-/// A gang has it for itself from its constructor to the end of its destructor, and all of it is the
-/// gang's host thread's but for what workers do from begin() until they are no longer at work.
+/// A gang has the crew for itself from its constructor to the end of its destructor. All of it
+/// belongs to the gang's host thread, except what workers use from begin() until they are no longer
+/// at work.
 class CpuCrew : public Crew {
  public:
   CpuCrew() = default;
@@ -82,22 +81,23 @@ class CpuCrew : public Crew {
 
   std::vector<std::unique_ptr<RankFibers>> ranks;
   std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<std::unique_ptr<Worker>> workers;  // perhaps more than the run has
+  std::vector<std::unique_ptr<Worker>> workers;  // may be more than the run has
 
-  /// Makes `ranks` and `fibers` as many as these, and `workers` no fewer. Keeps what there is.
+  /// Makes exactly so many ranks and fibers, and at least so many workers. Keeps existing ones.
   void resize(u32 rank_count, u32 fiber_count, u32 worker_count);
-  /// The worker runs its fibers to their end, on its thread, which is started if there is none.
-  /// \throws what std::thread does
+  /// The worker runs its fibers to their end, on its thread. The thread is started if there is
+  /// none.
+  /// \throws what std::thread throws
   void begin(Worker& worker);
-  /// Whether a worker may still touch the gang.
+  /// True if a worker may still touch the gang.
   bool at_work() const { return at_work_.load() != 0; }
   /// Ends all threads. None is at work.
   void dismiss();
 
-  /// Wakes the host; costs nearly nothing while it does not wait. Any thread.
+  /// Wakes the host. Costs nearly nothing if it does not wait. Any thread.
   void wake_host();
-  /// Returns after `patience`, or when wake_host() was called, or a worker was the last to end its
-  /// work, since `over` was false. Until `attentive` without going to sleep.
+  /// Returns after `patience`, or earlier if, since `over` was false, wake_host() was called or the
+  /// last worker ended its work. Does not sleep until `attentive`.
   template <class Over>
   void doze(std::chrono::microseconds patience, std::chrono::steady_clock::time_point attentive,
             Over const& over) {
@@ -111,8 +111,8 @@ class CpuCrew : public Crew {
                   std::chrono::steady_clock::time_point attentive);
 
   std::atomic<u32> at_work_{0};  // workers that have begun and not ended
-  std::atomic<u32> news_{0};     // times the host was to be woken
-  std::atomic<u32> dozing_{0};   // threads that sleep until then
+  std::atomic<u32> news_{0};     // number of calls that wake the host
+  std::atomic<u32> dozing_{0};   // threads that sleep until such a call
   std::mutex mutex_;
   std::condition_variable changed_;
 };

@@ -1,17 +1,17 @@
-// When no rank of a gang can go on any more.
+// Detects that no rank of a gang can continue any more.
 #include <algorithm>
 
 #include "device/cpu/scheduler.hpp"
 
 namespace meshpost::cpu {
 
-// If all workers are idle, no fiber runs: one that has not begun this run is not idle, and one that
-// has ended its part stays so. A worker that awakes is first no longer idle, then counts an
-// awakening, then runs fibers, then is idle again. Here the awakenings are read first and last, and
-// in between, before and after the conditions, that all are idle. A worker that awoke after the
-// first look at idle_ and had gone to sleep by the second counted its awakening between the two
-// looks at awakenings_; one that had not gone to sleep is seen. So nothing ran while the conditions
-// were looked at.
+// If all workers are idle, no fiber runs: a worker that has not begun this run is not idle, and one
+// that has ended its part stays idle. A worker that wakes up first stops being idle, then counts an
+// awakening, then runs fibers, then is idle again. This function reads awakenings_ first and last.
+// In between, before and after the conditions, it reads that all are idle. Take a worker that woke
+// up after the first look at idle_. If it was idle again by the second look, it counted its
+// awakening between the two looks at awakenings_. If it was not idle again, the second look shows
+// it. So nothing ran while the conditions were read.
 std::optional<u64> CpuGang::quiet() {
   u64 const before = awakenings_.load();
   if (idle_.load() != worker_count_) return std::nullopt;
@@ -21,9 +21,9 @@ std::optional<u64> CpuGang::quiet() {
   return before;
 }
 
-// Only fibers write words while a gang runs (no host or stream can notify yet): if none of them is
-// awake, what does not hold never will. Not so where other processes take part; there the hosts ask
-// each other (src/rma/runs/supervising/council.cpp).
+// Only fibers write words while a gang runs (no host or stream can notify yet). So if no fiber is
+// awake, a condition that does not hold never will. This is not so if other processes take part;
+// there the hosts ask each other (src/rma/runs/supervising/council.cpp).
 void CpuGang::look_for_deadlock() {
   if (spec_.shared || deadlocked_.load(std::memory_order_relaxed) || !quiet() || poisoned()) return;
   bool const alive = std::ranges::any_of(

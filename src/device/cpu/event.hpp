@@ -8,7 +8,7 @@
 
 namespace meshpost::cpu {
 
-/// An event that a thread of the host brings about.
+/// An event that a thread of the host completes.
 class HostEvent : public Event {
  public:
   bool done() override {

@@ -23,7 +23,7 @@
 namespace meshpost::cpu {
 namespace {
 
-// Stacks that are free, by size: mapping one costs more than running a short rank on it.
+// Free stacks, by size. To map one costs more than to run a short rank on it.
 class StackPool {
  public:
   char* take(std::size_t size) {
@@ -61,8 +61,8 @@ StackPool& pool() {
   return *one;
 }
 
-// What the C++ runtime keeps for each thread (Itanium C++ ABI, 2.2.2): a fiber that waits inside a
-// catch block must find its own again.
+// The state of exceptions that the C++ runtime keeps for each thread (Itanium C++ ABI, 2.2.2). A
+// fiber that waits inside a catch block must find its own state again.
 struct ExceptionState {
   void* caught;
   unsigned uncaught;
@@ -84,7 +84,7 @@ Stack::~Stack() { pool().give(low_, size_); }
 void Context::prepare(Stack& stack, void (*body)(void*), void* argument) {
   retire();
 #if defined(__SANITIZE_ADDRESS__)
-  // The last frames of the fiber that was on it never returned.
+  // The last frames of the stack's previous fiber never returned.
   ASAN_UNPOISON_MEMORY_REGION(stack.low(), stack.size());
 #endif
   body_ = body;

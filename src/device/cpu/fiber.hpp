@@ -1,5 +1,5 @@
 #pragma once
-// A fiber: a stack and a place to go on from (Boost.Context), with the annotations that let
+// A fiber: a stack and a place to continue from (Boost.Context), with annotations that let
 // sanitizers follow.
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
@@ -41,7 +41,7 @@ class Context {
   /// Makes this a fiber that calls `body(argument)`, which must end with a last switch_to. May be
   /// called again when it has ended, on any thread.
   void prepare(Stack& stack, void (*body)(void*), void* argument);
-  /// It has ended, if it was a fiber: gives back what a sanitizer keeps of it.
+  /// If it was a fiber, it has ended: gives back what a sanitizer keeps for it.
   void retire() {
 #if defined(__SANITIZE_THREAD__)
     if (owns_sanitizer_fiber_) __tsan_destroy_fiber(sanitizer_fiber_);
@@ -50,7 +50,8 @@ class Context {
   }
   /// Call on the thread that owns this context before the first switch away from it.
   void adopt_thread();
-  /// Goes on with `next`; returns when somebody switches back here. `last`: nobody ever will.
+  /// Continues with `next`; returns when another context switches back here. `last`: none ever
+  /// will.
   MESHPOST_UNCHECKED void switch_to(Context& next, bool last = false);
 
  private:
@@ -60,7 +61,7 @@ class Context {
   boost::context::detail::fcontext_t resume_ = nullptr;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
-  void* caught_exceptions_ = nullptr;  // the thread's exception state belongs to whoever runs
+  void* caught_exceptions_ = nullptr;  // the thread's exception state is the running context's
   unsigned uncaught_exceptions_ = 0;
   void const* stack_low_ = nullptr;
   std::size_t stack_size_ = 0;

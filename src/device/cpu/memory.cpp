@@ -19,7 +19,7 @@
 namespace meshpost::cpu {
 namespace {
 
-// Tells the address sanitizer, if it is there, whether memory may be touched.
+// Tells the address sanitizer, if there is one, if memory may be touched.
 void may_touch(bool yes, [[maybe_unused]] void* memory, [[maybe_unused]] u64 size) {
 #if defined(__SANITIZE_ADDRESS__)
   if (yes) ASAN_UNPOISON_MEMORY_REGION(memory, size);
@@ -31,7 +31,8 @@ void may_touch(bool yes, [[maybe_unused]] void* memory, [[maybe_unused]] u64 siz
 
 constexpr u64 alignment = 256;
 
-// Freed memory, the oldest first. Its pages are given back at once, its addresses when it leaves.
+// Freed memory, the oldest first. Its pages are given back at once, its addresses when it leaves
+// the quarantine.
 class Quarantine {
  public:
   void take(void* memory, u64 size) {

@@ -16,14 +16,14 @@ namespace {
 thread_local std::atomic<Fiber*> running =
     nullptr;  // of this worker; written by it, read by its fibers
 
-// A rank of one thread is a whole program and may keep arrays on its stack; the threads of a wide
-// rank come by the ten thousand. Only touched pages cost memory.
+// A rank of one thread is a whole program, and may keep arrays on its stack. If ranks have many
+// threads, there are tens of thousands of these. Only touched pages cost memory.
 constexpr std::size_t stack_of_rank = 512 * 1024;
 constexpr std::size_t stack_of_thread = 64 * 1024;
 
-// Gives the core away, and says whether somebody else computed on it meanwhile. Who only gives way
-// waits for all of another's time slice then, some milliseconds; who sleeps is given the core when
-// it wakes up.
+// Gives the core away. Returns true if another thread computed on it meanwhile. After a mere yield
+// this thread waits for the other one's whole time slice, some milliseconds. A thread that sleeps
+// gets the core when it wakes up.
 bool core_is_wanted() {
   constexpr u64 long_turn = 500'000;  // ns
   u64 const begin = memory::clock_ns();
@@ -31,7 +31,7 @@ bool core_is_wanted() {
   return memory::clock_ns() - begin > long_turn;
 }
 
-// To sleep and be woken takes about as long: in a run that is shorter, the host polls.
+// To sleep and be woken takes about this long. In shorter runs the host polls.
 constexpr auto short_run = std::chrono::microseconds(100);
 
 u64 load_bits_relaxed(void const* word, WordType type) {
@@ -48,14 +48,15 @@ void store_state(RankReport& report, RankState state) {
 
 Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(fiber)); }
 
-// What the kernel holds is freed on the way: nobody else may use it from here on.
+// Unwinding frees what the kernel holds. Nobody else may use that from here on.
 [[noreturn]] void unwind(Fiber& fiber) {
   std::atomic_ref(fiber.rank->report().left).store(1, std::memory_order_release);
   fiber.gang->withdraw();
   throw Unwind{};
 }
 
-// Leaves the fiber until its condition holds (or at once, if it has none) or the run is poisoned.
+// Suspends the fiber until its condition holds or the run is poisoned. Without a condition it
+// continues soon.
 void suspend(Fiber& fiber) {
   fiber.context.switch_to(fiber.worker->context);
   if (fiber.gang->poisoned()) unwind(fiber);
@@ -78,18 +79,18 @@ void fiber_sync(void* fiber) {
   Fiber& me = self(fiber);
   RankFibers& rank = *me.rank;
   u32 const generation = rank.generation.load(std::memory_order_relaxed);
-  // The last to arrive has acquired what all others released, and releases it with the new
+  // The last fiber to arrive has acquired what all others released. It releases that with the new
   // generation.
   if (rank.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == rank.threads) {
     rank.arrived.store(0, std::memory_order_relaxed);
     rank.votes[(generation + 1) % 2].store(
-        0, std::memory_order_relaxed);  // all have read it: they are here
+        0, std::memory_order_relaxed);  // all have read it: they have arrived
     rank.generation.store(generation + 1, std::memory_order_release);
     return;
   }
   leave_condition(me, {&rank.generation, generation, WordType::u32_, Compare::not_equal});
-  // Where all have come, each goes on, even if the run was poisoned meanwhile: the first may have
-  // told others that the rank has.
+  // If all have arrived, each continues, even if the run was poisoned meanwhile. The first may have
+  // told others already that the rank has arrived.
   while (rank.generation.load(std::memory_order_acquire) == generation) {
     me.context.switch_to(me.worker->context);
     if (rank.generation.load(std::memory_order_acquire) == generation && me.gang->poisoned())
@@ -176,7 +177,7 @@ void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a
   report.details[2] = c;
   copy_text(report.text, sizeof report.text, text);
   store_state(report, RankState::failed);
-  // All CPU devices of a gang obey the first grid's word; the host need not have seen the fault
+  // All CPU devices of a gang obey the first grid's word. So the host need not have seen the fault
   // yet.
   std::atomic_ref(spec_.grids.front().control->poison)
       .fetch_or(Control::leave, std::memory_order_relaxed);
@@ -210,7 +211,7 @@ void CpuGang::end_fiber(Fiber& fiber) {
   auto& report = rank.report();
   auto const state =
       static_cast<RankState>(std::atomic_ref(report.state).load(std::memory_order_relaxed));
-  // A rank that was poisoned while it waited keeps that in its report.
+  // A rank that was poisoned while it waited keeps its wait in the report.
   bool const poisoned_asking = state == RankState::asking && poisoned();
   if (state == RankState::running || (state == RankState::asking && !poisoned_asking))
     store_state(report, RankState::ended);
@@ -224,12 +225,12 @@ CpuGang::CpuGang(GangSpec const& spec)
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
-  u32 const share = std::max(1u, cores / spec_.neighbours);  // of what all processes here may use
+  u32 const share = std::max(1u, cores / spec_.neighbours);  // of the cores for all processes here
   u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
   worker_count_ = std::min(std::max(wanted, 1u), ranks);
   for (auto const& grid : spec_.grids)
     if (grid.record) grid.record->cores = std::min(worker_count_, cores);
-  // The kernel's thread_local variables are as in a new thread, and end with the run.
+  // The kernel's thread_local variables are those of a new thread, and end with the run.
   if (spec_.thread_a_rank) crew_.dismiss();
   crew_.resize(ranks, ranks * extent().volume(), worker_count_);
   prepare_fibers();
@@ -245,7 +246,7 @@ void CpuGang::begin_work() {
       ++begun;
     }
   } catch (...) {
-    // Those that run already would wait for the rest.
+    // The workers that run already would wait for the rest.
     std::atomic_ref(spec_.grids.front().control->poison)
         .store(Control::leave_the_end, std::memory_order_relaxed);
     end_work();
@@ -273,7 +274,7 @@ void CpuGang::prepare_fibers() {
   u32 made = 0;
   for (auto const& grid : spec_.grids)
     for (u32 local = 0; local < grid.ranks; ++local, ++made) {
-      // Neighbours share a worker: most messages go between neighbours.
+      // Neighbours share a worker, since most messages go between neighbours.
       Worker& worker = *workers()[static_cast<u64>(made) * worker_count_ / total];
       RankFibers& rank = *crew_.ranks[made];
       rank.prepare(grid, local, threads, spec_.scratch);
@@ -301,8 +302,7 @@ FiberView CpuGang::view_of(u32 thread, u32 world_rank) const {
           world_rank};
 }
 
-// Whether the fiber could go on. The fiber itself loads the word again, with acquire, before it
-// does.
+// True if the fiber could continue. The fiber itself then loads the word again, with acquire.
 bool CpuGang::ready(Fiber const& fiber) const {
   void const* const word = fiber.word.load(std::memory_order_acquire);
   if (!word) return true;
@@ -329,7 +329,7 @@ bool CpuGang::run_ready(Worker& worker) {
       continue;
     }
     if (worker.idle) {
-      idle_.fetch_sub(1);  // in this order: see look_for_deadlock
+      idle_.fetch_sub(1);  // in this order: see quiet()
       awakenings_.fetch_add(1);
       worker.idle = false;
     }
@@ -354,12 +354,12 @@ bool CpuGang::run_ready(Worker& worker) {
 
 void CpuGang::work(Worker& worker) {
   worker.context.adopt_thread();
-  // About as long as giving the core away and getting it back takes: even where there are cores
-  // enough, the kernel may have put two workers that wait for each other on one. Longer where what
-  // is awaited comes through help: by way of another node, to which others here are no hindrance.
+  // About as long as it takes to give the core away and get it back. Even with enough cores, the
+  // kernel may have put two workers that wait for each other on one core. It is longer if the
+  // awaited word comes through `help`, from another node. Then other workers here are no hindrance.
   bool const cores_for_all = u64{worker_count_} * spec_.neighbours <= usable_cores();
   u32 const spins = spec_.help && cores_for_all ? 200 : 20;
-  // Naps, once others want the core: they had it twice on end, which is no accident.
+  // Naps after other threads wanted the core. They had it twice on end, so it was no accident.
   constexpr u32 polite = 32;
   u32 naps = 0, turns_of_others = 0;
   for (u32 rests = 0; !worker.fibers.empty();) {
@@ -381,14 +381,14 @@ void CpuGang::work(Worker& worker) {
     else if (rests < spins + 1000 && naps == 0) {
       turns_of_others = core_is_wanted() ? turns_of_others + 1 : 0;
       if (turns_of_others == 2) naps = polite, turns_of_others = 1;
-    } else {  // also for what is far away or takes long: then waking up late no longer matters
+    } else {  // also if the awaited word is far away or late: a late wake-up then costs little
       timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
       naps -= naps != 0 ? 1 : 0;
     }
   }
   if (!worker.idle) idle_.fetch_add(1);
-  look_for_deadlock();  // the ranks that are left may have waited for those that ended here
+  look_for_deadlock();  // the other ranks may have waited for those that ended here
 }
 
 void CpuGang::doze(std::chrono::microseconds patience) {

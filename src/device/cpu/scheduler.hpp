@@ -1,23 +1,22 @@
 #pragma once
 // Ranks of CPU devices: fibers on a few worker threads, one gang for all CPU devices of a launch.
 //
-// A fiber that waits leaves its condition with its worker, which tests it without switching to the
-// fiber (DESIGN: predicate scan). That works for words that anybody writes, in this process or
-// another.
+// A fiber that waits leaves its condition with its worker. The worker tests the condition without
+// switching to the fiber. So the word may be written by anybody, in this process or another.
 #include <span>
 
 #include "device/cpu/crew.hpp"
 
 namespace meshpost::cpu {
 
-/// What unwinds a fiber of a poisoned run; not a std::exception, so that a kernel does not catch it
-/// as one.
+/// Thrown to unwind a fiber of a poisoned run. It is no std::exception, so that a kernel does not
+/// catch it as one.
 struct Unwind {};
 
 class CpuGang : public Gang {
  public:
   explicit CpuGang(GangSpec const& spec);
-  /// Waits until no worker touches it.
+  /// Waits until no worker touches the gang.
   ~CpuGang() override;
   CpuGang(CpuGang const&) = delete;
   CpuGang& operator=(CpuGang const&) = delete;
@@ -29,7 +28,7 @@ class CpuGang : public Gang {
   bool answers() const override { return false; }
   std::vector<u32> running_ranks() const override;
 
-  /// What a worker does: runs its fibers until all have ended.
+  /// The work of a worker: it runs its fibers until all have ended.
   void work(Worker& worker);
   u32 poison() const;  ///< Control::poison
   bool poisoned() const { return poison() != 0; }
@@ -38,9 +37,8 @@ class CpuGang : public Gang {
   void withdraw() const {
     if (spec_.withdraw) spec_.withdraw();
   }
-  /// Ends the calling fiber's rank with this fault; the first fault of a rank stands.
-  /// Unchecked: the rank's threads share its report and a worker, whose switches order nothing for
-  /// TSan.
+  /// Ends the calling fiber's rank with this fault. The first fault of a rank stands. Unchecked:
+  /// the rank's threads share its report and a worker, whose switches order nothing for TSan.
   MESHPOST_UNCHECKED void record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b,
                                        u64 c, char const* text);
 
@@ -52,7 +50,7 @@ class CpuGang : public Gang {
   FiberView view_of(u32 thread, u32 world_rank) const;
   bool ready(Fiber const& fiber) const;
   bool run_ready(Worker& worker);
-  // Where a timeline is recorded: around a fiber's turn. See core_slices.cpp.
+  // If a timeline is recorded: around a fiber's turn. See core_slices.cpp.
   static u64 begin_slice(Fiber const& fiber);
   void end_slice(Worker& worker, Fiber const& fiber, u64 begin) const;
   void look_for_deadlock();
@@ -65,10 +63,10 @@ class CpuGang : public Gang {
 
   GangSpec const spec_;
   bool const slices_are_recorded_;
-  std::unique_ptr<CpuCrew> const own_crew_;  // null: it has been given one
+  std::unique_ptr<CpuCrew> const own_crew_;  // null: the caller has given one
   CpuCrew& crew_;
-  u32 worker_count_ = 0;            // of the crew's
-  std::atomic<u32> idle_{0};        // workers none of whose fibers is ready
+  u32 worker_count_ = 0;            // of the crew's workers
+  std::atomic<u32> idle_{0};        // workers that have no ready fiber
   std::atomic<u64> awakenings_{0};  // times a worker stopped being idle
   std::atomic<bool> deadlocked_{false};
   std::chrono::steady_clock::time_point attentive_{};  // until then the host does not sleep

@@ -15,7 +15,7 @@
 namespace meshpost::cpu {
 namespace {
 
-// A thread that works off a queue; started with the first piece of work.
+// A thread that works off a queue; it starts with the first piece of work.
 class StreamQueue {
  public:
   StreamQueue() = default;
@@ -31,7 +31,8 @@ class StreamQueue {
   }
   void add(std::function<void()> work) {
     std::scoped_lock const lock(mutex_);
-    // First: what is queued is done, so without a thread nothing may be.
+    // First start the thread: queued work counts as given to it, so without a thread nothing may be
+    // queued.
     if (!thread_.joinable()) thread_ = start_thread("run a stream", [this] { run(); });
     queue_.push_back(std::move(work));
     changed_.notify_all();

@@ -17,18 +17,19 @@ CUmemAllocationProp properties(u32 device) {
   wanted.requestedHandleTypes =
       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // for other processes of the node
   wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, {static_cast<int>(device)}};
-  // Network cards may read and write it; where they can't, some drivers refuse the flag.
+  // Network cards may then read and write it. Some drivers refuse the flag if the cards can't.
   wanted.allocFlags.gpuDirectRDMACapable =
       attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) != 0 ? 1 : 0;
   return wanted;
 }
 
-// Drivers say little of why they share no memory between processes; these are what they want.
+// Drivers say little about why processes can't share memory. The remedy lists what they need.
 Error not_shared(Error const& error) {
-  return {Kind::bad_environment, error.operation(), error.cause(),
-          "use GPUs with peer access (nvidia-smi topo -p2p r shows who has it); let each process "
-          "see the node's GPUs (CUDA_VISIBLE_DEVICES; containers: --gpus all), and start "
-          "containers with --ipc=host"};
+  return {
+      Kind::bad_environment, error.operation(), error.cause(),
+      "use GPUs with peer access (nvidia-smi topo -p2p r shows which have it); let each process "
+      "see the node's GPUs (CUDA_VISIBLE_DEVICES; containers: --gpus all), and start "
+      "containers with --ipc=host"};
 }
 
 class MappedMemory : public AddressSpace {
@@ -112,7 +113,7 @@ class MappedMemory : public AddressSpace {
   }
 
   void adopt(u32 device, Bytes offset, Bytes size, int file) override {
-    if (devices_.empty()) return;  // nothing here that could reach it
+    if (devices_.empty()) return;  // no device here could reach it
     auto const what = fmt::format("map {} bytes of another process's GPU", size.value);
     Piece piece{address(device, offset), size, 0};
     // The driver takes the descriptor as a pointer.
@@ -152,7 +153,7 @@ class MappedMemory : public AddressSpace {
 
   std::vector<std::shared_ptr<Device>> devices_;  // own ones
   std::vector<u32> numbers_;                      // theirs in the world
-  u32 count_;                                     // of all in the world
+  u32 count_;                                     // devices of the world
   u64 granularity_ = 0, stride_ = 0;
   CUdeviceptr base_ = 0;
   std::vector<Piece> pieces_;

@@ -8,7 +8,7 @@ namespace {
 char const* remedy_for(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
-      return "use smaller windows or fewer devices; nvidia-smi shows who holds memory";
+      return "use smaller windows or fewer devices; nvidia-smi shows which processes use memory";
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorLaunchFailure:
@@ -50,7 +50,7 @@ Error to_error(cudaError_t status, std::string_view operation) {
 
 void check(cudaError_t status, std::string_view operation) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or the next, unrelated call would report it again
+  cudaGetLastError();  // otherwise the next, unrelated call would report it again
   throw to_error(status, operation);
 }
 

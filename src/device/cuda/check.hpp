@@ -13,7 +13,7 @@ void check(cudaError_t status, std::string_view operation);
 void check(CUresult status, std::string_view operation);
 Error to_error(cudaError_t status, std::string_view operation);
 
-/// The driver's functions, found at run time: a program with CUDA inside also starts where there is
+/// The driver's functions, found at run time. So a program with CUDA inside also starts if there is
 /// no driver.
 struct Driver {
   CUresult (*export_handle)(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
@@ -39,13 +39,14 @@ struct Driver {
   CUresult (*error_string)(CUresult, char const**);
 };
 Driver const& driver();
-/// Of the device with CUDA's number. \throws as check()
+/// An attribute of the device with CUDA's number. \throws as check()
 int attribute(CUdevice_attribute wanted, u32 device);
 
 /// Makes `device` current on this thread, from now on. \throws as check()
 void choose(int device);
 
-/// The same for a scope; behind it the one before is, whatever was chosen meanwhile.
+/// The same for a scope. After it the earlier device is current again, even if another was chosen
+/// meanwhile.
 class Current {
  public:
   explicit Current(int device);

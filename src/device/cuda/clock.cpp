@@ -57,7 +57,7 @@ i64 clock_offset(int device) {
     }
     i64 const after = host_now();
     if (after >= give_up) break;
-    // The shortest exchange is the one whose middle is known best.
+    // The shortest exchange tells its middle best.
     if (after - before < best_trip) {
       best_trip = after - before;
       offset = before + (after - before) / 2 - static_cast<i64>(mailbox->device_time);

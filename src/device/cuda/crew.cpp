@@ -38,7 +38,7 @@ Stream& CudaCrew::stream(int device) {
 }
 
 void CudaCrew::come_to_rest() {
-  std::exception_ptr broken;  // the others are waited for all the same
+  std::exception_ptr broken;  // the others are waited for nevertheless
   for (auto const& [device, stream] : streams_) try {
       stream->synchronize();
     } catch (...) {

@@ -14,18 +14,18 @@
 
 namespace meshpost::cuda {
 
-/// In which order kernels of several Worlds run on the GPUs of this process: as they are launched,
-/// which one launch after the other does. Each World has a stream on each GPU; where another one's
-/// was the last, the next one's waits for it. So no kernel has its ranks on one GPU while another,
-/// which has come first on a second, holds what they wait for. Launches only: runs are not waited
-/// for.
+/// The order in which kernels of several Worlds run on the GPUs of this process: the order of their
+/// launches. Launches go one after the other. Each World has a stream on each GPU. If another
+/// World's stream was the last on a GPU, the next one's waits for it. Otherwise a kernel could have
+/// its ranks on one GPU, while another kernel holds a second GPU that they wait for. Only launches
+/// are ordered; nobody waits for runs.
 class LaunchOrder {
  public:
   static LaunchOrder& instance();
   [[nodiscard]] std::unique_lock<std::mutex> take() { return std::unique_lock(mutex_); }
-  /// While it is taken: what `stream` will be given begins behind all that was launched.
+  /// Call it while the order is taken: later work of `stream` begins after all that was launched.
   void put_last(int device, Stream& stream);
-  /// Before it goes. It has nothing to do any more.
+  /// Call it before the stream is destroyed. The stream has no work any more.
   void forget(Stream const& stream);
 
  private:
@@ -33,7 +33,7 @@ class LaunchOrder {
   std::map<int, Stream*> last_;
 };
 
-/// What decides whether the ranks of one GPU fit.
+/// The numbers that decide if the ranks of one GPU fit.
 struct Fit {
   void const* entry;
   int device;
@@ -44,7 +44,8 @@ struct Fit {
   auto operator<=>(Fit const&) const = default;
 };
 
-/// What stays between launches, so that the next one asks the driver for nothing but to launch.
+/// State that stays between launches, so that the next one calls the driver for nothing but the
+/// launch.
 class CudaCrew : public Crew {
  public:
   CudaCrew() = default;
@@ -54,10 +55,10 @@ class CudaCrew : public Crew {
 
   bool knows(Fit const& fit) const { return fits_.contains(fit); }
   void remember(Fit const& fit) { fits_.insert(fit); }
-  /// The device's own for runs: they follow each other on it.
+  /// The device's stream for runs, which follow each other on it.
   Stream& stream(int device);
   void come_to_rest() override;
-  /// Calls `launch` with 0 to count - 1, where there are cores for it side by side: a launch takes
+  /// Calls `launch` with 0 to count - 1, in parallel if there are cores for that: a launch takes
   /// the driver some 5 us. `neighbours`: processes that share the cores, with this one.
   void launch_all(u32 count, u32 neighbours, std::function<void(u32)> const& launch);
   /// \throws Error(bad_environment)

@@ -126,7 +126,7 @@ class CudaDevice : public Device {
   std::string bus() const {
     std::array<char, 32> text{};
     check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), number()),
-          fmt::format("ask where {} is", name()));
+          fmt::format("ask for the PCI address of {}", name()));
     std::string address = text.data();
     std::ranges::transform(address, address.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -161,7 +161,7 @@ class CudaBackend : public Backend {
     int devices = 0;
     auto const status = cudaGetDeviceCount(&devices);
     cudaGetLastError();
-    return status == cudaSuccess ? "the driver shows none" : cudaGetErrorString(status);
+    return status == cudaSuccess ? "the driver reports none" : cudaGetErrorString(status);
   }
   std::shared_ptr<Device> open(u32 index) override {
     std::scoped_lock const lock(mutex_);

@@ -34,9 +34,9 @@ class CudaGang : public Gang {
     else launch_all(spec, launches_of(spec, crew), crew);
   }
 
-  // At first at full attention, as most runs are short; a sleep takes 70 us, however short it is
-  // meant to be. Between two looks at the clock many at what the ranks tell, and between two
-  // questions to the driver, which takes locks, some time.
+  // Polls without sleeping at first, since most runs are short, and any sleep takes at least 70 us.
+  // It looks many times at the ranks' words between two looks at the clock. Questions to the driver
+  // take locks, so some time passes between two of them.
   void doze(std::chrono::microseconds patience) override {
     constexpr std::chrono::microseconds attentive{1000}, nap{20}, between_questions{10};
     auto const start = Clock::now();
@@ -63,8 +63,8 @@ class CudaGang : public Gang {
     for (auto const& stream : streams_) events.push_back(stream->record());
     return events;
   }
-  // A kernel that did not come to its end has to be asked for; others on the stream may be behind
-  // it then, and end without having begun.
+  // The driver has to be asked about a kernel that did not come to its end. Later launches on the
+  // stream may then wait behind it, and end without having begun.
   bool finished() override {
     if (met()) return true;
     for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -84,7 +84,7 @@ class CudaGang : public Gang {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Of all grids: their ranks have met at the end of that run.
+  // True if the ranks of all grids have met at the end of that run.
   bool met(u32 before = 0) const {
     return std::ranges::all_of(grids_, [before](Grid const& grid) { return grid.is_over(before); });
   }
@@ -99,11 +99,11 @@ class CudaGang : public Gang {
       order.put_last(launch.device(), stream);
       for (auto const& event : spec.after) stream.wait(event);
     }
-    // In the stream's order: other launches of the same graph may be under way.
+    // In the stream's order: other launches of the same graph may be in progress.
     for (std::size_t i = 0; spec.graph && i < grids_.size(); ++i)
       streams_[i]->store(grids_[i].base, grids_[i].run - grids_[i].runs);
     std::vector<std::optional<Error>> errors(launches.size());
-    Current const current(devices_.front());  // this thread's own is another's to choose
+    Current const current(devices_.front());  // the caller may have chosen another device here
     crew.launch_all(static_cast<u32>(launches.size()), spec.neighbours, [&](u32 i) {
       errors[i] = start(launches[i], static_cast<cudaStream_t>(streams_[i]->native()));
     });
@@ -112,7 +112,7 @@ class CudaGang : public Gang {
     end_those_launched();
     throw Error(**failed);
   }
-  // By any thread, of which the device stays the current one.
+  // Called by any thread. The device stays the thread's current one.
   template <class Launch>
   static std::optional<Error> start(Launch const& launch, cudaStream_t stream) try {
     choose(launch.device());
@@ -122,8 +122,8 @@ class CudaGang : public Gang {
   } catch (...) {
     return caught("launch");
   }
-  // They wait for a device that has no kernel: not so runs that this one is queued behind, unless
-  // one of them has failed.
+  // The launched kernels wait for a device that has no kernel. Runs that this one is queued behind
+  // do not, unless one of them has failed.
   void end_those_launched() const {
     auto const poison = [](Grid const& grid) { return std::atomic_ref(grid.control->poison); };
     while (!met(grids_.front().runs) && grids_.front().ended && poison(grids_.front()).load() == 0)
@@ -133,7 +133,7 @@ class CudaGang : public Gang {
       cudaStreamSynchronize(static_cast<cudaStream_t>(launched->native()));
   }
 
-  std::unique_ptr<CudaCrew> const own_crew_;  // null: it has been given one
+  std::unique_ptr<CudaCrew> const own_crew_;  // null: the caller has given one
   std::vector<Grid> const grids_;
   std::vector<Stream*> streams_;  // the crew's
   std::vector<int> devices_;      // each one's

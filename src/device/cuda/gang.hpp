@@ -5,14 +5,14 @@ namespace meshpost::cuda {
 
 std::unique_ptr<Crew> crew();
 
-/// Whether launch() could. \throws Error as it does then, but launches nothing
+/// Throws the Error that launch() would throw, but launches nothing.
 void fit(GangSpec const& spec);
 
-/// A cooperative launch on each device. \throws Error(out_of_memory) when not all ranks can be
+/// A cooperative launch on each device. \throws Error(out_of_memory) if not all ranks can be
 /// resident
 std::unique_ptr<Gang> launch(GangSpec const& spec);
 
-/// Of whole devices. As Backend::make_graph.
+/// For whole devices. As Backend::make_graph.
 std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& steps);
 
 }  // namespace meshpost::cuda

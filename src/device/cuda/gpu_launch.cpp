@@ -11,7 +11,7 @@
 namespace meshpost::cuda {
 namespace {
 
-constexpr size_t static_shared_limit = 48 * 1024;  // more must be asked for
+constexpr size_t static_shared_limit = 48 * 1024;  // more needs a request to CUDA
 
 }  // namespace
 
@@ -24,7 +24,7 @@ GpuLaunch::GpuLaunch(GangSpec const& spec, SharedGrids grids)
                             : spec.image.cuda),
       block_(spec.threads.x == 0 ? dim3(info().default_threads)
                                  : dim3(spec.threads.x, spec.threads.y, spec.threads.z)),
-      // What the entry takes lies behind the scratch, aligned as that is.
+      // The entry's own shared memory lies behind the scratch, aligned like it.
       shared_(split_ ? (spec.scratch + 15) / 16 * 16 + spec.image.split_scratch
                      : spec.scratch.value) {
   if (!entry_)
@@ -46,7 +46,7 @@ void GpuLaunch::fit(CudaCrew& crew) const {
 
 template <class Use>
 cudaError_t GpuLaunch::with_arguments(Use const& use) const {
-  void const* const state = grids_.first->state;  // split: the first of several, side by side
+  void const* const state = grids_.first->state;  // split: the first of several, in a row
   auto* const kernel = const_cast<void*>(spec_.kernel);
   auto* const address = const_cast<void const**>(&state);
   void* with_state[] = {kernel, const_cast<void*>(state)};
@@ -71,7 +71,7 @@ cudaError_t GpuLaunch::add_to(cudaGraph_t graph, cudaGraphNode_t& node) const {
     launch.gridDim = grid;
     launch.blockDim = block_;
     launch.sharedMemBytes = static_cast<unsigned>(shared_);
-    launch.kernelParams = arguments;  // are copied
+    launch.kernelParams = arguments;  // CUDA copies them
     auto const before = node;
     return cudaGraphAddKernelNode(&node, graph, before ? &before : nullptr, before ? 1 : 0,
                                   &launch);
@@ -124,7 +124,7 @@ std::string GpuLaunch::by_processes() const {
   return spec_.sharers > 1 ? fmt::format(" that {} processes share", spec_.sharers) : std::string();
 }
 
-// The limit is raised and never lowered: launches that are known to fit count on it.
+// Raises the limit, and never lowers it: launches that are known to fit depend on it.
 void GpuLaunch::allow_scratch(cudaFuncAttributes const& kernel) const {
   static std::mutex mutex;
   std::scoped_lock const lock(mutex);

@@ -9,7 +9,7 @@
 
 namespace meshpost::cuda {
 
-/// What one GPU runs of a gang, in one launch: for one device, or for the logical ones on it.
+/// The part of a gang that one GPU runs in one launch: one device, or the GPU's logical devices.
 class GpuLaunch {
  public:
   GpuLaunch(GangSpec const& spec, SharedGrids grids);
@@ -17,14 +17,14 @@ class GpuLaunch {
   std::string name() const;
 
   /// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
-  /// and makes sure that all ranks fit at once. A kernel stays loaded: once is enough.
+  /// and makes sure that all ranks fit at once. A kernel stays loaded, so once is enough.
   void fit(CudaCrew& crew) const;
   cudaError_t start(cudaStream_t stream) const;
-  /// Behind `node`, which is the launch's from then on. Null: it is the first.
+  /// Adds the launch behind `node`, and sets `node` to it. Null: it is the first.
   cudaError_t add_to(cudaGraph_t graph, cudaGraphNode_t& node) const;
 
  private:
-  // What a launch takes, while `use` runs.
+  // Makes the arguments of a launch; they live while `use` runs.
   template <class Use>
   cudaError_t with_arguments(Use const& use) const;
   DeviceInfo const& info() const { return grids_.device->info(); }

@@ -8,7 +8,7 @@
 
 namespace meshpost::cuda {
 
-/// The launches of one GPU, one behind the other, as CUDA has them.
+/// The launches of one GPU, one behind the other, as a CUDA graph.
 class GraphLaunch {
  public:
   GraphLaunch(int device, std::string name) : device_(device), name_(std::move(name)) {}
@@ -18,9 +18,9 @@ class GraphLaunch {
   GraphLaunch& operator=(GraphLaunch const&) = delete;
   ~GraphLaunch();
 
-  /// Behind what is there. \throws Error
+  /// Adds a launch behind the others. \throws Error
   void add(class GpuLaunch const& launch);
-  /// When all are there. \throws Error
+  /// Makes the graph, when all launches have been added. \throws Error
   void make();
 
   int device() const { return device_; }

@@ -27,7 +27,7 @@ std::optional<Found> identify(void const* pointer) {
   bool const known = begin != 0 && size != 0 && address >= begin && address < begin + size;
   found.range.begin =
       known ? reinterpret_cast<char const*>(begin) : static_cast<char const*>(pointer);
-  // Where the driver does not say how far it goes, nothing is refused.
+  // If the driver does not tell the size, nothing is refused.
   found.range.size = known ? size : ~u64{0} - address;
   found.range.id = known ? id : 0;
   return found;

@@ -6,10 +6,10 @@
 namespace meshpost::cuda {
 
 struct Found {
-  MemoryRange range;  ///< but for its device
+  MemoryRange range;  ///< without its device
   u32 device = 0;
 };
-/// What the driver knows of the memory there, nothing for memory that is not CUDA's.
+/// The driver's knowledge of the memory there. Nothing for memory that is not CUDA's.
 std::optional<Found> identify(void const* pointer);
 
 /// The driver's number of the allocation there, 0 if there is none.

@@ -2,7 +2,7 @@
 
 namespace meshpost::cuda {
 
-/// Whether processes that use the GPU run kernels at the same time: under NVIDIA's Multi-Process
+/// True if several processes' kernels run on the GPU at the same time: under NVIDIA's Multi-Process
 /// Service.
 bool mps_serves(int device);
 

@@ -12,7 +12,7 @@
 namespace meshpost::cuda {
 namespace {
 
-// What cudaMalloc has made has a handle, what cuMemCreate has made a file.
+// Memory of cudaMalloc has a handle, memory of cuMemCreate has a file.
 constexpr char const* with_file = "cuMemCreate";
 
 struct Mapping {
@@ -25,7 +25,7 @@ std::map<void*, Mapping>& mappings() {  // of files
   return *all;
 }
 
-// Drivers say little of why; these are what they want.
+// Drivers say little about the reason. The remedy lists what they need.
 template <class Status>
 void require(Status status, char const* what) {
   try {
@@ -77,7 +77,7 @@ SharedMemory share_memory(void const* pointer) {
   Current const current(static_cast<int>(found->device));
   SharedMemory shared{found->range.id, found->range.begin, found->range.size, {}, {}};
   auto* const begin = const_cast<char*>(found->range.begin);
-  // Asked first: the other call would fail, and tools that watch CUDA would tell the user so.
+  // Asked first: otherwise the other call would fail, and tools that watch CUDA would report that.
   int by_malloc = 0;
   driver().pointer_attribute(&by_malloc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                              reinterpret_cast<CUdeviceptr>(begin));
@@ -120,7 +120,7 @@ void drop_memory(void* adopted) {
       return;
     }
   }
-  if (cudaIpcCloseMemHandle(adopted) != cudaSuccess) cudaGetLastError();  // its context is gone
+  if (cudaIpcCloseMemHandle(adopted) != cudaSuccess) cudaGetLastError();  // failed: context gone
 }
 
 }  // namespace meshpost::cuda

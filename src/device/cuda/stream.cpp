@@ -40,14 +40,14 @@ class CudaEvent : public Event {
 
  private:
   void fail(cudaError_t status) const {
-    check(status, fmt::format("wait for what cuda:{} has to do", device_));
+    check(status, fmt::format("wait for the work of cuda:{}", device_));
   }
   int device_;
   cudaEvent_t event_ = nullptr;
 };
 
-// Words that streams wait for. One is used once and never given back, for nobody knows when the
-// stream has got past it: 4 bytes for each wait for something that is not CUDA's own.
+// Words that streams wait for. Each is used once and never given back, because nobody knows when
+// the stream has passed it. The cost is 4 bytes for each wait for something that is not CUDA's own.
 u32* new_flag() {
   constexpr u32 flags = 16384;
   static std::mutex mutex;
@@ -64,7 +64,7 @@ u32* new_flag() {
   return block + used++;
 }
 
-// CUDA's calls for rows know pitches up to this.
+// CUDA's calls for rows take pitches up to this.
 constexpr u64 largest_pitch = (u64{1} << 31) - 1;
 
 cudaError_t copy_rows(PitchedCopy const& rows, cudaStream_t stream) {
@@ -77,7 +77,7 @@ cudaError_t copy_rows(PitchedCopy const& rows, cudaStream_t stream) {
     });
     return status;
   }
-  // A slice is whole rows to CUDA. Others go one by one.
+  // For CUDA a slice is whole rows. Other slices go one by one.
   bool const whole = rows.slices > 1 && rows.target_slice % rows.target_row == 0 &&
                      rows.source_slice % rows.source_row == 0;
   if (whole) {
@@ -113,7 +113,7 @@ class CudaStream : public Stream {
   void copy(void* target, void const* source, Bytes size) override {
     Current const current(device_);
     auto const status = cudaMemcpyAsync(target, source, size, cudaMemcpyDefault, stream_);
-    // The text only if it is needed: it takes as long as the call.
+    // Make the text only if it is needed: it takes as long as the call.
     if (status != cudaSuccess)
       check(status, fmt::format("copy {} bytes on cuda:{}", size.value, device_));
   }
@@ -150,8 +150,8 @@ class CudaStream : public Stream {
       check(cudaStreamWaitEvent(stream_, own->native(), 0), "make a stream wait for an event");
       return;
     }
-    // A memory operation of the device, not a host function: one that blocks would hold up CUDA's
-    // other calls, among them those that the event may need to get done.
+    // A memory operation of the device, not a host function. A host function that blocks would hold
+    // up CUDA's other calls. The event may depend on some of these.
     u32* const flag = new_flag();
     check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(flag), 1,
                                      CU_STREAM_WAIT_VALUE_GEQ),

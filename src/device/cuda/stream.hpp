@@ -9,8 +9,7 @@ namespace meshpost::cuda {
 
 /// A new stream, non-blocking: it must not wait for a running kernel.
 std::unique_ptr<Stream> make_stream(int device);
-/// Around a stream of the user; null is CUDA's default stream, which is what torch uses unless told
-/// otherwise.
+/// Wraps a stream of the user. Null is CUDA's default stream, which torch uses by default.
 std::unique_ptr<Stream> adopt_stream(int device, cudaStream_t adopted);
 
 }  // namespace meshpost::cuda

@@ -100,7 +100,7 @@ TEST(DcudaOnCpus, a_device_that_is_chosen_in_vain_is_named_and_the_program_runs)
   };
   auto const warnings = warnings_with({"-d", "9"});
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(warnings.front().starts_with("dcuda_host_init: -d 9 chooses nothing"))
+  EXPECT_TRUE(warnings.front().starts_with("dcuda_host_init: -d 9 has no effect"))
       << warnings.front();
   EXPECT_TRUE(warnings_with({"-d", "0"}).empty());
   EXPECT_TRUE(warnings_with({}).empty());

@@ -87,14 +87,15 @@ TEST_F(Coaccel, a_locked_device_keeps_other_threads_from_memory_and_copies) {
     });
   };
   coaccel_device_lock(device);
-  coaccel_device_free(device, coaccel_device_malloc(device, 10));  // not kept from its own
+  coaccel_device_free(device, coaccel_device_malloc(device, 10));  // not blocked from its own
   std::thread threads[] = {
       one([&] { coaccel_device_free(device, coaccel_device_malloc(device, 10)); }), one([&] {
         coaccel_address dst[] = {there}, src[] = {from.data()};
         size_t size[] = {1000};
         coaccel_memcpy_finish(device, coaccel_memcpy_start(device, 1, dst, src, size, 0));
       })};
-  // Long enough for both to be through if nothing kept them; shorter finds less, and fails nothing.
+  // Long enough for both to finish if nothing blocked them. A shorter time finds less, but never
+  // fails wrongly.
   for (int i = 0; i < 50 && through < 2; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   unlocked = true;
@@ -118,7 +119,7 @@ TEST_F(Coaccel, a_sink_that_throws_ends_nothing) {
   set_event_sink(before);
 }
 
-// A stream of floats that is doubled on the device, in the style of the figures.
+// A stream of floats that the device doubles, in the style of the figures.
 struct Doubling {
   std::vector<float> from, to;
   coaccel_pipeline pipeline = nullptr;

@@ -23,7 +23,7 @@ struct Coaccel : testing::Test {
   }
 };
 
-/// That the last call on this thread failed, and that it says `piece`.
+/// Expects that the last call on this thread failed, with `piece` in its message.
 inline void expect_error(std::string const& piece) {
   char const* const text = coaccel_last_error();
   ASSERT_NE(text, nullptr) << "no error that says " << piece;

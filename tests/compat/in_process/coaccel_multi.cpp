@@ -1,4 +1,4 @@
-// Threads of COACCEL's multi: their steps, their end, and what they may not do.
+// Threads of COACCEL's multi: their steps, their end, and calls that they may not make.
 #include <array>
 #include <atomic>
 #include <string>
@@ -112,7 +112,7 @@ TEST_F(Coaccel, multis_that_step_each_other_get_an_error_and_go_on) {
   EXPECT_EQ(steps.refused, 2);
   EXPECT_EQ(steps.steps, 2);
   EXPECT_EQ(steps.deinit, 0);
-  for (auto const& text : listener.warnings())  // two calls may come at once: one finds the other
+  for (auto const& text : listener.warnings())  // two calls may run at once: one detects the other
     EXPECT_TRUE(text.find("both would wait for ever") != std::string::npos ||
                 text.find("another call is ending these threads") != std::string::npos)
         << text;

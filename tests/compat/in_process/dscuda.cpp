@@ -82,7 +82,8 @@ TEST(Dscuda, broadcast_reaches_every_destination) {
   }
 }
 
-// What a failing call returned: it must have said why, called the handler, and changed nothing.
+// Checks the result of a failing call: it must have given the reason, called the handler, and
+// changed nothing.
 void expect_refused(int code, std::string const& piece, int& handled) {
   EXPECT_NE(code, 0);
   EXPECT_NE(std::string(dscudaLastError()).find(piece), std::string::npos) << dscudaLastError();

@@ -1,4 +1,4 @@
-// dCUDA programs of several processes: what one process can do, they can together.
+// dCUDA programs of several processes: together they can do the same as one process.
 #include <meshpost/compat/dcuda.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ using test::Role;
 constexpr int elements = 1000;  // of a rank
 
 struct Data {
-  int* window;  // of the device's ranks, one after the other: what arrives, then what is sent
+  int* window;  // of the device's ranks, one after the other: received words, then sent words
   int wrong;    // elements, counted by all of the process's ranks
 };
 
@@ -167,7 +167,7 @@ Role const foreign("dcuda_foreign", [] {
   require(cudaMalloc(&late.bytes, 64) == cudaSuccess, "cudaMalloc");
   dcuda_host_run(context, &late, sizeof late);
   require(!late.none, "memory of cudaMalloc");
-  // One process's rank names memory that the others can't reach: nobody gets a window.
+  // A rank of one process gives memory that the others can't reach: no rank gets a window.
   auto& one = std::string(std::getenv("MESHPOST_PROCESS")) == "1" ? early : late;
   dcuda_host_run(context, &one, sizeof one);
   require(one.none, "memory that others can't reach");

@@ -12,7 +12,7 @@ using test::print_error;
 using test::require;
 using test::Role;
 
-// Whether this is the child, which has destroyed all that it inherited.
+// Returns true in the child, after it has destroyed all inherited objects.
 bool fork_with_a_pipeline() {
   JobMemory job;
   auto const device = test::test_devices()[0];

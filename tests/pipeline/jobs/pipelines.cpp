@@ -1,4 +1,5 @@
-// Pipelines over processes bring what they bring in one, and end in all when they fail in one.
+// Pipelines over processes give the same results as in one process. A failure in one process ends
+// all.
 #include <meshpost/pipeline/pipeline.hpp>
 
 #include <chrono>
@@ -22,7 +23,7 @@ using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Data that depend on all that was done to them, and in which order.
+// Data that depend on all operations on them, and on their order.
 u8 changed(u8 byte, u32 level) { return static_cast<u8>(byte * 3 + level + 1); }
 
 struct Case {
@@ -50,7 +51,8 @@ struct Case {
   }
 };
 
-// The same in all processes; levels in processes as `random` says, but where data stay in home's.
+// Equal in all processes. `random` chooses the processes of levels, except where data stay in the
+// home process.
 void random_case(Case& work, std::mt19937_64& random, u32 processes) {
   auto& options = work.options;
   auto const devices = test::test_devices();
@@ -66,7 +68,7 @@ void random_case(Case& work, std::mt19937_64& random, u32 processes) {
     options.levels.push_back(
         {devices[i % devices.size()], memory, static_cast<u32>(random() % processes)});
   }
-  // Where the user has memory at both ends, in one process for the comparison.
+  // The user has memory at both ends; in one process for the comparison.
   if (!options.back) options.levels.back().process = options.levels.front().process;
   auto const& home = options.reverse ? options.levels.back() : options.levels.front();
   for (u32 i = 0; i < levels; ++i)
@@ -87,7 +89,7 @@ Role const random_pipelines("random_pipelines", [] {
     random_case(work, random, job.processes());
     auto& options = work.options;
     u32 const home = options.reverse ? options.levels.back().process : options.levels[0].process;
-    // In one process: what is expected.
+    // The expected result, from one process.
     auto expected = work.from;
     std::vector<u32> order;
     for (auto const& compute : options.compute) order.push_back(compute.level);
@@ -244,9 +246,9 @@ TEST(JobPipelines, that_differ_or_cannot_be_are_refused_in_all_processes) {
   for (auto const& one : all)
     expect_in_order(
         one.out,
-        {"depth ", "[misuse]", "in processes 0 ", "[misuse]", "level 2 is of process 5, of 2",
-         "level 2 has no device", "level 1 has nothing to compute",
-         "no function gives the segments",
+        {"depth ", "[misuse]", "in processes 0 ", "[misuse]",
+         "level 2 is of process 5; there are 2", "level 2 has no device",
+         "level 1 has nothing to compute", "no function gives the segments",
          "LOAD^1 goes from your memory in process 0 to your memory in process 1",
          "LOAD^1 of chunk 3: segments", "160 bytes at offset 1", "one leg at a time", "[misuse]"});
 }
@@ -282,7 +284,7 @@ TEST(JobPipelines, that_lose_a_process_name_it) {
   }
 }
 
-// As libfabric's shm may, where a process was killed (src/copy/job/hang.cpp).
+// As libfabric's shm may do after a process was killed (src/copy/job/hang.cpp).
 TEST(JobPipelines, that_lose_a_process_end_though_the_network_of_another_hangs) {
   if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
   test::Job job("endless", 3, {{"TSAN_OPTIONS", "report_thread_leaks=0"}},  // of the one that does

@@ -1,4 +1,4 @@
-// What processes tell each other while a run is under way, played by threads of this one.
+// Messages between processes during a run. Threads of this process act as the processes.
 #include "rma/runs/supervising/council.hpp"
 
 #include "world/players.hpp"
@@ -42,7 +42,7 @@ TEST(CouncilCpuOnly, ends_a_run_with_one_reason_everywhere) {
       return verdict.over;
     }));
     EXPECT_EQ(verdict.poison, Reason::failed);
-    peers.exchange("end the test");  // nobody leaves before
+    peers.exchange("end the test");  // no process leaves before
   }));
 }
 

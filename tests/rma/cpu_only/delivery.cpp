@@ -1,5 +1,5 @@
-// The checked mode: bytes stay away until they are consumed, and whoever breaks the delivery rule
-// is named.
+// The checked mode: bytes arrive only when they are consumed, and the error names a rank that
+// breaks the delivery rule.
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -36,7 +36,7 @@ enum class Story {
 struct Play {
   Story story;
   Window<u32> window, copy;  // 8 elements each
-  Window<u32> seen;          // what rank 1 read
+  Window<u32> seen;          // read by rank 1
   void operator()(Rank& self) const {
     switch (self.id()) {
       case 0: return sender(self);
@@ -61,7 +61,7 @@ struct Play {
       self.put(window.at(one, 2), out.subspan(6, 2));
       self.notify(window, one, Tag{0});
     }
-    self.notify(copy, one, Tag{2});  // says in another way that it has put
+    self.notify(copy, one, Tag{2});  // announces its put in another way
     self.notify(copy, RankId{2}, Tag{2});
   }
   void target(Rank& self) const {
@@ -130,7 +130,7 @@ struct Play {
   }
 };
 
-// Stories with a barrier: ranks 0 and 2 come to it after what they do.
+// Cases with a barrier: ranks 0 and 2 enter it after their operations.
 struct WithBarrier {
   Play play;
   void operator()(Rank& self) const {

@@ -1,5 +1,5 @@
-// A kernel that never looks up can't be ended; the process is, with a word about which rank it was.
-// Takes 10 s.
+// A kernel that never calls the library can't be ended. The process is ended, with a message that
+// names the rank. Takes 10 s.
 #include "support/errors.hpp"
 #include "support/worlds.hpp"
 

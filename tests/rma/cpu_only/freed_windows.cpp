@@ -56,7 +56,7 @@ TEST(FreedNumbers, leave_most_windows_outside_of_the_range_that_is_looked_up) {
   EXPECT_EQ(span({}, 9), "0+0");
   EXPECT_EQ(span(ranges_of({4}), 9), "4+1");
   EXPECT_EQ(span(ranges_of({4, 6}), 9), "4+3");  // 5 is looked up; 1 to 3, 7 and 8 are not
-  // 3 to 7 are not looked up. What is made after 8 is, and so is what lies before 2.
+  // 3 to 7 are not looked up. Windows made after 8 are looked up, and so are those before 2.
   auto const [begin, end] = around(ranges_of({2, 8}), 9);
   FreedWindows const freed{begin, end - begin, 0, nullptr};
   for (u32 const n : {3, 5, 7}) EXPECT_FALSE(freed.may_contain(n)) << n;

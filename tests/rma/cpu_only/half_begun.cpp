@@ -1,4 +1,4 @@
-// A run that fails where the host itself does leaves nothing behind for the next one.
+// A run that fails because the host itself fails leaves nothing behind for the next run.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,7 +28,7 @@ struct AtPlace {
   AtPlace& operator=(AtPlace const&) = delete;
 };
 
-// Rank 0 sends what nobody will ever consume, and enters a barrier.
+// Rank 0 sends messages that are never consumed, and enters a barrier.
 struct SendsAndStays {
   Window<u32> window;
   std::atomic<bool>* sent;

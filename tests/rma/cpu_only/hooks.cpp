@@ -1,4 +1,4 @@
-// Schedules and losses that tests ask for at the steps of the protocols.
+// Schedules and losses that tests cause at steps of the protocols.
 #include "support/hooks.hpp"
 
 #include <atomic>
@@ -15,7 +15,7 @@ using test::Installed;
 using test::mixed;
 using test::says;
 
-struct Exchange {  // everybody with everybody, with barriers and a sum between
+struct Exchange {  // all ranks with all ranks, with barriers and a sum between
   Window<u32> inbox;
   u32 rounds;
   test::Findings findings;

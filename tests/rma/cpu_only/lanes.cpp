@@ -1,5 +1,5 @@
-// Lanes by themselves: one sender's and one target's ends in memory of the test's own. All programs
-// of tests/rma run on them, too (rma.lanes).
+// Lanes alone: the ends of one sender and one target, in memory of the test. All programs of
+// tests/rma run on them, too (rma.lanes).
 #include "rma/via/lane/keeper.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ u64 seed_of_test() {
   return text ? std::stoull(text) : std::random_device{}();
 }
 
-// Two devices with a rank each, as their runs' states say.
+// Two devices with one rank each, as in the states of their runs.
 class LanesTest : public testing::Test {
  protected:
   LanesTest() { fill(0); }
@@ -62,7 +62,7 @@ class LanesTest : public testing::Test {
       std::memset(base(device) + counters, 0, 1024);
     }
     *end(target).taken(0) = before;
-    for (u32 i = 0; i < lanes.packets(); ++i)  // as the lap before has left them
+    for (u32 i = 0; i < lanes.packets(); ++i)  // as the previous lap has left them
       for (u32 k = 0; before != 0 && k < 4; k += 2)
         end(target).packet(0, i)->word[k + 1] = Lanes::flag(before - lanes.packets() + i, shift);
   }
@@ -133,7 +133,7 @@ TEST_F(LanesTest, take_what_is_there_in_order_and_refuse_what_has_no_room) {
   EXPECT_FALSE(lanes_have_news(states_[target], target));
 }
 
-// A message's words may become visible in any order: nothing happens before the last.
+// Words of a message may become visible in any order: it is not taken before the last one.
 TEST_F(LanesTest, deliver_nothing_before_the_last_word_has_come_in_whatever_order) {
   for (u32 round = 0; round < 3000; ++round) {
     auto const bytes = random_bytes(random_() % 65);
@@ -162,7 +162,7 @@ TEST_F(LanesTest, deliver_nothing_before_the_last_word_has_come_in_whatever_orde
   }
 }
 
-// Positions pass 2^32 and flags start anew, for messages of all sizes.
+// Positions pass 2^32 and flags start again, for messages of all sizes.
 TEST_F(LanesTest, count_past_the_end_of_their_positions) {
   for (u32 const before : {u32{0} - 6016, u32{1} << 31, u32{0}}) {
     fill(before);
@@ -229,7 +229,7 @@ TEST(LaneVotesCpuOnly, are_for_lanes_if_one_gains_and_none_can_not) {
   auto const layout = make_layout("cpu:2", 1);
   Heap heap(layout, nullptr);
   LaneKeeper keeper(std::nullopt, layout, heap);
-  EXPECT_EQ(keeper.size().value, 0);  // CPU devices gain nothing
+  EXPECT_EQ(keeper.size().value, 0);  // CPU devices do not profit
   auto const idle = keeper.vote({}, layout, heap);
   EXPECT_FALSE(LaneKeeper::agreed({idle, idle}));
   EXPECT_TRUE(LaneKeeper::agreed({idle, "gains"}));

@@ -1,4 +1,4 @@
-// Which messages of a World take lanes, and what becomes of those that nobody waits for.
+// Messages of a World that take lanes, and the fate of messages for which no rank waits.
 #include <array>
 #include <atomic>
 
@@ -18,7 +18,7 @@ WorldOptions with_lanes(u32 ranks, u32 lanes = 4, char const* devices = "cpu:2")
   return wanted;
 }
 
-// How often a step of the protocols was reached, while it lives.
+// Counts how often a step of the protocols is reached while it lives.
 class Counted {
  public:
   Counted() {
@@ -36,7 +36,7 @@ class Counted {
   std::array<std::atomic<u32>, static_cast<u32>(hooks::Step::count)> counts_{};
 };
 
-// Everybody's messages to rank 0, which looks only when all are sent.
+// Messages of all ranks to rank 0, which polls only after all are sent.
 struct ToOne {
   Window<u32> inbox;  // [sender][each]
   u32 each, elements;
@@ -102,7 +102,7 @@ struct Leaves {
 };
 
 TEST(Lanes, are_emptied_at_the_end_of_a_run_and_after_one_that_failed) {
-  test::Listener const quiet;  // of what is left over
+  test::Listener const quiet;  // of the remaining messages
   World world(with_lanes(1));
   auto const inbox = world.window<u32>(2, Tags{1}, "inbox");
   auto const left = world.run(Leaves{inbox, false}).leftovers;

@@ -47,7 +47,7 @@ struct TellsTheFar {  // `count` times, with bytes
   }
 };
 
-struct LeavesUnread {  // a count and bytes, that nobody waits for
+struct LeavesUnread {  // a count and bytes for which no rank waits
   Window<u32> inbox;
   void operator()(Rank& self) const {
     u32 const n = self.size();
@@ -57,7 +57,7 @@ struct LeavesUnread {  // a count and bytes, that nobody waits for
   }
 };
 
-struct FailsAmongRequests {  // with places in rings taken, and letters on their way
+struct FailsAmongRequests {  // with used places in rings, and letters in flight
   Window<u32> inbox;
   void operator()(Rank& self) const {
     u32 const n = self.size();
@@ -75,7 +75,7 @@ TEST_F(LivingProxyCpuOnly, requests_and_letters_of_many_runs_follow_each_other) 
     World world(apart_on(devices, 2));
     auto const inbox = world.window<u32>(2, Tags{4}, "inbox");
     test::Listener const listener;
-    // Places and letters are used several times over, from another one on in each run.
+    // Places and letters are used several times, and each run begins at another one.
     for (u32 run = 0; run < 60; ++run) {
       world.run(TellsTheFar{inbox, 1 + run % 37, run});
       if (run % 10 == 3) {

@@ -1,5 +1,5 @@
-// The mailbox of a device whose memory the host can't reach, without such a device: a thread stands
-// in for a rank that waits, and streams of a CPU device for copy engines.
+// The mailbox of a device whose memory the host can't reach, without such a device. A thread
+// replaces a waiting rank, and streams of a CPU device replace copy engines.
 #include "rma/via/proxy/mailbox.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class MailboxTest : public testing::Test {
  protected:
   static constexpr u64 size = u64{2} << 20;
 
-  // A copy of them that is spoilt when it is let go.
+  // A copy of them that is overwritten when it is released.
   static Payload kept(std::vector<char> const& data) {
     auto* const copy = new std::vector<char>(data);
     return {{copy->data(), copy->size()}, {copy->data(), [copy](void const*) {
@@ -67,7 +67,8 @@ class MailboxTest : public testing::Test {
   std::mt19937_64 random_{std::random_device{}()};
 };
 
-// Each notification promises all bytes before it: the rank's count is read first, then the bytes.
+// Each notification guarantees all bytes before it: so the count of the rank is read first, then
+// the bytes.
 TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
   start_rank();
   constexpr u32 rounds = 400;
@@ -90,7 +91,7 @@ TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
     sent.push_back(std::move(data));
     at += bytes;
     if (random_() % 3 == 0) access_.poll();
-    // Whatever has been counted has come.
+    // All counted bytes have arrived.
     u32 const count = memory::load_acquire(&words_[0]);
     if (count > 0) {
       auto const [offset, length] = places[count - 1];
@@ -105,7 +106,7 @@ TEST_F(MailboxTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
   EXPECT_EQ(words_[16], places.size());
 }
 
-// They take 16 bytes of a letter (Signal).
+// A count alone takes the first 16 bytes of a letter (Signal).
 TEST_F(MailboxTest, counts_alone_say_who_has_raised_them) {
   auto const raise = [&](u32 sender) { access_.deliver({{.signal = count(0, sender, 32)}}); };
   start_rank();
@@ -156,7 +157,7 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
     }
     access_.deliver({{.signal = count(0, 1)}});
     while (opened && words_[0] == 0) {
-      access_.poll();  // begins what there is room for
+      access_.poll();  // begins as much as there is room for
       bool copied = false;
       access_.write(&words_[3], "1234", nullptr, [&copied] { copied = true; });
       poll_until([&copied] { return copied; });
@@ -169,7 +170,7 @@ TEST_F(MailboxTest, bytes_for_the_same_place_come_in_their_order) {
 
 TEST_F(MailboxTest, what_is_kept_is_let_go_though_no_rank_opens_letters) {
   std::vector<char> const data(50'000, 7);
-  for (u32 i = 0; i < Mailbox::capacity + 20; ++i) {  // for the last there is no room
+  for (u32 i = 0; i < Mailbox::capacity + 20; ++i) {  // no room for the last one
     auto sent = kept(data);
     std::weak_ptr<void const> const lent = sent.keep;
     access_.deliver(put(memory_.data() + i, sent.bytes, count(0, 1), std::move(sent.keep)));

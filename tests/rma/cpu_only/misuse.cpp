@@ -1,4 +1,4 @@
-// Host calls from where they are not allowed.
+// Host calls from places where they are not allowed.
 #include <thread>
 
 #include "support/errors.hpp"

@@ -27,7 +27,7 @@ TEST_P(MixedKinds, send_blocks_of_all_sizes_to_each_other_and_get_them_back) {
   for (int run = 0; run < 2; ++run) EXPECT_EQ(test::wrong_blocks(world, 3), 0u);
 }
 
-struct Leave {  // more than a mailbox holds, to ranks that end without looking
+struct Leave {  // more than a mailbox holds, to ranks that end without polling
   Window<u32> window;
   u32 times;
   void operator()(Rank& self) const {
@@ -79,7 +79,7 @@ TEST_P(MixedKinds, have_groups_and_windows_whose_parts_differ) {
   EXPECT_EQ(out.read(RankId{world.size() - 1}).back(), 77u);
 }
 
-struct WaitAcross {  // after a message each, so that something was under way
+struct WaitAcross {  // after one message each, so that something was in flight
   Window<u32> window;
   void operator()(Rank& self) const {
     RankId const next{(self.id() + 1) % self.size()};
@@ -102,7 +102,7 @@ TEST_P(MixedKinds, that_all_wait_are_found_deadlocked_at_once_and_named) {
   test::try_everything(world);
 }
 
-struct FailMidway {  // while long blocks are under way in all directions
+struct FailMidway {  // while long blocks are in flight in all directions
   test::Blocks blocks;
   void operator()(Rank& self) const {
     if (self.id() == self.size() - 1) {
@@ -126,7 +126,7 @@ TEST_P(MixedKinds, survive_a_run_that_one_rank_ends) {
     FailMidway const failing{{inbox, copies, 2, ignored}};
     EXPECT_TRUE(
         says(error_of([&] { world.run(failing); }), Kind::kernel_failed, {"it had enough"}));
-    world.run(test::Blocks{inbox, copies, 2, findings});  // nothing of the run before comes into it
+    world.run(test::Blocks{inbox, copies, 2, findings});  // nothing of the previous run affects it
     EXPECT_EQ(test::total(world, findings), 0u);
   }
 }
@@ -149,7 +149,7 @@ TEST_P(MixedKinds, reach_memory_of_the_user) {
   EXPECT_EQ(test::wrong_blocks(world, 3, memory), 0u);
 }
 
-struct Tell {  // where their parts are, which a stream can only look at when the run is over
+struct Tell {  // the places of their parts, which a stream can read only after the run
   Leave leave;
   u32 const** parts;
   void operator()(Rank& self) const {

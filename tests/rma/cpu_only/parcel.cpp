@@ -1,4 +1,4 @@
-// What a message from another proxy may hold: a parcel that can be carried out, or nothing.
+// Content of a message from another proxy: either a parcel that can be carried out, or an error.
 #include "rma/via/proxy/parcel.hpp"
 
 #include <cstring>
@@ -18,7 +18,7 @@ struct Parcels : testing::Test {
   std::mt19937_64 random{seed};
 
   u64 below(u64 limit) { return random() % limit; }
-  // Nothing in it is wrong.
+  // A valid parcel.
   Parcel any(std::string& payload) {
     using enum Parcel::Kind;
     Parcel parcel{.run = 3};
@@ -52,7 +52,7 @@ TEST_F(Parcels, are_read_as_they_were_sent) {
   }
 }
 
-// A process of another mind: the channel finds what a network has changed.
+// Only a faulty process sends such bytes: the channel detects changes by the network.
 TEST_F(Parcels, with_any_bytes_are_read_or_refused) {
   u32 refused = 0;
   for (int round = 0; round < 100'000; ++round) {

@@ -1,4 +1,4 @@
-// What is known of puts under way, against a list that forgets nothing.
+// The record of puts in flight, compared with a list that keeps everything.
 #include "rma/via/proxy/undelivered.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(Undelivered, knows_what_is_under_way_to_each_byte) {
   }
 }
 
-// Then it may take bytes for under way that are not, never the other way round.
+// Then it may report delivered bytes as in flight, but never the reverse.
 TEST(Undelivered, knows_of_very_many_no_less_than_there_is) {
   u64 const seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

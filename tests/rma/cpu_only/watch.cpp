@@ -1,5 +1,5 @@
-// The host's eye on running ranks, with ranks that move at chosen moments: between its look at all
-// of them and its look at their answers.
+// The host's supervision of running ranks. Ranks move at chosen moments: after the host has read
+// all of them and before it reads their answers.
 #include "rma/runs/supervising/watch.hpp"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two ranks that wait for a word. The host asks deadlocked() after each look at the ranks, before
-// it asks them or reads what they answered.
+// Two ranks that wait for a word. The host calls deadlocked() each time after it has read the
+// ranks, before it asks them or reads their answers.
 class TwoRanks : public Gang {
  public:
   using Moves = std::function<void(TwoRanks&, u32 look)>;
@@ -52,7 +52,7 @@ class TwoRanks : public Gang {
   Control control = {};
 };
 
-// -- ranks with a thread that waits, and another that goes on
+// -- ranks with one thread that waits and another that goes on
 
 class DivergedRanks : public Gang {
  public:
@@ -83,7 +83,7 @@ class DivergedRanks : public Gang {
 
 class QueuedBehind : public Gang {
  public:
-  /// `this_run`: what the rank of the first says belongs to the run that is watched.
+  /// `this_run`: the report of the first GPU's rank belongs to the watched run.
   explicit QueuedBehind(bool this_run) {
     reports_[0].state = static_cast<u32>(RankState::failed);
     reports_[1].state = static_cast<u32>(RankState::running);
@@ -110,8 +110,8 @@ class QueuedBehind : public Gang {
   Control control_ = {};
 };
 
-// -- a graph of three runs on two GPUs of one rank each. What happens between two looks of the host
-// is said for each look.
+// -- a graph of three runs on two GPUs of one rank each. Each case says what happens between two
+//   polls of the host.
 class PlayedGraph : public Gang {
  public:
   struct Device {
@@ -244,7 +244,7 @@ TEST(Watch, finds_a_deadlock_in_a_later_run_of_a_graph) {
             Reason::deadlock);
 }
 
-// Device 0 has news of run 1, and device 1 waits in run 2 for what it does there.
+// Device 0 has news of run 1. Device 1 waits in run 2 for operations of device 0 there.
 TEST(Watch, takes_no_rank_for_stuck_whose_news_the_host_has_not_taken_or_just_now) {
   EXPECT_EQ(reason_of([](Devices& devices, u32 look) {
               if (look != 2) return;
@@ -266,7 +266,7 @@ TEST(Watch, takes_no_rank_for_stuck_that_has_ended_a_run_since_it_was_asked) {
             Reason::finished);
 }
 
-// -- ranks of a GPU that have left, all but the first, which never sees that they have
+// -- ranks of a GPU have left, except for the first, which never sees that they have left
 
 class StuckBehindTheEnd : public Gang {
  public:

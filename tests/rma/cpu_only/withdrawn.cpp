@@ -1,4 +1,4 @@
-// A rank that leaves a run that failed frees memory that the host's proxy was to read or write.
+// A rank leaves a failed run and frees memory that the host's proxy was about to read or write.
 #include "support/withdrawn.hpp"
 
 #include "base/host_places.hpp"

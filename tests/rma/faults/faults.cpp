@@ -1,5 +1,5 @@
-// Whatever goes wrong between the nodes of a job, its processes end in time and say why, and no
-// rank takes wrong bytes for right ones.
+// After any fault between the nodes of a job, its processes end in time and say why. No rank
+// accepts wrong bytes.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdlib>
@@ -22,7 +22,7 @@ constexpr u32 most = 20'000;  // words of a large put: several pieces of a conne
 
 MESHPOST_FN u32 word(u32 from, u32 round, u32 i) { return (from * 131 + round) * 7919 + i; }
 
-// To the next rank, which is of another node: short and long puts, gets, words.
+// Short and long puts, gets and words to the next rank, which is on another node.
 struct Traffic {
   Window<u32> inbox, outbox;
   u32 run;
@@ -63,7 +63,7 @@ Role const traffic("traffic", [] {
 });
 
 constexpr u32 processes = 4, deadline = 3;  // two on each node; seconds
-// What a process takes to start, and to end once it has been told.
+// Time in which a process starts, and in which it ends after it has been told.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr u32 start = 10, end = 8;
 #else
@@ -83,7 +83,7 @@ test::Variables variables(std::string const& engine, std::string const& detour =
 }
 test::Variables node_of(u32 process) { return {{"MESHPOST_NODE", std::to_string(process % 2)}}; }
 
-// What became of the job: in how many processes there was an error.
+// Checks how the job ended. Returns the number of processes with an error.
 u32 expect_truth_or_error(std::vector<test::Ended> const& ended) {
   u32 errors = 0;
   for (auto const& one : ended) {
@@ -105,11 +105,12 @@ u64 seconds_of(std::chrono::steady_clock::duration time) {
   return static_cast<u64>(std::chrono::duration_cast<std::chrono::seconds>(time).count());
 }
 
-// The greetings of libfabric's tcp, 56 bytes each way, are taken to come whole, as they do in TCP's
-// first segment: an end that reads a part of the answer hangs up, when the other already sends.
+// The greetings of libfabric's tcp, 56 bytes each way, must come whole, as they do in TCP's first
+// segment. An end that reads only a part of the answer closes the connection, while the other
+// already sends.
 constexpr u64 greeting = 256;
 
-// What calls process 0's bootstrap, before anything else, is no engine.
+// The first call goes to process 0's bootstrap and is not of an engine.
 class Engines {
  public:
   bool called(std::string const& target) {
@@ -186,18 +187,21 @@ TEST(LongPuts, that_flow_may_take_longer_than_the_deadline) {
 struct Broken {
   char const* name;
   Trouble::Fault fault;
-  bool engine;  // or the connections between the processes
-  u32 felt;     // rounds in which one was: in some all bytes have gone before it would happen
+  bool engine;  // or those between the processes
+  u32 felt;     // rounds with an effect; in others all bytes pass before the fault
 };
 class Connections : public testing::TestWithParam<Broken> {};
 
 TEST_P(Connections, that_break_end_all_processes_in_time) {
   auto const [name, fault, engine, all] = GetParam();
-  u32 const wanted = std::getenv(test::hosts_variable) ? 1 : all;  // they differ in the way there
+  u32 const wanted = std::getenv(test::hosts_variable)
+                         ? 1
+                         : all;  // hosts differ only in the route of the connections
   u64 const seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  // A connection carries some 750 kB; the bootstrap's some 13, the last of them when all is done.
+  // A connection of the engine carries some 750 kB. One of the bootstrap carries some 13 kB, the
+  // last of them at the very end.
   u64 const most_felt = engine ? 200'000 : 8'000;
   u32 felt = 0, errors = 0;
   for (u32 round = 0; felt < wanted && round < 20 * wanted; ++round) {
@@ -222,8 +226,8 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
       EXPECT_EQ(here, 0u) << ended[0].out;
       continue;
     }
-    // Not all are felt: a bit may be one that nobody reads, and who is cut off while it joins calls
-    // again.
+    // Not every fault has an effect: a changed bit may never be read, and a process that is cut off
+    // while it joins connects again.
     if (here > 0) ++felt;
     errors += here;
     for (auto const& one : ended)
@@ -280,13 +284,14 @@ Role const nothing("nothing", [] {
   }
 });
 
-// The faulty engine's choice of the first 200 that come to it.
+// The faulty engine chooses among the first 200 that it gets.
 u64 seed_that_drops(u64 message) {
   for (u64 seed = 0;; ++seed)
     if (std::mt19937_64(seed)() % 200 == message) return seed;
 }
 
-// A rank hears from two others that they have ended, and then that they have swept their counters.
+// Two other ranks tell a rank that they have ended, and later that they have cleared their
+// counters.
 TEST(Messages, of_a_runs_end_that_are_lost_end_it_at_the_deadline) {
   for (u64 const message : {0, 3}) {
     auto all = variables("ofi:tcp");

@@ -1,5 +1,5 @@
-// A bit that is changed in the headers which libfabric puts before messages and writes: no process
-// crashes by it, whatever the headers then say.
+// One bit is changed in the headers that libfabric puts before messages and writes. No process
+// crashes, for any content of the headers.
 #include <cstdlib>
 #include <random>
 
@@ -16,7 +16,7 @@ using test::Trouble;
 using test::Troubles;
 using Clock = Troubles::Clock;
 
-// Looks at all bytes that come, as a channel does.
+// Reads all incoming bytes, as a channel does.
 struct Reader final : net::Events {
   void on_message(u32, std::span<char const> bytes) override {
     for (char const c : bytes) sum += static_cast<u8>(c);
@@ -70,8 +70,8 @@ TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
     std::vector<std::unique_ptr<test::Job>> jobs;
     std::vector<std::string> traces;
     for (u32 i = 0; i < 4; ++i) {
-      // The greeting of a connection has 56 bytes; the first messages and writes come behind it.
-      // With libfabric 1.17 the size of a message lies between bytes 900 and 980.
+      // The greeting of a connection has 56 bytes; the first messages and writes follow it. With
+      // libfabric 1.17 the size of a message lies between bytes 900 and 980.
       Trouble trouble{.at_first = 256, .fault = Trouble::Fault::flip};
       trouble.at = random() % 2 ? 900 + random() % 80 : 56 + random() % 1200;
       trouble.forth = random() % 2 != 0;

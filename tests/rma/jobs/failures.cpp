@@ -1,4 +1,4 @@
-// What goes wrong in a job goes wrong in all its processes, with one explanation.
+// A failure in a job ends all its processes, with one diagnosis.
 #include <meshpost/meshpost.hpp>
 
 #include "support/job.hpp"
@@ -16,7 +16,7 @@ struct Nothing {
   MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
 };
 
-// After a few rounds with everybody, all wait for the last rank, which sends nothing.
+// After a few rounds between all ranks, all wait for the last rank, which sends nothing.
 struct Stuck {
   Window<int> inbox;
   enum class How : u32 { waits, fails, spins } how;
@@ -24,7 +24,7 @@ struct Stuck {
     for (int i = 0; i < 10; ++i) self.barrier();
     RankId const end{self.size() - 1};
     bool const last = self.id() == end;
-    // It goes on when they wait, or are about to: else they might still be on their way out of the
+    // It goes on when they wait, or are about to: otherwise they might still be leaving the
     // barrier.
     if (last) self.wait(inbox, Tag{0}, self.size() - 1);
     else self.notify(inbox, end, Tag{0});
@@ -69,14 +69,15 @@ TEST(JobFailure, a_deadlock_across_processes_is_found_at_once_and_told_to_all) {
 
 TEST(JobFailure, a_rank_that_fails_is_named_in_all_processes) {
   for (auto const& one : errors_of("failure", 3))
-    EXPECT_THAT(one.out,
-                AllOf(HasSubstr("[kernel failed]"), HasSubstr("rank 5 (process 2's "),
-                      HasSubstr("I will not"),
-                      HasSubstr("expected to send it, has failed")));  // of who waited by then
+    EXPECT_THAT(
+        one.out,
+        AllOf(HasSubstr("[kernel failed]"), HasSubstr("rank 5 (process 2's "),
+              HasSubstr("I will not"),
+              HasSubstr("expected to send it, has failed")));  // of ranks that waited by then
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-// Their counters, 280 MB, are more than processes may bring to an exchange.
+// Their counters, 280 MB, are more than processes may send in an exchange.
 struct OneTagOfMany {
   Window<int> inbox;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -102,7 +103,7 @@ TEST(JobFailureCpuOnly, a_deadlock_of_many_ranks_with_many_tags_is_reported_as_s
 }
 #endif
 
-// Its first thread waits, and the other goes on: it is no deadlock, but it gets nowhere.
+// Its first thread waits, and the other goes on: it is no deadlock, but the rank makes no progress.
 struct Diverged {
   Window<int> inbox;
   MESHPOST_FN void operator()([[maybe_unused]] Rank& self) const {
@@ -215,7 +216,7 @@ Role const fewer_parts("fewer_parts", [] {
     world.register_memory(std::vector<std::span<int>>(world.size() - (odd ? 1 : 0)));
   });
 });
-// Afterwards the window is as good as before.
+// Afterwards the window is usable as before.
 Role const foreign_free("foreign_free", [] {
   World world, other;
   auto const memory = World::allocate(*world.devices()[0], Bytes{4});
@@ -286,7 +287,7 @@ TEST(JobMisuse, a_process_that_leaves_while_others_call_is_named) {
   test::expect_well(ended);
   for (u32 const process : {0, 2})
     EXPECT_THAT(ended[process].out,
-                AllOf(HasSubstr("process 1"),  // between nodes a World ends together
+                AllOf(HasSubstr("process 1"),  // between nodes all processes end a World together
                       testing::AnyOf(AllOf(HasSubstr("it has ended"), HasSubstr("[peer lost]")),
                                      AllOf(HasSubstr("'end the World'"), HasSubstr("[misuse]")))));
 }

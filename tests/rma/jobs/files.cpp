@@ -1,4 +1,4 @@
-// Limits of open files: a job has what it needs, or all its processes say what is missing.
+// Limits of open files: a job has enough, or all its processes say what is missing.
 #include <meshpost/meshpost.hpp>
 
 #include <arpa/inet.h>
@@ -19,14 +19,16 @@ using test::say;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr char const* room = "MESHPOST_TEST_FILES";  // how many more a process may open
+constexpr char const* room =
+    "MESHPOST_TEST_FILES";  // number of files that a process may still open
 
-// The soft limit, and the hard one where it is to stay so.
+// Sets the soft limit, and the hard limit if the process must not raise it.
 void limit_files(bool hard) {
   char const* const more = std::getenv(room);
   if (!more) return;
   using Files = std::filesystem::directory_iterator;
-  auto const open = std::distance(Files("/proc/self/fd"), Files()) - 1;  // but this one
+  auto const open =
+      std::distance(Files("/proc/self/fd"), Files()) - 1;  // without the iterator's own
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = static_cast<rlim_t>(open + std::stol(more));
@@ -55,7 +57,7 @@ test::Role const soft_limit("soft_limit", [] {
   make_world();
 });
 
-// Root may have any number of files under way between processes.
+// Root may have any number of files in flight between processes.
 test::Role const plain_user("plain_user", [] {
   limit_files(true);
   constexpr uid_t nobody = 65534;
@@ -63,7 +65,7 @@ test::Role const plain_user("plain_user", [] {
   make_world();
 });
 
-// Strangers who say nothing have called first, and take what room there is.
+// Silent strangers have connected first, and take all free files.
 test::Role const besieged("besieged", [] {
   std::vector<Descriptor> strangers;
   if (std::getenv(room)) {
@@ -116,7 +118,7 @@ TEST(JobFiles, that_strangers_take_are_taken_back_from_them) {
   }
 }
 
-// Wherever it comes to the end of its files, it says so, and the others don't guess.
+// At any place where a process runs out of files, it says so, and the others report the same.
 class JobFewFiles : public testing::TestWithParam<u32> {};
 
 TEST_P(JobFewFiles, are_named_with_their_limit_by_all_that_hear_of_it) {
@@ -138,7 +140,7 @@ TEST_P(JobFewFiles, are_named_with_their_limit_by_all_that_hear_of_it) {
     if (enough) break;
     EXPECT_THAT(own, HasSubstr("Too many open files"));
     EXPECT_THAT(own, HasSubstr("ulimit -n"));
-    // Who could not hear of it waits until the deadline.
+    // A process that could not be told waits until the deadline.
     for (auto const& one : ended)
       EXPECT_THAT(one.out, AnyOf(HasSubstr("ulimit -n"), HasSubstr("process 0 was not there"),
                                  HasSubstr("has not greeted within 3 s"), HasSubstr("missing: ")));

@@ -1,6 +1,6 @@
 #!/bin/sh
-# usage: full_shm.sh PROGRAM LAUNCHER: where /dev/shm is full jobs run as ever, as their memory is not there; an
-# engine that wants room there says so. PROGRAM is an example.
+# usage: full_shm.sh PROGRAM LAUNCHER: if /dev/shm is full, jobs run as usual, because their memory
+# is not there. An engine that needs room there reports an error. PROGRAM is an example.
 set -eu
 program=$1 launcher=$2
 if [ "${3:-}" != inside ]; then

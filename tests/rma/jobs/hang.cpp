@@ -1,5 +1,5 @@
-// What becomes of a job where the network does not come back to its caller (net::Faulty), and a
-// process is lost, as libfabric's shm does where that one was killed with a lock.
+// A job in which a call of the network does not return (net::Faulty) after a process was lost.
+// libfabric's shm does this if that process was killed while it held a lock.
 #include <meshpost/meshpost.hpp>
 
 #include <chrono>
@@ -22,8 +22,8 @@ struct Meeting {
   MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
 };
 
-// A thread hangs while ranks wait, whose worker it then is most often, or while they compute, and
-// it is the proxy's own.
+// A thread hangs. While ranks wait it is most often their worker; while they compute it is the
+// proxy's own thread.
 struct Beats {
   Window<int> inbox;
   bool computes;
@@ -50,7 +50,7 @@ void hang(bool computes) {
     print_error([&] { world.window<int>(1); });
   }
   say("over");
-  // Until the thread has come back, if this process is to see that.
+  // Waits until the thread has returned, if this process is to see that.
   if (std::getenv("MESHPOST_TEST_STAYS")) std::this_thread::sleep_for(std::chrono::seconds(3));
   World(WorldOptions{.alone = true}).run(Meeting{});  // the devices are free
   std::printf("went on\n");
@@ -65,7 +65,7 @@ TEST(JobHangCpuOnly, of_the_network_after_a_loss_ends_all_others_within_two_seco
       SCOPED_TRACE(testing::Message() << role << (stays ? ", stays" : ""));
       test::Variables all{{"MESHPOST_RANKS", "2"}};
       if (stays) all["MESHPOST_TEST_STAYS"] = "1";
-      all["TSAN_OPTIONS"] = "report_thread_leaks=0";  // they are meant to be
+      all["TSAN_OPTIONS"] = "report_thread_leaks=0";  // they are expected
       test::Job job(role, 3, all, [](u32 process) -> test::Variables {
         return {{"MESHPOST_NODE", std::to_string(process)},
                 {"MESHPOST_NET", process == 0 ? "faulty:hang:7:ofi:tcp" : "ofi:tcp"}};

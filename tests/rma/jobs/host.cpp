@@ -1,4 +1,4 @@
-// Hosts of several processes as those who notify ranks and are notified by them.
+// Hosts of several processes as endpoints: they notify ranks and are notified by them.
 #include <meshpost/meshpost.hpp>
 
 #include "support/job.hpp"
@@ -53,14 +53,14 @@ Role const hosts("hosts_and_ranks_wake_each_other", [] {
     u32 sum = 0;
     for (u32 k = 0; k < processes; ++k) sum += 100 * i + k;
     for (u32 rank = 0; rank < world.size(); ++rank)
-      if (i + 1 == answer.times || processes == 1)  // else another host may write again by now
+      if (i + 1 == answer.times || processes == 1)  // otherwise another host may write again by now
         require(box.read(RankId{rank})[processes] == sum, "what all hosts have put");
   }
   require(run.wait().leftovers.empty(), "all was consumed");
-  // For the next run: whoever comes first, all counts are there when it begins.
+  // For the next run: all counts are there when it begins, in any order of the processes.
   for (u32 rank = 0; rank < world.size(); ++rank) box.notify(RankId{rank}, Tag{0});
   require(world.run(Consume{box, processes}).leftovers.empty(), "all was consumed again");
-  // One process leaves some to a rank of another.
+  // One process leaves counts at a rank of another.
   if (world.process() == 1) box.notify(RankId{0}, Tag{2});
   auto const result = world.run(Nothing{});
   require(result.leftovers.size() == 1 && result.leftovers[0].sender.value == world.size() + 1,
@@ -82,7 +82,7 @@ struct Fail {
     if (self.id() == 0) self.fail("no");
   }
 };
-// Counts stay, whatever went wrong before, and whoever comes first.
+// Counts are kept after any earlier failure, and in any order of the processes.
 Role const behind("hosts_notify_behind_failures", [] {
   World world(test::world_options());
   auto const box = world.window<u32>(1, Tags{1}, "box");

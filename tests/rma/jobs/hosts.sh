@@ -1,6 +1,7 @@
 #!/bin/sh
-# usage: hosts.sh PROGRAM LISTING OVER_SSH HOSTS: jobs between several hosts, two processes on each, which
-# OVER_SSH starts. PROGRAM is test_jobs, LISTING a dCUDA program for CPU devices; none: "".
+# usage: hosts.sh PROGRAM LISTING OVER_SSH HOSTS: jobs between several hosts, with two processes on
+# each, started by OVER_SSH. PROGRAM is test_jobs, LISTING a dCUDA program for CPU devices; none:
+# "".
 set -eu
 program=$1 listing=$2 over_ssh=$3 hosts=$4
 # shellcheck source=tests/support/hosts.sh
@@ -51,7 +52,7 @@ if tc -n "$name-0" qdisc add dev port2 root tbf rate 20mbit burst 10kb latency 5
   echo "everything, over a slow link"
 fi
 
-# The cable is pulled: after the deadline each side names the other's processes.
+# The link is cut: after the deadline each side names the other's processes.
 export MESHPOST_PEER_DEADLINE=3
 rm -f "$work"/*.log
 start env MESHPOST_TEST_ROLE=rounds "$program"

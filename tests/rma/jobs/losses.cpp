@@ -1,4 +1,4 @@
-// Processes that are lost, while ranks run or between runs: all others end soon, and name them.
+// Processes are lost, while ranks run or between runs. All others end soon, and name them.
 #include <meshpost/meshpost.hpp>
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct Meet {
   MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
 };
 
-// Runs without end: until somebody is killed.
+// Runs without end, until a process is killed.
 struct Rounds {
   Window<int> inbox;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -39,7 +39,7 @@ Role const rounds("rounds", [] {
   print_error([&] { world.run(Rounds{inbox}); });
   print_error([&] { world.window<int>(1); });
 });
-// Memory of users goes as soon as its process knows of the loss, while others may still run.
+// Memory of users is freed as soon as its process knows of the loss, while others may still run.
 struct Puts {
   Window<int> numbers, source;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -67,7 +67,8 @@ Role const puts("puts", [] {
   }
   memory = {};
 });
-// Of three processes of two ranks, the first four wait and the last goes on: until it is killed.
+// There are three processes of two ranks. The first four ranks wait and the last goes on, until it
+// is killed.
 struct Waiting {
   Window<int> inbox;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -158,7 +159,7 @@ TEST(JobLoss, leaves_each_process_to_say_what_it_knows_and_no_more) {
                 testing::Not(testing::AnyOf(HasSubstr("still running"), HasSubstr("cycle: "))));
 }
 
-// The deadline of runs has no part in that.
+// The deadline of runs does not matter for that.
 TEST(JobLoss, of_a_process_that_is_stopped_is_named_after_the_deadline_for_peers) {
   test::Job job(
       "rounds", 3,

@@ -1,5 +1,5 @@
-// Ranks of several processes meet where a run begins and where it ends; their hosts say nothing,
-// unless one does something else than the others, or something goes wrong.
+// Ranks of several processes meet at the begin and the end of a run. Their hosts exchange nothing,
+// unless one calls something else than the others, or something fails.
 #include <meshpost/meshpost.hpp>
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct Refuse {
     self.barrier();
   }
 };
-// One rank leaves `counts` at the next, and another takes a time.
+// One rank leaves `counts` at the next, and another takes some time.
 struct Leave {
   Window<int> box;
   u32 leaver, counts, timer;
@@ -100,7 +100,7 @@ Role const waits("waits_for_the_late", [] {
     late(one, world);
     world.run(Meet{});
   }
-  for (u32 one = 0; one < world.processes(); ++one) {  // who is late finds a run that has failed
+  for (u32 one = 0; one < world.processes(); ++one) {  // a late process finds a failed run
     late(one, world);
     u32 const bad = (one + 1) % world.processes() * (world.size() / world.processes());
     print_error([&] { world.run(Refuse{bad}); });
@@ -116,7 +116,8 @@ TEST(JobMeeting, waits_for_processes_that_are_late) {
     EXPECT_THAT(one.out, AllOf(HasSubstr("not today"), Not(HasSubstr("deadline"))));
 }
 
-// Hosts read and write others' windows between runs: nobody begins before all have launched.
+// Hosts read and write others' windows between runs: no rank begins before all processes have
+// launched.
 struct Add {
   Window<u32> all;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -129,7 +130,7 @@ Role const reads("reads_between_runs", [] {
   auto const all = world.window<u32>(1);
   for (u32 run = 0; run < 100; ++run) {
     world.run(Add{all});
-    // Of process run % count all, the others of nobody.
+    // Process run % count reads all parts, the others read none.
     if (world.process() != run % world.processes()) continue;
     for (u32 rank = 0; rank < world.size(); ++rank) {
       u32 const found = all.read(RankId{rank})[0];
@@ -171,7 +172,7 @@ TEST(JobMeeting, tells_all_processes_what_there_is_to_tell) {
   test::expect_well(job.wait());
 }
 
-// Throws at every line, about when the run ends: all processes must go on with the same run.
+// Throws at every line, near the end of the run: all processes must go on with the same run.
 struct Angry : EventSink {
   void warning(std::string_view) override {}
   void log(unsigned, std::string_view) override { throw std::runtime_error("no room"); }
@@ -207,7 +208,7 @@ Role const crowd("has_two_worlds_in_two_threads", [] {
       ended = true;
     });
     while (!begun) std::this_thread::yield();
-    // As many in all processes, and so many that the other thread gets a core meanwhile.
+    // Equally many in all processes, and so many that the other thread gets a core meanwhile.
     for (u32 i = 0; i < 1200; ++i) busy->run(Meet{});
     require(ended, "one that runs on and on lets the other in between");
     other.join();

@@ -1,4 +1,4 @@
-// Processes whose own devices can't reach each other's memory, beside some that can.
+// Processes whose own devices can't reach each other's memory, beside processes whose devices can.
 #include <cstdlib>
 #include <string_view>
 
@@ -14,7 +14,7 @@ using test::Role;
 using test::try_everything;
 
 // Devices of two kinds reach each other through the host alone, in one process or several. A
-// process need not have a kind that only others use: they tell it the kind's properties.
+// process may lack a kind that only others use: they send it the kind's properties.
 Role const mixed("mixed", [] {
   char const* const devices = std::getenv("MESHPOST_DEVICES");
   if (devices && std::string_view(devices).find("boxed") != std::string_view::npos)
@@ -73,7 +73,7 @@ Role const mixed_failure("mixed_failure", [] {
   }
 });
 
-// The proxy is of the one process alone: the other ends the run, and begins the next, with it.
+// Only one process has a proxy. The other ends the run, and begins the next, together with it.
 TEST(JobCpuOnly, may_have_one_process_whose_devices_need_the_host_among_themselves) {
   test::Job job("mixed_failure", 2, {{"MESHPOST_RANKS", "2"}}, [](u32 process) -> test::Variables {
     return {{"MESHPOST_DEVICES", process == 0 ? "boxed:0,cpu:1" : "none"}};

@@ -1,4 +1,4 @@
-// What one process can do, several can: each role runs in all processes of a job.
+// Several processes can do the same as one: each role runs in all processes of a job.
 #include <meshpost/meshpost.hpp>
 
 #include <chrono>
@@ -131,7 +131,8 @@ TEST(Job, has_groups_and_parts_of_different_sizes) {
   test::expect_well(job.wait());
 }
 
-// Windows come and go, and the heap grows, while the host reads and writes everybody's parts.
+// Windows are made and freed, and the heap grows, while the host reads and writes the parts of all
+// ranks.
 Role const memory_role("memory", [] {
   World world(test::world_options());
   std::mt19937 random(7);  // the same everywhere
@@ -146,7 +147,7 @@ Role const memory_role("memory", [] {
     u64 const count = 1 + random() % (step % 10 == 0 ? 500'000 : 2000);
     windows.emplace_back(world.window<u64>(count, Tags{1}), count);
     auto const [window, size] = windows.back();
-    // Rank r's last element is written by the process after its own.
+    // The next process writes rank r's last element.
     for (u32 r = 0; r < world.size(); ++r)
       if ((r / world.ranks_per_device() + 1) % world.processes() == world.process()) {
         u64 const value = u64{r} << 32 | size;
@@ -165,7 +166,7 @@ TEST(Job, grows_its_heap_in_all_processes) {
   test::expect_well(job.wait());
 }
 
-// The same memory under two windows, and memory that lies in another window.
+// The same memory in two windows, and memory that is part of another window.
 struct Overlapping {
   Window<u64> one, two, whole, within;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -198,7 +199,7 @@ Role const users_role("users", [] {
     test::UserMemory users_memory(world);
     try_everything(world, users_memory);
     require(test::wrong_blocks(world, 2, users_memory) == 0, "blocks");
-    // Everybody reads and writes everybody's parts.
+    // All processes read and write the parts of all.
     auto const table = users_memory.window<u64>(world.processes() + 70'000, Tags{0}, "table");
     u64 const mine = world.process() + 100;
     for (u32 r = 0; r < world.size(); ++r)
@@ -233,7 +234,7 @@ TEST(Job, has_windows_over_memory_of_users) {
 }
 
 Role const late_reader("late_reader", [] {
-  Allocation mine;  // lives longer than the World
+  Allocation mine;  // outlives the World
   World world(test::world_options());
   mine = World::allocate(*world.devices()[0], Bytes{20 * sizeof(u32)});
   std::vector<std::span<u32>> parts(world.size());

@@ -1,5 +1,5 @@
-// Processes of one host that could share memory and are refused: what is slower than need be is
-// said.
+// Processes of one host that could share memory and are refused: a message says that the job is
+// slower than necessary.
 #include <grp.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// How often a text is among what the processes said.
+// Number of times that a text occurs in the output of the processes.
 u32 times(std::vector<test::Ended> const& all, std::string const& text) {
   u32 count = 0;
   for (auto const& one : all)
@@ -59,7 +59,7 @@ void PrintTo(Refused const& one, std::ostream* out) { *out << one.pairs; }
 
 class JobRefusedCpuOnly : public testing::TestWithParam<Refused> {};
 
-// As of GPUs that are no peers, or in a container that refuses to pass their memory on.
+// As for GPUs without peer access, or in a container that refuses to share their memory.
 TEST_P(JobRefusedCpuOnly, to_map_memory_of_devices_goes_by_the_host_and_says_so_once) {
   if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
   auto const& [pairs, devices] = GetParam();
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"0:2", {"boxed:0", "boxed:0", "boxed:0"}},
                     Refused{"1:1", {"boxed:0,cpu:1", "boxed:0,cpu:1", "none", "boxed:0"}}));
 
-// Processes of other users are told by their doors; the job's secret they have.
+// Processes of other users are recognized at their doors; they have the job's secret.
 Role const other_user("other_user", [] {
   char const* const user = std::getenv("MESHPOST_TEST_USER");
   if (user) {

@@ -1,5 +1,5 @@
 // Puts and gets between nodes, out of and into devices whose memory the engine reads and writes
-// itself, though no load or store of the host does: as network cards do it with GPUs.
+// itself. The host can't load or store there. Network cards do this with GPUs.
 #include <cstdlib>
 #include <random>
 
@@ -48,8 +48,8 @@ TEST_F(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_ot
     }
 }
 
-// Who reaches its own devices writes to those of others by way of their hosts, and the other way
-// round.
+// A process whose engine reaches its own devices writes to devices of others by way of their hosts,
+// and the reverse.
 TEST_F(JobReachedCpuOnly, processes_of_both_kinds_mix) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
@@ -83,9 +83,9 @@ TEST_F(JobReachedCpuOnly, long_puts_without_notifications_need_nobody_at_the_tar
   EXPECT_THAT(ended[0].out, both_ways);
 }
 
-// libfabric's shm copies for GPUs. It is the one provider that reaches their memory without a
-// network card: so all but the card is tested, registration, descriptors and order. It needs a
-// libfabric that was built with CUDA, and a CUDA runtime under it as in tests/net/hmem.
+// libfabric's shm copies for GPUs. It is the only provider that reaches their memory without a
+// network card. So registration, descriptors and order are tested, but not the card. It needs a
+// libfabric built with CUDA, and a CUDA runtime under it as in tests/net/hmem.
 TEST(JobReached, gpus_are_written_to_and_read_by_the_engine) {
   if (!std::getenv("MESHPOST_TEST_HMEM"))
     GTEST_SKIP() << "set MESHPOST_TEST_HMEM where libfabric copies for GPUs: tests/net/hmem";

@@ -2,10 +2,10 @@
 
 namespace meshpost::test {
 
-/// Registers an engine, "reaching:ENGINE", that is ENGINE and reaches memory of boxed devices
-/// (boxed.hpp) itself, as network cards reach that of GPUs; "unreaching:ENGINE" says so, and then
-/// doesn't; "blind:ENGINE" doesn't say so. When one ends it prints which ways writes went: "wrote
-/// into a box", "wrote out of a box". Idempotent.
+/// Registers three engines. "reaching:ENGINE" is ENGINE and itself reaches memory of boxed devices
+/// (boxed.hpp), as network cards reach memory of GPUs. "unreaching:ENGINE" claims so but fails to.
+/// "blind:ENGINE" does not claim so. When an engine ends it prints the ways of writes: "wrote into
+/// a box", "wrote out of a box". Idempotent.
 void register_reaching();
 
 }  // namespace meshpost::test

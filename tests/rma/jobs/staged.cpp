@@ -1,5 +1,5 @@
-// Long puts and gets between nodes, to devices whose memory no engine can write to: by way of the
-// receiver's pinned memory.
+// Long puts and gets between nodes, to devices whose memory no engine can write. They go by way of
+// the receiver's pinned memory.
 #include <meshpost/meshpost.hpp>
 
 #include <random>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 constexpr u32 region = 150'000;  // words: two slots
 
-// Each process a node, whatever the nodes of other tests.
+// Each process is a node, independent of the nodes of other tests.
 test::Variables node_with(u32 process, char const* devices) {
   return {{"MESHPOST_NODE", std::to_string(process)}, {"MESHPOST_DEVICES", devices}};
 }
@@ -97,7 +97,7 @@ TEST(JobStagedTroubleCpuOnly, loss_of_a_process_amid_long_puts_is_named) {
   }
 }
 
-// What a rank that does nothing is sent: many times what the receiver has slots for.
+// Puts to a rank that does nothing: many times as many as the receiver has slots.
 struct Unheeded {
   Window<u32> inbox, source, words;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -156,7 +156,7 @@ TEST(JobStagedCpuOnly, long_puts_without_notifications_need_nobody_at_the_target
 
 TEST(JobStagedTroubleCpuOnly, bytes_that_are_changed_on_their_way_are_not_taken_for_right_ones) {
   if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
-  // Of what can be changed at the writer, three in four are written bytes.
+  // Three of four operations of the writer that the fault may change are written bytes.
   u32 found = 0;
   for (u32 seed = std::random_device{}() % 1'000'000, tries = 0; found == 0 && tries < 10; ++tries)
     for (auto const& one :

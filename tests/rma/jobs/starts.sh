@@ -13,7 +13,7 @@ passed() { grep "6 ranks on 3 devices passed" "$work/out" || { cat "$work/out"; 
 case $way in
   mpirun) mpirun --version 2>/dev/null | grep -q "Open MPI" || skip "there is no mpirun of Open MPI's" ;;
   mpiexec) command -v mpiexec.hydra >/dev/null || skip "there is no mpiexec.hydra (package mpich)" ;;
-  srun) # on the nodes that it has: nobody can pretend these
+  srun) # on nodes of a real Slurm: a test can't simulate them
     trap 'rm -rf "$work"' EXIT
     command -v srun >/dev/null || skip "there is no srun (package slurm-client)"
     [ "$(sinfo -h -t idle -o %D 2>/dev/null | head -1)" -ge 3 ] 2>/dev/null || skip "Slurm has no three idle nodes"
@@ -28,7 +28,7 @@ case $way in
 esac
 make_hosts 3
 
-# What takes the place of ssh: HOST COMMAND...; launchers tell hosts by their names.
+# The replacement of ssh: HOST COMMAND...; launchers distinguish hosts by their names.
 cat >"$work/reach" <<'END'
 #!/bin/sh
 [ "$1" != -x ] || shift # MPICH's mpiexec may give it
@@ -62,7 +62,7 @@ meet_at 7000
 started "$ring" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
 passed
 
-# One is killed: the job ends, somebody names it, and nothing remains.
+# One process is killed: the job ends, a message names it, and nothing remains.
 meet_at 7001
 started env MESHPOST_TEST_ROLE=rounds "$program" >"$work/out" 2>&1 &
 background=$!
@@ -88,7 +88,7 @@ for host in 1 2 3; do
 done
 [ "$way" = by_hand ] || exit 0
 
-# What users do wrong.
+# Errors of users.
 export MESHPOST_START_DEADLINE=1
 fails() { if started "$@" >"$work/out" 2>&1; then echo "it ended with status 0" && exit 1; fi; }
 export MESHPOST_RENDEZVOUS=10.79.0.9:7002

@@ -1,5 +1,5 @@
-// Processes that are stopped and go on (SIGSTOP, Ctrl-Z and fg, a freezer): their own clocks don't
-// end them. For that time nobody could get on.
+// Processes are stopped and continued (SIGSTOP, Ctrl-Z and fg, a freezer). Their own clocks don't
+// end them, because no process could make progress in that time.
 #include <meshpost/meshpost.hpp>
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Random programs against the oracle (tests/rma/stress.cpp), in jobs: all processes draw the same,
-// and each compares what its own ranks have.
+// Random programs against the oracle (tests/rma/stress.cpp), in jobs. All processes draw the same
+// programs, and each compares the results of its own ranks.
 #include "support/job.hpp"
 #include "support/random_programs.hpp"
 

@@ -1,5 +1,5 @@
-// Puts and gets of all sizes between processes: between nodes short ones go in messages, long ones
-// are written straight into the window, in an order of their own; or where no engine can do that,
+// Puts and gets of all sizes between processes. Between nodes short ones go in messages. Long ones
+// are written directly into the window, in an order of their own. If no engine can do that, they go
 // by way of the receiver's pinned memory (staged.cpp).
 #include <meshpost/meshpost.hpp>
 
@@ -21,8 +21,8 @@ using testing::HasSubstr;
 constexpr u32 written_region =
     150'000;  // words of a window for each sender: several pieces of a write
 
-// What a rank sends another in a round, one after the other: over each other as it comes. Both
-// compute it.
+// Puts of a rank to another in a round, one after the other. They may overlap. Both ranks compute
+// them.
 struct Draw {
   u64 seed;
   MESHPOST_FN u32 number(u32 from, u32 to, u32 round, u32 what) const {
@@ -35,8 +35,8 @@ struct Draw {
     u32 const x = number(from, to, round, 2 * put + 1);
     switch (x % 5) {
       case 0: return 1 + x / 5 % 32;
-      case 1: return 4040 + x / 5 % 50;    // where writes begin
-      case 2: return 65'520 + x / 5 % 40;  // a piece of a write
+      case 1: return 4040 + x / 5 % 50;    // near the limit from message to write
+      case 2: return 65'520 + x / 5 % 40;  // near a piece of a write
       case 3: return 100 + x / 5 % 4000;
       default: return 1 + x / 5 % written_region;
     }
@@ -54,8 +54,8 @@ struct Sizes {
   MESHPOST_FN u32 word(u32 from, u32 round, u32 put, u32 i) const {
     return (from * 64 + round) * 64 + put + i * 7919;
   }
-  // Does one round's puts in memory of one's own: one thread, for an earlier put of another's would
-  // come over a later one.
+  // Does the puts of one round in its own memory, by one thread: with several, an earlier put could
+  // overwrite a later one.
   MESHPOST_FN void replay(Rank& self, LocalSpan<u32> memory, u32 from, u32 to, u32 round) const {
     self.sync();
     for (u32 put = 0; self.thread() == 0 && put < draw.puts(from, to, round); ++put) {
@@ -76,7 +76,8 @@ struct Sizes {
         for (u32 put = 0; put < puts; ++put) {
           u32 const size = draw.size(me, to, round, put);
           u32 const offset = me * written_region + draw.offset(me, to, round, put, size);
-          for (u32 i = 0; i < size; ++i) mine[i] = word(me, round, put, i);  // over the last one's
+          for (u32 i = 0; i < size; ++i)
+            mine[i] = word(me, round, put, i);  // overwrites the source of the previous put
           auto const target = inbox.at(RankId{to}, offset);
           if (with_last && put + 1 == puts) self.put_notify(target, mine.subspan(0, size), Tag{me});
           else self.put(target, mine.subspan(0, size));
@@ -161,7 +162,7 @@ struct Flood {
     }
   }
 };
-// Nobody puts anything, for a while.
+// No rank puts anything for a while.
 struct Still {
   Window<u32> inbox;
   MESHPOST_FN void operator()(Rank& self) const {

@@ -1,9 +1,10 @@
 #pragma once
-// The host's half of dCUDA (listing 3.3). A kernel that nvcc compiles runs on a GPU, one that g++
-// compiles on a CPU device: compile a program's sources alike, as meshpost_add_executable does.
+// The host's half of dCUDA (listing 3.3). A kernel compiled by nvcc runs on a GPU; one compiled by
+// g++ runs on a CPU device. Compile all sources of a program by the same compiler, as
+// meshpost_add_executable does.
 //
-// Every function throws meshpost::Error. Any thread may call, one at a time for a context; none of
-// them from inside a kernel.
+// Every function throws meshpost::Error. Any thread may call them, one at a time for a context, but
+// not from inside a kernel.
 #include <cstddef>
 #include <vector>
 
@@ -51,9 +52,9 @@ int dcuda_device(dcuda_host_context_handle ctx);
 
 #if defined(__CUDACC__)
 inline constexpr bool by_nvcc = true;
-/// cudaMalloc and its like must mean the context's device.
+/// cudaMalloc and similar functions must use the context's device.
 static inline void use_device(dcuda_host_context_handle ctx) { cudaSetDevice(dcuda_device(ctx)); }
-/// The kernel starts on a stream of its own: what the program has begun to copy must be there.
+/// The kernel starts on its own stream, so copies that the program has begun must be complete.
 static inline void finish_copies() {
   auto const status = cudaDeviceSynchronize();
   if (status != cudaSuccess)
@@ -69,15 +70,16 @@ static inline void finish_copies() {}
 
 }  // namespace meshpost::compat
 
-// What depends on the compiler is static: a program may have sources of both kinds.
+// Functions that depend on the compiler are static, because a program may have sources of both
+// kinds.
 
 /// Sets up the ranks of one device and outputs their context. `argv` may hold the thesis's options:
 /// -d N (device), -n N (processes), -p P (number of this process), -r NAME (host, or host:port, of
-/// process 0), -l (leads: process 0 may say so); others are the program's own, as is everything
-/// behind "--". argc may be 0.
+/// process 0), -l (leads; process 0 may give it). Other options are the program's own, and so is
+/// everything behind "--". argc may be 0.
 ///
-/// The device is cuda:0 (or what -d says; in a job the process's share of the host's), or cpu:1 for
-/// a kernel compiled by g++; MESHPOST_DEVICES and MESHPOST_RANKS choose otherwise.
+/// The device is cuda:0, or the one of -d; in a job it is the process's share of the host's GPUs.
+/// For a kernel compiled by g++ it is cpu:1. MESHPOST_DEVICES and MESHPOST_RANKS override this.
 /// `threads_per_rank` is 1 to 1024.
 /// \throws Error(bad_argument, bad_environment, out_of_memory)
 static inline void dcuda_host_init(int argc, char* argv[], dcuda_host_context_handle* ctx,
@@ -96,11 +98,12 @@ static inline void dcuda_host_init(meshpost::WorldOptions const& options,
   compat::use_device(*ctx);
 }
 
-/// How many ranks there are and which are this process's.
+/// The number of ranks, and the ranks of this process.
 void dcuda_host_get_rank_info(dcuda_host_context_handle ctx, dcuda_rank_info* rank_info);
 
 /// Copies `gpu_size` bytes at `gpu_data` to the device, runs the kernel, copies them back, and
-/// returns the kernel's time in ms. As often as one likes. If it throws, the data is as it was.
+/// returns the kernel's time in ms. May be called any number of times. If it throws, the data is
+/// unchanged.
 /// \throws Error(kernel_failed, deadlock, deadline, device_failed, out_of_memory) naming ranks and
 /// operations
 static inline double dcuda_host_run(dcuda_host_context_handle ctx, void* gpu_data = nullptr,
@@ -109,9 +112,9 @@ static inline double dcuda_host_run(dcuda_host_context_handle ctx, void* gpu_dat
   return meshpost::compat::dcuda_run(ctx, gpu_data, gpu_size);
 }
 
-/// Of the last run: ms from dcuda_start_cpu_timer to each dcuda_stop_cpu_timer, first rank to last
-/// rank.
+/// Times of the last run in ms, from dcuda_start_cpu_timer to each dcuda_stop_cpu_timer, first rank
+/// to last rank.
 std::vector<double> dcuda_host_get_timings(dcuda_host_context_handle ctx);
 
-/// Ends the context; whoever uses it afterwards gets an error.
+/// Ends the context. Later uses of it get an error.
 void dcuda_host_finish(dcuda_host_context_handle ctx);

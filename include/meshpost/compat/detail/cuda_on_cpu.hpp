@@ -1,9 +1,9 @@
 #pragma once
-// What nvcc would define, for kernels in CUDA C++ that g++ compiles for CPU devices: as much as
-// dCUDA programs use, listed in docs/dcuda.md. Nothing under nvcc.
+// Definitions that nvcc would provide, for kernels in CUDA C++ that g++ compiles for CPU devices.
+// They are those that dCUDA programs use, listed in docs/dcuda.md. Nothing under nvcc.
 //
-// Every rank has a worker thread of its own (Launch::thread_a_rank) and its threads are fibers of
-// that, so `thread_local` is exactly "shared by the threads of a rank"; a run starts new workers,
+// Every rank has its own worker thread (Launch::thread_a_rank), and the rank's threads are fibers
+// of it. So `thread_local` is exactly "shared by the threads of a rank". A run starts new workers,
 // so it starts zeroed.
 
 #if !defined(__CUDACC__)
@@ -16,15 +16,15 @@
 
 namespace meshpost::compat {
 
-/// Where the calling fiber is. \throws Error(misuse) outside of kernels
+/// The calling fiber's position. \throws Error(misuse) outside of kernels
 Dim3 thread_index();
 Dim3 block_extent();
 Dim3 block_index();
 Dim3 grid_extent();
 void sync_threads();
 
-/// Memory of 256 bytes' alignment, null if there is none: take_shared()'s, else this process's
-/// alone.
+/// Memory aligned to 256 bytes; null if there is none. It comes from take_shared(), else it is this
+/// process's alone.
 void* allocate(std::size_t size);
 void release(void* data);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a dCUDA program has from cudaMalloc under several processes: memory that all of them reach.
+// Memory that cudaMalloc gives a dCUDA program under several processes: all of them reach it.
 #include <cstddef>
 
 #if defined(__CUDACC__)
@@ -8,25 +8,25 @@
 
 namespace meshpost::compat {
 
-/// Whether the last dCUDA context spans processes; then `data` is memory of it, of 256 bytes'
-/// alignment, or null if there is none left.
+/// True if the last dCUDA context spans processes. Then `data` is memory of it, aligned to 256
+/// bytes, or null if none is left.
 bool take_shared(std::size_t size, void** data);
 enum class Given { yes, not_taken, elsewhere };
-/// Gives back what was taken so. Else it says that nothing was taken there, or that this is other
-/// memory.
+/// Gives back memory of take_shared(). Otherwise it tells that nothing was taken there, or that
+/// this is other memory.
 Given give_shared(void* data);
 
 #if defined(__CUDACC__)
-// In the place of CUDA's, in programs that include dcuda.h.
+// These replace CUDA's functions in programs that include dcuda.h.
 
 static inline cudaError_t allocate(void** data, std::size_t size) {
   if (!data || size == 0 || !take_shared(size, data)) return ::cudaMalloc(data, size);
   if (*data) return cudaSuccess;
-  return ::cudaMalloc(data, ~std::size_t{0} / 2);  // fails, and cudaGetLastError() knows it
+  return ::cudaMalloc(data, ~std::size_t{0} / 2);  // fails, and sets cudaGetLastError()
 }
 static inline cudaError_t release(void* data) {
   if (!data) return ::cudaFree(data);
-  // As cudaFree: what uses the memory ends before.
+  // As cudaFree: work that uses the memory ends first.
   if (auto const status = ::cudaDeviceSynchronize(); status != cudaSuccess) return status;
   switch (give_shared(data)) {
     case Given::yes: return cudaSuccess;

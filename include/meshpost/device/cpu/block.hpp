@@ -10,7 +10,7 @@
 namespace meshpost {
 namespace cpu {
 
-/// What a kernel needs to know of its fiber without a call into the library.
+/// The part of its fiber that a kernel reads without a call into the library.
 struct FiberView {
   u32 thread = 0;
   u32 threads = 1;
@@ -92,8 +92,7 @@ MESHPOST_FN inline bool Block::step(hooks::Step step) {
   return !hooks::installed.load(std::memory_order_relaxed) || cpu::fiber_step(fiber_, step);
 }
 
-// The memory operations of the protocols. All words are touched by atomics only, as long as a
-// kernel runs.
+// The memory operations of the protocols. While a kernel runs, words are accessed by atomics only.
 namespace memory {
 
 inline constexpr bool on_gpu = false;
@@ -123,7 +122,7 @@ MESHPOST_FN inline u32 fetch_add(u32* word, u32 value) {
 MESHPOST_FN inline u32 fetch_add_device(u32* word, u32 value) {
   return std::atomic_ref(*word).fetch_add(value, std::memory_order_acq_rel);
 }
-/// Whether the word was `expected`, and is `value` now.
+/// True if the word was `expected` and has been replaced by `value`.
 MESHPOST_FN inline bool replace_device(u32* word, u32 expected, u32 value) {
   return std::atomic_ref(*word).compare_exchange_strong(expected, value, std::memory_order_acq_rel);
 }
@@ -141,7 +140,7 @@ MESHPOST_FN inline void load_line(u32 const* line, u32 (&words)[4]) {
     words[2 * i] = static_cast<u32>(bits), words[2 * i + 1] = static_cast<u32>(bits >> 32);
   }
 }
-/// Takes all of a counter; acquires.
+/// Takes the counter's whole count; acquires.
 MESHPOST_FN inline u32 take_all(u32* word) {
   return std::atomic_ref(*word).exchange(0, std::memory_order_acquire);
 }
@@ -152,13 +151,14 @@ MESHPOST_FN inline void store(T* word, T value, Order /*order*/) {
 }
 MESHPOST_FN inline void fence(Order /*order*/) {}  // every notification releases
 
-/// Words of a message that a packet carries here: two, each with the flag in the same 8-byte store.
+/// Words of a message in one packet on this device: two, each with the flag in the same 8-byte
+/// store.
 inline constexpr u32 packet_words = 2;
 MESHPOST_FN inline void store_packet(void* packet, u32 const* words, u32 flag) {
   for (u32 i = 0; i < packet_words; ++i)
     store(static_cast<u64*>(packet) + i, words[i] | static_cast<u64>(flag) << 32, Order::none);
 }
-/// Whether the whole packet has this flag; then `words` are its words.
+/// True if the whole packet has this flag. Then `words` are its words.
 MESHPOST_FN inline bool load_packet(void const* packet, u32* words, u32 flag) {
   bool whole = true;
   for (u32 i = 0; i < packet_words; ++i) {
@@ -169,7 +169,7 @@ MESHPOST_FN inline bool load_packet(void const* packet, u32* words, u32 flag) {
   return whole;
 }
 
-/// Whether the host can read and write what lies there.
+/// True if the host can read and write this address.
 MESHPOST_FN inline bool host_reaches(void const* /*address*/) { return true; }
 
 /// This thread's share of a copy of `bytes`.

@@ -5,15 +5,15 @@
 
 namespace meshpost::memory {
 
-/// The turns of one loop. A size that the compiler knows makes each a load and a store.
+/// The turns of one loop. If the compiler knows `size`, each turn is a load and a store.
 template <u64 size>
 inline void copy_runs(char* target, char const* source, StridedCopy::Loop const& loop) {
   for (u64 i = 0; i < loop.count; ++i)
     std::memcpy(target + i * loop.target, source + i * loop.source, size);
 }
 
-/// This thread's share of a strided copy that has bytes: whole inner loops. Threads of a rank share
-/// a core, so one may have all of them.
+/// This thread's share of a strided copy that is not empty: whole inner loops. Threads of a rank
+/// share a core, so one thread may have all of them.
 MESHPOST_FN inline void copy(StridedCopy const& copy, u32 thread, u32 threads) {
   auto const& [inner, middle, outer] = copy.loop;
   for (u64 turn = thread; turn < middle.count * outer.count; turn += threads) {

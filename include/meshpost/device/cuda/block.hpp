@@ -23,25 +23,25 @@ MESHPOST_FN inline bool Block::any(bool yes) const { return __syncthreads_or(yes
 MESHPOST_FN inline void Block::yield() {}
 MESHPOST_FN inline bool Block::step(hooks::Step /*step*/) { return true; }
 
-/// Every thread of the block is here or has left: the kernel ends for all of them.
+/// Every thread of the block is here or has left, so the kernel ends for all of them.
 MESHPOST_FN inline void Block::leave() {
   asm volatile("exit;");
   __builtin_unreachable();
 }
 
-// What follows out of line is what a rank seldom does. A rank's operation is one warp going
-// straight through a few hundred instructions, and fetching them is what it costs: so the usual
-// path has to be short.
+// The following functions are out of line, because a rank seldom calls them. An operation of a rank
+// is one warp that goes straight through a few hundred instructions. Fetching these is the cost, so
+// the usual path has to be short.
 namespace cuda {
 
-/// How many polls go by between two looks at the host's word: about a millisecond. One that does
-/// something meanwhile takes several times as long. `meanwhile`: null if there is nothing to do.
+/// Number of polls between two looks at the host's word: about a millisecond. Polls that do work in
+/// between take several times as long. `meanwhile` is null if there is no work.
 template <Meanwhile Work>
 MESHPOST_FN u32 polls_a_look(Work const* meanwhile) {
   return meanwhile && meanwhile->anything() ? 256 : 1024;
 }
 
-/// Poison and question of the host, over PCIe.
+/// The host's poison and question, read over PCIe.
 MESHPOST_FN inline Control look(Control const* control) {
   u64 bits;
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(bits) : "l"(control) : "memory");
@@ -56,12 +56,12 @@ MESHPOST_FN inline void publish(RankReport volatile* out, Note const& note) {
   out->note.expected = note.expected;
 }
 
-/// A rank's publication of what it waits for. Why the host may believe it: the fence before the
-/// publication orders every notification this rank sent before "I wait"; the fence behind the
+/// Publishes what the rank waits for. The host may believe it for this reason. The fence before the
+/// publication orders every notification that this rank sent before "I wait". The fence after the
 /// withdrawal orders "I wait no more" before anything the rank does next. So while the host sees a
-/// publication, the rank has done nothing since; and an answer to question e is a value of the word
-/// read after e was asked. If all ranks answer the same question and no condition holds, no rank
-/// can be the first to go on.
+/// publication, the rank has done nothing since. An answer to question e is a value of the word
+/// that was read after e was asked. If all ranks answer the same question and no condition holds,
+/// no rank can be the first to continue.
 MESHPOST_FN inline void publish_waiting(RankReport volatile* out, Condition const& condition,
                                         Note const& note) {
   __threadfence_system();
@@ -84,9 +84,9 @@ MESHPOST_FN inline void answer(RankReport volatile* out, u32 epoch, u64 bits) {
   out->epoch = epoch;
 }
 
-/// The slow half of a wait, by one thread: goes on polling, and looks at the host's word once a
-/// millisecond. Publishes what the rank waits for and answers the host's question. Returns whether
-/// the run was poisoned; then the publication stays, for the host's report.
+/// The slow half of a wait, by one thread. It goes on polling, and looks at the host's word once a
+/// millisecond. It publishes what the rank waits for, and answers the host's question. Returns true
+/// if the run was poisoned; then the publication stays, for the host's report.
 template <Meanwhile Work>
 MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work const* meanwhile,
                              Condition condition, Note note) {
@@ -113,7 +113,8 @@ MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work co
   }
 }
 
-/// The same by a warp, for a counter: what has come is in the counter before the rank answers.
+/// The same by a warp, for a counter. Arrived notifications are in the counter before the rank
+/// answers.
 template <class Poll, Meanwhile Work>
 MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
                                      Work const* meanwhile, u32* counter, u32 part, u32 count,
@@ -153,8 +154,8 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
   }
 }
 
-/// The wait for other devices at a run's begin or end. Few wait for long, so the host is not told
-/// at once.
+/// The wait for other devices at a run's begin or end. Such waits are seldom long, so the host is
+/// not told at once.
 template <Meanwhile Work>
 MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* control,
                                           Work const* meanwhile, Condition condition, u32 bytes,
@@ -167,7 +168,7 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
     if (meanwhile->anything()) meanwhile->poll();
     if (++polls % polls_a_look(meanwhile) != 0) continue;
     if (!told) {
-      __threadfence_system();  // what this rank did is seen before it counts as ended
+      __threadfence_system();  // the rank's stores are visible before it counts as ended
       if (stage == RunStage::clean_up) out->all_ended = 1;
       out->state = static_cast<u32>(RankState::ended);
       told = true;
@@ -181,20 +182,20 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
   return {bits, true};
 }
 
-/// The multiprocessor's cycles by 65536: in 32 bits 40 hours of them.
+/// The multiprocessor's cycles divided by 65536: 32 bits hold 40 hours.
 MESHPOST_FN inline u32 clock_beats() {
   u64 cycles;
   asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles));
   return static_cast<u32>(cycles >> 16);
 }
-/// How many of them go by between two signs of life: 2^24 cycles, about 10 ms. More often would
-/// cost: all ranks writing to the host every few hundred microseconds slow a GPU down by 8 %.
+/// Number of these beats between two signs of life: 2^24 cycles, about 10 ms. More frequent signs
+/// would cost: if all ranks write to the host every few hundred microseconds, a GPU is 8 % slower.
 inline constexpr u32 beats_a_sign = 256;
 
-/// What a rank does once in some operations, or when a sign of life is due: shows the host that it
-/// gets on, and now and then looks whether the run was poisoned. `asked`: it had said that it asks
-/// on and on. By all threads. The clock brings warps here one by one, so only `ticks`, equal in
-/// all, decides where they meet. Returns when this thread found a sign due last.
+/// Called in some operations, or when a sign of life is due. It shows the host that the rank makes
+/// progress, and now and then checks if the run was poisoned. `asked`: the rank had said that it
+/// asks on and on. Called by all threads. The clock brings warps here one by one, so they meet by
+/// `ticks` alone, which is equal in all. Returns when this thread found a sign due last.
 MESHPOST_COLD inline u32 look_around(RankReport* report, Control const* control, u32 ticks,
                                      u32 progress, u32 last_sign, bool asked) {
   u32 const now = clock_beats();
@@ -217,7 +218,7 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
   const_cast<RankReport volatile*>(report)->state = static_cast<u32>(RankState::asking);
 }
 
-/// The end of a rank that used an operation wrongly, or gave up; by all its threads.
+/// The end of a rank that used an operation wrongly, or called fail(); by all its threads.
 [[noreturn]] MESHPOST_COLD inline void fail_rank(RankReport* out, bool first, Operation operation,
                                                  Fault fault, u64 a, u64 b, u64 c,
                                                  char const* text) {
@@ -238,9 +239,9 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
   __builtin_unreachable();
 }
 
-/// The same by threads that may be alone: they can't meet the others. Thread 0 may be in a wait,
-/// and say so in the report: this is said until the host has seen it. Those that fail together
-/// store the same.
+/// The same, by threads that may be alone: they can't meet the others. Thread 0 may be in a wait
+/// and write that into the report. So the fault is written until the host has seen it. Threads that
+/// fail together store the same.
 [[noreturn]] MESHPOST_COLD inline void fail_thread(RankReport* report, Control const* control,
                                                    Operation operation, Fault fault, u64 a, u64 b) {
   auto* const out = const_cast<RankReport volatile*>(report);
@@ -267,8 +268,8 @@ MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work
   if (thread() == 0) {
     u32 const bytes = width(condition.type);
     u32 polls = 0;
-    // Acquire in every poll costs nothing while it waits; a fence afterwards would cost half a
-    // microsecond where it can't acquire alone (memory::acquire_fence).
+    // An acquire in every poll costs nothing while the rank waits. A fence afterwards would cost
+    // half a microsecond where a fence can't acquire alone (memory::acquire_fence).
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
       if (meanwhile.anything()) meanwhile.poll();
@@ -282,8 +283,8 @@ MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work
 }
 
 namespace cuda {
-/// The quick half of a wait by a warp: what it found, and whether it has seen enough. Out of line:
-/// the waits of a kernel share it.
+/// The quick half of a wait by a warp. Returns what it found, and true if it has seen enough. Out
+/// of line: the waits of a kernel share it.
 template <class Poll, Meanwhile Work>
 MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u32 count) {
   Poll poll(counter, part, count);
@@ -295,7 +296,7 @@ MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u3
   poll.keep();
   return poll.matched() | static_cast<u64>(held) << 32;
 }
-/// All of it. Returns what was found, or `poisoned`.
+/// Both halves of the wait. Returns what was found, or `poisoned`.
 inline constexpr u32 poisoned = ~u32{0};
 template <class Poll, Meanwhile Work>
 MESHPOST_FN u32 await_by_warp(RankReport* report, Control const* control, Work const* meanwhile,
@@ -344,7 +345,7 @@ MESHPOST_FN void Block::asked_in_vain(Note const& note, Work const& meanwhile) {
   if (vain_ == many_tests && thread() == 0) cuda::publish_asking(report_, note);
 }
 
-// All that a rank tells the host over the bus it takes back: the next run begins without it.
+// A rank takes back all that it tells the host over the bus: the next run begins without it.
 MESHPOST_FN inline void Block::finish() {
   if (vain_ >= many_tests && thread() == 0) cuda::withdraw(report_);
 }

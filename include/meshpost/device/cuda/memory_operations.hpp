@@ -19,34 +19,35 @@ MESHPOST_FN inline u64 load_bits_acquire(void const* word, u32 bytes) {
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
   return value;
 }
-// Fences that order one way (PTX ISA 8.6): to acquire takes a few cycles then, not half a
-// microsecond, and to release keeps what the block has cached.
+// Fences that order one way (PTX ISA 8.6). An acquire then takes a few cycles, not half a
+// microsecond. A release keeps what the block has cached.
 #if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
 #define MESHPOST_FENCE(order, scope) asm volatile("fence." order "." scope ";" ::: "memory")
 #else
 #define MESHPOST_FENCE(order, scope) asm volatile("fence.acq_rel." scope ";" ::: "memory")
 #endif
-/// Releases: whoever acquires what this thread stores behind it sees what the thread has stored
-/// and seen before.
+/// Releases: a thread that acquires a later store of this thread sees all that this thread has
+/// stored and seen before.
 MESHPOST_FN inline void fence(Order order) {
   if (order == Order::system) MESHPOST_FENCE("release", "sys");
   else if (order == Order::device) MESHPOST_FENCE("release", "gpu");
 }
-/// Makes relaxed loads before it acquire.
+/// Turns earlier relaxed loads into acquires.
 MESHPOST_FN inline void acquire_fence() { MESHPOST_FENCE("acquire", "sys"); }
 #undef MESHPOST_FENCE
-/// Whether the host can read and write what lies there: shared memory, a thread's own and a
-/// kernel's arguments only ranks can.
+/// True if the host can read and write this address. Only ranks can access shared memory, a
+/// thread's own memory and a kernel's arguments.
 MESHPOST_FN inline bool host_reaches(void const* address) {
   u32 yes;
   asm("{ .reg .pred p; isspacep.global p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(yes) : "l"(address));
   return yes != 0;
 }
-/// All adds to one word have system scope, whoever does them: adds of different scopes would race.
-/// One thread, whichever it is.
+/// All adds to one word have system scope, no matter which thread adds: adds of different scopes
+/// would race. Called by one thread, which may be any.
 MESHPOST_FN inline void add(u32* word, u32 value, Order order) {
-  // An address that could differ between threads keeps the compiler from electing one of them and
-  // counting the others: twenty instructions, for the caller is alone. No lane is in both masks.
+  // The caller is alone. But the compiler elects one thread and counts the others, which takes
+  // twenty instructions. An address that could differ between threads prevents that. No lane is in
+  // both masks.
   u32 none;
   asm volatile(
       "{ .reg .u32 below, others; mov.u32 below, %%lanemask_lt; mov.u32 others, %%lanemask_ge; "
@@ -112,13 +113,13 @@ MESHPOST_FN inline void store(T* word, T value, Order order) {
                  "r"(u32{__builtin_bit_cast(u8, value)})
                  : "memory");
 }
-/// Takes all of a counter; acquires. One thread.
+/// Takes the counter's whole count; acquires. One thread.
 MESHPOST_FN inline u32 take_all(u32* word) {
   u32 old;
   asm volatile("atom.acquire.sys.global.exch.b32 %0, [%1], 0;" : "=r"(old) : "l"(word) : "memory");
   return old;
 }
-/// Words of a message that a packet carries here: three, with the flag in the same 16-byte store.
+/// Words of a message in one packet on this device: three, with the flag in the same 16-byte store.
 inline constexpr u32 packet_words = 3;
 MESHPOST_FN inline void store_packet(void* packet, u32 const* words, u32 flag) {
   asm volatile(
@@ -150,7 +151,7 @@ MESHPOST_FN inline void load_line_acquire(void const* line, u64& first, u32& thi
       : "l"(line)
       : "memory");
 }
-/// Keeps the compiler from looking at the last of several loads before all are under way.
+/// Keeps the compiler from using the last of several loads before all have been issued.
 MESHPOST_FN inline void all_loaded(u32 (&last)[4]) {
   asm volatile("" : "+r"(last[0]), "+r"(last[1]), "+r"(last[2]), "+r"(last[3])::"memory");
 }
@@ -161,8 +162,8 @@ MESHPOST_FN inline u64 clock_ns() {
   return now;
 }
 
-/// Units of V at `target`, eight independent loads in flight a thread: what one block can move over
-/// NVLink.
+/// Units of V at `target`, with eight independent loads in flight for each thread: as much as one
+/// block can move over NVLink.
 template <class V>
 MESHPOST_FN inline void copy_units(void* target, void const* source, u64 units, u32 thread,
                                    u32 threads) {

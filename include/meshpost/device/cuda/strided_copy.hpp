@@ -3,8 +3,8 @@
 
 namespace meshpost::memory {
 
-/// Where a thread is among the units of a strided copy: the units of a run, and the three loops.
-/// Threads step by their number; carrying over is cheaper than a division for each unit.
+/// A thread's position among the units of a strided copy: the units of a run, and the three loops.
+/// Threads step by their number. Carrying over is cheaper than a division for each unit.
 class StridedPlace {
  public:
   MESHPOST_FN StridedPlace(StridedCopy const& copy, u32 unit, u32 thread, u32 threads)
@@ -48,8 +48,8 @@ class StridedPlace {
   u64 counts_[4], targets_[4], sources_[4], index_[4], steps_[4];
 };
 
-/// Units of V, four independent loads in flight a thread; consecutive threads store consecutive
-/// units.
+/// Units of V, four independent loads in flight for each thread; consecutive threads store
+/// consecutive units.
 template <class V>
 MESHPOST_COLD inline void copy_strided(StridedCopy const& copy, u32 thread, u32 threads) {
   constexpr u32 flight = 4;
@@ -71,7 +71,7 @@ MESHPOST_COLD inline void copy_strided(StridedCopy const& copy, u32 thread, u32 
   }
 }
 
-/// This thread's share of a strided copy that has bytes.
+/// This thread's share of a strided copy that is not empty.
 MESHPOST_COLD inline void copy(StridedCopy const& copy, u32 thread, u32 threads) {
   if (copy.run >= 128ull * threads)  // enough for the eight loads in flight of a contiguous copy
     return copy.each_run([&](char* target, char const* source) {

@@ -1,5 +1,5 @@
-// A process that fails between the agreed launch of a run and its end does not leave the others
-// waiting: all end with its error, and the World goes on.
+// If a process fails between the agreed launch of a run and its end, the others do not wait for
+// ever. All end with its error, and the World goes on.
 #include <meshpost/meshpost.hpp>
 
 #include <atomic>
@@ -44,7 +44,7 @@ struct TellTheNext {  // a notification and a few bytes each
 
 bool is_process_1() { return std::string(std::getenv("MESHPOST_PROCESS")) == "1"; }
 
-// The next time process 1 comes there.
+// At the next time that process 1 reaches this place.
 void fail_once_at(std::string_view place, std::function<void()> failure) {
   if (!is_process_1()) return;
   auto const left = std::make_shared<std::atomic<int>>(1);
@@ -69,7 +69,7 @@ Role const unprepared("unprepared",
 Role const without_worker("without_worker",
                           [] { run_that_fails_at("start a worker's thread", no_thread); });
 
-// The end of a job each process of which finds this.
+// Checks the end of a job: each process must print these texts.
 void expect_in_all(test::Job& job, std::initializer_list<char const*> texts) {
   auto const ended = job.wait();
   test::expect_well(ended);
@@ -105,7 +105,7 @@ TEST(JobHalfBegunCpuOnly, run_ends_in_all_processes_where_a_device_breaks_at_its
   expect_in_all(job, {"[device failed]", "the device is broken", "went on"});
 }
 
-// Each process brings memory that holds `value`, and finds what the others have brought.
+// Each process brings memory filled with `value`, and finds the memory of the others.
 void share_memory(World& world, u32 value) {
   auto const mine = World::allocate(*world.devices()[0], Bytes{16 * sizeof(u32)});
   std::fill_n(mine.as<u32>(), 16, value + world.process());
@@ -161,7 +161,7 @@ Role const without_room("without_room", [] {
   World world(test::world_options());
   fail_once_at("grow a device's memory",
                [] { throw Error(Kind::out_of_memory, "grow", "nothing is left", "wait"); });
-  constexpr u64 count = u64{1} << 20;  // more than a heap has at first
+  constexpr u64 count = u64{1} << 20;  // more than the initial heap has
   print_error([&] { world.window<u32>(count, Tags{1}, "large"); });
   for (int i = 0; i < 2; ++i) {
     auto const window = world.window<u32>(count, Tags{1}, "large");

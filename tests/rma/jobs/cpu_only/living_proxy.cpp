@@ -41,7 +41,7 @@ Role const runs_in_a_row("runs_in_a_row", [] {
   auto const threads = test::own_threads();
   for (u32 run = 2; run < 60; ++run) {
     bool const fails = run % 16 == 7;
-    // Processes begin at different times, each sometimes last.
+    // Processes begin at different times; each is sometimes the last.
     if (run % (3 + world.process()) == 0) std::this_thread::sleep_for(1ms);
     if (fails) test::print_error([&] { world.run(PassesOn{inbox, run, true}); });
     else world.run(PassesOn{inbox, run, false});

@@ -6,8 +6,8 @@ struct DcudaFlush {};
 __device__ inline Rank rank_of(dcuda_state const& gst);
 }  // namespace meshpost::compat
 
-/// See dcuda_device.cu.h. Takes text, numbers, characters and pointers. What does not fit into a
-/// line any more (175 characters, 8 values) goes into a second one.
+/// See dcuda_device.cu.h. Takes text, numbers, characters and pointers. A line holds 175 characters
+/// and 8 values; the rest goes into a second line.
 class dcuda_log {
  public:
   __device__ explicit dcuda_log(dcuda_state& gst, bool prints) : gst_(&gst), prints_(prints) {
@@ -38,7 +38,7 @@ class dcuda_log {
 
   __device__ void add_text(char const* text) {
     for (; text && *text; ++text) {
-      bool const brace = *text == '{' || *text == '}';  // stands for itself only if it stands twice
+      bool const brace = *text == '{' || *text == '}';  // double it to print one
       if (used_ + 1 + brace > most_characters) send();
       line_.text[used_++] = *text;
       if (brace) line_.text[used_++] = *text;

@@ -6,11 +6,11 @@
 #include "meshpost/base/error.hpp"
 #endif
 
-// From dCUDA's functions to Rank's.
+// Maps dCUDA's functions to those of Rank.
 
 namespace meshpost::compat {
 
-/// The rank that runs here, as its machine sees it.
+/// The block of the rank that runs here.
 __device__ inline Block this_block(RunState const& run) {
 #if defined(__CUDACC__)
   return {nullptr, run.reports + blockIdx.x, run.control};
@@ -26,7 +26,7 @@ __device__ inline RunState const& run_of(dcuda_state const& gst) {
 /// The calling thread's copy of the rank. Fails if dCUDA may not be used now.
 __device__ inline Rank rank_of(dcuda_state const& gst) {
   bool const known = gst.phase == DcudaPhase::running || gst.phase == DcudaPhase::finished;
-  if (!known) {  // nothing is known, not even whom to tell
+  if (!known) {  // nothing is known, not even how to report it
 #if defined(__CUDACC__)
     __trap();
 #else
@@ -36,13 +36,13 @@ __device__ inline Rank rank_of(dcuda_state const& gst) {
   }
   auto const& kept = *reinterpret_cast<Rank const*>(gst.rank_memory);
   Rank self = kept.for_thread(this_block(run_of(gst)).fiber());
-  self.leave_lanes();  // said here, the compiler leaves out what they take
+  self.leave_lanes();  // called here, so that the compiler leaves out code for lanes
   if (gst.phase == DcudaPhase::finished)
     self.fail(Operation::kernel, Fault::misuse, 0, 0, 0, "dCUDA was used after dcuda_gpu_finish");
   return self;
 }
 
-/// Calls `work(rank)`, in which all threads meet at least once, and keeps what it does to the rank.
+/// Calls `work(rank)`, in which all threads meet at least once. Then stores the changed rank.
 template <class Work>
 __device__ void operate(dcuda_state& gst, Work&& work) {
   Rank self = rank_of(gst);
@@ -68,7 +68,7 @@ __device__ inline Communicator const& communicator_of(dcuda_state const& gst, Ra
   return comm == DCUDA_COMM_DEVICE ? run.device_communicator : run.tags.communicator;
 }
 
-/// The one space of tags: the world's default counters, reached by ranks of `comm`.
+/// The one space of tags: the world's default counters, as ranks of `comm` reach them.
 __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator const& comm) {
   WindowInfo info = run_of(gst).tags;
   info.communicator = comm;
@@ -77,7 +77,7 @@ __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator cons
 }
 
 /// Several processes: tells each device where this one has its part of the symmetric heap. The
-/// first rank of the device does; the barrier of dcuda_gpu_init makes it known.
+/// first rank of the device does this. The barrier of dcuda_gpu_init makes it visible.
 __device__ inline void tell_base(dcuda_state& gst) {
   operate(gst, [&](Rank& self) {
     RunState const& run = run_of(gst);
@@ -157,8 +157,8 @@ __device__ inline void dcuda_start_cpu_timer(dcuda_state& gst) {
   self.sync();
 }
 
-// As in the thesis each stop takes the time since the last start, however many starts there were;
-// so it is the stop that begins a new interval in the run's report.
+// As in the thesis, each stop takes the time since the last start, for any number of starts. So the
+// stop begins a new interval in the run's report.
 __device__ inline void dcuda_stop_cpu_timer(dcuda_state& gst) {
   using namespace meshpost;
   Rank self = compat::rank_of(gst);

@@ -4,13 +4,13 @@
 
 namespace meshpost::compat {
 
-/// Where several processes share a run: words that their devices write into each other's heaps.
+/// Words that devices write into each other's heaps if several processes share a run.
 struct DcudaShared {
   WindowInfo parts;  ///< the table of parts, as u64; every rank's part is its device's whole table
-  WindowInfo bases;  ///< likewise, by device: where it has this device's part of the heap
+  WindowInfo bases;  ///< the same by device: where it has this device's part of the heap
 };
 
-/// What the host prepares for the ranks of a device. RunState::user points to it, in the device's
+/// The host's preparation for the ranks of a device. RunState::user points to it, in the device's
 /// memory.
 struct DcudaTables {
   void* data;  ///< the user's
@@ -27,14 +27,14 @@ enum class DcudaPhase : u32 { running = 0x64435544, finished };
 
 /// See dcuda_device.cu.h. Bytes without constructors: shared memory is not initialised.
 ///
-/// All threads read it; thread 0 alone writes, between two meetings of the threads, so that each
-/// read has a meeting between itself and the next write, and one between itself and the last.
+/// All threads read it. Only thread 0 writes, between two meetings of the threads. So there is a
+/// meeting between each read and the next write, and between each read and the last write.
 struct dcuda_state {
   alignas(16) unsigned char run_state[sizeof(meshpost::RunState)];  // a copy: this memory is faster
   alignas(
       16) unsigned char rank_memory[sizeof(meshpost::Rank)];  // of thread 0, between two operations
   meshpost::compat::DcudaTables tables;
-  meshpost::u64 used[meshpost::compat::dcuda_communicators];  // a bit for each window that exists
+  meshpost::u64 used[meshpost::compat::dcuda_communicators];  // a bit for each existing window
   unsigned short creations[meshpost::compat::dcuda_communicators][meshpost::compat::dcuda_windows];
   meshpost::u64 timer_start;  // ns; 0: never started
   meshpost::u32 intervals;

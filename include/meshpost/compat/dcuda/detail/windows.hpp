@@ -1,18 +1,18 @@
 #pragma once
 #include "meshpost/compat/dcuda/detail/operations.hpp"
 
-// Windows that kernels create, without the host: it has set aside a table with room for 64 windows
-// of each communicator, a row of parts by world rank for each. So a dCUDA window is a Window<char>
-// whose parts are a row of that table and whose counters are the world's; whoever creates it writes
-// his entry and meets the others.
+// Windows that kernels create without the host. The host has set aside a table with room for 64
+// windows of each communicator. Each window has a row of parts by world rank. So a dCUDA window is
+// a Window<char> whose parts are a row of that table and whose counters are the world's. A rank
+// that creates one writes its entry and meets the others.
 //
-// Where several processes share a run, each has the symmetric heap at a base, and with a stride, of
-// its own, and windows must lie in it. Whoever creates one writes into each device's table the
-// address that its part has in that device's process: so ranks find addresses of their own process
-// there, of near and of far parts.
+// If several processes share a run, each has its own base and stride of the symmetric heap, and
+// windows must lie in the heap. A rank that creates a window writes into each device's table the
+// address that its part has in that device's process. So ranks find addresses of their own process
+// there, for near and far parts.
 //
 // All ranks of a communicator create and free its windows in the same order, so each knows by
-// itself which row is next. A row is written again only after all have met in dcuda_win_free, past
+// itself which row is next. A row is written again only after all have met in dcuda_win_free, after
 // their last put to it.
 
 namespace meshpost::compat {
@@ -31,7 +31,7 @@ __device__ inline u32 next_window(dcuda_state const& gst, u32 comm) {
   return window;
 }
 
-/// Whether other ranks can store there.
+/// True if other ranks can store there.
 __device__ inline bool reachable(void const* data) {
 #if defined(__CUDACC__)
   return data && __isGlobal(data);
@@ -40,7 +40,7 @@ __device__ inline bool reachable(void const* data) {
 #endif
 }
 
-/// Whether other processes can: `size` bytes of this device's part of the symmetric heap.
+/// True if other processes can: the `size` bytes lie in this device's part of the symmetric heap.
 __device__ inline bool shareable(RunState const& run, void const* data, u64 size) {
   u64 const begin =
       reinterpret_cast<u64>(data) - reinterpret_cast<u64>(run.heap + run.device * run.stride);
@@ -68,7 +68,7 @@ struct DcudaWindow {
   WindowInfo info;
 };
 
-/// What the handle stands for. Fails if that does not exist.
+/// The window of the handle. Fails if it does not exist.
 __device__ inline DcudaWindow window_of(dcuda_state const& gst, Rank& self, Operation operation,
                                         dcuda_win win) {
   if (win == DCUDA_WIN_NONE)
@@ -153,7 +153,7 @@ __device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void*
   if (shared) {
     compat::tell_all(gst, c, window, mine);
   } else if (self.thread() == 0) {
-    // Every device has its own copy of the table; the barrier orders the stores to all of them.
+    // Every device has its own copy of the table. The barrier orders the stores to all of them.
     u32 const first = comm == DCUDA_COMM_WORLD ? 0 : run.device;
     u32 const last = comm == DCUDA_COMM_WORLD ? run.devices - 1 : run.device;
     for (u32 device = first; device <= last; ++device)
@@ -168,7 +168,7 @@ __device__ inline void dcuda_win_create(dcuda_state& gst, dcuda_comm comm, void*
     failed |= parts[rank].count == compat::impossible_part;
   });
   if (compat::this_block(run).any(failed)) {
-    dcuda_comm_barrier(gst, comm);  // all have read the row before anybody writes it again
+    dcuda_comm_barrier(gst, comm);  // all have read the row before any rank writes it again
     return;
   }
   u32 const creation = (gst.creations[c][window] + 1) & 0xffff;
