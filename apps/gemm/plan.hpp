@@ -32,8 +32,8 @@ Grid default_grid(u32 devices);
 Grid parse_grid(std::string const& text);
 
 /// C = A B, where A has m rows and k columns, B k rows and n columns. Every matrix is cut into one
-/// block a device, alike for operands and result: its rows into grid.rows parts, its columns into
-/// grid.columns.
+/// block for each device, in the same way for operands and result: its rows into grid.rows parts,
+/// its columns into grid.columns.
 struct Problem {
   u64 m = 0, n = 0, k = 0;
   Grid grid;

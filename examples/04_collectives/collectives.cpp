@@ -1,5 +1,5 @@
-// A matrix times a vector: the ranks stand in rows and columns, each with one element of the
-// matrix. The vector is broadcast down the columns, the products are summed along the rows.
+// A matrix times a vector: the ranks form rows and columns, each with one element of the matrix.
+// The vector is broadcast down the columns, the products are summed along the rows.
 #include <meshpost/meshpost.hpp>
 
 #include <cstdio>

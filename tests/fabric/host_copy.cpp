@@ -24,7 +24,7 @@ TEST(ThreadTeam, does_each_piece_once_for_several_callers_at_once) {
     for (u64 caller = 0; caller < 4; ++caller)
       callers.emplace_back([&team, caller] {
         for (u64 pieces = 0; pieces < 60; ++pieces) {
-          std::vector<u32> done(pieces, 0);  // plain: what a piece wrote is visible after each()
+          std::vector<u32> done(pieces, 0);  // plain: writes of a piece are visible after each()
           team.each(pieces, [&](u64 piece) { done[piece] += 1 + static_cast<u32>(caller); });
           EXPECT_EQ(std::ranges::count(done, 1 + caller), static_cast<i64>(pieces));
         }

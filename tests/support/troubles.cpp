@@ -82,7 +82,7 @@ struct Way {  // of a connection: one of its two directions
 
 struct Connection {
   Trouble trouble;
-  std::array<Descriptor, 2> ends;  // who called, who was called
+  std::array<Descriptor, 2> ends;  // the connecting side, the accepting side
   std::array<Way, 2> ways;         // forth and back
   bool stalled = false;
   bool resets = false;  // once the bytes before it have passed

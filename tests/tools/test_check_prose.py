@@ -15,11 +15,17 @@ LONG = "word " * 21
 
 
 class CheckProse(FolderCase):
-    def found(self, text: str, path: str = "docs/page.md", retired: dict | None = None):
+    def found(
+        self,
+        text: str,
+        path: str = "docs/page.md",
+        retired: dict | None = None,
+        not_yet: tuple[str, ...] = (),
+    ):
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-        return check_prose.check(self.folder, retired or {}, WORDS)
+        return check_prose.check(self.folder, retired or {}, WORDS, not_yet)
 
     def assert_one(self, findings: list[str], *expected: str):
         self.assertEqual(len(findings), 1, findings)
@@ -72,6 +78,52 @@ class CheckProse(FolderCase):
 
     def test_readmes_of_parts_are_documents(self):
         self.assert_one(self.found("A parcel.\n", "src/rma/via/README.md"), "README.md:1:")
+
+    def test_no_sentence_of_a_comment_begins_with_a_free_relative(self):
+        for sentence, begin in (
+            ("Who sends is named.", "Who"),
+            ("Whoever comes first, takes it.", "Whoever"),
+            ("What is left is sent.", "What"),
+            ("Whatever it is, it ends.", "Whatever"),
+            ("That the host finds it rests on the bus.", "That the"),
+            ("That all ranks wait is no deadlock.", "That all"),
+        ):
+            findings = self.found(f"int a;  // {sentence}\n", "src/a.cpp")
+            self.assert_one(findings, "src/a.cpp:1:", f"'{begin}'", "its subject")
+        self.assert_one(self.found("/// Whether it ended.\n", "src/a.cpp"), "'True if'")
+
+    def test_plain_uses_of_these_words_are_fine(self):
+        for sentence in (
+            "What is it?",
+            "That is slow. That needs no fence.",
+            "That output has ended. That many are known.",
+            "Says who sends, and what; whether it ends.",
+            "Whole words. Whose is it? Thatched.",
+            "A type of `What` is drawn.",
+        ):
+            self.assertEqual(self.found(f"// {sentence}\n", "src/a.cpp"), [])
+
+    def test_a_sentence_within_a_comment_of_several_lines_is_found_at_its_line(self):
+        text = "int a;\n  /// Sends all. It\n  /// ends. What is\n  /// left waits.\nint b;\n"
+        self.assert_one(self.found(text, "src/a.cu"), "src/a.cu:3:")
+        self.assert_one(self.found("/// One line\n///\n/// Who waits\n", "src/a.cu"), "a.cu:3:")
+        self.assert_one(self.found("/* One.\n * What.\n */\n", "src/a.cu"), "src/a.cu:2:")
+
+    def test_a_sentence_that_goes_on_in_the_next_line_begins_once(self):
+        self.assertEqual(self.found("// It says\n// What it is.\n", "src/a.cpp"), [])
+        self.assertEqual(self.found("int a;  // says\n        // What.\n", "src/a.cpp"), [])
+        self.assert_one(self.found("int a;  // number\n// Who waits\n", "src/a.cpp"), "a.cpp:2:")
+
+    def test_only_comments_of_cpp_and_cuda_sources_count(self):
+        self.assertEqual(self.found('auto a = "// Who sends";\n', "src/a.cpp"), [])
+        self.assertEqual(self.found('auto a = R"(\n// Who\n)";\n', "src/a.cpp"), [])
+        self.assertEqual(self.found("# What it does.\n", "tools/a.py"), [])
+
+    def test_folders_that_are_not_yet_rewritten_are_exempt(self):
+        text = "// Who sends.\n"
+        self.assertEqual(self.found(text, "src/rma/a.cpp", not_yet=("src/rma",)), [])
+        findings = self.found(text, "src/rmax/a.cpp", not_yet=("src/rma",))
+        self.assert_one(findings, "src/rmax/a.cpp:1:")
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ TEST(DcudaOnCpus, thread_numbers_mean_nothing_outside_of_kernels) {
 }
 
 struct Shared {
-  int* first;  // by rank: what shared memory held at the beginning
+  int* first;  // by rank: content of shared memory at the beginning
 };
 void dirty_shared_memory(dcuda_context_handle dcuda) {
   __shared__ dcuda_state gst;

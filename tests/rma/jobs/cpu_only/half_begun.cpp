@@ -214,7 +214,7 @@ struct LogsThenMeets {
     if (self.id() == 1) self.log("rank {}", self.id());
     self.barrier();
     if (self.id() == 0) return;
-    self.barrier();  // in vain
+    self.barrier();  // never completed
   }
 };
 struct NoRoomForLogs : EventSink {
