@@ -14,13 +14,20 @@ namespace {
 
 // Messages that were carried out and that their sender has not been told of.
 constexpr u32 news = 256, much_news = 1024;
+constexpr auto between_looks = std::chrono::milliseconds(5);
 static_assert(2 * much_news <= Channel::most_unheard);
+
+std::chrono::milliseconds longest_round(Engine const& engine, Losing const& losing) {
+  return engine.outlives_peers() ? losing.patience : Rounds::longest;
+}
 
 }  // namespace
 
-Channel::Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing)
-    : losing_(losing), engine_(std::make_unique<Watched>(std::move(engine), rounds_)) {
-  for (u32 peer = 0; peer < peers; ++peer) peers_.emplace_back(losing.patience);
+Channel::Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing, u32 first)
+    : losing_(losing),
+      rounds_(longest_round(*engine, losing)),
+      engine_(std::make_unique<Watched>(std::move(engine), rounds_)) {
+  for (u32 peer = 0; peer < peers; ++peer) peers_.emplace_back(losing.patience, first);
 }
 
 Channel::~Channel() = default;
@@ -120,8 +127,12 @@ bool Channel::tell(bool idle) {
 
 // What an engine does for itself, such as greetings, moves nothing.
 bool Channel::poll() {
-  bool const any = engine_->poll(*this);
-  return look_for_losses() || any;
+  auto const now = Patience::Clock::now();
+  bool const looks = losing_.out_of_band && now - looked_ >= between_looks;
+  bool any = looks && take_notices();  // before a poll, which may be blocked
+  any |= engine_->poll(*this);
+  if (looks) any |= look_for_missing(now);
+  return any;
 }
 
 void Channel::arrives() {
@@ -132,8 +143,8 @@ void Channel::arrives() {
 FrameIn Channel::read(std::string_view all) const {
   auto const come = FrameIn::read(all);
   if (come.header.kind != 0 && !client_of(come.header.kind))
-    refuse_message(
-        fmt::format("it sent a message of kind {}, which nobody here can read", come.header.kind));
+    refuse_message(fmt::format("the sender sent a message of kind {}, which nobody here can read",
+                               come.header.kind));
   return come;
 }
 
@@ -142,7 +153,8 @@ void Channel::hear(u32 from, u32 before) {
   auto& peer = peers_[from];
   if (static_cast<i32>(before - peer.heard) <= 0) return;
   if (before - peer.heard > peer.next_out - peer.heard)
-    refuse_message(fmt::format("it tells of {} messages that nobody sent", before - peer.next_out));
+    refuse_message(
+        fmt::format("the sender tells of {} messages that nobody sent", before - peer.next_out));
   peer.heard = before;
   tell_clients([&](Client& client) { client.on_heard(from, before); });
 }
@@ -159,7 +171,8 @@ void Channel::on_message(u32 from, std::span<char const> bytes) {
     bool const now = ahead == 0 && !peer.early.contains(sequence) && has_landed(peer, come.header);
     if (now) apply(from, come);
     else if (ahead > 2 * most_unheard && ahead <= ~u32{0} / 2)
-      refuse_message(fmt::format("it is {} messages ahead, and may be {}", ahead, most_unheard));
+      refuse_message(
+          fmt::format("the sender is {} messages ahead, and may be {}", ahead, most_unheard));
     else if (ahead > ~u32{0} / 2 ||
              !peer.early.emplace(sequence, std::string(bytes.begin(), bytes.end())).second)
       refuse_message("a message came twice");
@@ -176,7 +189,7 @@ void Channel::on_data(u32 from, u32 data) {
   ++peer.writes_landed;
   try {
     if (data - peer.next_in > ~u32{0} / 2 || !peer.landed.insert(data).second)
-      refuse_message("it told twice that the bytes of a message are written");
+      refuse_message("the sender told twice that the bytes of a message are written");
     apply_early(from);
   } catch (...) {
     on_lost(from, caught("receive a message").cause());
@@ -203,11 +216,14 @@ void Channel::apply(u32 from, FrameIn const& come) {
   auto& peer = peers_[from];
   ++peer.next_in;
   if ((peer.landed.erase(come.header.sequence) != 0) != come.has(FrameHeader::written))
-    refuse_message("it told that the bytes of a message are written which has them with it");
+    refuse_message(
+        "the sender told that the bytes of a message are written which has them with it");
   peer.waits |= (come.header.flags & FrameHeader::answer) != 0;
-  if (come.header.kind != 0)
+  if (come.header.kind != 0) {
+    peer.last_to_client = peer.next_in;
     client_of(come.header.kind)
         ->on_message(from, {come.client_header, come.bytes, come.has(FrameHeader::written)});
+  }
   peer.received.fetch_add(1, std::memory_order_release);
   received_.fetch_add(1, std::memory_order_release);
 }

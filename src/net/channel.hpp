@@ -24,7 +24,8 @@ struct Losing {
   /// Tells the other end of a loss; it outlives the channel. Null: the client does, and messages
   /// may be missing for ever.
   OutOfBand* out_of_band = nullptr;
-  std::chrono::milliseconds patience{0};  ///< with a missing message; 0: for ever
+  /// With a missing message, and with a call of the engine (take_if_it_hangs()); 0: for ever.
+  std::chrono::milliseconds patience{0};
 };
 
 /// Messages between the processes of a job, whole and in order, over an engine that keeps no order.
@@ -77,7 +78,8 @@ class Channel final : Events {
     virtual void on_lost(u32 peer, std::string const& why) = 0;
   };
 
-  Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing = {});
+  /// `first`: number of the first message, the same at both ends. Numbers wrap.
+  Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing = {}, u32 first = 0);
   ~Channel() override;
   Channel(Channel const&) = delete;
   Channel& operator=(Channel const&) = delete;
@@ -145,29 +147,41 @@ class Channel final : Events {
   /// Changes whenever something has come, or was read. Any thread.
   u64 moved() const { return moved_.load(std::memory_order_relaxed); }
 
-  // By one supervisor, in another thread than the channel's.
+  // By supervisors, in other threads than the channel's.
   /// To be called again and again while a process is lost: whether the thread is blocked in the
   /// engine for so long that it is given up. Then the channel is the supervisor's, must not be used
-  /// to send or poll, and is kept for ever with its clients.
+  /// to send or poll, and is kept for ever with its clients. So long is half a second where calls
+  /// of the engine may be blocked by a process that was killed (Engine::outlives_peers), else the
+  /// patience of `Losing`.
   bool take_if_it_hangs();
   bool hangs() const { return rounds_.taken(); }
-  /// Tells all peers that nothing comes from here any more. Any thread.
-  void tell_all_lost(std::string const& why);
   /// What ends operations then. `loss`: of the process; `user`: of the channel, as "World".
   Error hang_error(Error const& loss, std::string const& whose, std::string const& user) const;
 
  private:
   struct Peer {
-    explicit Peer(std::chrono::milliseconds patience) : comes(patience), is_heard(patience / 4) {}
-    u32 next_out = 0, next_in = 0;
-    u32 heard = 0;       // messages to it that are known to be carried out
-    u32 told = 0;        // it knows that those from it before this one are,
+    Peer(std::chrono::milliseconds patience, u32 first)
+        : next_out(first),
+          next_in(first),
+          heard(first),
+          told(first),
+          last_of_client(first),
+          last_to_client(first),
+          claimed(first),
+          comes(patience),
+          is_heard(patience / 4),
+          is_told(patience / 8) {}
+    u32 next_out, next_in;
+    u32 heard;           // messages to it that are known to be carried out
+    u32 told;            // it knows that those from it before this one are,
     bool waits = false;  // and may wait to hear more
     u32 announces = 0;  // kind of the message that must be the next, as its bytes are being written
     bool lost = false;
-    u32 last_of_client = 0;  // messages to it before this one are clients', or older than those
-    u32 claimed = 0;         // messages that it says it has sent
-    Patience comes, is_heard;
+    u32 last_of_client;  // messages to it before this one are clients', or older than those
+    u32 last_to_client;  // likewise of those from it
+    u32 claimed;         // messages that it says it has sent
+    Patience::Clock::time_point claimed_at{};  // and when
+    Patience comes, is_heard, is_told;
     std::map<u32, std::string>
         early;             // messages that came before their turn, or before their bytes
     std::set<u32> landed;  // messages whose bytes are written, and which have not come
@@ -198,7 +212,8 @@ class Channel final : Events {
   // Of losses.
   void tell(u32 peer, std::string const& notice);
   void end_with(u32 peer, std::string const& why);
-  bool look_for_losses();
+  bool take_notices();
+  bool look_for_missing(Patience::Clock::time_point now);
   bool take_notice(u32 from, std::string_view bytes);
   bool look_at(u32 peer, Patience::Clock::time_point now);
 

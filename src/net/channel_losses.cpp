@@ -9,8 +9,10 @@
 // sender that hears nothing can't tell a lost message from a receiver that is busy. A message is
 // missing if a later one is here, or its bytes are, or if the sender says by OutOfBand that it has
 // sent more than came. The sender says so when a client's message was not heard of for a quarter of
-// the patience. If a missing message does not come within the patience, its sender is lost. Time
-// counts only while the receiver looks (Patience).
+// the patience, and again after each further quarter. A receiver that has nothing else to send
+// tells in band what it has carried out, after an eighth. So nothing is said out of band while all
+// is well. If a missing message does not come within the patience, its sender is lost. Time counts
+// only while the receiver looks (Patience) and the sender says that it has sent.
 //
 // A loss is noticed at one end. The other end would wait for ever, so it is told by OutOfBand, with
 // the reason. Both ends drop what comes from each other afterwards.
@@ -36,8 +38,6 @@ namespace {
 constexpr char says_lost = 'L';  // the reason follows
 constexpr char says_sent = 'S';  // how many messages it has sent, a u32 that wraps
 
-constexpr auto between_looks = std::chrono::milliseconds(5);
-
 u32 ahead(u32 one, u32 other) {  // of numbers that wrap; 0: it is not
   auto const by = static_cast<i32>(one - other);
   return by > 0 ? static_cast<u32>(by) : 0;
@@ -53,6 +53,7 @@ void Channel::tell(u32 peer, std::string const& notice) {
     }
 }
 
+// Reasons name the sender and the receiver, so that they are true at both ends.
 void Channel::on_lost(u32 from, std::string const& why) {
   if (peers_[from].lost) return;
   tell(from, says_lost + why);
@@ -67,17 +68,15 @@ void Channel::end_with(u32 from, std::string const& why) {
   tell_clients([&](Client& client) { client.on_lost(from, why); });
 }
 
-void Channel::tell_all_lost(std::string const& why) {
-  for (u32 peer = 0; peer < peers_.size(); ++peer) tell(peer, says_lost + why);
-}
-
-bool Channel::look_for_losses() {
-  if (!losing_.out_of_band) return false;
-  auto const now = Patience::Clock::now();
-  if (now - looked_ < between_looks) return false;
-  looked_ = now;
+bool Channel::take_notices() {
   bool any = false;
   for (auto const& [from, bytes] : losing_.out_of_band->take()) any |= take_notice(from, bytes);
+  return any;
+}
+
+bool Channel::look_for_missing(Patience::Clock::time_point now) {
+  looked_ = now;
+  bool any = false;
   for (u32 peer = 0; peer < peers_.size(); ++peer)
     if (!peers_[peer].lost) any |= look_at(peer, now);
   return any;
@@ -88,13 +87,14 @@ bool Channel::take_notice(u32 from, std::string_view bytes) {
   auto& peer = peers_[from];
   auto const rest = bytes.substr(1);
   if (bytes[0] == says_lost) {
-    end_with(from, fmt::format("it has ended this connection: {}", rest));
+    end_with(from, fmt::format("it takes this process, the sender, for lost: {}", rest));
     return true;
   }
   u32 sent = 0;
   if (bytes[0] != says_sent || rest.size() != sizeof sent) return false;
   std::memcpy(&sent, rest.data(), sizeof sent);
   if (ahead(sent, peer.claimed) != 0) peer.claimed = sent;
+  peer.claimed_at = Patience::Clock::now();
   peer.waits = true;  // it wants to hear what was carried out
   return false;
 }
@@ -104,14 +104,21 @@ bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
   // Also where it says nothing for 2^31 messages.
   if (ahead(peer.next_in, peer.claimed) != 0) peer.claimed = peer.next_in;
   u32 const claimed = ahead(peer.claimed, peer.next_in);
-  bool const missing = claimed != 0 || !peer.early.empty() || !peer.landed.empty();
+  // Only while it says so again and again. A sender that is busy or stopped says nothing, and its
+  // engine may still have the message.
+  bool const says_so = claimed != 0 && now - peer.claimed_at <= losing_.patience / 2;
+  bool const missing = says_so || !peer.early.empty() || !peer.landed.empty();
   if (!missing) peer.comes.renew(now);
   else if (peer.comes.ends(peer.next_in, now)) {
-    on_lost(other, fmt::format("the network lost its message {}: it has sent that or a later one, "
-                               "and nothing came for {} (MESHPOST_PEER_DEADLINE)",
-                               peer.next_in, peer.comes.text()));
+    on_lost(other,
+            fmt::format("the network lost message {} of the sender, which has sent that or a "
+                        "later one: nothing came for {} (MESHPOST_PEER_DEADLINE)",
+                        peer.next_in, peer.comes.text()));
     return true;
   }
+  // In band, before the sender asks. Of clients' messages alone: news of news would never end.
+  if (ahead(peer.last_to_client, peer.told) == 0) peer.is_told.renew(now);
+  else if (peer.is_told.ends(peer.told, now)) peer.waits = true;
   if (ahead(peer.last_of_client, peer.heard) == 0) peer.is_heard.renew(now);
   else if (peer.is_heard.ends(peer.heard, now)) {
     peer.is_heard.renew(now);

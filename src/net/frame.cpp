@@ -48,8 +48,8 @@ FrameIn FrameIn::read(std::string_view all) {
   FrameIn come{};
   auto& header = come.header;
   if (all.size() < sizeof header)
-    refuse_message(
-        fmt::format("it sent {} bytes; a message has at least {}", all.size(), sizeof header));
+    refuse_message(fmt::format("the sender sent {} bytes; a message has at least {}", all.size(),
+                               sizeof header));
   std::memcpy(&header, all.data(), sizeof header);
   auto const behind = all.substr(sizeof header);
   if (header.header_bytes > std::min<u64>(most_client_header, behind.size()))
@@ -62,7 +62,7 @@ FrameIn FrameIn::read(std::string_view all) {
   if (header.flags > FrameHeader::all || (come.has(FrameHeader::written) && !come.bytes.empty()) ||
       (header.kind == 0 && (!behind.empty() || come.has(FrameHeader::written))))
     refuse_message(
-        fmt::format("it sent a message of kind {} with flags {}, which nobody here can "
+        fmt::format("the sender sent a message of kind {} with flags {}, which nobody here can "
                     "read",
                     header.kind, header.flags));
   return come;

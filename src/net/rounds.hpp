@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <mutex>
 
 #include "base/kept.hpp"
 #include "base/patience.hpp"
@@ -16,6 +17,8 @@ namespace meshpost::net {
 /// it.
 class Rounds {
  public:
+  explicit Rounds(std::chrono::milliseconds limit = longest) : lasts_(limit, longest_pause) {}
+
   /// By the thread. A round is under way: the count is odd.
   void begin() {
     count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -26,13 +29,14 @@ class Rounds {
     return count_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);
   }
 
-  /// By the supervisor, again and again: takes a round that has been under way for `longest`, of
-  /// which a pause between two looks counts for no more than `longest_pause`: this process may have
-  /// been stopped. \returns taken()
+  /// Takes a round that has lasted for the limit. To be called again and again. Between two calls
+  /// at most `longest_pause` counts, because this process may have been stopped. Any supervisor;
+  /// there may be several. \returns taken()
   bool take_if_long();
-  bool taken() const { return taken_; }  ///< the supervisor's, too
+  bool taken() const { return taken_.load(std::memory_order_acquire); }  ///< likewise
 
-  /// Rounds take microseconds, or as long as a crowded host keeps a thread from its core.
+  /// The usual limit. Rounds take microseconds, or as long as a crowded host keeps a thread from
+  /// its core.
   static constexpr std::chrono::milliseconds longest{500};
   static constexpr auto longest_pause = Patience::usual_gap;
 
@@ -40,10 +44,10 @@ class Rounds {
   static constexpr u64 mark = u64{1} << 63;
 
   std::atomic<u64> count_{0};
-  // The supervisor's.
-  u64 seen_ = 0;  // a count, and how long it has been that
-  Patience lasts_{longest, longest_pause};
-  bool taken_ = false;
+  std::mutex mutex_;  // of the supervisors: guards seen_ and lasts_
+  u64 seen_ = 0;      // a count, and how long it has been that
+  Patience lasts_;
+  std::atomic<bool> taken_{false};  // only ever set
 };
 
 using meshpost::keep_for_ever;  ///< for what a thread that hangs may still touch

@@ -249,6 +249,8 @@ std::string Processes::ask(u32 channel, u32 process, std::string const& question
 std::string Processes::own_address() const { return implementation_->own_address(); }
 std::optional<Loss> Processes::lost() const { return implementation_->lost(); }
 std::optional<Loss> Processes::gone() const { return implementation_->gone(); }
+std::vector<Loss> Processes::losses() const { return implementation_->losses(); }
+std::optional<Loss> Processes::gone(u32 process) const { return implementation_->gone(process); }
 Error Processes::lost_error(std::string const& operation, Loss const& loss) const {
   return implementation_->lost_error(operation, loss);
 }

@@ -91,6 +91,11 @@ class Processes {
   std::optional<Loss> lost() const;
   /// The same, or else the first that has left.
   std::optional<Loss> gone() const;
+  /// All that were lost so far, by number.
+  std::vector<Loss> losses() const;
+  /// How this process was lost or has left; nothing: it is there. Once process 0 is gone nothing
+  /// can be told to others, and no process hears of further losses.
+  std::optional<Loss> gone(u32 process) const;
   /// What an operation throws that can't go on without it.
   Error lost_error(std::string const& operation, Loss const& loss) const;
 

@@ -54,6 +54,17 @@ class Processes::Implementation {
     std::scoped_lock const lock(mutex_);
     return lost_ ? lost_ : first_gone_;
   }
+  std::vector<Loss> losses() const {
+    std::scoped_lock const lock(mutex_);
+    std::vector<Loss> all;
+    for (auto const& loss : gone_)
+      if (loss && !loss->left) all.push_back(*loss);
+    return all;
+  }
+  std::optional<Loss> gone(u32 process) const {
+    std::scoped_lock const lock(mutex_);
+    return gone_[process];
+  }
   Error lost_error(std::string const& operation, Loss const& loss) const {
     std::scoped_lock const lock(mutex_);
     return gone_error(operation, loss);
@@ -105,7 +116,7 @@ class Processes::Implementation {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
   std::vector<Patience> silences_;            // by line: who has been silent for too long is lost
-  std::vector<bool> gone_;                    // by process: lost, or left
+  std::vector<std::optional<Loss>> gone_;     // by process: lost, or left
   std::optional<Loss> first_gone_;            // the others may have left because of it
   std::optional<Loss> lost_;
   std::optional<Error> refused_;

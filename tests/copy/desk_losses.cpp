@@ -82,7 +82,7 @@ TEST_F(DeskLosses, of_a_message_end_the_copies_of_both_sides_whichever_lost_it) 
   begin();
   u32 seen = 0;
   lines[random() % 2]->copies = [&](LossyLine::Event&) { return ++seen == 5 ? 0u : 1u; };
-  expect_both_end("the network lost its message");
+  expect_both_end("the network lost message ");
 }
 
 TEST_F(DeskLosses, by_a_changed_message_end_the_copies_of_both_sides) {
@@ -101,6 +101,29 @@ TEST_F(DeskLosses, by_a_side_that_throws_half_way_end_the_copies_of_both_sides) 
     for (auto const& desk : desks) desk->work();
   shelves[random() % 2].fails = true;
   expect_both_end("the shelf broke");
+}
+
+// Such as by the loss of a third process, over an engine that does not outlive it.
+TEST_F(DeskLosses, of_all_copies_of_one_side_end_the_other_side_with_the_same_reason) {
+  begin();
+  for (u32 i = 0; i < 20; ++i)
+    for (auto const& desk : desks) desk->work();
+  desks[0]->fail_all({Kind::peer_lost, "copy", "process 2 is gone: it was killed", "look"});
+  EXPECT_TRUE(says(error_of([&] { copies[0]->wait(); }), Kind::peer_lost, {"process 2 is gone"}));
+  for (u32 i = 0; i < 1'000'000 && !copies[1]->done(); ++i) desks[1]->work();
+  EXPECT_TRUE(says(error_of([&] { copies[1]->wait(); }), Kind::peer_lost,
+                   {"from process 0 any more", "process 2 is gone: it was killed"}));
+}
+
+TEST_F(DeskLosses, are_not_told_where_both_have_agreed_to_end) {
+  desks[0]->close({Kind::misuse, "copy", "its JobMemory is gone", ""});
+  for (u32 i = 0; i < 100; ++i) desks[1]->work();
+  copies[1] = desks[1]->ask({Message::Kind::get, 0, 5, 0, here[1].data(), here[1].size()});
+  for (u32 i = 0; i < 100; ++i) desks[1]->work();
+  EXPECT_FALSE(copies[1]->done());
+  desks[0]->fail_all({Kind::misuse, "copy", "its JobMemory is gone", ""});
+  for (u32 i = 0; i < 1'000'000 && !copies[1]->done(); ++i) desks[1]->work();
+  EXPECT_TRUE(copies[1]->done());
 }
 
 TEST_F(DeskLosses, are_none_where_a_side_is_slow) {

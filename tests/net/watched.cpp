@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 namespace meshpost::test {
 namespace {
@@ -42,6 +43,30 @@ struct Told final : net::Events {
   void on_lost(u32, std::string const&) override {}
   u64 last = 0;
 };
+
+TEST(Rounds, have_a_limit_and_0_is_none) {
+  Rounds for_ever{0ms}, brief{20ms};
+  for_ever.begin(), brief.begin();
+  while (!brief.take_if_long()) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(for_ever.take_if_long());
+  EXPECT_TRUE(for_ever.end());
+}
+
+TEST(Rounds, are_taken_for_all_of_several_supervisors) {
+  Rounds rounds{20ms};
+  rounds.begin();
+  std::atomic<u32> took{0};
+  std::vector<std::jthread> supervisors;
+  for (u32 i = 0; i < 4; ++i)
+    supervisors.emplace_back([&] {
+      while (!rounds.take_if_long()) std::this_thread::sleep_for(1ms);
+      ++took;
+      EXPECT_TRUE(rounds.taken());
+    });
+  supervisors.clear();
+  EXPECT_EQ(took, 4u);
+  EXPECT_FALSE(rounds.end());
+}
 
 TEST(Rounds, that_last_are_taken_unless_the_process_may_have_been_stopped) {
   Rounds rounds;

@@ -5,19 +5,36 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/kept.hpp"
 #include "base/thread.hpp"
 
 namespace meshpost::copying {
 
-Desk& Courier::add(std::unique_ptr<Desk> desk, bool by_network) {
+Courier::Courier(Peers const& peers) : peers_(peers) { desks_.reserve(most_desks); }
+
+Courier::~Courier() {
+  stop(false);
+  if (!hang_) return;
+  // Its JobMemory could not be made. The thread is still in the engine of a desk.
+  keep_for_ever(new auto(std::move(desks_)));
+  thread_.detach();
+}
+
+void Courier::start(bool watched) {
+  std::scoped_lock const lock(mutex_);
+  if (thread_.joinable()) return;
+  // First: it ends as the other one does, which may fail to start.
+  ended_ = true;
+  if (watched) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
+  thread_ = start_thread("serve a JobMemory", [this] { work(); });
+  ended_ = false;
+}
+
+Desk& Courier::add(std::unique_ptr<Desk> desk, bool by_network) noexcept {
   std::scoped_lock const lock(mutex_);
   if (by_network) watched_ = &desk->channel();
   desks_.push_back(std::move(desk));
   if (hang_) desks_.back()->fail_all(*hang_);
-  if (!thread_.joinable()) {
-    thread_ = start_thread("serve a JobMemory", [this] { work(); });
-    if (watched_) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
-  }
   return *desks_.back();
 }
 
@@ -29,18 +46,19 @@ StatePtr Courier::ask(Desk& desk, Wish const& wish) {
   return state;
 }
 
-void Courier::stop() {
+void Courier::stop(bool agreed) {
   {
     std::scoped_lock const lock(mutex_);
-    if (!thread_.joinable()) return;
     stopping_ = true;
     wake_.notify_one();
   }
   if (watcher_.joinable()) watcher_.join();  // ends as the thread does, or is seen to hang
-  if (hang_) return;
+  if (hang_ || !thread_.joinable()) return;
   thread_.join();
+  Error const gone(Kind::misuse, "copy", "its JobMemory is gone", "keep it longer");
   for (auto const& desk : desks_)
-    desk->fail_all({Kind::misuse, "copy", "its JobMemory is gone", "keep it longer"});
+    if (agreed) desk->close(gone);
+    else desk->fail_all(gone);
 }
 
 void Courier::work() {

@@ -18,21 +18,26 @@ namespace meshpost::copying {
 /// another thread then does what is left to be done (hang.cpp).
 class Courier {
  public:
-  explicit Courier(Peers const& peers) : peers_(peers) {}
-  ~Courier() { stop(); }
+  explicit Courier(Peers const& peers);
+  ~Courier();
   Courier(Courier const&) = delete;
   Courier& operator=(Courier const&) = delete;
 
-  /// Starts the thread with the first. `by_network`: the thread may hang in its engine, and is
-  /// watched. At most one, the first.
-  Desk& add(std::unique_ptr<Desk> desk, bool by_network = false);
+  /// Starts the thread, if there is none yet. `watched`: a desk by the network is to follow, in
+  /// whose engine the thread may hang. \throws Error: the system has no room for threads
+  void start(bool watched = false);
+  /// Takes over a desk that all processes have made. After start(). Throws nothing, so that no
+  /// process is left alone with one. `by_network`: at most one, the first.
+  Desk& add(std::unique_ptr<Desk> desk, bool by_network = false) noexcept;
   StatePtr ask(Desk& desk, Wish const& wish);
-  /// Ends the thread, unless it hangs; copies still under way fail.
-  void stop();
+  /// Ends the thread, unless it hangs; copies still under way fail. `agreed`: no process needs this
+  /// courier any more. Otherwise the others are told that their copies end, too.
+  void stop(bool agreed);
   /// Whether it does: then this courier must be kept for ever, with all that belongs to its desks.
   /// After stop().
   bool hangs() const { return hang_.has_value(); }
 
+  static constexpr u32 most_desks = 2;
   static constexpr auto short_rest = std::chrono::microseconds(50);
   static constexpr auto longest_rest = std::chrono::microseconds(500);
 

@@ -10,8 +10,10 @@ namespace meshpost::copying {
 namespace {
 
 Error loss(std::string const& process, std::string const& why) {
-  return {Kind::peer_lost, "copy", fmt::format("nothing comes from {} any more: {}", process, why),
-          "see its own messages and the network between the hosts, and start the job again"};
+  return {
+      Kind::peer_lost, "copy", fmt::format("nothing comes from {} any more: {}", process, why),
+      "see its own messages and the network between the hosts; MESHPOST_PEER_DEADLINE may be too "
+      "short; start the job again"};
 }
 
 }  // namespace
@@ -154,7 +156,8 @@ void Desk::take_answer(u32 process, Message const& answer, std::string_view byte
   auto const found = pieces_.find(answer.piece);
   if (found == pieces_.end() || found->second.process != process)
     throw Error(Kind::bad_argument, "copy",
-                fmt::format("it answers piece {}, which nobody asked for", answer.piece), "");
+                fmt::format("the sender answers piece {}, which nobody asked for", answer.piece),
+                "");
   auto const piece = found->second;
   auto& copy = copies_.at(piece.copy);
   auto const kind = answer.kind;
@@ -163,7 +166,7 @@ void Desk::take_answer(u32 process, Message const& answer, std::string_view byte
   if (kind == Message::Kind::refusal) {
     if (!copy.error) copy.error = wire::unpack_error(bytes);
   } else if (kind != right || answer.bytes != piece.size) {
-    throw Error(Kind::bad_argument, "copy", "its answer is not one to what was asked", "");
+    throw Error(Kind::bad_argument, "copy", "the sender answers something else than was asked", "");
   } else if (kind == Message::Kind::bytes && !copy.error) {
     try {
       meshpost::copy(copy.wish.here + piece.position, bytes.data(), Bytes{piece.size});
@@ -207,6 +210,11 @@ void Desk::on_lost(u32 process, std::string const& why) {
 }
 
 void Desk::fail_all(Error const& error) {
+  close(error);
+  for (u32 process = 0; process < peers_.size(); ++process) channel_.lose(process, error.cause());
+}
+
+void Desk::close(Error const& error) {
   std::vector<Copying> wishes;
   {
     std::scoped_lock const lock(mutex_);

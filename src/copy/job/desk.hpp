@@ -55,8 +55,10 @@ class Desk : net::Channel::Client {
   void lose(u32 process, std::string const& why) { channel_.lose(process, why); }
   /// Whether other copies go on then.
   bool outlives_others() const { return channel_.engine().outlives_peers(); }
-  /// All copies under way fail, and all that are asked for from now on. Its own thread, or who has
-  /// taken everything away from that. What the engine may be reading stays.
+  /// All copies under way fail, and all that are asked for from now on. By the desk's own thread,
+  /// or by the one that has taken everything away from it. What the engine may be reading stays.
+  void close(Error const& error);
+  /// The same, and the other processes are told, so that copies from and to here end there, too.
   void fail_all(Error const& error);
   /// Its engine is watched by another thread.
   net::Channel& channel() { return channel_; }

@@ -185,11 +185,13 @@ void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
   bool const any = std::ranges::any_of(all, [](auto const& text) { return !text.empty(); });
   if (!any || staged_) return;
   auto rings = std::make_unique<copying::Rings>(peers);
-  copying::Desk* desk = nullptr;
+  std::unique_ptr<copying::Desk> desk;
   // Together: where this fails in one, the others must not take its part for exposed.
-  peers.together("expose '" + exposure.name + "'",
-                 [&] { desk = &courier.add(make_desk(std::move(rings), staged_notices)); });
-  staged_ = desk;
+  peers.together("expose '" + exposure.name + "'", [&] {
+    desk = make_desk(std::move(rings), staged_notices);
+    courier.start();
+  });
+  staged_ = &courier.add(std::move(desk));
 }
 
 }  // namespace meshpost

@@ -23,29 +23,38 @@ void Courier::watch() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, net::Rounds::longest_pause, [this] { return ended_; })) {
     auto const loss = peers_.processes().lost();
-    if (!loss || !watched_->take_if_it_hangs()) continue;
+    if (!loss || !watched_ || !watched_->take_if_it_hangs()) continue;
     hang_ = watched_->hang_error(peers_.processes().lost_error("copy", *loss),
                                  peers_.processes().name(peers_.number()), "JobMemory");
     std::vector<Desk*> desks(desks_.size());
     std::ranges::transform(desks_, desks.begin(), [](auto const& desk) { return desk.get(); });
     lock.unlock();  // ends of copies call others
-    for (auto* const desk : desks) {
-      desk->channel().tell_all_lost(hang_->cause());
-      desk->fail_all(*hang_);
-    }
+    for (auto* const desk : desks) desk->fail_all(*hang_);
     return;
   }
 }
 
 void Courier::look_for_losses(std::vector<Desk*> const& desks) {
   auto& processes = peers_.processes();
-  auto const loss = processes.lost();
-  if (!loss) return;
+  auto const losses = processes.losses();
+  std::optional<Error> all;
   // The others have given up this process, which was stopped: they read nothing of it any more.
-  bool const own = loss->process == peers_.number();
+  if (auto const own = processes.gone(peers_.number())) all = processes.lost_error("copy", *own);
+  // Processes hear of losses through process 0 alone, and tell each other through it. Without it
+  // two survivors could wait for each other for ever.
+  else if (auto const first = processes.gone(0)) {
+    auto const error = processes.lost_error("copy", *first);
+    all = Error(error.kind(), error.operation(),
+                error.cause() +
+                    "; without process 0 nobody hears of further losses, so copies "
+                    "between other processes end, too",
+                error.remedy());
+  }
   for (auto* const desk : desks) {
-    desk->lose(loss->process, loss->how);
-    if (own || !desk->outlives_others()) desk->fail_all(processes.lost_error("copy", *loss));
+    for (auto const& loss : losses) desk->lose(loss.process, loss.how);
+    if (all) desk->fail_all(*all);
+    else if (!losses.empty() && !desk->outlives_others())
+      desk->fail_all(processes.lost_error("copy", losses.front()));
   }
 }
 

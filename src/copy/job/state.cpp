@@ -40,9 +40,12 @@ JobMemory::State::State(JobMemoryOptions const& options)
   auto engine = join_engine(peers, "JobMemory", wanted, net::Gpus::no,
                             [this](u32 process) { return peers.far(process); });
   // Together: where this fails in one, the others must not go on without it.
+  std::unique_ptr<copying::Desk> desk;
   peers.together("JobMemory", [&] {
-    network_ = &courier.add(make_desk(std::move(engine), network_notices), true);
+    desk = make_desk(std::move(engine), network_notices);
+    courier.start(true);
   });
+  network_ = &courier.add(std::move(desk), true);
 }
 
 std::unique_ptr<copying::Desk> JobMemory::State::make_desk(std::unique_ptr<net::Engine> engine,
@@ -60,13 +63,13 @@ void JobMemory::State::end() {
     ended_ = true;
     copies_changed_.wait(lock, [this] { return under_way_ == 0; });
   }
+  bool agreed = true;
   try {
     peers.exchange("end the job's memory");  // until then others may need the courier
-    courier.stop();
   } catch (Error const&) {
-    courier
-        .stop();  // they are gone, or do something else: they know, for this one will be gone too
+    agreed = false;  // they are gone, or do something else
   }
+  courier.stop(agreed);
   if (courier.hangs()) keep_for_ever(new std::shared_ptr<State>(shared_from_this()));
 }
 
@@ -85,9 +88,9 @@ void JobMemory::State::end_copy() {
 
 void JobMemory::State::check_alive(u32 process) const {
   if (process == peers.number()) return;
-  auto const loss = peers.processes().lost();
-  if (!loss) return;
-  if (loss->process == process) throw peers.processes().lost_error("copy", *loss);
+  if (!peers.processes().lost()) return;
+  if (auto const loss = peers.processes().gone(process); loss && !loss->left)
+    throw peers.processes().lost_error("copy", *loss);
   if (!peers.far(process) && !peers.node().alive(process))
     throw peers.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
 }

@@ -87,5 +87,42 @@ TEST(JobCopyLoss, of_a_process_that_is_stopped_ends_copies_at_both_sides) {
   }
 }
 
+test::Variables node_of_its_own(u32 process) {
+  return {{"MESHPOST_NODE", std::to_string(process)}};
+}
+
+// The second loss makes no event in the network: a process that is stopped has its connections.
+TEST(JobCopyLoss, of_a_second_process_that_is_stopped_ends_copies_too) {
+  if (!test::network) GTEST_SKIP() << "needs libfabric";
+  test::Job job("copies_until_lost", 4,
+                {{"MESHPOST_PEER_DEADLINE", "1"}, {"MESHPOST_NET", "ofi:tcp"}}, node_of_its_own);
+  for (u32 process = 0; process < 4; ++process) job.wait_for(process, "begins");
+  job.kill(3, SIGKILL);
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "process 3 (");
+  job.kill(2, SIGSTOP);
+  for (u32 process = 0; process < 2; ++process) job.wait_for(process, "process 2 (");
+  job.kill(0, SIGKILL);
+  job.wait_for(1, "process 0 (");
+  job.kill(2, SIGKILL);
+  auto const& ended = job.wait();
+  EXPECT_TRUE(ended[1].well()) << ended[1].out;
+}
+
+// Losses are heard of through process 0.
+TEST(JobCopyLoss, of_process_0_ends_copies_between_the_others) {
+  if (!test::network) GTEST_SKIP() << "needs libfabric";
+  test::Job job("copies_until_lost", 3,
+                {{"MESHPOST_PEER_DEADLINE", "1"}, {"MESHPOST_NET", "ofi:tcp"}}, node_of_its_own);
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  job.kill(0, SIGKILL);
+  auto const& ended = job.wait();
+  for (u32 const process : {1, 2}) {
+    EXPECT_TRUE(ended[process].well()) << ended[process].out;
+    EXPECT_THAT(ended[process].out,
+                AllOf(HasSubstr("process 0 ("), HasSubstr("nobody hears of further losses"),
+                      HasSubstr("[peer lost]")));
+  }
+}
+
 }  // namespace
 }  // namespace meshpost

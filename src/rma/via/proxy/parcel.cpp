@@ -27,28 +27,28 @@ u64 sum_of(std::string_view bytes) {
 Parcel read_parcel(net::Channel::Message const& message) {
   Parcel parcel;
   if (message.header.size() != sizeof parcel)
-    refuse_parcel(fmt::format("it sent a header of {} bytes; a parcel's has {}",
+    refuse_parcel(fmt::format("the sender sent a header of {} bytes; a parcel's has {}",
                               message.header.size(), sizeof parcel));
   std::memcpy(&parcel, message.header.data(), sizeof parcel);
   auto const& [count, place, size, own, kind, device] = parcel.message;
   using enum Parcel::Kind;
   bool const carries = parcel.has_bytes() && parcel.written == Parcel::Written::no;
   if (kind >= kinds)
-    refuse_parcel(fmt::format("it sent a parcel of kind {}", static_cast<u32>(kind)));
+    refuse_parcel(fmt::format("the sender sent a parcel of kind {}", static_cast<u32>(kind)));
   if (message.bytes.size() != (carries ? size : 0))
-    refuse_parcel(fmt::format("it sent {} bytes with a parcel of kind {} for {}",
+    refuse_parcel(fmt::format("the sender sent {} bytes with a parcel of kind {} for {}",
                               message.bytes.size(), static_cast<u32>(kind), size));
   if (message.written != (parcel.written != Parcel::Written::no))
-    refuse_parcel("it told that the bytes of a parcel are written which has them with it");
+    refuse_parcel("the sender told that the bytes of a parcel are written which has them with it");
   bool const may_be_written = parcel.has_bytes() && kind != store;
   if (parcel.written > (may_be_written ? Parcel::Written::to_slot : Parcel::Written::no))
-    refuse_parcel(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
+    refuse_parcel(fmt::format("the sender sent a parcel of kind {} with bytes written elsewhere",
                               static_cast<u32>(kind)));
   if (count.counter % sizeof(u32) != 0 || (kind == store && (!is_word(size) || place % size != 0)))
-    refuse_parcel(
-        fmt::format("it sent a parcel of kind {} for a word of {} bytes at offset {}, where "
-                    "none can be",
-                    static_cast<u32>(kind), size, kind == store ? place : count.at()));
+    refuse_parcel(fmt::format(
+        "the sender sent a parcel of kind {} for a word of {} bytes at offset {}, where "
+        "none can be",
+        static_cast<u32>(kind), size, kind == store ? place : count.at()));
   return parcel;
 }
 

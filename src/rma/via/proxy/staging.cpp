@@ -81,7 +81,7 @@ void Staging::freed(u32 process, u32 count) {
   auto& theirs = peers_[process].theirs;
   if (static_cast<i32>(count - theirs.freed) <= 0) return;
   if (count - theirs.freed > theirs.begun - theirs.freed)
-    refuse_parcel(fmt::format("it let go of {} slots of which {} were written",
+    refuse_parcel(fmt::format("the sender let go of {} slots of which {} were written",
                               count - theirs.freed, theirs.begun - theirs.freed));
   theirs.freed = count;
 }
@@ -90,8 +90,9 @@ Payload Staging::take(u32 process, u32 slot, u64 bytes) {
   auto& ours = peers_[process].ours;
   if (ours.slots == 0 || slot != ours.taken % ours.slots || bytes > slot_bytes ||
       ours.taken - ours.freed == ours.slots)
-    refuse_parcel(fmt::format("it sent a parcel of {} bytes in slot {}, of {}, where they can't be",
-                              bytes, slot, ours.slots));
+    refuse_parcel(
+        fmt::format("the sender sent a parcel of {} bytes in slot {}, of {}, where they can't be",
+                    bytes, slot, ours.slots));
   ++ours.taken;
   char const* const memory = ours.memory + slot * slot_bytes;
   return {{memory, bytes}, {memory, [&ours, slot](void const*) { let_go(ours, slot); }}};
