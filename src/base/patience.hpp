@@ -31,6 +31,8 @@ class Patience {
     waited_ = {};
     looked_ = now;
   }
+  /// Looks, but the time since the last look does not count.
+  void skip(Clock::time_point now = Clock::now()) { looked_ = now; }
   /// Looks. True if it has ended.
   bool ends(Clock::time_point now = Clock::now()) {
     waited_ += std::clamp<Clock::duration>(now - std::exchange(looked_, now), {}, longest_gap_);

@@ -17,8 +17,13 @@ constexpr u32 news = 256, much_news = 1024;
 constexpr auto between_looks = std::chrono::milliseconds(5);
 static_assert(2 * much_news <= Channel::most_unheard);
 
+// Shorter than the time that a failed run is given to end (Watch): else this process would end.
+constexpr std::chrono::milliseconds longest_of_all{5000};
+
 std::chrono::milliseconds longest_round(Engine const& engine, Losing const& losing) {
-  return engine.outlives_peers() ? losing.patience : Rounds::longest;
+  if (!engine.outlives_peers()) return Rounds::longest;
+  if (losing.patience.count() == 0) return longest_of_all;
+  return std::clamp(losing.patience, Rounds::longest, longest_of_all);
 }
 
 }  // namespace
@@ -127,8 +132,9 @@ bool Channel::tell(bool idle) {
 
 // What an engine does for itself, such as greetings, moves nothing.
 bool Channel::poll() {
+  if (!losing_.out_of_band) return engine_->poll(*this);
   auto const now = Patience::Clock::now();
-  bool const looks = losing_.out_of_band && now - looked_ >= between_looks;
+  bool const looks = now - looked_ >= between_looks;
   bool any = looks && take_notices();  // before a poll, which may be blocked
   any |= engine_->poll(*this);
   if (looks) any |= look_for_missing(now);

@@ -24,7 +24,7 @@ struct Losing {
   /// Tells the other end of a loss; it outlives the channel. Null: the client does, and messages
   /// may be missing for ever.
   OutOfBand* out_of_band = nullptr;
-  /// With a missing message, and with a call of the engine (take_if_it_hangs()); 0: for ever.
+  /// With a missing message; 0: for ever. And with a call of the engine (take_if_it_hangs()).
   std::chrono::milliseconds patience{0};
 };
 
@@ -152,7 +152,7 @@ class Channel final : Events {
   /// engine for so long that it is given up. Then the channel is the supervisor's, must not be used
   /// to send or poll, and is kept for ever with its clients. So long is half a second where calls
   /// of the engine may be blocked by a process that was killed (Engine::outlives_peers), else the
-  /// patience of `Losing`.
+  /// patience of `Losing`, but 5 s at most.
   bool take_if_it_hangs();
   bool hangs() const { return rounds_.taken(); }
   /// What ends operations then. `loss`: of the process; `user`: of the channel, as "World".
@@ -169,7 +169,7 @@ class Channel final : Events {
           last_to_client(first),
           claimed(first),
           comes(patience),
-          is_heard(patience / 4),
+          is_heard(patience / 4, patience / 4),
           is_told(patience / 8) {}
     u32 next_out, next_in;
     u32 heard;           // messages to it that are known to be carried out

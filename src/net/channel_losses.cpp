@@ -87,7 +87,7 @@ bool Channel::take_notice(u32 from, std::string_view bytes) {
   auto& peer = peers_[from];
   auto const rest = bytes.substr(1);
   if (bytes[0] == says_lost) {
-    end_with(from, fmt::format("it takes this process, the sender, for lost: {}", rest));
+    end_with(from, fmt::format("it has ended this connection: {}", rest));
     return true;
   }
   u32 sent = 0;
@@ -106,9 +106,10 @@ bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
   u32 const claimed = ahead(peer.claimed, peer.next_in);
   // Only while it says so again and again. A sender that is busy or stopped says nothing, and its
   // engine may still have the message.
-  bool const says_so = claimed != 0 && now - peer.claimed_at <= losing_.patience / 2;
-  bool const missing = says_so || !peer.early.empty() || !peer.landed.empty();
-  if (!missing) peer.comes.renew(now);
+  bool const says_so = now - peer.claimed_at <= losing_.patience / 2;
+  bool const knows = !peer.early.empty() || !peer.landed.empty();
+  if (claimed == 0 && !knows) peer.comes.renew(now);
+  else if (!knows && !says_so) peer.comes.skip(now);
   else if (peer.comes.ends(peer.next_in, now)) {
     on_lost(other,
             fmt::format("the network lost message {} of the sender, which has sent that or a "

@@ -86,7 +86,7 @@ struct ChannelLosses : testing::Test {
       EXPECT_NE(end->reason.find(why), std::string::npos) << end->reason;
       EXPECT_FALSE(end->send());
     }
-    EXPECT_NE(one->reason.find("it takes this process, the sender, for lost: "), std::string::npos);
+    EXPECT_NE(one->reason.find("it has ended this connection: "), std::string::npos);
   }
 
   u64 const seed = std::random_device{}();
@@ -177,6 +177,22 @@ TEST_F(ChannelLosses, are_none_where_the_sender_does_not_look_for_long) {
     two->work();
   EXPECT_EQ(two->losses, 0u);
   expect_both_lost("the network lost message 0 of the sender");
+}
+
+// It says so now and then, later than the receiver would have it.
+TEST_F(ChannelLosses, are_found_where_the_sender_looks_seldom) {
+  drop(*two, Event::What::message, 0);
+  EXPECT_TRUE(comes_true([&] { return one->send(); }));
+  auto last = std::chrono::steady_clock::now();
+  for (auto const until = last + ample;
+       std::chrono::steady_clock::now() < until && two->losses == 0;
+       std::this_thread::sleep_for(100us)) {
+    two->work();
+    if (std::chrono::steady_clock::now() - last < 120ms) continue;
+    one->work();
+    last = std::chrono::steady_clock::now();
+  }
+  EXPECT_EQ(two->losses, 1u);
 }
 
 struct LessPatientChannels : ChannelLosses {

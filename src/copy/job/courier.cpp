@@ -5,20 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/kept.hpp"
 #include "base/thread.hpp"
 
 namespace meshpost::copying {
 
 Courier::Courier(Peers const& peers) : peers_(peers) { desks_.reserve(most_desks); }
 
-Courier::~Courier() {
-  stop(false);
-  if (!hang_) return;
-  // Its JobMemory could not be made. The thread is still in the engine of a desk.
-  keep_for_ever(new auto(std::move(desks_)));
-  thread_.detach();
-}
+Courier::~Courier() { stop(false); }
 
 void Courier::start(bool watched) {
   std::scoped_lock const lock(mutex_);
@@ -55,7 +48,9 @@ void Courier::stop(bool agreed) {
   if (watcher_.joinable()) watcher_.join();  // ends as the thread does, or is seen to hang
   if (hang_ || !thread_.joinable()) return;
   thread_.join();
-  Error const gone(Kind::misuse, "copy", "its JobMemory is gone", "keep it longer");
+  Error const gone(Kind::misuse, "copy",
+                   "the JobMemory of " + peers_.processes().name(peers_.number()) + " is gone",
+                   "keep it longer");
   for (auto const& desk : desks_)
     if (agreed) desk->close(gone);
     else desk->fail_all(gone);

@@ -65,13 +65,13 @@ void Mpi::arrived(int rank, std::span<char const> bytes) {
     case Frame::Kind::write: return write_arrives(peer, frame, bytes);
     case Frame::Kind::farewell: return lose(peer, "its engine has ended");
   }
-  lose(peer, "it sent something that is no frame");
+  lose(peer, "the sender sent something that is no frame");
 }
 
 void Mpi::message_arrives(u32 peer, Frame const& frame, std::span<char const> bytes) {
   u64 const here = frame.ticket == 0 ? frame.size : frame.header;
   if (frame.size > most_bytes || here > frame.size || bytes.size() != here)
-    return lose(peer, "it sent a message whose size is wrong");
+    return lose(peer, "the sender sent a message whose size is wrong");
   auto& transfer = begin(Transfer::Kind::message, peer);
   transfer.size = frame.size;
   transfer.bytes = std::make_shared_for_overwrite<char[]>(frame.size);
@@ -87,7 +87,7 @@ void Mpi::write_arrives(u32 peer, Frame const& frame, std::span<char const> byte
                           std::to_string(frame.offset) + " of memory " + std::to_string(frame.key) +
                           ", where nothing is exposed");
   if (bytes.size() != (frame.ticket == 0 ? frame.size : 0))
-    return lose(peer, "it sent a write whose size is wrong");
+    return lose(peer, "the sender sent a write whose size is wrong");
   auto& transfer = begin(Transfer::Kind::write, peer);
   transfer.data = frame.data;
   auto const target = exposed_[frame.key].subspan(frame.offset, frame.size);

@@ -118,10 +118,10 @@ TEST(JobCopyLoss, of_process_0_ends_copies_between_the_others) {
   auto const& ended = job.wait();
   for (u32 const process : {1, 2}) {
     EXPECT_TRUE(ended[process].well()) << ended[process].out;
-    EXPECT_THAT(ended[process].out,
-                AllOf(HasSubstr("process 0 ("), HasSubstr("nobody hears of further losses"),
-                      HasSubstr("[peer lost]")));
+    EXPECT_THAT(ended[process].out, AllOf(HasSubstr("process 0 ("), HasSubstr("[peer lost]")));
   }
+  // The other one may have found out by the engine of the first, which had ended.
+  EXPECT_THAT(ended[1].out + ended[2].out, HasSubstr("nobody hears of further losses"));
 }
 
 }  // namespace
