@@ -16,7 +16,7 @@ struct Question {
   Wish wish{};
   u32 device = 0;
   u64 offset = 0, bytes = 0;
-  u32 run = 0;  // raise: the last that the asker has begun
+  u32 run = 0;  // raise: the last run that the sender has begun
   u32 unused = 0;
 };
 static_assert(std::has_unique_object_representations_v<Question>);  // all its bytes are sent
@@ -70,7 +70,7 @@ void FarMemory::raise(u32 device, via::Signal const& count) const {
   if (reply.empty()) throw gone(peers_, process, "notify");
 }
 
-// Runs of all processes end together: what the asker has seen end has ended here too.
+// Runs of all processes end together: a run that has ended for the sender has ended here too.
 std::string FarMemory::answer(std::string_view text) {
   Question question;
   if (text.size() < sizeof question) return {};
