@@ -60,7 +60,7 @@ class Diagnosis {
   }
 
  private:
-  // A wait whose counter has gone so far that it looks as if it had gone back.
+  // Finds a wait whose counter has counted up so far that it seems to have gone down.
   std::optional<Error> too_many(std::vector<RankView> const& all) const {
     for (auto const& view : all) {
       bool const waits = view.state == RankState::waiting || view.state == RankState::asking;
@@ -130,7 +130,7 @@ class Diagnosis {
                              [&](u32 rank) { return place_of(process_of(rank)); }});
   }
 
-  // After a loss the processes tell each other nothing more: of others' ranks only this is known.
+  // After a loss the processes exchange nothing more. So only this is known of others' ranks.
   std::string place_of(u32 process) const {
     return fmt::format("in process {}{}", process, is_gone(process) ? ", which is gone" : "");
   }
@@ -140,7 +140,7 @@ class Diagnosis {
   }
   u32 process_of(u32 rank) const { return layout_.processes[layout_.device_of(rank)]; }
 
-  // Nothing was done for so long that what has not arrived won't.
+  // Nothing has arrived for so long that missing messages will not arrive.
   std::string on_the_way() const {
     std::string text;
     auto const& peers = run_.world.peers();
