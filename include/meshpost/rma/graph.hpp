@@ -23,7 +23,7 @@ class Graph {
  public:
   Graph();
 
-  /// Adds a run behind those added so far. `kernel` is copied, with the windows and numbers it
+  /// Adds a run behind the runs added before. `kernel` is copied, with the windows and numbers it
   /// holds. Of `launch` it takes threads, scratch, thread_a_rank and user; the other fields are
   /// given when the graph is launched. \throws Error(bad_argument, misuse) if another field of
   /// `launch` is set, or the graph was launched

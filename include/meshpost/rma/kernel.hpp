@@ -113,8 +113,8 @@ KernelImage image_of() {
                 "a kernel object may have at most about 3000 bytes");
   KernelImage image;
   image.abi = abi_version;
-  // Found once, because it takes longer than the rest of a launch's beginning. Never destroyed, as
-  // launches may go on until the process ends.
+  // Found once, because it takes longer than the rest of a launch's beginning. Never destroyed,
+  // because launches may continue until the process ends.
   static auto const* const name = new std::string(readable_name(typeid(Kernel)));
   image.name = *name;
   image.cpu = &run_on_cpu<Kernel>;

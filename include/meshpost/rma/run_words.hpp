@@ -21,7 +21,7 @@ struct SweptRange {
 };
 
 /// A device's words for the begin and the end of a run, at the same offset on each. They live as
-/// long as the World; those that count runs or devices go on from run to run.
+/// long as the World; those that count runs or devices continue from run to run.
 struct RunWords {
   static constexpr u32 most_ranges = 64;
   static constexpr u32 most_left = 100'000;

@@ -79,7 +79,7 @@ class Window {
   /// Copies from the host into a rank's part (world rank), after the runs launched so far.
   /// Not collective. Thread-safe. \throws Error(bad_argument) naming the range and its limit
   void write(RankId rank, u64 offset, std::span<T const> source) const;
-  /// Copies from a rank's part to the host, after the runs launched so far. Likewise.
+  /// Copies from a rank's part to the host, after the runs launched so far. Otherwise as write().
   void read(RankId rank, u64 offset, std::span<T> target) const;
   /// All of a rank's part.
   std::vector<T> read(RankId rank) const;

@@ -38,7 +38,7 @@ class Access {
   /// After a run, when its ranks have ended: carries out the remaining letters. The next run may
   /// follow without begin().
   virtual void end() {}
-  /// The same after a run that came to nothing: forgets the letters, and lets nothing arrive later.
+  /// The same after a run that failed: forgets the letters, and lets nothing arrive later.
   virtual void drop() {}
   /// The mailbox that this device's ranks poll.
   virtual Mailbox mailbox() const { return {}; }

@@ -117,7 +117,7 @@ void HostEndpoint::run_ends(bool letters, bool well) {
   if (letters) --runs_with_letters_;
   else --runs_;
   if (!letters || proxy_) return;
-  std::exception_ptr failed;  // of one device: the others are ended all the same
+  std::exception_ptr failed;  // of one device: the others are still ended
   for (auto const& access : own_) try {
       if (well) access->end();  // the next run gets what no rank has taken
       else access->drop();

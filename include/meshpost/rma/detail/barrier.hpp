@@ -10,7 +10,7 @@
 // generation says which value to wait for. The last rank sets `arrived` back before it releases
 // anybody, so the next barrier starts at 0.
 //
-// Between the two steps the last rank may work for its device (reductions do): it has acquired what
+// Between the two steps the last rank may work for its device (reductions do). It has acquired what
 // the others stored, and its adds release what it stores.
 
 namespace meshpost {

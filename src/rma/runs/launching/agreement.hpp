@@ -38,8 +38,8 @@ class Agreement {
   std::optional<bool> lanes(std::string const& launch) const;
   void remember(std::string const& launch, bool lanes) { launches_[launch] = lanes; }
 
-  /// After a run that came to nothing, or calls that differ, processes may be at different runs.
-  /// Their memory may then have what others' ranks have sent.
+  /// After a run that failed, or calls that differ, processes may be at different runs. Their
+  /// memory may then have what others' ranks have sent.
   void unsettle() { unsettled_ = true; }
   bool settled() const { return peers_.alone() || (!unsettled_ && mismatches() == mismatches_); }
   /// Forgets everything that was agreed on. All processes do so together, and clean up behind it.

@@ -60,7 +60,7 @@ class RunQueue {
   /// cleans up, while no run is begun.
   void end_queued(RunRecord const& failed, Error const& error,
                   std::function<void(u32 last_run)> const& clean_up);
-  /// Stores the error of a run that came to nothing, for hosts that wait for its ranks.
+  /// Stores the error of a run that failed, for hosts that wait for its ranks.
   void has_failed(Error const& error);
   /// The error of a failure after the first `before` ones. After it, nobody notifies this host
   /// before another launch.

@@ -150,9 +150,9 @@ void RunSupervisor::agree() {
     world_.agreement().settle();
 }
 
-// After a run that came to nothing, or calls that differ: all processes continue with the same run
-// number, and with clean memory. None begins a run before all have done so, because each then
-// agrees on a launch.
+// After a run that failed, or calls that differ: all processes continue with the same run number,
+// and with clean memory. None begins a run before all have done so, because each then agrees on a
+// launch.
 void RunSupervisor::settle_world() {
   u32 last = world_.queue().runs();
   for (auto const& runs : peers_.exchange("begin anew", wire::Packer().value(last).take())) {

@@ -23,12 +23,12 @@ enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 /// tell this.
 ///
 /// A deadlock is found in two rounds of questions. In each, every process says if all its ranks
-/// wait in vain, and gives a number that changes whenever one of them continues. If all say yes
-/// twice, with the same numbers, each was quiet from its first answer to its second. So there is a
-/// moment, between the rounds, when all were quiet. Words that a rank had written before that
-/// moment were seen by those who answered after it, and did not help them. Nobody has written
-/// since. So nobody will. A message that is still on a network was sent and not received: the
-/// numbers show it.
+/// wait for something that has not come. It also gives a number that changes whenever one of them
+/// continues. If all say yes twice, with the same numbers, each was quiet from its first answer to
+/// its second. So there is a moment, between the rounds, when all were quiet. Words that a rank had
+/// written before that moment were seen by those who answered after it, and did not help them.
+/// Nobody has written since. So nobody will. A message that is still on a network was sent and not
+/// received: the numbers show it.
 class Council {
  public:
   /// The number of ranks in each activity.
@@ -53,7 +53,7 @@ class Council {
     bool ended = false;        ///< all ranks of this process have ended
     bool left = false;         ///< one has left before it reached the run's end
     bool known = true;         ///< false: `quiet` takes longer to find out
-    std::optional<u64> quiet;  ///< they wait in vain, if the number is the same again
+    std::optional<u64> quiet;  ///< they wait for what has not come, if the number stays the same
     u64 signs_of_life = 0;     ///< changes whenever a rank makes progress
     Doing doing{};
     u64 sent = 0, received = 0;  ///< parcels, to and from all processes

@@ -1,5 +1,5 @@
-// Finds out if ranks wait in vain: the questions that Watch asks them, and the conclusions from
-// their answers.
+// Finds out if ranks wait for something that will not come: the questions that Watch asks ranks,
+// and the conclusions from their answers.
 #include <algorithm>
 #include <atomic>
 
@@ -23,9 +23,9 @@ bool all_wait(RunningGang const& crew) {
 // A device with news begins its next run when the host has taken the news. Until then, and for a
 // moment after, its first rank says that it has ended. But it will continue, and ranks of other
 // devices may already wait for it in the next run. So the ranks are asked only when each device has
-// begun the run behind the last one that ended there. A deadlock is found all the same, because
-// devices reach that point without the ranks that wait. A rank takes back its report before its
-// device begins the next run. So a report read after this run was seen is of this run.
+// begun the run behind the last one that ended there. A deadlock is still found, because devices
+// reach that point without the ranks that wait. A rank takes back its report before its device
+// begins the next run. So a report read after this run was seen is of this run.
 std::optional<u32> run_under_way(RunningGang const& crew) {
   std::optional<u32> run;
   for (auto const& grid : crew.grids) {

@@ -19,7 +19,7 @@ class Outbound : WorldMemory {
   void connect(net::Channel& channel);
 
   void begin_run(u32 run);
-  /// The run has come to nothing: forgets everything for which no write has begun.
+  /// The run has failed: forgets everything for which no write has begun.
   void abandon();
   void forget_all();
   bool is_of_this_run(u32 run) const { return run == run_ && !over_; }

@@ -45,9 +45,9 @@ void OwnDevices::begin_run() {
   withdrawn_ = false;
 }
 
-// Before the first run, and behind one that came to nothing. Its ranks may have taken places in a
-// ring that they never filled, and left letters half opened. Behind a run that went well the
-// numbers of places and letters continue, because nothing is left in them.
+// Before the first run, and behind one that failed. Its ranks may have taken places in a ring that
+// they never filled, and left letters half opened. Behind a run that went well the numbers of
+// places and letters continue, because nothing is left in them.
 void OwnDevices::begin_anew() {
   for (u32 i = 0; i < own_.size(); ++i) {
     auto& own = own_[i];
@@ -62,7 +62,7 @@ void OwnDevices::begin_anew() {
 
 void OwnDevices::end_run(bool well) {
   in_order_ = false;          // in case this throws
-  std::exception_ptr failed;  // of one device: the others end the run all the same
+  std::exception_ptr failed;  // of one device: the others still end the run
   for (auto const& own : own_) try {
       hooks::at("part from a device");
       if (well) own.access->end();

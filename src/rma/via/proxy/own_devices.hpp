@@ -32,7 +32,7 @@ class OwnDevices {
   /// Of a run that went well, or not. A device's error is thrown after all devices have ended the
   /// run.
   void end_run(bool well);
-  /// The run has come to nothing.
+  /// The run has failed.
   void drop();
 
   /// The next request of that device's ranks; null: there is none. It stays until pass().

@@ -51,8 +51,7 @@ void Proxy::start(u32 run) {
 void Proxy::stop() {
   if (!driver_.stop()) return;
   inbound_.forget_all();
-  // Of a run that came to nothing: parcels whose bytes are not read any more would block all behind
-  // them.
+  // Of a run that failed: parcels whose bytes are not read any more would block all behind them.
   outbound_.forget_all();
   own_.end_run(std::exchange(settled_, false));
 }

@@ -45,8 +45,8 @@ class Proxy : WorldMemory, net::Channel::Client {
   void settle(std::string const& operation);
   /// OwnDevices::withdraw(), after the run was poisoned.
   void withdraw() { own_.withdraw(); }
-  /// The run has come to nothing, and its ranks have ended. From now on, of their memory only
-  /// windows are touched, by writes that have begun. \throws Error(peer_lost) if a thread hangs()
+  /// The run has failed, and its ranks have ended. From now on, of their memory only windows are
+  /// touched, by writes that have begun. \throws Error(peer_lost) if a thread hangs()
   void abandon();
   /// After that: returns when these writes are over everywhere, so that none lands in the next run.
   /// Collective if processes are apart. If nothing arrives for as long as `patience`, the proxy has

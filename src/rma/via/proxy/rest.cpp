@@ -1,5 +1,5 @@
-// The end of a run: everything that its ranks sent has arrived. Or the run came to nothing, and
-// operations in flight come to rest.
+// The end of a run: everything that its ranks sent has arrived. Or the run failed, and operations
+// in flight come to rest.
 #include <fmt/format.h>
 #include <sched.h>
 
