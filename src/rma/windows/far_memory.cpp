@@ -27,8 +27,8 @@ std::string text_of(Question const& question) {
 
 Error gone(Peers const& peers, u32 process, std::string operation) {
   return {Kind::peer_lost, std::move(operation),
-          fmt::format("{} has this World no more", peers.processes().name(process)),
-          "keep the World until all processes have done what they want with its windows"};
+          fmt::format("{} has destroyed this World already", peers.processes().name(process)),
+          "keep the World until no process uses its windows any more"};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ Places::Places(Layout const& layout, Heap const& heap) : layout_(layout), heap_(
     end_ = std::min<u64>(end_, (u64{1} << 63) / size);  // so that no address wraps round
     if (reinterpret_cast<u64>(spaces.base(own)) + size > via::Signal::most)
       throw Error(Kind::bad_environment, "symmetric heap",
-                  fmt::format("its addresses end behind 2^48: {} devices of {} bytes each",
+                  fmt::format("its addresses would go beyond 2^48: {} devices of {} bytes each",
                               layout.device_count(), spaces.stride(own)),
                   "use fewer devices, or a system with addresses of 48 bits");
   }
@@ -71,11 +71,12 @@ u64 Places::take_numbers() {
   auto const first = numbers_.take(layout_.ranks_per_device, 1);
   if (first && *first + layout_.ranks_per_device <= end_) return *first;
   if (first) give_numbers(*first);
-  throw Error(Kind::out_of_memory, "register_memory",
-              fmt::format("{} windows over memory of users are the most for {} ranks a device",
-                          (std::min(end_, all_numbers) - 1) / layout_.ranks_per_device,
-                          layout_.ranks_per_device),
-              "free some (World::free), or use windows of the World's own memory");
+  throw Error(
+      Kind::out_of_memory, "register_memory",
+      fmt::format("at most {} windows over memory of users are possible with {} ranks a device",
+                  (std::min(end_, all_numbers) - 1) / layout_.ranks_per_device,
+                  layout_.ranks_per_device),
+      "free some (World::free), or use windows of the World's own memory");
 }
 
 void Places::give_numbers(u64 first) {

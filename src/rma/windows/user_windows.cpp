@@ -97,7 +97,7 @@ void Windows::check_memory(World::WindowSpec const& spec) {
     if (part.count == 0) continue;
     u32 const number = layout_.device_of(rank);
     if (!layout_.owns(number))
-      throw refusal(rank, part.data, fmt::format("it is to be memory of {}", layout_.names[number]),
+      throw refusal(rank, part.data, fmt::format("it must be memory of {}", layout_.names[number]),
                     "let each process name the parts of its own ranks, and leave others' empty");
     auto& device = layout_.own(number);
     auto const where = device.locate(part.data);

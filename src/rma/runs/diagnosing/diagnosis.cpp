@@ -37,7 +37,8 @@ class Diagnosis {
     if (all_ended && run_.world.peers().alone())
       return Error(
           reason == Reason::deadlock ? Kind::deadlock : Kind::deadline, operation,
-          "all ranks have ended, but they did not meet at the run's begin or end: what counts them "
+          "all ranks have ended, but they did not meet at the run's begin or end: a word that "
+          "counts them "
           "there was overwritten, or a device no longer reaches another",
           "look for a kernel that writes where it should not: with compute-sanitizer on GPUs, with "
           "AddressSanitizer on CPU devices; if there is none, this is an error in meshpost");
@@ -51,7 +52,7 @@ class Diagnosis {
       return Error(Kind::deadline, operation,
                    fmt::format("all ranks have ended, but for {:.3g} s not all have heard so{}",
                                static_cast<double>(run_.deadline.count()) * 1e-3, on_the_way()),
-                   "see what became of the network; start the job again");
+                   "check the network; start the job again");
     return Error(
         Kind::deadline, operation,
         fmt::format("no rank got on for {:.3g} s while others waited{}{}",

@@ -109,7 +109,8 @@ void RunSupervisor::look_at_news(RunPart& own) const {
   if (!says_so)
     for (u32 d = 0; d < layout_.own_count(); ++d) world_.resources().memory(d).expect_ranks();
   if (!met && says_so)
-    throw Error(Kind::kernel_failed, operation(), "its ranks ended without coming to its end",
+    throw Error(Kind::kernel_failed, operation(),
+                "its ranks ended before they reached the end of the run",
                 "let kernels return: they must not end their threads by themselves");
   if (!met) world_.resources().clear_counters(number_, world_.agreement().begun());
   else if (any)

@@ -262,8 +262,8 @@ void Watch::abandon() const {
     for (auto const& crew : crews_)
       add_all(crew, [](RankState state) { return state != RankState::ended; });
   std::fprintf(stderr,
-               "meshpost: the run was ended since %s, but its kernel goes on %s later. Ranks with "
-               "threads that call no meshpost operation: "
+               "meshpost: the run was ended because %s, but its kernel is still running %s later. "
+               "Ranks with threads that call no meshpost operation: "
                "%s. A kernel can't be taken off its device, so this process ends; look for an "
                "endless loop there.\n",
                why().c_str(), grace_.text().c_str(), ranks.c_str());

@@ -18,9 +18,9 @@ std::optional<Error> Proxy::await_sent(std::string const& operation) {
     if (failure() || (channel_ && peers_.processes().lost())) break;
     if (patience.ends(moved()))
       return Error(Kind::peer_lost, operation,
-                   fmt::format("what its ranks have sent is stuck in {} for {}",
+                   fmt::format("{} has sent none of its ranks' remaining messages for {}",
                                channel_->engine().name(), patience.text()),
-                   "see what became of the network; start the job again");
+                   "check the network; start the job again");
   }
   return std::nullopt;
 }
@@ -64,9 +64,9 @@ void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
       throw peers_.processes().lost_error(operation, *loss);
     if (patience.ends(moved()))
       throw Error(Kind::peer_lost, operation,
-                  fmt::format("{} has sent {} parcels, {} have come, and none for {}",
+                  fmt::format("{} has sent {} parcels, {} have arrived, and no further one for {}",
                               peers_.processes().name(process), sent, come, patience.text()),
-                  "see what became of the network; start the job again");
+                  "check the network; start the job again");
   }
 }
 
@@ -91,7 +91,7 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
     for (u32 process = 0; process < peers_.count(); ++process)
       mine.value(channel_->writes_begun(process));
   }
-  auto const all = peers_.exchange(operation + ", which has come to nothing", mine.take());
+  auto const all = peers_.exchange(operation + ", which failed", mine.take());
   std::vector<u64> writes;  // of each process, to this one
   bool failed = false;      // of any process: then this World has no further run
   for (auto const& one : all) {
@@ -105,9 +105,9 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
     if (waiting.ends(moved()))
       driver_.fail(
           {Kind::peer_lost, operation,
-           "not all that the run had begun to write into windows has come, and nothing for " +
+           "writes into windows that the run had begun have not arrived, and nothing has for " +
                waiting.text(),
-           "see what became of the network; start the job again"});
+           "check the network; start the job again"});
   // Nobody stops before all have come to rest: one process may wait for what another has to send.
   peers_.exchange(operation + " is at rest");
 }

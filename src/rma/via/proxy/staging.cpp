@@ -81,8 +81,8 @@ void Staging::freed(u32 process, u32 count) {
   auto& theirs = peers_[process].theirs;
   if (static_cast<i32>(count - theirs.freed) <= 0) return;
   if (count - theirs.freed > theirs.begun - theirs.freed)
-    refuse_parcel(fmt::format("it let go of {} slots of which {} were written",
-                              count - theirs.freed, theirs.begun - theirs.freed));
+    refuse_parcel(fmt::format("it freed {} slots, but only {} were written", count - theirs.freed,
+                              theirs.begun - theirs.freed));
   theirs.freed = count;
 }
 
