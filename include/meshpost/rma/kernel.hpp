@@ -30,9 +30,9 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
 /// Bytes in which an entry for logical devices keeps the run's state, behind the rank's scratch.
 inline constexpr u32 split_state_bytes = (sizeof(RunState) + 15) / 16 * 16;
 
-/// For logical devices that share a GPU, which use no lanes. They get one launch; its blockIdx.y is
-/// the logical device. `states` lie side by side in memory of the host. Each block copies its own
-/// to shared memory, because every acquire drops what the block has cached of other memory.
+/// For logical devices that share a GPU, which use no lanes. They get one launch; its blockIdx.y
+/// numbers them. `states` lie side by side in memory of the host. Each block copies its own to
+/// shared memory, because every acquire drops what the block has cached of other memory.
 template <class Kernel>
 __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* states) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];

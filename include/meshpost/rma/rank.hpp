@@ -35,7 +35,7 @@ class Rank : private via::Sender {
         heap_(state.heap + zero_),
         reciprocal_(state.reciprocal + zero_) {}
 
-  // -- who am I: any thread may call these alone
+  // -- this rank: any thread may call these alone
   MESHPOST_FN RankId id() const { return {id_}; }              ///< number in the world
   MESHPOST_FN u32 size() const { return state_->ranks; }       ///< ranks of the world
   MESHPOST_FN RankId local_id() const { return {local_id_}; }  ///< number on this device
@@ -73,8 +73,8 @@ class Rank : private via::Sender {
   MESHPOST_FN LocalSpan<T> scratch(u64 count);
 
   // -- moving data
-  /// Copies `source` to the beginning of `target`, and tells nobody.
-  /// Called by: all threads; each copies a share.
+  /// Copies `source` to the beginning of `target`, without a notification. Called by: all threads;
+  /// each copies a share.
   /// Order:  a rank that consumes a later notification of this rank may read the bytes. Until then
   ///         nobody may read or overwrite them.
   /// Reuse:  `source` must not change before flush(). It may be `target` itself, but must not
@@ -109,10 +109,10 @@ class Rank : private via::Sender {
   template <class T, class U>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                               Window<U> const& counters, Tag tag);
-  /// Copies strided pieces, such as a face of a 3-D grid, without packing them first. With a tag,
-  /// it then raises the target's counter for the tag by one. One side or both are
-  /// `span.strided(layout)`; the extents are equal. A side without a layout is packed, x fastest.
-  /// Called by: all threads; each copies a share.
+  /// Copies strided pieces, such as a face of a 3-D grid, from their places straight to their
+  /// target places. With a tag, it then raises the target's counter for the tag by one. One side or
+  /// both are `span.strided(layout)`; the extents are equal. A side without a layout is packed, x
+  /// fastest. Called by: all threads; each copies a share.
   /// Order:  a rank that consumes the notification, or a later one of this rank, may read the
   ///         elements. Until then nobody may read or overwrite them.
   /// Reuse:  the source must not change before flush(). Each element of the source is the same as

@@ -43,7 +43,7 @@ struct WorldOptions {
   u32 trace_events = Config::from_environment().trace_events;  ///< kept for each rank
   std::string net = Config::from_environment().net;            ///< engine between nodes
   bool alone = false;  ///< only this process's devices, though its job has more processes
-  /// The processes of a job that no launcher started; options_over() (rma/mpi.hpp) sets them.
+  /// The processes of a job other than the launcher's; options_over() (rma/mpi.hpp) sets them.
   std::shared_ptr<Processes> processes = {};
 };
 

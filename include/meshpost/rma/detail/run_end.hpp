@@ -57,8 +57,8 @@ struct Swept {
   static constexpr u64 rank = u64{1} << 32;
 };
 
-/// True if 16 bytes hold no count, or only words that are 0. The word for a counter's raiser stays
-/// (WindowInfo::raiser).
+/// True if 16 bytes of counters hold no count, or 16 bytes of words are 0. The word for a counter's
+/// raiser stays (WindowInfo::raiser).
 MESHPOST_FN inline bool is_clear(u32 const (&words)[4], bool counters) {
   bool clear = true;
   for (u32 k = 0; k < 4; ++k) clear &= counters ? static_cast<i32>(words[k]) <= 0 : words[k] == 0;
@@ -228,7 +228,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   memory::store(&words->cleared, u64{0}, Order::none);
   stored += static_cast<u32>(cleared.bits);
   bool const any = stored % Swept::cleared != 0;
-  // Ranks that waited here may have stored something for the host, too.
+  // Ranks that waited here may have stored something at the host's request, too.
   Order const behind = stored != 0 || state.mail.records ? Order::system : Order::none;
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;

@@ -62,8 +62,8 @@ class RunQueue {
                   std::function<void(u32 last_run)> const& clean_up);
   /// Stores the error of a run that failed, for hosts that wait for its ranks.
   void has_failed(Error const& error);
-  /// The error of a failure after the first `before` ones. After it, nobody notifies this host
-  /// before another launch.
+  /// The last failure, if there were more than `before`: after it, nobody notifies this host before
+  /// another launch.
   std::optional<Error> failure_behind(u64 before) const;
   u64 failures_before_last_launch() const;
 

@@ -151,8 +151,8 @@ void RunSupervisor::agree() {
 }
 
 // After a run that failed, or calls that differ: all processes continue with the same run number,
-// and with clean memory. None begins a run before all have done so, because each then agrees on a
-// launch.
+// and with clean memory. None begins a run before all have done so, because a launch that all must
+// agree on follows.
 void RunSupervisor::settle_world() {
   u32 last = world_.queue().runs();
   for (auto const& runs : peers_.exchange("begin anew", wire::Packer().value(last).take())) {

@@ -26,7 +26,7 @@ enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 /// wait for something that has not come. It also gives a number that changes whenever one of them
 /// continues. If all say yes twice, with the same numbers, each was quiet from its first answer to
 /// its second. So there is a moment, between the rounds, when all were quiet. Words that a rank had
-/// written before that moment were seen by those who answered after it, and did not help them.
+/// written before that moment were seen by the ranks that answered after it, and did not help them.
 /// Nobody has written since. So nobody will. A message that is still on a network was sent and not
 /// received: the numbers show it.
 class Council {

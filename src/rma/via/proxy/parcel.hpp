@@ -22,7 +22,7 @@ struct Parcel {
   u32 run = 0;
   Written written = Written::no;
   u32 slot = 0;
-  u32 freed = 0;    ///< slots of the other direction that were written and let go of; wraps
+  u32 freed = 0;    ///< slots written in the other direction and let go of; wraps
   u32 settled = 0;  ///< parcels of the other direction that can change no window any more; wraps
   u32 own_device = nowhere;  ///< get: device of via::Message::own, if that is in the symmetric heap
   u64 sum = 0;               ///< sum_of() written bytes; 0: not computed
@@ -31,7 +31,8 @@ struct Parcel {
 
   /// True if the message has bytes of its own; else its size is what a get wants.
   bool has_bytes() const { return message.kind <= Kind::store || message.kind == Kind::answer; }
-  /// True for a parcel whose change is known: a store, a put, or the answer to a get into the heap.
+  /// True if it changes memory at a known place: a store, a put, or the answer to a get into the
+  /// heap.
   bool changes_windows() const { return has_bytes() && message.device != nowhere; }
 };
 static_assert(sizeof(Parcel) == 96);

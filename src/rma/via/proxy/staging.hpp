@@ -19,16 +19,17 @@ namespace meshpost::detail {
 /// that.
 ///
 /// A writer that has no free slot waits only for the reader's proxy and its copy engine. No rank is
-/// needed there (Access::deliver), and none here. When all slots are used, the writer has not been
-/// told of at least half of them after they are let go of. Then the reader sends a parcel for that
+/// needed there (Access::deliver), and none here. If all slots are used and then let go of, the
+/// writer has not been told of at least half of them. Then the reader sends a parcel for that
 /// (news).
 class Staging {
  public:
   /// As much as is read from a device at once. Shorter pieces cost more in parcels and in started
-  /// copies. Of longer pieces, fewer are in flight at both ends at once.
+  /// copies. With longer pieces, less is in flight at both ends at once.
   static constexpr u64 slot_bytes = Access::largest;
-  /// Between a pair of processes. One slot is written, one is summed, one is copied on. As many
-  /// again serve until the writer has heard. A power of two, so that counts may wrap.
+  /// Between a pair of processes. One slot is written, one is summed, one is copied on. The same
+  /// number again is for the time until the writer has heard. A power of two, so that counts may
+  /// wrap.
   static constexpr u32 most_slots = 8;
   /// In a process: with more than 16 others each has fewer slots, with more than 128 none.
   static constexpr u64 most_memory = u64{64} << 20;
