@@ -73,8 +73,8 @@ class Rank : private via::Sender {
   MESHPOST_FN LocalSpan<T> scratch(u64 count);
 
   // -- moving data
-  /// Copies `source` to the beginning of `target`, without a notification. Called by: all threads;
-  /// each copies a share.
+  /// Copies `source` to the beginning of `target`, without a notification.
+  /// Called by: all threads; each copies a share.
   /// Order:  a rank that consumes a later notification of this rank may read the bytes. Until then
   ///         nobody may read or overwrite them.
   /// Reuse:  `source` must not change before flush(). It may be `target` itself, but must not
@@ -112,7 +112,8 @@ class Rank : private via::Sender {
   /// Copies strided pieces, such as a face of a 3-D grid, from their places straight to their
   /// target places. With a tag, it then raises the target's counter for the tag by one. One side or
   /// both are `span.strided(layout)`; the extents are equal. A side without a layout is packed, x
-  /// fastest. Called by: all threads; each copies a share.
+  /// fastest.
+  /// Called by: all threads; each copies a share.
   /// Order:  a rank that consumes the notification, or a later one of this rank, may read the
   ///         elements. Until then nobody may read or overwrite them.
   /// Reuse:  the source must not change before flush(). Each element of the source is the same as
@@ -157,7 +158,8 @@ class Rank : private via::Sender {
   template <class T>
   MESHPOST_FN void get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source);
   /// Waits until the sources of this rank's puts to `window` may be changed. It does not wait for
-  /// their delivery. Called by: all threads. Errors: a freed window or one of another World.
+  /// their delivery.
+  /// Called by: all threads. Errors: a freed window or one of another World.
   template <class T>
   MESHPOST_FN void flush(Window<T> const& window);
   /// Makes this rank's plain stores visible to ranks of other devices that it notifies after this,
@@ -194,7 +196,8 @@ class Rank : private via::Sender {
   MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
   /// Waits until the comparison of the first element of `word`, in a window of this rank, with
   /// `value` is true. T is an integer or floating type of 4 or 8 bytes. It consumes no
-  /// notification. Called by: all threads.
+  /// notification.
+  /// Called by: all threads.
   /// Order:  all threads may then read the earlier puts of the rank whose put_value() it has seen.
   /// Errors: a word that is null or misaligned, or no element. A wait that can never end, or during
   ///         which no rank makes progress for the deadline, ends the run.
@@ -206,9 +209,9 @@ class Rank : private via::Sender {
   // ends the run. Elements have at most 256 bytes. Errors of all: a communicator of another World,
   // or one without this rank; memory that is null or misaligned.
 
-  /// Waits until all ranks of the world have called it. Order: their stores and puts before it are
-  /// seen by all behind it, on every device. It consumes no notification, and delivers no put that
-  /// has one.
+  /// Waits until all ranks of the world have called it.
+  /// Order: their stores and puts before it are seen by all behind it, on every device. It consumes
+  /// no notification, and delivers no put that has one.
   MESHPOST_FN void barrier();
   /// Waits until all ranks of this rank's group have called it.
   /// Order: their stores and puts before it are seen by all of the group behind it. It consumes no
@@ -221,8 +224,8 @@ class Rank : private via::Sender {
   /// data[i] of all ranks, combined, replaces data[i] at `root`. The order is that of their
   /// numbers: first the ranks of each device, then the results of the devices. So the result does
   /// not depend on timing. But if `combine` rounds, it depends on which ranks share a device. Sizes
-  /// are equal at all ranks. `data` of the other ranks is unchanged. Order: `data` is complete and
-  /// may change when it returns. Errors: no such root.
+  /// are equal at all ranks. `data` of the other ranks is unchanged.
+  /// Order: `data` is complete and may change when it returns. Errors: no such root.
   template <class T, class Combine>
   MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
                           RankId root);
@@ -247,8 +250,8 @@ class Rank : private via::Sender {
 
   // -- log and timeline
   /// Prints a line while the kernel runs. Each {} stands for a number, as in fmt::format; up to 8
-  /// numbers. Called by: all threads; it is one line a rank. Errors: more than 8 numbers do not
-  /// compile.
+  /// numbers.
+  /// Called by: all threads; it is one line a rank. Errors: more than 8 numbers do not compile.
   template <class... Arguments>
   MESHPOST_FN void log(char const* text, Arguments... arguments);
   /// Records a named point on the timeline, if there is one; up to 23 characters.

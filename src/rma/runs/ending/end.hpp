@@ -18,7 +18,8 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
 
 /// After a run that failed anywhere. Ranks may have left anything behind, if they were ended
 /// half-way, or others had sent to them before they began. Throws nothing: memory that it can't
-/// clear is on a device that is broken already. `last`: the number of the last run that had begun.
+/// clear is on a device that is broken already.
+/// `last`: the number of the last run that had begun.
 void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last);
 
 }  // namespace meshpost::detail

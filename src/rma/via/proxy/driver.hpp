@@ -67,8 +67,8 @@ class Driver {
   std::optional<Error> failure() const;
 
   /// True if a thread is still inside the engine after a process was lost. That thread, and
-  /// everything it may touch, are then left alone for ever (driver.cpp). Called by: the thread that
-  /// supervises runs, as the next.
+  /// everything it may touch, are then left alone for ever (driver.cpp).
+  /// Called by: the thread that supervises runs, as the next.
   bool hangs();
   /// \throws Error(peer_lost) naming that process
   void see_that_nobody_hangs();
