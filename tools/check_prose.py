@@ -67,8 +67,6 @@ RETIRED_FROM_PROSE: dict[str, str] = {
 # Folders whose comments are not yet rewritten in plain words: sentences there may begin as they
 # like. Remove an entry after its folder is rewritten.
 NOT_YET = (
-    "include/meshpost",
-    "include/meshpost/rma",
     "src/base",
     "src/compat",
     "src/copy",
@@ -77,7 +75,6 @@ NOT_YET = (
     "src/fabric",
     "src/net",
     "src/pipeline",
-    "src/rma",
     "src/trace",
     "src/world",
     "tests/copy",

@@ -223,7 +223,7 @@ void Channel::apply(u32 from, FrameIn const& come) {
   ++peer.next_in;
   if ((peer.landed.erase(come.header.sequence) != 0) != come.has(FrameHeader::written))
     refuse_message(
-        "the sender told that the bytes of a message are written which has them with it");
+        "the sender sent a message whose header and event disagree on where its bytes are");
   peer.waits |= (come.header.flags & FrameHeader::answer) != 0;
   if (come.header.kind != 0) {
     peer.last_to_client = peer.next_in;

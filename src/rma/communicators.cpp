@@ -9,8 +9,8 @@
 namespace meshpost::detail {
 namespace {
 
-// What a rank may bring to one step of a collective. Above the largest, barriers are some percent
-// of a step's time for one rank a GPU; the smallest takes an element of any type.
+// Bytes that a rank may bring to one step of a collective. With the largest slot, barriers are some
+// percent of a step's time for one rank a GPU. The smallest slot takes an element of any type.
 constexpr u64 smallest_slot = 256, largest_slot = u64{512} << 10;
 
 u64 fingerprint(std::vector<i64> const& numbers) {
@@ -39,7 +39,7 @@ Communicator Communicators::make(Communicator::Shape shape, u32 groups, u32 plac
   made.shape = shape;
   bool const of_device = shape == Communicator::Shape::device;
   made.slots = of_device ? layout_.ranks_per_device : layout_.ranks();
-  // A device of such a communicator has one part only, though its table has them all.
+  // A device of such a communicator has one part only, though its table has those of all devices.
   u64 const all_slots = u64{2} * (made.slots + (of_device ? 1 : std::max(places, 1u)));
   u64 const of_slot = budget_.value / (shape == Communicator::Shape::world ? 1 : 4) / all_slots;
   made.slot = static_cast<u32>(

@@ -12,7 +12,7 @@ namespace meshpost::detail {
 /// A World's communicators, and their memory in the heap. One thread at a time.
 class Communicators : WorldMemory {
  public:
-  /// `budget`: bytes of the world's for collectives, on each device.
+  /// `budget`: bytes for collectives of the world's communicator, on each device.
   Communicators(u32 world, WorldMemory const& memory, Bytes budget);
 
   Communicator const& world() const { return world_; }
@@ -20,7 +20,7 @@ class Communicators : WorldMemory {
   /// Collective. \throws Error(bad_argument)
   Communicator split(Communicator const& parent, std::function<i64(RankId)> const& color);
   std::string name(u32 number) const;  ///< for messages
-  /// Whether two ranks are of one group of a communicator.
+  /// True if two ranks are in one group of a communicator.
   bool same_group(u32 one, u32 other, u32 communicator) const;
 
  private:

@@ -13,7 +13,7 @@
 namespace meshpost {
 namespace {
 
-// Windows know their World by number, so that a handle of one that is gone is found out.
+// Windows know their World by number, so that the handle of a destroyed World is detected.
 struct Worlds {
   std::mutex mutex;
   std::map<u32, std::weak_ptr<detail::WorldState>> all;
@@ -121,7 +121,7 @@ RunResult const& Run::wait() {
   record_->observed = true;
   while (!record_->done) {
     auto* const world = record_->world;
-    if (!world) {  // another thread is about to say how it went
+    if (!world) {  // another thread is about to store the result
       record_->changed.wait(lock);
       continue;
     }

@@ -4,7 +4,8 @@
 
 namespace meshpost::detail {
 
-/// Where a World's memory is, and whose: what its parts know in common. Each has it as its base.
+/// The memory of a World and its owners. The World's parts share this knowledge; each has it as its
+/// base.
 struct WorldMemory {
   // NOLINTBEGIN(readability-identifier-naming): members of the classes that derive from this
   Peers const& peers_;

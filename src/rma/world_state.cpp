@@ -26,7 +26,7 @@ Peers peers_of(WorldOptions const& options) {
   return {std::move(processes), channel};
 }
 
-// What decides, beside the number of ranks, where things lie in the symmetric heap.
+// The settings that, with the number of ranks, decide the layout of the symmetric heap.
 std::vector<Setting> settings_of(WorldOptions const& options) {
   return {
       {"lanes of each rank", "MESHPOST_LANES, or WorldOptions::lanes",
@@ -65,7 +65,7 @@ WorldState::WorldState(WorldOptions options)
       communicators_(number_, memory_, options_.collectives) {
   tags_ =
       make_window({communicators_.world(), 1, 0, {}, {}, Tags{default_tags}, "the world's tags"});
-  try {  // what fails in one process only must be told to the others, who would wait for it
+  try {  // tells the others if it fails in one process only; else they would wait for it
     peers_.together("World", [this] {
       resources_.make_memory();
       if (proxy_) proxy_->begin_thread();
@@ -87,15 +87,15 @@ void WorldState::close() {
   queue_.end_thread();
   queue_.await_unpinned();
   trace::TimelineWriter::of_process().finish();  // they read memory of this World
-  // Where an error is on its way, the others are elsewhere, and will hear of it.
+  // After an error the other processes do not make this exchange, and will learn of the error.
   if (std::uncaught_exceptions() > exceptions_) return;
   bool const mapped = windows_.unmap() && !peers_.alone();
   if (!layout_.apart && !mapped) return;
   try {
-    // Until then others may read what is here, and have memory of users mapped.
+    // Until then others may read memory of this process, and have memory of its users mapped.
     peers_.exchange("end the World");
   } catch (Error const&) {
-    return;  // they are gone, or do something else: they know, for this process will be gone too
+    return;  // others are gone or elsewhere; they will notice that this process is gone
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a World owns: one object for each concern, each with its own state. The files of src/rma
-// share it; nobody else sees it.
+// The members of a World: one object for each concern, each with its own state. The files of
+// src/rma share it; no other code sees it.
 #include <exception>
 
 #include "meshpost/rma/world.hpp"
@@ -23,11 +23,11 @@ class WorldState {
   WorldState(WorldState const&) = delete;
   WorldState& operator=(WorldState const&) = delete;
 
-  /// Ends `state` when all its runs are over; but keeps it for ever if a thread hangs in its
+  /// Destroys `state` when all its runs are over, but keeps it for ever if a thread hangs in its
   /// engine.
   static void end(WorldState* state);
 
-  // For host calls of any thread; these wait until the runs launched so far are over:
+  // For host calls of any thread. These wait until the runs launched so far are over:
   WindowInfo make_window(World::WindowSpec const& spec);
   void free_window(WindowInfo const& info);
   Communicator split(Communicator const& parent, std::function<i64(RankId)> const& color);
@@ -47,7 +47,7 @@ class WorldState {
   Communicators const& communicators() const { return communicators_; }
   Windows const& windows() const { return windows_; }
 
-  // For the run in progress: nobody else touches these meanwhile.
+  // For the run in progress; no other code uses these meanwhile.
   Heap& heap() { return heap_; }
   LaneKeeper& lanes() { return lanes_; }
   Proxy* proxy() const { return proxy_.get(); }  ///< null: all ranks are in reach
@@ -59,7 +59,8 @@ class WorldState {
   WindowInfo const& tags() const { return tags_; }
   u64 last_end() const { return last_end_; }  ///< of a run, on the host's clock
   void has_ended_at(u64 time) { last_end_ = time; }
-  /// Whether runs are launches in streams of the devices, and over when their kernels have ended.
+  /// True if runs are launches in streams of the devices, and are over when their kernels have
+  /// ended.
   bool queues_runs() const { return resources_.devices_queue() && !proxy_; }
   std::string const& trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
@@ -88,7 +89,7 @@ class WorldState {
   HostWindows host_{memory_, queue_, windows_, endpoint_, agreement_};
   WindowInfo tags_;  // the default tag space
   u64 last_end_ = 0;
-  int const exceptions_ = std::uncaught_exceptions();  // when it was made
+  int const exceptions_ = std::uncaught_exceptions();  // at the World's construction
 };
 
 /// The World of that number. \throws Error(misuse) if it is gone

@@ -145,7 +145,7 @@ struct ByScratch {
 TEST(Apart, devices_put_out_of_scratch_memory_and_get_into_it) {
   World world(apart(2));
   auto const findings = test::make_findings(world);
-  for (u32 const size : {200u, 9000u}) {
+  for (u32 const size : {200u, 4098u, 4128u, 9000u}) {  // short last pieces of 16 KiB, too
     auto const window = world.window<u32>(size + 120, Tags{1});
     for (Dim3 const threads : {Dim3{0, 1, 1}, Dim3{32, 1, 1}})
       world.run(ByScratch{window, size, findings},

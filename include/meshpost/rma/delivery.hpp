@@ -4,10 +4,10 @@
 
 namespace meshpost {
 
-/// The checked mode of CPU devices (MESHPOST_CHECK=delivery): the bytes of puts stay with the
-/// ledger, the target is filled with a pattern, and only consuming a notification brings the bytes
-/// in. So a kernel that reads early reads garbage every time, and one that overwrites early is
-/// named. See src/rma/checks/delivery.cpp.
+/// The checked mode of CPU devices (MESHPOST_CHECK=delivery). The ledger keeps the bytes of puts,
+/// and the target is filled with a pattern. Only consuming a notification brings the bytes in. So a
+/// kernel that reads early reads garbage every time, and one that overwrites early is named. See
+/// src/rma/checks/delivery.cpp.
 struct DeliveryLedger;
 
 namespace delivery {
@@ -22,8 +22,8 @@ MESHPOST_FN inline void put_value(DeliveryLedger*, u32, u32, void const*) {}
 MESHPOST_FN inline void wait_until(DeliveryLedger*, Block&, u32, void const*) {}
 #else
 inline bool checked(DeliveryLedger* ledger) { return ledger != nullptr; }
-/// Keeps the bytes of a put from rank `from` to rank `to` back. One thread of the rank calls each
-/// of these.
+/// Keeps the bytes of a put from rank `from` to rank `to` in the ledger. One thread of the rank
+/// calls each of these.
 void put(DeliveryLedger* ledger, Block& block, u32 from, u32 to, void* target, void const* source,
          u64 bytes);
 /// Notes a notification, before its counter is raised.
@@ -35,7 +35,8 @@ void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, vo
          u64 bytes);
 /// Notes that a word of rank `to` is about to be stored by rank `from`.
 void put_value(DeliveryLedger* ledger, u32 from, u32 to, void const* word);
-/// Brings in what those who have stored this word put to rank `to` before; it has seen the word.
+/// Rank `to` has seen this word: brings in the bytes that the ranks which stored it had put to `to`
+/// before.
 void wait_until(DeliveryLedger* ledger, Block& block, u32 to, void const* word);
 #endif
 

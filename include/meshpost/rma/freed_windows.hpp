@@ -3,16 +3,16 @@
 
 namespace meshpost {
 
-/// Which windows a World has freed, as its ranks look it up. A window's number is never given
-/// again, so the handle of a freed window is told from that of the one that has its memory now.
+/// The windows that a World has freed, as its ranks look them up. A window's number is never given
+/// again. So the handle of a freed window differs from that of the window that now has its memory.
 ///
 /// A kernel keeps `first` and `span` in registers: one comparison shows that most windows were not
-/// freed. Only what falls between is looked up in memory, which costs a GPU some loads.
+/// freed. Only a number in between is looked up in memory, which costs a GPU some loads.
 struct FreedWindows {
   struct Range {
-    u32 begin, end;  ///< numbers; `end` is not in it
+    u32 begin, end;  ///< numbers; without `end`
   };
-  u32 first = 0, span = 0;  ///< all that were freed are in [first, first + span), which may wrap
+  u32 first = 0, span = 0;  ///< all freed ones are in [first, first + span), which may wrap
   u32 count = 0;
   Range const* ranges = nullptr;  ///< `count` of them, ascending, in memory of the device
 

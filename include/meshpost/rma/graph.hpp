@@ -10,22 +10,23 @@ namespace detail {
 struct GraphRecord;
 }
 
-/// Runs that are made once and launched together, again and again, as one (World::launch). They
-/// follow each other as single runs do: each begins when the one before has ended on all devices.
+/// Runs that are made once and launched together repeatedly, as one (World::launch). They follow
+/// each other as single runs do: each begins when the one before has ended on all devices.
 ///
-/// Where all devices of a World are GPUs of one process, reached by loads and stores, the runs are
-/// a CUDA graph on each GPU: then the host has one launch to make for all of them. Elsewhere
+/// If all devices of a World are GPUs of one process that reach each other by loads and stores, the
+/// runs are a CUDA graph on each GPU. The host then makes one launch for all runs. Otherwise
 /// (several processes, CPU devices, logical devices of one GPU, a timeline, the host taking part)
-/// they are launched one after the other, with the same result.
+/// the runs are launched one after the other. The result is the same.
 ///
 /// A handle: copies are the same graph.
 class Graph {
  public:
   Graph();
 
-  /// A run behind those added so far. `kernel` is copied, with the windows and numbers it holds.
-  /// Of `launch`: threads, scratch, thread_a_rank and user; the rest is said when the graph is
-  /// launched. \throws Error(bad_argument, misuse) for what belongs there, or once it was launched
+  /// Adds a run behind the runs added before. `kernel` is copied, with the windows and numbers it
+  /// holds. Of `launch` it takes threads, scratch, thread_a_rank and user; the other fields are
+  /// given when the graph is launched. \throws Error(bad_argument, misuse) if another field of
+  /// `launch` is set, or the graph was launched
   template <class Kernel, bool nvcc = detail::by_nvcc>
   Graph& add(Kernel const& kernel, Launch const& launch = {}) {
     add(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch);

@@ -27,12 +27,12 @@ __device__ inline void run_on_gpu(Kernel const& kernel, RunState const& state) {
   self.finish();
 }
 
-/// What an entry for logical devices keeps of the run, behind the rank's scratch.
+/// Bytes in which an entry for logical devices keeps the run's state, behind the rank's scratch.
 inline constexpr u32 split_state_bytes = (sizeof(RunState) + 15) / 16 * 16;
 
-/// For logical devices that share a GPU, which use no lanes: one launch, whose blockIdx.y counts
-/// them. `states` lie side by side in memory of the host. Each block copies its own to shared
-/// memory, for every acquire drops what the block has cached of other memory.
+/// For logical devices that share a GPU, which use no lanes. They get one launch; its blockIdx.y
+/// numbers them. `states` lie side by side in memory of the host. Each block copies its own to
+/// shared memory, because every acquire drops what the block has cached of other memory.
 template <class Kernel>
 __device__ inline void run_on_split_gpu(Kernel const& kernel, RunState const* states) {
   extern __shared__ __align__(16) unsigned char meshpost_scratch[];
@@ -61,8 +61,7 @@ __global__ void split_gpu_entry(__grid_constant__ Kernel const kernel, RunState 
   run_on_split_gpu(kernel, states);
 }
 
-/// For kernels that state `static constexpr int max_threads`: the compiler fits the registers to
-/// it.
+/// For kernels with a `static constexpr int max_threads`: the compiler fits the registers to it.
 template <bool lanes, class Kernel>
 __global__ void __launch_bounds__(Kernel::max_threads)
     bounded_gpu_entry(__grid_constant__ Kernel const kernel,
@@ -91,12 +90,13 @@ namespace meshpost::detail {
 
 std::string readable_name(std::type_info const& type);
 
-/// More leave each less than 128 registers, and what unpacks messages would spill.
+/// With more threads, each has less than 128 registers, and the code that unpacks messages would
+/// spill.
 inline constexpr int most_threads_with_lanes = 512;
 
-/// Whether nvcc compiles this. A header with a kernel may be included by sources of nvcc and of
-/// another compiler in one program, whose entries differ: functions that ask for them have this as
-/// a parameter, or the linker would take one for the other.
+/// True if nvcc compiles this. In one program, sources of nvcc and of another compiler may include
+/// the same header with a kernel, and their entries differ. So functions that ask for entries have
+/// this as a parameter. Otherwise the linker would take one for the other.
 #if defined(__CUDACC__)
 constexpr bool by_nvcc = true;
 #else
@@ -113,8 +113,8 @@ KernelImage image_of() {
                 "a kernel object may have at most about 3000 bytes");
   KernelImage image;
   image.abi = abi_version;
-  // Found once: it takes longer than the rest of a launch's beginning. Never destroyed, as launches
-  // may go on until the process ends.
+  // Found once, because it takes longer than the rest of a launch's beginning. Never destroyed,
+  // because launches may continue until the process ends.
   static auto const* const name = new std::string(readable_name(typeid(Kernel)));
   image.name = *name;
   image.cpu = &run_on_cpu<Kernel>;

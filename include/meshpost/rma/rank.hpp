@@ -15,12 +15,12 @@ struct Vectors;
 /// One rank of a run, as its kernel sees it: it sends, receives and waits.
 ///
 /// "All threads" below means all threads of the rank, with equal arguments, as for __syncthreads().
-/// An operation with a bad argument ends the run: World::run throws an error that names the rank,
-/// the operation, the value and what would be right. docs/architecture.md has the rules of
+/// An operation with a bad argument ends the run. World::run then throws an error that names the
+/// rank, the operation, the value and what would be right. docs/architecture.md has the rules of
 /// delivery, order and release.
 class Rank : private via::Sender {
  public:
-  /// `lanes`: false where the run has none, so that the compiler leaves out what they take.
+  /// `lanes`: false if the run has none, so that the compiler leaves out their code.
   MESHPOST_FN Rank(RunState const& state, Block block, u32 local_rank, void* scratch,
                    bool lanes = true)
       : Sender(state, block, local_rank, lanes),
@@ -35,7 +35,7 @@ class Rank : private via::Sender {
         heap_(state.heap + zero_),
         reciprocal_(state.reciprocal + zero_) {}
 
-  // -- who am I: any thread may call these alone
+  // -- this rank: any thread may call these alone
   MESHPOST_FN RankId id() const { return {id_}; }              ///< number in the world
   MESHPOST_FN u32 size() const { return state_->ranks; }       ///< ranks of the world
   MESHPOST_FN RankId local_id() const { return {local_id_}; }  ///< number on this device
@@ -73,7 +73,7 @@ class Rank : private via::Sender {
   MESHPOST_FN LocalSpan<T> scratch(u64 count);
 
   // -- moving data
-  /// Copies `source` to the beginning of `target`, and tells nobody.
+  /// Copies `source` to the beginning of `target`, without a notification.
   /// Called by: all threads; each copies a share.
   /// Order:  a rank that consumes a later notification of this rank may read the bytes. Until then
   ///         nobody may read or overwrite them.
@@ -87,8 +87,9 @@ class Rank : private via::Sender {
   /// one, in the target's window.
   /// Called by: all threads; each copies a share.
   /// Order:  a rank that consumes this notification, or a later one of this rank, may read the
-  ///         bytes of this put and of this rank's earlier ones to it. On one device it also sees
-  ///         this rank's earlier plain stores. Until then nobody may read or overwrite the bytes.
+  ///         bytes of this put. It may also read those of this rank's earlier puts to it. On one
+  ///         device it also sees this rank's earlier plain stores. Until then nobody may read or
+  ///         overwrite the bytes.
   /// Reuse:  `source` must not change before flush(). It may be `target` itself: then nothing is
   ///         copied.
   /// Errors: a freed window or one of another World; no such rank or tag; more elements than the
@@ -100,26 +101,27 @@ class Rank : private via::Sender {
   /// one, in another window.
   /// Called by: all threads; each copies a share.
   /// Order:  a rank that consumes this notification, or a later one of this rank, may read the
-  ///         bytes of this put and of this rank's earlier ones to it. Until then nobody may read
-  ///         or overwrite them.
+  ///         bytes of this put. It may also read those of this rank's earlier puts to it. Until
+  ///         then nobody may read or overwrite them.
   /// Reuse:  `source` must not change before flush().
   /// Errors: those of put(); no such tag in `counters`; `counters` is freed, of another World, or
   ///         over another communicator than the target's window.
   template <class T, class U>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                               Window<U> const& counters, Tag tag);
-  /// Copies strided pieces, such as a face of a 3-D grid, straight from where they are to where
-  /// they belong; with a tag, then raises the target's counter for it by one. One side or both are
-  /// `span.strided(layout)`, with equal extents. A side without a layout is packed, x fastest.
+  /// Copies strided pieces, such as a face of a 3-D grid, from their places straight to their
+  /// target places. With a tag, it then raises the target's counter for the tag by one. One side or
+  /// both are `span.strided(layout)`; the extents are equal. A side without a layout is packed, x
+  /// fastest.
   /// Called by: all threads; each copies a share.
   /// Order:  a rank that consumes the notification, or a later one of this rank, may read the
   ///         elements. Until then nobody may read or overwrite them.
-  /// Reuse:  the source must not change before flush(). Source and target are the same, element by
-  ///         element, or have none in common.
+  /// Reuse:  the source must not change before flush(). Each element of the source is the same as
+  ///         its element of the target, or source and target have no element in common.
   /// Errors: those of put() and put_notify(); extents that differ; a layout that leaves its span;
   ///         elements of the target that lie on or between each other (StridedLayout::is_unique).
   /// Cost:   for ranks out of reach of loads and stores, each run of more than 128 bytes that lies
-  ///         side by side on both sides is a message. Shorter ones share messages of up to 128
+  ///         side by side on both sides is one message. Shorter ones share messages of up to 128
   ///         bytes as long as they follow each other at the target.
   template <class Target, class Source>
     requires detail::StridedPut<Target, Source>
@@ -147,16 +149,16 @@ class Rank : private via::Sender {
   MESHPOST_FN void notify(Window<T> const& window, HostId host, Tag tag);
   /// Copies the beginning of `source` to all of `target`.
   /// Called by: all threads; each copies a share.
-  /// Order:  the bytes are there when it returns. It reads what its owner stored before a
-  ///         notification that this rank consumed; an owner on another device calls publish()
-  ///         before that notification.
+  /// Order:  the bytes are there when it returns. The bytes are those that their owner stored
+  ///         before a notification that this rank consumed. An owner on another device must call
+  ///         publish() before that notification.
   /// Reuse:  `target` may be used at once.
   /// Errors: a freed window or one of another World; no such rank; fewer elements in `source` than
   ///         in `target`; a target that is null or misaligned.
   template <class T>
   MESHPOST_FN void get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source);
-  /// Waits until the sources of this rank's puts to `window` may change. It does not wait for their
-  /// delivery.
+  /// Waits until the sources of this rank's puts to `window` may be changed. It does not wait for
+  /// their delivery.
   /// Called by: all threads. Errors: a freed window or one of another World.
   template <class T>
   MESHPOST_FN void flush(Window<T> const& window);
@@ -165,7 +167,7 @@ class Rank : private via::Sender {
   /// Called by: all threads. Order: all stores of this rank before it. Errors: none.
   MESHPOST_FN void publish();
 
-  // -- knowing that it arrived
+  // -- arrival
   /// Waits until `count` notifications with `tag` have arrived in `window`, and consumes them.
   /// `expected`, a rank of the world, is named in the report if they never come.
   /// Called by: all threads.
@@ -192,8 +194,9 @@ class Rank : private via::Sender {
   ///         not aligned to its size.
   template <class T>
   MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
-  /// Waits until the first element of `word`, in a window of this rank, compares so with `value`.
-  /// T is an integer or floating type of 4 or 8 bytes. It consumes no notification.
+  /// Waits until the comparison of the first element of `word`, in a window of this rank, with
+  /// `value` is true. T is an integer or floating type of 4 or 8 bytes. It consumes no
+  /// notification.
   /// Called by: all threads.
   /// Order:  all threads may then read the earlier puts of the rank whose put_value() it has seen.
   /// Errors: a word that is null or misaligned, or no element. A wait that can never end, or during
@@ -201,34 +204,34 @@ class Rank : private via::Sender {
   template <class T>
   MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value);
 
-  // -- all ranks of a group together: all threads of all its ranks call them, in the same order.
-  // While a rank does not call it the others wait, until a deadlock is found or the deadline ends
-  // the run. Elements have at most 256 bytes. Errors of all: a communicator of another World, or
-  // one without this rank; memory that is null or misaligned.
+  // -- all ranks of a group together. All threads of all its ranks call them, in the same order.
+  // The ranks that call one wait for those that don't, until a deadlock is found or the deadline
+  // ends the run. Elements have at most 256 bytes. Errors of all: a communicator of another World,
+  // or one without this rank; memory that is null or misaligned.
 
   /// Waits until all ranks of the world have called it.
-  /// Order: their stores and puts before it are seen by all behind it, on whatever device. It
-  /// consumes no notification, and delivers no put that has one.
+  /// Order: their stores and puts before it are seen by all behind it, on every device. It consumes
+  /// no notification, and delivers no put that has one.
   MESHPOST_FN void barrier();
   /// Waits until all ranks of this rank's group have called it.
   /// Order: their stores and puts before it are seen by all of the group behind it. It consumes no
   /// notification, and delivers no put that has one.
   MESHPOST_FN void barrier(Communicator const& communicator);
-  /// `data` of rank `root` of the group replaces that of all. Sizes are equal at all ranks.
+  /// `data` of rank `root` of the group replaces `data` of all ranks. Sizes are equal at all ranks.
   /// Order: `data` is complete and may change when it returns. Errors: no such root.
   template <class T>
   MESHPOST_FN void broadcast(Communicator const& communicator, LocalSpan<T> data, RankId root);
-  /// data[i] of all ranks, combined in the order of their numbers, replaces data[i] at `root`:
-  /// first those of each device, then the results of the devices. So the result does not depend on
-  /// timing; but where `combine` rounds, it depends on which ranks share a device. Sizes are equal
-  /// at all ranks. `data` of other ranks stays.
+  /// data[i] of all ranks, combined, replaces data[i] at `root`. The order is that of their
+  /// numbers: first the ranks of each device, then the results of the devices. So the result does
+  /// not depend on timing. But if `combine` rounds, it depends on which ranks share a device. Sizes
+  /// are equal at all ranks. `data` of the other ranks is unchanged.
   /// Order: `data` is complete and may change when it returns. Errors: no such root.
   template <class T, class Combine>
   MESHPOST_FN void reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine,
                           RankId root);
-  /// data[i] of all ranks, combined as reduce() does, replaces data[i] at every rank; it is equal
-  /// to the bit everywhere. Sizes are equal at all ranks. Order: `data` is complete and may change
-  /// when it returns.
+  /// data[i] of all ranks, combined as reduce() does, replaces data[i] at every rank. All ranks get
+  /// the same bits. Sizes are equal at all ranks. Order: `data` is complete and may change when it
+  /// returns.
   template <class T, class Combine>
   MESHPOST_FN void all_reduce(Communicator const& communicator, LocalSpan<T> data, Combine combine);
   /// Block r of `data` of all ranks, combined as reduce() does, goes to `target` of rank r. `data`
@@ -245,8 +248,9 @@ class Rank : private via::Sender {
   MESHPOST_FN void all_gather(Communicator const& communicator, LocalSpan<T> target,
                               LocalSpan<NonDeduced<T> const> mine);
 
-  // -- telling people
-  /// Prints a line while the kernel runs: {} stand for up to 8 numbers, as in fmt::format.
+  // -- log and timeline
+  /// Prints a line while the kernel runs. Each {} stands for a number, as in fmt::format; up to 8
+  /// numbers.
   /// Called by: all threads; it is one line a rank. Errors: more than 8 numbers do not compile.
   template <class... Arguments>
   MESHPOST_FN void log(char const* text, Arguments... arguments);
@@ -274,7 +278,7 @@ class Rank : private via::Sender {
     copy.block_ = block_.for_thread(fiber);
     return copy;
   }
-  /// This copy sends and looks for nothing by lane; all ranks of the run have to.
+  /// Makes this copy send and receive nothing by lane. All ranks of the run must call it.
   MESHPOST_FN void leave_lanes() { lane_limit_ = 0; }
   /// Ends the whole run for this reason; the arguments are the report's.
   [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0,
@@ -285,7 +289,7 @@ class Rank : private via::Sender {
   /// calls it, alone; the next too.
   MESHPOST_FN static void note_time(RunState const& state, u32 local_rank, u32 interval, u32 end,
                                     u64 now);
-  /// log() of a line that is put together already.
+  /// log() for a line that is already formatted.
   MESHPOST_FN void send(LogRecord const& line);
   /// The kernel's begin, and its end; the launch calls them. false: the kernel must not run.
   MESHPOST_FN bool start();
@@ -389,22 +393,22 @@ class Rank : private via::Sender {
   MESHPOST_FN void send_part(Reduction const& step, u32 half, T const* source, u64 begin, u64 end);
 
   void* scratch_;
-  // What every operation needs, in registers: a load from constant memory takes a GPU 35 cycles,
-  // and they come one after the other. zero_ is 0, which the compiler can't know; adding it keeps
-  // it from loading again, and in the vector registers, where such chains run faster than in the
-  // uniform ones.
+  // Values that every operation needs, in registers: a load from constant memory takes a GPU 35
+  // cycles, and the loads follow each other. zero_ is 0, which the compiler can't know. Adding it
+  // keeps the compiler from loading a value again. It also keeps the values in the vector
+  // registers, where such chains run faster than in the uniform ones.
   u32 world_, ranks_, ranks_per_device_, traced_, device_;
   u32 first_freed_, freed_span_;  // RunState::freed
   char* heap_;
   u64 reciprocal_;
   u32 intervals_ = 0;         // timer intervals begun
-  u32 world_generation_ = 0;  // barriers passed, world and device: kept here, for they are frequent
+  u32 world_generation_ = 0;  // barriers passed, world and device; kept here: they are frequent
   u32 device_generation_ = 0;
 };
 
 }  // namespace meshpost
 
-// Its members, those that others use first.
+// Its members; those that others use come first.
 // clang-format off
 #include "meshpost/rma/detail/traced.hpp"
 #include "meshpost/rma/detail/locate.hpp"

@@ -11,40 +11,41 @@
 
 namespace meshpost {
 
-/// How a kernel is launched. What is left out has a sensible value.
+/// How a kernel is launched. Fields that are not set have a sensible value.
 struct Launch {
   /// Threads of a rank; x = 0: one on CPU devices, 256 on GPUs. If the kernel depends on their
-  /// number, say it here: CPU devices then run that many fibers.
+  /// number, set it here: CPU devices then run that many fibers.
   Dim3 threads{0, 1, 1};
   Bytes scratch{};                 ///< of each rank (GPU: shared memory)
-  std::vector<Stream*> streams{};  ///< the run starts after what they hold, they go on after it
+  std::vector<Stream*> streams{};  ///< the run follows their work; their later work follows the run
   std::optional<std::chrono::milliseconds>
-      deadline{};  ///< without progress; 0: never. Else the World's
+      deadline{};  ///< without progress; 0: never; unset: the World's
   /// File for the timeline, as Perfetto JSON. It is written when wait() returns, which takes some
-  /// 0.1 ms or more: many launches in a row name the World's file instead (WorldOptions::trace).
+  /// 0.1 ms or more. For many launches in a row, name the World's file instead
+  /// (WorldOptions::trace).
   std::string trace{};
   /// The host takes part: while it runs, the host reads and writes windows, and raises counters, at
-  /// once (Window::put_notify, notify). That all ranks wait is no deadlock then, for the host may
-  /// wake them: only the deadline ends that. The same in all processes.
+  /// once (Window::put_notify, notify). If all ranks wait, that is then no deadlock, because the
+  /// host may wake them. Only the deadline ends such a run. The same in all processes.
   bool with_host = false;
   bool thread_a_rank = false;  ///< CPU: each rank on a worker thread of its own
   void* user = nullptr;        ///< for layers above: RunState::user
 };
 
-/// Notifications that arrived and that nobody consumed.
+/// Notifications that arrived and were not consumed.
 struct Leftover {
   std::string window;
-  RankId rank{};  ///< at whom
+  RankId rank{};  ///< where they arrived
   Tag tag{};
   u32 count = 0;
-  RankId sender{};  ///< who sent the last of them; the host of process p: World::size() + p
+  RankId sender{};  ///< of the last of them; the host of process p: World::size() + p
 };
 
-/// What a run that ended well has to say.
+/// The result of a run that ended well.
 struct RunResult {
   double seconds = 0;               ///< from the launch to the end of the last rank
   std::vector<Leftover> leftovers;  ///< also reported as a warning; 100,000 a process at most
-  u64 leftovers_left_out = 0;       ///< how many more there were
+  u64 leftovers_left_out = 0;       ///< number of further ones
   std::vector<std::vector<double>>
       timings;  ///< seconds, [device][interval] of start_timer/stop_timer
 };
@@ -64,10 +65,11 @@ class Run {
   Run(Run const&) = delete;
   Run& operator=(Run const&) = delete;
 
-  /// Returns when all ranks of all devices have ended. Not collective. Any thread, several times.
+  /// Returns when all ranks of all devices have ended. Not collective. Any thread may call it,
+  /// several times.
   /// \throws Error(kernel_failed, deadlock, deadline, device_failed) naming ranks and operations
   RunResult const& wait();
-  /// Whether wait() would return at once. Thread-safe. \throws Error(misuse) after fork()
+  /// True if wait() would return at once. Thread-safe. \throws Error(misuse) after fork()
   bool done() const;
 
  private:

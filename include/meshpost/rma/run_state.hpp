@@ -12,8 +12,8 @@ namespace meshpost {
 
 struct DeliveryLedger;
 
-/// What a run's ranks know on one device. Passed to GPU kernels by value, so that it lies in
-/// constant memory.
+/// The state of a run that its ranks have on one device. GPU kernels get it by value, so that it
+/// lies in constant memory.
 struct RunState {
   u32 abi = abi_version;  ///< first, whatever else changes
   u32 world = 0;
@@ -27,16 +27,16 @@ struct RunState {
   u64 scratch = 0;  ///< bytes of scratch of a rank
   u64 words = 0;    ///< RunWords of each device, in its part of the heap
   RunNews* news = nullptr;
-  /// How many runs will have ended with this one; less `base`, if there is one: of a graph's run,
-  /// whose number nobody knows when the graph is made.
+  /// How many runs will have ended after this one. With `base`, less `*base`: for a run of a graph,
+  /// whose number is not known when the graph is made.
   u32 number = 0;
   u32 behind = 0;  ///< 1: queued on GPUs behind others; if one of them fails, this one ends at once
   u32 const* base = nullptr;
-  /// 1: another may be queued behind it on a GPU, so its news must be read before it ends.
+  /// 1: another may be queued behind it on a GPU, so the host must read its news before it ends.
   u32 followed = 0;
-  /// Where the ranks of several processes meet at their begin: what each device adds to
-  /// RunWords::begun, 1 and in the upper half what says which kernel it runs; and what comes of it
-  /// if all run the same. 0: they don't meet.
+  /// Ranks of several processes meet at the begin of a run. Each device adds `begin_step` to
+  /// RunWords::begun: 1, and in the upper half a number of the kernel that it runs. The sum is
+  /// `begin_total` if all run the same kernel. 0: they don't meet.
   u64 begin_step = 0, begin_total = 0;
   RankReport* reports = nullptr;
   Control const* control = nullptr;
@@ -55,7 +55,7 @@ struct RunState {
   MESHPOST_FN static constexpr u64 reciprocal_of(u32 ranks_per_device) {
     return ((u64{1} << 32) + ranks_per_device - 1) / ranks_per_device;
   }
-  /// rank / ranks_per_device; exact while their product is below 2^32, which make_layout sees to.
+  /// rank / ranks_per_device; exact while their product is below 2^32, which make_layout ensures.
   MESHPOST_FN u32 device_of(u32 rank) const { return static_cast<u32>((rank * reciprocal) >> 32); }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "meshpost/rma/window.hpp"
 
-// What Rank's puts of strided pieces take; rma/detail/strided.hpp: how they work.
+// The parameters of Rank's puts of strided pieces; rma/detail/strided.hpp has their code.
 
 namespace meshpost::detail {
 
@@ -14,7 +14,7 @@ template <class T, class U>
 MESHPOST_FN constexpr bool same_elements(RemoteSpan<T> const&, LocalSpan<U> const&) {
   return same<T, Plain<U>>;
 }
-/// Spans of equal elements, of which one or both have a layout.
+/// Spans of equal elements; one or both have a layout.
 template <class Target, class Source>
 concept StridedPut = requires(Target const& target, Source const& source) {
   same_elements(span_of(target), span_of(source));

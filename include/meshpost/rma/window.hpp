@@ -24,12 +24,11 @@ struct HostId {
   u32 device = ~0u;  ///< the first of that process, which has its counters
 };
 
-/// What a kernel needs to find any rank's part of a window and its counters.
+/// The values with which a kernel finds any rank's part of a window and its counters.
 struct WindowInfo {
   u32 world = 0;          ///< number of the World that made it
   u32 number = 0;         ///< of the window in its world; 0: none
-  u32 uniform_world = 0;  ///< `world` again if the window is uniform and over all ranks, else 0:
-                          ///< the usual case in one
+  u32 uniform_world = 0;  ///< `world` if uniform and over all ranks (the usual case), else 0
   Communicator communicator;
   u64 offset = 0;         ///< of the first local rank's part in the symmetric heap
   u64 pitch = 0;          ///< bytes from one local rank's part to the next one's
@@ -40,11 +39,12 @@ struct WindowInfo {
   u32 tags = 0;
   u32 counter_part = 0;  ///< bytes of each of a rank's arrays of counters
 
-  /// They lie behind each other, a word a tag: counts, who raised each last (raiser()), and on GPUs
-  /// with lanes the counts from ranks of the same device.
+  /// The arrays lie behind each other and have a word a tag: counts, the last rank to raise each
+  /// (raiser()), and on GPUs with lanes the counts from ranks of the same device.
   enum CounterArray : u32 { counts, raised_by, near_counts, counter_arrays };
-  /// Says that this rank did. Its upper bit tells it from counts: it stays when those are swept at
-  /// the end of a run, and is its own inverse. 0: nobody ever did.
+  /// The word that names this rank as the last raiser. Its upper bit distinguishes it from counts:
+  /// it stays when those are swept at the end of a run. The function is its own inverse. 0: nobody
+  /// ever raised it.
   MESHPOST_FN static constexpr u32 raiser(u32 rank) { return ~rank; }
   /// Bytes from one local rank's counters to the next one's.
   MESHPOST_FN u32 counter_pitch() const { return counter_arrays * counter_part; }
@@ -79,18 +79,18 @@ class Window {
   /// Copies from the host into a rank's part (world rank), after the runs launched so far.
   /// Not collective. Thread-safe. \throws Error(bad_argument) naming the range and its limit
   void write(RankId rank, u64 offset, std::span<T const> source) const;
-  /// Copies from a rank's part to the host, after the runs launched so far. Likewise.
+  /// Copies from a rank's part to the host, after the runs launched so far. Otherwise as write().
   void read(RankId rank, u64 offset, std::span<T> target) const;
   /// All of a rank's part.
   std::vector<T> read(RankId rank) const;
 
-  // The host as one who notifies and is notified. What it raises at a rank belongs to the run that
-  // is under way, or else to the next one. All of this is for any process, is not collective, and
-  // is thread-safe.
+  // The host as an endpoint that notifies and is notified. A notification of the host belongs to
+  // the current run, or else to the next one. These functions work for any process, are not
+  // collective, and are thread-safe.
   //
-  // write(), read(), put_notify() and notify() come after the runs launched so far; but at once
-  // while all of these have Launch::with_host. Then notifications alone order what the host and the
-  // kernel do.
+  // write(), read(), put_notify() and notify() take effect after the runs launched so far. If all
+  // of these have Launch::with_host, they take effect at once. Then only notifications order what
+  // the host and the kernel do.
 
   /// write(), then notify(): the rank that consumes the notification finds the bytes.
   /// \throws Error(bad_argument, misuse)
@@ -99,10 +99,11 @@ class Window {
   /// misuse)
   void notify(RankId rank, Tag tag) const;
   /// Returns once ranks have notified this process's host `count` times with `tag` in this window
-  /// (Rank::notify with World::host()), and consumes that. What the rank has stored into its own
-  /// part before is there for read(). `deadline` counts while nothing comes, 0: never; none: the
-  /// World's. \throws Error(deadline) saying how many have come; Error(bad_argument, misuse);
-  /// Error(peer_lost); and what a run threw that failed meanwhile
+  /// (Rank::notify with World::host()), and consumes these notifications. read() then finds what
+  /// such a rank has stored into its own part before. `deadline` is the time without a
+  /// notification; 0: never; unset: the World's.
+  /// \throws Error(deadline) saying how many have come; Error(bad_argument, misuse);
+  /// Error(peer_lost); and the error of a run that failed meanwhile
   void wait(Tag tag, u32 count = 1,
             std::optional<std::chrono::milliseconds> deadline = std::nullopt) const;
 #endif
@@ -111,7 +112,7 @@ class Window {
   WindowInfo info_;
 };
 
-/// Elements of a rank's part of a window, which need not be in reach of loads and stores. Refers to
+/// Elements of a rank's part of a window, which may be out of reach of loads and stores. Refers to
 /// the Window that made it.
 template <class T>
 class RemoteSpan {
@@ -119,7 +120,7 @@ class RemoteSpan {
   MESHPOST_FN RemoteSpan(WindowInfo const& window, RankId rank, u64 offset, u64 count = to_the_end)
       : window_(&window), rank_(rank), offset_(offset), count_(count) {}
 
-  /// `count` elements from `offset` on; where they leave this span, the operation that uses them
+  /// `count` elements from `offset` on. If they leave this span, the operation that uses them
   /// fails.
   MESHPOST_FN RemoteSpan subspan(u64 offset, u64 count = to_the_end) const {
     bool const inside = count_ == to_the_end ||
@@ -128,7 +129,7 @@ class RemoteSpan {
     u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
     return {*window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
   }
-  /// Those elements that `layout` names, for puts of strided pieces.
+  /// The elements that `layout` names, for puts of strided pieces.
   MESHPOST_FN RemoteStrided<T> strided(StridedLayout const& layout) const {
     return {*this, layout};
   }

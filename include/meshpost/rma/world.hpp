@@ -16,33 +16,34 @@ namespace meshpost {
 
 class Processes;
 
-/// What a World is made of. Every field's default comes from the environment (base/config.hpp).
+/// The settings of a World. Every field's default comes from the environment (base/config.hpp).
 struct WorldOptions {
   std::string devices = Config::from_environment().devices;  ///< see open_devices()
   u32 ranks = Config::from_environment().ranks;              ///< of each device, 0: its default
   u32 workers = Config::from_environment().workers;          ///< CPU worker threads, 0: one a core
   std::chrono::milliseconds deadline = Config::from_environment().deadline;
   bool check_delivery = Config::from_environment().check_delivery;  ///< CPU devices only
-  /// Ranks of different devices reach each other by the host's proxy alone, as those of devices
-  /// that can't load and store each other's memory do anyway.
+  /// Ranks of different devices reach each other by the host's proxy alone. Ranks of devices that
+  /// can't load and store each other's memory always do.
   bool apart = Config::from_environment().apart;
-  /// Lanes of each rank for short messages (rma/lanes.hpp), on GPUs at most 32; 0: all go direct;
-  /// none: as many as GPUs can have that reach each other, and CPU devices have none. Not with
-  /// check_delivery. Runs whose ranks don't fit into a GPU with them go without, with a warning.
+  /// Lanes of each rank for short messages (rma/lanes.hpp), on GPUs at most 32; 0: all go direct.
+  /// Unset: as many as possible on GPUs that reach each other, none on CPU devices. Not with
+  /// check_delivery. If a run's ranks don't fit into a GPU with lanes, the run goes without, with a
+  /// warning.
   std::optional<u32> lanes = Config::from_environment().lanes;
-  /// Memory on each device for collectives, about at most: of the world's communicator, and a
-  /// quarter of it of the devices' and of each split. More of it makes long vectors go in fewer
-  /// steps. Equal in all processes.
+  /// Approximate upper limit of the memory for collectives on each device. The world's communicator
+  /// takes as much; the devices' and each split take a quarter of it. With more memory, long
+  /// vectors go in fewer steps. Equal in all processes.
   Bytes collectives{u64{32} << 20};
-  /// File for the timelines of runs that name none themselves, as Perfetto JSON. It holds the last
-  /// run's. A thread writes it behind the runs, which cost little more than without: the file may
-  /// be some 0.1 s late, more for a large timeline. It is there when the World is gone, or the
-  /// process ends by exit(); and when wait() throws, for a run that failed.
+  /// File for the timelines of runs that name none, as Perfetto JSON. It holds the last run's. A
+  /// thread writes it after the runs, which cost little more than without. The file may be some 0.1
+  /// s late, and later for a large timeline. It is complete when the World is destroyed, or the
+  /// process ends by exit(). After a run that failed, it is complete when wait() throws.
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;  ///< kept for each rank
   std::string net = Config::from_environment().net;            ///< engine between nodes
-  bool alone = false;  ///< of this process's devices only, though its job has more processes
-  /// Those of another job than the launcher's; options_over() (rma/mpi.hpp) puts them here.
+  bool alone = false;  ///< only this process's devices, though its job has more processes
+  /// The processes of a job other than the launcher's; options_over() (rma/mpi.hpp) sets them.
   std::shared_ptr<Processes> processes = {};
 };
 
@@ -52,19 +53,19 @@ struct Extent {
   u64 count = 0;
 };
 
-/// All ranks on all devices of this process or, where a launcher started several (meshpost-run,
-/// Open MPI's mpirun, MPICH's mpiexec, Slurm's srun),
-/// of all processes of the job. Windows, communicators and runs belong to it.
+/// All ranks on all devices of this process. If a launcher started several processes (meshpost-run,
+/// Open MPI's mpirun, MPICH's mpiexec, Slurm's srun), all ranks of the job. Windows, communicators
+/// and runs belong to it.
 ///
 /// Thread-safe: every call may come from any thread. No call may come from inside a kernel or after
 /// fork(). Several Worlds may share devices: on GPUs their runs
 /// take turns, in the order in which they are launched.
 ///
 /// Collective in a job of several processes: the constructor, window(), register_memory(), free(),
-/// split(), launch() and run(); while there are windows over memory of users, or ranks out of reach
-/// of each other, the destructor. All processes make these calls in the same order, with the same
-/// arguments (but for the memory of users); where one differs, all get Error(misuse). If a process
-/// is lost, all get Error(peer_lost), from then on. No rank begins a run before all processes have
+/// split(), launch() and run(). While there are windows over memory of users, or ranks out of reach
+/// of each other, so is the destructor. All processes make these calls in the same order, with the
+/// same arguments (except for the memory of users). If one differs, all get Error(misuse). After a
+/// process is lost, all get Error(peer_lost). No rank begins a run before all processes have
 /// launched it.
 class World {
  public:
@@ -80,7 +81,8 @@ class World {
   u32 size() const;          ///< ranks
   u32 device_count() const;  ///< of all processes
   u32 ranks_per_device() const;
-  /// Of this process's ranks, which are devices().size() * ranks_per_device(), in that order.
+  /// The first of this process's ranks; they are devices().size() * ranks_per_device(), in the
+  /// order of the devices.
   u32 first_rank() const;
   std::vector<std::shared_ptr<Device>> const& devices() const;  ///< of this process
 
@@ -91,8 +93,8 @@ class World {
 
   Communicator communicator() const;         ///< all ranks
   Communicator device_communicator() const;  ///< for each rank, those on its device
-  /// Ranks of `parent` with equal color form a group, in the order of their world ranks; those of
-  /// negative color join none.
+  /// Ranks of `parent` with equal color form a group, in the order of their world ranks. Ranks with
+  /// a negative color are in none.
   Communicator split(Communicator const& parent,
                      std::function<i64(RankId world_rank)> const& color);
 
@@ -102,26 +104,27 @@ class World {
   Window<T> window(u64 count, Tags tags = Tags{16}, std::string name = {}) {
     return window<T>(communicator(), count, tags, std::move(name));
   }
-  /// Over another communicator of this world: at(rank) then counts in the rank's group.
+  /// Over another communicator of this world: at(rank) then takes the rank's number in the group.
   template <class T>
   Window<T> window(Communicator const& communicator, u64 count, Tags tags = Tags{16},
                    std::string name = {}) {
     return Window<T>(
         make_window({communicator, element<T>(), count, {}, {}, tags, std::move(name)}));
   }
-  /// A part by world rank; those of one device lie in one block and may overlap: a put whose source
-  /// and target coincide copies nothing.
+  /// A part for each world rank. Parts of one device lie in one block and may overlap: a put whose
+  /// source and target are the same copies nothing.
   template <class T>
   Window<T> window(std::vector<Extent> const& parts, Tags tags = Tags{16}, std::string name = {}) {
     return Window<T>(
         make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}));
   }
-  /// Memory of the user, a span by world rank, in the memory of that rank's device (cudaMalloc, a
-  /// tensor; any memory on CPU devices); it may overlap, and must live until free() or the World's
-  /// end. In a job each process names the parts of its own ranks, and leaves the others' empty;
-  /// where other processes of the node reach them by loads and stores, memory of CPU devices must
-  /// be allocate()'s. Parts out of reach are written by way of the host, a GPU's also where the
-  /// network reaches windows. \throws Error(bad_argument, out_of_memory, bad_environment)
+  /// Memory of the user: a span for each world rank, in the memory of that rank's device
+  /// (cudaMalloc, a tensor; any memory on CPU devices). Spans may overlap. The memory must live
+  /// until free() or the World's end. In a job each process names the parts of its own ranks, and
+  /// leaves the others' empty. If other processes of the node reach them by loads and stores,
+  /// memory of CPU devices must come from allocate(). Parts out of reach are written by way of the
+  /// host. For a GPU's that is so even if the network reaches windows. \throws Error(bad_argument,
+  /// out_of_memory, bad_environment)
   template <class T>
   Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16},
                             std::string name = {}) {
@@ -130,19 +133,18 @@ class World {
     return Window<T>(make_window(
         {communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}));
   }
-  /// Memory of a device of this process that register_memory() takes in every job: a GPU's as
-  /// cudaMalloc's, a CPU device's zeroed. Not collective. \throws Error(out_of_memory)
+  /// Memory of a device of this process that register_memory() takes in every job. A GPU's is like
+  /// cudaMalloc's; a CPU device's is zeroed. Not collective. \throws Error(out_of_memory)
   static Allocation allocate(Device& device, Bytes size);
-  /// Ends a window; its memory is used again after the runs launched so far. What the user has
-  /// registered may be freed when it returns, in every process. \throws
-  /// Error(bad_argument)
+  /// Ends a window. Its memory is used again after the runs launched so far. When it returns,
+  /// memory that the user registered may be freed, in every process. \throws Error(bad_argument)
   template <class T>
   void free(Window<T> const& window) {
     free_window(window.info());
   }
 
   /// Starts `kernel` on all ranks after the runs launched before, and returns.
-  /// \throws Error(misuse, version_mismatch); what comes later is thrown by Run::wait
+  /// \throws Error(misuse, version_mismatch); Run::wait throws later errors
   template <class Kernel, bool nvcc = detail::by_nvcc>
   Run launch(Kernel const& kernel, Launch const& launch = {}) {
     return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch);
@@ -153,17 +155,17 @@ class World {
     return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch, true).wait();
   }
 
-  /// Starts all runs of `graph`, one behind the other, after the runs launched before. Of `launch`:
-  /// streams, deadline, trace and with_host, for all of them. What Run::wait() returns, or throws,
-  /// is of all: seconds is their sum, leftovers and timings follow each other; the first that
-  /// fails ends those behind it. \throws Error(bad_argument) for an empty one, or what belongs to
-  /// Graph::add; as launch()
+  /// Starts all runs of `graph`, one after the other, after the runs launched before. Of `launch`
+  /// it takes streams, deadline, trace and with_host, for all runs. The result of Run::wait() is
+  /// for all runs: seconds is their sum, and leftovers and timings follow each other. The first run
+  /// that fails ends those behind it, and Run::wait() throws its error. \throws Error(bad_argument)
+  /// for an empty graph, or if a field of Graph::add is set; as launch()
   Run launch(Graph const& graph, Launch const& launch = {});
   /// launch(), and waits. \throws what either throws
   RunResult run(Graph const& graph, Launch const& launch = {});
 
   /// For kernels compiled elsewhere (at run time, say). `kernel` is copied. `awaited`: the caller
-  /// waits at once, so no other thread needs to see to the run.
+  /// waits at once, so no other thread needs to supervise the run.
   Run start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch,
             bool awaited = false);
 

@@ -14,17 +14,17 @@
 namespace meshpost {
 namespace {
 
-// What an undelivered target holds: NaN as a floating number, -1 as an integer.
+// The bytes of an undelivered target: NaN as a floating number, -1 as an integer.
 constexpr unsigned char undelivered = 0xff;
 
-// A put whose bytes are kept back (counter null), or a notification. A word that was stored counts
-// as one, with its own address for the counter's.
+// A put whose bytes are kept here (counter null), or a notification. A stored word counts as a
+// notification, with its own address as the counter's.
 struct Message {
   u32 from;
   char* target;
   std::vector<char> bytes;
   void const* counter;
-  bool announced;  // a notification followed: from now on nobody may touch the target
+  bool announced;  // a notification followed: nobody may touch the target now
 };
 
 bool overlap(char const* a, u64 a_bytes, char const* b, u64 b_bytes) {
@@ -72,7 +72,7 @@ class Ledger : public DeliveryLedger {
     return violation;
   }
 
-  // Whoever sees the word sees the last one that was stored: older ones need no entry.
+  // A rank that sees the word sees the value stored last. So older ones need no entry.
   void put_value(u32 from, u32 to, void const* word) {
     std::scoped_lock const lock(mutex_);
     auto& inbox = inbox_[to];
@@ -134,7 +134,7 @@ class Ledger : public DeliveryLedger {
           return &message;
     return nullptr;
   }
-  // Everything that rank `from` put before `end`, in order.
+  // Delivers everything that rank `from` put before `end`, in order.
   void deliver(std::list<Message>& inbox, u32 from, std::list<Message>::iterator end,
                std::string& violation) const {
     for (auto one = inbox.begin(); one != end && violation.empty(); ++one)

@@ -51,7 +51,8 @@ WorldOptions options_over(MPI_Comm communicator, WorldOptions options) {
     return options;
   }
   options.processes = std::make_shared<Processes>(job);
-  // All are here, so what follows is collective in safety, once all want the same network.
+  // All processes are here, so the calls below are safely collective, once all want the same
+  // network.
   options.processes->exchange(options.processes->take_channel(),
                               "join over MPI, with network '" + options.net + "'", {});
   if (is_mpi(options.net)) {

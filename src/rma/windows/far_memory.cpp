@@ -16,7 +16,7 @@ struct Question {
   Wish wish{};
   u32 device = 0;
   u64 offset = 0, bytes = 0;
-  u32 run = 0;  // raise: the last that the asker has begun
+  u32 run = 0;  // raise: the last run that the sender has begun
   u32 unused = 0;
 };
 static_assert(std::has_unique_object_representations_v<Question>);  // all its bytes are sent
@@ -27,8 +27,8 @@ std::string text_of(Question const& question) {
 
 Error gone(Peers const& peers, u32 process, std::string operation) {
   return {Kind::peer_lost, std::move(operation),
-          fmt::format("{} has this World no more", peers.processes().name(process)),
-          "keep the World until all processes have done what they want with its windows"};
+          fmt::format("{} has destroyed this World already", peers.processes().name(process)),
+          "keep the World until no process uses its windows any more"};
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void FarMemory::raise(u32 device, via::Signal const& count) const {
   if (reply.empty()) throw gone(peers_, process, "notify");
 }
 
-// Runs of all processes end together: what the asker has seen end has ended here too.
+// Runs of all processes end together: a run that has ended for the sender has ended here too.
 std::string FarMemory::answer(std::string_view text) {
   Question question;
   if (text.size() < sizeof question) return {};
@@ -80,12 +80,15 @@ std::string FarMemory::answer(std::string_view text) {
   if (text.size() != sizeof question + (writes ? question.bytes : 0)) return {};
   if (question.wish == Wish::raise) {
     auto const& count = question.signal;
+    char* const word =
+        places_.memory({question.device, count.at()}, count.distance() + sizeof(u32));
+    if (!word || count.at() % sizeof(u32) != 0) return {};
     endpoint_.raise_for_another(
-        question.device - layout_.first_device,
-        count.moved_to(reinterpret_cast<u64>(heap_.at(question.device, count.at()))),
+        question.device - layout_.first_device, count.moved_to(reinterpret_cast<u64>(word)),
         agreement_.ranks_meet() && static_cast<i32>(question.run - runs_.runs()) < 0);
     return {'\1'};
   }
+  if (!reads && !writes) return {};
   char* const at = places_.memory({question.device, question.offset}, question.bytes);
   if (!at) return {};
   Device& owner = layout_.own(question.device);

@@ -10,8 +10,8 @@
 
 namespace meshpost::detail {
 
-/// What a process asks another for: to read and write memory of its devices, and to raise counters
-/// there. And what it answers to others, on the thread of their questions.
+/// Questions of a process to another: to read and write memory of its devices, and to raise
+/// counters there. Also the answers to other processes, on the thread for their questions.
 class FarMemory : WorldMemory {
  public:
   FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,

@@ -52,7 +52,7 @@ void FreedNumbers::prepare(u32 number, std::string const& name,
       table = own_devices[own]->allocate(Bytes{2 * size.value + 256}, MemoryKind::device);
     own_devices[own]->write(table.data(), next_.ranges.data(), size);
   }
-  names_[number] = name;  // a window that lives on is not looked up here
+  names_[number] = name;  // only freed windows are looked up here
   if (names_.size() > most_names) names_.erase(names_.begin());
 }
 

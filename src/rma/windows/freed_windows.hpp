@@ -13,24 +13,24 @@ namespace meshpost::detail {
 /// `ranges`, ascending and apart from each other, and `number`.
 std::vector<FreedWindows::Range> with_number(std::vector<FreedWindows::Range> ranges, u32 number);
 
-/// FreedWindows::first and span: all of `ranges`, and as few windows that live as possible. Those
-/// have the other numbers from 1 to `next` - 1. Whatever is not freed lies in gaps between ranges;
-/// the gap with most of them is left out. What comes behind the last range and before the first is
-/// one gap: numbers wrap.
+/// FreedWindows::first and span. They enclose all of `ranges`, and as few live windows as possible.
+/// Live windows have the other numbers from 1 to `next` - 1. They lie in gaps between ranges. The
+/// gap with most of them is left out. The numbers behind the last range and before the first are
+/// one gap, because numbers wrap.
 FreedWindows::Range around(std::vector<FreedWindows::Range> const& ranges, u32 next);
 
 /// The numbers of the windows that a World has freed, and the tables of them on its devices.
 class FreedNumbers {
  public:
-  /// Does all that may fail, in tables that no kernel has seen; add() makes them count. While no
-  /// run is under way. \throws Error(out_of_memory, device_failed)
+  /// Does everything that may fail, in tables that no kernel has seen. add() then makes them
+  /// current. Not while a run is in progress. \throws Error(out_of_memory, device_failed)
   void prepare(u32 number, std::string const& name,
                std::vector<std::shared_ptr<Device>> const& own_devices);
-  /// What was prepared last.
+  /// Makes the last prepared tables current.
   void add() noexcept { std::swap(now_, next_); }
   /// `next`: the number that the next window gets.
   FreedWindows on(u32 own_device, u32 next) const;
-  /// "window 'inbox'", or "window 7" where the name is not known any more.
+  /// "window 'inbox'", or "window 7" if its name was forgotten.
   std::string name(u32 number) const;
 
  private:

@@ -14,7 +14,7 @@ void HostEndpoint::keep(u32 own, via::Signal const& count) {
   kept_.push_back({own, count});
 }
 
-// What can't be delivered stays.
+// Counts that can't be delivered stay.
 template <class Deliver>
 void HostEndpoint::deliver_kept(Deliver&& deliver) {
   std::vector<Kept> all;
@@ -38,8 +38,8 @@ void HostEndpoint::forget(u32 const* begin, u32 const* end) {
       kept_, [&](Kept const& one) { return one.count.word() >= begin && one.count.word() < end; });
 }
 
-// If this process is ahead, the count belongs to the run that it has begun: its ranks, and all
-// others, wait at their begin for the asker's, so nobody touches the counters.
+// If this process is ahead, the count belongs to the run that it has begun. Its ranks, and all
+// others, wait at their begin for the sender's ranks. So nobody touches the counters.
 void HostEndpoint::raise_for_another(u32 own, via::Signal const& count, bool behind) {
   {
     std::scoped_lock const lock(keeping_);
@@ -82,7 +82,7 @@ bool HostEndpoint::run_begins(bool with_host, bool disturbed) {
   std::scoped_lock const lock(mutex_);
   bool letters = with_host;
   {
-    // What comes later finds a run under way.
+    // Later counts find a run in progress.
     std::scoped_lock const of_kept(keeping_);
     letters |= disturbed && !kept_.empty();
     if (!letters) ++runs_;
@@ -117,9 +117,9 @@ void HostEndpoint::run_ends(bool letters, bool well) {
   if (letters) --runs_with_letters_;
   else --runs_;
   if (!letters || proxy_) return;
-  std::exception_ptr failed;  // of one device: the others are told all the same
+  std::exception_ptr failed;  // of one device: the others are still ended
   for (auto const& access : own_) try {
-      if (well) access->end();  // what no rank has opened belongs to the next run
+      if (well) access->end();  // the next run gets what no rank has taken
       else access->drop();
     } catch (...) {
       failed = std::current_exception();

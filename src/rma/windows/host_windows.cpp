@@ -15,7 +15,7 @@
 namespace meshpost::detail {
 namespace {
 
-// Looks more and more seldom: a GPU's counter takes a copy each time.
+// Polls at increasing intervals, because a GPU's counter takes a copy each time.
 class Pauses {
  public:
   void rest() {
@@ -102,7 +102,7 @@ u64 HostWindows::part_count(WindowInfo const& window, RankId rank) {
   guard("read");
   auto const lock = runs_.now();
   auto const& record = windows_.record_of(window, "read");
-  if (rank >= layout_.ranks()) return 0;  // transfer refuses it, with the numbers
+  if (rank >= layout_.ranks()) return 0;  // transfer() refuses it and names the numbers
   return record.parts.empty() ? record.info.count : record.parts[rank].count;
 }
 
@@ -132,7 +132,7 @@ void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank
   bool const reached = layout_.neighbour(device) ||
                        (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
   bool const of_host = layout_.traits[device].in_host_memory && reached;
-  // Behind a failure its owner may clear its memory until the next run begins.
+  // After a failure the counter's owner may clear its memory until the next run begins.
   bool const settled = agreement_.settled();
   if (!layout_.owns(device) && !(of_host && settled)) return far_.raise(device, count);
   auto const here = count.moved_to(reinterpret_cast<u64>(heap_.at(device, count.at())));
@@ -182,7 +182,7 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
     throw Error(Kind::bad_argument, told,
                 fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
                 "use a smaller tag, or make the window with more");
-  runs_.wake_supervisor(true);  // nobody else may see to what was launched
+  runs_.wake_supervisor(true);  // else perhaps nobody supervises the launched runs
   u64 const failed_before = runs_.failures_before_last_launch();
   Patience patience(deadline);
   for (Pauses pauses;; pauses.rest()) {

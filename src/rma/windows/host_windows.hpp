@@ -8,7 +8,8 @@
 
 namespace meshpost::detail {
 
-/// The host as one who reads and writes windows, raises counters of ranks, and waits for its own.
+/// The host as an endpoint: it reads and writes windows, raises counters of ranks, and waits for
+/// its own counters.
 class HostWindows : WorldMemory {
  public:
   HostWindows(WorldMemory const& memory, RunQueue& runs, Windows& windows, HostEndpoint& endpoint,
@@ -30,7 +31,7 @@ class HostWindows : WorldMemory {
   void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
              void const* source, u64 count, Tag tag);
   void wait(WindowInfo const& window, Tag tag, u32 count, std::chrono::milliseconds deadline);
-  /// Behind a failure: what ranks have told this host is not to be consumed any more.
+  /// After a failure: drops the notifications that ranks have sent to this host.
   void forget_counts();
 
  private:

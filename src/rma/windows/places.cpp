@@ -20,10 +20,10 @@ Places::Places(Layout const& layout, Heap const& heap) : layout_(layout), heap_(
   auto const& spaces = heap.spaces();
   for (u32 own = 0; own < layout.own_count(); ++own) {
     u64 const size = spaces.stride(own) * layout.device_count();
-    end_ = std::min<u64>(end_, (u64{1} << 63) / size);  // such that no address wraps round
+    end_ = std::min<u64>(end_, (u64{1} << 63) / size);  // so that no address wraps round
     if (reinterpret_cast<u64>(spaces.base(own)) + size > via::Signal::most)
       throw Error(Kind::bad_environment, "symmetric heap",
-                  fmt::format("its addresses end behind 2^48: {} devices of {} bytes each",
+                  fmt::format("its addresses would go beyond 2^48: {} devices of {} bytes each",
                               layout.device_count(), spaces.stride(own)),
                   "use fewer devices, or a system with addresses of 48 bits");
   }
@@ -47,7 +47,7 @@ std::optional<Place> Places::in_heap(u32 own, void const* address, u64 bytes) co
 char* Places::seen_by(u32 own, Place place) const {
   auto const& spaces = heap_.spaces();
   u64 const part = place.offset / each * layout_.device_count() + place.device;
-  // No pointer to anything: it may lie behind all that is reserved.
+  // Not a pointer to an object: it may lie behind everything that is reserved.
   return reinterpret_cast<char*>(reinterpret_cast<u64>(spaces.base(own)) +  // NOLINT
                                  part * spaces.stride(own) + place.offset % each);
 }
@@ -63,7 +63,7 @@ char* Places::memory(Place place, u64 bytes) const {
   auto const found = ranges_.find({place.device, place.offset / each});
   if (found == ranges_.end()) return nullptr;
   auto const& range = found->second;
-  u64 const offset = place.offset % each - skew(range.begin);  // before it: no longer small
+  u64 const offset = place.offset % each - skew(range.begin);  // in front of it: large, as it wraps
   return inside(offset, range.bytes) ? range.begin + offset : nullptr;
 }
 
@@ -71,11 +71,12 @@ u64 Places::take_numbers() {
   auto const first = numbers_.take(layout_.ranks_per_device, 1);
   if (first && *first + layout_.ranks_per_device <= end_) return *first;
   if (first) give_numbers(*first);
-  throw Error(Kind::out_of_memory, "register_memory",
-              fmt::format("{} windows over memory of users are the most for {} ranks a device",
-                          (std::min(end_, all_numbers) - 1) / layout_.ranks_per_device,
-                          layout_.ranks_per_device),
-              "free some (World::free), or use windows of the World's own memory");
+  throw Error(
+      Kind::out_of_memory, "register_memory",
+      fmt::format("at most {} windows over memory of users are possible with {} ranks a device",
+                  (std::min(end_, all_numbers) - 1) / layout_.ranks_per_device,
+                  layout_.ranks_per_device),
+      "free some (World::free), or use windows of the World's own memory");
 }
 
 void Places::give_numbers(u64 first) {

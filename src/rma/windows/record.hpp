@@ -13,7 +13,7 @@
 
 namespace meshpost::detail {
 
-/// While it lives, the memory map knows memory that the user has registered.
+/// While it lives, the memory map has memory that the user has registered.
 class Registered {
  public:
   explicit Registered(MemoryRange range) : range_(range) { memory_map().add(range_); }
@@ -25,14 +25,14 @@ class Registered {
   MemoryRange range_;
 };
 
-/// Memory of users that a window lies over, as this process has it.
+/// Memory of users that a window lies over, in the addresses of this process.
 struct UserMemory {
   explicit UserMemory(Places& of_world) : places(of_world), numbers(places.take_numbers()) {}
   ~UserMemory() { places.give_numbers(numbers); }
   UserMemory(UserMemory const&) = delete;
   UserMemory& operator=(UserMemory const&) = delete;
 
-  /// What is other processes'.
+  /// Unmaps other processes' memory.
   void unmap() {
     mapped.clear();
     imports.emplace();
@@ -42,7 +42,7 @@ struct UserMemory {
   u64 const numbers;  // the first of its numbers there
   std::vector<std::unique_ptr<Registered>> registered;
   std::optional<Imports> imports{std::in_place};
-  // What is mapped of other processes', by physical device (null: for the host) and world rank.
+  // Mapped memory of other processes, by physical device (null: for the host) and world rank.
   std::map<std::pair<Device*, u32>, char*> mapped;
 };
 
@@ -57,7 +57,7 @@ struct WindowRecord {
   std::vector<Part> parts;  // by world rank; empty: uniform
   u64 data_bytes = 0;       // heap bytes to give back, at info.offset
   u64 counter_bytes = 0;
-  u64 host_bytes = 0;  // likewise, at info.host_counters
+  u64 host_bytes = 0;  // heap bytes to give back, at info.host_counters
   std::shared_ptr<HostCounters> host;
   std::unique_ptr<UserMemory> users;  // null: it lies in the heap
 };

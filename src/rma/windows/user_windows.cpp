@@ -1,5 +1,5 @@
 // Windows over memory of users. Each process names its own ranks' parts. Processes of the node that
-// reach these by loads and stores map their allocations; others name them to the proxy (Places).
+// reach these by loads and stores map their allocations. Others name them to the proxy (Places).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr char const* operation = "register_memory";
 constexpr u32 none = ~u32{0};
 
-// What a process tells the others of its ranks' parts.
+// A process's message to the others about its ranks' parts.
 struct Offer {
   struct Part {
     u64 count;
@@ -50,7 +50,7 @@ Error refusal(u32 rank, void const* at, std::string const& cause, std::string re
           std::move(remedy)};
 }
 
-// The allocations that own parts lie in, each once.
+// The allocations that contain own parts, each once.
 class Allocations {
  public:
   struct Found {
@@ -97,7 +97,7 @@ void Windows::check_memory(World::WindowSpec const& spec) {
     if (part.count == 0) continue;
     u32 const number = layout_.device_of(rank);
     if (!layout_.owns(number))
-      throw refusal(rank, part.data, fmt::format("it is to be memory of {}", layout_.names[number]),
+      throw refusal(rank, part.data, fmt::format("it must be memory of {}", layout_.names[number]),
                     "let each process name the parts of its own ranks, and leave others' empty");
     auto& device = layout_.own(number);
     auto const where = device.locate(part.data);
@@ -124,7 +124,7 @@ void Windows::check_memory(World::WindowSpec const& spec) {
   }
 }
 
-// Whether a process of the node has no devices: then it reads and writes what it can map.
+// True if a process of the node has no devices: it reads and writes the memory that it can map.
 bool Windows::any_without_devices() const {
   return std::ranges::any_of(peers_.node().members(), [this](u32 process) {
     return std::ranges::find(layout_.processes, process) == layout_.processes.end();
@@ -147,11 +147,11 @@ std::string Windows::offer_memory(World::WindowSpec const& spec, WindowRecord& r
       auto& told = mine.parts.emplace_back(Offer::Part{part.count, number * Places::each, 0, none});
       if (part.count == 0) continue;
       if (!memory_map().find(part.data))
-        if (auto range = kind.identify(part.data)) {  // all of the allocation: parts may overlap
+        if (auto range = kind.identify(part.data)) {  // the whole allocation: parts may overlap
           range->id = 0;
           record.users->registered.push_back(std::make_unique<Registered>(*range));
         }
-      // What lies in the heap keeps its place there: it has one order for all windows.
+      // A part in the heap keeps its place there, because the heap has one order for all windows.
       if (auto const in_heap = places_.in_heap(own, part.data, bytes);
           in_heap && in_heap->device == device) {
         told.place = in_heap->offset;

@@ -9,7 +9,7 @@ namespace {
 
 u64 padded(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Equal where processes ask for the same.
+// Equal if processes request the same.
 std::string wish(World::WindowSpec const& spec) {
   auto text =
       fmt::format("make window '{}' of {} elements of {} bytes with {} tags over {}", spec.name,
@@ -53,7 +53,7 @@ char* Windows::part_of(std::optional<u32> own, WindowRecord const& record, u32 r
   return found == record.users->mapped.end() ? nullptr : found->second;
 }
 
-// Each device gets the table with the addresses that it has for the parts.
+// Each device gets the table with its own addresses for the parts.
 void Windows::upload_parts(WindowRecord const& record) {
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     std::vector<Part> parts;
@@ -65,7 +65,7 @@ void Windows::upload_parts(WindowRecord const& record) {
   }
 }
 
-// What it takes of the heap is in the record as soon as it is taken.
+// The record holds each piece of the heap as soon as it is taken.
 void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
   WindowInfo& info = record.info;
   if (!spec.memory.empty()) {
@@ -87,12 +87,12 @@ void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
   record.host_bytes = info.counter_part;
   if (record.host_bytes != 0) info.host_counters = heap_.allocate(record.host_bytes);
   record.host = std::make_shared<HostCounters>(info.tags);
-  // Nobody writes into a part before it was zeroed.
+  // Nobody writes into a part before it is zeroed.
   peers_.together("fill a window", [&] {
     for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
                                  Bytes{record.data_bytes});
-    // What is 0 there already but for who raised them last, of a window that was freed.
+    // These are 0 already, except the words for the last raisers, in memory of a freed window.
     for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.counters), 0,
                                  Bytes{record.counter_bytes});
@@ -114,6 +114,8 @@ WindowInfo Windows::make(World::WindowSpec const& spec) {
                        number_),
            "use a communicator of the same World");
   constexpr u32 most_tags = 1u << 16;
+  // A counter and the word for its origin fit into one signal.
+  static_assert(most_tags * sizeof(u32) / via::Signal::unit < 1u << 15);
   if (spec.tags.value > most_tags)
     refuse(
         fmt::format("{} tags were asked for; a window has at most {}", spec.tags.value, most_tags),
@@ -170,7 +172,7 @@ WindowRecord const& Windows::record_of(WindowInfo const& info, std::string_view 
   return found->second;
 }
 
-// What a window has of the heap, or has so far.
+// Gives back a window's memory in the heap, also that of an unfinished window.
 void Windows::give_back(WindowRecord const& record) {
   auto const& info = record.info;
   if (info.offset != 0) heap_.release(info.offset, record.data_bytes);

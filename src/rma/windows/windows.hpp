@@ -11,7 +11,7 @@
 
 namespace meshpost::detail {
 
-/// The windows of a World. Whoever calls this holds the World's mutex, or sees to a run.
+/// The windows of a World. The caller holds the World's mutex, or supervises a run.
 class Windows : WorldMemory {
  public:
   Windows(u32 world, WorldMemory const& memory, HostEndpoint& endpoint)
@@ -20,13 +20,13 @@ class Windows : WorldMemory {
   /// Collective, as free() is. \throws Error(bad_argument, out_of_memory, bad_environment)
   WindowInfo make(World::WindowSpec const& spec);
   void free(WindowInfo const& info);
-  /// Other processes' memory of users: this process lets go of it. Whether there may be any.
+  /// Unmaps other processes' memory of users. True if there may be any.
   bool unmap();
 
   std::map<u32, WindowRecord> const& all() const { return windows_; }
   /// \throws Error(bad_argument) naming the operation
   WindowRecord const& record_of(WindowInfo const& info, std::string_view operation) const;
-  /// Where a rank's part is, as an own device names it, or the host if there is none.
+  /// The address of a rank's part for an own device, or for the host if there is no such device.
   char* part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const;
   Place place_of(WindowRecord const& record, u32 rank) const;
   /// For ranks of an own device.
@@ -34,7 +34,7 @@ class Windows : WorldMemory {
 
   /// For messages: "window 'inbox'".
   std::string name(u32 number) const;
-  /// "window 'inbox' of rank 3 at element 7", or the bare address.
+  /// "window 'inbox' of rank 3 at element 7", or the address alone.
   std::string describe(void const* address) const;
 
  private:

@@ -1,17 +1,17 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// A barrier in two steps: the ranks of a device count themselves; the last one tells every device
-// of the group, by one add to a word there; each rank polls that word on its own device.
+// A barrier in two steps. The ranks of a device count themselves, and the last one tells every
+// device of the group, by one add to a word there. Each rank polls that word on its own device.
 //
-// Order: fetch_add_device acquires and releases at device scope, so the last rank has seen what all
-// others of its device stored before the barrier; its system fence, cumulative, passes that on with
-// the adds; the acquiring poll takes it. The words count up through a whole run and wrap; the
+// Order: fetch_add_device acquires and releases at device scope. So the last rank has seen what all
+// others of its device stored before the barrier. Its system fence, cumulative, passes that on with
+// the adds. The acquiring poll takes it. The words count up through a whole run and wrap; the
 // generation says which value to wait for. The last rank sets `arrived` back before it releases
 // anybody, so the next barrier starts at 0.
 //
-// Between the two the last rank may work for its device (reductions do): it has acquired what the
-// others stored, and what it stores goes with the adds.
+// Between the two steps the last rank may work for its device (reductions do). It has acquired what
+// the others stored, and its adds release what it stores.
 
 namespace meshpost {
 
@@ -30,8 +30,8 @@ MESHPOST_FN inline BarrierWords* Rank::barrier_words(Communicator const& communi
   return reinterpret_cast<BarrierWords*>(on_device(device, communicator.barriers)) + group.number;
 }
 
-/// Until the word has counted so far. A collective waits at several places: it shares one function,
-/// which is less to fetch and to keep in registers than a loop at each.
+/// Waits until the word has counted up to `value`. A collective waits at several places, which
+/// share one function. That is less to fetch and to keep in registers than a loop at each place.
 template <bool inlined>
 MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) {
   Condition const condition{word, value, WordType::counter, Compare::greater_equal};
@@ -39,8 +39,8 @@ MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) 
   else block_.await_out_of_line(condition, note, state_->mail);
 }
 
-/// Counts this rank as arrived; by all threads. For thread 0: whether it was the last of the
-/// group's on this device.
+/// Counts this rank as arrived; by all threads. Returns true to thread 0 of the last rank of the
+/// group on this device.
 MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group const& group) {
   auto* const words = barrier_words(communicator, group, state_->device);
   block_.step(hooks::Step::barrier_arrive);
@@ -63,7 +63,7 @@ MESHPOST_FN inline void Rank::release(Communicator const& communicator, Group co
   }
 }
 
-/// Until all devices of the group have told this one.
+/// Waits until all devices of the group have told this one.
 template <bool inlined>
 MESHPOST_FN void Rank::await_release(Communicator const& communicator, Group const& group,
                                      Operation operation, u32 next) {
@@ -93,8 +93,9 @@ MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group
   await_release<inlined>(communicator, group, operation, next);
 }
 
-/// The group's ranks on this device alone, between two meetings of all. `met` can't change between
-/// a rank's look and its arrival, as it takes the arrivals of all.
+/// A meeting of the group's ranks on this device alone, between two meetings of all. `met` can't
+/// change between a rank's load of it and its arrival, because it changes after the arrivals of
+/// all.
 MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, Group const& group,
                                              Operation operation) {
   auto* const words = barrier_words(communicator, group, state_->device);

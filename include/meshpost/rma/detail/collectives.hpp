@@ -2,24 +2,25 @@
 #include "meshpost/rma/detail/fold.hpp"
 #include "meshpost/rma/rank.hpp"
 
-// Collectives: who has something writes it to every device of the group, once, for the ranks of a
-// device share its memory; a barrier; then everybody reads on its own device. The gathering area
-// has two halves, used in turn by the parity of the group's barriers: a rank writes a half again
-// only after a further barrier, which every rank enters only when it has done reading. Longer
+// Collectives: a rank writes its data to every device of the group, once, because the ranks of a
+// device share its memory. After a barrier each rank reads on its own device. The gathering area
+// has two halves, which alternate by the parity of the group's barriers. A rank writes a half again
+// only after a further barrier. Every rank enters that barrier only after it has read. Longer
 // vectors go in steps of a slot.
 //
-// A long broadcast takes two hops, for one rank alone sends slowly: the root gives each device a
-// piece, whose ranks send it on to all devices, each a share. What they send on they have acquired
-// at the barrier between; it is written behind that barrier, so into the other half.
+// A long broadcast takes two hops, because one rank alone sends slowly. The root gives each device
+// a piece. The ranks of the device send the piece on to all devices, each rank a share. They have
+// acquired the piece at the barrier between the hops. They write behind that barrier, so into the
+// other half.
 
 namespace meshpost {
 
 namespace detail {
-/// Bytes from which a broadcast takes two hops: a barrier is as long as one rank sends so much.
+/// Bytes from which a broadcast takes two hops: one rank sends so much in the time of a barrier.
 constexpr u64 pays_sharing = u64{64} << 10;
 }  // namespace detail
 
-/// Where the group's slots begin on a device.
+/// The beginning of the group's slots on a device.
 MESHPOST_FN inline char* Rank::slots(Communicator const& communicator, Group const& group,
                                      u32 device, u32 half) const {
   bool const own_device = communicator.shape == Communicator::Shape::device;
@@ -27,8 +28,8 @@ MESHPOST_FN inline char* Rank::slots(Communicator const& communicator, Group con
   return on_device(device, communicator.gather + before * communicator.slot);
 }
 
-/// `bytes` at `source` to the same place in the gathering area of every device; whoever passes the
-/// next meeting sees them. By all threads.
+/// Copies `bytes` at `source` to the same place in the gathering area of every device. All ranks
+/// see them after the next meeting. By all threads.
 MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Group const& group,
                                           u32 half, u64 offset, void const* source, u64 bytes,
                                           Operation operation) {
@@ -41,7 +42,7 @@ MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Grou
   publish_beyond(group);
 }
 
-/// By all threads: what they stored beyond the device is complete, and goes with what is next.
+/// By all threads: completes what they stored beyond the device; the next add releases it.
 MESHPOST_FN inline void Rank::publish_beyond(Group const& group) {
   block_.sync();
   if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
@@ -60,7 +61,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
   Traced const traced(*this, operation, Note::no_rank, 0, 0, mine.bytes());
   u64 const step = communicator.slot / sizeof(T);
   static_assert(sizeof(T) <= 256, "collectives take elements of up to 256 bytes");
-  // In a single step slots lie side by side, as in the target, and are read as one run.
+  // In a single step slots lie side by side, as in the target. So they are read as one run.
   bool const single = mine.size() <= step;
   u64 const pitch = single ? mine.size() * sizeof(T) : communicator.slot;
   MESHPOST_ROLLED

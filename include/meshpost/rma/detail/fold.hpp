@@ -7,13 +7,13 @@ namespace meshpost::detail {
 
 MESHPOST_FN constexpr u64 smaller(u64 a, u64 b) { return a < b ? a : b; }
 
-/// What each of `sharers` takes of so many bytes: a multiple of a cache line, so that nobody copies
-/// in narrower units than need be.
+/// The share of each of `sharers` in so many bytes: a multiple of a cache line, so that copies use
+/// the widest units.
 MESHPOST_FN constexpr u64 share_of(u64 bytes, u32 sharers) {
   return ((bytes + sharers - 1) / sharers + 127) & ~127ull;
 }
 
-/// `count` vectors, `pitch` bytes apart; number `own`, if there is one, is at `mine` instead.
+/// `count` vectors, `pitch` bytes apart. Number `own`, if there is one, is at `mine` instead.
 template <class T>
 struct Vectors {
   static constexpr u32 none = ~u32{0};
@@ -28,7 +28,7 @@ struct Vectors {
   }
 };
 
-/// Where a combined vector goes: to `first`, and to `count` places in all, `stride` bytes apart.
+/// The places of a combined vector: `count` of them, the first at `first`, `stride` bytes apart.
 template <class T>
 struct Targets {
   T* first;
@@ -43,14 +43,14 @@ struct Targets {
 };
 
 // fold() combines elements [begin, end) of vectors; the first of them goes to `to.first`. By all
-// threads. Out of line, so that a kernel has it once for a type, and not in its own registers.
+// threads. Out of line, so that a kernel has it once for a type, and not in the kernel's registers.
 
 #if defined(__CUDA_ARCH__)
 
-/// Combines vectors [k, k + vectors), as far as there are any, with the sum of those before: of
-/// each elements i, i + threads and so on, as far as `here` of them reach. `whole`: there are all,
-/// and they lie a pitch apart. Then nothing is asked in between: one thread that combines many
-/// vectors is as slow as its instructions are many.
+/// Combines vectors [k, k + vectors), those that exist, with the sum of the vectors before. Of each
+/// it combines elements i, i + threads and so on, those among the `here` elements from i on.
+/// `whole`: all exist, and they lie a pitch apart. Then there are no checks in between: the time of
+/// a thread that combines many vectors depends on its number of instructions.
 template <bool whole, u32 vectors, u32 elements, class T, class Combine>
 MESHPOST_FN void fold_tile(T (&sum)[elements], Vectors<T> const& from, u32 k, u64 i, u32 here,
                            u32 threads, Combine combine) {
@@ -75,9 +75,10 @@ MESHPOST_FN void fold_tile(T (&sum)[elements], Vectors<T> const& from, u32 k, u6
   }
 }
 
-/// Threads share the elements: `elements` at once each, of `vectors` vectors. All of those loads
-/// are under way before the first is needed, for a load takes a GPU far longer than to combine.
-/// What lies beyond the end is not loaded, so a few vectors take no more turns than many.
+/// Threads share the elements. Each takes `elements` of `vectors` vectors at once. All of these
+/// loads are in flight before the first value is needed, because a load takes a GPU far longer than
+/// to combine. Elements beyond the end are not loaded, so a few vectors take no more iterations
+/// than many.
 template <u32 elements, u32 vectors, class T, class Combine>
 MESHPOST_COLD void fold_tiles(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread,
                               u32 threads, Combine combine) {
@@ -110,7 +111,7 @@ MESHPOST_FN void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 th
 
 #else
 
-/// A run of elements stays in a CPU's first cache; each vector takes a loop without conditions.
+/// A run of elements stays in a CPU's first cache. Each vector takes a loop without conditions.
 template <class T, class Combine>
 MESHPOST_COLD void fold(Targets<T> to, Vectors<T> from, u64 begin, u64 end, u32 thread, u32 threads,
                         Combine combine) {

@@ -1,7 +1,7 @@
 #pragma once
 #include "meshpost/rma/run_state.hpp"
 
-// What a run leaves behind: notifications that nobody has consumed (run_end.hpp).
+// Unconsumed notifications at the end of a run (run_end.hpp).
 
 namespace meshpost::detail {
 
@@ -9,7 +9,7 @@ MESHPOST_FN inline RunWords* words_on(RunState const& state, u32 device) {
   return reinterpret_cast<RunWords*>(state.heap + device * state.stride + state.words);
 }
 
-/// Notes counts that nobody has consumed; by one thread.
+/// Notes unconsumed counts; by one thread.
 MESHPOST_COLD inline void note_left(RunState const& state, u32 const* word, u32 count) {
   char* const device = state.heap + state.device * state.stride;
   RunWords* const words = words_on(state, state.device);

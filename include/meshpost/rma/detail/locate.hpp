@@ -2,7 +2,7 @@
 #include "meshpost/rma/detail/via/choose.hpp"
 #include "meshpost/rma/rank.hpp"
 
-// Who and where: groups, members, windows, bounds.
+// Groups, members, windows, bounds.
 
 namespace meshpost {
 
@@ -42,7 +42,7 @@ MESHPOST_FN inline u32 Rank::member(Operation operation, Communicator const& com
 /// This rank's group; of size 0 if it is in none. Any thread may call it alone.
 MESHPOST_FN inline Group Rank::checked_group(Operation operation,
                                              Communicator const& communicator) const {
-  if (communicator.world != world_) [[unlikely]]  // then its tables are another heap's
+  if (communicator.world != world_) [[unlikely]]  // its tables are then in another heap
     block_.fail_alone(operation, Fault::foreign_window, communicator.world, world_);
   return group_of(communicator);
 }
@@ -107,8 +107,8 @@ MESHPOST_FN inline via::Location Rank::locate_uniform(WindowInfo const& window, 
   return location;
 }
 
-// Everything that is not a rank of the world in a uniform window. Out of line, and not a member: a
-// member would force the Rank out of its registers.
+// For everything that is not a rank of the world in a uniform window. Out of line, and not a
+// member: a member would force the Rank out of its registers.
 MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block block, u32 id,
                                                     Operation operation, WindowInfo const& window,
                                                     RankId rank) {
@@ -116,7 +116,7 @@ MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block
   self.check_window(operation, window);
   Location location =
       self.locate_uniform(window, self.member(operation, window.communicator, rank));
-  if (window.parts != 0) {  // every device has its own copy of the table
+  if (window.parts != 0) {  // every device has a copy of the table
     Part const part =
         reinterpret_cast<Part const*>(self.on_device(state.device, window.parts))[location.rank];
     location.data = static_cast<char*>(part.data);
@@ -125,7 +125,7 @@ MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block
   return location;
 }
 
-/// The handle of a window that was freed names memory that others may have by now.
+/// The handle of a freed window names memory that another window may have by now.
 MESHPOST_FN inline void Rank::check_window(Operation operation, WindowInfo const& window) {
   if (window.world != world_) [[unlikely]]
     fail(operation, Fault::foreign_window, window.world, world_);

@@ -2,7 +2,7 @@
 #include "meshpost/rma/delivery.hpp"
 #include "meshpost/rma/rank.hpp"
 
-// Puts, notifications, words and gets: checks, then the way that via/choose.hpp chooses.
+// Puts, notifications, words and gets: checks, then the way that via/choose.hpp selects.
 
 namespace meshpost {
 
@@ -92,8 +92,8 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   raise(to, tag);
 }
 
-// Never by lane: its counters only count up, and the host reads nothing else. Nobody needs to know
-// who raised them.
+// Never by lane: counters of the host only count up, and the host reads nothing else. Their raisers
+// need not be known.
 template <class T>
 MESHPOST_FN void Rank::notify(Window<T> const& window, HostId host, Tag tag) {
   block_.tick();

@@ -2,40 +2,42 @@
 #include "meshpost/rma/detail/fold.hpp"
 #include "meshpost/rma/rank.hpp"
 
-// Reductions, first on each device, then between devices. Ranks put what they have into slots of
-// their own device, and combine it there; what came of a device's goes straight to the devices that
-// want it, as that device's part; there each rank combines the parts.
+// Reductions, first on each device, then between devices. Ranks put their vectors into slots of
+// their own device, and combine them there. The result is that device's part, and goes straight to
+// the devices that need it. There each rank combines the parts.
 //
-// On a device the last rank to arrive combines short vectors, within the barrier: the others wait
-// for one meeting only. Their slots lie side by side, so that its threads bring them all into the
-// first cache at once; who then combines them in order finds them there. Of longer ones each rank
-// combines a share, after the device's ranks have met, and before all do. A rank that is alone on
-// its device needs neither slot nor meeting: its part is its vector.
+// On a device the last rank to arrive combines short vectors, within the barrier, so the others
+// wait for one meeting only. Their slots lie side by side, so that its threads load them all into
+// the first cache at once. The threads that then combine them in order find them there. For longer
+// vectors each rank combines a share, after the device's ranks have met, and before all ranks meet.
+// A rank that is alone on its device needs neither slot nor meeting: its part is its vector.
 //
-// All of a long vector to everybody, over three devices or more, goes in two hops (`piece`): of a
-// device's part each device gets a piece, combines it, and sends that to all. So a device takes in
-// twice the vector in all, not one of each other device, for a barrier more.
+// If every rank gets all of a long vector, over three devices or more, it goes in two hops
+// (`piece`). Each device gets a piece of every device's part, combines it, and sends the result to
+// all. So a device receives twice the vector in all, instead of one vector of each other device.
+// The cost is one more barrier.
 //
-// Order: slots are written and read between two meetings of all; that what is read has been
-// written, the device's meeting sees to, or that the last one has acquired all arrivals. Parts, and
-// what has come of pieces, are written before a meeting of all and read behind it. What is written
-// between meetings n and n + 1 lies in the half of n's parity, and nobody reads it beyond meeting
-// n + 2, which everybody enters only when it has done reading; so who writes into that half again,
-// beyond n + 2, overwrites nothing that is wanted.
+// Order: slots are written and read between two meetings of all. Data that is read has been
+// written: the device's meeting ensures this, or the last rank has acquired all arrivals. Parts and
+// combined pieces are written before a meeting of all and read behind it. Data written between
+// meetings n and n + 1 lies in the half of n's parity. Nobody reads it beyond meeting n + 2, which
+// every rank enters only after it has read. So a rank that writes into that half again, beyond n +
+// 2, overwrites nothing that is still needed.
 
 namespace meshpost {
 
 namespace detail {
 
-/// Bytes of a device's vectors that its last rank combines alone: with all in flight, about as long
-/// as a meeting of the device takes. On a CPU the others' cores would idle.
+/// Bytes of a device's vectors that its last rank combines alone. With all loads in flight, this
+/// takes about as long as a meeting of the device. On a CPU the others' cores would idle.
 constexpr u64 combined_by_last = memory::on_gpu ? u64{64} << 10 : u64{8} << 10;
 
-/// Bytes of a vector from which two hops pay: a barrier is as long as it takes a rank to read so
-/// much for each device.
+/// Bytes of a vector from which two hops are faster: a rank reads so much for each device in the
+/// time of a barrier.
 constexpr u64 pays_two_hops = u64{64} << 10;
 
-/// Slots of short vectors lie side by side; longer ones so that they can be copied in wide units.
+/// Slots of short vectors lie side by side; those of longer ones are aligned so that wide units can
+/// copy them.
 MESHPOST_FN constexpr u64 pitch_of(u64 bytes) {
   return bytes <= 64 ? bytes : (bytes + 63) & ~63ull;
 }
@@ -66,18 +68,18 @@ struct Rank::Reduction {
 
   MESHPOST_FN bool one_hop_to_all() const { return to == To::all && piece == 0; }
   MESHPOST_FN bool alone() const { return group.local_size == 1; }
-  /// Which of the group's devices combines element `i` of this step, in two hops.
+  /// The number in the group of the device that combines element `i` of this step, in two hops.
   MESHPOST_FN u32 place_of_piece(u64 i) const {
     return static_cast<u32>(i) / static_cast<u32>(piece);
   }
-  /// The device that wants element `i` of this step, if it is only one.
+  /// The device that needs element `i` of this step, if there is only one.
   MESHPOST_FN u32 device_of(Rank const& self, u64 i) const {
     if (to == To::all) return self.place_of(communicator, group, place_of_piece(i));
     if (to == To::root) return self.state_->device_of(root);
     u32 const owner = static_cast<u32>((done + i) / block);
     return self.state_->device_of(self.member_of(communicator, group, owner));
   }
-  /// The end of the elements from `i` on of which one device is known to want all.
+  /// The end of the range from `i` on that is known to go to one device.
   MESHPOST_FN u64 same_device(u64 i, u64 end) const {
     if (to == To::root) return end;
     u64 const next = to == To::all ? (place_of_piece(i) + u64{1}) * piece
@@ -86,7 +88,8 @@ struct Rank::Reduction {
   }
 };
 
-/// Elements [begin, end) of the step, that lie at `source`, to the other devices that want them.
+/// Sends elements [begin, end) of the step, which lie at `source`, to the other devices that need
+/// them.
 template <class T>
 MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* source, u64 begin,
                                  u64 end) {
@@ -114,31 +117,31 @@ MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* sourc
   }
 }
 
-/// Elements [begin, end) of the vectors, combined, to place `place` of the parts of this device,
-/// and of all if they can be reached so: whether they can.
+/// Combines elements [begin, end) of the vectors into place `place` of the parts of this device. If
+/// possible, it also stores them at that place on all devices, and returns true.
 template <class T, class Combine>
 MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, bool to_all,
                                    detail::Vectors<T> const& vectors, u64 begin, u64 end,
                                    Combine combine) {
   auto const& communicator = step.communicator;
-  // Those of the world lie evenly: to store to all of them here is quicker than to send them what
-  // has been stored on this device.
+  // The parts of the world's devices lie evenly spaced. To store to all of them here is quicker
+  // than to send them what this device has stored.
   bool const evenly = to_all && communicator.shape == Communicator::Shape::world &&
                       state_->posts.records == nullptr;
   char* const first = part(communicator, step.group, evenly ? 0 : device_, half, place);
   detail::fold<T>(
       {reinterpret_cast<T*>(first) + begin, state_->stride, evenly ? step.group.devices : 1},
       vectors, begin, end, thread(), threads(), combine);
-  if (!evenly) block_.sync();  // what the other threads combined is there to be sent
+  if (!evenly) block_.sync();  // what the other threads combined is complete and can be sent
   return evenly;
 }
 
-/// Brings bytes [begin, end) of each of `count` vectors, `pitch` bytes apart, into the first cache,
-/// all at once; by all threads. A GPU only: its loads fill the cache, and the vote, whose outcome
-/// nobody needs, keeps the compiler from leaving them out.
+/// Loads bytes [begin, end) of each of `count` vectors, `pitch` bytes apart, into the first cache,
+/// all at once; by all threads. A GPU only: its loads fill the cache. The result of the vote is
+/// unused, but the vote keeps the compiler from removing the loads.
 MESHPOST_FN inline void Rank::touch(char const* vectors, u64 pitch, u32 count, u64 begin, u64 end) {
   if constexpr (memory::on_gpu) {
-    constexpr u64 sector = 32;  // what a cache of a GPU fetches
+    constexpr u64 sector = 32;  // unit of a GPU's cache
     begin &= ~(sector - 1);
     u32 const each = static_cast<u32>((end - begin + sector - 1) / sector);
     u32 seen = 0;
@@ -148,8 +151,8 @@ MESHPOST_FN inline void Rank::touch(char const* vectors, u64 pitch, u32 count, u
   }
 }
 
-/// What this device has of a step, on its way to the devices that want it, and all have met: behind
-/// it the parts are there.
+/// Sends this device's part of a step to the devices that need it, then all ranks meet. After that
+/// the parts are there.
 template <class T, class Combine>
 MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine combine) {
   auto const& communicator = step.communicator;
@@ -174,7 +177,7 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
       u64 const share = (step.count + group.local_size - 1) / group.local_size;
       begin = detail::smaller(share * local, step.count);
       end = detail::smaller(begin + share, step.count);
-      // A few elements are a few threads' work, who would wait for each vector in turn.
+      // A few elements are work for a few threads, which would wait for each vector separately.
       if (share < threads())
         touch(first, pitch, group.local_size, begin * sizeof(T), end * sizeof(T));
     }
@@ -196,7 +199,7 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
   await_release(communicator, group, step.operation, before + 1);
 }
 
-/// One step: of its elements at `data`, those that this rank gets to `target`.
+/// One step. `data`: its elements. Stores those that this rank gets at `target`.
 template <class T, class Combine>
 MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* data,
                                    Combine combine) {
@@ -206,14 +209,14 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
   u32 const half = generation(communicator) % 2;
   u64 begin = 0, end = step.count;  // what this rank gets
   if (step.to == Reduction::To::root && id_ != step.root) end = 0;
-  u64 first = 0;  // of the elements: target[0]
+  u64 first = 0;  // element at target[0]
   if (step.to == Reduction::To::owners) {
     first = group.index * step.block;
     u64 const done = step.done;
     begin = first > done ? detail::smaller(first - done, step.count) : 0;
     end = first + step.block > done ? detail::smaller(first + step.block - done, step.count) : 0;
   }
-  // Parts came in the half before this one; what comes of pieces goes into this one.
+  // Parts came in the half before this one; the results of pieces go into this one.
   detail::Vectors<T> parts{part(communicator, group, device_, 1 - half, 0), communicator.slot,
                            group.devices};
   if (step.alone()) parts.own = group.place, parts.mine = data;
@@ -229,7 +232,7 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
   else detail::fold<T>({out}, parts, begin, end, thread(), threads(), combine);
 }
 
-/// This device's piece of a step, combined by its ranks, to every device.
+/// Combines this device's piece of a step, by its ranks, and sends it to every device.
 template <class T, class Combine>
 MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
                                      detail::Vectors<T> const& parts, Combine combine) {

@@ -1,23 +1,23 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// The begin of a run: what the ranks find out by themselves before the kernel begins.
+// The begin of a run: what the ranks find out before the kernel begins, without the host.
 //
-// Where several processes take part, each launches when its host has come so far, and they agree on
-// nothing before. So the ranks meet first: a device tells all devices that its ranks have begun,
-// and each rank waits until all devices have told its own. Then no rank sends to a process that has
-// not launched, whose host may still read and write its windows, and what each host did before it
-// launched is seen by all ranks: a host's stores come before its launch, that before the device's
-// add, and that before what follows the wait.
+// If there are several processes, each launches when its host is ready, and they agree on nothing
+// before. So the ranks meet first: a device tells all devices that its ranks have begun, and each
+// rank waits until all devices have told its own. Then no rank sends to a process that has not
+// launched, whose host may still read and write its windows. All ranks also see what each host did
+// before it launched. A host's stores come before its launch, the launch before the device's add,
+// and the add before what follows the wait.
 //
-// With its count a device adds what says which kernel it runs, with how many threads. The sum of
-// these is known where all run the same: ranks that find another leave before their kernel begins,
-// and the hosts find out who differs. Nobody adds to the word again before the run has ended, so
-// all ranks find the same.
+// With its count a device adds a number of its kernel and the number of threads. The sum is known
+// if all run the same kernel. Ranks that find another sum leave before their kernel begins, and the
+// hosts find out which processes differ. Nobody adds to the word again before the run has ended, so
+// all ranks find the same sum.
 
 namespace meshpost {
 
-/// Whether the kernel is to begin. By all threads.
+/// True if the kernel is to begin. By all threads.
 MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u32 local_id) {
   RunWords const* const words = detail::words_on(state, state.device);
   bool leaves = false;
@@ -32,20 +32,20 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
   return !block.any(leaves);
 }
 
-/// GPUs: tells the host that the run has begun there. Whether it is to begin: not behind a failure,
-/// and when the run before has ended on all devices, none of which looks at its counters any more.
-/// By all threads.
+/// GPUs: tells the host that the run has begun there. Returns true if the kernel is to begin. It
+/// must not be behind a failure. The run before must have ended on all devices, so that none of
+/// them reads its counters any more. By all threads.
 MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
   bool leaves = false;
-  if (block.thread() == (block.threads() > 32 ? 32 : 0)) {  // the first warp looks at its lanes
+  if (block.thread() == (block.threads() > 32 ? 32 : 0)) {  // the first warp polls its lanes
     RunWords const* const words = detail::words_on(state, state.device);
     bool const waits = state.behind != 0 && state.devices != 1;
-    // All loads are under way at once.
+    // All loads are in flight at once.
     u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
     u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
     u64 const swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
     u32 const number = state.number + base;
-    // Before the wait, which the deadline ends if it is in vain.
+    // Before the wait, because only a run that has begun has a deadline to end it.
     if (local_id == 0) memory::store_relaxed(&state.news->begun, number);
     leaves = state.behind != 0 && ended + 1 != number;
     Condition const all{&words->swept, (number - 1) * state.devices};
@@ -57,12 +57,12 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
 
 MESHPOST_FN inline bool Rank::start() {
 #if defined(__CUDA_ARCH__)
-  // Before it is known whether the run begins: another warp finds that out meanwhile.
+  // Before it is known whether the run begins; another warp finds that out meanwhile.
   if (uses_lanes() && thread() < 32) detail::lane_cache().start(*state_, id_, thread());
   if (!begin_queued(*state_, block_, local_id_)) return false;
 #endif
   if (state_->begin_step != 0 && !begin_run(*state_, block_, local_id_)) return false;
-  trace_life(false);  // not where a Rank is made: operations make some for themselves
+  trace_life(false);  // not in Rank's constructor: some operations make a Rank
 #if defined(__CUDA_ARCH__)
   if (uses_lanes()) block_.sync();
 #endif

@@ -2,63 +2,63 @@
 #include "meshpost/rma/rank.hpp"
 
 // clang-format off
-// The end of a run, by the ranks themselves: the host sweeps, copies and agrees on nothing for a
-// run that goes well.
+// The end of a run, by the ranks themselves. For a run that goes well, the host sweeps, copies and
+// agrees on nothing.
 //
-//  1. All ranks meet, as in a barrier (barrier.hpp has the argument); those of a World of one
-//     device at the word that counts them. What any rank has sent is here then: by loads and
-//     stores, since each rank's stores are passed on with the meeting; by lane, since packets are
-//     stores, too; by the proxy, since the word that tells this device of another goes the same way
-//     as that device's requests before it, and first in is first out.
+//  1. All ranks meet, as in a barrier (barrier.hpp has the argument). Ranks of a World of one
+//     device meet at the word that counts them. Everything that any rank has sent is here then. By
+//     loads and stores: the meeting passes on each rank's stores. By lane: packets are stores, too.
+//     By the proxy: the word that tells this device of another goes the same way as that device's
+//     requests before it, and first in is first out.
 //  2. Each rank unpacks what is left in its lanes, and sets its share of the device's counters back
-//     to 0. What was not 0 nobody has consumed: it is noted. Nobody sends meanwhile, for all are
-//     past 1 and none is past 3. A count that is still in a lane is noted where it is found, not
-//     added to its counter, which another rank may have swept already.
-//  3. The first rank of each device waits for the others to have done so, tells all devices, and
-//     waits for theirs: then it tells the host. The others leave. So the device's next run begins
-//     when this one has ended everywhere, and finds all counters at 0. On the same way each device
-//     learns whether any has news for its host: so processes have something to tell each other all
-//     alike, or none has. Where runs are queued, all of one process, that rank does not wait: the
-//     next run's ranks do, before they begin (begin_queued), and the host asks all devices. So the
-//     way between devices and that between kernels are gone at the same time.
-//  4. What the ranks sent before 1 that rank releases to the host with a fence between 1 and 3,
-//     while the others sweep: it has acquired it with the meeting, and stores the run's end behind
-//     the fence. So a device that finds nothing, and so stores nothing in 2, needs no fence after
-//     that. Where ranks stored in 2 (counts and words that were not 0, lanes that were used), that
-//     rank has acquired their stores with their counts, and there are fences before it tells the
-//     devices and the host. So there are where the host may have asked ranks to store something
-//     while they waited (letters). A device that stored nothing tells the others without a fence
-//     that it has swept. It did so because all its loads found 0: one that had found a count of the
-//     next run would have been noted, and then there would have been a fence before that run.
+//     to 0. A count that was not 0 is unconsumed, and is noted. Nobody sends meanwhile, because all
+//     are past 1 and none is past 3. A count that is still in a lane is noted where it is found. It
+//     is not added to its counter, because another rank may have swept that already.
+//  3. The first rank of each device waits until the others have done 2. It tells all devices, waits
+//     for theirs, and then tells the host. The others leave. So the device's next run begins when
+//     this one has ended everywhere, and finds all counters at 0. On the same way each device
+//     learns if any device has news for its host. So either all processes have something to tell
+//     each other, or none has. If runs are queued, all of one process, that rank does not wait. The
+//     next run's ranks wait before they begin (begin_queued), and the host asks all devices. So the
+//     trips between devices and between kernels overlap.
+//  4. That rank releases to the host what the ranks sent before 1, with a fence between 1 and 3,
+//     while the others sweep. It has acquired it with the meeting, and stores the run's end behind
+//     the fence. So a device that finds nothing stores nothing in 2, and needs no fence after that.
+//     If ranks stored in 2 (counts and words that were not 0, lanes that were used), that rank has
+//     acquired their stores with their counts. There are then fences before it tells the devices
+//     and the host. There are also fences if the host may have asked ranks to store something while
+//     they waited (letters). A device that stored nothing tells the others without a fence that it
+//     has swept. It stored nothing because all its loads found 0. If a load had found a count of
+//     the next run, it would have been noted, and there would have been a fence before that run.
 //
-// Unless a process is lost, a run ends well on all devices or on none, and each finds out which by
-// itself; but where runs are queued the host asks all of them. Elsewhere, where one has ended well,
-// all devices had told it that they have swept. What they told the others is on its way, too, and
-// no rank that waits for it leaves: not even if the run is poisoned then, unless the host says that
-// some rank has left before it had come so far (Control::leave_the_end). Then its device never says
-// that it has swept, and the run ends well nowhere.
+// Unless a process is lost, a run ends well on all devices or on none. Each device finds out which
+// by itself, but if runs are queued, the host asks all of them. Otherwise, if one device has ended
+// well, all devices had told it that they have swept. Their adds for the others are also in flight,
+// and no rank that waits for it leaves. That is so even if the run is poisoned then, unless the
+// host says that some rank has left before that point (Control::leave_the_end). In that case its
+// device never says that it has swept, and the run ends well nowhere.
 //
 // The words that ranks poll count up through all runs, so nobody has to set them back. A rank reads
-// how many runs have ended before it arrives; that number changes only when all have.
+// how many runs have ended before it arrives; that number changes only when all have arrived.
 //
-// An empty run is little but this on a GPU, where each load that waits for another is a third of a
-// microsecond. So what stays as it is during a run is loaded before the ranks meet, and who counts
-// the ranks learns from the count whether any has something to tell.
+// On a GPU an empty run is little more than this. There each load that waits for another takes a
+// third of a microsecond. So values that stay the same during a run are loaded before the ranks
+// meet. The rank that counts the others learns from the count if any has something to tell.
 // clang-format on
 
 namespace meshpost {
 namespace detail {
 
-/// What a rank stored while it swept; each rank adds at most one of each to the lower half of
-/// RunWords::cleared. A device has less than 2^16 ranks (make_layout).
+/// The kinds of words that a rank stored while it swept. Each rank adds at most one of each to the
+/// lower half of RunWords::cleared. A device has less than 2^16 ranks (make_layout).
 struct Swept {
-  static constexpr u32 noted = 1;          ///< counts that nobody consumed, or times
+  static constexpr u32 noted = 1;          ///< unconsumed counts, or times
   static constexpr u32 cleared = 1 << 16;  ///< anything at all
   static constexpr u64 rank = u64{1} << 32;
 };
 
-/// Counts, or words that are not 0, among 16 bytes. Who raised a counter stays
-/// (WindowInfo::raiser).
+/// True if 16 bytes of counters hold no count, or 16 bytes of words are 0. The word for a counter's
+/// raiser stays (WindowInfo::raiser).
 MESHPOST_FN inline bool is_clear(u32 const (&words)[4], bool counters) {
   bool clear = true;
   for (u32 k = 0; k < 4; ++k) clear &= counters ? static_cast<i32>(words[k]) <= 0 : words[k] == 0;
@@ -79,8 +79,8 @@ MESHPOST_COLD inline u32 clear_words(RunState const& state, u32* words, bool cou
   return stored;
 }
 
-/// Those of `lines`, 16 bytes each, that are `step` apart, four at a time: their loads are under
-/// way at once. Returns what was stored.
+/// Sweeps those of `lines`, 16 bytes each, that are `step` apart, four at a time: their loads are
+/// in flight at once. Returns what was stored.
 MESHPOST_FN inline u32 sweep_lines(RunState const& state, u32* at, u64 first, u64 end, u64 step,
                                    bool counters) {
   constexpr u32 ahead = 4;
@@ -99,14 +99,14 @@ MESHPOST_FN inline u32 sweep_lines(RunState const& state, u32* at, u64 first, u6
   return stored;
 }
 
-/// What is swept: how many ranges, and the first two of them. Few Worlds have more.
+/// The ranges to sweep: their number, and the first two of them. Few Worlds have more.
 struct Sweep {
   u32 ranges;
   SweptRange first, second;
 };
 
-/// One of `workers` shares of the device's counters and words, by one thread. Returns what was
-/// stored.
+/// Sweeps one of `workers` shares of the device's counters and words, by one thread. Returns what
+/// was stored.
 MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worker, u32 workers) {
   RunWords const* const words = words_on(state, state.device);
   char* const device = state.heap + state.device * state.stride;
@@ -115,7 +115,7 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
   };
   u32 stored = 0;
   if constexpr (memory::on_gpu) {
-    // One of each at once: seldom there are more.
+    // One line of each at once: there are seldom more.
     u32 found[2][4] = {};
     SweptRange const* const two[] = {&what.first, &what.second};
     for (u32 r = 0; r < 2; ++r)
@@ -128,9 +128,9 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
   SweptRange range = what.first, next = what.second;
   for (u32 r = 0; r < what.ranges; ++r) {
     u64 const lines = range.bytes / 16, share = (lines + workers - 1) / workers;
-    // GPUs: neighbours load neighbours. CPUs: each its own piece.
+    // GPUs: neighbouring threads load neighbouring lines. CPUs: each thread has its own piece.
     if (memory::on_gpu) {
-      u64 const first = worker + (r < 2 ? workers : 0);  // but for what was looked at above
+      u64 const first = worker + (r < 2 ? workers : 0);  // except the lines swept above
       stored |= sweep_lines(state, begin_of(range), first, lines, workers, range.counters != 0);
     } else {
       u64 const first = worker * share;
@@ -145,8 +145,9 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
 
 }  // namespace detail
 
-/// By one thread: adds to that word of every device, behind all that the device's ranks did if
-/// `order` is Order::system. By way of the host only the lower half of `step`, which is 1.
+/// By one thread: adds `step` to that word of every device. With Order::system, the add is behind
+/// all that the device's ranks did. By way of the host it adds only the lower half of `step`, which
+/// is 1.
 template <class Word>
 MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
                                              Word RunWords::* word, Word step, Order order) {
@@ -156,7 +157,7 @@ MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
   }
 }
 
-/// Not in the way of what the kernel does, so out of line. By all threads.
+/// Out of line, so that it does not burden the kernel's own code. By all threads.
 template <bool lanes>
 MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_id) {
   using detail::Swept;
@@ -164,7 +165,8 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
-  // On a GPU the last 32 threads of each rank do not sweep; of the first rank they do that instead.
+  // On a GPU the last 32 threads of each rank do not sweep. In the first rank the last of them
+  // tells the others instead.
   constexpr u32 warp = 32;
   u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
   bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
@@ -196,7 +198,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     drains = drained.threads;
     if (drained.noted) found = Swept::noted;
   }
-  // What other threads of this rank have noted by now, and then what each notes itself.
+  // First what other threads of this rank have noted by now, then what each thread notes itself.
   if (thread == drains && memory::load_relaxed(&words->timed) != 0) found |= Swept::noted;
   u32 const sweepers = threads - drains - spare;
   if (thread >= drains && thread < drains + sweepers)
@@ -226,7 +228,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   memory::store(&words->cleared, u64{0}, Order::none);
   stored += static_cast<u32>(cleared.bits);
   bool const any = stored % Swept::cleared != 0;
-  // What the host asked a rank to do while it waited here is stored, too.
+  // Ranks that waited here may have stored something at the host's request, too.
   Order const behind = stored != 0 || state.mail.records ? Order::system : Order::none;
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
@@ -237,7 +239,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
     auto const swept =
         all_come_to({&words->swept, run * state.devices}, sizeof words->swept, RunStage::clean_up);
     if (!swept.held) return;
-    // No device adds to it again before this one has begun the next run.
+    // No device adds to it again before this device has begun the next run.
     anywhere = (swept.bits - swept_before) >> 32 != 0;
     words->swept_before = swept.bits;
   }
@@ -251,8 +253,8 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (anywhere) memory::store_relaxed(&news->anywhere, run);
   memory::store(&news->ended, run, anywhere ? Order::system : behind);
   if (!any) return;
-  // What the host has to read stays as it is until then. Where none is queued behind this run, the
-  // host reads it before it begins the next.
+  // The words that the host has to read stay unchanged until then. If no run is queued behind this
+  // one, the host reads them before it begins the next.
   if (state.followed != 0 &&
       !all_come_to({&news->taken, run}, sizeof news->taken, RunStage::clean_up).held)
     return;

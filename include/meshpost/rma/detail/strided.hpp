@@ -3,9 +3,8 @@
 #include "meshpost/rma/rank.hpp"
 
 // Puts of strided pieces: checks, a plan of loops (StridedCopy), then the direct protocol
-// (via/direct/write.hpp) with another copy in its step 1. All that orders messages is the direct
-// protocol's: a strided
-// put_notify is a put, then a notify. What turns out to be one run is a contiguous put.
+// (via/direct/write.hpp) with another copy in its step 1. Only the direct protocol orders messages:
+// a strided put_notify is a put, then a notify. A piece that is one run is a contiguous put.
 
 namespace meshpost {
 namespace detail {
@@ -44,7 +43,7 @@ MESHPOST_FN via::Location Rank::begin_strided_put(Operation operation, Target co
   block_.tick();
   check_source(operation, here);
   Location const to = locate(operation, there.window(), there.rank());
-  // A side without a layout is packed, in the order of the other one's.
+  // A side without a layout is packed, in the order of the other side's layout.
   StridedLayout const from = detail::layout_or(source, detail::layout_or(target, {}).extents);
   StridedLayout const onto = detail::layout_or(target, from.extents);
   if (auto const wrong = detail::fault_of(onto, from); wrong.fault != Fault::none)

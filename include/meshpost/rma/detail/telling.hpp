@@ -1,7 +1,7 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// What a rank tells people, and the rest of what it can do alone.
+// Logs, marks, timers, and other functions that a rank needs no other rank for.
 
 namespace meshpost {
 
@@ -44,7 +44,7 @@ MESHPOST_FN void Rank::log(char const* text, Arguments... arguments) {
 MESHPOST_FN inline void Rank::send(LogRecord const& line) {
   LogRing const& ring = state_->log;
   u32 mine = 0;
-  ring.claim(mine, [&] { return block_.yield(), true; });  // the host always reads on
+  ring.claim(mine, [&] { return block_.yield(), true; });  // the host never stops reading
   LogRecord& record = ring.at(mine);
   record.rank = id_;
   for (u32 i = 0; i < LogRecord::most_arguments; ++i) {
@@ -64,7 +64,7 @@ MESHPOST_FN inline void Rank::mark(char const* name) {
   copy_text(event->name, sizeof event->name, name);
 }
 
-/// The host reads times at the run's end only if there are some.
+/// The host reads times at the run's end only if some were noted.
 MESHPOST_COLD inline void Rank::note_time(RunState const& state, u32 local_rank, u32 interval,
                                           u32 end, u64 now) {
   state.timers.interval(local_rank, interval)[end] = now;

@@ -3,8 +3,8 @@
 
 namespace meshpost {
 
-/// An operation on the timeline, from its construction to its destruction; nothing if none is
-/// recorded.
+/// An operation on the timeline, from its construction to its destruction. Does nothing if no
+/// timeline is recorded.
 class Rank::Traced {
  public:
   MESHPOST_FN Traced(Rank const& self, Operation operation, u32 peer = Note::no_rank,
@@ -17,7 +17,7 @@ class Rank::Traced {
     if (event_) [[unlikely]]
       end(event_);
   }
-  /// A rank's first event is its own life: before it there was no rank that could compute.
+  /// A rank's first event is its own life, because before it no rank could compute.
   MESHPOST_COLD static void life(TraceBuffer buffer, u32 thread, u32 local_rank, bool ends) {
     if (thread != 0) return;
     u64 const now = memory::clock_ns();
@@ -33,7 +33,7 @@ class Rank::Traced {
   Traced& operator=(Traced const&) = delete;
 
  private:
-  // Out of line: a kernel whose timeline is not recorded should not have to step over them.
+  // Out of line: a kernel whose timeline is not recorded should not contain this code.
   MESHPOST_COLD static TraceEvent* begin(TraceBuffer buffer, u32 thread, u32 local_rank,
                                          Operation operation, u32 peer, u32 window, u32 tag,
                                          u64 bytes) {

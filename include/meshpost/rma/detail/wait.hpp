@@ -5,9 +5,9 @@
 
 namespace meshpost {
 
-// A count that is consumed is taken off the counter itself, so a wait reads one word. Only the rank
-// that owns the counter takes off, and never more than it has seen there. `found`: of the count,
-// what came by lane and was not put there first (GPUs).
+// A consumed count is subtracted from the counter itself, so a wait reads one word. Only the rank
+// that owns the counter subtracts, and never more than it has seen there. `found`: the part of the
+// count that came by lane and was not added to the counter (GPUs).
 MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
   block_.step(hooks::Step::wait_consume);
   if (thread() == 0) {
@@ -18,8 +18,8 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
   if (delivery::checked(state_->ledger)) block_.sync();
 }
 
-// Both look through the lanes once more when the count was seen, for what was sent before a count
-// that came direct goes in, too (via/lane/lane.hpp, 7).
+// After await_count() and has_count() have seen the count, they read the lanes once more. So
+// messages sent before a count that came direct are unpacked, too (via/lane/lane.hpp, 7).
 
 MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
                                          Note const& note) {
@@ -34,7 +34,7 @@ MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part
 #else
 
   for (bool held = false; !held;) {
-    block_.await(condition, note, state_->mail);  // ends early when something has come by lane
+    block_.await(condition, note, state_->mail);  // ends early when a message has come by lane
     held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
     via::lane::read(*this);
   }
@@ -93,7 +93,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   u32 found = 0;
   if (!has_count(counter, info.counter_part, count, found)) {
     block_.asked_in_vain({Operation::test, info.number, tag.value, count}, state_->mail);
-    block_.yield();  // whoever will notify may share this rank's worker
+    block_.yield();  // the rank that will notify may share this rank's worker
     return false;
   }
   block_.tick();
@@ -122,8 +122,8 @@ MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced
   Traced const traced(*this, Operation::wait_until);
   block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
                {Operation::wait_until, 0, 0, 0}, state_->mail);
-  // What its sender sent by lane before it goes into the window now (via/lane/lane.hpp, 7). A
-  // register says whether there are lanes.
+  // Messages that the word's sender sent by lane before it are unpacked into the window now
+  // (via/lane/lane.hpp, 7). A register says if there are lanes.
   via::lane::read(*this);
   if (delivery::checked(state_->ledger)) {
     if (thread() == 0) delivery::wait_until(state_->ledger, block_, id_, word.data());

@@ -6,7 +6,8 @@ namespace meshpost::detail {
 
 namespace {
 
-// Those of all windows; near ones as one, for a copy from a device takes as long as these bytes.
+// The ranges of counters of all windows. Ranges near each other are joined, because a copy from a
+// device takes as long as these bytes.
 std::vector<Heap::Range> ranges_of(std::map<u32, WindowRecord> const& windows) {
   constexpr u64 near = u64{64} << 10;
   std::vector<Heap::Range> all, ranges;

@@ -8,7 +8,7 @@
 
 namespace meshpost::detail {
 
-/// The counters of this process's devices as a run left them.
+/// The counters of this process's devices at the end of a run.
 class CounterSnapshot {
  public:
   explicit CounterSnapshot(WorldState& world);

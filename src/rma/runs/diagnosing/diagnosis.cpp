@@ -37,7 +37,8 @@ class Diagnosis {
     if (all_ended && run_.world.peers().alone())
       return Error(
           reason == Reason::deadlock ? Kind::deadlock : Kind::deadline, operation,
-          "all ranks have ended, but they did not meet at the run's begin or end: what counts them "
+          "all ranks have ended, but they did not meet at the run's begin or end: a word that "
+          "counts them "
           "there was overwritten, or a device no longer reaches another",
           "look for a kernel that writes where it should not: with compute-sanitizer on GPUs, with "
           "AddressSanitizer on CPU devices; if there is none, this is an error in meshpost");
@@ -51,7 +52,7 @@ class Diagnosis {
       return Error(Kind::deadline, operation,
                    fmt::format("all ranks have ended, but for {:.3g} s not all have heard so{}",
                                static_cast<double>(run_.deadline.count()) * 1e-3, on_the_way()),
-                   "see what became of the network; start the job again");
+                   "check the network; start the job again");
     return Error(
         Kind::deadline, operation,
         fmt::format("no rank got on for {:.3g} s while others waited{}{}",
@@ -60,7 +61,7 @@ class Diagnosis {
   }
 
  private:
-  // A wait whose counter has gone so far that it looks as if it had gone back.
+  // Finds a wait whose counter has counted up so far that it seems to have gone down.
   std::optional<Error> too_many(std::vector<RankView> const& all) const {
     for (auto const& view : all) {
       bool const waits = view.state == RankState::waiting || view.state == RankState::asking;
@@ -130,7 +131,7 @@ class Diagnosis {
                              [&](u32 rank) { return place_of(process_of(rank)); }});
   }
 
-  // After a loss the processes tell each other nothing more: of others' ranks only this is known.
+  // After a loss the processes exchange nothing more. So only this is known of others' ranks.
   std::string place_of(u32 process) const {
     return fmt::format("in process {}{}", process, is_gone(process) ? ", which is gone" : "");
   }
@@ -140,7 +141,7 @@ class Diagnosis {
   }
   u32 process_of(u32 rank) const { return layout_.processes[layout_.device_of(rank)]; }
 
-  // Nothing was done for so long that what has not arrived won't.
+  // Nothing has arrived for so long that missing messages will not arrive.
   std::string on_the_way() const {
     std::string text;
     auto const& peers = run_.world.peers();

@@ -11,7 +11,7 @@ struct EndedRun {
   std::chrono::milliseconds deadline;
 };
 
-/// Why it ended: the rank that failed, or who waits for whom.
+/// Why it ended: the rank that failed, or the ranks that wait and for whom.
 Error diagnose(EndedRun const& run, Reason reason);
 
 }  // namespace meshpost::detail

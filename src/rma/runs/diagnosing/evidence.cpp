@@ -5,7 +5,7 @@
 namespace meshpost::detail {
 namespace {
 
-// What others need of a report, unless its rank failed.
+// The part of a report that other processes need, unless its rank failed.
 struct Brief {
   u32 state;
   Note note;

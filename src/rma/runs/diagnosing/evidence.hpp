@@ -6,9 +6,10 @@
 
 namespace meshpost::detail {
 
-/// What is known of a run that did not end by itself: its ranks' reports, with their states when it
-/// was ended, the counters they waited for, and what was sent between nodes. A process gathers its
-/// own; those of others are added. Some 100 bytes a rank travel, however many tags there are.
+/// The facts about a run that did not end by itself. These are its ranks' reports, with their
+/// states when it was ended, the counters they waited for, and the parcels sent between nodes. A
+/// process gathers its own facts, and adds those of others. Some 100 bytes a rank travel, however
+/// many tags there are.
 class Evidence {
  public:
   /// `ending.states` and `grids` are of own ranks.
@@ -20,7 +21,8 @@ class Evidence {
   /// The counter that the rank waited for or tested, if its report says so.
   CounterSnapshot::Count awaited(u32 rank) const { return awaited_[rank]; }
 
-  /// Of a process to another: what it sent and what has arrived. Equal where none is out of reach.
+  /// Parcels from one process to another: sent and arrived. The numbers are equal if no process is
+  /// out of reach.
   struct Parcels {
     u64 sent = 0, arrived = 0;
   };

@@ -14,7 +14,7 @@ template <class Work>
 void try_to(Work&& work) {
   try {
     work();
-  } catch (...) {  // the first error says why
+  } catch (...) {  // the first error is the reason
     return;
   }
 }
@@ -41,7 +41,7 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
   for (u32 d = 0; d < states.size(); ++d) {
     auto const& timers = states[d].timers;
     auto const& news = *world.resources().memory(d).news.as<RunNews>();
-    // They are looked for if there are some, or if the ranks did not meet.
+    // Timings are read if there are some, or if the ranks did not meet.
     if (static_cast<i32>(memory::load_acquire(&news.ended) - run) >= 0 && news.of_run != run)
       continue;
     for (u32 k = 0; k < TimerBuffer::capacity; ++k) {
@@ -60,9 +60,10 @@ std::vector<std::vector<double>> collect_timings(WorldState& world,
   return timings;
 }
 
-// Memory is written in streams of its own, which wait for no kernel. A GPU's run has ended for its
-// host when each device has said so; where runs are queued, its add to the others' RunWords::swept
-// may come after that, and after the words were set back. When its kernel has ended it has come.
+// Memory is written in separate streams, which wait for no kernel. For its host, a GPU's run has
+// ended when each device has said so. If runs are queued, the device's add to the others'
+// RunWords::swept may come after that, and after the words were set back. When its kernel has
+// ended, the add has come.
 void clean_up_after_failure(WorldState& world, std::vector<RunState> const& states, u32 last) {
   try_to([&] { world.resources().let_kernels_end(); });
   for (u32 d = 0; d < states.size(); ++d) {

@@ -14,7 +14,7 @@ struct Owner {
   u32 rank, tag;
 };
 
-// Whose word it is, at this offset of a device's part of the heap.
+// The owner of the word at this offset of a device's part of the heap.
 std::optional<Owner> owner_of(std::map<u64, WindowRecord const*> const& by_counters, u32 first_rank,
                               u64 offset) {
   auto after = by_counters.upper_bound(offset);
@@ -60,7 +60,7 @@ std::vector<Leftover> read_leftovers(WorldState& world, u32 run, u64 most, u64& 
   std::vector<Leftover> leftovers;
   left_out = words - listed;
   if (found.empty()) return leftovers;
-  CounterSnapshot const counters(world);  // who raised them last is still there
+  CounterSnapshot const counters(world);  // their last raisers are still there
   for (auto const& [key, one] : found) {
     auto const& [owner, count] = one;
     if (leftovers.size() == most) {

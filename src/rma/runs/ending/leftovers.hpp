@@ -6,9 +6,9 @@
 
 namespace meshpost::detail {
 
-/// What the ranks of this process's devices found in their counters at the end of run number `run`,
-/// which has just ended, in the order of windows, ranks and tags: the first `most`; counts the
-/// rest.
+/// The notifications that the ranks of this process's devices found in their counters at the end of
+/// run number `run`, which has just ended. Returns the first `most`, in the order of windows, ranks
+/// and tags; counts the rest.
 /// \throws Error(device_failed)
 std::vector<Leftover> read_leftovers(WorldState& world, u32 run, u64 most, u64& left_out);
 

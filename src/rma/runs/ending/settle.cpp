@@ -1,4 +1,4 @@
-// What becomes of a run whose ranks have ended.
+// The result of a run whose ranks have ended.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace meshpost::detail {
 namespace {
 
-// A GPU that has news begins no other run before the host has read them, or has failed to.
+// A GPU that has news begins no other run before the host has read the news, or has failed to.
 struct NewsTaken {
   NewsTaken(WorldState& of, u32 run) : world(of), number(run) {}
   NewsTaken(NewsTaken const&) = delete;
@@ -29,12 +29,12 @@ struct NewsTaken {
 
 }  // namespace
 
-// What becomes of the run, now that all ranks have ended: the same in all processes.
+// The result of the run, now that all ranks have ended: the same in all processes.
 void RunSupervisor::settle(Ending const& ending) {
   NewsTaken const taken(world_, number_);
   RunPart own{ending.reason, ending.failure};
   std::optional<Evidence> evidence;
-  // What fails here fails in this process only, perhaps: the others are told.
+  // A failure here may be one of this process only: the others are told.
   auto const attempt = [&](auto const& work) {
     try {
       work();
@@ -52,14 +52,14 @@ void RunSupervisor::settle(Ending const& ending) {
   });
   if (ending.reason != Reason::finished) name_what_failed();
   attempt([&] {
-    if (own.error) return;  // the device itself is broken: nothing more can be asked of it
+    if (own.error) return;  // the device itself is broken: it can't be read any more
     if (ending.reason != Reason::finished) {
       for (auto const& state : states_)
         if (world_.layout().own(state.device).in_host_memory()) unpack_lanes(state);
       evidence.emplace(world_, all_grids(), ending);
     }
-    // Not of a job that has lost a process: its launcher ends it soon, and the error is to be
-    // heard.
+    // Not in a job that has lost a process: its launcher ends it soon, and the error must come
+    // first.
     if (trace_ && ending.reason != Reason::lost)
       write_timeline(ending.reason != Reason::finished || !record_.launch.trace.empty());
     own.timings = collect_timings(world_, states_, number_);
@@ -69,14 +69,14 @@ void RunSupervisor::settle(Ending const& ending) {
   });
   if (own.reason == Reason::lost && !own.error) throw diagnosis(*evidence, own.reason);
   ended_well_ = ending.met;
-  if (ending.met && !has_news()) {  // nowhere: what there is to say is this process's
+  if (ending.met && !has_news()) {  // nowhere: the rest is this process's own
     if (own.error) throw Error(*own.error);
     record_.result.timings.resize(layout_.device_count());
     return;
   }
   auto const parts = share(own);
   auto reason = Reason::finished;
-  u32 number = 0;  // of a device
+  u32 number = 0;  // number of a device
   for (u32 process = 0; process < parts.size(); ++process) {
     if (parts[process].error) throw peers_.of_process(process, *parts[process].error);
     reason = std::max(reason, parts[process].reason);
@@ -98,18 +98,19 @@ void RunSupervisor::look_at_news(RunPart& own) const {
   bool met = true, any = false;
   for (u32 d = 0; d < layout_.own_count(); ++d) {
     auto const& news = *world_.resources().memory(d).news.as<RunNews>();
-    // Once this has come, the rest is this run's as long as it says so: the next one does not begin
-    // before that was read.
+    // Once this has come, the rest is this run's as long as `of_run` says so: the next run does not
+    // begin before that was read.
     u32 const ended = memory::load_acquire(&news.ended);
     met &= static_cast<i32>(ended - number_) >= 0;
     any |= news.of_run == number_ && news.left != 0;
   }
-  // A kernel of dCUDA need not say that it begins or ends, or goes on when it has said so.
+  // A kernel of dCUDA need not report its begin or end, or may continue after it has.
   bool const says_so = record_.image.arguments == Arguments::kernel_and_state;
   if (!says_so)
     for (u32 d = 0; d < layout_.own_count(); ++d) world_.resources().memory(d).expect_ranks();
   if (!met && says_so)
-    throw Error(Kind::kernel_failed, operation(), "its ranks ended without coming to its end",
+    throw Error(Kind::kernel_failed, operation(),
+                "its ranks ended before they reached the end of the run",
                 "let kernels return: they must not end their threads by themselves");
   if (!met) world_.resources().clear_counters(number_, world_.agreement().begun());
   else if (any)
@@ -117,23 +118,22 @@ void RunSupervisor::look_at_news(RunPart& own) const {
         read_leftovers(world_, number_, RunPart::most_leftovers, own.leftovers_left_out);
 }
 
-// Of devices of any process: they all know.
+// News of devices of any process: all know it.
 bool RunSupervisor::has_news() const {
   return world_.resources().memory(0).news.as<RunNews>()->anywhere == number_;
 }
 
-// Where all have stood still for the deadline, what has not come by then will not.
+// If nothing has moved for the deadline, a message that has not come by then will not come.
 std::chrono::milliseconds RunSupervisor::patience_at_rest(Reason reason) const {
   if (reason == Reason::deadline) return std::chrono::milliseconds(100);
-  if (peers_.alone())
-    return std::chrono::milliseconds(0);  // without end: only devices are waited for
+  if (peers_.alone()) return std::chrono::milliseconds(0);  // no limit: only devices are waited for
   return peers_.processes().job().silence;
 }
 
 std::vector<RunPart> RunSupervisor::share(RunPart const& own) const {
   if (!council_) return {own};
   std::vector<RunPart> parts;
-  // Where processes may have launched different kernels, they see it here.
+  // If processes may have launched different kernels, they find out here.
   auto const name = ranks_meet_ ? launch_ : fmt::format("end {}", record_.image.name);
   for (auto const& bytes : peers_.exchange(name, own.pack()))
     parts.push_back(RunPart::unpack(bytes));
@@ -144,9 +144,9 @@ Error RunSupervisor::diagnosis(Evidence const& evidence, Reason reason) const {
   return diagnose({world_, record_, evidence, deadline()}, reason);
 }
 
-// What fails is worth telling even if the process ends badly. A launch that names a file has it
-// when the run is over. Else runs may follow each other quickly, and only the last one's file is
-// seen.
+// A timeline is worth writing if the run fails, even if the process ends badly. A launch that names
+// a file has it when the run is over. Otherwise runs may follow each other quickly, and only the
+// last one's file is kept.
 void RunSupervisor::write_timeline(bool at_once) {
   auto offsets = world_.resources().trace().clock_offsets();
   TracedRun run{
@@ -157,7 +157,7 @@ void RunSupervisor::write_timeline(bool at_once) {
   else writer.put_off(trace_file(), std::move(collect));
 }
 
-// Each process writes a file of its own.
+// Each process writes a separate file.
 std::string RunSupervisor::trace_file() const {
   auto file = world_.trace_file(record_.launch);
   if (file.empty() || peers_.alone()) return file;

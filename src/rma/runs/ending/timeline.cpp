@@ -46,7 +46,7 @@ TraceBuffer RunTrace::buffer(u32 own_device, u32 run) const {
 Timeline TracedRun::collect() const {
   Timeline timeline{kernel, layout->names, begin, end, {}, 0};
   u32 const capacity = trace->capacity, ranks = layout->ranks_per_device;
-  bool cores_are_known = true;  // of GPUs none are, and rows of CPU devices beside them have none
+  bool cores_are_known = true;  // GPUs have none, and then rows of CPU devices get none, either
   for (u32 d = 0; d < layout->own_count(); ++d) {
     auto& device = *layout->devices[d];
     auto const& recorded = trace->devices[d];
@@ -137,7 +137,7 @@ void TraceMemory::give_back(RunTrace* trace) {
 std::vector<i64> TraceMemory::clock_offsets() {
   u64 const now = memory::clock_ns();
   if (!offsets_.empty() && now - aligned_at_ < aligned_for_ns) return offsets_;
-  std::map<Device const*, i64> known;  // of physical devices: one clock, aligned once
+  std::map<Device const*, i64> known;  // by physical device: one clock, aligned once
   std::vector<i64> offsets;
   for (auto const& of_world : layout_.devices) {
     auto& device = *physical(of_world);

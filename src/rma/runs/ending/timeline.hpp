@@ -13,14 +13,14 @@
 
 namespace meshpost::detail {
 
-/// What the ranks of one run record on one device.
+/// The record of the ranks of one run on one device.
 struct DeviceTrace {
   Allocation events, used;           // as TraceBuffer has them
   std::unique_ptr<Stream> stream{};  // to read them; CPU devices need none
   CoreRecord cores{};                // empty on GPUs
 };
 
-/// The same of all of this process's devices.
+/// The same for all of this process's devices.
 struct RunTrace {
   u32 capacity = 0;  // events of a rank
   std::vector<DeviceTrace> devices{};
@@ -28,8 +28,7 @@ struct RunTrace {
   TraceBuffer buffer(u32 own_device, u32 run) const;
 };
 
-/// A run whose ranks have recorded what they did. Refers to its World, which writes all timelines
-/// before it ends.
+/// A run with recorded events. Refers to its World, which writes all timelines before it ends.
 struct TracedRun {
   std::string kernel;
   Layout const* layout = nullptr;
@@ -42,20 +41,21 @@ struct TracedRun {
   Timeline collect() const;
 };
 
-/// A World's memory for what runs record: some pieces, so that the next run can begin while the
-/// timeline of one before it is still to be written.
+/// A World's memory for the records of runs. There are several pieces, so that the next run can
+/// begin while an earlier timeline is still to be written.
 class TraceMemory {
  public:
-  /// `capacity`: events of a rank that are kept.
+  /// `capacity`: events to keep for each rank.
   TraceMemory(Layout const& layout, u32 capacity);
   TraceMemory(TraceMemory const&) = delete;
   TraceMemory& operator=(TraceMemory const&) = delete;
 
   /// A piece for one run. It comes back when nobody holds it any more. Waits for the writer if
-  /// there is no memory for one more piece. \throws Error(out_of_memory) if there is none for the
+  /// there is no memory for another piece. \throws Error(out_of_memory) if there is none for the
   /// first
   std::shared_ptr<RunTrace> take();
-  /// What to add to the clocks of own devices to get the host's. Not while a run is under way.
+  /// The offsets to add to the clocks of own devices to get the host's. Not while a run is in
+  /// progress.
   /// \throws Error(device_failed)
   std::vector<i64> clock_offsets();
 
@@ -68,7 +68,7 @@ class TraceMemory {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<RunTrace>> free_;
-  // One is written, one is to be written, into one a run records.
+  // One is written, one waits to be written, and a run records into one.
   u32 made_ = 0, most_ = 3;
   std::vector<i64> offsets_;
   u64 aligned_at_ = 0;  // host clock

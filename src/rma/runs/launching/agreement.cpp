@@ -9,13 +9,13 @@
 namespace meshpost::detail {
 namespace {
 
-std::atomic<u32> worlds_of_several{0};  // processes, with GPUs, that are alive in this one
+std::atomic<u32> worlds_of_several{0};  // of several processes with GPUs; alive in this process
 
 }  // namespace
 
 Agreement::Agreement(Peers const& peers, Layout const& layout) : peers_(peers) {
   if (peers.alone()) return;
-  // On the host's cores no run holds what another one waits for.
+  // Runs on the host's cores hold nothing that another run waits for.
   if (!std::ranges::all_of(layout.traits, &KindTraits::on_host_cores)) {
     bool const others = worlds_of_several.fetch_add(1) != 0;
     counted_ = true;

@@ -10,15 +10,15 @@
 
 namespace meshpost::detail {
 
-/// What the processes of a World agree on, so that a run which goes well needs no word between
-/// them.
+/// The agreements between the processes of a World, so that a run that goes well needs no message
+/// between them.
 ///
-/// Usually their ranks meet on the devices, where a run begins and where it ends
-/// (rma/detail/run_begin.hpp, run_end.hpp). The first launch of each kernel is agreed on, and so is
-/// what follows a failure. All that is remembered here is the same in all processes.
+/// Usually their ranks meet on the devices, at the begin and at the end of a run
+/// (rma/detail/run_begin.hpp, run_end.hpp). The processes agree on the first launch of each kernel,
+/// and after a failure on what follows. Everything remembered here is the same in all processes.
 ///
-/// Their hosts agree on each run where some ranks are out of reach, where a process has no devices,
-/// and where runs of other Worlds or jobs could hold what this one's wait for.
+/// Otherwise their hosts agree on each run: if some ranks are out of reach, if a process has no
+/// devices, or if runs of other Worlds or jobs could hold what this World's runs wait for.
 class Agreement {
  public:
   /// Collective.
@@ -27,31 +27,31 @@ class Agreement {
   Agreement(Agreement const&) = delete;
   Agreement& operator=(Agreement const&) = delete;
 
-  /// Whether ranks of several processes meet by themselves.
+  /// True if ranks of several processes meet without their hosts.
   bool ranks_meet() const { return ranks_meet_; }
-  /// Whether Worlds of several processes, or jobs, could take GPUs in different orders: then they
-  /// are taken in all processes or in none (DeviceLocks::take). Another such World was there when
-  /// this one was made, in any process, or the job overlaps others.
+  /// True if Worlds of several processes, or jobs, could take GPUs in different orders. GPUs are
+  /// then taken in all processes or in none (DeviceLocks::take). It is so if another such World
+  /// existed when this one was made, in any process, or if the job overlaps others.
   bool crowded() const { return crowded_; }
 
-  /// Whether GPUs have lanes in such a run; none: the processes have not agreed on it yet.
+  /// True if GPUs have lanes in such a run. Unset: the processes have not agreed on it yet.
   std::optional<bool> lanes(std::string const& launch) const;
   void remember(std::string const& launch, bool lanes) { launches_[launch] = lanes; }
 
-  /// After a run that came to nothing, or calls that differ, processes may be at different runs,
-  /// and have in their memory what others' ranks have sent.
+  /// After a run that failed, or calls that differ, processes may be at different runs. Their
+  /// memory may then have what others' ranks have sent.
   void unsettle() { unsettled_ = true; }
   bool settled() const { return peers_.alone() || (!unsettled_ && mismatches() == mismatches_); }
-  /// Forgets all that was agreed on: processes do so together, and clean up behind that.
+  /// Forgets everything that was agreed on. All processes do so together, and clean up behind it.
   void settle();
 
-  /// What each device adds to RunWords::begun for such a launch.
+  /// The value that each device adds to RunWords::begun for such a launch.
   static u64 begin_step(std::string const& launch);
-  /// What comes of it.
+  /// The value of RunWords::begun after all devices have added `step`.
   u64 begin(u64 step, u32 devices) { return begun_ += step * devices; }
   u64 begun() const { return begun_; }
 
-  /// What processes that have begun the next run have said already (Council).
+  /// Messages for the next run from processes that have begun it already (Council).
   std::vector<Processes::Post>& early() { return early_; }
 
  private:

@@ -42,16 +42,16 @@ void DeviceLocks::Lock::give_back(Use use) {
   changed.notify_all();
 }
 
-// Within a process locks are taken in the devices' order. A World of several processes that is the
-// only one (Agreement::crowded) takes its own in each process by itself. Where there are others,
-// or other jobs in the same processes, they have no common order, so a process that held its own
-// lock while another waits for its could wait for ever. There nobody waits for a lock: each tries,
-// and if one has not got its own, all let go and try again a while later, by chance, so that two
-// jobs don't meet each time. To wait until a lock is free would be wrong too: by then the others
-// may have theirs again, and wait for this process.
+// Within a process locks are taken in the devices' order. If a World of several processes is the
+// only one (Agreement::crowded), it takes its locks in each process independently. If there are
+// others, or other jobs in the same processes, they have no common order. So a process that held
+// its own lock while another waits for its could wait for ever. Then nobody waits for a lock. Each
+// process tries. If one has not got its lock, all give theirs back and try again after a random
+// time, so that two jobs don't collide each time. To wait until a lock is free would be wrong too:
+// by then the others may have theirs again, and wait for this process.
 void DeviceLocks::take(Use use, Peers const& peers, bool may_differ) {
   if (!may_differ) {
-    // Whoever takes them in all processes or in none finds them free in all now and then.
+    // A World that takes them in all processes or in none must sometimes find them free in all.
     if (somebody_tries()) std::this_thread::sleep_for(others_turn);
     for (auto* const lock : locks_) lock->take(use);
   } else {
@@ -118,7 +118,8 @@ bool DeviceLocks::somebody_tries() const {
   return std::ranges::any_of(locks_, [](auto* const one) { return one->trying.load() != 0; });
 }
 
-// A World that launches on and on lets others in between: it takes nothing that one waits for.
+// A World that launches continuously lets others in between: it takes no lock for which another
+// waits.
 bool DeviceLocks::try_take(Use use) {
   std::scoped_lock const lock(mutex_);
   if (somebody_tries() ||

@@ -19,10 +19,10 @@ struct GraphStep {
 
 std::vector<std::max_align_t> copy_of_kernel(void const* kernel, std::size_t bytes);
 
-/// What devices have of a graph, for one World. Runs under way keep it.
+/// A graph as devices have it, for one World. Runs in progress keep it alive.
 struct GraphOnDevices {
   u32 world = 0;
-  /// What the runs' states hold that may change later: of each own device.
+  /// The values in the runs' states that may change later, by own device.
   std::vector<FreedWindows> freed{};
   std::vector<std::unique_ptr<GangGraph>> of_kinds{};
 
@@ -30,10 +30,10 @@ struct GraphOnDevices {
 };
 
 struct GraphRecord {
-  std::mutex mutex;              // of all here
-  std::vector<GraphStep> steps;  // read without it, once it was launched
+  std::mutex mutex;              // of all members
+  std::vector<GraphStep> steps;  // read without the mutex once `launched`
   bool launched = false;
-  std::shared_ptr<GraphOnDevices> on_devices{};  // as it was launched last
+  std::shared_ptr<GraphOnDevices> on_devices{};  // of the last launch
 };
 
 }  // namespace meshpost::detail

@@ -1,4 +1,4 @@
-// Runs that are launched together: as the devices have them, and what the host does meanwhile.
+// Runs that are launched together: their form on the devices, and the host's work meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,8 +53,8 @@ std::shared_ptr<RunRecord> WorldState::start(std::shared_ptr<GraphRecord> const&
   return queue_.enqueue(record, awaited);
 }
 
-// Made once, and again when windows were freed, or for another World. What its runs are told is
-// what this one would be (prepare()), but for their numbers: these they find in memory.
+// Made once, and again after windows were freed, or for another World. Its runs get the state that
+// this run would get (prepare()), except their numbers, which they find in memory.
 void RunSupervisor::make_graph() {
   std::vector<FreedWindows> freed;
   freed.reserve(states_.size());
@@ -101,8 +101,8 @@ void RunSupervisor::make_graph() {
     specs_[kind].graph = graph_->of_kinds[kind].get();
 }
 
-// While the runs go on: a device that has news waits until they are taken. Those of the last run
-// are taken when all have ended (settle()).
+// While the runs are in progress: a device that has news waits until the host has taken them. Those
+// of the last run are taken when all have ended (settle()).
 void RunSupervisor::take_news() {
   auto const news_of = [&](u32 d) -> RunNews const& {
     return *world_.resources().memory(d).news.as<RunNews>();
@@ -117,7 +117,7 @@ void RunSupervisor::take_news() {
     if (static_cast<i32>(with_news - before) > 0 && has_ended(d, with_news)) run = with_news;
   }
   if (run == before || run == number_) return;
-  // None is past its end, but some may not have come there.
+  // No device is past this run's end, but some may not have reached it.
   for (u32 d = 0; d < layout_.own_count(); ++d)
     if (!has_ended(d, run)) return;
   auto& result = record_.result;

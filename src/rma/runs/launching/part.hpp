@@ -10,16 +10,17 @@
 
 namespace meshpost::detail {
 
-/// What a process brings to the end of a run, when the ranks of all have ended. A plain value.
+/// A process's part in the result of a run, when the ranks of all processes have ended. A plain
+/// value.
 struct RunPart {
   Reason reason = Reason::finished;
   std::optional<Error> error{};                ///< of a device, or of the launch
   std::vector<Leftover> leftovers{};           ///< at own ranks, most_leftovers at most
   u64 leftovers_left_out = 0;                  ///< the rest of them
   std::vector<std::vector<double>> timings{};  ///< of own devices
-  std::string evidence{};  ///< packed Evidence, unless it finished or has an error
+  std::string evidence{};  ///< packed Evidence, unless the run finished or has an error
 
-  // Some MB, of what may be tens of millions: they go to all processes in one message.
+  // Some MB, of perhaps tens of millions: they go to all processes in one message.
   static constexpr u64 most_leftovers = 100'000;
 
   std::string pack() const;

@@ -1,4 +1,4 @@
-// What the devices are told of a run.
+// The state of a run that the devices get.
 #include <algorithm>
 
 #include "base/host_places.hpp"
@@ -6,7 +6,8 @@
 
 namespace meshpost::detail {
 
-// What is known of it before anything can fail; so whatever does, its lanes can be cleaned up.
+// The part that is known before anything can fail. So after any failure, the run's lanes can be
+// cleaned up.
 RunState RunSupervisor::bare_state(u32 own) const {
   RunState state;
   state.world = world_.number();
@@ -38,8 +39,7 @@ void RunSupervisor::prepare() {
     auto& memory = world_.resources().memory(d);
     auto* const reports = memory.reports.as<RankReport>();
     auto const& device = layout_.devices[d];
-    // Ranks of GPUs take back what they have said of themselves, but for a copy of a Rank that
-    // asked in vain.
+    // Ranks of GPUs take back what they report. Only a copy of a Rank that tested in vain does not.
     if (!behind_ && (device->in_host_memory() || number_ % 64 == 0)) memory.expect_ranks();
     if (!behind_) memory.control.as<Control>()->poison = 0;
     auto& state = states_[d];
@@ -76,7 +76,7 @@ void RunSupervisor::prepare() {
   if (record_.graph && !record_.one_by_one) make_graph();
 }
 
-// What the gangs of all kinds of devices have in common. `lanes`: of GPUs that have some.
+// The values that the gangs of all kinds of devices share. `lanes`: for GPUs that have some.
 GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
   GangSpec spec;
   spec.crew = world_.resources().crew(kind);
@@ -108,7 +108,7 @@ std::vector<Grid> RunSupervisor::all_grids() const {
   return grids;
 }
 
-/// The state as the device's kernel takes it.
+/// The state in the form that the device's kernel takes.
 void const* RunSupervisor::state_of(u32 device) {
   if (auto* const side_by_side = world_.resources().split_states())
     return &(side_by_side[device] = states_[device]);

@@ -1,13 +1,13 @@
-// Who sees to a run, and when.
+// Which thread supervises a run, and when.
 //
-// Runs wait in their World's queue, and the first one's turn it is. It is begun by whoever launches
-// it, if nobody has to be waited for, and seen to its end by whoever waits for it: so a run that is
-// launched and waited for passes from no thread to another. What nobody waits for the World's
-// supervisor thread sees to. It looks about every millisecond while there are runs, and sleeps when
-// there have been none for a while; so a launch wakes it seldom.
+// Runs wait in their World's queue; the first one has its turn. The thread that launches a run
+// begins it, if no wait is needed. The thread that waits for a run supervises it to its end. So a
+// run that is launched and waited for does not pass between threads. The World's supervisor thread
+// supervises runs that nobody waits for. It polls about every millisecond while there are runs, and
+// sleeps when there have been none for a while. So a launch seldom wakes it.
 //
-// `driven` says that some thread sees to a run; nobody else touches it then. A run has its World as
-// long as it is in the queue, for a World ends when that is empty.
+// `driven` says that some thread supervises a run; no other thread touches it then. A run has its
+// World as long as it is in the queue, because a World ends only when its queue is empty.
 #include "rma/runs/launching/queue.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace meshpost::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t most_queued = 64;  // on GPUs: a launch beyond waits, before the driver does
+constexpr std::size_t most_queued = 64;  // on GPUs: a further launch waits, before the driver does
 constexpr std::chrono::milliseconds tick{1}, long_tick{20}, attentive{100};
 
 }  // namespace
@@ -37,11 +37,12 @@ void guard(std::string_view operation, std::string_view of) {
               "call it from the host, before or after the run");
 }
 
-// A GPU's stream may wait only for what is queued on the device already. If it waited for a launch
-// still to come, this could hang: streams share hardware queues, and the launch could come to lie
-// behind the wait; and while the caller then blocks in a copy of pageable memory on that stream,
-// CUDA blocks other threads that load a kernel or make memory, as the launch does. So does what the
-// host does behind the kernels' end, where it brings messages: there the caller itself waits.
+// A GPU's stream may wait only for work that is queued on the device already. If it waited for a
+// later launch, this could hang. Streams share hardware queues, and the launch could lie behind the
+// wait. The caller may then block in a copy of pageable memory on that stream. CUDA then blocks
+// other threads that load a kernel or make memory, as the launch does. The host's work behind the
+// kernels' end, if it brings messages, could hang in the same way. In such cases the caller itself
+// waits.
 void RunQueue::let_streams_wait(std::vector<Stream*> const& streams,
                                 std::shared_ptr<RunRecord> const& record) {
   std::vector<std::shared_ptr<Event>> ends;
@@ -87,14 +88,14 @@ std::shared_ptr<RunRecord> RunQueue::enqueue(std::shared_ptr<RunRecord> const& r
     begun = (first || behind) && begin(record, behind);
   }
   if (first) let_go(*record);
-  // Streams, or other processes, wait for it.
+  // Streams, or other processes, wait for the run.
   wake_supervisor(!launch.streams.empty() || (first && !begun && !awaited));
   if (!launch.streams.empty()) let_streams_wait(launch.streams, record);
   return record;
 }
 
-// While launching_ is held. By who drives the run, or behind others that were begun, by who
-// launches it. What fails stays in the record.
+// While launching_ is held. Called by the thread that drives the run, or if it is behind others
+// that were begun, by the thread that launches it. Errors stay in the record.
 bool RunQueue::begin(std::shared_ptr<RunRecord> const& record, bool behind) {
   try {
     record->run.reset(new RunSupervisor(world_, record));
@@ -122,7 +123,7 @@ void RunQueue::end_queued(RunRecord const& failed, Error const& error,
   std::vector<std::shared_ptr<RunRecord>> behind;
   {
     std::scoped_lock const lock(mutex_);
-    // Processes may have launched different numbers of runs by now.
+    // Several processes may have launched different numbers of runs by now.
     for (auto const& record : queue_)
       if (record.get() != &failed && peers_.alone()) behind.push_back(record);
   }
@@ -138,7 +139,7 @@ void RunQueue::end_queued(RunRecord const& failed, Error const& error,
   clean_up(runs_);
 }
 
-// A run that the calling thread drives, to its end.
+// Supervises a run that the calling thread drives, to its end.
 void drive(std::shared_ptr<RunRecord> const& record) {
   auto& world = *record->world;
   auto& queue = world.queue();
@@ -197,7 +198,7 @@ void RunQueue::unpin() {
 }
 
 void RunQueue::help(std::unique_lock<std::mutex>& lock, std::function<bool()> const& enough) {
-  ++helpers_;  // before it looks: who lets go of a run after that tells them
+  ++helpers_;  // before it looks: a thread that lets go of a run after that tells it
   while (!queue_.empty() && !enough()) {
     auto const first = queue_.front();
     if (first->try_to_drive()) {
@@ -232,7 +233,7 @@ std::unique_lock<std::mutex> RunQueue::idle() {
   return lock;
 }
 
-// While the host takes part in all runs, it waits for none.
+// If the host takes part in all runs, it waits for none.
 std::unique_lock<std::mutex> RunQueue::turn() {
   std::unique_lock lock(mutex_);
   help(lock, [this] {
@@ -326,7 +327,7 @@ void RunQueue::supervise() {
     if (queue_.empty()) continue;
     last = Clock::now();
     auto first = queue_.front();
-    // Who launched it may be about to wait for it.
+    // The thread that launched it may be about to wait for it.
     if (first != seen && !urgent_ && !closing_) {
       seen = first;
       first.reset();
@@ -336,7 +337,7 @@ void RunQueue::supervise() {
     urgent_ = false;
     if (!first->try_to_drive()) {
       first.reset();
-      changed_.wait_for(lock, long_tick);  // until it is over: even where the World is to end
+      changed_.wait_for(lock, long_tick);  // until it is over, even if the World is to end
       continue;
     }
     lock.unlock();

@@ -52,7 +52,7 @@ void RunResources::follow_heap() {
   followed_ = std::move(ranges);
 }
 
-// Numbers go on, so that nothing of what is over is taken for what comes.
+// Numbers continue, so that values of earlier runs are not taken for those of later ones.
 void RunResources::clear_counters(u32 last_run, u64 begun) {
   heap_.clear_swept();
   RunWords words{};

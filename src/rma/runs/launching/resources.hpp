@@ -10,42 +10,41 @@
 
 namespace meshpost::detail {
 
-/// One device's memory for runs, used by one run after the other.
+/// One device's memory for runs, which use it one after the other.
 struct DeviceRunMemory {
   Allocation reports, control, log_records, log_tail, log_head, timers;
   Allocation state;  // for kernels that take its address
   Allocation news;   // RunNews
   Allocation base;   // RunState::base
 
-  /// Ranks have said nothing yet.
+  /// Resets the ranks' reports: they have reported nothing yet.
   void expect_ranks();
-  /// All that a run which ends well leaves clear by itself.
+  /// Clears everything that a run which ends well leaves clear itself.
   void clear(Device& owner);
 };
 
-/// What the runs of a World use one after the other. Who sees to the run in progress calls this;
-/// nobody else meanwhile.
+/// The resources that the runs of a World use one after the other. Only the thread that supervises
+/// the run in progress calls this.
 class RunResources {
  public:
   RunResources(Layout const& layout, Heap& heap, u32 trace_events);
-  /// What may fail in one process alone. Once.
+  /// May fail in one process alone. Called once.
   void make_memory();
 
   DeviceRunMemory& memory(u32 own_device) { return memory_[own_device]; }
   TraceMemory& trace() { return trace_; }
   u64 words() const { return words_; }  ///< RunWords of each device, in the heap
-  /// Before a run: its end sweeps what the heap has for counters by now.
+  /// Before a run: tells the devices which counters of the heap its end sweeps.
   void follow_heap();
-  /// After runs whose ranks did not meet at their end: counters and RunWords of own devices.
-  /// `begun`: as RunWords has it.
+  /// After runs whose ranks did not meet at their end: clears the counters and RunWords of own
+  /// devices. `begun`: the value of RunWords::begun.
   void clear_counters(u32 last_run, u64 begun);
-  /// Returns when no kernel of a run that has ended goes on. \throws Error if a device is broken
+  /// Returns when no kernel of an ended run is still running. \throws Error if a device is broken
   void let_kernels_end();
   Crew* crew(std::string_view kind);  ///< null: launches on that kind share nothing
-  /// Where the states of own devices lie side by side, for those that share a launch; null: none
-  /// do.
+  /// The states of own devices side by side, for devices that share a launch; null: none do.
   RunState* split_states() const { return split_states_.as<RunState>(); }
-  /// Whether the kinds of all own devices queue launches.
+  /// True if the kinds of all own devices queue launches.
   bool devices_queue() const { return devices_queue_; }
 
  private:

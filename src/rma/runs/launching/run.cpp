@@ -14,7 +14,7 @@ namespace {
 
 u64 steady_ns() { return memory::clock_ns(); }
 
-// Where GPUs are taken in all processes or in none, process 0 lets one World after the other try.
+// If GPUs are taken in all processes or in none, process 0 lets one World after the other try.
 std::unique_lock<std::mutex> take_turn(Peers const& peers) {
   static auto* const turn = new std::mutex;
   if (peers.number() != 0) return {};
@@ -38,7 +38,7 @@ RunSupervisor::~RunSupervisor() {
   try {
     if (proxy_) proxy_->stop();
   } catch (...) {
-    return;  // settle() has not come so far: an error is on its way already
+    return;  // settle() was not reached: an error is being thrown already
   }
 }
 
@@ -46,7 +46,7 @@ void RunSupervisor::give_back_devices() {
   if (std::exchange(host_knows_, false)) try {
       world_.endpoint().run_ends(has_letters_, ended_);
     } catch (...) {
-      ended_ = false;  // a device is broken: whoever uses it next is told
+      ended_ = false;  // a device is broken: its next user gets the error
     }
   if (std::exchange(has_devices_, false)) world_.locks().give_back();
   if (turn_.owns_lock()) turn_.unlock();
@@ -56,20 +56,21 @@ bool RunSupervisor::begins_at_once() const {
   return is_agreed_on() && (record_.before.empty() || world_.queues_runs());
 }
 
-// Whether other processes need not be asked.
+// True if no exchange with other processes is needed.
 bool RunSupervisor::is_agreed_on() const {
   auto const& agreement = world_.agreement();
   return peers_.alone() || (ranks_meet_ && agreement.settled() && agreement.lanes(launch_));
 }
 
-// Whether the host does something for it on its way: others must not be queued behind it on a GPU.
+// True if the host helps the run while it is in progress. Others must not be queued behind it on a
+// GPU.
 bool RunSupervisor::helped() const {
   return proxy_ || record_.launch.with_host || !world_.queues_runs() ||
          world_.agreement().crowded();
 }
 
-// Nothing has to be done for the run but what the devices do. Where a kernel finds its state in
-// memory, that is the next run's.
+// True if only the devices work for the run. A kernel that finds its state in memory would find the
+// next run's.
 bool RunSupervisor::needs_no_host(WorldState const& world, RunRecord const& record) {
   auto const finds_its_state = [](auto const& one) {
     return one.image.arguments == Arguments::state_address;
@@ -80,7 +81,7 @@ bool RunSupervisor::needs_no_host(WorldState const& world, RunRecord const& reco
                         : finds_its_state(record));
 }
 
-// One that waits for a user's stream could hold up the end of one that failed.
+// A run that waits for a user's stream could delay the end of one that failed.
 bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) {
   return needs_no_host(world, record) && !record.one_by_one && record.before.empty();
 }
@@ -94,12 +95,12 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
   auto const use = helped() ? DeviceLocks::Use::alone : DeviceLocks::Use::shared;
   if (at_once && !(begins_at_once() && world_.locks().try_take(use))) return false;
   has_devices_ = at_once;
-  // Before the locks: what they hold may be a run of another World on these devices.
+  // Before the locks: the streams may hold a run of another World on these devices.
   not_launched_ = wait_for_streams();
   if (world_.agreement().ranks_meet() && !world_.agreement().settled()) settle_world();
   agree();
   if (!has_devices_) {
-    // Behind agree(): from here on this World waits for no other process's launch.
+    // Behind agree(): from here on this World does not wait for another process's launch.
     bool const may_differ = world_.agreement().crowded();
     if (may_differ) turn_ = take_turn(peers_);
     world_.locks().take(use, peers_, may_differ);
@@ -107,8 +108,8 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
   }
   number_ = world_.queue().runs() + count_;
   states_.reserve(layout_.own_count());
-  // From here on every process takes part to the end: what fails in one of them ends the run in
-  // all, and settle() tells them why.
+  // From here on every process takes part to the end. A failure in one of them ends the run in all,
+  // and settle() tells them why.
   if (ranks_meet_)
     council_.emplace(peers_, number_, deadline(), launch_, world_.agreement().early());
   else if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
@@ -119,9 +120,9 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
   return true;
 }
 
-// What each process says of a launch: those that go well are agreed on once.
+// The processes agree on a launch. Launches that go well are agreed on once.
 void RunSupervisor::agree() {
-  bool const when_made = record_.graph && !record_.one_by_one;  // each of a graph's runs
+  bool const when_made = record_.graph && !record_.one_by_one;  // for each of a graph's runs
   if (not_launched_ && (when_made || peers_.alone()))
     throw Error(*std::exchange(not_launched_, std::nullopt));
   if (when_made) return;
@@ -141,17 +142,17 @@ void RunSupervisor::agree() {
     gpus_have_lanes_ = *world_.agreement().lanes(launch_);
     return;
   }
-  // From here on everybody's counters are clear.
+  // From here on the counters of all processes are clear.
   gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(launch_, vote));
   if (ranks_meet_) world_.agreement().remember(launch_, gpus_have_lanes_);
-  // All have cleaned up behind what went wrong before.
+  // All have cleaned up after the last failure.
   else if (!world_.agreement().ranks_meet() && !world_.agreement().settled())
     world_.agreement().settle();
 }
 
-// After a run that came to nothing, or calls that differ: all processes come to the same run, with
-// nothing in their memory. None begins a run before all have done so, for a launch that is agreed
-// on follows.
+// After a run that failed, or calls that differ: all processes continue with the same run number,
+// and with clean memory. None begins a run before all have done so, because a launch that all must
+// agree on follows.
 void RunSupervisor::settle_world() {
   u32 last = world_.queue().runs();
   for (auto const& runs : peers_.exchange("begin anew", wire::Packer().value(last).take())) {
@@ -170,15 +171,15 @@ void RunSupervisor::take_part() {
   try {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     if (proxy_) proxy_->follow_heap(), proxy_->start(number_);
-    // Other processes' ranks may add to counters here already, where they don't wait for this
-    // one's.
+    // Other processes' ranks may add to counters here already, if they don't wait for this
+    // process's ranks.
     has_letters_ =
         world_.endpoint().run_begins(record_.launch.with_host, !peers_.alone() && !ranks_meet_);
     host_knows_ = true;
     prepare();
     launch();
   } catch (...) {
-    not_launched_ = caught(operation());  // the others have launched, or soon will: end them
+    not_launched_ = caught(operation());  // the others have launched, or will: end them
     if (council_) council_->poison(Reason::failed);
   }
 }
@@ -196,14 +197,14 @@ void RunSupervisor::end() {
   if (behind_) begin_ = std::max(begin_, world_.last_end());
   try {
     auto const ending = run_ranks();
-    if (!proxy_) ranks_have_ended();  // else what they have sent may still be on its way
+    if (!proxy_) ranks_have_ended();  // else their messages may still be in flight
     settle(ending);
     ended_ = true;
     ranks_have_ended();
   } catch (...) {
     auto const error = caught(operation());
     world_.queue().has_failed(error);
-    if (ended_well_) {  // what failed is the host's business alone
+    if (ended_well_) {  // only the host has failed
       ended_ = true;
       for (u32 d = 0; d < layout_.own_count(); ++d) forget_what_is_unread(d);
       world_.has_ended_at(end_);
@@ -211,7 +212,8 @@ void RunSupervisor::end() {
       throw Error(error);
     }
     world_.agreement().unsettle();
-    // A thread that hangs may come back: it is to find its run poisoned. There is no other run.
+    // A thread that hangs may come back, and must then find its run poisoned. There is no other
+    // run.
     if (!must_be_kept())
       world_.queue().end_queued(
           record_, error, [this](u32 last) { clean_up_after_failure(world_, states_, last); });
@@ -222,7 +224,7 @@ void RunSupervisor::end() {
   give_back_devices();
 }
 
-// Of its last run, where there are several: streams go on.
+// After its last run, if there are several: streams continue.
 void RunSupervisor::ranks_have_ended() {
   if (!record_.has_more_steps()) record_.end();
 }
@@ -230,7 +232,7 @@ void RunSupervisor::ranks_have_ended() {
 void RunSupervisor::forget_what_is_unread(u32 own) const {
   try {
     world_.resources().memory(own).clear(*layout_.devices[own]);
-  } catch (...) {  // the first error says why
+  } catch (...) {  // the first error is the reason
     return;
   }
 }
@@ -260,7 +262,7 @@ std::chrono::milliseconds RunSupervisor::deadline() const {
 }
 
 void RunSupervisor::launch() {
-  running_.reserve(specs_.size());  // a gang that runs is watched, whatever fails
+  running_.reserve(specs_.size());  // so that a gang that runs is watched, even if something fails
   gangs_.reserve(specs_.size());
   for (auto const& spec : specs_) {
     gangs_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
@@ -272,8 +274,8 @@ void RunSupervisor::launch() {
   record_.launch_is_done(std::move(ends));
 }
 
-// Whatever fails, the ranks of all processes have ended when it returns. \throws Error(peer_lost)
-// if the proxy hangs
+// When it returns, the ranks of all processes have ended, even after a failure. \throws
+// Error(peer_lost) if the proxy hangs
 Ending RunSupervisor::run_ranks() {
   for (auto const& state : states_) readers_.emplace_back(state.log);
   Watch watch(running_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_,
@@ -281,7 +283,7 @@ Ending RunSupervisor::run_ranks() {
   if (count_ > 1) watch.each_look([this] { take_news(); });
   if (not_launched_) watch.poison(Reason::failed);
   auto ending = until_end(watch);
-  // Before their stacks are gone: an answer to a rank that was ended has nowhere to go.
+  // Before their stacks are gone: the answer for a rank that was ended has no target any more.
   if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
   running_.clear();
   gangs_.clear();
@@ -291,7 +293,7 @@ Ending RunSupervisor::run_ranks() {
   return ending;
 }
 
-// What it throws ends the run; but its ranks run on until they have seen that.
+// An error thrown here ends the run, but its ranks continue until they have seen the poison.
 Ending RunSupervisor::until_end(Watch& watch) {
   for (;;) try {
       return watch.until_end();

@@ -14,7 +14,8 @@
 
 namespace meshpost::detail {
 
-/// One run, from its launch to its outcome. Begun by one thread, ended by the same or another.
+/// One run, from its launch to its result. One thread begins it, and the same or another one ends
+/// it.
 class RunSupervisor {
  public:
   RunSupervisor(WorldState& world, std::shared_ptr<RunRecord> const& record);
@@ -22,23 +23,23 @@ class RunSupervisor {
   RunSupervisor(RunSupervisor const&) = delete;
   RunSupervisor& operator=(RunSupervisor const&) = delete;
 
-  /// Whether its hosts have nothing to do while it is under way.
+  /// True if its hosts have nothing to do while it is in progress.
   static bool needs_no_host(WorldState const& world, RunRecord const& record);
-  /// Whether such a run may be begun while earlier ones of its World are under way.
+  /// True if such a run may be begun while earlier ones of its World are in progress.
   static bool may_queue(WorldState const& world, RunRecord const& record);
-  /// Launches the kernel on all devices. What fails from the moment on when all processes take part
-  /// end() throws; before, this does. Waits for what streams hold, for other processes, and for
-  /// other Worlds' runs on these devices, unless `at_once`: then returns false if it had to.
-  /// `behind`: other runs of this World.
+  /// Launches the kernel on all devices. Before all processes take part it throws errors itself;
+  /// later ones are thrown by end(). It waits for the work of streams, for other processes, and for
+  /// other Worlds' runs on these devices. With `at_once` it returns false instead of waiting.
+  /// `behind`: it is queued behind other runs of this World.
   bool begin(bool at_once = false, bool behind = false);
-  /// Returns when all ranks of all processes have ended; the record has what they left.
+  /// Returns when all ranks of all processes have ended; the record then has the result.
   void end();
 
   bool is_launched() const { return !not_launched_; }
-  /// Returns when the ranks of a run behind one that has failed have ended: they do so at once.
+  /// Returns when the ranks of a run behind a failed one have ended. They end at once.
   void await_end();
 
-  /// Whether a thread that hangs may still touch what is here, when end() has thrown.
+  /// True if a thread that hangs may still touch this object after end() has thrown.
   bool must_be_kept() const { return proxy_ && proxy_->hangs() && !gangs_.empty(); }
 
  private:
@@ -54,7 +55,7 @@ class RunSupervisor {
   void agree();
   void settle_world();
   void take_part();
-  // Making it ready (prepare.cpp):
+  // Preparation (prepare.cpp):
   RunState bare_state(u32 own) const;
   void prepare();
   GangSpec spec(std::string_view kind, bool lanes) const;
@@ -64,7 +65,7 @@ class RunSupervisor {
   void make_graph();
   void take_news();
   void name_what_failed();
-  // While it runs, and behind it:
+  // While it runs, and after that:
   void ranks_have_ended();
   void launch();
   Ending run_ranks();
@@ -79,28 +80,28 @@ class RunSupervisor {
   void write_timeline(bool at_once);
 
   WorldState& world_;
-  std::shared_ptr<RunRecord> kept_;  // record_, which may have to live as long as this
+  std::shared_ptr<RunRecord> kept_;  // keeps record_ alive, perhaps as long as this
   RunRecord& record_;
   Layout const& layout_;
   Peers const& peers_;
-  Proxy* const proxy_;              // where some processes are out of reach
-  std::optional<Council> council_;  // where other processes take part
+  Proxy* const proxy_;              // if some processes are out of reach
+  std::optional<Council> council_;  // if other processes take part
   std::unique_lock<std::mutex> turn_;
   bool has_devices_ = false;
-  bool host_knows_ = false;   // its endpoint does, that the run is under way
+  bool host_knows_ = false;   // the endpoint knows that the run is in progress
   bool has_letters_ = false;  // from it
-  bool ended_ = false;        // and was none that failed
-  bool behind_ = false;       // of other runs, when it began
-  u32 number_ = 0;            // RunWords::ended, when it has ended; of the last of
-  u32 const count_;           // runs; more than one of a graph that the devices have
+  bool ended_ = false;        // and did not fail
+  bool behind_ = false;       // other runs, when it began
+  u32 number_ = 0;            // RunWords::ended when it has ended; number of the last of
+  u32 const count_;           // its runs; more than one for a graph on the devices
   std::optional<u32> taken_;  // the last of them whose news the host has
   std::shared_ptr<GraphOnDevices> graph_;
   bool gpus_have_lanes_ = false;
-  std::string launch_;       // as processes compare it; empty: there are no others
-  bool ranks_meet_ = false;  // those of all processes, by themselves
-  bool ended_well_ = false;  // then they have met at the end, too
+  std::string launch_;       // text that processes compare; empty: no others
+  bool ranks_meet_ = false;  // ranks of all processes, without their hosts
+  bool ended_well_ = false;  // then the ranks have met at the end, too
   u64 begin_ = 0, end_ = 0;
-  std::vector<GangSpec> specs_;  // a kind of device each
+  std::vector<GangSpec> specs_;  // one for each kind of device
   std::vector<RunState> states_;
   std::shared_ptr<RunTrace> trace_;  // if there is a timeline to write
   std::vector<LogReader> readers_;

@@ -81,7 +81,7 @@ Council::Verdict Council::sit(Own const& own) {
   return verdict_;
 }
 
-// What is of a run that is over says nothing any more.
+// Messages of a run that is over have no meaning any more.
 void Council::take_posts() {
   std::vector<Processes::Post> posts;
   if (early_) posts.swap(*early_);
@@ -89,7 +89,7 @@ void Council::take_posts() {
     posts.push_back(std::move(post));
   for (auto& post : posts) {
     Message message;
-    if (post.bytes.size() != sizeof message) continue;  // no version of ours
+    if (post.bytes.size() != sizeof message) continue;  // of another version
     std::memcpy(&message, post.bytes.data(), sizeof message);
     if (message.run == run_) take(post.from, message);
     else if (early_ && static_cast<i32>(message.run - run_) > 0) early_->push_back(std::move(post));
@@ -100,13 +100,13 @@ void Council::look_for_others(bool ended) {
   auto& processes = peers_.processes();
   if (processes.gone()) {
     verdict_.poison = std::max(verdict_.poison, Reason::lost);
-    // One that has left may have done so behind the run's end, which its devices have told others
-    // of. What they have told is here, and ranks will have seen it soon. Where a process was lost,
-    // another may still tell this one that it has swept, and both come to different conclusions.
-    // Neither has another run.
+    // A process that is gone may have left after the run's end, which its devices have told others.
+    // These stores are here, and ranks will soon have seen them. After a process was lost, another
+    // may still tell this one that it has swept. Then both come to different conclusions. Neither
+    // has another run.
     if (!std::exchange(is_gone_, true)) gone_.renew();
     verdict_.nowhere |= gone_.ends();
-    verdict_.over |= ended;  // nobody can be waited for
+    verdict_.over |= ended;  // there is nobody to wait for
   }
   if (!ranks_meet()) return;
   if (processes.awaited_before(peers_.channel(), run_)) {
@@ -117,7 +117,7 @@ void Council::look_for_others(bool ended) {
   if (!warned_ && missing_.ends()) warn_of_missing();
 }
 
-// Who has begun the run answers the first question; process 0 asks it.
+// A process that has begun the run answers the first question, which process 0 asks.
 void Council::warn_of_missing() {
   warned_ = true;
   std::vector<u32> missing;
@@ -145,7 +145,8 @@ void Council::take(u32 from, Message const& message) {
   }
 }
 
-// `own` was found out before a question came that has just been taken: it answers the next time.
+// Called before new questions are taken, because `own` was found out before they came. They are
+// answered the next time.
 void Council::answer(Own const& own) {
   if (!to_answer_ || !own.known) return;
   to_answer_ = false;

@@ -12,62 +12,65 @@ namespace meshpost::detail {
 /// Why a run was ended before its ranks ended by themselves; the strongest reason last.
 enum class Reason : u32 { finished, deadline, deadlock, lost, failed };
 
-/// What the processes of a World tell each other while a run is under way: that their ranks have
-/// ended, that the run must end, and what is needed to find a deadlock. Process 0 has the chair.
-/// One thread.
+/// The messages between the processes of a World while a run is in progress: that their ranks have
+/// ended, that the run must end, and those for finding a deadlock. Process 0 has the chair. One
+/// thread.
 ///
-/// Where ranks meet by themselves (Agreement), a run that goes well ends without a word. Then a
-/// process may leave without having said anything, and another may not have begun yet, or be
-/// elsewhere: it will never begin. Who must end such a run can't know whether it has ended well
-/// elsewhere: it has not if a rank anywhere has left before the run's end, so this is said.
+/// If ranks meet without their hosts (Agreement), a run that goes well ends without a message. Then
+/// a process may leave without having sent anything. Another may not have begun yet, or may be
+/// elsewhere and never begin. A process that must end such a run can't know if the run has ended
+/// well elsewhere. It has not if any rank anywhere has left before the run's end, so the processes
+/// tell this.
 ///
-/// A deadlock is found in two rounds of questions. In each, every process says whether all its
-/// ranks wait in vain, and a number that changes whenever one of them goes on. If all say yes
-/// twice, with the same numbers, then each was quiet from its first answer to its second; so there
-/// is a moment, between the rounds, when all were. What a rank had written before that moment was
-/// seen by those who answered after it, and did not help them; and nobody has written since. So
-/// nobody will. What is still on a network was sent and not received: the numbers tell.
+/// A deadlock is found in two rounds of questions. In each, every process says if all its ranks
+/// wait for something that has not come. It also gives a number that changes whenever one of them
+/// continues. If all say yes twice, with the same numbers, each was quiet from its first answer to
+/// its second. So there is a moment, between the rounds, when all were quiet. Words that a rank had
+/// written before that moment were seen by the ranks that answered after it, and did not help them.
+/// Nobody has written since. So nobody will. A message that is still on a network was sent and not
+/// received: the numbers show it.
 class Council {
  public:
-  /// What ranks are at: how many.
+  /// The number of ranks in each activity.
   struct Doing {
-    u32 waiting = 0;    ///< or test the same counter again and again
-    u32 computing = 0;  ///< anything else than these
-    u32 ending = 0;     ///< have ended, and wait for the others at the run's end
+    u32 waiting = 0;    ///< or test the same counter repeatedly
+    u32 computing = 0;  ///< do anything else
+    u32 ending = 0;     ///< have ended, and wait for others at the run's end
     Doing& operator+=(Doing const& other);
-    /// Whether they have to get on before the deadline. One that computes may take its time, unless
-    /// another waits for it; and none is left to compute where all have ended but the run has not.
+    /// True if ranks must make progress before the deadline. A rank that computes may take its
+    /// time, unless another waits for it. If all have ended but the run has not, none is left to
+    /// compute.
     bool must_get_on() const { return waiting != 0 || (computing == 0 && ending != 0); }
   };
 
   Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline);
-  /// Of processes whose ranks meet by themselves in run `run`. `operation`: for a warning that some
-  /// have not begun it. `early`: what has come for later runs.
+  /// For processes whose ranks meet without their hosts in run `run`. `operation`: for a warning
+  /// that some have not begun it. `early`: messages for later runs.
   Council(Peers const& peers, u32 run, std::chrono::milliseconds deadline, std::string operation,
           std::vector<Processes::Post>& early);
 
   struct Own {
-    bool ended = false;        ///< all ranks of this process have
-    bool left = false;         ///< one has, before it came to the run's end
-    bool known = true;         ///< else `quiet` takes a while longer to find out
-    std::optional<u64> quiet;  ///< they wait in vain, if the number is the same next time
-    u64 signs_of_life = 0;     ///< changes whenever a rank gets on
+    bool ended = false;        ///< all ranks of this process have ended
+    bool left = false;         ///< one has left before it reached the run's end
+    bool known = true;         ///< false: `quiet` takes longer to find out
+    std::optional<u64> quiet;  ///< they wait for what has not come, if the number stays the same
+    u64 signs_of_life = 0;     ///< changes whenever a rank makes progress
     Doing doing{};
     u64 sent = 0, received = 0;  ///< parcels, to and from all processes
   };
   struct Verdict {
     bool over = false;                 ///< the ranks of all processes have ended, or one is gone
-    Reason poison = Reason::finished;  ///< if over, what process 0 says: the same in all
+    Reason poison = Reason::finished;  ///< if over, the reason from process 0: the same in all
     bool nowhere = false;              ///< the run ends well nowhere: no rank need wait for its end
   };
   bool ranks_meet() const { return early_ != nullptr; }
-  /// Takes what has come, and says what it has to. Every millisecond or so.
+  /// Takes received messages, and sends its own. To be called about every millisecond.
   Verdict sit(Own const& own);
-  /// Changes when a question has come: what Own::quiet says must have been found out since.
+  /// Changes when a question has come: Own::quiet must have been found out since then.
   u32 round() const { return round_; }
   /// Tells the others to end the run.
   void poison(Reason reason);
-  /// Returns when something has come, or after `patience`.
+  /// Returns when a message has come, or after `patience`.
   void wait(std::chrono::microseconds patience);
 
  private:
@@ -78,7 +81,7 @@ class Council {
     Type type{};
     Reason reason{};
     u32 round = 0;
-    u32 quiet = 0;  // whether `number` means something
+    u32 quiet = 0;  // 1: `number` is valid
     Doing doing{};
     u64 number = 0, signs_of_life = 0;
     u64 sent = 0, received = 0;
@@ -106,23 +109,23 @@ class Council {
   Peers const& peers_;
   u32 const run_;
   Verdict verdict_;
-  // Where ranks meet; else null.
+  // If ranks meet without their hosts; else null.
   std::vector<Processes::Post>* const early_ = nullptr;
   std::string const operation_;
   Patience missing_{std::chrono::milliseconds(0)};  // with processes that have not begun the run
-  Patience gone_{std::chrono::milliseconds(100)};   // with what one that is gone has told devices
+  Patience gone_{std::chrono::milliseconds(100)};   // for what one that is gone told devices
   bool is_gone_ = false, warned_ = false;
 
   bool told_ended_ = false;
   u32 ended_ = 0;  // the chair: processes whose ranks have ended
 
-  u32 round_ = 0;           // of questions: the last that was asked, or has come
-  bool to_answer_ = false;  // it waits for this process's answer
+  u32 round_ = 0;           // of questions: the last one asked, or received
+  bool to_answer_ = false;  // the question waits for this process's answer
 
   // The chair's questions.
   bool open_ = false;
   Clock::time_point next_round_;
-  Patience deadline_;  // looks where a round ends: while one process is stopped, none does
+  Patience deadline_;  // polled at the end of a round: none ends while a process is stopped
   std::vector<Answer> answers_, before_;  // of this round and of the one before
 };
 

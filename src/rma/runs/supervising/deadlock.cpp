@@ -1,4 +1,5 @@
-// Whether ranks wait in vain: what Watch asks them, and what follows from their answers.
+// Finds out if ranks wait for something that will not come: the questions that Watch asks ranks,
+// and the conclusions from their answers.
 #include <algorithm>
 #include <atomic>
 
@@ -7,7 +8,7 @@
 namespace meshpost::detail {
 namespace {
 
-// Some wait, and the others have ended.
+// True if some wait, and the others have ended.
 bool all_wait(RunningGang const& crew) {
   bool some = false, others = false;
   each_report(crew, [&](RankReport& report, u32) {
@@ -17,14 +18,14 @@ bool all_wait(RunningGang const& crew) {
   });
   return some && !others;
 }
-// The run that all devices of a graph are in. Nothing: some device is between two runs.
+// The run that all devices of a graph are in. Empty: some device is between two runs.
 //
-// A device with news begins its next run when the host has taken them. Until then its first rank
-// says that it has ended, and for a moment after that, too. It will go on, and ranks of other
-// devices may wait for it in the next run already. So the ranks are asked only when each device has
-// begun the run behind the last one that ended there. A deadlock is found all the same: devices
-// come so far without the ranks that wait. A rank takes back what it said before its device begins
-// the next run, so what it says once this run has been seen is said in this run.
+// A device with news begins its next run when the host has taken the news. Until then, and for a
+// moment after, its first rank says that it has ended. But it will continue, and ranks of other
+// devices may already wait for it in the next run. So the ranks are asked only when each device has
+// begun the run behind the last one that ended there. A deadlock is still found, because devices
+// reach that point without the ranks that wait. A rank takes back its report before its device
+// begins the next run. So a report read after this run was seen is of this run.
 std::optional<u32> run_under_way(RunningGang const& crew) {
   std::optional<u32> run;
   for (auto const& grid : crew.grids) {
@@ -38,20 +39,21 @@ std::optional<u32> run_under_way(RunningGang const& crew) {
 
 }  // namespace
 
-// Asks all ranks, once every one that has not ended says it waits: do you still? If each answers
-// the same question with a word for which its condition does not hold, none can go on: nothing was
-// under way when it was asked (a rank's notifications are complete before it says that it waits),
-// and none has moved since (a rank takes that back before it does anything). One that has ended
-// since has moved: what it sent may have come after the answer of another. See wait_long in
-// device/cuda/block.hpp. Nothing: not all have answered. Ranks that never do (CPU devices, where a
-// thread may go on while the rank's first one waits) are not asked: nothing is known of them.
+// Asks all ranks if they still wait, once every rank that has not ended says that it waits. If each
+// answers the same question with a word for which its condition does not hold, none can continue.
+// Nothing was in flight when it was asked, because a rank's notifications are complete before it
+// says that it waits. None has moved since, because a rank takes its report back before it does
+// anything. A rank that has ended since then has moved: its messages may have come after the answer
+// of another. See wait_long in device/cuda/block.hpp. Empty: not all have answered. Ranks that
+// never answer are not asked, and nothing is known of them (CPU devices, where a thread may
+// continue while the rank's first one waits).
 std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
   if (!all_wait || !crew.gang->answers()) {
     crew.asked.clear();
     return false;
   }
   if (crew.asked.empty()) {
-    auto const run = run_under_way(crew);  // before what the ranks say in it
+    auto const run = run_under_way(crew);  // read before the ranks' reports in it
     if (!run) return false;
     crew.asked_in = *run;
     each_report(crew, [&](RankReport& report, u32) {
@@ -66,7 +68,7 @@ std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
   std::size_t i = 0;
   each_report(crew, [&](RankReport& report, u32) {
     Asked const& before = crew.asked[i++];
-    if (before.ended) {  // or it waited at its run's begin or end, and goes on
+    if (before.ended) {  // or it waited at its run's begin or end, and continues
       moved |= state_of(report) != RankState::ended;
       return;
     }
@@ -75,13 +77,13 @@ std::optional<bool> Watch::question(Watched& crew, bool all_wait) {
     all &= answered;
     vain &= !answered || !holds(report.condition, report.observed);
   });
-  moved |= run_under_way(crew) != crew.asked_in;  // read behind what they say
+  moved |= run_under_way(crew) != crew.asked_in;  // read after their reports
   if (moved) crew.asked.clear();
   if (!all && vain && !moved) return std::nullopt;
   return vain && !moved;
 }
 
-// A number that stays the same while none of the crew's ranks can go on.
+// A number that stays the same while none of the crew's ranks can continue.
 Watch::Quiet Watch::quiet(Watched& crew) {
   if (crew.gang->finished()) return {true, 0};
   bool const wait = all_wait(crew);
@@ -94,12 +96,12 @@ Watch::Quiet Watch::quiet(Watched& crew) {
   return {true, number};
 }
 
-// The same for all ranks of this process, and what is under way to them.
+// The same for all ranks of this process, and for messages in flight to them.
 //
-// Two rounds in which all are quiet with equal numbers prove that none of them can go on: each
-// crew, and the proxy, was quiet from its first answer to its second, so between the rounds there
-// is a moment when all were. What reaches a rank from another crew or process the proxy brings; it
-// brought nothing since, and had nothing more to bring.
+// Two rounds in which all are quiet with equal numbers prove that none of them can continue. Each
+// crew, and the proxy, was quiet from its first answer to its second. So between the rounds there
+// is a moment when all were. The proxy brings everything that reaches a rank from another crew or
+// process. It brought nothing since, and had nothing more to bring.
 Watch::Quiet Watch::quiet() {
   auto const before = proxy_ ? proxy_->quiet() : std::optional<u64>(0);
   if (!before || look().failed != 0) return {};
@@ -112,14 +114,14 @@ Watch::Quiet Watch::quiet() {
     else all = *all * 31 + *one.number;
   }
   if (!known) return {false, std::nullopt};
-  for (auto& crew : crews_) crew.asked.clear();  // asked anew for the next round
-  // If the proxy did nothing from before the ranks were looked at until after, it woke none.
+  for (auto& crew : crews_) crew.asked.clear();  // asked again in the next round
+  // If the proxy did nothing from before the ranks were polled until after, it woke none.
   if (proxy_ && proxy_->quiet() != before) return {};
   return {true, all};
 }
 
-// With a proxy somebody else than the ranks may wake them, so twice; and then one must be left
-// that waits: all that have ended are quiet, too.
+// With a proxy, not only ranks may wake ranks, so two rounds are needed. Then at least one rank
+// must wait, because ranks that have all ended are quiet, too.
 bool Watch::deadlocked() {
   if (!proxy_) {
     for (auto& crew : crews_) {

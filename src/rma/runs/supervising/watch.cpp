@@ -13,7 +13,7 @@
 namespace meshpost::detail {
 namespace {
 
-// On a GPU a rank that leaves does not say so: its kernel's end does. The first one knows.
+// On a GPU a rank that leaves does not report it: its kernel's end does. The first rank knows.
 bool all_have_ended(Grid const& grid) {
   return grid.ended && (grid.is_over() || read(grid.reports[0].all_ended) != 0);
 }
@@ -22,7 +22,7 @@ void each_report_of_all(Crews const& crews, Visit&& visit) {
   for (auto const& crew : crews) each_report(crew, visit);
 }
 
-// In a handler.
+// Called in a handler.
 Error sink_failure() {
   constexpr auto operation = "print what a rank logged";
   return {Kind::misuse, operation, "EventSink::log threw: " + caught(operation).cause(),
@@ -43,21 +43,21 @@ Watch::Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs
       proxy_(proxy),
       host_(host) {
   u64 ranks = 0;
-  // Questions have numbers of their own in all runs: an old answer is none.
+  // Questions have different numbers in all runs, so an old answer is never taken for a new one.
   for (auto const& crew : crews) {
     crews_.push_back({crew});
     if (!crew.grids.empty()) crews_.back().epoch = read(crew.grids.front().control->epoch);
   }
   for (auto const& crew : crews)
     for (auto const& grid : crew.grids) ranks += grid.ranks;
-  ending_.states.reserve(ranks);  // so that nothing can fail on poison's way
+  ending_.states.reserve(ranks);  // so that poison() can't fail
 }
 
 bool Watch::finished() const {
   return std::ranges::all_of(crews_, [](auto const& crew) { return crew.gang->finished(); });
 }
 
-// Own devices with those of all other processes, at the run's end.
+// True if own devices have met those of all other processes, at the run's end.
 bool Watch::met() const {
   return !crews_.empty() && std::ranges::all_of(crews_, [](auto const& crew) {
     return std::ranges::all_of(crew.grids, [](Grid const& grid) { return grid.is_over(); });
@@ -65,7 +65,7 @@ bool Watch::met() const {
 }
 
 // On a GPU other launches may come first, of another World or of a user's stream. Until they are
-// over, no rank can get on, leave, or answer.
+// over, no rank can make progress, leave, or answer.
 bool Watch::begun() const {
   return std::ranges::all_of(
       crews_, [](auto const& crew) { return std::ranges::all_of(crew.grids, &Grid::has_begun); });
@@ -94,8 +94,8 @@ void Watch::look_at(Grid const& grid, Seen& seen) {
         (seen.signs_of_life * 31 + read(report.state)) * 31 + read(report.sequence);
     seen.signs_of_life = seen.signs_of_life * 31 + read(report.progress);
   }
-  // What ranks say of themselves may be the next run's, which begins on a GPU when this one has
-  // ended. So this is asked behind it.
+  // Ranks' reports may already be the next run's, which begins on a GPU when this one has ended. So
+  // this is read after them.
   if (all_have_ended(grid)) here = {{.ending = grid.is_over() ? 0 : grid.ranks}};
   seen.ranks += here.ranks;
   seen.failed += here.failed;
@@ -111,7 +111,7 @@ Watch::Seen Watch::look() const {
 Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
   Council::Own own{
       .ended = ended, .quiet = std::nullopt, .signs_of_life = life, .doing = seen.ranks};
-  // The ranks answer anew for each round: what they saw before it says nothing.
+  // The ranks answer again for each round: answers from before the round count for nothing.
   if (std::exchange(round_, council_->round()) != round_)
     for (auto& crew : crews_) crew.asked.clear();
   auto const ranks = host_ || !begun() ? Quiet{} : quiet();
@@ -132,7 +132,7 @@ std::optional<Error> Watch::failure() {
   return proxy_ ? proxy_->failure() : std::nullopt;
 }
 
-// Of a run that has ended well nowhere.
+// For a run that has ended well nowhere.
 void Watch::let_the_end_be_left() {
   for (auto const& crew : crews_)
     for (auto const& grid : crew.grids)
@@ -142,7 +142,7 @@ void Watch::let_the_end_be_left() {
 
 void Watch::poison(Reason reason) {
   if (poisoned_) return;
-  // What goes on until the ranks have seen it is not what the report is about.
+  // The report is about the states before the poison, not about what ranks do until they see it.
   for (auto const& crew : crews_)
     for (auto const& grid : crew.grids) {
       bool const ended = all_have_ended(grid);
@@ -158,7 +158,7 @@ void Watch::poison(Reason reason) {
   ending_.reason = reason;
 }
 
-// Alone: the council decides for several processes.
+// For one process: the council decides for several.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   if (!begun()) {
     deadline_.renew();
@@ -170,7 +170,7 @@ std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
                                                              : std::nullopt;
 }
 
-// What the user's sink throws ends the run, as what a rank throws does.
+// An error thrown by the user's sink ends the run, as one thrown by a rank does.
 void Watch::drain_logs() {
   for (auto& log : logs_) try {
       lines_ += log.drain();
@@ -192,7 +192,7 @@ Ending Watch::until_end() {
     bool const ended = finished();
     if (ended && !council_) break;
     if (ended && council_->ranks_meet() && met()) {
-      ending_.reason = Reason::finished;  // whatever else has come
+      ending_.reason = Reason::finished;  // even if something else was reported
       ending_.met = true;
       break;
     }
@@ -210,8 +210,8 @@ Ending Watch::until_end() {
       if (!reason && verdict.poison != Reason::finished) reason = verdict.poison;
       if (verdict.nowhere) let_the_end_be_left();
       if (verdict.over) {
-        // What failed here too late for the others to heed stays in `failure`: they hear of it when
-        // the run's parts are exchanged.
+        // A failure here that came too late for the others stays in `failure`. They learn of it
+        // when the run's parts are exchanged.
         ending_.reason = verdict.poison;
         break;
       }
@@ -227,7 +227,8 @@ Ending Watch::until_end() {
   }
   drain_logs();
   ending_.failure = failure();
-  // It may have ended before it was seen; others have been told before they were told of the end.
+  // The run may have ended before a failure was seen. Other processes have been told of it before
+  // they were told of the end.
   if (!council_ && !met() && look().failed != 0) ending_.reason = Reason::failed;
   return ending_;
 }
@@ -257,12 +258,12 @@ void Watch::abandon() const {
     std::ranges::for_each(known, add);
     if (known.empty()) add_all(crew, [](RankState state) { return state == RankState::running; });
   }
-  if (ranks.empty())  // one thread of them waits, and another goes on
+  if (ranks.empty())  // one thread of a rank waits, and another continues
     for (auto const& crew : crews_)
       add_all(crew, [](RankState state) { return state != RankState::ended; });
   std::fprintf(stderr,
-               "meshpost: the run was ended since %s, but its kernel goes on %s later. Ranks with "
-               "threads that call no meshpost operation: "
+               "meshpost: the run was ended because %s, but its kernel is still running %s later. "
+               "Ranks with threads that call no meshpost operation: "
                "%s. A kernel can't be taken off its device, so this process ends; look for an "
                "endless loop there.\n",
                why().c_str(), grace_.text().c_str(), ranks.c_str());

@@ -18,8 +18,8 @@ namespace meshpost::detail {
 struct Ending {
   Reason reason = Reason::finished;
   std::optional<Error> failure;   ///< of the device itself
-  std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: they were not
-  bool met = false;  ///< with the ranks of all other processes: so the run ended well in all
+  std::vector<RankState> states;  ///< of own ranks when they were poisoned; empty: not poisoned
+  bool met = false;  ///< with the ranks of all other processes: the run ended well in all
 };
 
 /// A gang with its grids.
@@ -28,29 +28,30 @@ struct RunningGang {
   std::span<Grid const> grids{};
 };
 
-/// The host's eye on running ranks: prints their logs, sees failures, deadlocks and standstill, and
-/// poisons them. Looks only at memory that ranks publish to; needs no driver call while they run.
+/// The host's supervision of running ranks. It prints their logs, detects failures, deadlocks and
+/// standstill, and poisons them. It reads only memory that ranks publish to, and needs no driver
+/// call while they run.
 class Watch {
  public:
-  /// `council`: where other processes take part; `proxy`: where some ranks are out of reach;
-  /// `host`: where the host may wake ranks; else null.
+  /// `council`: if other processes take part. `proxy`: if some ranks are out of reach. `host`: if
+  /// the host may wake ranks. Else null.
   Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
         std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
         HostEndpoint* host = nullptr, std::chrono::milliseconds grace = std::chrono::seconds(10));
-  /// Does so again and again while they run.
+  /// Calls `what` repeatedly while they run.
   void each_look(std::function<void()> what) { each_look_ = std::move(what); }
   /// Ends the ranks.
   void poison(Reason reason);
-  /// Returns when all ranks have ended. If they don't within `grace` of being poisoned, says which
-  /// and ends the process: a kernel can't be taken off a device. \throws Error(peer_lost) if the
-  /// proxy hangs: ranks may go on then
+  /// Returns when all ranks have ended. If they don't within `grace` after the poison, it names
+  /// those that remain and ends the process: a kernel can't be taken off a device. \throws
+  /// Error(peer_lost) if the proxy hangs: ranks may then still run
   Ending until_end();
 
  private:
   struct Seen {
     Council::Doing ranks;
     u32 failed = 0;
-    u64 signs_of_life = 0;  // changes whenever a rank gets on
+    u64 signs_of_life = 0;  // changes whenever a rank makes progress
   };
   struct Asked {
     u32 sequence;
@@ -58,14 +59,14 @@ class Watch {
   };
   struct Watched : RunningGang {
     std::vector<Asked> asked{};  // all its ranks when the question was asked; empty: none is open
-    u32 asked_in = 0;            // the run that they were in then
+    u32 asked_in = 0;            // the run they were in then
     u32 epoch = 0;               // number of the question
   };
   static void look_at(Grid const& grid, Seen& seen);
   Seen look() const;
   static std::optional<bool> question(Watched& crew, bool all_wait);
   struct Quiet {
-    bool known = true;  // else the ranks have not answered yet
+    bool known = true;  // false: the ranks have not answered yet
     std::optional<u64> number{};
   };
   static Quiet quiet(Watched& crew);
@@ -80,12 +81,12 @@ class Watch {
   bool finished() const;
   std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
-  std::string why() const;  // it was ended, for people
+  std::string why() const;  // why it was ended, for people
   [[noreturn]] void abandon() const;
 
   std::vector<Watched> crews_;
   std::vector<LogReader>& logs_;
-  Patience deadline_, grace_;  // until the run is ended, and for its ranks to end then
+  Patience deadline_, grace_;  // until the run is ended, and then for its ranks to end
   Council* council_;
   Proxy* proxy_;
   HostEndpoint* host_;
@@ -93,10 +94,10 @@ class Watch {
   bool poisoned_ = false;
   u64 lines_ = 0;  // of logs, printed so far
   std::function<void()> each_look_;
-  u64 waits_ = 0;                 // looks before the ranks have begun
-  std::optional<Error> unheard_;  // what the event sink threw at one of them
-  u32 round_ = 0;                 // of the council, for which the ranks are being asked
-  std::optional<u64> in_vain_;    // what quiet() said last
+  u64 waits_ = 0;                 // polls before the ranks have begun
+  std::optional<Error> unheard_;  // the event sink's error at a log line
+  u32 round_ = 0;                 // of the council, for which the ranks were last asked
+  std::optional<u64> in_vain_;    // the last result of quiet()
 };
 
 }  // namespace meshpost::detail

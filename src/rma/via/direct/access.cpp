@@ -30,7 +30,7 @@ void HostAccess::deliver(Delivery const& delivery) {
   auto const& count = message.signal;
   if (!count.any()) return;
   if (count.distance() != 0) memory::store_relaxed(count.origin_word(), count.origin);
-  // Releases the bytes above to whoever acquires the count.
+  // Releases the bytes above to the rank that acquires the count.
   memory::add(count.word(), count.value(), Order::system);
 }
 

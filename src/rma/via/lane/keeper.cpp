@@ -14,12 +14,12 @@ constexpr u32 warp = 32;
 // Votes.
 constexpr char can_not[] = "can't", gains_nothing[] = "gains nothing", gains_some[] = "gains";
 
-// Half of a lane, so that two of the longest messages fit.
+// At most half of a lane, so that two of the longest messages fit.
 u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
   return std::min(wanted, (lanes.packets() / 2 - 4) * bytes_a_packet);
 }
 
-// Why not all ranks fit, if they don't.
+// The reason why not all ranks fit, if they don't.
 std::optional<Error> misfit(std::vector<GangSpec> const& specs, bool lanes) try {
   for (auto spec : specs) {
     spec.by_warp = lanes;
@@ -64,7 +64,7 @@ LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& hea
 
 std::string LaneKeeper::vote(SpecOfKind const& spec_of, Layout const& layout, Heap const& heap) {
   bool gains = false;
-  std::vector<GangSpec> specs;  // a kind each
+  std::vector<GangSpec> specs;  // one for each kind
   for (u32 own = 0; own < layout.own_count(); ++own) {
     auto const& device = layout.devices[own];
     if (!polls_by_warp(layout.traits[layout.first_device + own])) continue;
@@ -100,7 +100,7 @@ bool LaneKeeper::decide(KernelImage const& image, Launch const& launch, Layout c
   if (known != decided_.end()) return known->second;
   auto const said = vote(spec_of, layout, heap);
   bool const yes = agreed({said});
-  if (said != can_not) decided_[kernel] = yes;  // that may be another time: memory may have gone
+  if (said != can_not) decided_[kernel] = yes;  // can_not may change, with free memory
   return yes;
 }
 

@@ -16,43 +16,43 @@
 
 namespace meshpost::detail {
 
-/// A launch on devices of that kind, without them.
+/// A launch on devices of that kind, without the devices.
 using SpecOfKind = std::function<GangSpec(std::string_view kind)>;
 
 /// The host's part in the inline protocol (meshpost/rma/lanes.hpp).
 class LaneKeeper {
  public:
-  static constexpr u32 limit = 1024;           ///< lanes of a rank that may be asked for
+  static constexpr u32 limit = 1024;           ///< lanes of a rank, at most
   static constexpr u32 on_gpus = 32;           ///< lanes of a rank: a warp polls them
   static constexpr u32 most_on_gpus = 1152;    ///< bytes of a message
-  static constexpr u32 most_on_cpus = 1024;    ///< likewise
+  static constexpr u32 most_on_cpus = 1024;    ///< bytes of a message
   static constexpr u64 memory = 128ull << 20;  ///< bytes of lanes on a device, at most
-  /// Bytes on a device of what is kept for each pair of ranks, at most, unless lanes are asked for.
+  /// Bytes on a device for the state of all pairs of ranks, at most, unless lanes are requested.
   static constexpr u64 most_for_pairs = 64ull << 20;
 
   LaneKeeper() = default;
-  /// Collective: takes memory for so many lanes of each rank; none: for those that pay.
+  /// Collective: takes memory for so many lanes of each rank. Unset: for as many as are useful.
   /// \throws Error(bad_argument, out_of_memory)
   LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& heap);
 
-  /// GPUs have lanes in a run all alike, or none does: what is sent by a lane is looked for there.
-  /// So each process says what it thinks of it: that its own can't, as one is a part of a GPU, or
-  /// not all ranks of its spec, which has no grids, fit into it; or whether they gain, as they
-  /// reach others. Warns of a kernel that doesn't fit, once.
+  /// In a run, either all GPUs have lanes or none does, because a receiver polls for what is sent
+  /// by lane. So each process votes. Its own GPUs can't have lanes if one is a part of a GPU. They
+  /// can't either if not all ranks of the spec fit into one (`spec_of` returns it without grids).
+  /// They gain if they reach others. Warns once of a kernel that doesn't fit.
   std::string vote(SpecOfKind const& spec_of, Layout const& layout, Heap const& heap);
-  /// What comes of it where no other process has one. `spec_of` is asked when such a kernel comes
-  /// for the first time.
+  /// The decision if no other process has a vote. `spec_of` is called when such a kernel comes for
+  /// the first time.
   bool decide(KernelImage const& image, Launch const& launch, Layout const& layout,
               Heap const& heap, SpecOfKind const& spec_of);
-  /// What comes of everybody's votes.
+  /// The decision from all votes.
   static bool agreed(std::vector<std::string> const& votes);
 
-  /// For a run. `gpus_have`: as agreed.
+  /// For a run. `gpus_have`: the decision.
   Lanes lanes(Device const& device, bool gpus_have) const;
   /// Bytes on each device.
   Bytes size() const { return size_; }
 
-  /// After a run that failed: what is left of it will not be taken for new.
+  /// After a run that failed: remaining packets will not be taken for new ones.
   static void reset(RunState const& state, Device& device);
 
  private:
@@ -64,7 +64,8 @@ class LaneKeeper {
   std::map<std::tuple<void const*, u32, u32, u32, u64>, bool> decided_;
 };
 
-/// After a run that failed, on a device in the host's memory: what has come by lane, for reports.
+/// After a run that failed, on a device in the host's memory: unpacks what has come by lane, for
+/// reports.
 void unpack_lanes(RunState const& state);
 
 }  // namespace meshpost::detail

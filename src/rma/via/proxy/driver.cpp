@@ -1,18 +1,18 @@
-// When a thread does not come back from the engine: why it may be so, and how it is noticed, see
-// src/net/channel_losses.cpp. It may be the proxy's thread or a worker of the run. The run is ended
-// without it, and so is the World:
-// - Who supervises the run is never the one that hangs, as it does not enter the engine, and finds
-//   out by waiting. Nothing is concluded from that but that the run, which a lost process ends in
-//   any case, ends in this way: if the thread was only slow, more is kept than need be.
-// - From then on the hanging thread owns driving_, and with it the engine and all that is done
-//   under it: nobody takes driving_ again, calls the engine or joins the thread. Should it come
-//   back (a process that was stopped goes on, and lets go of its lock), the channel keeps it for
-//   ever. Its stack and what the engine may touch are kept until the process ends:
-//   runs/launching/run.cpp keeps the gang with its fibers, states and kernel, world_state.cpp the
-//   World with this proxy, its heap and its devices.
-// - Others than that thread go on and end: workers find driving_ taken or the proxy not awake, and
+// This is about a thread that does not come back from the engine. src/net/channel_losses.cpp says
+// why that can be, and how it is noticed. The thread may be the proxy's or a worker of the run. The
+// run is ended without it, and so is the World:
+// - The thread that supervises the run never hangs there, because it does not enter the engine. It
+//   finds out by waiting. The only conclusion is that the run, which a lost process ends in any
+//   case, ends in this way. If the thread was only slow, more is kept than necessary.
+// - From then on the hanging thread owns driving_, and with it the engine and everything that is
+//   done under it. Nobody takes driving_ again, calls the engine or joins the thread. If the thread
+//   comes back (a process that was stopped continues, and releases its lock), the channel keeps it
+//   for ever. Its stack and all memory that the engine may touch are kept until the process ends.
+//   runs/launching/run.cpp keeps the gang with its fibers, states and kernel; world_state.cpp keeps
+//   the World with this proxy, its heap and its devices.
+// - All other threads continue and end: workers find driving_ taken or the proxy not awake, and
 //   their ranks poisoned.
-// - The next run begins with an exchange between all processes, which throws, as one is lost.
+// - The next run begins with an exchange between all processes, which throws, because one is lost.
 #include "rma/via/proxy/driver.hpp"
 
 #include <sched.h>
@@ -48,12 +48,12 @@ void Driver::start() {
 bool Driver::stop() {
   if (!awake_.load() || (channel_ && channel_->hangs())) return false;
   try {
-    auto const alone = this->alone();  // a round that somebody is in ends before
+    auto const alone = this->alone();  // waits for the end of a round
     awake_ = false;
   } catch (Error const&) {
-    return false;  // the thread that hangs has all that follows
+    return false;  // the thread that hangs owns the rest
   }
-  // Nobody drives any more. The thread sees it when it next looks, and sleeps.
+  // Nobody drives any more. The thread sees it when it next reads awake_, and sleeps.
   return true;
 }
 
@@ -68,7 +68,7 @@ bool Driver::drive(bool helping) {
   if (helping) helps_.fetch_add(1, std::memory_order_relaxed);
   try {
     if (work_.get_on()) return true;
-  } catch (Error const& error) {  // a device's: the run ends by it
+  } catch (Error const& error) {  // of a device: it ends the run
     fail(error);
   }
   if (work_.nothing_left()) idle_.store(true);
@@ -79,7 +79,7 @@ void Driver::work() {
   while (await_run()) attend_run();
 }
 
-// Asleep; false: this is the end.
+// Asleep. False: the World ends.
 bool Driver::await_run() {
   std::unique_lock lock(resting_);
   wakes_.wait(lock, [this] { return ending_.load() || awake_.load(); });
@@ -102,8 +102,8 @@ void Driver::attend_run() {
     if (drive(false)) {
       rests = 0;
     } else if (++rests < 100'000 && !shares_cores_) {
-      continue;                 // ranks on GPUs: a core is this thread's own
-    } else if (rests < 4000) {  // at once: the ranks may share this core
+      continue;                 // ranks on GPUs: this thread has a core
+    } else if (rests < 4000) {  // without a pause: the ranks may share this core
       sched_yield();
     } else {
       rest(nap);

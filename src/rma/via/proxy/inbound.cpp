@@ -21,7 +21,7 @@ void check_written(Parcel const& parcel, std::string_view bytes) {
 
 }  // namespace
 
-// Nothing is written to where this process has no memory of the World.
+// Nothing is written to places where this process has no memory of the World.
 char* Inbound::own_memory(u32 device, u64 offset, u64 bytes) const {
   char* const memory = places_.memory({device, offset}, bytes);
   if (!memory)
@@ -39,17 +39,18 @@ void Inbound::carry_out(u32 from, Parcel const& parcel, Payload const& payload) 
     case via::Message::Kind::answer: return take_answer(parcel, payload);
     case via::Message::Kind::put:
     case via::Message::Kind::store: break;
-    case via::Message::Kind::news:           // what it says was taken when it came
+    case via::Message::Kind::news:           // its news was taken on arrival
     case via::Message::Kind::kinds: return;  // read_parcel() has refused it
   }
   if (parcel.written == Parcel::Written::to_window) see_window(parcel);
-  // From here on in this process's addresses.
+  // From here on, addresses are this process's.
   auto const address = [&](u64 offset, u64 bytes) {
     return reinterpret_cast<u64>(own_memory(message.device, offset, bytes));
   };
   if (!payload.bytes.empty()) message.place = address(message.place, payload.bytes.size());
   if (auto const& count = message.signal; count.any())
     message.signal = count.moved_to(address(count.at(), count.distance() + sizeof(u32)));
+  if (payload.bytes.empty() && !message.signal.any()) return;  // a piece that is in place
   if (layout_.owns(message.device))
     own_.access(message.device - layout_.first_device)
         .deliver({message, payload.bytes, payload.keep});
@@ -57,6 +58,10 @@ void Inbound::carry_out(u32 from, Parcel const& parcel, Payload const& payload) 
 
 void Inbound::answer_get(u32 from, Parcel const& parcel) {
   auto const& asked = parcel.message;
+  if (parcel.own_device != Parcel::nowhere &&
+      (parcel.own_device >= layout_.device_count() || layout_.processes[parcel.own_device] != from))
+    refuse_parcel(fmt::format("the sender wants bytes in memory of device {}, which is not its own",
+                              parcel.own_device));
   char const* const source = own_memory(asked.device, asked.place, asked.bytes);
   Parcel answer{.message = {.place = asked.own,
                             .bytes = asked.bytes,
@@ -96,7 +101,7 @@ u64 Inbound::await(Get const& get) {
   return next_get_;
 }
 
-// Whoever acquires what is released from now on sees the bytes.
+// A rank that acquires a later release sees the bytes.
 void Inbound::see_window(Parcel const& parcel) const {
   char* const memory =
       own_memory(parcel.message.device, parcel.message.place, parcel.message.bytes);

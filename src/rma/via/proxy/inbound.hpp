@@ -5,7 +5,7 @@
 
 namespace meshpost::detail {
 
-/// Carries out what is for devices of this process, whoever has asked for it. One thread at a time.
+/// Carries out messages for devices of this process, from any sender. One thread at a time.
 class Inbound : WorldMemory {
  public:
   Inbound(WorldMemory const& memory, OwnDevices& own, Outbound& outbound)
@@ -13,9 +13,9 @@ class Inbound : WorldMemory {
 
   void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
 
-  /// A get whose answer is awaited.
+  /// A get that waits for its answer.
   struct Get {
-    u32 own = 0;          ///< device that asks
+    u32 own = 0;          ///< device of the sender
     u32* done = nullptr;  ///< to raise at its end
     char* target = nullptr;
     u64 size = 0, left = 0;  ///< bytes in all, and still to come

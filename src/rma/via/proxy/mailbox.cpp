@@ -58,7 +58,7 @@ void MailboxAccess::end() {
       device_.write(one.delivery.message.target(), one.bytes.data(), Bytes{one.bytes.size()});
     if (one.delivery.message.signal.any()) raise(one.delivery.message.signal);
   }
-  if (!all_told) {  // the next run's letters go on behind these
+  if (!all_told) {  // the next run's letters come behind these
     RingTurns const turns{.taken = written_, .claimed = written_, .told = written_};
     device_.write(mailbox().turns, &turns, Bytes{sizeof turns});
     mailbox().tell(written_);
@@ -66,7 +66,7 @@ void MailboxAccess::end() {
   drop();
 }
 
-// What a rank would have done, for nobody else does any more.
+// Does what a rank would have done, because nobody else does it any more.
 void MailboxAccess::carry_out(Letter const& letter) {
   auto const& message = letter.message;
   if (message.signal.has_more() && message.bytes != 0)
@@ -91,7 +91,7 @@ bool MailboxAccess::unopened() const {
 
 void MailboxAccess::deliver(Delivery const& delivery) {
   if (backlog_.empty() && try_deliver(delivery)) return count_what_is_under_way();
-  // Not kept where they lie, which would be until ranks open letters.
+  // Copied, because else they would be kept in place until ranks open letters.
   backlog_.push_back({delivery, std::string(delivery.bytes)});
   backlog_.back().delivery.keep = nullptr;
   count_what_is_under_way();
@@ -109,7 +109,7 @@ void MailboxAccess::forget_opened() {
   std::erase_if(closed_, [&](Closed const& one) { return written_ - one.letter >= closed; });
 }
 
-// Letters for some of the same bytes, which may be opened later than now.
+// Letters for some of the same bytes, which may not be opened yet.
 std::vector<MailboxAccess::Closed*> MailboxAccess::closed_under(char const* target, u64 bytes) {
   std::vector<Closed*> found;
   if (!closed_.empty()) forget_opened();

@@ -12,19 +12,18 @@
 
 namespace meshpost::detail {
 
-/// The host's side of a device's mailbox (meshpost/rma/mailbox.hpp), and its copy engines
-/// beside.
+/// The host's side of a device's mailbox (meshpost/rma/mailbox.hpp), and its copy engines.
 ///
-/// Short bytes go in letters. Longer ones are copied to the device, and what comes after them in
-/// order is a letter whose `ready` the same stream stores behind the copy. So a later letter never
-/// overtakes earlier bytes: ranks open letters in order, and one that must wait for a copy is not
-/// ready before. Pieces that lie behind each other are copied as one, out of a chunk of pinned
-/// memory; what lies in such memory already is copied from there.
+/// Short bytes go in letters. Longer ones are copied to the device. The next message in order is
+/// then a letter whose `ready` the same stream stores behind the copy. So a later letter never
+/// overtakes earlier bytes. Ranks open letters in order, and a letter that must wait for a copy is
+/// not ready before the copy is done. Pieces that lie behind each other are copied as one, out of a
+/// chunk of pinned memory. Bytes that lie in such memory already are copied from there.
 ///
-/// A copy does overtake letters that nobody has opened yet. So its bytes for the same places go
-/// once more, in letters behind those: whichever of the copy and an earlier letter comes last
-/// there, these come behind both. read() and write() heed no letters: what they touch, by the
-/// contract, is not on its way.
+/// But a copy overtakes letters that nobody has opened yet. So its bytes for the same places are
+/// sent once more, in letters behind those. The copy and an earlier letter may come in either
+/// order; these letters come behind both. read() and write() ignore letters: by the contract,
+/// nothing is in flight to the bytes that they touch.
 class MailboxAccess : public Access {
  public:
   explicit MailboxAccess(Device& device);
@@ -46,15 +45,15 @@ class MailboxAccess : public Access {
   bool unopened() const override;
 
  private:
-  struct Open {  // a chunk that gets filled
+  struct Open {  // a chunk that is being filled
     PinnedCopies::Chunk chunk;
     char* target = nullptr;
     u64 filled = 0;
   };
-  struct Closed {  // a letter with bytes that may not have been opened
+  struct Closed {  // a letter with bytes that may not be opened yet
     char* target;
     u64 bytes;
-    u32 letter;  // written_ behind it
+    u32 letter;  // `written_` behind it
   };
   struct Kept {  // until there is room
     Delivery delivery;
@@ -81,7 +80,7 @@ class MailboxAccess : public Access {
   std::atomic<u32> written_to_all_{0};
   std::vector<Closed> closed_;
   std::optional<Open> open_;
-  std::shared_ptr<Event> last_copy_;  // into the device, of what letters must not overtake
+  std::shared_ptr<Event> last_copy_;  // into the device; letters must not overtake it
   std::deque<Kept> backlog_;
   std::atomic<u64> under_way_{0}, kept_{0};
 };

@@ -10,8 +10,9 @@
 namespace meshpost::detail {
 namespace {
 
-constexpr u64 most_held = u64{32} << 20;  // then ranks wait until something has been sent
-// Of what is read from devices, so much is copied at once: memory that it passes through is scarce.
+constexpr u64 most_held = u64{32} << 20;  // above it, ranks wait until something was sent
+// Up to so many bytes read from a device are copied at once, because the memory that they pass
+// through is scarce.
 constexpr u64 short_read = u64{16} << 10;
 
 }  // namespace
@@ -31,7 +32,7 @@ void Outbound::begin_run(u32 run) {
 void Outbound::abandon() {
   over_ = true;
   for (auto& queue : queues_) {
-    // A write that has begun keeps its parcel: their sequences are those of what comes behind.
+    // A write that has begun keeps its parcel: later parcels have the sequence numbers behind it.
     bool const told = queue.empty() || queue.front()->written == 0;
     if (told) {
       queue.clear();
@@ -67,9 +68,9 @@ void Outbound::put(u32 process, Parcel const& parcel, std::string_view bytes) {
   queue(process, parcel, bytes.size())->copy = bytes;
 }
 
-// Queued now, for the order; sent when the bytes have been read: many bytes of the host's heap, and
-// those of devices that the engine reads, by the engine itself; others into memory of this process,
-// as a rank may be ended before the engine has.
+// Queued now, to keep the order; sent when the bytes have been read. The engine itself reads many
+// bytes of the host's heap, and bytes of devices that it reaches. Other bytes are read into memory
+// of this process, because a rank may be ended before the engine has read them.
 void Outbound::put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
   u64 const size = parcel.message.bytes;
   if (auto const in_place =
@@ -113,8 +114,8 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
   return pieces;
 }
 
-// What only the engine can read, but is to go in messages: the rest is read into memory of the
-// host.
+// For bytes that only the engine can read, but that must go in messages: the rest is read into
+// memory of the host.
 void Outbound::read_instead(std::deque<OutgoingPtr>& queue) {
   auto const out = queue.front();
   auto parcel = out->parcel;
@@ -150,8 +151,8 @@ bool Outbound::send() {
   return any;
 }
 
-// A parcel, with the next of its bytes. False: not now, as the channel has no room, or must not
-// write yet.
+// Sends a parcel with its next bytes. False: not now; the channel has no room, or must not write
+// yet.
 bool Outbound::send_next(u32 process) {
   using By = Writes::Way::By;
   auto const out = queues_[process].front();
@@ -222,7 +223,7 @@ void Outbound::has_read(Outgoing& out) {
   end_if_read(out);
 }
 
-// Tells the rank that its source may change.
+// Tells the rank that its source may be changed.
 void Outbound::end_if_read(Outgoing& out) {
   if (!out.done || out.reading != 0 || out.sent != out.size || !is_of_this_run(out.parcel.run))
     return;

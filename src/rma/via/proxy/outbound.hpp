@@ -9,8 +9,8 @@
 
 namespace meshpost::detail {
 
-/// What own ranks have asked for, and what answers others, on its way: a queue for each process,
-/// this one included, in the order in which it was put in. One thread at a time.
+/// Requests of own ranks and answers to others, on their way: a queue for each process, this one
+/// included. Each queue keeps the order in which they were added. One thread at a time.
 class Outbound : WorldMemory {
  public:
   Outbound(WorldMemory const& memory, OwnDevices& own, Driver& driver)
@@ -19,32 +19,32 @@ class Outbound : WorldMemory {
   void connect(net::Channel& channel);
 
   void begin_run(u32 run);
-  /// The run has come to nothing: forgets all that no write has begun for.
+  /// The run has failed: forgets everything for which no write has begun.
   void abandon();
   void forget_all();
   bool is_of_this_run(u32 run) const { return run == run_ && !over_; }
   bool is_over() const { return over_; }
 
-  /// So much waits that ranks had better, too.
+  /// So much waits that ranks should wait, too.
   bool is_full() const;
   /// A parcel, with a copy of `bytes`.
   void put(u32 process, Parcel const& parcel, std::string_view bytes = {});
-  /// A parcel and bytes of an own device's memory; `done`, if any, is raised when they have been
-  /// read, the counter with the last of them.
+  /// A parcel, and bytes of an own device's memory. `done`, if any, is raised when they have been
+  /// read. The parcel's counter is raised with the last of them.
   void put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
 
-  /// The next for this process, if its bytes are here.
+  /// The next parcel for this process, if its bytes are here.
   OutgoingPtr take_for_here();
-  /// Sends what it can to other processes. Whether anything has happened.
+  /// Sends what it can to other processes. True if anything has happened.
   bool send();
-  /// What was carried out and let go of, to those that no other parcel has told. `idle`: there is
-  /// nothing else to do.
+  /// Tells news to processes that no other parcel has told: what was carried out and let go of.
+  /// `idle`: there is nothing else to do.
   bool tell_news(bool idle);
   bool is_empty() const;
   bool is_empty(u32 process) const { return queues_[process].empty(); }
   void lose(u32 process) { queues_[process].clear(); }
   void has_read(Outgoing& out);
-  /// Null: nothing goes to another process.
+  /// Null: this World sends nothing to other processes.
   Writes* writes() { return writes_ ? &*writes_ : nullptr; }
 
  private:
@@ -58,14 +58,14 @@ class Outbound : WorldMemory {
   void end_if_read(Outgoing& out);
   bool lost(u32 process) const { return channel_ && channel_->lost(process); }
 
-  u64 held_ = 0;  // bytes that wait to be sent, or are being; outlives them
+  u64 held_ = 0;  // bytes that wait to be sent, or are being sent; outlives their Outgoing
   OwnDevices& own_;
   Driver& driver_;
-  net::Channel* channel_ = nullptr;              // nothing goes to another process
-  std::optional<Writes> writes_;                 // likewise
+  net::Channel* channel_ = nullptr;              // null: nothing goes to another process
+  std::optional<Writes> writes_;                 // set with channel_
   std::vector<std::deque<OutgoingPtr>> queues_;  // by process
   u32 run_ = 0;
-  bool over_ = false;  // the run: nothing is carried out
+  bool over_ = false;  // the run is over: nothing is carried out
 };
 
 }  // namespace meshpost::detail

@@ -9,21 +9,21 @@
 
 namespace meshpost::detail {
 
-/// What is to be sent, in as many parcels as it takes. Bytes are copied out of the ranks' memory,
-/// as a rank may be ended before the network has read it; but many bytes of the heap, which
-/// outlives ranks, stay where they are, and those of a device that the engine reads itself.
+/// Bytes to be sent, in as many parcels as necessary. Bytes are copied out of the ranks' memory,
+/// because a rank may be ended before the network has read them. But many bytes of the heap, which
+/// outlives ranks, stay in place. So do those of a device that the engine reads itself.
 struct Outgoing {
   Parcel parcel;
   std::string copy{};
-  char const* source = nullptr;  ///< in the heap, or what is kept; null: copy
-  std::optional<u32> device{};   ///< own one, in whose memory it is: only the engine reads it
+  char const* source = nullptr;  ///< in the heap, or kept; null: copy
+  std::optional<u32> device{};   ///< own one whose memory has it: only the engine reads it
   Keep keep{};
   bool ready = true;  ///< its bytes are here
-  u64 size = 0;       ///< of them, then
+  u64 size = 0;       ///< of its bytes; of these:
   u64 sent = 0;
-  u64 written = 0;            ///< that the engine has begun to write, but no parcel tells of,
-  u64 sum = 0;                ///< of them,
-  std::optional<u32> slot{};  ///< to it; none: to the window
+  u64 written = 0;            ///< bytes that the engine has begun to write, without a parcel yet
+  u64 sum = 0;                ///< of the written bytes
+  std::optional<u32> slot{};  ///< that they go to; none: the window
   u32 reading = 0;            ///< operations of the engine that read the source
   u32* done = nullptr;        ///< to raise when it has been read
   u64 holds = 0;

@@ -39,15 +39,15 @@ void OwnDevices::make() {
 
 void OwnDevices::begin_run() {
   if (!in_order_) begin_anew();
-  // Ranks count what they wait for from 0 in each run.
+  // In each run, ranks count their waiting requests from 0.
   for (auto const& own : own_) std::memset(own.done.data(), 0, own.done.size());
   std::scoped_lock const lock(of_ranks_);
   withdrawn_ = false;
 }
 
-// Before the first run, and behind one that came to nothing: its ranks may have taken places in a
-// ring that they never filled, and left letters half opened. Behind one that went well the numbers
-// of places and letters go on, for nothing is left in them.
+// Before the first run, and behind one that failed. Its ranks may have taken places in a ring that
+// they never filled, and left letters half opened. Behind a run that went well the numbers of
+// places and letters continue, because nothing is left in them.
 void OwnDevices::begin_anew() {
   for (u32 i = 0; i < own_.size(); ++i) {
     auto& own = own_[i];
@@ -61,8 +61,8 @@ void OwnDevices::begin_anew() {
 }
 
 void OwnDevices::end_run(bool well) {
-  in_order_ = false;          // if this throws
-  std::exception_ptr failed;  // of one device: the others are told all the same
+  in_order_ = false;          // in case this throws
+  std::exception_ptr failed;  // of one device: the others still end the run
   for (auto const& own : own_) try {
       hooks::at("part from a device");
       if (well) own.access->end();
@@ -90,8 +90,8 @@ bool OwnDevices::rings_are_empty() const {
       own_, [](Own const& own) { return own.ring.is_whole(memory::load_acquire(own.ring.tail)); });
 }
 
-// What it holds up, Proxy::abandon() drops: bytes that are not read any more are never sent, nor is
-// anything behind them.
+// Proxy::abandon() drops everything that this blocks: bytes that are not read any more are never
+// sent, nor is anything behind them.
 void OwnDevices::withdraw() {
   std::scoped_lock const lock(of_ranks_);
   withdrawn_ = true;

@@ -9,43 +9,43 @@
 
 namespace meshpost::detail {
 
-/// The devices of this process, as the proxy knows them: their ranks' requests, and the way to
-/// their memory.
+/// The devices of this process for the proxy: their ranks' requests, and the way to their memory.
 ///
-/// Of a run that went well nothing is left: its ranks have ended, all that they asked for was taken
-/// from the rings and has arrived, and what no rank had opened was carried out (Access::end). So
-/// the next run goes on in rings and mailboxes where that one ended: a place or a letter is known
-/// by its number, which no earlier one in its place has had.
+/// A run that went well leaves nothing. Its ranks have ended, all their requests were taken from
+/// the rings and have arrived, and the remaining letters were carried out (Access::end). So the
+/// next run continues in rings and mailboxes where that one ended. A place or a letter is known by
+/// its number, which no earlier one in its place has had.
 class OwnDevices {
  public:
   explicit OwnDevices(Layout const& layout) : layout_(layout) {}
-  /// Once; what may fail in one process alone.
+  /// Once. It may fail in one process alone.
   void make();
 
-  /// What the ranks of an own device need.
+  /// The ring of the ranks of an own device.
   PostRing const& ring(u32 own) const { return own_[own].ring; }
   Access& access(u32 own) const { return *own_[own].access; }
-  /// By local rank: what it waits for.
+  /// By local rank: the counter of its waiting requests that are done.
   u32* done(u32 own, u32 local_rank) const { return own_[own].done.as<u32>() + local_rank; }
   u32 count() const { return static_cast<u32>(own_.size()); }
 
   void begin_run();
-  /// Of a run that went well, or not. What a device throws is thrown when all have been told.
+  /// Of a run that went well, or not. A device's error is thrown after all devices have ended the
+  /// run.
   void end_run(bool well);
-  /// The run has come to nothing.
+  /// The run has failed.
   void drop();
 
   /// The next request of that device's ranks; null: there is none. It stays until pass().
   PostRecord const* next(u32 own) const;
   void pass(u32 own);
-  /// Whether all rings are empty. Any thread.
+  /// True if all rings are empty. Any thread.
   bool rings_are_empty() const;
 
-  /// Ranks on devices in the host's memory are about to leave: what they have asked for is
-  /// withdrawn, so that from now on nobody reads or writes memory of theirs that ends with them.
-  /// Any thread; waits for the copy of one piece, and never for the engine.
+  /// Ranks on devices in the host's memory are about to leave. Withdraws their requests: from now
+  /// on nobody reads or writes those ranks' own memory, which ends with them. Any thread; waits for
+  /// the copy of one piece, and never for the engine.
   void withdraw();
-  /// Does `work`, which reads or writes memory of the own device's ranks, unless it was withdrawn.
+  /// Calls `work`, which reads or writes memory of the own device's ranks, unless it was withdrawn.
   template <class Work>
   void with_memory_of_ranks(u32 own, Work&& work) {
     if (!layout_.devices[own]->in_host_memory()) return work();  // a kernel frees no memory there
@@ -71,10 +71,10 @@ class OwnDevices {
 
   Layout const& layout_;
   std::vector<Own> own_;
-  bool in_order_ = false;  // rings and accesses are as a run that went well has left them
-  // Held while memory of ranks on devices in the host's memory is read or written. Below the
-  // driver's, and never held in the engine: whoever hangs there, or comes back late, finds it
-  // withdrawn.
+  bool in_order_ = false;  // rings and accesses are in the state after a run that went well
+  // Held while memory of ranks on devices in the host's memory is read or written. Taken inside the
+  // driver's mutex, and never held in the engine. So a thread that hangs there, or comes back late,
+  // finds the memory withdrawn.
   std::mutex of_ranks_;
   bool withdrawn_ = false;  // guarded by it
 };

@@ -39,7 +39,8 @@ Parcel read_parcel(net::Channel::Message const& message) {
     refuse_parcel(fmt::format("the sender sent {} bytes with a parcel of kind {} for {}",
                               message.bytes.size(), static_cast<u32>(kind), size));
   if (message.written != (parcel.written != Parcel::Written::no))
-    refuse_parcel("the sender told that the bytes of a parcel are written which has them with it");
+    refuse_parcel(
+        "the sender sent a parcel whose header and message disagree on where its bytes are");
   bool const may_be_written = parcel.has_bytes() && kind != store;
   if (parcel.written > (may_be_written ? Parcel::Written::to_slot : Parcel::Written::no))
     refuse_parcel(fmt::format("the sender sent a parcel of kind {} with bytes written elsewhere",

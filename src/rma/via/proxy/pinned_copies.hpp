@@ -10,8 +10,8 @@
 
 namespace meshpost::detail {
 
-/// Copies one way between a device and the host: a stream, and pinned memory that they pass
-/// through, a chunk each. A chunk is free again when nobody has it any more.
+/// Copies in one direction between a device and the host: a stream, and pinned memory that they
+/// pass through, a chunk each. A chunk is free again when nobody holds it any more.
 class PinnedCopies {
  public:
   static constexpr u64 chunk_bytes = Access::largest;
@@ -24,8 +24,9 @@ class PinnedCopies {
   std::span<char> memory() const { return {pool_->memory.as<char>(), chunks * chunk_bytes}; }
   Chunk take();  ///< null: none is free
 
-  /// At once. `keep`, which is what keeps the source as it is, is let go behind the copy: as soon
-  /// as poll() sees its end if somebody waits for it, else when chunks run out.
+  /// Copies at once. `keep` keeps the source unchanged, and is let go of behind the copy. If
+  /// somebody waits for the copy, poll() lets go as soon as it sees the end; else when chunks run
+  /// out.
   std::shared_ptr<Event> copy(void* target, std::string_view source, Keep keep, bool awaited);
 
   struct Transfer {
@@ -41,11 +42,11 @@ class PinnedCopies {
   bool poll();
   /// Transfers, and copies that somebody waits for.
   u64 under_way() const { return transfers_.size() + awaited_; }
-  /// Forgets all of them, when what has started is over.
+  /// Forgets all of them, after those that have started are over.
   void drop();
 
  private:
-  // Whoever has a chunk keeps its memory.
+  // A holder of a chunk keeps its memory alive.
   struct Pool {
     Allocation memory;
     std::array<bool, chunks> taken{};
@@ -56,7 +57,7 @@ class PinnedCopies {
     bool awaited;
   };
   // Starting a copy takes the host about as long as 256 KiB take to pass PCIe (5 us). So when these
-  // have started, the caller had better do something with the first of them before the next.
+  // have started, the caller should first use their results, before it starts the next.
   static constexpr u64 most_at_once = 2 * chunk_bytes;
 
   void start();

@@ -30,12 +30,12 @@ Proxy::Proxy(WorldMemory const& memory, std::string const& engine)
   } else {
     own_.make();
   }
-  // Where this process has no devices its thread shares cores with other processes' ranks.
+  // If this process has no devices, its thread shares cores with other processes' ranks.
   driver_.know(channel_ ? &*channel_ : nullptr, layout_.devices.empty() || in_host_memory != 0);
   if (channel_) outbound_.connect(*channel_);
 }
 
-// Copies of a run whose end threw may be under way, out of and into pinned memory of outbound_.
+// Copies of a run whose end threw may be in flight, out of and into pinned memory of outbound_.
 Proxy::~Proxy() {
   driver_.end_thread();
   own_.drop();
@@ -51,15 +51,15 @@ void Proxy::start(u32 run) {
 void Proxy::stop() {
   if (!driver_.stop()) return;
   inbound_.forget_all();
-  // Of a run that came to nothing: what is read for it no more would hold up all behind it.
+  // Of a run that failed: parcels whose bytes are not read any more would block all behind them.
   outbound_.forget_all();
   own_.end_run(std::exchange(settled_, false));
 }
 
-// A rank that waits has written what it asked for before it said so.
+// A rank that waits has written its requests before it said that it waits.
 bool Proxy::is_empty() const {
   return driver_.idle() && own_.rings_are_empty() &&
-         driver_.idle();  // still: what was taken meanwhile has left its ring, and is under way
+         driver_.idle();  // still: requests taken meanwhile have left their ring, and are in flight
 }
 
 std::optional<u64> Proxy::quiet() const {
@@ -105,13 +105,14 @@ bool Proxy::empty_ring(u32 own) {
   for (PostRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
        any = true) {
     if (!any) driver_.begin_work();
+    // Also if it throws: the run fails then, and the request must not be carried out again.
+    AtEnd const passes([&] { own_.pass(own); });
     take(own, *record);
-    own_.pass(own);
   }
   return any;
 }
 
-// From a rank's addresses to places.
+// Converts a rank's addresses to places.
 void Proxy::take(u32 own, PostRecord const& record) {
   bool const has_more = record.message.signal.has_more();
   Parcel parcel;
@@ -125,6 +126,7 @@ void Proxy::take(u32 own, PostRecord const& record) {
   auto const place_of = [&](u64 address) {
     return places_.of(own, reinterpret_cast<void const*>(address));
   };
+  if (message.place == 0 && !message.signal.any()) return;  // it changes nothing
   auto const place = place_of(message.place != 0 ? message.place : message.signal.at());
   u32 const process = layout_.processes[place.device];
   message.device = place.device;
@@ -147,21 +149,21 @@ void Proxy::take(u32 own, PostRecord const& record) {
   bool const stores = message.kind == via::Message::Kind::store;
   std::string_view const bytes(stores ? reinterpret_cast<char const*>(&word) : record.data,
                                message.bytes);
-  // At once, if nothing for this process waits before it.
+  // At once, if no message for this process waits before it.
   if (process == peers_.number() && outbound_.is_empty(process))
     return inbound_.carry_out(process, parcel, {bytes, nullptr});
   outbound_.put(process, parcel, bytes);
 }
 
 // Order: requests for this process are carried out in the order in which they were taken from the
-// rings of all own devices, as parcels of another process are: at once, or from a queue. So order,
-// delivery and release hold as between processes: whoever acquires a count has all that was taken
-// before it for that device (Access::deliver).
+// rings of all own devices, at once or from a queue. Parcels of another process are, too. So order,
+// delivery and release hold as between processes. A rank that acquires a count has everything that
+// was taken before it for that device (Access::deliver).
 //
-// A request whose bytes a copy engine still reads holds up those behind it, also of other devices.
-// It never waits for a rank: no rank is needed to read its bytes, nor to let go of memory that they
-// pass through, and what comes to a device whose ranks open no letters is kept (MailboxAccess). So
-// the queue always gets on, and a rank that waits for room in its ring gets it.
+// A request whose bytes a copy engine still reads blocks those behind it, also those of other
+// devices. It never waits for a rank. No rank is needed to read its bytes, nor to let go of memory
+// that they pass through. Bytes for a device whose ranks open no letters are kept (MailboxAccess).
+// So the queue always makes progress, and a rank that waits for room in its ring gets it.
 bool Proxy::carry_out_queued() {
   bool any = false;
   for (OutgoingPtr out; (out = outbound_.take_for_here()); any = true)  // a get adds its answer
@@ -171,7 +173,7 @@ bool Proxy::carry_out_queued() {
 
 void Proxy::on_message(u32 process, net::Channel::Message const& message) {
   auto const parcel = read_parcel(message);
-  // Also where they are not carried out: then a slot is free again at once.
+  // Also for parcels that are not carried out: their slot is then free again at once.
   auto const payload = outbound_.writes()->take(process, parcel, message.bytes);
   if (outbound_.is_of_this_run(parcel.run)) inbound_.carry_out(process, parcel, payload);
 }

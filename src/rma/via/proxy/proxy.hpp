@@ -10,14 +10,15 @@
 
 namespace meshpost::detail {
 
-/// Does what ranks ask for beyond loads and stores: empties their rings, carries out what is for
-/// devices of this process (Inbound), sends parcels to the proxies of other processes (Outbound),
-/// and carries out theirs. A World has one, for all its runs. Driver says which thread does it, and
-/// when: what is no atomic here is theirs, or between runs of who supervises them.
+/// Carries out the requests of ranks that loads and stores can't serve. It empties their rings, and
+/// carries out messages for devices of this process (Inbound). It sends parcels to the proxies of
+/// other processes (Outbound), and carries out theirs. A World has one, for all its runs. Driver
+/// says which thread does it, and when. Members that are not atomic belong to that thread; between
+/// runs, to the thread that supervises them.
 class Proxy : WorldMemory, net::Channel::Client {
  public:
-  /// Collective if processes are apart. \throws Error(bad_environment) where they are and there is
-  /// no engine
+  /// Collective if processes are apart. \throws Error(bad_environment) if they are and there is no
+  /// engine
   Proxy(WorldMemory const& memory, std::string const& engine);
   ~Proxy() override;
   /// Makes its thread, which sleeps until the first run. Once.
@@ -25,52 +26,53 @@ class Proxy : WorldMemory, net::Channel::Client {
   Proxy(Proxy const&) = delete;
   Proxy& operator=(Proxy const&) = delete;
 
-  /// What the ranks of an own device need.
+  /// The memory that the ranks of an own device need.
   PostRing ring(u32 own) const { return own_.ring(own); }
   Mailbox mailbox(u32 own) const { return own_.access(own).mailbox(); }
 
-  /// Before a run: what the heap has grown by can be written to from now on. Collective.
+  /// Before a run: makes the growth of the heap writable. Collective.
   void follow_heap() {
     if (channel_) outbound_.writes()->follow_heap();
   }
-  /// Wakes the thread. What is still under way of an earlier run will be dropped.
+  /// Wakes the thread. Remaining transfers of an earlier run will be dropped.
   void start(u32 run);
-  /// Lets it sleep, if it is awake: from then on no memory of ranks is touched, unless somebody
+  /// Lets it sleep, if it is awake. From then on no memory of ranks is touched, unless a thread
   /// hangs().
   void stop();
-  /// After the ranks of all processes have ended: returns when all they sent has arrived.
-  /// Collective if processes are apart. \throws Error(peer_lost) also where none comes for the
+  /// After the ranks of all processes have ended: returns when everything they sent has arrived.
+  /// Collective if processes are apart. \throws Error(peer_lost) also if nothing arrives for the
   /// job's deadline
   void settle(std::string const& operation);
-  /// OwnDevices::withdraw(), when the run was poisoned.
+  /// OwnDevices::withdraw(), after the run was poisoned.
   void withdraw() { own_.withdraw(); }
-  /// The run has come to nothing, and its ranks have ended: from now on no memory of theirs is
-  /// touched but windows, by writes that have begun. \throws Error(peer_lost) if somebody hangs()
+  /// The run has failed, and its ranks have ended. From now on, of their memory only windows are
+  /// touched, by writes that have begun. \throws Error(peer_lost) if a thread hangs()
   void abandon();
-  /// After that: returns when these are over everywhere, so that none lands in the next run.
-  /// Collective if processes are apart. Where nothing comes for as long as `patience`, the proxy
-  /// has failed: no run can begin any more.
+  /// After that: returns when these writes are over everywhere, so that none lands in the next run.
+  /// Collective if processes are apart. If nothing arrives for as long as `patience`, the proxy has
+  /// failed: no run can begin any more.
   void come_to_rest(std::string const& operation, std::chrono::milliseconds patience);
 
-  /// A round of its work, by whoever has nothing else to do, such as a worker all of whose ranks
-  /// wait: so a message passes from worker to worker, and no thread is switched. Whether anything
-  /// came of it. Nothing is done where somebody else is at it.
+  /// Does a round of the proxy's work, for a thread that has nothing else to do, such as a worker
+  /// all of whose ranks wait. So a message passes from worker to worker without a thread switch.
+  /// True if anything came of it. Does nothing if another thread is in a round.
   bool help() { return driver_.help(); }
 
-  /// What the host raises at an own device, while a run is under way; false: it is none any more.
-  /// Any thread. \throws Error(peer_lost) if somebody hangs()
+  /// The host's notification at an own device, while a run is in progress. False: no run is in
+  /// progress any more. Any thread. \throws Error(peer_lost) if a thread hangs()
   bool raise(u32 own_device, via::Signal const& count);
 
-  /// Whether nothing is to be done, and nothing was between two calls that return the same.
+  /// A number if there is nothing to do. If two calls return the same, there was nothing to do
+  /// between them.
   std::optional<u64> quiet() const;
   /// Parcels to and from one process, or all, of all runs.
   using Traffic = net::Channel::Traffic;
   Traffic traffic(u32 process) const { return channel_ ? channel_->traffic(process) : Traffic{}; }
   Traffic traffic() const { return channel_ ? channel_->traffic() : Traffic{}; }
-  /// Changes whenever a message or a piece of one gets on: of what it brings, ranks see only the
-  /// end.
+  /// Changes whenever a message or a piece of one makes progress; ranks see only the end of a
+  /// message.
   u64 moved() const { return driver_.moved() + (channel_ ? channel_->moved() : 0); }
-  /// What has gone wrong with the network.
+  /// The first failure of the network.
   std::optional<Error> failure() const { return driver_.failure(); }
 
   /// Driver::hangs() and see_that_nobody_hangs().
@@ -101,8 +103,8 @@ class Proxy : WorldMemory, net::Channel::Client {
   OwnDevices own_;
   Outbound outbound_;
   Inbound inbound_;
-  // What the engine may write to or read from ends behind it. None: all devices out of reach are
-  // this process's.
+  // Declared last: memory that the engine may write to or read from is destroyed behind it. None:
+  // all devices out of reach are this process's.
   std::optional<net::Channel> channel_;
   bool settled_ = false;
 };

@@ -33,7 +33,7 @@ void RemoteHeap::follow(net::Engine& engine) {
   size_ = size;
 }
 
-// For each own device a text, and whether the host reaches its memory. An empty text: it can't be
+// For each own device a text, and a flag: the host reaches its memory. An empty text: it can't be
 // written to, and is sent messages.
 std::string RemoteHeap::expose(net::Engine& engine, Growth& growth) {
   wire::Packer packer;

@@ -8,14 +8,15 @@
 
 namespace meshpost::detail {
 
-/// The symmetric heap of processes out of reach, as far as an engine can write to it: that of CPU
-/// devices, and that of devices whose memory the engine reaches. For others there is Staging.
+/// The parts of the symmetric heap of processes out of reach that an engine can write to. These are
+/// the parts of CPU devices, and of devices whose memory the engine reaches. For others there is
+/// Staging.
 class RemoteHeap {
  public:
   RemoteHeap(Peers const& peers, Layout const& layout, Heap const& heap)
       : peers_(peers), layout_(layout), heap_(heap) {}
 
-  /// Exposes what the heap has grown by. Collective, as its growth is.
+  /// Exposes the growth of the heap. Collective, as the growth is.
   void follow(net::Engine& engine);
 
   struct Target {
@@ -26,15 +27,15 @@ class RemoteHeap {
   };
   std::optional<Target> find(u32 device, u64 offset) const;
 
-  /// Of an own device whose memory only the engine reaches: how many bytes from there on a write
-  /// can come out of.
+  /// Of an own device whose memory only the engine reaches: the number of bytes from there on that
+  /// a write can read.
   u64 readable(u32 own, u64 offset) const;
 
  private:
   struct Growth {
     u64 offset, size;
     std::vector<std::optional<net::RemoteMemory>> memories;  // by device of the world
-    std::vector<bool> in_host_memory;                        // likewise
+    std::vector<bool> in_host_memory;                        // by device of the world
     std::vector<bool> readable;                              // by own device
   };
   Growth const* growth_at(u64 offset) const;

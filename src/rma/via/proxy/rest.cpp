@@ -1,5 +1,5 @@
-// The end of a run: all that its ranks sent has arrived; or it came to nothing, and what is under
-// way comes to rest.
+// The end of a run: everything that its ranks sent has arrived. Or the run failed, and operations
+// in flight come to rest.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -10,17 +10,17 @@
 
 namespace meshpost::detail {
 
-// The thread goes on, alone: what ranks have asked for is on its way, or soon will be. What it
-// needs of devices of this process they do, or say that they are broken.
+// The thread continues, alone: the requests of ranks are in flight, or soon will be. Devices of
+// this process do their part, or report that they are broken.
 std::optional<Error> Proxy::await_sent(std::string const& operation) {
   Patience patience(channel_ ? peers_.processes().job().silence : std::chrono::milliseconds(0));
   for (driver_.wake(); !is_empty(); sched_yield()) {
     if (failure() || (channel_ && peers_.processes().lost())) break;
     if (patience.ends(moved()))
       return Error(Kind::peer_lost, operation,
-                   fmt::format("what its ranks have sent is stuck in {} for {}",
+                   fmt::format("{} has sent none of its ranks' remaining messages for {}",
                                channel_->engine().name(), patience.text()),
-                   "see what became of the network; start the job again");
+                   "check the network; start the job again");
   }
   return std::nullopt;
 }
@@ -29,7 +29,7 @@ void Proxy::settle(std::string const& operation) {
   try {
     settle_all(operation);
   } catch (Error const& error) {
-    // What is still under way could reach the next run's windows: there is none.
+    // Transfers in flight could reach the next run's windows; so no run follows.
     driver_.fail(error);
     throw;
   }
@@ -46,7 +46,7 @@ void Proxy::settle_all(std::string const& operation) {
   for (u32 process = 0; process < peers_.count(); ++process) mine.value(traffic(process).sent);
   auto const all = peers_.exchange(operation, mine.take());
   if (unsent) throw *unsent;
-  if (auto const error = failure()) throw *error;  // what was not sent is not counted
+  if (auto const error = failure()) throw *error;  // parcels that were not sent are not counted
   for (u32 process = 0; process < all.size(); ++process) {
     wire::Unpacker unpacker(all[process]);
     u64 for_me = 0;
@@ -64,9 +64,9 @@ void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
       throw peers_.processes().lost_error(operation, *loss);
     if (patience.ends(moved()))
       throw Error(Kind::peer_lost, operation,
-                  fmt::format("{} has sent {} parcels, {} have come, and none for {}",
+                  fmt::format("{} has sent {} parcels, {} have arrived, and no further one for {}",
                               peers_.processes().name(process), sent, come, patience.text()),
-                  "see what became of the network; start the job again");
+                  "check the network; start the job again");
   }
 }
 
@@ -82,8 +82,8 @@ void Proxy::abandon() {
 void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds patience) {
   abandon();
   if (!channel_) return;  // and no other process takes part
-  driver_.start();  // where start() has failed: other processes' writes may be on their way here
-  // The thread goes on: what others have begun to write needs it, and what this process has.
+  driver_.start();        // if start() has failed: other processes' writes may be on their way here
+  // The thread continues: writes that others have begun need it, and so do those of this process.
   wire::Packer mine;
   {
     auto const alone = driver_.alone();
@@ -91,9 +91,9 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
     for (u32 process = 0; process < peers_.count(); ++process)
       mine.value(channel_->writes_begun(process));
   }
-  auto const all = peers_.exchange(operation + ", which has come to nothing", mine.take());
+  auto const all = peers_.exchange(operation + ", which failed", mine.take());
   std::vector<u64> writes;  // of each process, to this one
-  bool failed = false;      // anybody: then this World has no further run
+  bool failed = false;      // of any process: then this World has no further run
   for (auto const& one : all) {
     wire::Unpacker unpacker(one);
     failed |= unpacker.value<u8>() != 0;
@@ -105,10 +105,10 @@ void Proxy::come_to_rest(std::string const& operation, std::chrono::milliseconds
     if (waiting.ends(moved()))
       driver_.fail(
           {Kind::peer_lost, operation,
-           "not all that the run had begun to write into windows has come, and nothing for " +
+           "writes into windows that the run had begun have not arrived, and nothing has for " +
                waiting.text(),
-           "see what became of the network; start the job again"});
-  // Nobody stops before all have come to rest: what one process waits for another may have to send.
+           "check the network; start the job again"});
+  // Nobody stops before all have come to rest: one process may wait for what another has to send.
   peers_.exchange(operation + " is at rest");
 }
 

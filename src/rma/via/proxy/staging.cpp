@@ -10,7 +10,7 @@
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
-// A text, how many slots each process has, and where its first one is, for each process.
+// A text, the number of slots for each process, and the offset of its first slot, for each process.
 std::string Staging::offer(net::Engine& engine, Peers const& peers) {
   std::vector<u32> writers;
   for (u32 process = 0; process < peers.count(); ++process)
@@ -81,7 +81,7 @@ void Staging::freed(u32 process, u32 count) {
   auto& theirs = peers_[process].theirs;
   if (static_cast<i32>(count - theirs.freed) <= 0) return;
   if (count - theirs.freed > theirs.begun - theirs.freed)
-    refuse_parcel(fmt::format("the sender let go of {} slots of which {} were written",
+    refuse_parcel(fmt::format("the sender freed {} slots, but only {} were written",
                               count - theirs.freed, theirs.begun - theirs.freed));
   theirs.freed = count;
 }
@@ -98,7 +98,7 @@ Payload Staging::take(u32 process, u32 slot, u64 bytes) {
   return {{memory, bytes}, {memory, [&ours, slot](void const*) { let_go(ours, slot); }}};
 }
 
-// Devices may end their copies in another order than that of the slots.
+// Devices may end their copies in an order other than that of the slots.
 void Staging::let_go(Ours& ours, u32 slot) {
   ours.let_go[slot] = true;
   for (; ours.freed != ours.taken && ours.let_go[ours.freed % ours.slots]; ++ours.freed)

@@ -12,7 +12,7 @@ void Undelivered::add(u32 sequence, Range const& range, By by) {
   if (entries_.size() > most) coarsen();
 }
 
-// For each device and each way, one entry that is known as long as its last.
+// Keeps one entry for each device and each way, known as long as its last one.
 void Undelivered::coarsen() {
   std::map<std::pair<u32, By>, Entry> hulls;
   for (auto const& entry : entries_) {

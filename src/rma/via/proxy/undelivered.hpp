@@ -5,8 +5,8 @@
 
 namespace meshpost::detail {
 
-/// Where this process has put bytes in another's memory, by parcels that are not known to have been
-/// carried out there. A plain value. Of very many it knows less: one range around all.
+/// The places in another process's memory where this process has put bytes, by parcels not known to
+/// be carried out there. A plain value. If there are very many, it keeps one range around all.
 class Undelivered {
  public:
   static constexpr u64 most = 4096;
@@ -18,10 +18,10 @@ class Undelivered {
 
   /// In the order of their sequence numbers, which wrap.
   void add(u32 sequence, Range const& range, By by);
-  /// All parcels before this one have been carried out. Older news than is known says nothing.
+  /// All parcels before this one have been carried out. Ignored if it is older than what is known.
   void delivered_before(u32 sequence);
   void clear() { entries_.clear(); }
-  /// What has put bytes into the range; a write, if several have.
+  /// The way by which bytes were put into the range; `write` if there are several.
   By in(Range const& range) const;
 
  private:

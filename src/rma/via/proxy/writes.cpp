@@ -1,67 +1,68 @@
 // Long puts and answers that the engine writes straight from the sender's memory into the
-// receiver's window, or, where it can't, into pinned memory beside it. Of a device that the engine
-// reads itself also shorter ones: all that don't lie in the request.
+// receiver's window. If it can't, it writes them into pinned memory beside the window. Of a device
+// that the engine reads itself, shorter ones too: all that don't lie in the request.
 //
-// Such a piece is a parcel like others, with its counter, only that its bytes do not lie behind it:
-// the channel writes them, and delivers the parcel when it is its turn and both have come
-// (net::Channel). So a counter is raised after all that was sent before has been delivered.
+// Such a piece is a parcel like others, with its counter, but its bytes do not lie behind it. The
+// channel writes them. It delivers the parcel in its turn, when both have come (net::Channel). So a
+// counter is raised after everything sent before has been delivered.
 //
-// Only the bytes may come into the window before their turn. Nobody may look at or change them
-// there (the contract: until their notification is consumed), but other parcels of this process: of
-// one sent earlier, bytes for the same place must not come later. So a write begins only when all
-// that this process has sent to those bytes is known to have been carried out (Undelivered). Each
-// parcel tells how many of the other way have been; where none goes that way, one is sent for that
-// alone. A piece over bytes of an earlier message that is under way goes as messages, which have
-// their turn; one over bytes of an earlier write waits, as it would take longer in messages. It
-// waits for nothing but the receiver's proxy, which tells what it has carried out whenever it finds
-// nothing else to do. What is sent later than a write has its turn later, or waits likewise.
+// Only the bytes may come into the window before their turn. Nobody may read or change them there
+// (the contract: until their notification is consumed), except other parcels of this process. Bytes
+// of a parcel sent earlier must not come later to the same place. So a write begins only when
+// everything that this process has sent to those bytes is known to be carried out (Undelivered).
+// Each parcel tells how many of the other direction were carried out. If none goes in that
+// direction, one is sent for that alone. A piece over bytes of an earlier message in flight goes as
+// messages, which have their turn. A piece over bytes of an earlier write waits, because messages
+// would take longer. It waits only for the receiver's proxy, which tells what it has carried out
+// whenever it finds nothing else to do. A parcel sent later than a write has its turn later, or
+// waits in the same way.
 //
-// The write is over before the World touches those windows again: at the end of a run that went
-// well all parcels have been carried out, and after others all writes have landed
+// The write is over before the World touches those windows again. At the end of a run that went
+// well, all parcels have been carried out. After other runs, all writes have landed
 // (Proxy::come_to_rest()).
 //
-// Windows of GPUs, too, where the engine reaches their memory (net::Engine::reaches), in and out of
-// it. What differs:
-// - Order: that a parcel was carried out there does not say that its bytes are in the window: they
-//   may be in a letter that no rank has opened, or in a copy that goes on. A write would come
-//   before them. So each parcel tells, too, before which of the other way none can change a window
-//   any more (`settled`). A piece over bytes of a parcel that is not known to be settled goes by
-//   way of the receiver's pinned memory, or in messages, behind it in its turn, as it would without
-//   such an engine. It doesn't wait: for letters a rank is needed. What comes behind a write, to
-//   the same bytes, has its turn when that has landed, since the write's own parcel has its turn
-//   before.
-// - Visibility: in its turn the device is told to see what network cards have written to it
-//   (Device::see_writes). The letter that raises the counter is released behind that, and a rank
-//   that opens it acquires it: so it sees the bytes.
-// - No host can compute a sum of bytes in a GPU. What is to be trusted there is the network card,
-//   which checks packets from memory to memory (InfiniBand's invariant CRC has 32 bits); engines
-//   that lack that reach no GPUs.
-// - A source that the engine reads stays where it is as the host's heap does, and `done` is raised
-//   when it was read. Where its bytes must go in messages after all, they are read by a copy engine
-//   then (Outbound::read_instead).
+// The engine also writes into windows of GPUs, and reads from them, if it reaches their memory
+// (net::Engine::reaches). The differences are:
+// - Order: a parcel that was carried out there may not have its bytes in the window yet. They may
+//   be in a letter that no rank has opened, or in a copy that is not finished. A write would come
+//   before them. So each parcel also tells which parcels of the other direction can change no
+//   window any more: all before `settled`. A piece over bytes of a parcel that is not known to be
+//   settled goes by way of the receiver's pinned memory, or in messages, behind that parcel in its
+//   turn. It would go so without such an engine. It doesn't wait, because letters need a rank. A
+//   parcel behind a write, to the same bytes, has its turn when the write has landed, because the
+//   write's own parcel has its turn before.
+// - Visibility: in the parcel's turn, the device is made to see what network cards have written to
+//   it (Device::see_writes). The letter that raises the counter is released behind that, and a rank
+//   that opens it acquires it. So the rank sees the bytes.
+// - No host can compute a sum of bytes in a GPU. There the network card must be trusted. It checks
+//   packets from memory to memory (InfiniBand's invariant CRC has 32 bits). Engines without such a
+//   check reach no GPUs.
+// - A source that the engine reads stays in place, as the host's heap does. `done` is raised when
+//   it was read. If its bytes must go in messages after all, a copy engine reads them then
+//   (Outbound::read_instead).
 //
-// Memory of other GPUs no engine can write to. A piece for it goes into a slot of the receiver's
+// No engine can write to memory of other GPUs. A piece for it goes into a slot of the receiver's
 // pinned memory (Staging), and from there by one copy of a copy engine, while others are written.
-// - Order: it is a parcel too. In its turn, when all before it have been carried out, its sum is
-//   compared and its copy put into the device's stream, behind all copies of earlier parcels; the
-//   letter that raises the counter becomes ready in that stream behind it (MailboxAccess). Nothing
-//   comes into the window before its turn, so what is under way to the same bytes does not matter.
+// - Order: it is a parcel too. Its turn comes when all before it have been carried out. Then its
+//   sum is compared, and its copy is put into the device's stream, behind all copies of earlier
+//   parcels. The letter that raises the counter becomes ready in that stream behind it
+//   (MailboxAccess). Nothing comes into the window before its turn, so other transfers in flight to
+//   the same bytes do not matter.
 // - Reuse: the slot is let go of when the copy has been seen to be over, and only then is the
 //   sender told. A write that begins after that overwrites nothing that is still to be read. Slots
-//   of parcels that are not carried out, as their run has ended, are let go of at once; and of
-//   writes that have begun each has its parcel (Proxy::abandon()), so both ends go on counting
-//   alike.
-// - Progress: who finds no slot waits, and all that is behind it to that process. All slots were
-//   written then, so their parcels have been or will be carried out there, by the proxy. It hands
-//   each to a copy engine at once; or if letters must go first for which there is no room, copies
-//   the bytes out. So slots are let go of without any rank, and when half are, that is told at the
-//   latest. Sources are read from devices into chunks that are let go of when the engine has read
-//   them, which waits for slots alone: so a rank that puts waits for copy engines, the network and
-//   two proxies, and never for the receiver's kernel.
-// - Time: no less than the engine's, and reading the first piece and copying on the last (512 KiB
-//   over PCIe at 50 GB/s: 10 us, and half as long to start it). What both hosts do besides, sums
-//   above all (20 us each), is pipelined, but at the sender comes on top where its engine works
-//   only when it is called.
+//   of parcels that are not carried out, because their run has ended, are let go of at once. Each
+//   write that has begun has its parcel (Proxy::abandon()), so both ends continue to count alike.
+// - Progress: a sender that finds no slot waits, with everything behind it to that process. All
+//   slots were written then, so the proxy there has carried out their parcels, or will. It hands
+//   each to a copy engine at once. If letters must go first and there is no room for them, it
+//   copies the bytes out. So slots are let go of without any rank, and the sender is told at the
+//   latest when half are. Sources are read from devices into chunks. These are let go of when the
+//   engine has read them, which waits for slots alone. So a rank that puts waits for copy engines,
+//   the network and two proxies, but never for the receiver's kernel.
+// - Time: at least the engine's, plus reading the first piece and copying on the last (512 KiB over
+//   PCIe at 50 GB/s: 10 us, and half as long to start it). The other work of both hosts, sums above
+//   all (20 us each), is pipelined. But at the sender it is added if the engine works only when it
+//   is called.
 #include "rma/via/proxy/writes.hpp"
 
 #include <algorithm>
@@ -70,8 +71,8 @@ namespace meshpost::detail {
 namespace {
 
 constexpr u64 largest_parcel = u64{256} << 10;  // others get their turn in between
-// Shorter ones would cost more in parcels, and longer ones in time: of one piece both ends compute
-// the sum while others are under way.
+// Shorter ones would cost more in parcels, longer ones more time: both ends compute the sum of one
+// piece while others are in flight.
 constexpr u64 largest_write = u64{256} << 10;
 constexpr u64 largest_unsummed = u64{1} << 20;  // others get their turn in between
 
@@ -90,14 +91,15 @@ Writes::Writes(WorldMemory const& memory, OwnDevices const& own, net::Channel& c
                                            })),
       peers_of_net_(memory.peers_.count()) {}
 
-// Some engines write only from memory that they know, and would have to learn it for each write.
+// Some engines write only from memory that they know. Else they would have to learn it for each
+// write.
 void Writes::join() {
   auto& engine = channel_.engine();
   for (u32 own = 0; own < own_.count(); ++own)
     if (auto const memory = own_.access(own).pinned(); !memory.empty()) try {
         engine.expose(memory.data(), Bytes{memory.size()});
       } catch (Error const&) {
-        break;  // it will be told each time
+        break;  // the engine learns it for each write
       }
   staging_.join(engine, peers_);
 }
@@ -124,7 +126,7 @@ std::optional<Writes::Source> Writes::in_place(u32 own, char const* source, u64 
   return Source{source, std::nullopt};
 }
 
-// How many of the next bytes the engine can read at once.
+// The number of next bytes that the engine can read at once.
 u64 Writes::readable(Outgoing const& out) const {
   if (!out.device) return ~u64{0};
   auto const* const memory = heap_.at(layout_.first_device + *out.device, 0);
@@ -185,7 +187,7 @@ void Writes::has_sent(u32 process, u32 sequence, Parcel const& parcel) {
   if (!in_place && !window->in_host_memory) peer.unsettled.add(sequence, range, by);
 }
 
-// Before which parcel from there all can change no window any more.
+// Returns a number: parcels from there before it can change no window any more.
 u32 Writes::settled(u32 process) {
   auto& peer = peers_of_net_[process];
   u32 const carried_out = channel_.carried_out(process);

@@ -12,20 +12,20 @@
 
 namespace meshpost::detail {
 
-/// What the engine reads and writes itself: when it may, and where (writes.cpp). One thread at a
+/// Decides when and where the engine reads and writes memory itself (writes.cpp). One thread at a
 /// time.
 class Writes : WorldMemory {
  public:
   Writes(WorldMemory const& memory, OwnDevices const& own, net::Channel& channel);
   /// Collective, once.
   void join();
-  /// What the heap has grown by can be written to from now on. Collective.
+  /// Makes the growth of the heap writable. Collective.
   void follow_heap() { remote_heap_.follow(channel_.engine()); }
   /// Nothing of earlier runs changes windows any more.
   void begin_run();
 
   // -- at the sender
-  /// How the next bytes go.
+  /// The way of the next bytes.
   struct Way {
     enum class By : u32 { message, write, later } by = By::message;
     RemoteHeap::Target target{};
@@ -33,10 +33,10 @@ class Writes : WorldMemory {
     bool to_slot = false;
   };
   Way way_of(u32 process, Outgoing const& out) const;
-  /// The parcel that goes with it is the next to be sent. False: the channel has no room now.
+  /// The next parcel to be sent must be the one of this write. False: the channel has no room now.
   bool begin(u32 process, OutgoingPtr const& out, Way const& way);
-  /// The engine can read it in the own device's memory, in which it outlives ranks: where it is
-  /// so. Of devices in the host's memory only if there is more of it than fits a message.
+  /// Where the engine can read the source in the own device's memory, in which it outlives ranks.
+  /// For devices in the host's memory only if the source does not fit into a message.
   struct Source {
     char const* memory;
     std::optional<u32> device;
@@ -44,13 +44,13 @@ class Writes : WorldMemory {
   std::optional<Source> in_place(u32 own, char const* source, u64 bytes) const;
   u64 most_in_message() const;
   void has_sent(u32 process, u32 sequence, Parcel const& parcel);
-  /// What a parcel tells besides.
+  /// Adds to a parcel what it also tells.
   void tell(u32 process, Parcel& parcel);
   void has_told(u32 process, Parcel const& parcel) { staging_.told(process, parcel.freed); }
   bool has_news(u32 process) const { return staging_.news(process); }
 
   // -- at the receiver
-  /// What it told. Returns its bytes, if they don't lie in a window already.
+  /// Takes what a parcel tells. Returns its bytes, if they don't lie in a window already.
   Payload take(u32 process, Parcel const& parcel, std::string_view bytes);
   void heard(u32 process, u32 before) {
     peers_of_net_[process].undelivered.delivered_before(before);
@@ -59,9 +59,10 @@ class Writes : WorldMemory {
  private:
   struct Peer {
     Undelivered undelivered;
-    // Likewise, what may still come into windows that the engine writes to, but not the host.
+    // The same for bytes that may still come into windows that the engine writes to, but not the
+    // host.
     Undelivered unsettled;
-    u32 settled = 0;  // parcels before this one came from it, and change nothing any more
+    u32 settled = 0;  // parcels from it before this one change nothing any more
   };
   u64 readable(Outgoing const& out) const;
   Way way_to_slot(u32 process, u64 left) const;
@@ -71,7 +72,7 @@ class Writes : WorldMemory {
   net::Channel& channel_;
   Staging staging_;
   RemoteHeap remote_heap_;
-  bool reaches_devices_ = false;    // own ones, in whose memory the host can't load and store
+  bool reaches_devices_ = false;    // own ones whose memory the host can't load and store
   std::vector<Peer> peers_of_net_;  // by process
 };
 

@@ -10,11 +10,10 @@
 #include "meshpost/rma/detail/via/proxy/store.hpp"
 #include "meshpost/rma/detail/via/proxy/write.hpp"
 
-// The way to a rank is chosen here, and nowhere else: direct, by loads and stores; by a lane, for
-// short messages in reach, as long as there is room; by the host's proxy, where ranks are out of
-// reach of loads and stores.
+// The way to a rank is chosen here, and nowhere else. Direct: by loads and stores. By a lane: short
+// messages in reach, if there is room. By the host's proxy: ranks out of reach of loads and stores.
 //
-// All of a rank's threads call these, unless said otherwise.
+// All of a rank's threads call these functions, unless a comment says otherwise.
 
 namespace meshpost::via {
 
@@ -22,7 +21,7 @@ MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
   return state.posts.records != nullptr && state.posts.far[device] != 0;
 }
 
-/// A rank's counter for a tag, as the proxy is told.
+/// A rank's counter for a tag, in the form for the proxy.
 MESHPOST_FN inline Signal signal_of(Sender const& self, Location const& to, Tag tag) {
   return Signal::of(to.counters + tag.value, u64{to.counter_part} * WindowInfo::raised_by,
                     WindowInfo::raiser(self.id_));
@@ -39,24 +38,26 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, Location const&
   if (to.far) return proxy::write(self, operation, copy);
   direct::write(self, to, copy);
 }
-/// To memory of a device that no put names, such as a gathering area.
+/// To memory of a device that is no target of a put, such as a gathering area.
 MESHPOST_FN inline void write(Sender& self, Operation operation, u32 device, void* target,
                               void const* source, u64 bytes) {
   if (is_far(*self.state_, device)) return proxy::write(self, operation, target, source, bytes);
   memory::copy(target, source, bytes, self.thread(), self.threads());
 }
 
-/// A short message in reach, maybe of a notification alone: by a lane. Whether it went.
+/// Sends a short message in reach by a lane; it may be a notification alone. Returns true if it was
+/// sent.
 MESHPOST_FN inline bool write_by_lane(Sender& self, Location const& to, void* target,
                                       void const* source, u64 bytes, Location const& counters,
                                       Tag tag) {
-  if (bytes >= self.lane_limit_ || to.far) return false;  // lane_limit_ is 0 where there are none
-  if (memory::on_gpu && to.near) return false;            // gains nothing
+  if (bytes >= self.lane_limit_ || to.far) return false;  // lane_limit_ is 0 if there are no lanes
+  if (memory::on_gpu && to.near) return false;            // no gain
   return lane::write(self, to, target, source, bytes, counters, tag);
 }
 
-/// Bytes and the notification behind them, as one message. Whether that could be; else they go
-/// direct, one after the other. `counters`: of the same rank, maybe in another window.
+/// Sends bytes and the notification behind them as one message. Returns false if that is not
+/// possible; the caller then sends both direct, one after the other. `counters`: of the same rank,
+/// maybe in another window.
 MESHPOST_FN inline bool write_and_raise(Sender& self, Operation operation, Location const& to,
                                         void* target, void const* source, u64 bytes,
                                         Location const& counters, Tag tag) {

@@ -2,24 +2,25 @@
 #include "meshpost/base/fn.hpp"
 #include "meshpost/base/types.hpp"
 
-// A message, from the rank that sends it by the host to the counter that it raises: one value, in
-// the addresses of whoever holds it. A rank has its own device's; the proxy turns them into a
-// device and offsets in that device's memory, and the proxy of that device into its own addresses.
+// A message, from the rank that sends it by the host to the counter that it raises. It is one
+// value, in the addresses of its holder. A rank has its own device's addresses. The proxy converts
+// them into a device and offsets in that device's memory. The proxy of that device converts these
+// into its own addresses.
 
 namespace meshpost::via {
 
-/// A counter to raise, and its origin, who is noted beside it. With the flag of a ring it takes 16
-/// bytes, which devices and hosts store and load at once over the bus.
+/// A counter to raise, and the origin of the count, which is noted beside the counter. With the
+/// flag of a ring it takes 16 bytes, which devices and hosts store and load at once over the bus.
 struct alignas(16) Signal {
-  /// Of the counter: its address or offset, and in the upper 16 bits how far behind it the word for
-  /// the origin lies, in units; 0: there is no such word. Bit 0: see `more`.
+  /// The counter's address or offset. The upper 16 bits hold the distance from it to the word for
+  /// the origin, in units; 0: there is no such word. Bit 0: see `more`.
   u64 counter = 0;
-  u32 origin = 0;  ///< for that word, and one to add; without it, what to add
-  u32 ready = 0;   ///< of the ring that it lies in
+  u32 origin = 0;  ///< for that word, and the count is 1; without that word, the count
+  u32 ready = 0;   ///< flag of its ring
 
   static constexpr u64 unit = 64;
   static constexpr u64 most = u64{1} << 48;  ///< of an address or offset
-  /// In a ring: more stands behind these 16 bytes.
+  /// In a ring: the message has more than these 16 bytes.
   static constexpr u64 more = 1;
 
   /// `distance`: bytes from the counter to the word for the origin; 0: there is none.
@@ -36,7 +37,7 @@ struct alignas(16) Signal {
   MESHPOST_FN u32 value() const { return distance() != 0 ? 1 : origin; }
   /// The same count in other addresses.
   MESHPOST_FN Signal moved_to(u64 place) const { return of(place, distance(), origin); }
-  // Where it is an address:
+  // If it is an address:
   MESHPOST_FN u32* word() const { return reinterpret_cast<u32*>(at()); }
   MESHPOST_FN u32* origin_word() const { return reinterpret_cast<u32*>(at() + distance()); }
 };
@@ -47,19 +48,19 @@ struct Message {
     store,   ///< the same with a word of 1, 2, 4 or 8 bytes, whole
     get,     ///< `bytes` at `place`, to `own`
     answer,  ///< to a get: bytes to its target
-    news,    ///< nothing but what one proxy tells another
+    news,    ///< only news from one proxy to another
     kinds
   };
-  static constexpr u64 most_inline = 128;  ///< bytes that a ring has room for
+  static constexpr u64 most_inline = 128;  ///< bytes for which a ring has room
 
   Signal signal{};
   u64 place = 0;  ///< an address or offset
   u64 bytes = 0;
-  u64 own = 0;  ///< the asker's memory: a put's source, a get's target; the word that is stored
+  u64 own = 0;  ///< sender's memory: a put's source, a get's target; or the word to store
   Kind kind = Kind::put;
-  u32 device = 0;  ///< where offsets are of its memory
+  u32 device = 0;  ///< whose memory offsets are in
 
-  /// Into a ring: all but the flag.
+  /// Into a ring: all except the flag.
   MESHPOST_FN void put_into(Message& record) const {
     record.signal.counter = signal.counter | Signal::more;
     record.signal.origin = signal.origin;

@@ -12,16 +12,16 @@ struct Location {
   u32 rank = 0;   ///< in the world
   u32 tags = 0;
   u32 counter_part = 0;
-  bool near = false;  ///< on the device of the rank that asks
-  bool far = false;   ///< out of its reach of loads and stores
+  bool near = false;  ///< on the device of the sender
+  bool far = false;   ///< out of the sender's reach of loads and stores
 
   MESHPOST_FN u32* beside(u32* counter, WindowInfo::CounterArray array) const {
     return WindowInfo::beside(counter, counter_part, array);
   }
 };
 
-/// A rank, as far as the ways to others know it. `zero_` is 0, which the compiler can't know
-/// (Rank says why it is added).
+/// The state of a rank that the ways to other ranks need. `zero_` is 0, which the compiler can't
+/// know (Rank says why it is added).
 struct Sender {
   MESHPOST_FN Sender(RunState const& state, Block block, u32 local_rank, bool lanes)
       : state_(&state),
@@ -35,14 +35,14 @@ struct Sender {
   MESHPOST_FN u32 thread() const { return block_.thread(); }
   MESHPOST_FN u32 threads() const { return block_.threads(); }
   MESHPOST_FN bool uses_lanes() const { return lane_limit_ != 0; }
-  /// False: all that this rank sends there goes direct.
+  /// False: everything that this rank sends there goes direct.
   MESHPOST_FN bool may_have_lane(u32 target) const {
     return uses_lanes() && (lane_.target != target + 1 || lane_.ring);
   }
   MESHPOST_FN void stored_at(Location const& to) {
     if (!to.near) unfenced_ = brings_ = true;
   }
-  /// What a count or a word must be behind.
+  /// The fence that a count or a word needs before it.
   MESHPOST_FN Order order_to(Location const& to) const {
     return to.near                               ? Order::device
            : unfenced_ || may_have_lane(to.rank) ? Order::system
@@ -55,12 +55,13 @@ struct Sender {
   Block block_;
   u32 local_id_, id_;
   u32 zero_;
-  u32 lane_limit_;  ///< messages that are shorter may go by lane; 0: none
+  u32 lane_limit_;  ///< shorter messages may go by lane; 0: none
   u64 stride_;
   u32 posted_ = 0;         ///< requests to the proxy that this rank has waited for
-  LaneHold lane_{};        ///< that it sent by last
+  LaneHold lane_{};        ///< the lane that it last sent by
   bool unfenced_ = false;  ///< it has stored beyond its device since its last system fence
-  /// So it has since the last barrier of the world, or published: who finds its messages acquires.
+  /// It has stored so since the last barrier of the world, or published: the finder of its messages
+  /// acquires.
   bool brings_ = false;
   // NOLINTEND(readability-identifier-naming)
 };

@@ -4,8 +4,8 @@
 
 namespace meshpost::via::direct {
 
-/// A word, whole, behind all that this rank has put there. Behind a meeting of the rank's threads;
-/// by all of them.
+/// Stores a word, whole, behind all that this rank has put there. Behind a meeting of the rank's
+/// threads; all of them call it.
 template <class T>
 MESHPOST_FN void store(Sender& self, Location const& to, T* word, T value) {
   if (self.thread() == 0) {

@@ -1,18 +1,18 @@
 #pragma once
 #include "meshpost/rma/detail/via/lane/read.hpp"
 
-// The wait that most are, on GPUs: for one count, which comes as the last one of this counter came.
-// All loads of a look are under way at once, and one vote decides.
+// The most frequent wait on GPUs: for one count, which comes the same way as the last one of this
+// counter. All loads of a poll are in flight at once, and one vote decides.
 
 #if defined(__CUDA_ARCH__)
 namespace meshpost::detail {
 
-/// What glance() awaits, and where.
+/// The message that glance() awaits, and its places.
 struct LanePoll::Awaited {
   u32 thread, lane, bytes;
   u32 rest;  ///< packets behind the first two
   u32 flag, behind, shift;
-  u32 expected;  ///< more in `watched` says that something else has come
+  u32 expected;  ///< a larger value in `watched`: something else has come
   bool live, mine, near;
   u32 b, c;  ///< LaneHeader::word
   Packet const* head;
@@ -23,7 +23,7 @@ struct LanePoll::Awaited {
   __device__ u32 flag_of(u32 k) const { return Lanes::flag(behind + 32 * k, shift); }
 };
 
-/// A look at all of it.
+/// One poll of all of it.
 template <u32 loads>
 struct LanePoll::Look {
   u32 header[4], first[4], next[loads == 0 ? 1 : loads][4], value;
@@ -42,7 +42,7 @@ struct LanePoll::Look {
     return one.mine && header[1] == one.b && header[2] == one.c && header[0] % 4 == 0;
   }
   __device__ bool more(Awaited const& one) const { return value > one.expected; }
-  /// Of what this thread looks at, for a message that is known.
+  /// True if all that this thread loads of a known message has come.
   __device__ bool whole(Awaited const& one) const {
     bool all_of_it = one.near ? one.thread != 0 || value != 0
                               : !one.mine || (here(one) && known(one) &&
@@ -54,7 +54,8 @@ struct LanePoll::Look {
   }
 };
 
-/// Looks until all has come, into `look`. False: not for long, or something else has come.
+/// Polls until everything has come, into `look`. Returns false after a short time, or if something
+/// else has come.
 template <u32 loads>
 __device__ bool LanePoll::watch(Awaited const& one, Look<loads>& look) {
 #pragma unroll 1
@@ -92,11 +93,11 @@ __device__ inline bool LanePoll::glance(u32 thread, u32* counter, u32 part) {
         cache.rings + ((one.lane << one.shift) + Lanes::index(one.behind + 32 * k, one.shift));
   one.watched = thread == 0 ? near_word : thread == 1 ? counter : cache.claims;
   one.expected = thread != 2 ? 0 : claimed < LaneCache::lanes ? claimed : ~0u;
-  if (one.mine && cache.owners[one.lane] != 0)  // for reports: who raised it last
+  if (one.mine && cache.owners[one.lane] != 0)  // for reports: the last raiser
     memory::store_relaxed(like.sender_of(counter),
                           WindowInfo::raiser(static_cast<u32>(cache.owners[one.lane]) - 1));
   u32 const passed = taken + like.packets();
-  char* const place = cache.device + like.offset;  // but for the lower half of the target's offset
+  char* const place = cache.device + like.offset;  // without the lower half of the target's offset
   auto const take_first = [&](u32 const(&header)[4], u32 const(&first)[4]) {
     if (like.acquires) {  // as in take()
       if (one.mine) memory::acquire_fence();

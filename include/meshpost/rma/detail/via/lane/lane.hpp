@@ -7,45 +7,50 @@
 //
 // Why the receiver gets what was sent:
 //  1. A word and its message's flag are one store, and one load (memory::store_packet). So a word
-//     that is found with the awaited flag is that message's, whatever else has come or not.
-//  2. Flags count laps. A message takes an even number of packets, and all of them are stored; so
-//     each place is stored once a lap, and what lies there has this lap's flag or the last one's.
-//  3. A place is stored again only when its message's unpacking was told (credits). That needs no
-//     fence: the credit is stored because loads have returned this message's flags, and the next
-//     message because the credit was loaded; so those loads can't return what that store wrote.
-//  4. A run that fails leaves messages half written or not unpacked: the host then lets each lane
-//     step over a lap.
+//     that is found with the awaited flag is that message's, even if other words have not come.
+//  2. Flags count laps. A message takes an even number of packets, and all of them are stored. So
+//     each place is stored once a lap, and its content has this lap's flag or the last one's.
+//  3. A place is stored again only after the sender was told that its message is unpacked
+//     (credits). That needs no fence. The credit is stored because loads have returned this
+//     message's flags. The next message is stored because the credit was loaded. So those loads
+//     can't return what that store wrote.
+//  4. A run that fails leaves messages half written or not unpacked. The host then advances each
+//     lane by a lap.
 //
-// Why first in, first out holds for a pair of ranks across both protocols, and what a message
-// brings is there when a notification is consumed:
+// Why first in, first out holds for a pair of ranks across both protocols, and why the bytes of a
+// message are there when a notification is consumed:
 //  5. By lane after by lane: a lane's messages are unpacked in their order. Of each, the bytes are
 //     stored before its count.
-//  6. By lane after anything else that it has to bring along (bytes, a word or a count that went
-//     direct, or what was published): the thread that stores the message's header fences before,
-//     unless it has for a message to somebody else; the header says so (acquires), and who finds it
-//     acquires before it unpacks. Release and acquire are by thread 0 and by a thread of warp 0;
-//     the rank's other threads meet the former before, those of the warp the latter before they
-//     unpack, and all others behind. A barrier of the world brings all that was before it.
-//  7. Direct after by lane: who has seen a direct count looks through all its lanes once more
+//  6. By lane after anything else that it must deliver with it (bytes, a word or a count that went
+//     direct, or what was published): the thread that stores the message's header fences before. It
+//     need not if it has fenced since, for a message to another rank. The header says so
+//     (acquires), and the thread that finds it acquires before it unpacks. The release is by thread
+//     0, the acquire by a thread of warp 0. The sender's other threads meet thread 0 before the
+//     release. The receiver's other threads of the warp meet the acquiring thread before they
+//     unpack, and all its other threads behind that. A barrier of the world brings all that was
+//     before it.
+//  7. Direct after by lane: a rank that has seen a direct count reads all its lanes once more
 //     before it returns. The lane's packets were stored before the fence of that count, so they are
-//     found there: such a count is fenced though nothing else went direct (Sender::may_have_lane).
-//     On GPUs a rank sends nothing by lane to ranks of its own device, and raises words of their
-//     own there (WindowInfo::counter_part): such counts need no second look. A word (put_value) is
-//     never sent by lane, and is ordered as a direct count is: its store is fenced if its sender
-//     may have a lane there, and wait_until looks through all lanes once it has seen the word. So
-//     who neither puts words nor polls them pays nothing. Bytes that went direct may lie in the
-//     window before those of an earlier message that is still in its lane. They can't be the same
-//     bytes: a put over bytes that the same rank has announced is against the rule of delivery.
+//     found there. Such a count is fenced even if nothing else went direct (Sender::may_have_lane).
+//     On GPUs a rank sends nothing by lane to ranks of its own device, and raises separate words
+//     there (WindowInfo::near_counts). Such counts need no second read of the lanes. A word
+//     (put_value) is never sent by lane, and is ordered as a direct count is. Its store is fenced
+//     if its sender may have a lane there, and wait_until reads all lanes once it has seen the
+//     word. So a rank that neither puts words nor polls them pays nothing. Bytes that went direct
+//     may lie in the window before those of an earlier message that is still in its lane. They
+//     can't be the same bytes: a put over bytes that the same rank has announced is against the
+//     rule of delivery.
 //
 // herd7 can check all of this against a model of PTX's memory, and against RC11 for CPU devices
-// (tests/litmus): each order, and that it does not hold without its fence, flag or acquire. Not
-// checked there is the arithmetic of positions and flags. Replies that are not fenced are open.
+// (tests/litmus). It checks each order, and that the order fails without its fence, flag or
+// acquire. The arithmetic of positions and flags is not checked there. Replies that are not fenced
+// are open.
 //
-// A rank polls the lanes that are claimed, as far as it knows, and asks for claims with each look:
-// the first message of a lane is found a look later. In 7, it looks at all.
+// A rank polls the lanes that it knows to be claimed, and loads the number of claims with each
+// poll. So the first message of a lane is found one poll later. In 7, it polls all lanes.
 //
-// What is unpacked the receiver has stored itself, in its own memory. Ranks of its device see it
-// behind its next notification, as they see its plain stores; those of other devices that `get` it,
+// The receiver itself stores what it unpacks, in its own memory. Ranks of its device see it behind
+// its next notification, as they see its plain stores. Ranks of other devices that `get` it see it
 // behind publish() or a barrier.
 // clang-format on
 
@@ -89,13 +94,13 @@ class LaneEnd {
   u32 local_, ranks_;
 };
 
-/// What stands before a message's bytes.
+/// The words before a message's bytes.
 struct LaneHeader {
   u64 offset = 0;   ///< of the target, on its device
   u64 counter = 0;  ///< the same, in words
   u32 bytes = 0;
-  u32 senders = 0;        ///< from the counter to the word that names who raised it, in lines
-  bool acquires = false;  ///< whoever finds it: it brings along more than its bytes
+  u32 senders = 0;        ///< from the counter to the word for its raiser, in lines
+  bool acquires = false;  ///< the finder must acquire: it brings more than its bytes
 
   static constexpr u32 line = 64, most_bytes = 0x1fff, most_senders = 63;
   static constexpr u64 most_heap = u64{1} << 39;  ///< bytes of a device's part
@@ -110,23 +115,23 @@ struct LaneHeader {
     return {a | static_cast<u64>(c >> 13 & 0x7f) << 32, b | static_cast<u64>(c >> 20 & 0x1f) << 32,
             c & most_bytes, c >> 25 & 0x3f, c >> 31 != 0};
   }
-  /// The word that names who raised the counter.
+  /// The word for the counter's last raiser.
   MESHPOST_FN u32* sender_of(u32* counter_word) const {
     return counter_word + senders * (line / sizeof(u32));
   }
   MESHPOST_FN u32 words() const { return Lanes::header_words + (bytes + 3) / 4; }
-  /// All that the message takes: an even number.
+  /// All packets of the message: an even number.
   MESHPOST_FN u32 packets() const {
     u32 const used = (words() + memory::packet_words - 1) / memory::packet_words;
     return used + used % 2;
   }
-  /// Bytes [at, at + 4) of those at `source`, as far as there are any.
+  /// Bytes [at, at + 4) of those at `source`, those that exist.
   MESHPOST_FN u32 word_of(void const* source, u32 at) const {
     auto const* const from = static_cast<u8 const*>(source) + at;
     if ((bytes | reinterpret_cast<u64>(source)) % 4 != 0) return gather(from, at, bytes);
     return at < bytes ? *reinterpret_cast<u32 const*>(from) : 0;
   }
-  /// The other way.
+  /// The reverse of word_of().
   MESHPOST_FN void put_word(void* target, u32 at, u32 word) const {
     auto* const to = static_cast<u8*>(target) + at;
     if ((bytes | reinterpret_cast<u64>(target)) % 4 != 0) scatter(to, at, bytes, word);
@@ -146,13 +151,14 @@ struct LaneHeader {
 
 #if defined(__CUDA_ARCH__)
 
-/// What a rank on a GPU knows of its lanes, at both ends. In shared memory: an acquire drops what
-/// the block has cached of other memory, and what is out of line can't have it in registers.
+/// The state that a rank on a GPU keeps of its lanes, at both ends. In shared memory: an acquire
+/// drops what the block has cached of other memory, and out-of-line functions can't have it in
+/// registers.
 struct LaneCache {
   static constexpr u32 lanes = 32, targets = 32, guesses = 16;
-  /// How the next message for a counter will come: as the last one did.
+  /// The expected form of the next message for a counter: that of the last one.
   struct alignas(16) Guess {
-    u32 b, c;  ///< LaneHeader::word, but for the target's place
+    u32 b, c;  ///< LaneHeader::word, except the target's place
     u32 lane;
     static constexpr u32 near = 0xfe;  ///< from a rank of this device
     static constexpr u32 unknown = 0xff;
@@ -164,25 +170,25 @@ struct LaneCache {
   u32* positions;       ///< LaneEnd::taken of its first lane
   u32 const* claims;    ///< LaneEnd::claims
   u32 rank, count, shift;
-  bool ends;   ///< the run: see drain_lanes()
-  bool noted;  ///< counts, since it ends
-  bool asks;   ///< this rank has asked others for lanes
+  bool ends;   ///< the run ends: see drain_lanes()
+  bool noted;  ///< counts, since the run ends
+  bool asks;   ///< this rank has requested lanes of others
   // As receiver:
-  u32 claimed;             ///< lanes that were, as far as it knows
+  u32 claimed;             ///< lanes known to be claimed
   u32 taken[lanes];        ///< as LaneEnd::taken
-  u32 told[lanes];         ///< what LaneEnd::taken says of it
-  u32 returned[lanes];     ///< what the sender knows of it
+  u32 told[lanes];         ///< value stored in LaneEnd::taken
+  u32 returned[lanes];     ///< value that the sender was told
   u64 owners[lanes];       ///< 0: not known yet
   Guess guessed[guesses];  ///< by counter
-  // How the last message of all came:
+  // The form of the last message of all:
   u32 last;   ///< lane
-  u32 ahead;  ///< of its packets, those behind the first two, in loads of a warp
+  u32 ahead;  ///< loads of a warp for its packets behind the first two
   // As sender, of some targets:
   u32 targets_of[targets];  ///< rank + 1; 0: none
   LaneOut outs[targets];
-  LaneHold held;  ///< the last that was asked for
+  LaneHold held;  ///< the last one requested
 
-  /// By each thread of warp 0.
+  /// By every thread of warp 0.
   __device__ void start(RunState const& run, u32 id, u32 thread) {
     LaneEnd const mine(run, id);
     taken[thread] = thread < run.lanes.count ? *mine.taken(thread) : 0;
@@ -206,14 +212,14 @@ struct LaneCache {
   __device__ Guess& guess_of(u32* counter) {
     return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
   }
-  /// By thread 0, like all that is written to `guessed` behind start(): several lanes' messages may
-  /// be for one counter. Not what glance() has no loads for.
+  /// By thread 0, as are all stores to `guessed` behind start(): several lanes' messages may be for
+  /// one counter. Not for messages for which glance() has no loads.
   __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
     guess_of(counter) = {guess.b, guess.c, plain ? guess.lane : Guess::unknown};
   }
-  /// Writes down where the lane's thread is, for a later run and for the sender. Not in the way of
-  /// a message: before the next one is looked for.
+  /// Stores the position of the lane's thread, for a later run and for the sender. It does not
+  /// delay a message: it is called before the next one is awaited.
   __device__ void tell(u32 lane) {
     u32 const now = taken[lane];
     if (now == told[lane]) return;
@@ -227,19 +233,19 @@ struct LaneCache {
     note_left(*state, counter, by);
     noted = true;
   }
-  /// The sender that a lane is of. By the lane's thread, like give_back().
+  /// The sender that owns a lane. By the lane's thread, like give_back().
   __device__ __noinline__ u64 owner_of(u32 lane) {
-    memory::acquire_fence();  // the packet that it has found may not say so (refresh)
+    memory::acquire_fence();  // the packet alone may not order the owner's word (refresh)
     return owners[lane] = memory::load_bits_acquire(LaneEnd(*state, rank).owner(lane), sizeof(u64));
   }
-  /// Tells it how much was unpacked.
+  /// Tells the sender how much was unpacked.
   __device__ __noinline__ void give_back(u32 lane) {
     if (owners[lane] == 0) owner_of(lane);
     returned[lane] = taken[lane];
     u32 const sender = static_cast<u32>(owners[lane]) - 1, begin = owners[lane] >> 32;
     memory::store_relaxed(LaneEnd(*state, sender).credit(rank), taken[lane] - begin);
   }
-  /// What is known of that lane; by one thread.
+  /// The state for a target's lane; by one thread.
   __device__ LaneOut& out(u32 target) {
     u32 const i = target % targets;
     if (targets_of[i] == target + 1) return outs[i];

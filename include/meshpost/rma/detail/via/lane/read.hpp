@@ -2,20 +2,20 @@
 #include "meshpost/rma/detail/via/lane/lane.hpp"
 #include "meshpost/rma/detail/via/sender.hpp"
 
-// How messages get out of lanes (lane.hpp says why it is right). On CPU devices thread 0 takes
-// them, when the scheduler has seen that something has come. On GPUs warp 0 looks at the counter
-// and at all lanes at once, a lane a thread, and unpacks together.
+// How messages get out of lanes (lane.hpp has the argument). On CPU devices thread 0 takes them,
+// when the scheduler has seen that something has come. On GPUs warp 0 polls the counter and all
+// lanes at once, a lane a thread, and its threads unpack together.
 
 namespace meshpost::detail {
 
 #if defined(__CUDA_ARCH__)
 
-/// Looks for what a rank waits for, by the threads of its warp 0.
+/// Polls for what a rank waits for, by the threads of its warp 0.
 class LanePoll {
  public:
-  /// The wait that most are: for one count, which comes as the last one of this counter came. Its
-  /// loads are under way before it is known to be there, and one vote decides. Whether it has come;
-  /// else once() goes on.
+  /// The most frequent wait: for one count, which comes the same way as the last one of this
+  /// counter. Its loads are in flight before it is known to be there, and one vote decides. True if
+  /// it has come; else once() continues.
   __device__ static bool glance(u32 thread, u32* counter, u32 part);
 
   /// `counter`: null for all that has come.
@@ -33,7 +33,7 @@ class LanePoll {
         ahead_(cache_.ahead),
         many_(count > 1) {}
 
-  /// One look. Whether the count has been reached, and all that came before it is unpacked.
+  /// One poll. True if the count has been reached, and all that came before it is unpacked.
   __device__ bool once() {
     look();
     u32 const seen = __shfl_sync(all, word_, 0);
@@ -48,14 +48,15 @@ class LanePoll {
     if (closing_ != 0) return !took_ || --closing_ == 0;
     if (reached(matched_)) return true;
     if (!reached(seen + matched_)) return false;
-    // Counts that came direct take part: what was sent by lane before them goes in, too.
+    // If counts that came direct are part of it, what was sent by lane before them is unpacked,
+    // too.
     if (thread_ == 0) memory::acquire_fence();
     __syncwarp();
     claimed_ = cache_.count;
-    closing_ = LaneCache::lanes << shift_;  // however fast others send on
+    closing_ = LaneCache::lanes << shift_;  // a bound, however fast others send
     return false;
   }
-  /// Takes all that has come. Whether the count has been reached.
+  /// Takes all that has come. True if the count has been reached.
   __device__ bool drain() {
     bool holds = false;
     claimed_ = cache_.count;
@@ -64,13 +65,14 @@ class LanePoll {
     while ((took_ || closing_ != 0) && !holds && --left != 0);
     return holds;
   }
-  /// What was found by lane, and is not in the counter: the caller's from now on.
+  /// Takes the count that was found by lane and is not in the counter. The caller must account for
+  /// it.
   __device__ u32 matched() {
     u32 const count = matched_;
     matched_ = 0;
     return count;
   }
-  /// Puts it into the counter, for others to see.
+  /// Adds that count to the counter, for others to see.
   __device__ void settle() {
     if (u32 const count = matched(); count != 0 && thread_ == 0)
       memory::add(counter_, count, Order::none);
@@ -78,7 +80,7 @@ class LanePoll {
   }
   __device__ bool first() const { return thread_ == 0; }
   __device__ bool any(bool yes) const { return __any_sync(all, yes) != 0; }
-  /// What the next poll begins with.
+  /// Stores the state with which the next poll begins.
   __device__ void keep() const {
     if (thread_ != 0) return;
     cache_.claimed = claims_;
@@ -101,7 +103,7 @@ class LanePoll {
     return rings_ + ((lane << shift_) + Lanes::index(position, shift_));
   }
 
-  /// All loads are under way at the same time: the heads of all lanes, the counter, and what comes
+  /// All loads are in flight at the same time: the heads of all lanes, the counter, and the packets
   /// behind the head if the next message is like the last.
   __device__ void look() {
     if (thread_ == 0) claims_ = memory::load_relaxed(cache_.claims);
@@ -117,7 +119,7 @@ class LanePoll {
       memory::load_packet(packet(thread_, taken_), head_);
     }
     if (thread_ == 0 && counter_) {
-      // From ranks of this device: into the counter with it.
+      // Counts from ranks of this device are moved into the counter.
       u32* const near = WindowInfo::beside(counter_, part_, WindowInfo::near_counts);
       if (memory::load_relaxed(near) != 0) {
         memory::add(counter_, memory::take_all(near), Order::none);
@@ -135,7 +137,7 @@ class LanePoll {
     auto const header = LaneHeader::from(from(head_[0]), b, c);
     if (header.acquires) {
       if (thread_ == lane) memory::acquire_fence();
-      __syncwarp();  // all unpack behind it: maybe over bytes that went direct
+      __syncwarp();  // all unpack behind it, perhaps over bytes that went direct
     }
     bool const whole = unpack(lane, taken, header);
     if (!__all_sync(all, whole)) return false;
@@ -143,12 +145,13 @@ class LanePoll {
     return true;
   }
 
-  /// Unpacks what lies in a row in a lane, of short messages that are alike but for their place: as
-  /// many as one load of the warp has brought. False: there are not two.
+  /// Unpacks short messages that follow each other in a lane and differ only in their place: as
+  /// many as one load of the warp has brought. Returns false if there are not two.
   ///
-  /// It is right as take() is, message by message: who finds a header acquires if that says so, and
-  /// none is unpacked before. They are not unpacked one after the other, though. So they must not
-  /// be for the same bytes, and by the rule of delivery they aren't: none of them is consumed.
+  /// It is correct as take() is, message by message: the thread that finds a header acquires if the
+  /// header says so, and nothing is unpacked before. But they are not unpacked one after the other.
+  /// So they must not be for the same bytes. By the rule of delivery they aren't, because none of
+  /// them is consumed.
   __device__ bool take_many(u32 lane) {
     auto const from = [&](u32 value) { return __shfl_sync(all, value, static_cast<int>(lane)); };
     u32 const taken = from(taken_), b = from(head_[1]), c = from(head_[2]);
@@ -174,7 +177,7 @@ class LanePoll {
   }
 
   /// Counts messages that have been unpacked. `b` and `c`, the same for all threads, are their
-  /// header's words, but for the place, which does not matter.
+  /// header's words. The place in them may differ, which does not matter.
   __device__ void pass_all(u32 lane, u32 b, u32 c, LaneHeader const& header, u32 count) {
     u32* const counter = reinterpret_cast<u32*>(cache_.device) + header.counter;
     if (counter == counter_) matched_ += count;
@@ -186,8 +189,8 @@ class LanePoll {
     ahead_ = (behind + 31) / 32 < loads_ahead ? (behind + 31) / 32 : loads_ahead;
   }
 
-  // Words of a message may go into the window before the rest has come: nobody may look at them
-  // yet. Whether this thread's share of packets is there.
+  // Words of a message may go into the window before the rest has come, because nobody may read
+  // them yet. True if this thread's share of packets has come.
   __device__ bool unpack(u32 lane, u32 taken, LaneHeader const& header) {
     if (header.bytes == 0) return true;
     bool whole = true;
@@ -220,7 +223,8 @@ class LanePoll {
     return true;
   }
 
-  // By the lane's own thread: says who raised the counter, and that there is room again.
+  // By the lane's own thread: stores the counter's raiser, and tells the sender that there is room
+  // again.
   __device__ void pass(LaneHeader const& header, u32* counter, u32 count) {
     u64 owner = cache_.owners[thread_];
     if (owner == 0) owner = cache_.owner_of(thread_);
@@ -237,12 +241,12 @@ class LanePoll {
   u32 part_;  // WindowInfo::counter_part
   u32 count_, matched_ = 0;
   u32 shift_, thread_;
-  u32 claimed_, claims_ = 0;  // lanes that it looks at, and those that it should next
+  u32 claimed_, claims_ = 0;  // lanes that it polls, and lanes for the next poll
   u32 taken_, last_, ahead_;
   bool took_ = false;
-  u32 looked_ = 0, loaded_ = 0;  // last_ and ahead_ of the last look
-  bool const many_;  // counts are awaited: of the last lane, it looks at a row of short messages
-  u32 closing_ = 0;  // looks left, once the count was reached by counts that came direct
+  u32 looked_ = 0, loaded_ = 0;  // last_ and ahead_ of the last poll
+  bool const many_;  // counts are awaited: it also polls the last lane for a row of short ones
+  u32 closing_ = 0;  // polls left, after the count was reached by counts that came direct
   u32 head_[4] = {}, first_[4] = {}, ahead_words_[loads_ahead][4] = {}, word_ = 0;
   u32 row_[4] = {};
 };
@@ -262,7 +266,7 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
   return claims < state.lanes.count ? claims : state.lanes.count;
 }
 
-/// Unpacks a lane's next message, if all of it is there. By one thread. `ends`: the run; see
+/// Unpacks a lane's next message, if all of it is there. By one thread. `ends`: the run ends; see
 /// drain_lanes().
 MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane,
                                        bool ends = false) {
@@ -294,7 +298,7 @@ MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane
   return true;
 }
 
-/// Unpacks all that has come for a rank. Whether there was something.
+/// Unpacks all that has come for a rank. True if there was something.
 MESHPOST_FN inline bool take_from_lanes(RunState const& state, u32 rank, bool ends = false) {
   u32 const claimed = claimed_lanes(state, LaneEnd(state, rank));
   bool took = false;
@@ -303,7 +307,7 @@ MESHPOST_FN inline bool take_from_lanes(RunState const& state, u32 rank, bool en
   return took;
 }
 
-/// Whether something has come. Any thread of the host may ask.
+/// True if a message has come. Any thread of the host may ask.
 MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
   LaneEnd const mine(state, rank);
   u32 const claimed = claimed_lanes(state, mine);
@@ -318,11 +322,11 @@ MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
 
 #endif
 
-/// What is left in a rank's lanes when all ranks have met at the end of a run, into the window; its
-/// counts are noted. Nobody is told that there is room, for senders forget their lanes. By all
+/// Unpacks what is left in a rank's lanes when all ranks have met at the end of a run; its counts
+/// are noted. Senders are not told that there is room, because they forget their lanes. By all
 /// threads.
 struct Drained {
-  u32 threads;  ///< the first of them, which others need not wait for
+  u32 threads;  ///< the first threads, for which others need not wait
   bool noted;   ///< this thread has noted counts
 };
 MESHPOST_FN inline Drained drain_lanes([[maybe_unused]] RunState const& state, Block block,
@@ -342,13 +346,14 @@ MESHPOST_FN inline Drained drain_lanes([[maybe_unused]] RunState const& state, B
 #endif
 }
 
-/// Behind that, and behind a barrier of the rank: lanes have no owners, and senders know of none.
-/// By all threads. Returns whether there was anything to clear: then the rank meets behind it.
+/// Behind that, and behind a barrier of the rank: clears the lanes' owners, and the senders' state
+/// of lanes. By all threads. Returns true if there was anything to clear: then the rank meets
+/// behind it.
 MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank) {
   LaneEnd const mine(state, rank);
   u32 const thread = block.thread(), threads = block.threads();
 #if defined(__CUDA_ARCH__)
-  bool const claimed = lane_cache().claimed != 0, asked = lane_cache().asks;  // loaded by the drain
+  bool const claimed = lane_cache().claimed != 0, asked = lane_cache().asks;  // of the drain
 #else
   bool const claimed = block.any(thread == 0 && memory::load_relaxed(mine.claims()) != 0);
   bool const asked = true;
@@ -371,7 +376,7 @@ MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank
 
 namespace meshpost::via::lane {
 
-/// All that has come by lane, into the window and the counters; by all threads.
+/// Unpacks all that has come by lane, into the window and the counters; by all threads.
 MESHPOST_FN inline void read(Sender& self) {
   if (!self.uses_lanes()) return;
 #if defined(__CUDA_ARCH__)

@@ -2,12 +2,12 @@
 #include "meshpost/rma/detail/via/lane/lane.hpp"
 #include "meshpost/rma/detail/via/sender.hpp"
 
-// How messages get into lanes; lane.hpp has the argument why it is right.
+// How messages get into lanes; lane.hpp has the argument.
 
 namespace meshpost {
 namespace detail {
 
-/// Asks what a sender does not know: for a lane, or how much was unpacked. By one thread.
+/// Requests what a sender does not know: a lane, or how much was unpacked. By one thread.
 MESHPOST_FN inline void refresh(RunState const& state, u32 sender, u32 target, LaneOut& out) {
   if (out.lane == LaneOut::refused) return;
   LaneEnd const here(state, sender), there(state, target);
@@ -21,20 +21,20 @@ MESHPOST_FN inline void refresh(RunState const& state, u32 sender, u32 target, L
     return;
   }
   out.lane = lane + 1;
-  out.begin = memory::load_acquire(there.taken(lane));  // nobody changes it: all was unpacked
+  out.begin = memory::load_acquire(there.taken(lane));  // all unpacked: it can't change
   memory::store(there.owner(lane), (u64{sender} + 1) | static_cast<u64>(out.begin) << 32,
                 Order::none);
-  memory::fence(Order::system);  // whoever finds a packet finds the owner
+  memory::fence(Order::system);  // a rank that finds a packet finds the owner
 }
 
-/// What a sender holds of a lane it knows so much of.
+/// The sender's hold of a lane with this state.
 MESHPOST_FN inline LaneHold hold(RunState const& state, u32 target, LaneOut const& out) {
   if (out.lane == 0 || out.lane == LaneOut::refused) return {nullptr, target + 1, 0, 0};
   return {LaneEnd(state, target).packet(out.lane - 1, 0), target + 1, out.begin + out.sent,
           out.begin + out.known + state.lanes.packets()};
 }
 
-/// This thread's share of a message's packets, from place `next` of a lane on.
+/// Stores this thread's share of a message's packets, from place `next` of a lane on.
 MESHPOST_COLD inline void store_message(Packet* ring, u32 shift, u32 next, LaneHeader header,
                                         void const* source, u32 thread, u32 threads) {
   constexpr u32 each = memory::packet_words;
@@ -52,8 +52,8 @@ MESHPOST_COLD inline void store_message(Packet* ring, u32 shift, u32 next, LaneH
   }
 }
 
-/// The lane to `target`, with room for so many packets if there is any, instead of the one that was
-/// held; by all threads.
+/// Returns the lane to `target`, with room for so many packets if possible, and gives up the one
+/// that was held; by all threads.
 MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 rank, LaneHold held,
                                         u32 target, u32 packets) {
 #if defined(__CUDA_ARCH__)
@@ -63,7 +63,7 @@ MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 
   LaneEnd const here(state, rank);
   auto const out_of = [&](u32 other) -> LaneOut& { return here.out(other); };
 #endif
-  block.sync();  // all know what they held
+  block.sync();  // all threads have read what they held
   if (block.thread() == 0) {
     if (held.ring) {
       LaneOut& last = out_of(held.target - 1);
@@ -83,14 +83,14 @@ MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 
 #endif
 }
 
-/// Whether the message went; by all threads.
+/// True if the message was sent; by all threads.
 MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 rank, u32 target,
                                      LaneHold& held, LaneHeader const& header, void const* source,
                                      Order order) {
   u32 const packets = header.packets(), thread = block.thread(), threads = block.threads();
 #if defined(__CUDA_ARCH__)
-  // What most are: words, a packet a thread, and there is room. All is ready before the source is,
-  // for a load of what was just packed takes 300 cycles.
+  // The most frequent case: words, a packet a thread, and there is room. Everything is ready before
+  // the source is, because a load of what was just packed takes 300 cycles.
   if (held.has_room(target, packets) && packets <= threads &&
       (reinterpret_cast<u64>(source) | header.bytes) % 4 == 0) [[likely]] {
     u32 const shift = lane_cache().shift, position = held.next + thread;
@@ -108,7 +108,7 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
     return true;
   }
 #endif
-  block.sync();  // likewise
+  block.sync();  // as above
   if (!held.has_room(target, packets)) {
     held = take_hold(state, block, rank, held, target, packets);
     if (!held.has_room(target, packets)) return false;
@@ -124,14 +124,15 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
 
 namespace via::lane {
 
-/// A message by a lane: bytes, and the notification behind them. Whether it went; by all threads.
+/// A message by a lane: bytes, and the notification behind them. True if it was sent; by all
+/// threads.
 MESHPOST_FN inline bool write(Sender& self, Location const& to, void* target, void const* source,
                               u64 bytes, Location const& counters, Tag tag) {
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - to.heap);
   u64 const word =
       static_cast<u64>(counters.counters - reinterpret_cast<u32*>(to.heap)) + tag.value;
   u32 const senders = counters.counter_part / detail::LaneHeader::line;
-  // Not memory that is no part of the heap, and not what the header can't name.
+  // Not for memory outside the heap, nor for values that don't fit into the header.
   if (offset >= self.stride_ || senders > detail::LaneHeader::most_senders) return false;
   Order const order = to.near ? Order::device : self.unfenced_ ? Order::system : Order::none;
   detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,

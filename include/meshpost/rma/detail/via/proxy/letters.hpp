@@ -1,8 +1,8 @@
 #pragma once
-// How a rank carries out letters. mailbox.hpp says why it is right.
+// How a rank carries out letters. mailbox.hpp has the argument.
 #include "meshpost/rma/mailbox.hpp"
 
-#if !defined(__CUDACC_RTC__)  // which has memcpy by itself, and not the compiler's __builtin_memcpy
+#if !defined(__CUDACC_RTC__)  // NVRTC has memcpy built in, but not the compiler's __builtin_memcpy
 #include <cstring>
 #endif
 
@@ -10,14 +10,14 @@ namespace meshpost {
 
 namespace detail {
 
-/// As much of a letter as is read in one trip over the bus. A kernel that waits has registers for
-/// so much, whether letters come or not.
+/// The part of a letter that is read in one trip over the bus. A kernel that waits has registers
+/// for it, even if no letter comes.
 struct LetterPart {
   static constexpr u32 bytes = 64;
   alignas(16) char data[bytes];
 };
 
-// Not by memory::copy, which would bring its many registers into every kernel that waits.
+// Not memory::copy, which would bring its many registers into every kernel that waits.
 template <class T>
 MESHPOST_FN void read_whole(T& to, void const* from) {
 #if defined(__CUDA_ARCH__)
@@ -39,7 +39,7 @@ MESHPOST_FN T value_in(LetterPart const& part, u32 index = 0) {
   return value;
 }
 
-/// One after the other, in a loop that stays one: unrolled, it takes some 40 registers.
+/// One after the other, in a loop that is not unrolled: unrolled, it takes some 40 registers.
 template <class T>
 MESHPOST_FN void store_values(char* to, LetterPart const& part, u64 bytes) {
 #if defined(__CUDA_ARCH__)
@@ -87,13 +87,13 @@ MESHPOST_COLD inline void carry_out(Letter const& letter) {
   memory::fence(Order::device);
   if (is_word) {
     store_word(message.target(), read.part, message.bytes);
-    memory::fence(Order::device);  // it is what later letters' counters cover
+    memory::fence(Order::device);  // later letters' counters cover it
   }
   if (message.signal.any()) raise(message.signal);
 }
 
-/// What it begins with; acquires. On a CPU device only the flag: the rest may be written just now,
-/// and isn't read in the same load.
+/// The first 16 bytes of a letter; acquires. On a CPU device only the flag: the host may be writing
+/// the rest, which is not read in the same load.
 MESHPOST_FN inline via::Signal look(Letter& letter) {
   via::Signal head;
 #if defined(__CUDA_ARCH__)
@@ -118,7 +118,7 @@ MESHPOST_COLD inline void Mailbox::poll() const {
   auto& letter = at(taken);
   auto head = detail::look(letter);
   if (head.ready == flag_of(taken)) {
-    if (!so_far.claim(taken)) return;  // somebody else does
+    if (!so_far.claim(taken)) return;  // another rank does
 #if !defined(__CUDA_ARCH__)
     head = letter.message.signal;
 #endif
@@ -126,8 +126,8 @@ MESHPOST_COLD inline void Mailbox::poll() const {
     else detail::carry_out(head);
     memory::store_relaxed(&so_far.taken, taken + 1);
   } else if (told != taken && so_far.claim(taken)) {
-    // The host may use the places again once it is told. Only now that nothing comes, for it takes
-    // a fence.
+    // Once told, the host may use the places again. This is done only when nothing comes, because
+    // it takes a fence.
     memory::store_relaxed(&so_far.told, taken);
     tell(taken);
     memory::store(&so_far.claimed, taken, Order::device);

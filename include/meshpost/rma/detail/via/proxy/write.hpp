@@ -2,20 +2,20 @@
 #include "meshpost/device/strided_copy.hpp"
 #include "meshpost/rma/detail/via/sender.hpp"
 
-// Ranks out of reach of loads and stores: thread 0 writes a request into a ring, the host's proxy
-// (src/rma/via/proxy/proxy.cpp) sees to it.
+// The way to ranks out of reach of loads and stores. Thread 0 writes a request into a ring, and the
+// host's proxy (src/rma/via/proxy/proxy.cpp) carries it out.
 //
-// Order: the slot is taken and published in program order of thread 0, the proxy empties slots in
-// their order, and requests to one process arrive in the order in which they were taken: first in,
-// first out for each pair of ranks. Publishing releases what this rank did before, so the proxy
-// sees the source's bytes, and a rank that gets them sees what was stored before publish().
+// Order: thread 0 takes and publishes slots in program order, and the proxy empties slots in their
+// order. Requests to one process arrive in the order in which they were taken. So requests are
+// first in, first out for each pair of ranks. Publishing releases what this rank did before. So the
+// proxy sees the source's bytes, and a rank that gets them sees what was stored before publish().
 //
-// A source may change when the operation returns, as in the direct protocol: a short one is copied
-// into the request, for a longer one the rank waits until the proxy has read it.
+// A source may change when the operation returns, as in the direct protocol. A short one is copied
+// into the request. For a longer one the rank waits until the proxy has read it.
 //
 // Sources and targets are any memory that the rank can load and store. On a GPU the host can't
-// reach some of it, such as scratch(): a long put out of it, and a get into it, go in pieces by way
-// of the rank's stage in the device's memory. All threads copy a piece; they meet before the
+// reach some of it, such as scratch(). A long put out of it, and a get into it, go in pieces by way
+// of the rank's stage in the device's memory. All threads copy a piece. They meet before the
 // request is published, and again behind the wait for it, so the stage is not written while it is
 // read.
 
@@ -26,8 +26,8 @@ MESHPOST_FN inline bool waits_for(Message const& message) {
          (message.kind == Message::Kind::put && message.bytes > Message::most_inline);
 }
 
-// A count alone, in one store. That the host finds all of it where it finds the flag rests on what
-// devices and buses do with an aligned store of 16 bytes: it comes as one write of one cache line.
+// A count alone, in one store. The host that finds the flag also finds the rest: this rests on how
+// devices and buses do an aligned store of 16 bytes. It comes as one write of one cache line.
 MESHPOST_FN inline void publish(Signal& in_ring, Signal const& count) {
 #if defined(__CUDA_ARCH__)
   memory::fence(Order::system);
@@ -41,20 +41,20 @@ MESHPOST_FN inline void publish(Signal& in_ring, Signal const& count) {
 #endif
 }
 
-// Out of line: ranks in reach should not have to step over it. By one thread.
+// Out of line, to keep it out of the code for ranks in reach. By one thread.
 MESHPOST_COLD inline void request(PostRing const& ring, Block block, u32 local_rank,
                                   Message message) {
   u32 mine = 0, polls = 0;
   bool const has_place = ring.claim(mine, [&] {
-    block.yield();  // the proxy reads on
-    // Or the run is over, and nobody reads what stands behind this place: the rank leaves at its
-    // next look, with all its threads.
+    block.yield();  // the proxy continues to read
+    // Or the run is over, and nobody reads the places behind this one. Then the rank leaves when it
+    // next reads the poison, with all its threads.
     return polls++ % 256 != 1 || !block.poisoned();
   });
   if (!has_place) return;
   PostRecord& record = ring.at(mine);
   if (message.kind == Message::Kind::put && message.bytes == 0) {
-    // Behind the fence there is only this store, so the fence waits for none over the bus.
+    // Behind the fence there is only this store, so the fence waits for no store over the bus.
     message.signal.ready = PostRing::flag_of(mine);
     return publish(record.message.signal, message.signal);
   }
@@ -81,20 +81,22 @@ MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 
     piece.place += at;
     piece.own = reinterpret_cast<u64>(stage);
     char* const own = reinterpret_cast<char*>(message.own) + at;
-    block.sync();  // all are through with the stage
+    block.sync();  // no thread uses the stage any more
     if (!gets) memory::copy(stage, own, piece.bytes, thread, threads);
     block.sync();
     if (thread == 0) request(state.posts, block, local_rank, piece);
-    block.await_out_of_line(
-        {&state.posts.done[local_rank], ++posted, WordType::counter, Compare::greater_equal},
-        {operation, 0, 0, 0}, state.mail);
+    // The last piece may be short. Then it is in the request, and the proxy tells nothing.
+    if (waits_for(piece))
+      block.await_out_of_line(
+          {&state.posts.done[local_rank], ++posted, WordType::counter, Compare::greater_equal},
+          {operation, 0, 0, 0}, state.mail);
     if (gets) memory::copy(own, stage, piece.bytes, thread, threads);
   }
   block.sync();
   return posted;
 }
 
-/// Until the proxy has read the sources of all this rank's requests, or filled their targets.
+/// Waits until the proxy has read the sources of all this rank's requests, or filled their targets.
 MESHPOST_FN inline void await_requests(Sender const& self, Operation operation) {
   self.block_.await_out_of_line({&self.state_->posts.done[self.local_id_], self.posted_,
                                  WordType::counter, Compare::greater_equal},
@@ -103,7 +105,7 @@ MESHPOST_FN inline void await_requests(Sender const& self, Operation operation) 
 
 /// By all threads.
 MESHPOST_FN inline void request(Sender& self, Operation operation, Message const& message) {
-  self.block_.sync();  // what the other threads did is complete
+  self.block_.sync();  // stores of the other threads are complete
   bool const waits = waits_for(message);
   if (waits && !memory::host_reaches(reinterpret_cast<void const*>(message.own))) {
     self.posted_ =
@@ -126,11 +128,12 @@ MESHPOST_FN inline Message put_of(void* target, void const* source, u64 bytes, S
 /// By all threads. `count`, if any, is raised when the bytes are there.
 MESHPOST_FN inline void write(Sender& self, Operation operation, void* target, void const* source,
                               u64 bytes, Signal count = {}) {
+  if (bytes == 0 && !count.any()) return;
   request(self, operation, put_of(target, source, bytes, count));
 }
 
-/// A strided put, run by run; by all threads. The rank waits once, for all of them. Where runs are
-/// short and lie side by side at the target, a request has as many as it can hold.
+/// A strided put, run by run; by all threads. The rank waits once, for all of them. Short runs that
+/// lie side by side at the target share requests, each with as many as it can hold.
 MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy const& copy) {
   PostRing const& ring = self.state_->posts;
   if (copy.run > Message::most_inline) {
