@@ -105,9 +105,13 @@ bool Proxy::empty_ring(u32 own) {
   for (PostRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
        any = true) {
     if (!any) driver_.begin_work();
-    // Also if it throws: the run fails then, and the request must not be carried out again.
-    AtEnd const passes([&] { own_.pass(own); });
-    take(own, *record);
+    try {
+      take(own, *record);
+    } catch (...) {
+      own_.pass(own);  // the run fails; the request must not be carried out again
+      throw;
+    }
+    own_.pass(own);
   }
   return any;
 }
