@@ -45,13 +45,13 @@ MESHPOST_FN inline void publish(Signal& in_ring, Signal const& count) {
 MESHPOST_COLD inline void request(PostRing const& ring, Block block, u32 local_rank,
                                   Message message) {
   u32 mine = 0, polls = 0;
-  bool const has_place = ring.claim(mine, [&] {
+  bool const has_slot = ring.claim(mine, [&] {
     block.yield();  // the proxy continues to read
-    // Or the run is over, and nobody reads the places behind this one. Then the rank leaves when it
+    // Or the run is over, and nobody reads the slots behind this one. Then the rank leaves when it
     // next reads the poison, with all its threads.
     return polls++ % 256 != 1 || !block.poisoned();
   });
-  if (!has_place) return;
+  if (!has_slot) return;
   PostRecord& record = ring.at(mine);
   if (message.kind == Message::Kind::put && message.bytes == 0) {
     // Behind the fence there is only this store, so the fence waits for no store over the bus.
