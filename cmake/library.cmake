@@ -38,7 +38,7 @@ add_library(meshpost
   src/base/hash.cpp
   src/base/held.cpp
   src/base/hooks.cpp
-  src/base/host_places.cpp
+  src/base/host_hooks.cpp
   src/base/kept.cpp
   src/base/prompt_threads.cpp
   src/base/thread.cpp
@@ -54,19 +54,19 @@ add_library(meshpost
   src/copy/check.cpp
   src/copy/copy.cpp
   src/copy/devices.cpp
-  src/copy/job/courier.cpp
-  src/copy/job/desk.cpp
+  src/copy/job/progress_thread.cpp
+  src/copy/job/copy_server.cpp
   src/copy/job/expose.cpp
-  src/copy/job/gate.cpp
+  src/copy/job/access_epochs.cpp
   src/copy/job/hang.cpp
   src/copy/job/message.cpp
   src/copy/job/other_memory.cpp
-  src/copy/job/part.cpp
+  src/copy/job/part_info.cpp
   src/copy/job/remote.cpp
   src/copy/job/remote_copy.cpp
   src/copy/job/rings.cpp
   src/copy/job/state.cpp
-  src/copy/lane.cpp
+  src/copy/copy_stream.cpp
   src/copy/execute.cpp
   src/copy/explain.cpp
   src/copy/locate.cpp
@@ -81,7 +81,7 @@ add_library(meshpost
   src/copy/workers.cpp
   src/device/cpu/address_space.cpp
   src/device/cpu/core_slices.cpp
-  src/device/cpu/crew.cpp
+  src/device/cpu/launch_resources.cpp
   src/device/cpu/deadlock.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
@@ -116,7 +116,7 @@ add_library(meshpost
   src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
   src/pipeline/group.cpp
-  src/pipeline/lane.cpp
+  src/pipeline/leg_executor.cpp
   src/pipeline/options.cpp
   src/pipeline/pipeline.cpp
   src/pipeline/relay.cpp
@@ -129,11 +129,11 @@ add_library(meshpost
   src/rma/checks/delivery.cpp
   src/rma/runs/diagnosing/counter_snapshot.cpp
   src/rma/runs/diagnosing/diagnosis.cpp
-  src/rma/runs/diagnosing/evidence.cpp
+  src/rma/runs/diagnosing/failed_run_state.cpp
   src/rma/runs/diagnosing/failure.cpp
   src/rma/runs/ending/end.cpp
-  src/rma/runs/ending/leftovers.cpp
-  src/rma/runs/ending/settle.cpp
+  src/rma/runs/ending/unconsumed.cpp
+  src/rma/runs/ending/finish.cpp
   src/rma/runs/ending/timeline.cpp
   src/rma/runs/launching/agreement.cpp
   src/rma/runs/launching/device_locks.cpp
@@ -145,7 +145,7 @@ add_library(meshpost
   src/rma/runs/launching/record.cpp
   src/rma/runs/launching/resources.cpp
   src/rma/runs/launching/run.cpp
-  src/rma/runs/supervising/council.cpp
+  src/rma/runs/supervising/termination.cpp
   src/rma/runs/supervising/deadlock.cpp
   src/rma/runs/supervising/watch.cpp
   src/rma/via/choose.cpp
@@ -153,14 +153,14 @@ add_library(meshpost
   src/rma/via/lane/keeper.cpp
   src/rma/via/proxy/driver.cpp
   src/rma/via/proxy/inbound.cpp
-  src/rma/via/proxy/mailbox.cpp
+  src/rma/via/proxy/command_queue.cpp
   src/rma/via/proxy/outbound.cpp
   src/rma/via/proxy/own_devices.cpp
-  src/rma/via/proxy/parcel.cpp
+  src/rma/via/proxy/wire_message.cpp
   src/rma/via/proxy/pinned_copies.cpp
   src/rma/via/proxy/proxy.cpp
   src/rma/via/proxy/remote_heap.cpp
-  src/rma/via/proxy/rest.cpp
+  src/rma/via/proxy/quiesce.cpp
   src/rma/via/proxy/staging.cpp
   src/rma/via/proxy/undelivered.cpp
   src/rma/via/proxy/writes.cpp
@@ -168,7 +168,7 @@ add_library(meshpost
   src/rma/windows/freed_windows.cpp
   src/rma/windows/host_endpoint.cpp
   src/rma/windows/host_windows.cpp
-  src/rma/windows/places.cpp
+  src/rma/windows/global_addresses.cpp
   src/rma/windows/user_windows.cpp
   src/rma/windows/windows.cpp
   src/trace/log.cpp
@@ -176,7 +176,7 @@ add_library(meshpost
   src/trace/timeline.cpp
   src/trace/timeline_writer.cpp
   src/trace/wait_report.cpp
-  src/world/door.cpp
+  src/world/acceptor.cpp
   src/world/exchanges.cpp
   src/world/greeting.cpp
   src/world/heap.cpp
@@ -193,7 +193,7 @@ add_library(meshpost
   src/world/offsets.cpp
   src/world/open_files.cpp
   src/world/out_of_band.cpp
-  src/world/peers.cpp
+  src/world/process_group.cpp
   src/world/processes.cpp
   src/world/processes_questions.cpp
   src/world/processes_thread.cpp
@@ -214,8 +214,8 @@ if(MESHPOST_CUDA)
     src/device/cuda/check.cpp
     src/device/cuda/clock.cpp
     src/device/cuda/device.cpp
-    src/device/cuda/crew.cpp
-    src/device/cuda/gang.cpp
+    src/device/cuda/launch_resources.cpp
+    src/device/cuda/cooperative_launch.cpp
     src/device/cuda/gpu_launch.cpp
     src/device/cuda/graph.cpp
     src/device/cuda/memory.cpp
@@ -243,7 +243,7 @@ endif()
 
 if(MESHPOST_HAS_OFI)
   target_sources(meshpost PRIVATE
-    src/net/ofi/leftover.cpp
+    src/net/ofi/stale_files.cpp
     src/net/ofi/library.cpp
     src/net/ofi/make.cpp
     src/net/ofi/memory.cpp
@@ -304,7 +304,7 @@ if(MESHPOST_HAS_MPI)
     src/net/mpi/progress.cpp
     src/rma/mpi/options.cpp
     src/world/mpi/addresses.cpp
-    src/world/mpi/letters.cpp
+    src/world/mpi/text_channel.cpp
     src/world/mpi/meet.cpp)
   add_library(meshpost::mpi ALIAS meshpost_mpi)
   set_target_properties(meshpost_mpi PROPERTIES EXPORT_NAME mpi)

@@ -32,7 +32,7 @@ SOURCES = CPP | {".py", ".sh"}
 NO_CODE = re.compile(r"([ \t]*(#.*|//.*)?(\n|$))*")
 WARN_LINES, MAX_LINES = 300, 400
 
-# A kind of device has properties (KindTraits). Other parts use these and compare no name.
+# A kind of device has properties (DeviceTraits). Other parts use these and compare no name.
 # Exceptions, with their reasons:
 KIND_NAME = re.compile(r'"(cpu|cuda)"')
 MAY_NAME_KINDS = {
@@ -151,7 +151,7 @@ def check_file(path: str, text: str) -> Iterator[Finding]:
 def find_kind_names(path: str, text: str) -> Iterator[Finding]:
     for number, line in enumerate(text.splitlines(), 1):
         if name := KIND_NAME.search(line.split("//")[0]):
-            message = f"{name[0]} names a kind of device; ask for a property (KindTraits, Device)"
+            message = f"{name[0]} names a kind of device; ask for a property (DeviceTraits, Device)"
             yield Finding(path, number, message)
 
 

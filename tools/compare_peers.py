@@ -134,10 +134,10 @@ class Ended:
 
 def end(process: subprocess.Popen) -> None:
     """Ends a process and its children. A process blocked in the driver is left behind."""
-    for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 10)):
+    for number, timeout in ((signal.SIGTERM, 5), (signal.SIGKILL, 10)):
         try:
             os.killpg(process.pid, number)
-            process.wait(patience)
+            process.wait(timeout)
             return
         except subprocess.TimeoutExpired:
             continue

@@ -12,7 +12,7 @@ namespace meshpost::gemm {
 namespace {
 
 // Operand of a step, in a block of any process.
-struct Part {
+struct BlockPart {
   Distributed const* matrix;
   u32 owner;
   u64 offset;  // bytes
@@ -26,8 +26,8 @@ struct Part {
 }  // namespace
 
 // State that a device needs to carry out its part.
-struct Executor::Lane {
-  Lane(std::shared_ptr<Device> const& device, u32 threads)
+struct Executor::DeviceQueues {
+  DeviceQueues(std::shared_ptr<Device> const& device, u32 threads)
       : products(device->make_stream()),
         fetch_a(device->make_stream()),
         fetch_b(device->make_stream()),
@@ -47,19 +47,19 @@ Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed
   u64 const size = blas::size_of(c.type());
   for (u32 d = 0; d < plan_.devices.size(); ++d) {
     auto const& own = plan_.devices[d];
-    lanes_.emplace_back();
+    queues_.emplace_back();
     if (!c_.spread().has(d)) continue;
-    auto& lane = *(lanes_.back() = std::make_unique<Lane>(devices_[d], threads));
+    auto& queues = *(queues_.back() = std::make_unique<DeviceQueues>(devices_[d], threads));
     auto const allocate = [&](std::vector<Allocation>& buffers, u64 fetches, u64 numbers) {
       for (u32 s = 0; s < std::min<u64>(plan_.options.slots, fetches); ++s) {
         buffers.push_back(devices_[d]->allocate(Bytes{numbers * size}, MemoryKind::device));
         devices_[d]->fill(buffers.back().data(), 0xff, buffers.back().size());
       }
     };
-    lane.a_width = slot_width(own.a);
-    lane.b_width = slot_width(own.b);
-    allocate(lane.a, own.a.size(), lane.a_width * c_.rows_of(d).count);
-    allocate(lane.b, own.b.size(), lane.b_width * c_.columns_of(d).count);
+    queues.a_width = slot_width(own.a);
+    queues.b_width = slot_width(own.b);
+    allocate(queues.a, own.a.size(), queues.a_width * c_.rows_of(d).count);
+    allocate(queues.b, own.b.size(), queues.b_width * c_.columns_of(d).count);
   }
 }
 
@@ -84,9 +84,9 @@ Bytes Executor::buffers() const {
 }
 
 void Executor::synchronize() {
-  for (auto const& lane : lanes_) {
-    if (!lane) continue;
-    for (auto* stream : {lane->products.get(), lane->fetch_a.get(), lane->fetch_b.get()})
+  for (auto const& queues : queues_) {
+    if (!queues) continue;
+    for (auto* stream : {queues->products.get(), queues->fetch_a.get(), queues->fetch_b.get()})
       stream->synchronize();
   }
 }
@@ -94,9 +94,9 @@ void Executor::synchronize() {
 double Executor::run(Work work) {
   auto* const job = c_.spread().job;
   u64 steps = 0;
-  for (u32 d = 0; d < lanes_.size(); ++d) {
-    if (!lanes_[d]) continue;
-    lanes_[d]->step_ended.clear();
+  for (u32 d = 0; d < queues_.size(); ++d) {
+    if (!queues_[d]) continue;
+    queues_[d]->step_ended.clear();
     steps = std::max<u64>(steps, plan_.devices[d].steps.size());
   }
   synchronize();
@@ -105,14 +105,14 @@ double Executor::run(Work work) {
   // One step of each device in turn: no device waits until the host has enqueued all steps of
   // another.
   for (u32 step = 0; step < steps; ++step)
-    for (u32 d = 0; d < lanes_.size(); ++d)
-      if (lanes_[d] && step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
+    for (u32 d = 0; d < queues_.size(); ++d)
+      if (queues_[d] && step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
   synchronize();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  for (auto const& lane : lanes_) {
-    if (!lane) continue;
-    for (auto& copy : lane->copies) copy.wait();  // all are done: throws if one failed
-    lane->copies.clear();
+  for (auto const& queues : queues_) {
+    if (!queues) continue;
+    for (auto& copy : queues->copies) copy.wait();  // all are done: throws if one failed
+    queues->copies.clear();
   }
   if (job)
     for (auto const& text : gather(*job, std::to_string(seconds)))
@@ -124,7 +124,7 @@ double Executor::run(Work work) {
 // earlier step (Fetch::after), a product for its own fetches. Fetched blocks don't change. So
 // devices can't block or disturb each other, in any order of progress.
 void Executor::enqueue_step(u32 device, u32 step, Work work) {
-  auto& lane = *lanes_[device];
+  auto& queues = *queues_[device];
   auto const& plan = plan_.devices[device];
   auto const& [k, a, b] = plan.steps[step];
   u64 const size = blas::size_of(c_.type());
@@ -132,60 +132,61 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
   // Position in the owner's block where the operand begins. Blocks of A have `rows` rows, like the
   // device's own. Blocks of B have as many rows as their part of k.
   auto const part_of_a = [&](u32 owner) {
-    return Part{&a_, owner, (k.first - a_.columns_of(owner).first) * rows * size, rows};
+    return BlockPart{&a_, owner, (k.first - a_.columns_of(owner).first) * rows * size, rows};
   };
   auto const part_of_b = [&](u32 owner) {
     auto const owned = b_.rows_of(owner);
-    return Part{&b_, owner, (k.first - owned.first) * size, owned.count};
+    return BlockPart{&b_, owner, (k.first - owned.first) * size, owned.count};
   };
-  auto const fetch = [&](Stream& stream, Fetch const& from, Part const& part, PitchedCopy piece) {
+  auto const fetch = [&](Stream& stream, Fetch const& from, BlockPart const& part,
+                         PitchedCopy piece) {
     if (work == Work::products) return;
-    if (from.after != 0) stream.wait(lane.step_ended[from.after - 1]);
+    if (from.after != 0) stream.wait(queues.step_ended[from.after - 1]);
     BlockShape const shape{Bytes{piece.width}, piece.rows};
     Pitch const target{Bytes{piece.target_row}, {}}, source{Bytes{piece.source_row}, {}};
     if (!part.matrix->spread().has(part.owner)) {
       Bytes const reach{(piece.rows - 1) * piece.source_row + piece.width};
-      lane.copies.push_back(copy_async(piece.target, target,
-                                       part.matrix->far(part.owner, part.offset, reach), source,
-                                       shape, {{&stream}}));
+      queues.copies.push_back(copy_async(piece.target, target,
+                                         part.matrix->far(part.owner, part.offset, reach), source,
+                                         shape, {{&stream}}));
     } else if (peer_) {
-      lane.copies.push_back(
+      queues.copies.push_back(
           copy_async(piece.target, target, part.here().data, source, shape, {{&stream}}));
     } else {
       piece.source = part.here().data;
       copy_without_peer(stream, *devices_[device], *devices_[from.owner], piece);
     }
-    if (work == Work::all) lane.products->wait(stream.record());
+    if (work == Work::all) queues.products->wait(stream.record());
   };
   blas::ConstMatrix a_now, b_now;
   if (a == Step::in_place) {
     a_now = part_of_a(device).here();
   } else {
     auto const& from = plan.a[a];
-    a_now = {lane.a[from.slot].data(), rows};
+    a_now = {queues.a[from.slot].data(), rows};
     PitchedCopy piece;
-    piece.target = lane.a[from.slot].data();
+    piece.target = queues.a[from.slot].data();
     piece.width = rows * k.count * size;
-    fetch(*lane.fetch_a, from, part_of_a(from.owner), piece);
+    fetch(*queues.fetch_a, from, part_of_a(from.owner), piece);
   }
   if (b == Step::in_place) {
     b_now = part_of_b(device).here();
   } else {
     auto const& from = plan.b[b];
-    b_now = {lane.b[from.slot].data(), lane.b_width};
+    b_now = {queues.b[from.slot].data(), queues.b_width};
     auto const source = part_of_b(from.owner);
     PitchedCopy piece;
-    piece.target = lane.b[from.slot].data();
-    piece.target_row = lane.b_width * size;
+    piece.target = queues.b[from.slot].data();
+    piece.target_row = queues.b_width * size;
     piece.source_row = source.stride * size;
     piece.width = k.count * size;
     piece.rows = columns;
-    fetch(*lane.fetch_b, from, source, piece);
+    fetch(*queues.fetch_b, from, source, piece);
   }
   if (work != Work::fetches)
-    lane.blas.gemm(c_.type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,
-                   {c_.block(device), rows});
-  lane.step_ended.push_back(lane.products->record());
+    queues.blas.gemm(c_.type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,
+                     {c_.block(device), rows});
+  queues.step_ended.push_back(queues.products->record());
 }
 
 }  // namespace meshpost::gemm

@@ -32,7 +32,7 @@ class Executor {
   Bytes buffers() const;
 
  private:
-  struct Lane;
+  struct DeviceQueues;
   void synchronize();
   void enqueue_step(u32 device, u32 step, Work work);
 
@@ -42,7 +42,7 @@ class Executor {
   Distributed const& b_;
   Distributed& c_;
   bool peer_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<DeviceQueues>> queues_;
 };
 
 }  // namespace meshpost::gemm

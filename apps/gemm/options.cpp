@@ -21,9 +21,9 @@ u64 number(std::string const& text, std::string const& where) {
 
 std::vector<std::string> split(std::string const& text, char by) {
   std::vector<std::string> parts(1);
-  for (char const letter : text)
-    if (letter == by) parts.emplace_back();
-    else parts.back() += letter;
+  for (char const character : text)
+    if (character == by) parts.emplace_back();
+    else parts.back() += character;
   return parts;
 }
 

@@ -29,7 +29,7 @@ rlimit raise_file_limit();
 /// Makes sure that 0, 1 and 2 are open, so that no pipe or socket gets these numbers.
 void open_standard_streams();
 
-/// Its state letter in /proc/PID/stat (proc(5)), such as 'T': stopped by a signal. 0: no such
+/// Its state character in /proc/PID/stat (proc(5)), such as 'T': stopped by a signal. 0: no such
 /// process.
 char state_of(pid_t process);
 

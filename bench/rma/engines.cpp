@@ -31,19 +31,19 @@ class Between {
   /// `region`: bytes at each end. Each write goes to the next place in it. A small region stays in
   /// a core's own cache. Data that a copy engine has just written do not.
   Between(Where where, u64 region)
-      : peers_(Processes::of_job(), channel()), other_(1 - peers_.number()) {
-    engine_ = join_engine(peers_, "benchmark", Config::from_environment().net,
+      : group_(Processes::of_job(), channel()), other_(1 - group_.number()) {
+    engine_ = join_engine(group_, "benchmark", Config::from_environment().net,
                           where == Where::gpu ? net::Gpus::if_faster : net::Gpus::no,
                           [this](u32 process) { return process == other_; });
     bool const reached = where != Where::gpu || engine_->reaches("cuda");
-    for (auto const& one : peers_.exchange("benchmark", reached ? "y" : "n"))
+    for (auto const& one : group_.exchange("benchmark", reached ? "y" : "n"))
       reached_ &= one == "y";
     if (!reached_) return;
     Bytes const size{2 * region};
     auto const device =
         where == Where::host
             ? open_devices("cpu:1").front()
-            : open_devices("cuda:" + std::to_string(peers_.number() % device_count())).front();
+            : open_devices("cuda:" + std::to_string(group_.number() % device_count())).front();
     memory_ = device->allocate(size, where == Where::gpu      ? MemoryKind::device
                                      : where == Where::pinned ? MemoryKind::pinned
                                                               : MemoryKind::pageable);
@@ -51,9 +51,9 @@ class Between {
     auto const mine = where == Where::gpu ? engine_->expose_device(memory_.data(), size,
                                                                    device->kind(), device->index())
                                           : engine_->expose(memory_.data(), size);
-    theirs_ = engine_->import(other_, peers_.exchange("benchmark", mine)[other_]);
+    theirs_ = engine_->import(other_, group_.exchange("benchmark", mine)[other_]);
   }
-  ~Between() { peers_.exchange("end of the benchmark"); }
+  ~Between() { group_.exchange("end of the benchmark"); }
   Between(Between const&) = delete;
   Between& operator=(Between const&) = delete;
 
@@ -87,13 +87,13 @@ class Between {
   }
   template <class Start, class Seen>
   double measure(u32 rounds, Start const& start, Seen const& seen) {
-    peers_.exchange("a benchmark's beginning");
+    group_.exchange("a benchmark's beginning");
     auto const begin = std::chrono::steady_clock::now();
     for (u32 round = 0; round < rounds; ++round) {
       u64 const before = seen();
-      if (peers_.number() == 0) start();
+      if (group_.number() == 0) start();
       while (seen() == before) engine_->poll(seen_);
-      if (peers_.number() != 0) start();
+      if (group_.number() != 0) start();
     }
     std::chrono::duration<double> const took = std::chrono::steady_clock::now() - begin;
     // Started operations must end.
@@ -102,7 +102,7 @@ class Between {
     return took.count();
   }
 
-  Peers peers_;
+  ProcessGroup group_;
   u32 other_;
   Allocation memory_;
   std::unique_ptr<net::Engine> engine_;

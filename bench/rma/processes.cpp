@@ -14,7 +14,7 @@ namespace {
 using namespace meshpost;
 using bench::Flags, bench::PingPong, bench::Stream;
 
-enum class Apart { one_worker, two_workers, two_processes };
+enum class Distance { one_worker, two_workers, two_processes };
 
 bool on_gpus() { return bench::kind() == "cuda"; }
 
@@ -25,20 +25,20 @@ std::string own_device() {
 }
 
 /// Two ranks, each of one device. Null if this process does not take part.
-std::unique_ptr<World> two_ranks(Apart apart) {
-  bool const alone = apart != Apart::two_processes;
+std::unique_ptr<World> two_ranks(Distance distance) {
+  bool const alone = distance != Distance::two_processes;
   if (alone && bench::process() != 0) return nullptr;
   WorldOptions options;
   options.devices = !alone ? own_device() : on_gpus() ? "cuda:0,1" : "cpu:2";
   options.ranks = 1;
-  options.workers = apart == Apart::two_workers ? 2 : 1;
+  options.workers = distance == Distance::two_workers ? 2 : 1;
   options.alone = alone;
   return std::make_unique<World>(options);
 }
 
 template <class Once>
-void measure(benchmark::State& state, Apart apart, u64 bytes, Once&& once) {
-  auto const world = two_ranks(apart);
+void measure(benchmark::State& state, Distance distance, u64 bytes, Once&& once) {
+  auto const world = two_ranks(distance);
   if (!world) {
     state.SkipWithError("runs in process 0");
     return;
@@ -54,9 +54,9 @@ double nanoseconds(Window<u64> const& elapsed) {
 }
 
 /// The floor: raised and polled words, without scheduler and counters.
-void flag(benchmark::State& state, Apart apart) {
+void flag(benchmark::State& state, Distance distance) {
   u32 const rounds = 1000;
-  measure(state, apart, 0, [&](World& world, auto&, auto& elapsed) {
+  measure(state, distance, 0, [&](World& world, auto&, auto& elapsed) {
     auto const words = world.window<u32>(1);
     world.run(Flags{words, elapsed, rounds});
     world.free(words);
@@ -64,18 +64,18 @@ void flag(benchmark::State& state, Apart apart) {
   });
 }
 
-void one_way_between(benchmark::State& state, Apart apart, u64 bytes) {
+void one_way_between(benchmark::State& state, Distance distance, u64 bytes) {
   auto const rounds =
       static_cast<u32>(std::clamp<u64>((u64{64} << 20) / std::max<u64>(bytes, 1), 10, 1000));
-  measure(state, apart, bytes, [&](World& world, auto& data, auto& elapsed) {
+  measure(state, distance, bytes, [&](World& world, auto& data, auto& elapsed) {
     world.run(PingPong{data, elapsed, bytes, 1, rounds / 10 + 1, rounds});
     return nanoseconds(elapsed) / rounds / 2;
   });
 }
 
-void stream(benchmark::State& state, Apart apart, u64 bytes) {
+void stream(benchmark::State& state, Distance distance, u64 bytes) {
   u32 const puts = 16;
-  measure(state, apart, bytes, [&](World& world, auto& data, auto& elapsed) {
+  measure(state, distance, bytes, [&](World& world, auto& data, auto& elapsed) {
     world.run(
         Stream{data, elapsed, bytes, 1, 1, false});  // the first touch of each page by a process
     world.run(Stream{data, elapsed, bytes, 1, puts, false});
@@ -135,20 +135,21 @@ void add_between(std::string const& name, Measure&& measure, More... more) {
 
 void bench::add_between_processes() {
   if (processes() == 2) {
-    for (auto const& [apart, name] :
-         {std::pair{Apart::one_worker, std::string("one_worker")},
-          std::pair{Apart::two_workers, std::string(on_gpus() ? "two_devices" : "two_workers")},
-          std::pair{Apart::two_processes, std::string("two_processes")}}) {
-      if (on_gpus() && apart == Apart::one_worker) continue;
+    for (auto const& [distance, name] :
+         {std::pair{Distance::one_worker, std::string("one_worker")},
+          std::pair{Distance::two_workers, std::string(on_gpus() ? "two_devices" : "two_workers")},
+          std::pair{Distance::two_processes, std::string("two_processes")}}) {
+      if (on_gpus() && distance == Distance::one_worker) continue;
       bool const in_reach = std::getenv("MESHPOST_NODE") == nullptr;  // of loads and stores
-      if (apart != Apart::one_worker && in_reach) add_between("flag_between/" + name, flag, apart);
-      add_between("notify_between/" + name, one_way_between, apart, u64{0});
+      if (distance != Distance::one_worker && in_reach)
+        add_between("flag_between/" + name, flag, distance);
+      add_between("notify_between/" + name, one_way_between, distance, u64{0});
       for (u64 const bytes : {8, 64, 1 << 10, 64 << 10, 1 << 20})
         add_between("put_notify_between/" + name + "/bytes:" + std::to_string(bytes),
-                    one_way_between, apart, bytes);
+                    one_way_between, distance, bytes);
       for (u64 const bytes : {64 << 10, 1 << 20, 16 << 20})
-        add_between("put_stream_between/" + name + "/bytes:" + std::to_string(bytes), stream, apart,
-                    bytes);
+        add_between("put_stream_between/" + name + "/bytes:" + std::to_string(bytes), stream,
+                    distance, bytes);
     }
   }
   auto const of = "/processes:" + std::to_string(processes());

@@ -39,7 +39,7 @@ int main() try {
                       world.window<mp::u64>(2, mp::Tags{0}, "counts")};
   auto const result = world.run(kernel);
 
-  bool right = result.leftovers.empty();  // every answer was consumed
+  bool right = result.unconsumed.empty();  // every answer was consumed
   for (mp::u32 rank = 0; rank < world.size(); ++rank) {
     right &= kernel.counts.read(mp::RankId{rank})[0] == rounds;
     right &= rank == 0 || kernel.words.read(mp::RankId{rank})[0] == rounds;

@@ -52,7 +52,7 @@ int main() try {
       }
     }
   }
-  right &= run.wait().leftovers.empty();
+  right &= run.wait().unconsumed.empty();
   // [/host]
   std::printf("process %u: %u ranks squared %u batches of %u numbers%s\n", world.process(), mine,
               batches, numbers, right ? "" : ", not all of them right");

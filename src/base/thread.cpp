@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/caught.hpp"
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 
 namespace meshpost {
 

@@ -183,13 +183,13 @@ class Context {
     shared_ = device_.allocate(Bytes{sizeof shared}, MemoryKind::device);
     device_.write(shared_.data(), &shared, Bytes{sizeof shared});
 
-    auto const& peers = state->peers();
-    auto const nodes = peers.exchange("dcuda_host_init", own_node(peers.processes().job()));
+    auto const& group = state->group();
+    auto const nodes = group.exchange("dcuda_host_init", own_node(group.processes().job()));
     auto const number = [](auto count) { return static_cast<int>(count); };
     rank_info_.rank_start = number(layout.first_device * layout.ranks_per_device);
-    rank_info_.process_count = number(peers.count());
-    rank_info_.process_index = number(peers.number());
-    auto const own = nodes.begin() + peers.number();
+    rank_info_.process_count = number(group.count());
+    rank_info_.process_index = number(group.number());
+    auto const own = nodes.begin() + group.number();
     rank_info_.device_count = number(std::count(nodes.begin(), nodes.end(), *own));
     rank_info_.device_index = number(std::count(nodes.begin(), own, *own));
     std::vector<std::string> different;  // in the order of their first processes

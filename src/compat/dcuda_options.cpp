@@ -15,7 +15,7 @@ namespace meshpost::compat {
 namespace {
 
 struct Option {
-  char letter;
+  char short_name;
   std::string_view name;
   bool has_value;
 };
@@ -42,7 +42,7 @@ unsigned long number(Option const& option, std::string_view value) {
 // the same word.
 Option const* match(std::string_view word, std::optional<std::string_view>& value) {
   for (auto const& option : known_options) {
-    if (word.size() == 2 && word[0] == '-' && word[1] == option.letter) return &option;
+    if (word.size() == 2 && word[0] == '-' && word[1] == option.short_name) return &option;
     if (!word.starts_with("--") || !word.substr(2).starts_with(option.name)) continue;
     auto const rest = word.substr(2 + option.name.size());
     if (rest.empty()) return &option;
@@ -69,7 +69,7 @@ DcudaOptions parse_dcuda_options(int argc, char const* const* argv) {
       if (i + 1 >= argc || !argv[i + 1]) refuse(fmt::format("nothing follows {}", word));
       value = argv[++i];
     }
-    switch (option->letter) {
+    switch (option->short_name) {
       case 'd': result.device = static_cast<u32>(number(*option, *value)); break;
       case 'n': processes = number(*option, *value); break;
       case 'p': process = number(*option, *value); break;

@@ -17,7 +17,7 @@ namespace meshpost::compat {
 
 constexpr u64 alignment = 256;  // as CUDA's
 
-struct SharedMemory::Parts {
+struct SharedMemory::Pool {
   char* base;
   u64 size;
   Offsets free;
@@ -34,7 +34,7 @@ namespace {
 
 struct All {
   std::mutex mutex;
-  std::list<std::shared_ptr<SharedMemory::Parts>> parts;  // the last one is taken from
+  std::list<std::shared_ptr<SharedMemory::Pool>> parts;  // the last one is taken from
 };
 All& all() {
   static auto* const one = new All;
@@ -45,7 +45,7 @@ u64 rounded(std::size_t size) { return (size + alignment - 1) / alignment * alig
 
 }  // namespace
 
-SharedMemory::SharedMemory(char* base, u64 size) : parts_(std::make_shared<Parts>()) {
+SharedMemory::SharedMemory(char* base, u64 size) : parts_(std::make_shared<Pool>()) {
   parts_->base = base, parts_->size = size;
   parts_->free.add(0, size);
   std::scoped_lock const lock(all().mutex);

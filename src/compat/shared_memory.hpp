@@ -18,10 +18,10 @@ class SharedMemory {
   /// Gives no more parts. `world` lives until all parts have come back.
   void end(std::shared_ptr<void> world);
 
-  struct Parts;
+  struct Pool;
 
  private:
-  std::shared_ptr<Parts> parts_;
+  std::shared_ptr<Pool> parts_;
 };
 
 /// Bytes of a context's shared memory: MESHPOST_DCUDA_MEMORY, else 64 MiB, on GPUs 1 GiB. \throws

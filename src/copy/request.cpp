@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "copy/copy_stream.hpp"
 #include "copy/execute.hpp"
-#include "copy/lane.hpp"
 #include "copy/together.hpp"
 #include "copy/workers.hpp"
 #include "fabric/host_copy.hpp"
@@ -47,23 +47,23 @@ void move_on_host(PitchedCopy const& rows) {
   });
 }
 
-Lane& lane_of(Request const& request) {
+CopyStream& stream_for(Request const& request) {
   auto const traffic = request.bytes() <= at_once ? Traffic::small
                        : !request.by_engine()     ? Traffic::pageable
                                                   : Traffic::large;
-  if (request.to.on_host) return lane(*request.from.device, nullptr, true, traffic);
-  if (request.from.on_host) return lane(*request.to.device, nullptr, false, traffic);
-  return lane(*request.from.device, request.to.device, true, traffic);
+  if (request.to.on_host) return copy_stream(*request.from.device, nullptr, true, traffic);
+  if (request.from.on_host) return copy_stream(*request.to.device, nullptr, false, traffic);
+  return copy_stream(*request.from.device, request.to.device, true, traffic);
 }
 
-StatePtr in_lane(Request const& request, Lane& chosen) {
+StatePtr in_stream(Request const& request, CopyStream& chosen) {
   return request.plain() ? chosen.copy(request.rows.target, request.rows.source, request.rows.width)
                          : chosen.copy(request.rows);
 }
 
 void make_here(Request const& request) {
   if (request.by_host()) move_on_host(request.rows);
-  else in_lane(request, lane_of(request))->wait();
+  else in_stream(request, stream_for(request))->wait();
 }
 
 // True for a copy between two devices by a copy engine that is large enough to fill the links
@@ -77,11 +77,11 @@ bool fills_links(Request const& request) {
 StatePtr begin(Request const& request, bool in_rounds) {
   if (auto const plan = plan_for(request)) return execute(plan, request);
   if (in_rounds)
-    return in_lane(request, lane(*request.from.device, nullptr, true, Traffic::rounds));
-  if (request.by_engine()) return in_lane(request, lane_of(request));
+    return in_stream(request, copy_stream(*request.from.device, nullptr, true, Traffic::rounds));
+  if (request.by_engine()) return in_stream(request, stream_for(request));
   if (request.bytes() <= at_once) {
     if (!request.by_host())
-      return in_lane(request, lane_of(request));  // the driver takes the bytes at once
+      return in_stream(request, stream_for(request));  // the driver takes the bytes at once
     move_on_host(request.rows);
     return finished();
   }

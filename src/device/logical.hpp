@@ -9,7 +9,7 @@ namespace meshpost {
 /// `parts` logical devices that share `whole`, "cuda:0.0" and so on.
 std::vector<std::shared_ptr<Device>> split_device(std::shared_ptr<Device> const& whole, u32 parts);
 
-/// Grids of a gang that lie side by side on one physical device: on a GPU, one launch.
+/// Grids of a launch that lie side by side on one physical device: on a GPU, one kernel launch.
 struct SharedGrids {
   std::shared_ptr<Device> device;  ///< the physical one
   Grid const* first = nullptr;

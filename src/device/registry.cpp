@@ -156,9 +156,9 @@ Backend& default_backend() {
   return host_backend();
 }
 
-KindTraits traits_of(std::string_view kind) {
+DeviceTraits traits_of(std::string_view kind) {
   auto const* const found = registry().find(kind);
-  return found ? found->traits() : KindTraits{};
+  return found ? found->traits() : DeviceTraits{};
 }
 
 namespace {

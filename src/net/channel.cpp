@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds longest_of_all{5000};
 
 std::chrono::milliseconds longest_round(Engine const& engine, Losing const& losing) {
   if (!engine.outlives_peers()) return Rounds::longest;
-  if (losing.patience.count() == 0) return longest_of_all;
-  return std::clamp(losing.patience, Rounds::longest, longest_of_all);
+  if (losing.timeout.count() == 0) return longest_of_all;
+  return std::clamp(losing.timeout, Rounds::longest, longest_of_all);
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ Channel::Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing, u32 f
     : losing_(losing),
       rounds_(longest_round(*engine, losing)),
       engine_(std::make_unique<Watched>(std::move(engine), rounds_)) {
-  for (u32 peer = 0; peer < peers; ++peer) peers_.emplace_back(losing.patience, first);
+  for (u32 peer = 0; peer < peers; ++peer) peers_.emplace_back(losing.timeout, first);
 }
 
 Channel::~Channel() = default;
@@ -133,7 +133,7 @@ bool Channel::tell(bool idle) {
 // What an engine does for itself, such as greetings, moves nothing.
 bool Channel::poll() {
   if (!losing_.out_of_band) return engine_->poll(*this);
-  auto const now = Patience::Clock::now();
+  auto const now = Deadline::Clock::now();
   bool const looks = now - looked_ >= between_looks;
   bool any = looks && take_notices();  // before a poll, which may be blocked
   any |= engine_->poll(*this);

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
 #include "meshpost/base/error.hpp"
 #include "net/engine.hpp"
 #include "net/frame.hpp"
@@ -25,7 +25,7 @@ struct Losing {
   /// may be missing for ever.
   OutOfBand* out_of_band = nullptr;
   /// With a missing message; 0: for ever. And with a call of the engine (take_if_it_hangs()).
-  std::chrono::milliseconds patience{0};
+  std::chrono::milliseconds timeout{0};
 };
 
 /// Messages between the processes of a job, whole and in order, over an engine that keeps no order.
@@ -34,7 +34,7 @@ struct Losing {
 ///   message that comes early is kept until those before it have come. One that comes twice, that
 ///   was changed on its way, or that is no message makes its sender lost: nothing more comes from
 ///   it or goes to it. A message that the network has lost holds up all behind it. It makes its
-///   sender lost after the patience (`Losing`). Without one, whoever waits finds that nothing moves
+///   sender lost after the timeout (`Losing`). Without one, whoever waits finds that nothing moves
 ///   (`moved`).
 /// - **Delivery.** A client is told of a message when it has been told of all that were sent to
 ///   this process before, and when the bytes that were written with those are in place. What a
@@ -152,7 +152,7 @@ class Channel final : Events {
   /// engine for so long that it is given up. Then the channel is the supervisor's, must not be used
   /// to send or poll, and is kept for ever with its clients. So long is half a second where calls
   /// of the engine may be blocked by a process that was killed (Engine::outlives_peers), else the
-  /// patience of `Losing`, but 5 s at most.
+  /// timeout of `Losing`, but 5 s at most.
   bool take_if_it_hangs();
   bool hangs() const { return rounds_.taken(); }
   /// What ends operations then. `loss`: of the process; `user`: of the channel, as "World".
@@ -160,7 +160,7 @@ class Channel final : Events {
 
  private:
   struct Peer {
-    Peer(std::chrono::milliseconds patience, u32 first)
+    Peer(std::chrono::milliseconds timeout, u32 first)
         : next_out(first),
           next_in(first),
           heard(first),
@@ -168,9 +168,9 @@ class Channel final : Events {
           last_of_client(first),
           last_to_client(first),
           claimed(first),
-          comes(patience),
-          is_heard(patience / 4, patience / 4),
-          is_told(patience / 8) {}
+          comes(timeout),
+          is_heard(timeout / 4, timeout / 4),
+          is_told(timeout / 8) {}
     u32 next_out, next_in;
     u32 heard;           // messages to it that are known to be carried out
     u32 told;            // it knows that those from it before this one are,
@@ -180,8 +180,8 @@ class Channel final : Events {
     u32 last_of_client;  // messages to it before this one are clients', or older than those
     u32 last_to_client;  // likewise of those from it
     u32 claimed;         // messages that it says it has sent
-    Patience::Clock::time_point claimed_at{};  // and when
-    Patience comes, is_heard, is_told;
+    Deadline::Clock::time_point claimed_at{};  // and when
+    Deadline comes, is_heard, is_told;
     std::map<u32, std::string>
         early;             // messages that came before their turn, or before their bytes
     std::set<u32> landed;  // messages whose bytes are written, and which have not come
@@ -213,9 +213,9 @@ class Channel final : Events {
   void tell(u32 peer, std::string const& notice);
   void end_with(u32 peer, std::string const& why);
   bool take_notices();
-  bool look_for_missing(Patience::Clock::time_point now);
+  bool look_for_missing(Deadline::Clock::time_point now);
   bool take_notice(u32 from, std::string_view bytes);
-  bool look_at(u32 peer, Patience::Clock::time_point now);
+  bool look_at(u32 peer, Deadline::Clock::time_point now);
 
   void on_message(u32 peer, std::span<char const> bytes) override;
   void on_data(u32 peer, u32 data) override;
@@ -225,7 +225,7 @@ class Channel final : Events {
   std::vector<Client*> clients_;  // by kind
   std::deque<Peer> peers_;
   Losing losing_;
-  Patience::Clock::time_point looked_{};
+  Deadline::Clock::time_point looked_{};
   std::map<u64, Flight> in_flight_;  // by cookie
   u64 last_cookie_ = 0;
   std::atomic<u64> sent_{0}, received_{0}, moved_{0};

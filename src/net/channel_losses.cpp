@@ -9,10 +9,10 @@
 // sender that hears nothing can't tell a lost message from a receiver that is busy. A message is
 // missing if a later one is here, or its bytes are, or if the sender says by OutOfBand that it has
 // sent more than came. The sender says so when a client's message was not heard of for a quarter of
-// the patience, and again after each further quarter. A receiver that has nothing else to send
+// the timeout, and again after each further quarter. A receiver that has nothing else to send
 // tells in band what it has carried out, after an eighth. So nothing is said out of band while all
-// is well. If a missing message does not come within the patience, its sender is lost. Time counts
-// only while the receiver looks (Patience) and the sender says that it has sent.
+// is well. If a missing message does not come within the timeout, its sender is lost. Time counts
+// only while the receiver looks (Deadline) and the sender says that it has sent.
 //
 // A loss is noticed at one end. The other end would wait for ever, so it is told by OutOfBand, with
 // the reason. Both ends drop what comes from each other afterwards.
@@ -74,7 +74,7 @@ bool Channel::take_notices() {
   return any;
 }
 
-bool Channel::look_for_missing(Patience::Clock::time_point now) {
+bool Channel::look_for_missing(Deadline::Clock::time_point now) {
   looked_ = now;
   bool any = false;
   for (u32 peer = 0; peer < peers_.size(); ++peer)
@@ -94,19 +94,19 @@ bool Channel::take_notice(u32 from, std::string_view bytes) {
   if (bytes[0] != says_sent || rest.size() != sizeof sent) return false;
   std::memcpy(&sent, rest.data(), sizeof sent);
   if (ahead(sent, peer.claimed) != 0) peer.claimed = sent;
-  peer.claimed_at = Patience::Clock::now();
+  peer.claimed_at = Deadline::Clock::now();
   peer.waits = true;  // it wants to hear what was carried out
   return false;
 }
 
-bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
+bool Channel::look_at(u32 other, Deadline::Clock::time_point now) {
   auto& peer = peers_[other];
   // Also where it says nothing for 2^31 messages.
   if (ahead(peer.next_in, peer.claimed) != 0) peer.claimed = peer.next_in;
   u32 const claimed = ahead(peer.claimed, peer.next_in);
   // Only while it says so again and again. A sender that is busy or stopped says nothing, and its
   // engine may still have the message.
-  bool const says_so = now - peer.claimed_at <= losing_.patience / 2;
+  bool const says_so = now - peer.claimed_at <= losing_.timeout / 2;
   bool const knows = !peer.early.empty() || !peer.landed.empty();
   if (claimed == 0 && !knows) peer.comes.renew(now);
   else if (!knows && !says_so) peer.comes.skip(now);

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/deadline.hpp"
 #include "base/kept.hpp"
-#include "base/patience.hpp"
 #include "meshpost/base/types.hpp"
 
 namespace meshpost::net {
@@ -38,7 +38,7 @@ class Rounds {
   /// The usual limit. Rounds take microseconds, or as long as a crowded host keeps a thread from
   /// its core.
   static constexpr std::chrono::milliseconds longest{500};
-  static constexpr auto longest_pause = Patience::usual_gap;
+  static constexpr auto longest_pause = Deadline::usual_gap;
 
  private:
   static constexpr u64 mark = u64{1} << 63;
@@ -46,7 +46,7 @@ class Rounds {
   std::atomic<u64> count_{0};
   std::mutex mutex_;  // of the supervisors: guards seen_ and lasts_
   u64 seen_ = 0;      // a count, and how long it has been that
-  Patience lasts_;
+  Deadline lasts_;
   std::atomic<bool> taken_{false};  // only ever set
 };
 

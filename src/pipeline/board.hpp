@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipeline/failure.hpp"
-#include "pipeline/lane.hpp"
+#include "pipeline/leg_executor.hpp"
 
 namespace meshpost::pipelining {
 

@@ -24,7 +24,7 @@ namespace {
 using pipelining::Board;
 using pipelining::Distribution;
 using pipelining::FarBuffer;
-using pipelining::Lane;
+using pipelining::LegExecutor;
 using pipelining::mover_between;
 using pipelining::Relay;
 using pipelining::Ticket;
@@ -39,7 +39,7 @@ struct Pipeline::State {
   /// A chunk's place in a buffer; null: the user's memory. In another process's buffer, an address
   /// that stands for it.
   char* slot(u32 buffer, u64 chunk) const;
-  bool has(u32 buffer) const { return distribution_.buffers[buffer] == peers_.number(); }
+  bool has(u32 buffer) const { return distribution_.buffers[buffer] == group_.number(); }
 
  private:
   // State of one run, shared by its threads.
@@ -61,7 +61,7 @@ struct Pipeline::State {
   void make();
   Allocation make_buffer(u32 buffer, Bytes size) const;
   void expose_buffers();
-  bool runs(u32 leg) const { return distribution_.runners[leg] == peers_.number(); }
+  bool runs(u32 leg) const { return distribution_.runners[leg] == group_.number(); }
   void pass_all_together(Run& run);
   void pass_one_at_a_time(Run& run);
   bool step(Run& run, u32 leg, u64 chunk);
@@ -87,24 +87,24 @@ struct Pipeline::State {
   Bytes buffer_bytes{};
 
  private:
-  Peers const alone_;
-  Peers const& peers_ = options.job ? options.job->state().peers : alone_;
+  ProcessGroup const alone_;
+  ProcessGroup const& group_ = options.job ? options.job->state().group : alone_;
   Distribution distribution_;
-  std::vector<Allocation> memories_;  // one for each buffer
-  std::vector<FarBuffer> far_;        // the same; for buffers that others copy from or to
-  std::vector<Lane> lanes_;           // one for each leg
+  std::vector<Allocation> memories_;    // one for each buffer
+  std::vector<FarBuffer> far_;          // the same; for buffers that others copy from or to
+  std::vector<LegExecutor> executors_;  // one for each leg
   std::optional<Relay> relay_;
 };
 
 Pipeline::State::State(PipelineOptions wanted) : options(std::move(wanted)) {
-  peers_.together("make " + pipelining::describe(options), [&] { make(); });
+  group_.together("make " + pipelining::describe(options), [&] { make(); });
   expose_buffers();
-  relay_.emplace(options.job, peers_, schedule, distribution_);
+  relay_.emplace(options.job, group_, schedule, distribution_);
 }
 
 void Pipeline::State::make() {
   schedule = make_schedule(pipelining::shape_of(options));
-  pipelining::check(options, peers_.number(), peers_.count());
+  pipelining::check(options, group_.number(), group_.count());
   schedule.shape.chunks = pipelining::chunks_of(options);
   static_cast<void>(schedule.size());  // throws if there are too many
   distribution_ = pipelining::distribute(schedule, pipelining::processes_of(options));
@@ -122,9 +122,10 @@ void Pipeline::State::make() {
     bool const asks = options.segments_between_buffers || schedule.buffers[leg].users ||
                       schedule.buffers[leg + 1].users;
     if (moves && asks && runs(leg)) pipelining::check_segments_function(options);
-    if (!runs(leg) || distribution_.crosses(leg)) lanes_.emplace_back(nullptr);
-    else if (moves) lanes_.emplace_back(mover_between(from, to));
-    else lanes_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
+    if (!runs(leg) || distribution_.crosses(leg)) executors_.emplace_back(nullptr);
+    else if (moves) executors_.emplace_back(mover_between(from, to));
+    else
+      executors_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
   }
 }
 
@@ -173,7 +174,7 @@ Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
   }
   pipelining::check_segments(segments, move);
   for (auto const& one : segments) run.bytes += one.size;
-  if (!distribution_.crosses(leg)) return lanes_[leg].copy(segments);
+  if (!distribution_.crosses(leg)) return executors_[leg].copy(segments);
   if (has(leg)) pipelining::put(far_[leg + 1], segments);
   else pipelining::get(far_[leg], segments);
   return {};
@@ -191,22 +192,22 @@ Ticket Pipeline::State::put_work(u32 leg, u64 chunk) {
                        Bytes{count * options.item}};
   auto const& compute = compute_at(level);
   if (compute.on_stream) {
-    compute.on_stream(work, lanes_[leg].stream());
+    compute.on_stream(work, executors_[leg].stream());
   } else {
     compute.start(work);
     if (compute.sync) compute.sync(work);
   }
-  return lanes_[leg].end();
+  return executors_[leg].end();
 }
 
 // Does one leg of one chunk, or puts it on its stream, after the steps that it waits for in the
 // schedule. False if the run has failed.
 bool Pipeline::State::step(Run& run, u32 leg, u64 chunk) {
-  auto& lane = lanes_[leg];
+  auto& executor = executors_[leg];
   try {
     // The lane itself is in order. A lane that works ahead waits for its own end of some chunks
     // ago. So no stream holds more than a few chunks' work, and a lost device is detected soon.
-    if (lane.ahead() && chunk >= run.board.kept()) {
+    if (executor.ahead() && chunk >= run.board.kept()) {
       auto const old = run.board.get(leg, chunk - run.board.kept());
       if (!old) return false;
       old->wait();
@@ -216,15 +217,15 @@ bool Pipeline::State::step(Run& run, u32 leg, u64 chunk) {
       if (one.stage != Stage::sync) continue;
       auto const end = run.board.get(one.leg, one.chunk);
       if (!end) return false;
-      lane.after(*end);
+      executor.after(*end);
     }
     auto* const times = run.how.timed ? &run.legs[chunk * schedule.legs.size() + leg] : nullptr;
-    if (times) lane.stamp(&times->begin, run.start);
+    if (times) executor.stamp(&times->begin, run.start);
     auto end =
         schedule.legs[leg].stage == Stage::comp ? put_work(leg, chunk) : put_move(run, leg, chunk);
     if (times) {
-      lane.stamp(&times->end, run.start);
-      if (lane.ahead()) end.event = lane.end().event;
+      executor.stamp(&times->end, run.start);
+      if (executor.ahead()) end.event = executor.end().event;
     }
     bool const awaited = relay_->is_awaited(leg);
     if (run.how.one_at_a_time || awaited) end.wait();
@@ -291,7 +292,7 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
   // progress. After that no process may leave before the others agree on the end: they would wait
   // for it.
   std::optional<Run> made;
-  peers_.together(how.one_at_a_time ? "run a pipeline, one leg at a time" : "run a pipeline", [&] {
+  group_.together(how.one_at_a_time ? "run a pipeline, one leg at a time" : "run a pipeline", [&] {
     check_room();
     made.emplace(how, schedule);
   });
@@ -315,8 +316,8 @@ PipelineResult Pipeline::State::run(PipelineRun const& how) {
     } catch (...) {
       fail(run, "end a pipeline");
     }
-  for (auto& lane : lanes_) try {
-      if (lane.ahead()) lane.stream().synchronize();
+  for (auto& executor : executors_) try {
+      if (executor.ahead()) executor.stream().synchronize();
     } catch (...) {
       fail(run, "end a pipeline");
     }
@@ -338,7 +339,7 @@ void Pipeline::State::agree_on_end(Run const& run, bool failed_elsewhere) const 
   } catch (Error const& error) {
     mine = error;
   }
-  peers_.agree("end a run of a pipeline", failed_elsewhere ? std::nullopt : mine);
+  group_.agree("end a run of a pipeline", failed_elsewhere ? std::nullopt : mine);
   if (mine) throw Error(*mine);
 }
 

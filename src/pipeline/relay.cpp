@@ -34,7 +34,7 @@ void Relay::start(Board& board, u64 run, bool everybody) {
   everybody_ = everybody;
   failed_elsewhere_ = false;
   over_ = false;
-  if (peers_.alone()) return;
+  if (group_.alone()) return;
   listener_ = start_thread("hear of a pipeline's other processes", [this] { listen(); });
 }
 
@@ -52,19 +52,19 @@ void Relay::tell(u32 leg, u64 chunk) const {
 }
 
 void Relay::tell_failure() const {
-  if (peers_.alone()) return;
+  if (group_.alone()) return;
   Notice notice;
   notice.run = run_, notice.failed = true;
   send(Processes::everyone, notice);
 }
 
 void Relay::listen() {
-  auto& processes = peers_.processes();
-  constexpr auto patience = std::chrono::milliseconds(2);  // until it sees that the run is over
+  auto& processes = group_.processes();
+  constexpr auto timeout = std::chrono::milliseconds(2);  // until it sees that the run is over
   try {
     while (!over_ && !failed_elsewhere_) {
-      processes.wait_for_posts(peers_.channel(), patience);
-      for (auto const& post : processes.take_posts(peers_.channel())) take(post);
+      processes.wait_for_messages(group_.channel(), timeout);
+      for (auto const& message : processes.take_messages(group_.channel())) take(message);
       if (auto const loss = processes.lost()) throw processes.lost_error("run a pipeline", *loss);
     }
   } catch (...) {
@@ -72,10 +72,10 @@ void Relay::listen() {
   }
 }
 
-void Relay::take(Processes::Post const& post) {
-  auto const notice = Notice::unpack(post.bytes);
+void Relay::take(Processes::Message const& message) {
+  auto const notice = Notice::unpack(message.bytes);
   if (notice.run != run_) return;  // late: from a run that is over
-  auto const name = peers_.processes().name(post.from);
+  auto const name = group_.processes().name(message.from);
   if (notice.failed)
     throw Error(Kind::kernel_failed, "run a pipeline", fmt::format("it has failed in {}", name),
                 "see its messages");
@@ -83,7 +83,7 @@ void Relay::take(Processes::Post const& post) {
   auto const leg = static_cast<u32>(found - schedule_.legs.begin());
   bool const known = found != schedule_.legs.end() && notice.chunk < schedule_.shape.chunks &&
                      notice.reverse == schedule_.shape.reverse &&
-                     distribution_.runners[leg] == post.from;
+                     distribution_.runners[leg] == message.from;
   if (!known)
     throw Error(Kind::misuse, "run a pipeline",
                 fmt::format("{} reports {}^{} of chunk {}{}, which it does not run", name,

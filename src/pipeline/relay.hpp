@@ -6,7 +6,7 @@
 #include "meshpost/copy/job_memory.hpp"
 #include "pipeline/board.hpp"
 #include "pipeline/distribution.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::pipelining {
 
@@ -32,9 +32,9 @@ struct Notice {
 /// the leg before it tells others, and copies between processes have arrived when they are done.
 class Relay {
  public:
-  Relay(JobMemory* job, Peers const& peers, Schedule const& schedule,
+  Relay(JobMemory* job, ProcessGroup const& group, Schedule const& schedule,
         Distribution const& distribution)
-      : job_(job), peers_(peers), schedule_(schedule), distribution_(distribution) {}
+      : job_(job), group_(group), schedule_(schedule), distribution_(distribution) {}
 
   ~Relay() { stop(); }
   Relay(Relay const&) = delete;
@@ -49,7 +49,7 @@ class Relay {
 
   /// True if other processes want to hear of a leg.
   bool is_awaited(u32 leg) const {
-    return !peers_.alone() && (everybody_ || !distribution_.listeners(leg).empty());
+    return !group_.alone() && (everybody_ || !distribution_.listeners(leg).empty());
   }
   /// Tells that a leg is over. If it was on a stream, it has been waited for. Thread-safe.
   void tell(u32 leg, u64 chunk) const;
@@ -58,13 +58,13 @@ class Relay {
 
  private:
   void listen();
-  void take(Processes::Post const& post);
+  void take(Processes::Message const& message);
   void send(u32 process, Notice const& notice) const {
-    peers_.processes().post(peers_.channel(), process, notice.pack());
+    group_.processes().post(group_.channel(), process, notice.pack());
   }
 
   JobMemory* const job_;
-  Peers const& peers_;
+  ProcessGroup const& group_;
   Schedule const& schedule_;
   Distribution const& distribution_;
   Board* board_ = nullptr;

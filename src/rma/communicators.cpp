@@ -74,7 +74,7 @@ Communicator Communicators::split(Communicator const& parent,
         member ? numbers.try_emplace({group, own}, static_cast<i64>(numbers.size())).first->second
                : -1;
   }
-  peers_.exchange(fmt::format("split communicator {} into {} groups, {:#x}", parent.number,
+  group_.exchange(fmt::format("split communicator {} into {} groups, {:#x}", parent.number,
                               numbers.size(), fingerprint(colors)));
   auto const tables = make_groups(colors, layout_.ranks_per_device);
   Communicator made =

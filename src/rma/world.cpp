@@ -58,8 +58,8 @@ World::~World() {
   leave_to_parent(implementation_);
 }
 
-u32 World::process() const { return implementation_->state->peers().number(); }
-u32 World::processes() const { return implementation_->state->peers().count(); }
+u32 World::process() const { return implementation_->state->group().number(); }
+u32 World::processes() const { return implementation_->state->group().count(); }
 u32 World::size() const { return implementation_->state->layout().ranks(); }
 u32 World::device_count() const { return implementation_->state->layout().device_count(); }
 u32 World::ranks_per_device() const { return implementation_->state->layout().ranks_per_device; }

@@ -1,6 +1,6 @@
 #pragma once
-#include "rma/windows/places.hpp"
-#include "world/peers.hpp"
+#include "rma/windows/global_addresses.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::detail {
 
@@ -8,10 +8,10 @@ namespace meshpost::detail {
 /// base.
 struct WorldMemory {
   // NOLINTBEGIN(readability-identifier-naming): members of the classes that derive from this
-  Peers const& peers_;
+  ProcessGroup const& group_;
   Layout const& layout_;
   Heap& heap_;
-  Places& places_;
+  GlobalAddresses& addresses_;
   // NOLINTEND(readability-identifier-naming)
 };
 

@@ -15,7 +15,7 @@ constexpr u32 default_tags = 256;  // of the world's own counters, as in dCUDA
 
 std::atomic<u32> worlds_made{0};
 
-Peers peers_of(WorldOptions const& options) {
+ProcessGroup peers_of(WorldOptions const& options) {
   if (options.alone) return {};
   auto processes = options.processes ? options.processes : Processes::of_job();
   if (!processes) return {};
@@ -34,9 +34,9 @@ std::vector<Setting> settings_of(WorldOptions const& options) {
       {"bytes for collectives", "WorldOptions::collectives", std::to_string(options.collectives)}};
 }
 
-Layout layout_of(WorldOptions const& options, Peers const& peers) {
+Layout layout_of(WorldOptions const& options, ProcessGroup const& group) {
   auto layout =
-      make_layout(options.devices, options.ranks, options.apart, peers, settings_of(options));
+      make_layout(options.devices, options.ranks, options.apart, group, settings_of(options));
   if (options.check_delivery && !std::ranges::all_of(layout.devices, &Device::in_host_memory))
     throw Error(Kind::bad_argument, "World", "delivery can be checked on CPU devices only",
                 "use devices such as cpu:2, or leave MESHPOST_CHECK empty");
@@ -52,21 +52,22 @@ Layout layout_of(WorldOptions const& options, Peers const& peers) {
 WorldState::WorldState(WorldOptions options)
     : options_(std::move(options)),
       number_(++worlds_made),
-      peers_(peers_of(options_)),
-      layout_(layout_of(options_, peers_)),
+      group_(peers_of(options_)),
+      layout_(layout_of(options_, group_)),
       heap_(layout_, [this](Spaces& spaces, Bytes offset,
-                            Bytes size) { peers_.extend(spaces, layout_, offset, size); }),
+                            Bytes size) { group_.extend(spaces, layout_, offset, size); }),
       lanes_(options_.check_delivery ? LaneKeeper() : LaneKeeper(options_.lanes, layout_, heap_)),
       resources_(layout_, heap_, options_.trace_events),
-      proxy_(layout_.apart || layout_.any_far() ? std::make_unique<Proxy>(memory_, options_.net)
-                                                : nullptr),
+      proxy_(layout_.far_processes || layout_.any_far()
+                 ? std::make_unique<Proxy>(memory_, options_.net)
+                 : nullptr),
       locks_(layout_.devices),
-      agreement_(peers_, layout_),
+      agreement_(group_, layout_),
       communicators_(number_, memory_, options_.collectives) {
   tags_ =
       make_window({communicators_.world(), 1, 0, {}, {}, Tags{default_tags}, "the world's tags"});
   try {  // tells the others if it fails in one process only; else they would wait for it
-    peers_.together("World", [this] {
+    group_.together("World", [this] {
       resources_.make_memory();
       if (proxy_) proxy_->begin_thread();
       queue_.begin_thread();
@@ -89,11 +90,11 @@ void WorldState::close() {
   trace::TimelineWriter::of_process().finish();  // they read memory of this World
   // After an error the other processes do not make this exchange, and will learn of the error.
   if (std::uncaught_exceptions() > exceptions_) return;
-  bool const mapped = windows_.unmap() && !peers_.alone();
-  if (!layout_.apart && !mapped) return;
+  bool const mapped = windows_.unmap() && !group_.alone();
+  if (!layout_.far_processes && !mapped) return;
   try {
     // Until then others may read memory of this process, and have memory of its users mapped.
-    peers_.exchange("end the World");
+    group_.exchange("end the World");
   } catch (Error const&) {
     return;  // others are gone or elsewhere; they will notice that this process is gone
   }

@@ -39,7 +39,7 @@ class WorldState {
 
   WorldOptions const& options() const { return options_; }
   u32 number() const { return number_; }
-  Peers const& peers() const { return peers_; }
+  ProcessGroup const& group() const { return group_; }
   Layout const& layout() const { return layout_; }
   RunQueue& queue() { return queue_; }
   HostWindows& host() { return host_; }
@@ -72,17 +72,17 @@ class WorldState {
 
   WorldOptions const options_;
   u32 const number_;
-  Peers const peers_;
+  ProcessGroup const group_;
   Layout const layout_;
   Heap heap_;
-  Places places_{layout_, heap_};
-  WorldMemory const memory_{peers_, layout_, heap_, places_};
+  GlobalAddresses addresses_{layout_, heap_};
+  WorldMemory const memory_{group_, layout_, heap_, addresses_};
   LaneKeeper lanes_;
   RunResources resources_;
   std::unique_ptr<Proxy> const proxy_;
   DeviceLocks locks_;
   Agreement agreement_;
-  RunQueue queue_{*this, peers_};
+  RunQueue queue_{*this, group_};
   HostEndpoint endpoint_{layout_, proxy_.get()};
   Communicators communicators_;
   Windows windows_{number_, memory_, endpoint_};

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "base/kept.hpp"
 #include "meshpost/base/events.hpp"
 

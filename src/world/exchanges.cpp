@@ -13,14 +13,14 @@ constexpr auto a_while = std::chrono::milliseconds(100);
 
 std::optional<Exchanges::Outcome> Exchanges::bring(Key key, u32 process, std::string operation,
                                                    std::string part, Waiters waiters, u32 step) {
-  auto& one = all_.try_emplace(key, One{.patience = patience_}).first->second;
+  auto& one = all_.try_emplace(key, One{.timeout = timeout_}).first->second;
   if (one.parts.empty()) {
     one.parts.resize(processes_);
     one.operations.resize(processes_);
-    one.patience.renew();
+    one.timeout.renew();
     one.told = waiters == Waiters::patient;  // all bring the same: operations must be equal
     one.step = step;
-    one.begun = Patience::Clock::now();
+    one.begun = Deadline::Clock::now();
   }
   if (static_cast<i32>(step - one.step) < 0) one.step = step;
   if (one.parts[process]) return std::nullopt;  // it brought this already: garbage
@@ -44,7 +44,7 @@ std::string Exchanges::mismatch_in(One const& one) const {
   return {};
 }
 
-std::vector<Exchanges::HeldUp> Exchanges::held_up(Patience::Clock::time_point now) {
+std::vector<Exchanges::HeldUp> Exchanges::held_up(Deadline::Clock::time_point now) {
   std::vector<HeldUp> found;
   for (auto& [key, one] : all_) {
     if (one.held_up || now - one.begun < a_while) continue;
@@ -56,10 +56,10 @@ std::vector<Exchanges::HeldUp> Exchanges::held_up(Patience::Clock::time_point no
   return found;
 }
 
-std::vector<Exchanges::Waiting> Exchanges::overdue(Patience::Clock::time_point now) {
+std::vector<Exchanges::Waiting> Exchanges::overdue(Deadline::Clock::time_point now) {
   std::vector<Waiting> waiting;
   for (auto& [key, one] : all_) {
-    if (one.told || !one.patience.ends(now)) continue;
+    if (one.told || !one.timeout.ends(now)) continue;
     one.told = true;
     waiting.emplace_back();
     for (u32 process = 0; process < processes_; ++process)

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
 #include "meshpost/base/types.hpp"
 
 // Process 0's table of exchanges that are under way. Knows no connection.
@@ -19,9 +19,9 @@ enum class Waiters : u8 {
 
 class Exchanges {
  public:
-  /// `patience`: with who has not brought a part, when others have.
-  explicit Exchanges(u32 processes, Patience patience = Patience(std::chrono::milliseconds(0)))
-      : processes_(processes), patience_(patience) {}
+  /// `timeout`: with who has not brought a part, when others have.
+  explicit Exchanges(u32 processes, Deadline timeout = Deadline(std::chrono::milliseconds(0)))
+      : processes_(processes), timeout_(timeout) {}
   using Key = std::pair<u32, u64>;  // channel, sequence
 
   struct Outcome {
@@ -39,29 +39,29 @@ class Exchanges {
     std::vector<u32> missing;
   };
   /// Those that have been under way for a while, each told once.
-  std::vector<HeldUp> held_up(Patience::Clock::time_point now);
+  std::vector<HeldUp> held_up(Deadline::Clock::time_point now);
 
   struct Waiting {
     std::string operation;
     std::vector<u32> missing;
   };
-  /// Exchanges of impatient ones in which patience has ended, each told once. Looks.
-  std::vector<Waiting> overdue(Patience::Clock::time_point now = Patience::Clock::now());
+  /// Exchanges of impatient ones in which the deadline has passed, each told once. Looks.
+  std::vector<Waiting> overdue(Deadline::Clock::time_point now = Deadline::Clock::now());
 
  private:
   struct One {
     std::vector<std::optional<std::string>> operations{}, parts{};
     u32 count = 0;
-    Patience patience;
+    Deadline timeout;
     bool told = false;
     u32 step = 0;
-    Patience::Clock::time_point begun{};
+    Deadline::Clock::time_point begun{};
     bool held_up = false;  // and said so
   };
   std::string mismatch_in(One const& one) const;
 
   u32 processes_;
-  Patience patience_;
+  Deadline timeout_;
   std::map<Key, One> all_;
 };
 

@@ -176,7 +176,7 @@ Job job_from(Variables const& variables) {
   Job job;
   job.node = read.text("MESHPOST_NODE");
   auto const config = Config::from_environment();
-  job.patience = config.start;
+  job.timeout = config.start;
   job.silence = config.peer_deadline;
   if (read.has("MESHPOST_PROCESSES") || read.has("MESHPOST_PROCESS")) {
     job.launcher =

@@ -19,8 +19,8 @@ struct Job {
   std::string secret;     ///< 64 hexadecimal digits; empty where the file brings it
   std::string node;       ///< processes of different names act as if they shared no memory
   bool overlaps = false;  ///< its processes may be in other jobs at the same time
-  std::chrono::milliseconds patience{};  ///< for all to start; 0: without end
-  std::chrono::milliseconds silence{};   ///< after which a process counts as lost; 0: never
+  std::chrono::milliseconds timeout{};  ///< for all to start; 0: without end
+  std::chrono::milliseconds silence{};  ///< after which a process counts as lost; 0: never
 
   bool alone() const { return processes == 1; }
 };

@@ -17,8 +17,8 @@ namespace {
 
 constexpr auto pause_between_tries = std::chrono::milliseconds(20);
 
-// A changed bit looks like a stranger, or like another secret. The same bit does not change again
-// and again.
+// A changed bit looks like an unauthenticated peer, or like another secret. The same bit does not
+// change again and again.
 constexpr u32 calls_to_believe = 3;
 
 Error wrong_address(Job const& job, Error const& error) {
@@ -44,7 +44,7 @@ class Entrance {
     for (;; std::this_thread::sleep_for(pause_between_tries)) {
       auto line = next_call();
       ++calls_;
-      auto const until = std::min(deadline_, Clock::now() + patience_with_a_call(job_));
+      auto const until = std::min(deadline_, Clock::now() + timeout_with_a_call(job_));
       auto const answer = take_answer(*line, until);
       if (answer.let_in) return line;
       note(answer);
@@ -133,7 +133,7 @@ class Entrance {
   Error not_greeted() const {
     return {Kind::deadline, operation,
             fmt::format("what listens at {} has not greeted within {:.3g} s; {}", job_.rendezvous,
-                        seconds(job_.patience), last_call()),
+                        seconds(job_.timeout), last_call()),
             "if another program has this port, choose another one (MESHPOST_RENDEZVOUS); else see "
             "what became of process 0"};
   }

@@ -6,7 +6,7 @@
 #include "world/job.hpp"
 #include "world/line.hpp"
 
-// How strangers become processes of a job.
+// How unauthenticated peers become processes of a job.
 
 namespace meshpost::join {
 

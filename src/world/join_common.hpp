@@ -4,21 +4,21 @@
 
 #include "world/job.hpp"
 
-// What both sides of the door know (door.cpp and join.cpp).
+// What both sides of the acceptor know (acceptor.cpp and join.cpp).
 
 namespace meshpost::join {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto greeting_patience = std::chrono::seconds(5);  // with one call, at most
+constexpr auto greeting_timeout = std::chrono::seconds(5);  // with one call, at most
 constexpr char const* operation = "join the job";
 constexpr char const* other_job = "another job meets there";
 
 // Of either end with one call. A changed length makes one end wait for bytes that never come, so a
 // call is given up early enough to make another one before the start deadline.
-inline std::chrono::milliseconds patience_with_a_call(Job const& job) {
-  return job.patience.count() == 0
-             ? greeting_patience
-             : std::min<std::chrono::milliseconds>(greeting_patience, job.patience / 4);
+inline std::chrono::milliseconds timeout_with_a_call(Job const& job) {
+  return job.timeout.count() == 0
+             ? greeting_timeout
+             : std::min<std::chrono::milliseconds>(greeting_timeout, job.timeout / 4);
 }
 
 inline int milliseconds_until(Clock::time_point when) {

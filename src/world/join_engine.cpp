@@ -2,19 +2,19 @@
 
 namespace meshpost {
 
-std::unique_ptr<net::Engine> join_engine(Peers const& peers, std::string const& operation,
+std::unique_ptr<net::Engine> join_engine(ProcessGroup const& group, std::string const& operation,
                                          std::string const& engine, net::Gpus gpus,
                                          std::function<bool(u32)> const& talks_to) {
   std::unique_ptr<net::Engine> made;
   std::string address;
-  peers.together(operation, [&] {
-    made = net::make_engine(engine, peers.processes().own_address(), gpus);
+  group.together(operation, [&] {
+    made = net::make_engine(engine, group.processes().own_address(), gpus);
     address = made->address();
   });
-  auto addresses = peers.exchange(operation, address);
-  for (u32 process = 0; process < peers.count(); ++process)
+  auto addresses = group.exchange(operation, address);
+  for (u32 process = 0; process < group.count(); ++process)
     if (!talks_to(process)) addresses[process].clear();
-  peers.together(operation, [&] { made->connect(addresses); });
+  group.together(operation, [&] { made->connect(addresses); });
   return made;
 }
 

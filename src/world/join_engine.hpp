@@ -4,14 +4,14 @@
 #include <string>
 
 #include "net/engine.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost {
 
 /// An engine of each process, connected to those of the others that `talks_to` says (by process).
 /// Collective. `engine`: its name, as for net::make_engine; `gpus`: of this process.
 /// \throws Error(bad_environment) in all processes where one has none
-std::unique_ptr<net::Engine> join_engine(Peers const& peers, std::string const& operation,
+std::unique_ptr<net::Engine> join_engine(ProcessGroup const& group, std::string const& operation,
                                          std::string const& engine, net::Gpus gpus,
                                          std::function<bool(u32)> const& talks_to);
 

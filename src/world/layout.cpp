@@ -73,7 +73,7 @@ void choose_ranks(Layout& layout, u32 usual) {
                 fmt::format("{} ranks a device were asked for", layout.ranks_per_device),
                 fmt::format("use at most {}", most));
   // Others have processors of their own.
-  bool const on_cores = std::ranges::all_of(layout.traits, &KindTraits::on_host_cores);
+  bool const on_cores = std::ranges::all_of(layout.traits, &DeviceTraits::on_host_cores);
   if (layout.ranks_per_device == 0)
     layout.ranks_per_device = on_cores ? std::max(16u, usual / layout.device_count()) : usual;
   // RunState::device_of divides by multiplication.

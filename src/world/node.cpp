@@ -25,18 +25,18 @@ namespace {
 
 constexpr char const* operation = "find out who shares memory";
 
-struct Door {
+struct SocketName {
   std::string boot, host, node, name;
 };
 
-std::string pack(Door const& door) {
-  return wire::Packer().text(door.boot).text(door.host).text(door.node).text(door.name).take();
+std::string pack(SocketName const& name) {
+  return wire::Packer().text(name.boot).text(name.host).text(name.node).text(name.name).take();
 }
-Door unpack_door(std::string_view bytes) {
+SocketName unpack_name(std::string_view bytes) {
   wire::Unpacker unpacker(bytes);
-  Door door;
-  for (auto* const text : {&door.boot, &door.host, &door.node, &door.name}) *text = unpacker.text();
-  return door;
+  SocketName name;
+  for (auto* const text : {&name.boot, &name.host, &name.node, &name.name}) *text = unpacker.text();
+  return name;
 }
 
 std::pair<sockaddr_un, socklen_t> abstract_address(std::string const& name) {
@@ -53,8 +53,8 @@ bool same_user(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
 
-void set_patience(int socket, std::chrono::seconds patience) {
-  timeval const limit{patience.count(), 0};
+void set_timeout(int socket, std::chrono::seconds timeout) {
+  timeval const limit{timeout.count(), 0};
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
@@ -78,24 +78,24 @@ Node::Node(Processes& processes, u32 channel)
       sockets_(processes.count()),
       why_not_(processes.count()) {
   auto const name = Secret(random_bytes()).hex();
-  Descriptor door;
-  auto const doors = exchange_after(channel, [&] {
-    door = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Descriptor listener;
+  auto const names = exchange_after(channel, [&] {
+    listener = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     auto const [address, size] = abstract_address(name);
-    if (!door || bind(door.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
-        listen(door.get(), static_cast<int>(processes_.count())) != 0)
+    if (!listener || bind(listener.get(), reinterpret_cast<sockaddr const*>(&address), size) != 0 ||
+        listen(listener.get(), static_cast<int>(processes_.count())) != 0)
       throw no_files("there is no Unix socket", errno);
-    return pack(Door{join::boot_id(), join::host_name(), processes_.job().node, name});
+    return pack(SocketName{join::boot_id(), join::host_name(), processes_.job().node, name});
   });
   auto const reached = exchange_after(channel, [&] {
-    call_lower(doors);
+    call_lower(names);
     return pack_flags(sockets_);
   });
   std::vector<bool> coming(processes.count());
   for (u32 process = processes.number() + 1; process < processes.count(); ++process)
     coming[process] = unpack_flags(reached[process])[processes.number()];
   exchange_after(channel, [&] {
-    answer_higher(door, coming);
+    answer_higher(listener, coming);
     return std::string();
   });
   test_memory(channel);
@@ -128,10 +128,10 @@ Error Node::no_files(std::string const& cause, int error) const {
   return lack_of_files(operation, cause, error, processes_.count());
 }
 
-void Node::call_lower(std::vector<std::string> const& doors) {
-  auto const own = unpack_door(doors[processes_.number()]);
+void Node::call_lower(std::vector<std::string> const& names) {
+  auto const own = unpack_name(names[processes_.number()]);
   for (u32 process = 0; process < processes_.count(); ++process) {
-    auto const other = unpack_door(doors[process]);
+    auto const other = unpack_name(names[process]);
     // A container of a host has a name of its own where it has devices of its own.
     hosts_.push_back(other.host + ' ' + other.boot);
     if (!own.boot.empty() && other.boot == own.boot && other.node == own.node)
@@ -151,7 +151,7 @@ void Node::call_lower(std::vector<std::string> const& doors) {
         why_not_[process] = "it is another user's";
       } else {
         u32 const number = processes_.number();
-        set_patience(line.get(), patience);
+        set_timeout(line.get(), timeout);
         if (send(line.get(), &number, sizeof number, MSG_NOSIGNAL) == sizeof number)
           sockets_[process] = std::move(line);
       }
@@ -159,21 +159,21 @@ void Node::call_lower(std::vector<std::string> const& doors) {
   }
 }
 
-void Node::answer_higher(Descriptor const& door, std::vector<bool> const& coming) {
-  set_patience(door.get(), patience);  // accept() obeys it too
+void Node::answer_higher(Descriptor const& listener, std::vector<bool> const& coming) {
+  set_timeout(listener.get(), timeout);  // accept() obeys it too
   for (auto left = std::ranges::count(coming, true); left > 0;) {
-    Descriptor line(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Descriptor line(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!line && errno == EINTR) continue;
     if (!line && is_lack_of_files(errno)) throw no_files("a process can't be answered", errno);
     if (!line)
-      throw Error(Kind::deadline, operation, "a process that came to the door is gone",
+      throw Error(Kind::deadline, operation, "a process that connected is gone",
                   "see the messages of the others");
-    set_patience(line.get(), patience);
+    set_timeout(line.get(), timeout);
     u32 number = 0;
     if (!same_user(line.get()) ||
         recv(line.get(), &number, sizeof number, MSG_WAITALL) != sizeof number ||
         number >= coming.size() || !coming[number] || sockets_[number])
-      continue;  // a stranger
+      continue;  // an unauthenticated peer
     sockets_[number] = std::move(line);
     --left;
   }
@@ -213,8 +213,8 @@ void Node::test_memory(u32 channel) {
     if (groups[process] == groups[me]) members_.push_back(process);
 }
 
-std::vector<Parted> Node::parted() const {
-  std::vector<Parted> found;
+std::vector<SeparatePair> Node::separate() const {
+  std::vector<SeparatePair> found;
   for (u32 const process : expected_)
     if (!has(process) && !why_not_[process].empty())
       found.push_back({processes_.number(), process, why_not_[process]});

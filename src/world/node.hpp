@@ -28,7 +28,7 @@ class Node {
   std::string why_not(u32 process) const;
   /// Processes of the same host that are no members though nobody asked for it (MESHPOST_NODE), as
   /// far as this process knows the reason.
-  std::vector<Parted> parted() const;
+  std::vector<SeparatePair> separate() const;
   /// What tells the host of each process from others, whether they share memory or not.
   std::vector<std::string> const& hosts() const { return hosts_; }
   /// Whether another member still holds its end of the socket: false at once when it was killed.
@@ -43,13 +43,13 @@ class Node {
              std::function<void(u32 process, u32 number, int file)> const& take);
 
  private:
-  static constexpr std::chrono::seconds patience{20};
+  static constexpr std::chrono::seconds timeout{20};
 
   /// Everybody's result of `step`. Where it throws in one process, all do.
   std::vector<std::string> exchange_after(u32 channel, std::function<std::string()> const& step);
   Error no_files(std::string const& cause, int error) const;
-  void call_lower(std::vector<std::string> const& doors);
-  void answer_higher(Descriptor const& door, std::vector<bool> const& coming);
+  void call_lower(std::vector<std::string> const& names);
+  void answer_higher(Descriptor const& listener, std::vector<bool> const& coming);
   void test_memory(u32 channel);
 
   Processes& processes_;

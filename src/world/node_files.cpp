@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/host_places.hpp"
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
+#include "base/host_hooks.hpp"
 #include "world/node.hpp"
 #include "world/open_files.hpp"
 
@@ -87,7 +87,7 @@ bool receive_files(int socket, std::vector<Descriptor>& files, FilesHeader& head
 void Node::share(std::vector<Descriptor> const& mine,
                  std::function<void(u32 process, u32 number, int file)> const& take) {
   u64 const turn = processes_.exchanges(channel_);
-  Patience silence(processes_.job().silence);
+  Deadline silence(processes_.job().silence);
   auto const gone = [&](u32 process) {
     if (is_lack_of_files(errno))
       throw lack_of_files(files_operation, "files can't be sent", errno, processes_.count());
@@ -156,7 +156,7 @@ void Node::share(std::vector<Descriptor> const& mine,
   }
   hooks::at("take files of others");
   while (!awaited.empty())
-    if (!receive_what_comes(Patience::usual_gap / 2) && silence.ends()) {
+    if (!receive_what_comes(Deadline::usual_gap / 2) && silence.ends()) {
       errno = EAGAIN;
       gone(awaited.front().process);
     }

@@ -8,7 +8,7 @@ void Notices::tell(u32 peer, std::string const& bytes) { processes_.post(channel
 
 std::vector<net::OutOfBand::Notice> Notices::take() {
   std::vector<Notice> all;
-  for (auto& post : processes_.take_posts(channel_))
+  for (auto& post : processes_.take_messages(channel_))
     all.push_back({post.from, std::move(post.bytes)});
   return all;
 }

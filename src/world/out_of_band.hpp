@@ -4,7 +4,7 @@
 
 namespace meshpost {
 
-/// A channel's notices by the connections to process 0. `channel`: of posts, for this alone.
+/// A channel's notices by the connections to process 0. `channel`: of messages, for this alone.
 class Notices final : public net::OutOfBand {
  public:
   Notices(Processes& processes, u32 channel) : processes_(processes), channel_(channel) {}

@@ -18,7 +18,7 @@ namespace meshpost {
 namespace {
 
 constexpr std::chrono::milliseconds least_beat(2), most_beat(500);
-constexpr std::chrono::seconds farewell_patience(5);  // without anything being taken
+constexpr std::chrono::seconds farewell_timeout(5);  // without anything being taken
 constexpr u32 own_channel = 0;
 
 // Several in each silence: the others' may be as short as ours.
@@ -31,14 +31,14 @@ std::chrono::milliseconds beat_of(Job const& job) {
 Processes::Implementation::Implementation(Job job)
     : job_(std::move(job)),
       beat_every_(beat_of(job_)),
-      longest_look_(beat_every_ / 2 + Patience::usual_gap),
+      longest_look_(beat_every_ / 2 + Deadline::usual_gap),
       gone_(job_.processes),
-      exchanges_(job_.processes, Patience(job_.silence, longest_look_)),
-      farewell_{.patience = Patience(farewell_patience, longest_look_)} {
+      exchanges_(job_.processes, Deadline(job_.silence, longest_look_)),
+      farewell_{.timeout = Deadline(farewell_timeout, longest_look_)} {
   make_room_for_files(job_.processes);
   if (!wake_) throw lack_of_files("join the job", "there is no eventfd", errno, job_.processes);
   lines_.resize(hub() ? job_.processes : 1);
-  silences_.assign(lines_.size(), Patience(job_.silence, longest_look_));
+  silences_.assign(lines_.size(), Deadline(job_.silence, longest_look_));
   if (!hub()) lines_[0] = join::enter(job_);
   thread_ = std::thread([this] { work(); });
   try {
@@ -185,13 +185,13 @@ void Processes::Implementation::post(u32 channel, u32 to, std::string const& byt
   others_are_told();
   std::scoped_lock const lock(mutex_);
   if (hub()) deliver(0, to, channel, bytes);
-  else send(0, {.type = wire::Type::post, .process = to, .channel = channel}, bytes);
+  else send(0, {.type = wire::Type::message, .process = to, .channel = channel}, bytes);
 }
 
-std::vector<Processes::Post> Processes::Implementation::take_posts(u32 channel) {
+std::vector<Processes::Message> Processes::Implementation::take_messages(u32 channel) {
   heard_of_others();
   std::scoped_lock const lock(mutex_);
-  return std::exchange(posts_[channel], {});
+  return std::exchange(messages_[channel], {});
 }
 
 // -- the face
@@ -234,11 +234,11 @@ bool Processes::awaited_before(u32 channel, u32 step) const {
 void Processes::post(u32 channel, u32 to, std::string const& bytes) {
   implementation_->post(channel, to, bytes);
 }
-std::vector<Processes::Post> Processes::take_posts(u32 channel) {
-  return implementation_->take_posts(channel);
+std::vector<Processes::Message> Processes::take_messages(u32 channel) {
+  return implementation_->take_messages(channel);
 }
-void Processes::wait_for_posts(u32 channel, std::chrono::microseconds patience) {
-  implementation_->wait_for_posts(channel, patience);
+void Processes::wait_for_messages(u32 channel, std::chrono::microseconds timeout) {
+  implementation_->wait_for_messages(channel, timeout);
 }
 void Processes::answer(u32 channel, Answer answer) {
   implementation_->answer(channel, std::move(answer));

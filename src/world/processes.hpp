@@ -43,8 +43,8 @@ class Processes {
   u32 count() const;
   Job const& job() const;
   std::string name(u32 process) const;  ///< "process 3 (node-b, pid 123)"
-  /// For one more user of exchanges and posts: the same number in all processes, as all take theirs
-  /// in the same order.
+  /// For one more user of exchanges and messages: the same number in all processes, as all take
+  /// theirs in the same order.
   u32 take_channel();
 
   /// Everybody's `mine`, by process. Collective: on each channel all processes make the same
@@ -64,7 +64,7 @@ class Processes {
   /// one in an exchange: then it never will. The same in all processes at that step.
   bool awaited_before(u32 channel, u32 step) const;
 
-  struct Post {
+  struct Message {
     u32 from;
     std::string bytes;
   };
@@ -72,10 +72,10 @@ class Processes {
   /// Sends to one process or all others, in order. What is sent to a process that is lost is lost.
   void post(u32 channel, u32 to, std::string const& bytes);
   /// What has come since the last call.
-  std::vector<Post> take_posts(u32 channel);
+  std::vector<Message> take_messages(u32 channel);
 
-  /// Returns when some have come, a process is gone, or after `patience`.
-  void wait_for_posts(u32 channel, std::chrono::microseconds patience);
+  /// Returns when some have come, a process is gone, or after `timeout`.
+  void wait_for_messages(u32 channel, std::chrono::microseconds timeout);
 
   using Answer = std::function<std::string(u32 from, std::string const& question)>;
   /// What this process answers to ask() on a channel, from the thread that reads connections: it

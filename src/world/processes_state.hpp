@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
 #include "meshpost/base/descriptor.hpp"
 #include "world/exchanges.hpp"
 #include "world/line.hpp"
@@ -34,10 +34,10 @@ class Processes::Implementation {
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine,
                                     Waiters waiters = Waiters::impatient);
   void post(u32 channel, u32 to, std::string const& bytes);
-  std::vector<Post> take_posts(u32 channel);
-  void wait_for_posts(u32 channel, std::chrono::microseconds patience) {
+  std::vector<Message> take_messages(u32 channel);
+  void wait_for_messages(u32 channel, std::chrono::microseconds timeout) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, patience, [&] { return lost_ || !posts_[channel].empty(); });
+    changed_.wait_for(lock, timeout, [&] { return lost_ || !messages_[channel].empty(); });
   }
   void answer(u32 channel, Answer answer) {
     std::scoped_lock const lock(mutex_);
@@ -115,7 +115,7 @@ class Processes::Implementation {
   mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
-  std::vector<Patience> silences_;            // by line: who has been silent for too long is lost
+  std::vector<Deadline> silences_;            // by line: who has been silent for too long is lost
   std::vector<std::optional<Loss>> gone_;     // by process: lost, or left
   std::optional<Loss> first_gone_;            // the others may have left because of it
   std::optional<Loss> lost_;
@@ -130,7 +130,7 @@ class Processes::Implementation {
     u32 step = 0;
   };
   std::map<u32, Awaited> awaited_;  // by channel: an exchange that others have waited in for long
-  std::map<u32, std::vector<Post>> posts_;
+  std::map<u32, std::vector<Message>> messages_;
   std::map<u32, Answer> answers_;
   u32 channels_ = 0;  // taken; 0 is our own
   u64 questions_ = 0;
@@ -140,7 +140,7 @@ class Processes::Implementation {
   struct Farewell {  // of the thread: what is left to send, and when to leave it
     std::size_t output = ~std::size_t{0};
     bool finished = false;
-    Patience patience;
+    Deadline timeout;
   } farewell_;
   std::thread thread_;
 };

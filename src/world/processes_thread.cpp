@@ -22,12 +22,12 @@ bool Processes::Implementation::is_done() {
     output += line ? line->output() : 0;
     connected |= line != nullptr;
   }
-  if (output < farewell_.output) farewell_.patience.renew();
+  if (output < farewell_.output) farewell_.timeout.renew();
   farewell_.output = output;
   if (output == 0 && !std::exchange(farewell_.finished, true))
     for (auto const& line : lines_)
       if (line) line->finish();
-  return !connected || farewell_.patience.ends();
+  return !connected || farewell_.timeout.ends();
 }
 
 void Processes::Implementation::work() {
@@ -91,7 +91,9 @@ void Processes::Implementation::on_frame(u32 from, wire::Frame const& frame) {
     case wire::Type::awaited:
       awaited_[header.channel] = {header.sequence, unpacker.value<u32>()};
       break;
-    case wire::Type::post: posts_[header.channel].push_back({header.process, frame.bytes}); break;
+    case wire::Type::message:
+      messages_[header.channel].push_back({header.process, frame.bytes});
+      break;
     case wire::Type::ask: take_question(header.process, header, frame.bytes); break;
     case wire::Type::reply: replies_[header.sequence] = frame.bytes; break;
     case wire::Type::lost: {
@@ -122,7 +124,7 @@ void Processes::Implementation::on_frame_at_hub(u32 from, wire::Frame const& fra
             unpacker.value<u32>());
       break;
     }
-    case wire::Type::post: deliver(from, header.process, header.channel, frame.bytes); break;
+    case wire::Type::message: deliver(from, header.process, header.channel, frame.bytes); break;
     case wire::Type::ask: route_question(from, header, frame.bytes); break;
     case wire::Type::reply: route_reply(header, frame.bytes); break;
     case wire::Type::leave: mark_gone({from, true, "it has ended"}); break;
@@ -153,8 +155,8 @@ void Processes::Implementation::bring(u32 process, Exchanges::Key key, std::stri
 void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::string const& bytes) {
   for (u32 process = 0; process < job_.processes; ++process) {
     if (process == from || (to != everyone && process != to)) continue;
-    if (process == 0) posts_[channel].push_back({from, bytes});
-    else send(process, {.type = wire::Type::post, .process = from, .channel = channel}, bytes);
+    if (process == 0) messages_[channel].push_back({from, bytes});
+    else send(process, {.type = wire::Type::message, .process = from, .channel = channel}, bytes);
   }
   changed_.notify_all();
 }

@@ -27,7 +27,7 @@ std::vector<u32> groups_that_map(std::vector<Refusal> const& refusals, std::stri
 }
 
 std::vector<std::string> slow_paths(std::vector<Refusal> const& refusals,
-                                    std::vector<Parted> const& parted,
+                                    std::vector<SeparatePair> const& separate,
                                     std::vector<std::string> const& names) {
   std::vector<std::string> warnings;
   if (!refusals.empty()) {
@@ -38,14 +38,14 @@ std::vector<std::string> slow_paths(std::vector<Refusal> const& refusals,
         names[first.process], first.device, names[first.owner], and_more(refusals.size()),
         first.error.operation(), first.error.cause(), first.error.remedy()));
   }
-  if (!parted.empty()) {
-    auto const& first = parted.front();
+  if (!separate.empty()) {
+    auto const& first = separate.front();
     warnings.push_back(fmt::format(
         "World: {} and {} run on one host and share no memory{}, as {} sees it: {}; their ranks "
         "reach each other through the network, which is slower; run all processes of a host as "
         "one user and in one network namespace (containers: --network=host), or set MESHPOST_NODE "
         "to a name for each of them if it is meant so",
-        names[first.process], names[first.other], and_more(parted.size()), names[first.process],
+        names[first.process], names[first.other], and_more(separate.size()), names[first.process],
         first.why));
   }
   return warnings;

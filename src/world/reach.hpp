@@ -25,7 +25,7 @@ std::vector<u32> groups_that_map(std::vector<Refusal> const& refusals, std::stri
                                  u32 processes);
 
 /// Processes of one host that share no memory, as `process` found out.
-struct Parted {
+struct SeparatePair {
   u32 process = 0, other = 0;
   std::string why;
 };
@@ -33,7 +33,7 @@ struct Parted {
 /// One warning for all refusals, and one for all pairs, each of which names the first. `names`: of
 /// the processes.
 std::vector<std::string> slow_paths(std::vector<Refusal> const& refusals,
-                                    std::vector<Parted> const& parted,
+                                    std::vector<SeparatePair> const& separate,
                                     std::vector<std::string> const& names);
 
 }  // namespace meshpost

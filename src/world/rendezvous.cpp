@@ -133,9 +133,9 @@ u32 port_of(Descriptor const& listener) {
                                            : reinterpret_cast<sockaddr_in&>(bound).sin_port);
 }
 
-bool answers(std::string const& address, std::chrono::milliseconds patience) {
+bool answers(std::string const& address, std::chrono::milliseconds timeout) {
   int error = 0;
-  return static_cast<bool>(connect_to(address, Clock::now() + patience, error));
+  return static_cast<bool>(connect_to(address, Clock::now() + timeout, error));
 }
 
 Meeting open_meeting(Job const& job) {
@@ -165,7 +165,7 @@ Meeting open_meeting(Job const& job) {
 }
 
 Clock::time_point start_deadline(Job const& job) {
-  return job.patience.count() == 0 ? Clock::time_point::max() : Clock::now() + job.patience;
+  return job.timeout.count() == 0 ? Clock::time_point::max() : Clock::now() + job.timeout;
 }
 
 std::string where_to_meet(Job const& job) {
@@ -204,7 +204,7 @@ Caller call(Job const& job, Clock::time_point deadline) {
     if (Clock::now() >= deadline)
       throw Error(Kind::deadline, fmt::format("meet at {}", job.rendezvous),
                   fmt::format("process 0 was not there within {:.3g} s: {}",
-                              static_cast<double>(job.patience.count()) * 1e-3, why),
+                              static_cast<double>(job.timeout.count()) * 1e-3, why),
                   fmt::format("see what became of process 0{}; raise MESHPOST_START_DEADLINE "
                               "(seconds) if it starts late",
                               where_to_meet(job)));

@@ -22,9 +22,9 @@ struct Meeting {
 /// \throws Error(bad_environment) naming the address: taken, not this host's, not resolvable
 Descriptor listen_at(std::string const& address);
 u32 port_of(Descriptor const& listener);
-/// Whether somebody listens there, found out within `patience`. \throws Error(bad_environment) for
+/// Whether somebody listens there, found out within `timeout`. \throws Error(bad_environment) for
 /// an address that can't be
-bool answers(std::string const& address, std::chrono::milliseconds patience);
+bool answers(std::string const& address, std::chrono::milliseconds timeout);
 
 /// \throws Error(bad_environment) as listen_at
 Meeting open_meeting(Job const& job);

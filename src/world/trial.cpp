@@ -107,7 +107,7 @@ class Trial {
 
 }  // namespace
 
-std::vector<Refusal> try_to_map(Peers const& peers, std::vector<Offer> const& all,
+std::vector<Refusal> try_to_map(ProcessGroup const& group, std::vector<Offer> const& all,
                                 std::vector<std::shared_ptr<Device>> const& own) {
   auto const concerns = [](std::vector<Offer> const& offers) {
     return [&offers](Offer const& offer) { return concerns_others(offer, offers); };
@@ -115,14 +115,14 @@ std::vector<Refusal> try_to_map(Peers const& peers, std::vector<Offer> const& al
   if (std::ranges::none_of(all, concerns(all))) return {};
   std::vector<Offer> node, here;
   std::ranges::copy_if(all, std::back_inserter(node),
-                       [&](Offer const& offer) { return !peers.far(offer.process); });
+                       [&](Offer const& offer) { return !group.far(offer.process); });
   std::ranges::copy_if(node, std::back_inserter(here), concerns(node));
-  Trial trial(peers.number(), std::move(here));
+  Trial trial(group.number(), std::move(here));
   auto const files = trial.make(own);
-  peers.node().share(files,
+  group.node().share(files,
                      [&](u32 process, u32 number, int file) { trial.map(process, number, file); });
   std::vector<Refusal> refusals;  // pieces go when all have tried
-  for (auto const& bytes : peers.exchange(trial_operation, pack(trial.refused())))
+  for (auto const& bytes : group.exchange(trial_operation, pack(trial.refused())))
     unpack(bytes, refusals);
   return refusals;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "meshpost/device/device.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 #include "world/reach.hpp"
 
 namespace meshpost {
@@ -19,7 +19,7 @@ struct Offer {
 /// will do it: a driver, or a container, may refuse. `all`: the offers of all processes; `own`: the
 /// devices of this one's, in their order. Collective. Returns what was refused, the same
 /// everywhere.
-std::vector<Refusal> try_to_map(Peers const& peers, std::vector<Offer> const& all,
+std::vector<Refusal> try_to_map(ProcessGroup const& group, std::vector<Offer> const& all,
                                 std::vector<std::shared_ptr<Device>> const& own);
 
 }  // namespace meshpost

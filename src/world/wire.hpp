@@ -22,7 +22,7 @@ enum class Type : u32 {
   all,       ///< everybody's parts
   mismatch,  ///< the exchange can't be: text
   awaited,   ///< others wait in an exchange: the least step that one of them has come to
-  post,      ///< a message for a channel of another process
+  message,   ///< a message for a channel of another process
   ask,       ///< a question for another process
   reply,     ///< its answer
   lost,      ///< a process is no more: Loss

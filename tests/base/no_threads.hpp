@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 
 namespace meshpost::test {
 
@@ -13,7 +13,7 @@ namespace meshpost::test {
 /// is made or destroyed.
 struct NoThreads {
   explicit NoThreads(std::function<bool(std::string_view purpose)> refuses) {
-    hooks::install_places([refuses = std::move(refuses)](std::string_view place) {
+    hooks::install_host_hook([refuses = std::move(refuses)](std::string_view place) {
       constexpr std::string_view start = "start a thread to ";
       if (place.starts_with(start) && refuses(place.substr(start.size())))
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
@@ -21,7 +21,7 @@ struct NoThreads {
   }
   explicit NoThreads(char const* purpose)
       : NoThreads([purpose](std::string_view asked) { return asked == purpose; }) {}
-  ~NoThreads() { hooks::install_places(nullptr); }
+  ~NoThreads() { hooks::install_host_hook(nullptr); }
   NoThreads(NoThreads const&) = delete;
   NoThreads& operator=(NoThreads const&) = delete;
 };

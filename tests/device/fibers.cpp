@@ -59,17 +59,17 @@ TEST(Fibers, that_run_on_a_core_are_known_by_rank) {
   may_end = false;
   RankReport reports[3] = {};
   Control control = {};
-  GangSpec spec;
+  LaunchSpec spec;
   spec.image.cpu = two_threads;
   spec.threads = {2, 1, 1};
   spec.workers = 1;
   spec.grids = {{backend("cpu").open(0), 3, 10, nullptr, reports, &control}};
-  auto const gang = backend("cpu").launch(spec);
-  EXPECT_FALSE(gang->answers());
-  while (gang->running_ranks() != std::vector<u32>{12}) std::this_thread::yield();
+  auto const launch = backend("cpu").launch(spec);
+  EXPECT_FALSE(launch->answers());
+  while (launch->running_ranks() != std::vector<u32>{12}) std::this_thread::yield();
   may_end = true;
-  while (!gang->finished()) gang->doze(std::chrono::milliseconds(1));
-  EXPECT_TRUE(gang->running_ranks().empty());
+  while (!launch->finished()) launch->doze(std::chrono::milliseconds(1));
+  EXPECT_TRUE(launch->running_ranks().empty());
 }
 
 struct Start {

@@ -1,4 +1,4 @@
-// Devices split into logical ones: shared resources, own resources, and grids of a gang that make
+// Devices split into logical ones: shared resources, own resources, and grids of a launch that make
 // one launch.
 #include "device/logical.hpp"
 

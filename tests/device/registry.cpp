@@ -90,7 +90,7 @@ TEST(Devices, are_registered_once_by_name) {
     u32 count() override { return 0; }
     std::shared_ptr<Device> open(u32) override { return nullptr; }
     std::unique_ptr<AddressSpace> reserve(SpaceDevices const&) override { return nullptr; }
-    std::unique_ptr<Gang> launch(GangSpec const&) override { return nullptr; }
+    std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const&) override { return nullptr; }
     void connect(std::vector<std::shared_ptr<Device>> const&) override {}
   };
   EXPECT_TRUE(says(error_of([] { register_backend(std::make_unique<Fake>()); }), Kind::bad_argument,

@@ -25,18 +25,18 @@ TEST(OptionsOverRefuse, an_intercommunicator) {
                    {"intercommunicator", "MPI_Intercomm_merge"}));
 }
 
-// A shorter patience, for the life of this object.
-struct Patience {
-  explicit Patience(char const* seconds) { setenv("MESHPOST_START_DEADLINE", seconds, 1); }
-  ~Patience() { unsetenv("MESHPOST_START_DEADLINE"); }
-  Patience(Patience const&) = delete;
-  Patience& operator=(Patience const&) = delete;
+// A shorter deadline, for the life of this object.
+struct StartDeadline {
+  explicit StartDeadline(char const* seconds) { setenv("MESHPOST_START_DEADLINE", seconds, 1); }
+  ~StartDeadline() { unsetenv("MESHPOST_START_DEADLINE"); }
+  StartDeadline(StartDeadline const&) = delete;
+  StartDeadline& operator=(StartDeadline const&) = delete;
 };
 
 TEST(OptionsOverRefuse, to_wait_for_a_process_that_does_not_come_and_name_it) {
   for (int round = 0; round < 2; ++round) {
     if (rank_in(MPI_COMM_WORLD) != 2) {
-      Patience const patience("0.5");
+      StartDeadline const timeout("0.5");
       auto const error = error_of([] { options_over(MPI_COMM_WORLD); });
       EXPECT_TRUE(says(error, Kind::deadline,
                        {"3 of 4 processes", "0.5 s", "missing: 2", "MESHPOST_START_DEADLINE"}));
@@ -50,7 +50,7 @@ TEST(OptionsOverRefuse, to_wait_for_a_process_that_does_not_come_and_name_it) {
 
 TEST(OptionsOverRefuse, to_wait_for_process_0_for_ever) {
   if (rank_in(MPI_COMM_WORLD) != 0) {
-    Patience const patience("0.3");
+    StartDeadline const timeout("0.3");
     auto const error = error_of([] { options_over(MPI_COMM_WORLD); });
     EXPECT_TRUE(says(error, Kind::deadline, {"process 0", "did not answer within 0.3 s"}));
   }
@@ -65,7 +65,7 @@ TEST(OptionsOverRefuse, what_somebody_else_sends_with_their_tag) {
   if (rank == 3) {
     MPI_Send("hello", 5, MPI_BYTE, 0, 32767, own.get());
   } else {
-    Patience const patience("0.5");
+    StartDeadline const timeout("0.5");
     auto const error = error_of([&] { options_over(own.get()); });
     EXPECT_TRUE(says(error, Kind::misuse, {"process 3", "tag 32767", "duplicate"}));
   }

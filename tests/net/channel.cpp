@@ -124,7 +124,7 @@ struct Two {
     ends[0]->other = ends[1].get(), ends[1]->other = ends[0].get();
   }
   // Until nothing moves any more.
-  void settle() {
+  void drain() {
     for (u32 idle = 0; idle < 200;) {
       bool any = !ends[0]->line.arrived.empty() || !ends[1]->line.arrived.empty();
       for (auto& end : ends) end->work();
@@ -157,7 +157,7 @@ struct Channels : testing::Test, Seeded, Two {
 
 TEST_F(Channels, bring_all_in_order_both_ways) {
   talk(20'000);
-  settle();
+  drain();
   for (auto const& end : ends) {
     EXPECT_EQ(end->received, 20'000u);
     EXPECT_EQ(end->wrong, 0u);
@@ -178,7 +178,7 @@ struct KeptChannels : Channels {
 };
 TEST_F(KeptChannels, of_an_engine_that_keeps_bytes_bring_all_too) {
   talk(3000);
-  settle();
+  drain();
   for (auto const& end : ends) EXPECT_EQ(end->received, 3000u);
   for (auto const& end : ends) EXPECT_EQ(end->wrong, 0u);
 }
@@ -192,7 +192,7 @@ TEST_F(Channels, hold_a_sender_up_whose_receiver_does_not_poll_and_keep_no_more_
   EXPECT_EQ(sender.sent, u64{Channel::most_unheard});
   EXPECT_LE(ends[1]->line.arrived.size(), 2 * std::size_t{Channel::most_unheard});
   talk(10'000, 1);
-  settle();
+  drain();
   EXPECT_EQ(ends[1]->received, 10'000u);
 }
 
@@ -203,7 +203,7 @@ TEST_F(Channels, get_on_when_both_directions_are_full) {
     for (auto& end : ends) end->send();
   for (auto& end : ends) EXPECT_EQ(end->sent, u64{Channel::most_unheard});
   talk(9000);
-  settle();
+  drain();
   for (auto const& end : ends) EXPECT_EQ(end->received, 9000u);
 }
 
@@ -216,11 +216,11 @@ TEST_F(Channels, wait_for_a_message_that_was_dropped_and_deliver_none_behind_it)
     if (ends[0]->sent < 300) ends[0]->send();
     for (auto& end : ends) end->work();
   }
-  settle();
+  drain();
   auto const moved = ends[1]->channel.moved();
   EXPECT_LT(ends[1]->received, 300u);
   EXPECT_EQ(ends[1]->losses, 0u);
-  settle();
+  drain();
   EXPECT_EQ(ends[1]->channel.moved(), moved);  // whoever waits sees that
 }
 
@@ -279,7 +279,7 @@ TEST_F(Channels, survive_frames_of_another_mind) {
       return 1u;
     };
     source.talk(500, 1);
-    source.settle();
+    source.drain();
   }
   u64 losses = 0, told = 0;
   for (u64 frame = 0; frame < frames;) {
@@ -351,7 +351,7 @@ TEST_F(Channels, lose_a_peer_whose_message_its_client_refuses_and_tell_all_clien
   ends[1]->channel.serve(kind + 1, other);
   ends[1]->refuses = true;
   while (!ends[0]->send()) ends[0]->work();
-  settle();
+  drain();
   EXPECT_EQ(ends[1]->lost_by, "not to its taste");
   EXPECT_EQ(other.told, "not to its taste");
   ends[1]->channel.lose(0, "again");
@@ -361,7 +361,7 @@ TEST_F(Channels, lose_a_peer_whose_message_its_client_refuses_and_tell_all_clien
 TEST_F(Channels, refuse_a_kind_that_nobody_serves) {
   while (ends[0]->channel.send(1, kind + 5, {.header = "hello"}) == Channel::Sent::no)
     ends[0]->work();
-  settle();
+  drain();
   EXPECT_NE(ends[1]->lost_by.find("kind 8"), std::string::npos) << ends[1]->lost_by;
 }
 

@@ -9,7 +9,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "net/channel.hpp"
-#include "net/letters.hpp"
+#include "net/direct_out_of_band.hpp"
 #include "net/lossy_line.hpp"
 
 namespace meshpost::test {
@@ -19,11 +19,11 @@ using namespace std::chrono_literals;
 using net::Channel;
 
 constexpr u32 their_kind = 2;
-constexpr std::chrono::milliseconds short_patience{200}, ample{20'000};
+constexpr std::chrono::milliseconds short_timeout{200}, ample{20'000};
 
 struct Talker final : Channel::Client {
-  Talker(std::unique_ptr<LossyLine> engine, std::chrono::milliseconds patience, u32 first)
-      : line(*engine), channel(std::move(engine), 2, {&letters, patience}, first) {
+  Talker(std::unique_ptr<LossyLine> engine, std::chrono::milliseconds timeout, u32 first)
+      : line(*engine), channel(std::move(engine), 2, {&out_of_band, timeout}, first) {
     channel.serve(their_kind, *this);
   }
   void on_message(u32, Channel::Message const& message) override {
@@ -38,7 +38,7 @@ struct Talker final : Channel::Client {
   }
   bool send() {
     std::string_view const header{reinterpret_cast<char const*>(&sent), sizeof sent};
-    if (channel.send(1 - letters.self, their_kind, {.header = header}) == Channel::Sent::no)
+    if (channel.send(1 - out_of_band.self, their_kind, {.header = header}) == Channel::Sent::no)
       return false;
     ++sent;
     return true;
@@ -47,7 +47,7 @@ struct Talker final : Channel::Client {
     bool const any = channel.poll();
     channel.tell(!any);
   }
-  Letters letters;
+  DirectOutOfBand out_of_band;
   LossyLine& line;
   u64 sent = 0, received = 0, refuses = ~u64{0};
   u32 losses = 0;
@@ -56,14 +56,14 @@ struct Talker final : Channel::Client {
 };
 
 struct ChannelLosses : testing::Test {
-  explicit ChannelLosses(std::chrono::milliseconds patience = short_patience, u32 first = 0) {
+  explicit ChannelLosses(std::chrono::milliseconds timeout = short_timeout, u32 first = 0) {
     auto one_end = std::make_unique<LossyLine>(random, 0),
          other_end = std::make_unique<LossyLine>(random, 1);
     one_end->other = other_end.get(), other_end->other = one_end.get();
-    one = std::make_unique<Talker>(std::move(one_end), patience, first);
-    two = std::make_unique<Talker>(std::move(other_end), patience, first);
-    two->letters.self = 1;
-    one->letters.other = &two->letters, two->letters.other = &one->letters;
+    one = std::make_unique<Talker>(std::move(one_end), timeout, first);
+    two = std::make_unique<Talker>(std::move(other_end), timeout, first);
+    two->out_of_band.self = 1;
+    one->out_of_band.other = &two->out_of_band, two->out_of_band.other = &one->out_of_band;
   }
   template <class Holds>
   bool comes_true(Holds const& holds, std::chrono::milliseconds within = ample) {
@@ -102,7 +102,7 @@ TEST_F(ChannelLosses,
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent >= 10; }));
   auto const begin = std::chrono::steady_clock::now();
   expect_both_lost("the network lost message ");
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, short_patience / 2);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, short_timeout / 2);
   EXPECT_LT(two->received, 10u);
   EXPECT_NE(two->reason.find("0.2 s (MESHPOST_PEER_DEADLINE)"), std::string::npos) << two->reason;
 }
@@ -149,20 +149,20 @@ TEST_F(ChannelLosses, that_the_engine_tells_end_the_other_end_too) {
 
 // The other way is gone too: this end finds out, and no more can be done.
 TEST_F(ChannelLosses, are_an_error_here_also_where_the_other_end_can_not_be_told) {
-  two->letters.broken = true;
+  two->out_of_band.broken = true;
   two->channel.lose(0, "the cable fell out");
   EXPECT_EQ(two->losses, 1u);
   EXPECT_FALSE(comes_true([&] { return one->losses != 0; }, 50ms));
 }
 
 TEST_F(ChannelLosses, are_none_where_the_receiver_does_not_look_for_long) {
-  for (auto const until = std::chrono::steady_clock::now() + 4 * short_patience;
+  for (auto const until = std::chrono::steady_clock::now() + 4 * short_timeout;
        std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(100us)) {
     if (one->sent < 100) one->send();
     one->work();
   }
   EXPECT_EQ(one->losses, 0u);
-  EXPECT_GT(one->letters.told, 0u);
+  EXPECT_GT(one->out_of_band.told, 0u);
   EXPECT_TRUE(comes_true([&] { return two->received == 100; }));
   EXPECT_EQ(one->losses + two->losses, 0u);
 }
@@ -171,8 +171,8 @@ TEST_F(ChannelLosses, are_none_where_the_receiver_does_not_look_for_long) {
 TEST_F(ChannelLosses, are_none_where_the_sender_does_not_look_for_long) {
   drop(*two, Event::What::message, 0);
   EXPECT_TRUE(comes_true([&] { return one->send(); }));
-  EXPECT_TRUE(comes_true([&] { return one->letters.told != 0; }));
-  for (auto const until = std::chrono::steady_clock::now() + 4 * short_patience;
+  EXPECT_TRUE(comes_true([&] { return one->out_of_band.told != 0; }));
+  for (auto const until = std::chrono::steady_clock::now() + 4 * short_timeout;
        std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(100us))
     two->work();
   EXPECT_EQ(two->losses, 0u);
@@ -202,7 +202,7 @@ TEST_F(LessPatientChannels, say_nothing_out_of_band_where_all_has_come) {
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 50; }));
   EXPECT_TRUE(comes_true([&] { return two->received == 50; }));
   comes_true([] { return false; }, 1'200ms);  // more than a quarter
-  EXPECT_EQ(one->letters.told + two->letters.told, 0u);
+  EXPECT_EQ(one->out_of_band.told + two->out_of_band.told, 0u);
   u32 const told = one->channel.carried_out(1);
   EXPECT_GE(told, 1u);
   comes_true([] { return false; }, 600ms);
@@ -212,13 +212,13 @@ TEST_F(LessPatientChannels, say_nothing_out_of_band_where_all_has_come) {
 }
 
 struct WrappingChannels : ChannelLosses {
-  WrappingChannels() : ChannelLosses(short_patience, ~u32{0} - 25) {}
+  WrappingChannels() : ChannelLosses(short_timeout, ~u32{0} - 25) {}
 };
 TEST_F(WrappingChannels, go_on_where_numbers_wrap) {
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 100; }));
   EXPECT_TRUE(comes_true([&] { return two->send() && two->sent == 100; }));
   EXPECT_TRUE(comes_true([&] { return one->received == 100 && two->received == 100; }));
-  comes_true([] { return false; }, 2 * short_patience);
+  comes_true([] { return false; }, 2 * short_timeout);
   EXPECT_EQ(one->losses + two->losses, 0u);
 }
 TEST_F(WrappingChannels, find_the_loss_of_the_message_before_the_wrap) {
@@ -232,7 +232,7 @@ TEST_F(WrappingChannels, find_the_loss_of_news_before_the_next_message) {
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 50; }));
   drop(*one, Event::What::message, 0);
   EXPECT_TRUE(comes_true([&] { return two->received == 50; }));
-  comes_true([] { return false; }, short_patience);
+  comes_true([] { return false; }, short_timeout);
   EXPECT_TRUE(comes_true([&] { return two->send() || two->losses != 0; }));
   EXPECT_TRUE(comes_true([&] { return one->losses != 0 && two->losses != 0; }));
 }
@@ -240,10 +240,10 @@ TEST_F(WrappingChannels, find_the_loss_of_news_before_the_next_message) {
 struct PatientChannels : ChannelLosses {
   PatientChannels() : ChannelLosses(0ms) {}
 };
-TEST_F(PatientChannels, wait_for_ever_where_there_is_no_patience) {
+TEST_F(PatientChannels, wait_for_ever_where_there_is_no_timeout) {
   drop(*two, Event::What::message, 3);
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent >= 10; }));
-  EXPECT_FALSE(comes_true([&] { return one->losses + two->losses != 0; }, 2 * short_patience));
+  EXPECT_FALSE(comes_true([&] { return one->losses + two->losses != 0; }, 2 * short_timeout));
   two->channel.lose(0, "the cable fell out");
   expect_both_lost("the cable fell out");
 }
@@ -251,8 +251,8 @@ TEST_F(PatientChannels, wait_for_ever_where_there_is_no_patience) {
 TEST_F(ChannelLosses, are_not_made_by_notices_that_say_nothing) {
   for (auto const& bytes : {std::string(), std::string("S"), std::string("S123"),
                             std::string("S12345"), std::string("X"), std::string("\0abc", 4)})
-    two->letters.come.push_back({0, bytes});
-  two->letters.come.push_back({77, "Lost"});
+    two->out_of_band.come.push_back({0, bytes});
+  two->out_of_band.come.push_back({77, "Lost"});
   EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 50; }));
   EXPECT_TRUE(comes_true([&] { return two->received == 50; }));
   EXPECT_EQ(one->losses + two->losses, 0u);

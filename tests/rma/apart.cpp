@@ -2,7 +2,7 @@
 // because they are of two kinds.
 #include <atomic>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "support/errors.hpp"
 #include "support/everything.hpp"
 #include "support/users.hpp"
@@ -61,14 +61,14 @@ struct FillsItsRing {
   MESHPOST_FN void operator()(Rank& self) const {
     RankId const far{self.size() - 1};
     if (self.id() == 0)
-      for (u32 i = 0; i < 4 * PostRing::capacity; ++i) self.notify(window, far, Tag{0});
+      for (u32 i = 0; i < 4 * RequestRing::capacity; ++i) self.notify(window, far, Tag{0});
     if (self.id() != 1) return;
     auto const head = self.scratch<u32>(1);  // all threads see the same value
     for (bool full = false; !full;) {
       self.test(window, Tag{1});
-      if (self.thread() == 0) head[0] = memory::load_acquire(self.state().posts.head);
+      if (self.thread() == 0) head[0] = memory::load_acquire(self.state().requests.head);
       self.sync();
-      full = head[0] > PostRing::capacity && (!attended || memory::load_acquire(attended) > 0);
+      full = head[0] > RequestRing::capacity && (!attended || memory::load_acquire(attended) > 0);
       self.sync();
     }
     self.fail("the ring is full");
@@ -82,13 +82,13 @@ TEST(Apart, ranks_leave_whose_ring_is_full_and_not_emptied) {
   auto const window = world.window<u32>(1, Tags{2}, "inbox");
   std::atomic<bool> over{false};
   u32 attended = 0;
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place == "empty a ring") std::atomic_ref(attended).store(1), over.wait(false);
     if (place == "abandon a run") over = true, over.notify_all();
   });
   FillsItsRing const kernel{window, test::on_gpus() ? nullptr : &attended};
   auto const error = error_of([&] { world.run(kernel, {.scratch = Bytes{sizeof(u32)}}); });
-  hooks::install_places(nullptr);
+  hooks::install_host_hook(nullptr);
   EXPECT_TRUE(says(error, Kind::kernel_failed, {"rank 1", "the ring is full"}));
   test::try_everything(world);
 }

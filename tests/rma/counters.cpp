@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Counters, test::all_shapes(), test::shape_name)
 
 TEST_P(Counters, give_as_many_as_are_waited_for) {
   auto const findings = test::make_findings(world);
-  EXPECT_TRUE(world.run(SomeOfMany{world.window<u32>(0), findings, 12}, launch).leftovers.empty());
+  EXPECT_TRUE(world.run(SomeOfMany{world.window<u32>(0), findings, 12}, launch).unconsumed.empty());
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 
@@ -122,7 +122,7 @@ TEST_P(Counters, are_tested_without_waiting) {
 }
 
 TEST_P(Counters, take_notifications_of_all_ranks_at_once) {
-  EXPECT_TRUE(world.run(Everyone{world.window<u32>(0), 30}, launch).leftovers.empty());
+  EXPECT_TRUE(world.run(Everyone{world.window<u32>(0), 30}, launch).unconsumed.empty());
 }
 
 TEST(Counter, that_takes_more_than_it_holds_is_named_and_not_a_deadlock) {
@@ -134,21 +134,21 @@ TEST(Counter, that_takes_more_than_it_holds_is_named_and_not_a_deadlock) {
                           "window 'inbox'", "not consumed", "2147483647"}));
 }
 
-TEST(Counter, leftovers_are_reported_with_their_sender) {
+TEST(Counter, unconsumed_notifications_are_reported_with_their_sender) {
   World world(test::options(2));
   test::Listener const listener;
-  auto const result = world.run(LeaveSome{world.window<u32>(0, Tags{8}, "letters")});
-  ASSERT_EQ(result.leftovers.size(), 1u);
-  auto const& left = result.leftovers[0];
+  auto const result = world.run(LeaveSome{world.window<u32>(0, Tags{8}, "inbox")});
+  ASSERT_EQ(result.unconsumed.size(), 1u);
+  auto const& left = result.unconsumed[0];
   EXPECT_EQ(left.rank, 1u);
   EXPECT_EQ(left.tag.value, 4u);
   EXPECT_EQ(left.count, 2u);
   EXPECT_EQ(left.sender, 0u);
-  EXPECT_NE(left.window.find("letters"), std::string::npos);
+  EXPECT_NE(left.window.find("inbox"), std::string::npos);
   ASSERT_EQ(listener.warnings().size(), 1u);
-  EXPECT_NE(listener.warnings()[0].find(
-                "rank 1 has 2 of tag 4 in window 'letters', the last from rank 0"),
-            std::string::npos)
+  EXPECT_NE(
+      listener.warnings()[0].find("rank 1 has 2 of tag 4 in window 'inbox', the last from rank 0"),
+      std::string::npos)
       << listener.warnings()[0];
 }
 

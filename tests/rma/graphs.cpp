@@ -120,10 +120,10 @@ TEST_F(Graphs, tell_what_all_their_runs_left) {
   }
   for (u32 round = 0; round < 3; ++round) {
     auto const result = world_.run(graph);
-    ASSERT_EQ(result.leftovers.size(), 6u);
+    ASSERT_EQ(result.unconsumed.size(), 6u);
     for (u32 i = 0; i < 6; ++i) {
-      EXPECT_EQ(result.leftovers[i].tag.value, i % 3);
-      EXPECT_EQ(result.leftovers[i].count, i + 1);
+      EXPECT_EQ(result.unconsumed[i].tag.value, i % 3);
+      EXPECT_EQ(result.unconsumed[i].count, i + 1);
     }
     for (auto const& device : result.timings) EXPECT_EQ(device.size(), 6u);
   }

@@ -126,7 +126,7 @@ class Hang : public testing::TestWithParam<test::Shape> {
     world.run(RingOfNotifications{window_of(world)}, launch);  // the world still works
     return error;
   }
-  Window<u32> window_of(World& world) { return world.window<u32>(1, Tags{8}, "letters"); }
+  Window<u32> window_of(World& world) { return world.window<u32>(1, Tags{8}, "inbox"); }
   WorldOptions options(u32 ranks) {
     auto wanted = test::options(ranks, test::devices(GetParam().spread));
     wanted.deadline = 30s;
@@ -148,7 +148,7 @@ TEST_P(Hang, of_ranks_in_a_circle_is_a_deadlock_that_names_it) {
   auto const error = error_at_once(AllWait{window_of(world), true, false}, world);
   EXPECT_TRUE(says(
       error, Kind::deadlock,
-      {"AllWait", "waits for tag 3 of window 'letters', 0 of 2 arrived", "is expected to send it",
+      {"AllWait", "waits for tag 3 of window 'inbox', 0 of 2 arrived", "is expected to send it",
        "cycle: rank 0 -> rank " + std::to_string(world.size() - 1)}));
 }
 
@@ -166,7 +166,7 @@ TEST_P(Hang, of_a_rank_whose_sender_has_ended_says_so) {
   World world(options(GetParam().ranks));
   auto const error = error_at_once(SenderEnds{window_of(world)}, world);
   EXPECT_TRUE(says(error, Kind::deadlock,
-                   {"rank 1 waits for tag 5 of window 'letters', 0 of 1 arrived; rank 0, which "
+                   {"rank 1 waits for tag 5 of window 'inbox', 0 of 1 arrived; rank 0, which "
                     "sent it before, has ended"}));
 }
 
@@ -209,9 +209,9 @@ TEST_P(Hang, in_an_endless_loop_of_tests_ends_after_the_deadline) {
   auto const window = window_of(world);
   EXPECT_TRUE(says(error_of([&] { world.run(EndlessTests{window}, launch); }), Kind::deadline,
                    {"EndlessTests", "no rank got on for 0.3 s", "MESHPOST_DEADLINE",
-                    " tests tag 0 of window 'letters' again and again, 0 of 1 arrived"}));
+                    " tests tag 0 of window 'inbox' again and again, 0 of 1 arrived"}));
   EXPECT_TRUE(says(error_of([&] { world.run(OneTestsOthersWait{window}, launch); }), Kind::deadline,
-                   {"rank 1 waits for tag 0 of window 'letters'"}));
+                   {"rank 1 waits for tag 0 of window 'inbox'"}));
   world.run(RingOfNotifications{window}, launch);
 }
 
@@ -260,7 +260,7 @@ TEST_P(Hang, leaves_counters_at_zero_for_the_next_run) {
   auto const window = window_of(world);
   for (int i = 0; i < 5; ++i) {
     error_of([&] { world.run(AllWait{window, false, true}, launch); });
-    EXPECT_TRUE(world.run(RingOfNotifications{window}, launch).leftovers.empty());
+    EXPECT_TRUE(world.run(RingOfNotifications{window}, launch).unconsumed.empty());
   }
   EXPECT_TRUE(listener.warnings().empty());
 }
@@ -287,7 +287,7 @@ TEST_P(Hang, at_the_end_of_a_run_that_miscounts_its_ranks_ends) {
   EXPECT_TRUE(says(
       error, error.kind(),
       {"MiscountsTheEnd", "all ranks have ended, but they did not meet", "compute-sanitizer"}));
-  EXPECT_TRUE(world.run(RingOfNotifications{window_of(world)}, launch).leftovers.empty());
+  EXPECT_TRUE(world.run(RingOfNotifications{window_of(world)}, launch).unconsumed.empty());
 }
 
 struct Leaves {
@@ -308,7 +308,7 @@ TEST_P(Hang, of_a_run_behind_one_that_never_ends_everywhere_ends) {
   EXPECT_TRUE(error.kind() == Kind::deadline || error.kind() == Kind::deadlock);
   EXPECT_TRUE(says(error, error.kind(),
                    {"all ranks have ended, but they did not meet", "compute-sanitizer"}));
-  EXPECT_TRUE(world.run(RingOfNotifications{window_of(world)}, launch).leftovers.empty());
+  EXPECT_TRUE(world.run(RingOfNotifications{window_of(world)}, launch).unconsumed.empty());
 }
 
 }  // namespace

@@ -84,14 +84,14 @@ TEST_P(Host, wakes_ranks_and_is_answered_while_they_run) {
     for (u32 rank = 0; rank < world_.size(); ++rank)
       ASSERT_EQ(at(rank, 1), 1000 * i + rank) << "round " << i;
   }
-  EXPECT_TRUE(run.wait().leftovers.empty());
+  EXPECT_TRUE(run.wait().unconsumed.empty());
 }
 
 TEST_P(Host, raises_counts_for_the_next_run) {
   for (u32 i = 0; i < 3; ++i) {
     for (u32 rank = 0; rank < world_.size(); ++rank)
       for (u32 k = 0; k < 4; ++k) put(rank, k);
-    EXPECT_TRUE(world_.run(Consume{box_, 4}).leftovers.empty());
+    EXPECT_TRUE(world_.run(Consume{box_, 4}).unconsumed.empty());
   }
 }
 
@@ -100,13 +100,13 @@ TEST_P(Host, comes_after_runs_that_it_takes_no_part_in) {
   auto first = world_.launch(Consume{box_, 1});
   for (u32 rank = 0; rank < world_.size(); ++rank) box_.notify(RankId{rank}, Tag{0});
   EXPECT_TRUE(first.done());
-  EXPECT_TRUE(first.wait().leftovers.empty());
-  EXPECT_TRUE(world_.run(Consume{box_, 1}).leftovers.empty());
+  EXPECT_TRUE(first.wait().unconsumed.empty());
+  EXPECT_TRUE(world_.run(Consume{box_, 1}).unconsumed.empty());
 }
 
 TEST_P(Host, is_told_by_each_rank_and_keeps_what_it_has_not_consumed) {
   for (u32 i = 0; i < 4; ++i)
-    EXPECT_TRUE(world_.run(Tell{box_, world_.host(), 2}).leftovers.empty());
+    EXPECT_TRUE(world_.run(Tell{box_, world_.host(), 2}).unconsumed.empty());
   box_.wait(Tag{2}, world_.size());
   for (u32 rank = 0; rank < world_.size(); ++rank) EXPECT_EQ(at(rank, 0), rank + 7);
   std::array<std::thread, 3> waiters;
@@ -121,8 +121,8 @@ TEST_P(Host, is_named_where_nobody_consumed_what_it_sent) {
   box_.notify(RankId{1}, Tag{2});
   box_.notify(RankId{1}, Tag{2});
   auto const result = world_.run(Nothing{});
-  ASSERT_EQ(result.leftovers.size(), 1u);
-  auto const& left = result.leftovers.front();
+  ASSERT_EQ(result.unconsumed.size(), 1u);
+  auto const& left = result.unconsumed.front();
   EXPECT_EQ(left.rank.value, 1u);
   EXPECT_EQ(left.count, 2u);
   EXPECT_EQ(left.sender.value, world_.size());
@@ -142,7 +142,7 @@ TEST_P(Host, hears_at_once_of_a_run_that_fails_while_it_waits) {
   box_.notify(RankId{0}, Tag{0});  // both go on
   box_.notify(RankId{1}, Tag{0});
   for (u32 rank = 2; rank < world_.size(); ++rank) box_.notify(RankId{rank}, Tag{0});
-  EXPECT_TRUE(world_.run(Consume{box_, 1}).leftovers.empty());
+  EXPECT_TRUE(world_.run(Consume{box_, 1}).unconsumed.empty());
 }
 
 // All notify the host, and then one fails.
@@ -172,7 +172,7 @@ TEST_P(Host, that_wakes_nobody_ends_a_run_by_its_deadline_and_not_before) {
   EXPECT_FALSE(run.done()) << "no deadlock: the host could still wake them";
   EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::deadline, {"waits for tag 0"}));
   for (u32 rank = 0; rank < world_.size(); ++rank) box_.notify(RankId{rank}, Tag{0});
-  EXPECT_TRUE(world_.run(Consume{box_, 1}).leftovers.empty());
+  EXPECT_TRUE(world_.run(Consume{box_, 1}).unconsumed.empty());
 }
 
 TEST_P(Host, reads_and_writes_what_a_run_does_not_touch) {
@@ -211,7 +211,7 @@ TEST_P(Host, is_told_what_it_does_wrong) {
   EXPECT_TRUE(says(error_of([&] { gone.notify(RankId{0}, Tag{0}); }), Kind::bad_argument,
                    {"was freed before"}));
   EXPECT_TRUE(says(error_of([&] { gone.wait(Tag{0}); }), Kind::bad_argument, {"was freed before"}));
-  EXPECT_TRUE(world_.run(Nothing{}).leftovers.empty()) << "nothing half done";
+  EXPECT_TRUE(world_.run(Nothing{}).unconsumed.empty()) << "nothing half done";
 }
 
 std::string name_of(testing::TestParamInfo<Reach> const& reach) {

@@ -170,7 +170,7 @@ TEST(Launch, of_many_runs_in_a_row_keeps_their_order) {
   auto const window = world.window<u32>(2);
   std::vector<meshpost::Run> runs;
   for (int i = 0; i < 50; ++i) runs.push_back(world.launch(Ring{window, 3}));
-  for (auto& run : runs) EXPECT_TRUE(run.wait().leftovers.empty());
+  for (auto& run : runs) EXPECT_TRUE(run.wait().unconsumed.empty());
   EXPECT_EQ(window.read(RankId{0})[0], 150u);
 }
 

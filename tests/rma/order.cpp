@@ -80,7 +80,7 @@ TEST_P(Order, is_first_in_first_out_for_each_pair) {
   for (u32 to = 0; to < n; ++to) inbox.write(RankId{to}, 0, std::vector<u8>(u64{n} * region, 0xa5));
   auto const result =
       world.run(MixedMessages{inbox, world.window<u8>(slot + 17), seed, rounds, findings}, launch);
-  EXPECT_TRUE(result.leftovers.empty());
+  EXPECT_TRUE(result.unconsumed.empty());
   EXPECT_EQ(test::total(world, findings), 0u);
   for (u32 to = 0; to < n; ++to) {  // and bytes between the messages have not changed
     std::vector<u8> expected(u64{n} * region, 0xa5);

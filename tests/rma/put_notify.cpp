@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PutNotify, test::all_shapes(), test::shape_name
 TEST_P(PutNotify, passes_a_number_round_a_ring) {
   auto const inbox = world.window<i32>(2, Tags{8}, "inbox");
   auto const result = world.run(RingOfPuts{inbox}, launch);
-  EXPECT_TRUE(result.leftovers.empty());
+  EXPECT_TRUE(result.unconsumed.empty());
   EXPECT_GT(result.seconds, 0);
   u32 const n = world.size();
   for (u32 r = 0; r < n; ++r)

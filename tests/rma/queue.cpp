@@ -63,7 +63,7 @@ TEST_F(Queue, of_a_hundred_runs_goes_on_where_the_last_one_ended) {
   runs.back().wait();
   for (auto& run : runs) {
     EXPECT_TRUE(run.done());
-    EXPECT_TRUE(run.wait().leftovers.empty());
+    EXPECT_TRUE(run.wait().unconsumed.empty());
   }
   expect(100, 3);
 }
@@ -101,12 +101,12 @@ TEST_F(Queue, tells_each_run_what_it_left) {
   }
   for (u32 i = 0; i < 20; ++i) {
     auto const& result = runs[2 * i].wait();
-    ASSERT_EQ(result.leftovers.size(), 1u) << i;
-    EXPECT_EQ(result.leftovers[0].tag.value, i % 5);
-    EXPECT_EQ(result.leftovers[0].rank.value, world_.size() - 1);
-    EXPECT_EQ(result.leftovers[0].sender.value, 0u);
+    ASSERT_EQ(result.unconsumed.size(), 1u) << i;
+    EXPECT_EQ(result.unconsumed[0].tag.value, i % 5);
+    EXPECT_EQ(result.unconsumed[0].rank.value, world_.size() - 1);
+    EXPECT_EQ(result.unconsumed[0].sender.value, 0u);
     EXPECT_EQ(result.timings.at(0).size(), 1u);
-    EXPECT_TRUE(runs[2 * i + 1].wait().leftovers.empty());
+    EXPECT_TRUE(runs[2 * i + 1].wait().unconsumed.empty());
     EXPECT_TRUE(runs[2 * i + 1].wait().timings.at(0).empty());
   }
 }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -36,7 +36,7 @@ struct MarksThenFails {
 class WorldTimeline : public testing::Test {
  protected:
   ~WorldTimeline() override {
-    hooks::install_places(nullptr);
+    hooks::install_host_hook(nullptr);
     std::filesystem::remove(file);
   }
   WorldOptions options() const {
@@ -116,7 +116,7 @@ TEST_F(WorldTimeline, gives_way_to_a_launchs_of_the_same_file) {
 
 TEST_F(WorldTimeline, needs_memory_for_one_run_only) {
   u32 pieces = 0;
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place == "make memory for a timeline" && ++pieces > 1) throw std::bad_alloc();
   });
   {
@@ -128,12 +128,12 @@ TEST_F(WorldTimeline, needs_memory_for_one_run_only) {
 }
 
 TEST_F(WorldTimeline, without_memory_ends_the_run_that_needs_it) {
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place == "make memory for a timeline") throw std::bad_alloc();
   });
   World world(options());
   EXPECT_THROW(world.run(Marks{1}), Error);
-  hooks::install_places(nullptr);
+  hooks::install_host_hook(nullptr);
   world.run(Marks{4});
   world.run(Marks{4}, {.trace = file});
   EXPECT_EQ(marks(), 4u);

@@ -112,7 +112,7 @@ TEST_P(Windows, may_overlap_so_that_neighbours_share_their_edges) {
   for (u32 r = 0; r < world.size(); ++r) parts.push_back({(r % each) * own, own + 2});
   auto const findings = test::make_findings(world);
   EXPECT_TRUE(
-      world.run(Shift{world.window<u32>(parts), own, 20, findings}, launch).leftovers.empty());
+      world.run(Shift{world.window<u32>(parts), own, 20, findings}, launch).unconsumed.empty());
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 

@@ -98,31 +98,32 @@ class BoxedDevice : public Device {
 };
 
 // For each device a thread replaces its waiting ranks.
-class BoxedGang : public Gang {
+class BoxedLaunch : public CooperativeLaunch {
  public:
-  explicit BoxedGang(GangSpec const& spec) : inside_(backend("cpu").launch(spec)) {
+  explicit BoxedLaunch(LaunchSpec const& spec) : inside_(backend("cpu").launch(spec)) {
     for (auto const& grid : spec.grids)
-      openers_.emplace_back([this, mail = static_cast<RunState const*>(grid.state)->mail] {
-        while (mail.anything() && !inside_->finished()) {
-          mail.poll();
-          std::this_thread::yield();
-        }
-      });
+      openers_.emplace_back(
+          [this, command_queue = static_cast<RunState const*>(grid.state)->command_queue] {
+            while (command_queue.anything() && !inside_->finished()) {
+              command_queue.poll();
+              std::this_thread::yield();
+            }
+          });
   }
-  ~BoxedGang() override {
+  ~BoxedLaunch() override {
     for (auto& opener : openers_) opener.join();
   }
-  BoxedGang(BoxedGang const&) = delete;
-  BoxedGang& operator=(BoxedGang const&) = delete;
+  BoxedLaunch(BoxedLaunch const&) = delete;
+  BoxedLaunch& operator=(BoxedLaunch const&) = delete;
 
-  void doze(std::chrono::microseconds patience) override { inside_->doze(patience); }
+  void doze(std::chrono::microseconds timeout) override { inside_->doze(timeout); }
   bool finished() override { return inside_->finished(); }
   bool deadlocked() override { return inside_->deadlocked(); }
   std::optional<u64> quiet() override { return inside_->quiet(); }
   std::optional<Error> failure() override { return inside_->failure(); }
 
  private:
-  std::unique_ptr<Gang> inside_;
+  std::unique_ptr<CooperativeLaunch> inside_;
   std::vector<std::thread> openers_;
 };
 
@@ -189,12 +190,12 @@ class BoxedBackend : public Backend {
   std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) override {
     return std::make_unique<BoxedSpace>(devices);
   }
-  std::unique_ptr<Gang> launch(GangSpec const& spec) override {
+  std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const& spec) override {
     if (spec.scratch > most_scratch)
       throw Error(Kind::out_of_memory, "launch " + spec.image.name,
                   std::to_string(spec.scratch) + " bytes of scratch a rank were asked for",
                   "use at most " + std::to_string(most_scratch));
-    return std::make_unique<BoxedGang>(spec);
+    return std::make_unique<BoxedLaunch>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}
   SharedMemory share_memory(void const* pointer) override { return boxes().share(pointer); }

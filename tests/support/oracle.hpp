@@ -11,7 +11,7 @@ namespace meshpost::test {
 struct RunPrograms {
   std::vector<std::vector<Command>> of;  ///< by rank
   u32 first_tag = 0;
-  std::vector<Leftover> leftovers;
+  std::vector<Unconsumed> unconsumed;
 };
 
 /// Draws programs that keep the contract, and computes their results. It executes them in the order
@@ -34,7 +34,7 @@ class Oracle {
     for (u32 rank = 0; rank < ranks_; ++rank) get(rank, below(ranks_), below(windows));
     for (u32 step = 0; step < steps; ++step) draw_one();
     u32 const first_tag = below(first_tags);
-    std::vector<Leftover> leftovers;
+    std::vector<Unconsumed> unconsumed;
     u32 const one_in = leaves == Leaves::some ? 1 + below(8) : 0;
     for (u32 w = 0; w < windows; ++w)
       for (u32 from = 0; from < ranks_; ++from)
@@ -43,11 +43,11 @@ class Oracle {
           u32 const left = there > 0 && one_in > 0 && below(one_in) == 0 ? 1 + below(there) : 0;
           if (there > left) wait(What::wait, from, to, w, there - left);
           if (left > 0)
-            leftovers.push_back({std::string("window '") + window_names[w] + "'", RankId{to},
-                                 Tag{first_tag + from}, left, RankId{from}});
+            unconsumed.push_back({std::string("window '") + window_names[w] + "'", RankId{to},
+                                  Tag{first_tag + from}, left, RankId{from}});
         }
     for (auto& sent : pairs_) sent.clear();
-    return {std::move(programs_), first_tag, std::move(leftovers)};
+    return {std::move(programs_), first_tag, std::move(unconsumed)};
   }
   /// Content of a window at a rank when all drawn operations are done.
   std::vector<u8> const& bytes(u32 window, u32 rank) const { return bytes_[window][rank]; }

@@ -26,15 +26,15 @@ inline u64 any_seed() {
 }
 
 /// Ignores the warnings of unconsumed notifications: the programs leave some on purpose.
-class LeftoversAreMeant {
+class UnconsumedIsMeant {
  public:
-  LeftoversAreMeant() {
+  UnconsumedIsMeant() {
     sink_->next = event_sink();
     set_event_sink(sink_);
   }
-  ~LeftoversAreMeant() { set_event_sink(sink_->next); }
-  LeftoversAreMeant(LeftoversAreMeant const&) = delete;
-  LeftoversAreMeant& operator=(LeftoversAreMeant const&) = delete;
+  ~UnconsumedIsMeant() { set_event_sink(sink_->next); }
+  UnconsumedIsMeant(UnconsumedIsMeant const&) = delete;
+  UnconsumedIsMeant& operator=(UnconsumedIsMeant const&) = delete;
 
  private:
   struct Sink : EventSink {
@@ -85,8 +85,8 @@ class Programs {
     }
     if (random() % 2 == 0) runs.back().wait();
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      auto const there = in_words(runs[i].wait().leftovers);
-      auto const expected = in_words(drawn[i].leftovers);
+      auto const there = in_words(runs[i].wait().unconsumed);
+      auto const expected = in_words(drawn[i].unconsumed);
       if (there != expected)
         note("run " + std::to_string(i) + " left [" + there + "], not [" + expected + "]");
     }
@@ -148,8 +148,8 @@ class Programs {
     return operations;
   }
 
-  static std::string in_words(std::vector<Leftover> left) {
-    std::ranges::sort(left, {}, [](Leftover const& one) {
+  static std::string in_words(std::vector<Unconsumed> left) {
+    std::ranges::sort(left, {}, [](Unconsumed const& one) {
       return std::tuple(one.window, one.rank.value, one.tag.value);
     });
     std::string text;
@@ -189,7 +189,7 @@ class Programs {
   u64 room_ = 1000;  // for commands of a rank
   u64 runs_ = 0;
   std::string wrong_;
-  LeftoversAreMeant quiet_;
+  UnconsumedIsMeant quiet_;
 };
 
 /// At least so many operations, in batches of at most `runs` runs, whose first seed is `seed`.

@@ -12,7 +12,7 @@ inline constexpr bool sanitized = false;
 
 /// Time bounds hold for normal builds on idle cores. Tests share cores with others, and sanitizers
 /// are slow: these get so many times as long.
-inline constexpr int patience_times = sanitized ? 10 : 2;
+inline constexpr int timeout_factor = sanitized ? 10 : 2;
 
 /// For tests that must end although a network's thread hangs for net::Faulty::hangs, 3 s.
 inline constexpr std::chrono::milliseconds before_it_comes_back{sanitized ? 20'000 : 2900};

@@ -88,7 +88,7 @@ struct Connection {
   bool resets = false;  // once the bytes before it have passed
 };
 
-struct Door {  // accepts connections to a target
+struct Acceptor {  // accepts connections to a target
   std::string target;
   Descriptor listener;
   u32 calls = 0;
@@ -107,7 +107,7 @@ class Troubles::Thread {
     while (!troubles_.over_) {
       wait();
       answer();
-      for (auto& door : doors_) open(door);
+      for (auto& acceptor : acceptors_) open(acceptor);
       connections_.remove_if([this](Connection& one) { return !one.stalled && !carry(one); });
     }
   }
@@ -115,7 +115,7 @@ class Troubles::Thread {
  private:
   void wait() {
     std::vector<pollfd> polled{{control_.get(), POLLIN, 0}};
-    for (auto const& door : doors_) polled.push_back({door.listener.get(), POLLIN, 0});
+    for (auto const& acceptor : acceptors_) polled.push_back({acceptor.listener.get(), POLLIN, 0});
     auto const now = Clock::now();
     auto until = now + longest_pause;
     for (auto const& one : connections_)
@@ -139,14 +139,15 @@ class Troubles::Thread {
     if (size <= 0) return;
     std::string const target(text, static_cast<std::size_t>(size));
     auto& way = ways_[target];
-    if (way.empty()) doors_.push_back({target, listen_anywhere(troubles_.host_, way), 0});
+    if (way.empty()) acceptors_.push_back({target, listen_anywhere(troubles_.host_, way), 0});
     (void)!send(asker.get(), way.data(), way.size(), MSG_NOSIGNAL);
   }
 
-  void open(Door& door) {
-    Descriptor caller(accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  void open(Acceptor& acceptor) {
+    Descriptor caller(accept4(acceptor.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!caller) return;
-    Connection one{plan_(door.target, door.calls++), {std::move(caller), call(door.target)}, {}};
+    Connection one{
+        plan_(acceptor.target, acceptor.calls++), {std::move(caller), call(acceptor.target)}, {}};
     if (one.ends[1]) connections_.push_back(std::move(one));
     else make_reset(one.ends[0]);  // no process listens there
   }
@@ -224,7 +225,7 @@ class Troubles::Thread {
   Plan plan_;
   Descriptor control_;
   std::map<std::string, std::string> ways_;  // by target
-  std::list<Door> doors_;
+  std::list<Acceptor> acceptors_;
   std::list<Connection> connections_;
 };
 

@@ -14,7 +14,7 @@ from folder_case import FolderCase
 
 BINARY = os.environ.get("MESHPOST_LAUNCH_BINARY")
 SANITIZERS = os.environ.get("MESHPOST_LAUNCH_SANITIZERS", "")  # that it was built with
-PATIENCE = 60  # seconds for a step that takes almost none, on a busy machine
+TIMEOUT = 60  # seconds for a step that takes almost none, on a busy machine
 
 
 @dataclasses.dataclass
@@ -52,16 +52,16 @@ class JobCase(FolderCase):
 
     def finish(self, job: subprocess.Popen, given: bytes | None = None) -> Ended:
         """Waits for the end of the job: it must leave no process behind, for any status."""
-        out, err = job.communicate(given, timeout=PATIENCE)
+        out, err = job.communicate(given, timeout=TIMEOUT)
         ended = Ended(job.returncode, (out or b"").decode(), (err or b"").decode())
         self.assert_nothing_remains(self.lingering)
         return ended
 
-    def assert_nothing_remains(self, seconds: float = PATIENCE) -> None:
+    def assert_nothing_remains(self, seconds: float = TIMEOUT) -> None:
         ready, _, _ = select.select([self.alive], [], [], seconds)
         self.assertTrue(ready, "a process of the job is still there")
 
-    def assert_gone(self, files: list[str], seconds: float = PATIENCE) -> None:
+    def assert_gone(self, files: list[str], seconds: float = TIMEOUT) -> None:
         until = time.monotonic() + seconds
         while left := [file for file in files if os.path.exists(file)]:
             self.assertLess(time.monotonic(), until, f"{left} is still there")

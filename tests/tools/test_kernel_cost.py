@@ -13,7 +13,7 @@ ptxas info    : Compiling entry function '{ENTRY.format(0)}' for 'sm_90'
 ptxas info    : Function properties for {ENTRY.format(0)}
     192 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
 ptxas info    : Used 93 registers, used 1 barriers, 192 bytes cumulative stack size
-ptxas info    : Function properties for _ZNK8meshpost7Mailbox4pollEv
+ptxas info    : Function properties for _ZNK8meshpost12CommandQueue4pollEv
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Compiling entry function '{ENTRY.format(1)}' for 'sm_90'
 ptxas info    : Function properties for {ENTRY.format(1)}

@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from launch_case import BINARY, PATIENCE, SANITIZERS, LaunchCase
+from launch_case import BINARY, SANITIZERS, TIMEOUT, LaunchCase
 
 # Prints that it waits, then waits for ever, in a process that it has started.
 WAITS = "sleep 1000 & echo ready; wait"
@@ -165,8 +165,8 @@ class Signals(LaunchCase):
                 files = self.read_lines(job, 2)
                 self.assertTrue(all(os.path.exists(file) for file in files), files)
                 job.send_signal(number)
-                job.wait(PATIENCE)
-                self.assert_gone(files, PATIENCE if number == signal.SIGKILL else 0)
+                job.wait(TIMEOUT)
+                self.assert_gone(files, TIMEOUT if number == signal.SIGKILL else 0)
 
     def test_files_in_shared_memory_of_living_processes_stay(self):
         other = self.start("-n", "1", "--no-label", sys.executable, "-c", HOLDS)
@@ -174,7 +174,7 @@ class Signals(LaunchCase):
         self.assertEqual(self.shell(1, "exit 0").status, 0)
         self.assertTrue(os.path.exists(files[0]))
         other.terminate()
-        other.wait(PATIENCE)
+        other.wait(TIMEOUT)
         self.assert_gone(files, 0)
 
     def test_a_signal_ends_a_job_whose_output_nobody_reads(self):

@@ -9,7 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from launch_case import PATIENCE, JobCase
+from launch_case import TIMEOUT, JobCase
 
 OVER_SSH = Path(__file__).resolve().parents[2] / "apps/launch/over_ssh.sh"
 # As with ssh, the command gets a shell, hardly any variables, and no signal of this terminal.
@@ -22,7 +22,7 @@ exec setsid env -i PATH="$PATH" sh -c "$*"
 
 
 class OverSsh(JobCase):
-    lingering = PATIENCE  # its descendants end just after it
+    lingering = TIMEOUT  # its descendants end just after it
 
     def setUp(self):
         super().setUp()

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <thread>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "support/sink.hpp"
 
 namespace meshpost::trace {
@@ -30,7 +30,7 @@ class TimelineWriting : public testing::Test {
  protected:
   TimelineWriting() { fs::create_directories(folder); }
   ~TimelineWriting() override {
-    hooks::install_places(nullptr);
+    hooks::install_host_hook(nullptr);
     fs::remove_all(folder);
   }
   std::string kernel() const {
@@ -62,7 +62,7 @@ TEST_F(TimelineWriting, that_is_put_off_comes_soon) {
 TEST_F(TimelineWriting, keeps_the_old_file_until_the_new_one_is_whole) {
   writer.write(file, of("old"));
   std::promise<void> begun, go_on;
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place != "write a timeline") return;
     begun.set_value();
     go_on.get_future().wait();
@@ -78,7 +78,7 @@ TEST_F(TimelineWriting, keeps_the_old_file_until_the_new_one_is_whole) {
 TEST_F(TimelineWriting, skips_what_a_later_one_replaces_before_it_was_begun) {
   std::promise<void> begun, go_on;
   std::atomic<bool> first = true;
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place != "write a timeline" || !first.exchange(false)) return;
     begun.set_value();
     go_on.get_future().wait();
@@ -103,7 +103,7 @@ TEST_F(TimelineWriting, skips_what_a_later_one_replaces_before_it_was_begun) {
 }
 
 TEST_F(TimelineWriting, finishes_without_a_thread) {
-  hooks::install_places([](std::string_view place) {
+  hooks::install_host_hook([](std::string_view place) {
     if (place == "start a thread to write timelines")
       throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   });

@@ -36,7 +36,7 @@ std::vector<std::optional<Error>> join_with(Changed const& changed, bool& happen
   Troubles const troubles(std::random_device{}(), plan);
   auto jobs = make_jobs(2);
   jobs[1].rendezvous = way_to(jobs[1].rendezvous, troubles.address());
-  for (auto& job : jobs) job.patience = 4s;
+  for (auto& job : jobs) job.timeout = 4s;
   auto ended = play(
       jobs, [](Processes& processes) { EXPECT_EQ(processes.exchange(1, "meet", "").size(), 2u); });
   happened = troubles.fault().has_value();

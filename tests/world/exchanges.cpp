@@ -69,9 +69,9 @@ TEST(Exchanges, of_one_process_are_done_at_once) {
 
 TEST(Exchanges, that_wait_too_long_are_told_once) {
   using namespace std::chrono_literals;
-  Exchanges exchanges(3, Patience(100ms));
+  Exchanges exchanges(3, Deadline(100ms));
   exchanges.bring({1, 1}, 1, "make a window", "");
-  auto now = Patience::Clock::now() + 1h;  // this process was stopped: it hasn't waited so long
+  auto now = Deadline::Clock::now() + 1h;  // this process was stopped: it hasn't waited so long
   auto const overdue = [&] { return exchanges.overdue(now += 20ms); };
   for (int looks = 0; looks < 2; ++looks) EXPECT_TRUE(overdue().empty());
   auto waiting = overdue();
@@ -88,9 +88,9 @@ TEST(Exchanges, that_wait_too_long_are_told_once) {
 
 TEST(Exchanges, whose_waiters_are_patient_are_not_told) {
   using namespace std::chrono_literals;
-  Exchanges exchanges(2, Patience(100ms));
+  Exchanges exchanges(2, Deadline(100ms));
   exchanges.bring({1, 1}, 1, "meet", "", Waiters::patient);
-  auto now = Patience::Clock::now();
+  auto now = Deadline::Clock::now();
   auto const overdue = [&] { return exchanges.overdue(now += 20ms); };
   for (int looks = 0; looks < 20; ++looks) EXPECT_TRUE(overdue().empty());
   exchanges.bring({2, 1}, 1, "split", "", Waiters::impatient);

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/memory_map.hpp"
 #include "support/boxed.hpp"
 #include "support/errors.hpp"
@@ -73,12 +73,12 @@ TEST(Heap, that_can_not_grow_on_one_device_has_grown_on_none) {
   Heap heap(layout("boxed:0,cpu:2", 1));
   u64 const before = heap.size(), more = u64{8} << 20;
   u32 devices = 0;
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place == "grow a device's memory" && ++devices == 3)
       throw Error(Kind::out_of_memory, "grow", "nothing is left", "wait");
   });
   auto const error = error_of([&] { heap.allocate(more); });
-  hooks::install_places(nullptr);
+  hooks::install_host_hook(nullptr);
   EXPECT_TRUE(says(error, Kind::out_of_memory, {"nothing is left"}));
   EXPECT_EQ(heap.size(), before);
   for (u32 d = 0; d < 3; ++d) {

@@ -32,7 +32,7 @@ TEST(Joining, without_the_secret_is_refused_whatever_else_it_says_and_the_others
 
 TEST(Joining, without_the_secret_is_named_by_process_0_when_it_gives_up) {
   auto jobs = make_jobs(2);
-  jobs[0].patience = 1s;
+  jobs[0].timeout = 1s;
   auto first = joining(jobs[0]);
   jobs[1].secret = Secret(random_bytes()).hex();
   error_of_joining(jobs[1]);
@@ -62,7 +62,7 @@ TEST(Joining, with_the_secret_and_of_another_job_is_refused_by_name_and_the_othe
 TEST(Joining, of_another_job_is_named_by_process_0_when_it_gives_up) {
   auto jobs = make_jobs(2);
   jobs[0].identity = "12-0", jobs[1].identity = "13-0";
-  jobs[0].patience = 1s;
+  jobs[0].timeout = 1s;
   auto first = joining(jobs[0]);
   error_of_joining(jobs[1]);
   auto const told = first.get();
@@ -73,7 +73,7 @@ TEST(Joining, of_another_job_is_named_by_process_0_when_it_gives_up) {
 
 TEST(Joining, waits_without_a_limit_where_its_deadline_is_0) {
   auto jobs = make_jobs(2);
-  for (auto& job : jobs) job.patience = 0ms;
+  for (auto& job : jobs) job.timeout = 0ms;
   auto first = joining(jobs[0]);
   EXPECT_EQ(first.wait_for(300ms), std::future_status::timeout);
   auto second = joining(jobs[1]);
@@ -86,8 +86,8 @@ TEST(Joining, waits_without_a_limit_where_its_deadline_is_0) {
 // All that are in, the one that is wrong, and the one that comes behind it.
 void expect_all_told(std::vector<Job> jobs, Job wrong, Kind kind,
                      std::initializer_list<std::string_view> parts) {
-  for (auto& job : jobs) job.patience = std::chrono::hours(1);
-  wrong.patience = jobs[0].patience;
+  for (auto& job : jobs) job.timeout = std::chrono::hours(1);
+  wrong.timeout = jobs[0].timeout;
   auto first = joining(jobs[0]);
   auto second = join::enter(jobs[1]);
   std::vector<Error> told{error_of_joining(wrong), error_of_joining(jobs[2])};
@@ -127,7 +127,7 @@ TEST(Joining, with_the_secret_and_a_number_that_is_taken_ends_the_job_at_once_ev
 TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
   for (bool const foreign : {false, true}) {
     auto jobs = make_jobs(2);
-    for (auto& job : jobs) job.patience = std::chrono::hours(1);
+    for (auto& job : jobs) job.timeout = std::chrono::hours(1);
     auto first = joining(jobs[0]);
     auto bytes = greeting::pack({1, 2, greeting::version() + 1, 1, "elsewhere", ""});
     if (foreign)  // a layout that has only its beginning in common
@@ -148,7 +148,7 @@ TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
 
 TEST(Joining, names_the_missing_in_all_that_have_come) {
   auto jobs = make_jobs(4);
-  jobs[0].patience = 500ms;
+  jobs[0].timeout = 500ms;
   auto third = joining(jobs[2]);
   pollfd calls{jobs[0].listener, POLLIN, 0};
   EXPECT_EQ(poll(&calls, 1, 30'000), 1);  // it calls before process 0 begins to count
@@ -161,7 +161,7 @@ TEST(Joining, names_the_missing_in_all_that_have_come) {
 
 TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {
   auto jobs = make_jobs(4);
-  for (auto& job : jobs) job.patience = std::chrono::hours(1);
+  for (auto& job : jobs) job.timeout = std::chrono::hours(1);
   auto first = joining(jobs[0]);
   auto second = join::enter(jobs[1]);
   join::enter(jobs[2]).reset();
@@ -179,15 +179,15 @@ TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {
 TEST(Joining, gives_up_where_nobody_listens_and_says_where) {
   Port const port(false);
   auto job = make_caller(port.address());
-  job.patience = 100ms;
+  job.timeout = 100ms;
   EXPECT_TRUE(says(error_of_joining(job), Kind::deadline,
                    {port.address(), "process 0 was not there within 0.1 s", "refused"}));
   close(port.socket);
 }
 
-TEST(Joining, waits_without_end_where_patience_is_0) {
+TEST(Joining, waits_without_end_where_timeout_is_0) {
   auto jobs = make_jobs(2);
-  for (auto& job : jobs) job.patience = 0ms;
+  for (auto& job : jobs) job.timeout = 0ms;
   expect_none(play(jobs, [](Processes& processes) { processes.exchange(1, "meet", ""); }));
 }
 
@@ -240,18 +240,18 @@ TEST(Joining, at_something_else_that_listens_there_says_so) {
   for (auto const& words : {std::string("SSH-2.0-OpenSSH_9.6 and more words than a record has\r\n"),
                             std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), earlier_version,
                             first_words(Secret(random_bytes())), std::string(5000, 'x')}) {
-    Stranger const stranger(words);
-    EXPECT_TRUE(says(error_of_joining(make_caller(stranger.address())), Kind::bad_environment,
-                     {"what listens at " + stranger.address(), "check MESHPOST_RENDEZVOUS"}));
+    UnauthenticatedPeer const peer(words);
+    EXPECT_TRUE(says(error_of_joining(make_caller(peer.address())), Kind::bad_environment,
+                     {"what listens at " + peer.address(), "check MESHPOST_RENDEZVOUS"}));
   }
 }
 
 // It says nothing, or begins to, as one that is stopped then.
 TEST(Joining, at_something_that_listens_and_does_not_greet_says_so) {
   for (auto const& words : {std::string(), std::string("\x16\x03\x03\x00\x7a\x02", 6)}) {
-    Stranger const silent(words);
+    UnauthenticatedPeer const silent(words);
     auto job = make_caller(silent.address());
-    job.patience = 300ms;
+    job.timeout = 300ms;
     EXPECT_TRUE(says(error_of_joining(job), Kind::deadline,
                      {"what listens at " + silent.address() + " has not greeted within 0.3 s",
                       "another program has this port", "MESHPOST_RENDEZVOUS"}));
@@ -259,8 +259,8 @@ TEST(Joining, at_something_that_listens_and_does_not_greet_says_so) {
 }
 
 TEST(Joining, at_something_that_knows_another_secret_says_so) {
-  Stranger const stranger(denial);
-  EXPECT_TRUE(says(error_of_joining(make_caller(stranger.address())), Kind::bad_environment,
+  UnauthenticatedPeer const peer(denial);
+  EXPECT_TRUE(says(error_of_joining(make_caller(peer.address())), Kind::bad_environment,
                    {"the secret is another one than process 0's", "MESHPOST_SECRET"}));
 }
 
@@ -271,7 +271,7 @@ TEST(Joining, at_something_that_hangs_up_ends_at_the_deadline_and_says_so) {
       shutdown(call.get(), SHUT_RDWR);
   });
   auto job = make_caller(port.address());
-  job.patience = 300ms;
+  job.timeout = 300ms;
   EXPECT_TRUE(says(error_of_joining(job), Kind::deadline,
                    {"what listens at " + port.address() + " has not greeted within 0.3 s",
                     "another program has this port"}));

@@ -46,7 +46,7 @@ TEST_F(MeetingFile, brings_processes_together_is_private_and_goes) {
 }
 
 TEST_F(MeetingFile, goes_too_when_nobody_comes) {
-  jobs_[0].patience = 50ms;
+  jobs_[0].timeout = 50ms;
   EXPECT_TRUE(says(error_of_joining(jobs_[0]), Kind::deadline,
                    {"missing: process 1, process 2", "MESHPOST_RENDEZVOUS=file:PATH"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
@@ -54,7 +54,7 @@ TEST_F(MeetingFile, goes_too_when_nobody_comes) {
 
 // As where a launcher's wrapper forks: each process finds another name for the file.
 TEST_F(MeetingFile, that_is_not_there_is_named_with_how_to_name_one) {
-  jobs_[1].patience = 50ms;
+  jobs_[1].timeout = 50ms;
   EXPECT_TRUE(says(error_of_joining(jobs_[1]), Kind::deadline,
                    {path_.string(), "there is no such file", "MESHPOST_RENDEZVOUS=file:PATH"}));
 }
@@ -104,10 +104,10 @@ TEST_F(MeetingFile, is_held_until_all_have_come) {
 // The port of the earlier job has another owner: garbage, another job, or nothing at all is said.
 TEST_F(MeetingFile, whose_port_has_another_owner_by_now_does_no_harm) {
   for (auto const& words : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), denial}) {
-    Stranger const stranger(words);
-    write(stranger.address() + " " + Secret(random_bytes()).hex() + "\n");
+    UnauthenticatedPeer const peer(words);
+    write(peer.address() + " " + Secret(random_bytes()).hex() + "\n");
     auto second = joining(jobs_[1]), third = joining(jobs_[2]);
-    EXPECT_TRUE(comes_true([&] { return stranger.calls() > 3; }));
+    EXPECT_TRUE(comes_true([&] { return peer.calls() > 3; }));
     auto first = joining(jobs_[0]);
     expect_none({first.get(), second.get(), third.get()});
   }
@@ -126,7 +126,7 @@ TEST_F(MeetingFile, in_a_folder_that_is_not_there_is_refused) {
 }
 
 TEST_F(MeetingFile, tells_numbers_taken_at_once) {
-  for (auto& job : jobs_) job.patience = std::chrono::hours(1);
+  for (auto& job : jobs_) job.timeout = std::chrono::hours(1);
   std::vector<std::future<std::optional<Error>>> all;
   for (u32 const process : {0u, 1u, 1u}) all.push_back(joining(jobs_[process]));
   for (auto& one : all) {

@@ -61,7 +61,7 @@ inline std::vector<Job> make_jobs(u32 processes) {
   job.launcher = "test";
   job.rendezvous = port.address();
   job.secret = Secret(random_bytes()).hex();
-  job.patience = generous;
+  job.timeout = generous;
   job.silence = generous;
   std::vector<Job> jobs(processes, job);
   for (u32 process = 0; process < processes; ++process) jobs[process].process = process;
@@ -173,16 +173,16 @@ inline Error error_of_joining(Job const& job) {
 }
 
 /// Says the same to everyone who calls, until the end.
-class Stranger {
+class UnauthenticatedPeer {
  public:
-  explicit Stranger(std::string words) : words_(std::move(words)) {}
-  ~Stranger() {
+  explicit UnauthenticatedPeer(std::string words) : words_(std::move(words)) {}
+  ~UnauthenticatedPeer() {
     shutdown(port_.socket, SHUT_RDWR);
     thread_.join();
     close(port_.socket);
   }
-  Stranger(Stranger const&) = delete;
-  Stranger& operator=(Stranger const&) = delete;
+  UnauthenticatedPeer(UnauthenticatedPeer const&) = delete;
+  UnauthenticatedPeer& operator=(UnauthenticatedPeer const&) = delete;
   std::string address() const { return port_.address(); }
   u32 calls() const { return calls_; }
 

@@ -122,10 +122,10 @@ TEST(Processes, that_do_different_things_are_all_told_and_can_go_on) {
 }
 
 TEST(Processes, post_in_order_to_one_and_to_everyone) {
-  constexpr u32 count = 4, posts = 200;
+  constexpr u32 count = 4, messages = 200;
   expect_none(play(make_jobs(count), [](Processes& processes) {
     u32 const me = processes.number();
-    for (u32 i = 0; i < posts; ++i) {
+    for (u32 i = 0; i < messages; ++i) {
       if (i % 2 == 0) processes.post(9, Processes::everyone, std::to_string(i));
       else
         for (u32 to = 0; to < count; ++to)
@@ -135,8 +135,9 @@ TEST(Processes, post_in_order_to_one_and_to_everyone) {
     std::vector<std::vector<std::string>> came(count);
     EXPECT_TRUE(comes_true([&] {
       u32 whole = 0;
-      for (auto& post : processes.take_posts(9)) came.at(post.from).push_back(post.bytes);
-      for (auto const& one : came) whole += one.size() == posts;
+      for (auto& message : processes.take_messages(9))
+        came.at(message.from).push_back(message.bytes);
+      for (auto const& one : came) whole += one.size() == messages;
       return whole == count - 1;
     }));
     for (u32 from = 0; from < count; ++from)
@@ -144,11 +145,11 @@ TEST(Processes, post_in_order_to_one_and_to_everyone) {
     EXPECT_TRUE(came[me].empty());
     u32 next = 0;
     EXPECT_TRUE(comes_true([&] {
-      for (auto const& post : processes.take_posts(10)) {
-        EXPECT_EQ(post.from, (me + count - 1) % count);
+      for (auto const& message : processes.take_messages(10)) {
+        EXPECT_EQ(message.from, (me + count - 1) % count);
         ++next;
       }
-      return next == posts;
+      return next == messages;
     }));
     processes.exchange(1, "end", "");  // or who leaves early takes what others wait for
   }));

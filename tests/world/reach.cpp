@@ -6,8 +6,8 @@
 #include "meshpost/world/spaces.hpp"
 #include "support/boxed.hpp"
 #include "support/sink.hpp"
-#include "world/peers.hpp"
 #include "world/players.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost {
 namespace {
@@ -58,19 +58,19 @@ Found find(std::vector<Job> const& jobs, std::string const& refused, bool apart 
   test::expect_none(test::play(jobs, [&](Processes& processes) {
     u32 const me = processes.number();
     test::play_process(me);
-    Peers const peers({&processes, [](Processes*) {}}, processes.take_channel());
-    auto const layout = make_layout(me == 3 ? "none" : "boxed:0,1", 1, apart && me == 0, peers, {});
-    EXPECT_EQ(peers.node().hosts(), std::vector(jobs.size(), peers.node().hosts().front()));
+    ProcessGroup const group({&processes, [](Processes*) {}}, processes.take_channel());
+    auto const layout = make_layout(me == 3 ? "none" : "boxed:0,1", 1, apart && me == 0, group, {});
+    EXPECT_EQ(group.node().hosts(), std::vector(jobs.size(), group.node().hosts().front()));
     bool differs = false;
     for (u32 device = 0; device < layout.device_count(); ++device) {
       bool const far = layout.own_count() != 0 && layout.far(0, device);
       found.reached[me] += far ? '-' : '+';
       differs |= far;
     }
-    EXPECT_TRUE(layout.apart || !differs);
+    EXPECT_TRUE(layout.far_processes || !differs);
     // What was found holds for the heap: nobody maps what it was refused.
     Spaces spaces(layout);
-    peers.extend(spaces, layout, {}, Bytes{2 << 20});
+    group.extend(spaces, layout, {}, Bytes{2 << 20});
   }));
   found.warnings = listener.warnings();
   unsetenv("MESHPOST_TEST_REFUSED");
@@ -106,7 +106,7 @@ TEST(Reach, is_not_tried_between_devices_that_are_to_be_apart) {
   EXPECT_TRUE(warnings.empty()) << warnings.front();
 }
 
-TEST(Reach, is_not_tried_between_nodes_and_nodes_by_wish_are_not_warned_of) {
+TEST(Reach, is_not_tried_between_nodes_and_requested_nodes_are_not_warned_of) {
   auto jobs = test::make_jobs(4);
   jobs[0].node = jobs[2].node = "other";
   auto const [reached, warnings] = find(jobs, "0:1,1:0,1:2");

@@ -40,12 +40,12 @@ TEST_F(TlsEnds, prove_themselves_to_each_other_and_carry_text_both_ways_in_any_p
 }
 
 TEST_F(TlsEnds, with_different_secrets_both_say_so) {
-  Side stranger(Tls::Context(Secret(random_bytes())), End::caller);
-  EXPECT_TRUE(says(error_of([&] { acceptor_.take(stranger.give()); }), Kind::bad_environment,
+  Side peer(Tls::Context(Secret(random_bytes())), End::caller);
+  EXPECT_TRUE(says(error_of([&] { acceptor_.take(peer.give()); }), Kind::bad_environment,
                    {Tls::other_secret, "MESHPOST_SECRET"}));
-  EXPECT_TRUE(says(error_of([&] { stranger.take(acceptor_.give()); }), Kind::bad_environment,
+  EXPECT_TRUE(says(error_of([&] { peer.take(acceptor_.give()); }), Kind::bad_environment,
                    {Tls::other_secret, "MESHPOST_SECRET"}));
-  EXPECT_FALSE(acceptor_.tls.is_proven() || stranger.tls.is_proven());
+  EXPECT_FALSE(acceptor_.tls.is_proven() || peer.tls.is_proven());
 }
 
 // Fresh keys each time: what somebody has recorded proves nothing later.

@@ -30,8 +30,8 @@ void work(Processes& processes) {
   }
   // In order, all of them: they went before the parts.
   std::vector<u32> came(count);
-  for (auto const& post : processes.take_posts(2))
-    ASSERT_EQ(post.bytes, part(post.from, came.at(post.from)++));
+  for (auto const& message : processes.take_messages(2))
+    ASSERT_EQ(message.bytes, part(message.from, came.at(message.from)++));
   for (u32 process = 0; process < count; ++process)
     ASSERT_EQ(came[process], process == processes.number() ? 0 : rounds);
 }
@@ -79,7 +79,7 @@ TEST_P(Faulty, connections_end_all_processes_in_time_and_nobody_gets_what_is_wro
     Troubles const troubles(
         random(), [&](auto const&, u32 number) { return number == victim ? trouble : Trouble{}; });
     auto jobs = make_jobs_by(troubles);
-    for (auto& job : jobs) job.silence = 1s, job.patience = 2s;
+    for (auto& job : jobs) job.silence = 1s, job.timeout = 2s;
     auto const ended = play(jobs, work);
     auto const fault = troubles.fault();
     if (!fault) {

@@ -61,7 +61,7 @@ TEST_F(Frames, come_as_they_were_sent_whatever_pieces_they_come_in) {
 }
 
 TEST(Cutter, waits_for_the_rest_of_a_frame) {
-  auto const packed = pack({.type = Type::post}, "bytes");
+  auto const packed = pack({.type = Type::message}, "bytes");
   for (std::size_t size = 0; size < packed.size(); ++size) {
     Cutter cutter(100);
     cutter.buffer().append(packed, 0, size);
@@ -73,7 +73,7 @@ TEST(Cutter, waits_for_the_rest_of_a_frame) {
 }
 
 TEST(Cutter, refuses_by_the_header_alone_what_is_too_large_or_unknown) {
-  Header header{.size = 101, .type = Type::post};
+  Header header{.size = 101, .type = Type::message};
   Cutter cutter(100);
   cutter.buffer().append(reinterpret_cast<char const*>(&header), sizeof header);
   EXPECT_TRUE(says(error_of([&] { cutter.next(); }), Kind::bad_argument,

@@ -156,18 +156,18 @@ TEST_F(BlasTest, several_streams_multiply_at_once) {
   constexpr u64 side = 96, streams = 4;
   auto const a = array(Type::float64, side * side), b = array(Type::float64, side * side);
   std::vector<Array> results;
-  std::vector<std::unique_ptr<Stream>> lanes;
+  std::vector<std::unique_ptr<Stream>> queues;
   std::vector<Blas> blas;
   for (u64 s = 0; s < streams; ++s) {
     results.push_back(array(Type::float64, side * side));
-    lanes.push_back(device_->make_stream());
-    blas.emplace_back(device_, *lanes.back(), 2);
+    queues.push_back(device_->make_stream());
+    blas.emplace_back(device_, *queues.back(), 2);
   }
   for (int round = 0; round < 20; ++round)
     for (u64 s = 0; s < streams; ++s)
       blas[s].gemm(Type::float64, {side, side, side}, 1, {a.memory.data(), side},
                    {b.memory.data(), side}, 0, {results[s].memory.data(), side});
-  for (auto const& lane : lanes) lane->synchronize();
+  for (auto const& queue : queues) queue->synchronize();
   auto const first = read(Type::float64, results[0]);
   for (u64 s = 1; s < streams; ++s) EXPECT_EQ(read(Type::float64, results[s]), first);
   double sum = 0;

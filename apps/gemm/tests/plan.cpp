@@ -36,29 +36,29 @@ class Simulation {
   }
 
  private:
-  struct Lane {
+  struct FetchQueue {
     u64 begun = 0, ended = 0;
     std::map<u32, Range> slots;  // whole panels only, none that is being written
     std::map<u32, u32> owners;
   };
 
-  bool may_begin(std::vector<Fetch> const& fetches, Lane const& lane) const {
-    return lane.begun < fetches.size() && fetches[lane.begun].after <= steps_.ended;
+  bool may_begin(std::vector<Fetch> const& fetches, FetchQueue const& queue) const {
+    return queue.begun < fetches.size() && fetches[queue.begun].after <= steps_.ended;
   }
   bool step_may_begin() const {
     if (steps_.begun == own_.steps.size()) return false;
     auto const& step = own_.steps[steps_.begun];
     return static_cast<i64>(a_.ended) > step.a && static_cast<i64>(b_.ended) > step.b;
   }
-  void begin(std::vector<Fetch> const& fetches, Lane& lane) {
-    auto const& fetch = fetches[lane.begun++];
+  void begin(std::vector<Fetch> const& fetches, FetchQueue& queue) {
+    auto const& fetch = fetches[queue.begun++];
     if (fetch.slot >= plan_.options.slots) problem_ = "no such slot";
-    lane.slots.erase(fetch.slot);
+    queue.slots.erase(fetch.slot);
   }
-  void end(std::vector<Fetch> const& fetches, Lane& lane) {
-    auto const& fetch = fetches[lane.ended++];
-    lane.slots[fetch.slot] = fetch.k;
-    lane.owners[fetch.slot] = fetch.owner;
+  void end(std::vector<Fetch> const& fetches, FetchQueue& queue) {
+    auto const& fetch = fetches[queue.ended++];
+    queue.slots[fetch.slot] = fetch.k;
+    queue.owners[fetch.slot] = fetch.owner;
   }
   void begin_a() { begin(own_.a, a_); }
   void end_a() { end(own_.a, a_); }
@@ -78,13 +78,14 @@ class Simulation {
     auto const& [problem, options, devices] = plan_;
     auto const& step = own_.steps[steps_.begun - 1];
     u32 const row = device_ / problem.grid.columns, column = device_ % problem.grid.columns;
-    auto const owner = [&](i32 position, std::vector<Fetch> const& fetches, Lane const& lane) {
+    auto const owner = [&](i32 position, std::vector<Fetch> const& fetches,
+                           FetchQueue const& queue) {
       if (position == Step::in_place) return device_;
       u32 const slot = fetches.at(position).slot;
-      auto const held = lane.slots.find(slot);
-      if (held == lane.slots.end() || held->second != step.k)
+      auto const held = queue.slots.find(slot);
+      if (held == queue.slots.end() || held->second != step.k)
         problem_ = "a buffer holds something else";
-      return held == lane.slots.end() ? device_ : lane.owners.at(slot);
+      return held == queue.slots.end() ? device_ : queue.owners.at(slot);
     };
     auto const inside = [&](Range const& whole) {
       if (step.k.first < whole.first || step.k.end() > whole.end()) problem_ = "not the owner's";
@@ -100,7 +101,7 @@ class Simulation {
   u32 device_;
   DevicePlan const& own_;
   std::mt19937_64& generator_;
-  Lane a_, b_, steps_;
+  FetchQueue a_, b_, steps_;
   std::string problem_;
 };
 

@@ -35,13 +35,14 @@ struct KernelImage {
   /// The same for all logical devices of a GPU in one launch. It takes the kernel by value and the
   /// address of the first device's state; blockIdx.y counts the devices. Null: there is none.
   void const* cuda_split = nullptr;
-  /// Like cuda, for launches with GangSpec::by_warp. Null: there are none.
+  /// Like cuda, for launches with LaunchSpec::by_warp. Null: there are none.
   void const* cuda_by_warp = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
 };
 
-/// One device's part of a launch. Everything pointed to outlives the gang. The grids of a physical
-/// device's logical devices follow each other. So do their states, in memory that the device reads.
+/// One device's part of a launch. Everything pointed to outlives the launch. The grids of a
+/// physical device's logical devices follow each other. So do their states, in memory that the
+/// device reads.
 struct Grid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
@@ -49,7 +50,7 @@ struct Grid {
   void const* state = nullptr;    ///< passed as image.arguments says on GPUs, by address on CPUs
   RankReport* reports = nullptr;  ///< one for each rank
   Control* control = nullptr;
-  /// CPU: to be filled while the gang runs. Null: nothing is recorded, which costs nothing.
+  /// CPU: to be filled while the launch runs. Null: nothing is recorded, which costs nothing.
   CoreRecord* record = nullptr;
   /// GPU: a word of the host's memory. It reaches `run` when the ranks of all grids have met at the
   /// end of their kernels, and their work is done. Null: the driver is asked.
@@ -73,35 +74,35 @@ struct Grid {
 };
 
 /// State that the launches of one World on devices of one kind share and keep: threads, stacks,
-/// streams. Made by Backend::crew(), outlives the gangs that are launched with it. One gang has it
-/// at a time, from its launch until it is destroyed. If launches are queued, several gangs have it,
-/// one behind the other.
-class Crew {
+/// streams. Made by Backend::launch_resources(), outlives the launches that are made with it. One
+/// launch has it at a time, from its start until it is destroyed. If launches are queued, several
+/// launches have it, one behind the other.
+class LaunchResources {
  public:
-  virtual ~Crew() = default;
+  virtual ~LaunchResources() = default;
   /// Returns when all work that was launched with it has ended, and all its stores are visible. For
   /// kinds that queue launches: a run counts as ended when its ranks have said so, a little before
   /// its kernels have. \throws Error if a device is broken
-  virtual void come_to_rest() {}
+  virtual void quiesce() {}
 };
 
 /// Launches on the same grids, one behind the other, made once (Backend::make_graph). Outlives the
-/// gangs that are launched from it.
-class GangGraph {
+/// launches that are launched from it.
+class LaunchGraph {
  public:
-  virtual ~GangGraph() = default;
+  virtual ~LaunchGraph() = default;
 };
 
 /// A launch: all ranks of all grids are resident at once.
-struct GangSpec {
+struct LaunchSpec {
   KernelImage image;
   void const* kernel = nullptr;
-  Dim3 threads{0, 1, 1};       ///< of each rank; x = 0: the device's default
-  Bytes scratch{};             ///< shared memory of each rank
-  u32 workers = 0;             ///< CPU worker threads; 0: one for each core
-  u32 neighbours = 1;          ///< processes that share the cores; this one counts
-  u32 sharers = 1;             ///< processes that run such a gang on these devices at the same time
-  bool by_warp = false;        ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
+  Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
+  Bytes scratch{};        ///< shared memory of each rank
+  u32 workers = 0;        ///< CPU worker threads; 0: one for each core
+  u32 neighbours = 1;     ///< processes that share the cores; this one counts
+  u32 sharers = 1;        ///< processes that run such a launch on these devices at the same time
+  bool by_warp = false;   ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
   bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
   bool shared = false;         ///< others take part, and may wake the ranks too
   /// CPU: work for a worker while none of its ranks can continue; returns true if it did something.
@@ -116,16 +117,17 @@ struct GangSpec {
   bool (*has_news)(void const* state, u32 rank) = nullptr;
   std::vector<Grid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, if launches are queued
-  GangGraph* graph = nullptr;                 ///< launched in place of `image` and its settings
-  Crew* crew = nullptr;  ///< of the backend that launches. Null: the gang makes its own
+  LaunchGraph* graph = nullptr;               ///< launched in place of `image` and its settings
+  LaunchResources* resources =
+      nullptr;  ///< of the backend that launches. Null: the launch makes its own
 };
 
 /// Ranks that run. Destroyed only after finished().
-class Gang {
+class CooperativeLaunch {
  public:
-  virtual ~Gang() = default;
-  /// Returns after `patience`, or earlier if the gang may have finished, deadlocked or failed.
-  virtual void doze(std::chrono::microseconds patience) = 0;
+  virtual ~CooperativeLaunch() = default;
+  /// Returns after `timeout`, or earlier if the launch may have finished, deadlocked or failed.
+  virtual void doze(std::chrono::microseconds timeout) = 0;
   virtual bool finished() = 0;
   /// One event for each physical device, if launches are queued.
   virtual std::vector<std::shared_ptr<Event>> ends() { return {}; }
@@ -193,7 +195,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view kind() const = 0;
-  virtual KindTraits traits() const { return {}; }
+  virtual DeviceTraits traits() const { return {}; }
   /// True if a program that names no devices gets this kind's, if there are any.
   virtual bool preferred() const { return false; }
   virtual u32 count() = 0;  ///< number of devices; ~0u for any number
@@ -201,20 +203,20 @@ class Backend {
   virtual std::shared_ptr<Device> open(u32 index) = 0;
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
   /// For launches that follow each other. Null: this kind keeps nothing between them.
-  virtual std::unique_ptr<Crew> crew() { return nullptr; }
+  virtual std::unique_ptr<LaunchResources> launch_resources() { return nullptr; }
   /// Throws what launch() would throw before anything runs. \throws Error(out_of_memory,
   /// bad_argument)
-  virtual void fit(GangSpec const& /*spec*/) {}
+  virtual void fit(LaunchSpec const& /*spec*/) {}
   /// Throws before anything runs if not all ranks fit. \throws Error(out_of_memory) with the limits
   /// behind it
-  virtual std::unique_ptr<Gang> launch(GangSpec const& spec) = 0;
+  virtual std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const& spec) = 0;
   /// A graph of specs that differ in their images and kernels, and in their grids' states, which
   /// are copied. Only where queues_launches(). \throws as launch()
-  virtual std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& /*steps*/) {
+  virtual std::unique_ptr<LaunchGraph> make_graph(std::vector<LaunchSpec> const& /*steps*/) {
     return nullptr;
   }
-  /// True if launches go into streams of the devices. They wait there for GangSpec::after, and
-  /// Gang::ends() says when they end. Otherwise the host does both.
+  /// True if launches go into streams of the devices. They wait there for LaunchSpec::after, and
+  /// CooperativeLaunch::ends() says when they end. Otherwise the host does both.
   virtual bool queues_launches() const { return false; }
   /// True if kernels on `from` load and store memory of `to`. Both are of this kind.
   virtual bool reaches(Device& /*from*/, Device& /*to*/) { return true; }
@@ -265,7 +267,7 @@ Backend& host_backend();
 Backend& default_backend();
 
 /// The traits of the kind of that name; the defaults if this process has no such kind.
-KindTraits traits_of(std::string_view kind);
+DeviceTraits traits_of(std::string_view kind);
 
 /// True on a thread that runs a rank of a CPU device: host calls are not allowed there.
 bool inside_kernel();

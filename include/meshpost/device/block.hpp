@@ -14,7 +14,7 @@ enum class Order : u32 {
 
 /// Work that a rank does while it waits. On a GPU one of its threads calls poll() between two polls
 /// of the awaited word, if anything() is true. This may change the word. On a CPU device nobody
-/// calls it: the host's threads do such work (GangSpec::help).
+/// calls it: the host's threads do such work (LaunchSpec::help).
 template <class T>
 concept Meanwhile = requires(T const& work) {
   work.anything() ? 1 : 0;
@@ -45,7 +45,7 @@ class Block {
 
   /// Returns once `condition` holds. The rank then sees what was stored before the word was
   /// written. Leaves if the run was poisoned. The report shows `note` meanwhile. A wait for a
-  /// notification may also return if GangSpec::has_news is true.
+  /// notification may also return if LaunchSpec::has_news is true.
   template <Meanwhile Work>
   MESHPOST_FN void await(Condition const& condition, Note const& note, Work const& meanwhile);
   /// The same out of line: for conditions that most ranks need not wait for, and for several waits

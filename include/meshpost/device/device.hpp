@@ -119,13 +119,13 @@ struct PointerInfo {
 /// Places that a rank can poll while it waits for a notification, besides the counter.
 enum class ExtraPolls : u8 {
   none,
-  has_news,  ///< the host's threads that run the ranks call GangSpec::has_news
+  has_news,  ///< the host's threads that run the ranks call LaunchSpec::has_news
   by_warp    ///< a warp polls 32 places at once (Block::await_by_warp)
 };
 
 /// Properties of a kind of device that other parts need. Processes exchange them, since a process
 /// may not have another one's kind. The defaults are correct for every kind, but may be slow.
-struct KindTraits {
+struct DeviceTraits {
   /// Its memory is the host's: threads of all processes of the host read and write it in place.
   bool in_host_memory = false;
   /// Its ranks run on the host's cores, which all such devices share. The system schedules runs of

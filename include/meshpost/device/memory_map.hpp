@@ -26,10 +26,10 @@ struct MemoryRange {
 class MemoryMap {
  public:
   /// Says if a range may be merged with the one that ends where it begins.
-  enum class Neighbours { apart, join };
+  enum class Neighbours { separate, join };
 
   /// Adds a live range. Ranges that overlap it were freed unnoticed, and are forgotten.
-  void add(MemoryRange const& range, Neighbours neighbours = Neighbours::apart);
+  void add(MemoryRange const& range, Neighbours neighbours = Neighbours::separate);
   /// Notes that the range that begins here is about to be freed. It stays known as freed until its
   /// addresses are used again. Call it before the memory is freed, or it may hit the next range
   /// there.

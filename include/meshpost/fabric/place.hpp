@@ -18,7 +18,7 @@ struct Place {
 };
 
 /// True if it is memory of the host, which the host's threads read and write in place. A device's
-/// memory is, too, if its kind uses host memory (KindTraits).
+/// memory is, too, if its kind uses host memory (DeviceTraits).
 bool in_host_memory(Place const& place);
 
 /// The place of that name. \throws Error(bad_argument) that shows the form

@@ -33,7 +33,7 @@ struct Launch {
 };
 
 /// Notifications that arrived and were not consumed.
-struct Leftover {
+struct Unconsumed {
   std::string window;
   RankId rank{};  ///< where they arrived
   Tag tag{};
@@ -43,9 +43,9 @@ struct Leftover {
 
 /// The result of a run that ended well.
 struct RunResult {
-  double seconds = 0;               ///< from the launch to the end of the last rank
-  std::vector<Leftover> leftovers;  ///< also reported as a warning; 100,000 a process at most
-  u64 leftovers_left_out = 0;       ///< number of further ones
+  double seconds = 0;                  ///< from the launch to the end of the last rank
+  std::vector<Unconsumed> unconsumed;  ///< also reported as a warning; 100,000 a process at most
+  u64 unconsumed_left_out = 0;         ///< number of further ones
   std::vector<std::vector<double>>
       timings;  ///< seconds, [device][interval] of start_timer/stop_timer
 };

@@ -1,9 +1,9 @@
 #pragma once
 #include "meshpost/device/report.hpp"
+#include "meshpost/rma/command_queue.hpp"
 #include "meshpost/rma/freed_windows.hpp"
 #include "meshpost/rma/lanes.hpp"
-#include "meshpost/rma/mailbox.hpp"
-#include "meshpost/rma/post.hpp"
+#include "meshpost/rma/proxy_request.hpp"
 #include "meshpost/rma/run_words.hpp"
 #include "meshpost/rma/window.hpp"
 #include "meshpost/trace/record.hpp"
@@ -47,8 +47,8 @@ struct RunState {
   TimerBuffer timers;
   DeliveryLedger* ledger = nullptr;  ///< CPU devices in checked mode
   void* user = nullptr;              ///< Launch::user
-  PostRing posts;
-  Mailbox mail;
+  RequestRing requests;
+  CommandQueue command_queue;
   Lanes lanes;
   FreedWindows freed;
 

@@ -157,9 +157,10 @@ class World {
 
   /// Starts all runs of `graph`, one after the other, after the runs launched before. Of `launch`
   /// it takes streams, deadline, trace and with_host, for all runs. The result of Run::wait() is
-  /// for all runs: seconds is their sum, and leftovers and timings follow each other. The first run
-  /// that fails ends those behind it, and Run::wait() throws its error. \throws Error(bad_argument)
-  /// for an empty graph, or if a field of Graph::add is set; as launch()
+  /// for all runs: seconds is their sum, and unconsumed notifications and timings follow each
+  /// other. The first run that fails ends those behind it, and Run::wait() throws its error.
+  /// \throws Error(bad_argument) for an empty graph, or if a field of Graph::add is set; as
+  /// launch()
   Run launch(Graph const& graph, Launch const& launch = {});
   /// launch(), and waits. \throws what either throws
   RunResult run(Graph const& graph, Launch const& launch = {});

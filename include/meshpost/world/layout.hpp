@@ -15,13 +15,14 @@ struct Layout {
   u32 first_device = 0;                          ///< number of the first of them in the world
   u32 ranks_per_device = 0;
   u32 sharers = 1;  ///< processes whose kernels must fit together on the devices of this one
-  std::vector<std::string> names;  ///< of all devices, for messages
-  std::vector<KindTraits> traits;  ///< of their kinds
-  std::vector<u32> processes;      ///< that the devices belong to
+  std::vector<std::string> names;    ///< of all devices, for messages
+  std::vector<DeviceTraits> traits;  ///< of their kinds
+  std::vector<u32> processes;        ///< that the devices belong to
   /// One for each device. Devices of equal domain reach each other's memory by loads and stores.
   /// The numbers are this process's own.
   std::vector<u32> domains;
-  bool apart = false;  ///< some process is out of reach of some other; the same in all processes
+  bool far_processes =
+      false;  ///< some process is out of reach of some other; the same in all processes
 
   u32 device_count() const { return static_cast<u32>(names.size()); }
   u32 ranks() const { return device_count() * ranks_per_device; }

@@ -12,9 +12,9 @@
 
 namespace meshpost {
 
-using copying::Part;
+using copying::PartInfo;
 
-void JobMemory::State::name_allocation(Part& part, char* memory, copying::Location const& where,
+void JobMemory::State::name_allocation(PartInfo& part, char* memory, copying::Location const& where,
                                        std::vector<Descriptor>& files_to_pass) {
   Offered offered;
   try {
@@ -35,7 +35,7 @@ void JobMemory::State::name_allocation(Part& part, char* memory, copying::Locati
   if (part.allocation.with_file) files_to_pass.push_back(std::move(offered.file));
 }
 
-void JobMemory::State::tell_what_is_gone(Part& part) {
+void JobMemory::State::tell_what_is_gone(PartInfo& part) {
   std::unique_lock const lock(mutex_);
   std::erase_if(gone_, [&](auto const& gone) { return exposes(gone); });  // again, meanwhile
   part.freed = gone_;
@@ -43,7 +43,7 @@ void JobMemory::State::tell_what_is_gone(Part& part) {
 }
 
 // One that copies here know: the same as the owner's, else any that may reach it.
-Device* JobMemory::State::device_for(Part const& part) {
+Device* JobMemory::State::device_for(PartInfo const& part) {
   Device* any = nullptr;
   for (auto const& device : copying::known_devices()) {
     if (device->kind() != part.allocation.name.kind) continue;
@@ -52,9 +52,9 @@ Device* JobMemory::State::device_for(Part const& part) {
   return any;
 }
 
-Part JobMemory::State::describe(void* memory, Bytes size, std::string const& name,
-                                std::vector<Descriptor>& files_to_pass) {
-  Part part;
+PartInfo JobMemory::State::describe(void* memory, Bytes size, std::string const& name,
+                                    std::vector<Descriptor>& files_to_pass) {
+  PartInfo part;
   tell_what_is_gone(part);
   part.size = size;
   part.address = reinterpret_cast<u64>(memory);
@@ -66,9 +66,9 @@ Part JobMemory::State::describe(void* memory, Bytes size, std::string const& nam
       part.device = where.device->name();
       part.bus = where.device->info().bus;
     }
-    if (!peers.alone()) name_allocation(part, static_cast<char*>(memory), where, files_to_pass);
+    if (!group.alone()) name_allocation(part, static_cast<char*>(memory), where, files_to_pass);
   }
-  part.slot = gate.take();
+  part.slot = epochs.take();
   return part;
 }
 
@@ -80,34 +80,34 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
   exposure->job = shared_from_this();
   exposure->number = ++last_;
   exposure->name = name;
-  exposure->known.resize(peers.count());
-  exposure->here.assign(peers.count(), nullptr);
+  exposure->known.resize(group.count());
+  exposure->here.assign(group.count(), nullptr);
   std::vector<Descriptor> files_to_pass;
-  std::optional<Part> mine;
+  std::optional<PartInfo> mine;
   try {
-    peers.together(operation, [&] {
+    group.together(operation, [&] {
       mine = describe(memory, size, name, files_to_pass);
       std::unique_lock const lock(mutex_);
       own_[exposure->number] = {mine->slot, static_cast<char*>(memory), size, name,
                                 mine->allocation.name};
       if (mine->allocation.name.kind == "file") files_.insert(mine->allocation.name.id);
     });
-    gate.open(mine->slot, exposure->number);
-    for (auto const& part : peers.exchange(operation, mine->pack()))
-      exposure->parts.push_back(Part::unpack(part));
+    epochs.open(mine->slot, exposure->number);
+    for (auto const& part : group.exchange(operation, mine->pack()))
+      exposure->parts.push_back(PartInfo::unpack(part));
     {
       std::unique_lock const lock(mutex_);
       std::erase_if(gone_, [&](auto const& gone) {
         return std::ranges::find(mine->freed, gone) != mine->freed.end();
       });
     }
-    std::vector<Descriptor> passed(peers.count());
-    if (!peers.alone())
-      peers.node().share(files_to_pass, [&](u32 process, u32, int file) {
+    std::vector<Descriptor> passed(group.count());
+    if (!group.alone())
+      group.node().share(files_to_pass, [&](u32 process, u32, int file) {
         passed[process] = Descriptor::copy_of(file);
       });
     if (mine->allocation.with_file) passed_.push_back(mine->allocation.name);
-    for (u32 process = 0; process < peers.count(); ++process) {
+    for (u32 process = 0; process < group.count(); ++process) {
       for (auto const& freed : exposure->parts[process].freed) imports_.drop(process, freed);
       choose_path(*exposure, process, passed[process].get());
     }
@@ -116,25 +116,25 @@ std::shared_ptr<RemoteBytes::Exposure> JobMemory::State::expose(void* memory, By
     release(exposure->number);
     throw;
   }
-  exposure->here[peers.number()] = static_cast<char*>(memory);
+  exposure->here[group.number()] = static_cast<char*>(memory);
   see_arrivals();
   return exposure;
 }
 
 void JobMemory::State::meet(std::string const& name) {
   std::scoped_lock const collective(collective_);
-  peers.exchange(fmt::format("meet '{}'", name), {}, Waiters::patient);
+  group.exchange(fmt::format("meet '{}'", name), {}, Waiters::patient);
   see_arrivals();
 }
 
 void JobMemory::State::choose_path(RemoteBytes::Exposure& exposure, u32 process, int file) {
   auto const& part = exposure.parts[process];
   auto& known = exposure.known[process];
-  known = {Bytes{part.size}, part.memory, part.device, !peers.far(process), CopyPath::own, {}};
-  if (process == peers.number()) return;
-  if (peers.far(process)) {
+  known = {Bytes{part.size}, part.memory, part.device, !group.far(process), CopyPath::own, {}};
+  if (process == group.number()) return;
+  if (group.far(process)) {
     known.path = CopyPath::network;
-    known.why = "it is on another node: " + peers.node().why_not(process);
+    known.why = "it is on another node: " + group.node().why_not(process);
     return;
   }
   known.path = CopyPath::mapped;
@@ -173,25 +173,25 @@ void JobMemory::State::warn_once(u32 process, std::string const& text) {
   if (warned_) return;
   warned_ = true;
   warn(fmt::format("copies from and to memory of {} take a slower path: {}",
-                   peers.processes().name(process), text));
+                   group.processes().name(process), text));
 }
 
 // The first exposure that needs it, in any process, makes all have it.
 void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
-  if (peers.alone()) return;
+  if (group.alone()) return;
   bool const mine = std::ranges::any_of(
       exposure.known, [](auto const& part) { return part.path == CopyPath::staged; });
-  auto const all = peers.exchange("expose '" + exposure.name + "'", mine ? "staged" : "");
+  auto const all = group.exchange("expose '" + exposure.name + "'", mine ? "staged" : "");
   bool const any = std::ranges::any_of(all, [](auto const& text) { return !text.empty(); });
   if (!any || staged_) return;
-  auto rings = std::make_unique<copying::Rings>(peers);
-  std::unique_ptr<copying::Desk> desk;
+  auto rings = std::make_unique<copying::Rings>(group);
+  std::unique_ptr<copying::CopyServer> server;
   // Together: where this fails in one, the others must not take its part for exposed.
-  peers.together("expose '" + exposure.name + "'", [&] {
-    desk = make_desk(std::move(rings), staged_notices);
-    courier.start();
+  group.together("expose '" + exposure.name + "'", [&] {
+    server = make_server(std::move(rings), staged_notices);
+    progress_thread.start();
   });
-  staged_ = &courier.add(std::move(desk));
+  staged_ = &progress_thread.add(std::move(server));
 }
 
 }  // namespace meshpost

@@ -15,13 +15,13 @@ Message read_message(net::Channel::Message const& come) {
   if (come.header.size() != sizeof message)
     refuse(fmt::format("its header has {} bytes, not {}", come.header.size(), sizeof message));
   std::memcpy(&message, come.header.data(), sizeof message);
-  if (message.kind >= Message::Kind::count)
-    refuse(fmt::format("kind {} is none", static_cast<u32>(message.kind)));
+  if (message.type >= Message::Type::count)
+    refuse(fmt::format("kind {} is none", static_cast<u32>(message.type)));
   if (message.bytes > largest_piece)
     refuse(fmt::format("a piece of {} bytes, the largest are of {}", message.bytes, largest_piece));
-  bool const carries = message.kind == Message::Kind::put || message.kind == Message::Kind::bytes;
+  bool const carries = message.type == Message::Type::put || message.type == Message::Type::bytes;
   u64 const expected = carries ? message.bytes : 0;
-  if (come.written || (message.kind != Message::Kind::refusal && come.bytes.size() != expected))
+  if (come.written || (message.type != Message::Type::refusal && come.bytes.size() != expected))
     refuse(fmt::format("{} bytes follow, not {}", come.bytes.size(), expected));
   return message;
 }

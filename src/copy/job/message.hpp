@@ -14,7 +14,7 @@ namespace meshpost::copying {
 /// follow.
 struct Message {
   static constexpr u32 message_kind = 2;  ///< of the channel's
-  enum class Kind : u32 {
+  enum class Type : u32 {
     put,      ///< asker: `bytes` bytes for `offset` of an exposure
     get,      ///< asker: wants `bytes` bytes from `offset` of an exposure
     done,     ///< owner: those of a put are there
@@ -23,7 +23,7 @@ struct Message {
     count
   };
 
-  Kind kind = Kind::put;
+  Type type = Type::put;
   u32 exposure = 0;
   u64 piece = 0;   ///< the asker's number for it; the answer repeats it
   u64 offset = 0;  ///< in the owner's part of the exposure

@@ -44,15 +44,15 @@ std::string explain(int error, std::string const& process) {
 
 }  // namespace
 
-OtherMemory::OtherMemory(Peers const& peers)
-    : peers_(peers), pids_(peers.count(), 0), why_not_(peers.count()) {
-  if (peers.alone()) return;
+OtherMemory::OtherMemory(ProcessGroup const& group)
+    : group_(group), pids_(group.count(), 0), why_not_(group.count()) {
+  if (group.alone()) return;
   auto const word = random_bytes();  // stays until all have read it
   wire::Packer packer;
   packer.value(getpid()).value(reinterpret_cast<u64>(word.data())).value(word);
-  auto const all = peers.exchange("JobMemory", packer.take());
-  for (u32 process = 0; process < peers.count(); ++process) {
-    if (process == peers.number() || peers.far(process)) continue;
+  auto const all = group.exchange("JobMemory", packer.take());
+  for (u32 process = 0; process < group.count(); ++process) {
+    if (process == group.number() || group.far(process)) continue;
     wire::Unpacker unpacker(all[process]);
     pids_[process] = unpacker.value<pid_t>();
     auto const address = unpacker.value<u64>();
@@ -61,19 +61,19 @@ OtherMemory::OtherMemory(Peers const& peers)
     iovec const here{seen.data(), seen.size()};
     iovec const there{reinterpret_cast<void*>(address), seen.size()};  // NOLINT: another process's
     auto const got = process_vm_readv(pids_[process], &here, 1, &there, 1, 0);
-    // Another word: the number is that of a stranger in another space of process numbers.
+    // Another word: the number is that of an unrelated process in another space of process numbers.
     bool const right = got == static_cast<ssize_t>(seen.size()) && seen == expected;
     if (!right)
-      why_not_[process] = explain(got < 0 ? errno : ESRCH, peers.processes().name(process));
+      why_not_[process] = explain(got < 0 ? errno : ESRCH, group.processes().name(process));
   }
   // Who may read may write: Linux asks for the same. But a filter may refuse one of the two.
-  for (u32 process = 0; process < peers.count(); ++process) {
+  for (u32 process = 0; process < group.count(); ++process) {
     if (pids_[process] == 0 || !why_not_[process].empty()) continue;
     iovec const nothing{nullptr, 0};
     if (process_vm_writev(pids_[process], &nothing, 1, &nothing, 1, 0) < 0)
-      why_not_[process] = explain(errno, peers.processes().name(process));
+      why_not_[process] = explain(errno, group.processes().name(process));
   }
-  peers.exchange("JobMemory");  // until then others may read the word
+  group.exchange("JobMemory");  // until then others may read the word
 }
 
 bool OtherMemory::readable(u32 process, u64 there, u64 size) const {
@@ -85,9 +85,9 @@ bool OtherMemory::readable(u32 process, u64 there, u64 size) const {
 }
 
 void OtherMemory::copy(Way way, u32 process, u64 there, char* here, u64 size) const {
-  // The number of a process that is gone may be a stranger's by now.
-  if (!peers_.node().alive(process))
-    throw peers_.processes().lost_error("copy",
+  // The number of a process that is gone may be another process's by now.
+  if (!group_.node().alive(process))
+    throw group_.processes().lost_error("copy",
                                         Loss{process, false, "it was killed, or has ended"});
   if (size <= piece) return transfer(way, process, there, here, size);
   std::mutex mutex;
@@ -117,14 +117,14 @@ void OtherMemory::transfer(Way way, u32 process, u64 there, char* here, u64 size
     int const error = got < 0 ? errno : EFAULT;
     if (error == EINTR) continue;
     // Its memory goes before its sockets do.
-    for (int i = 0; i < 200 && peers_.node().alive(process); ++i)
+    for (int i = 0; i < 200 && group_.node().alive(process); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(error == ESRCH ? 10 : 1));
-    if (error == ESRCH || !peers_.node().alive(process))
-      throw peers_.processes().lost_error("copy",
+    if (error == ESRCH || !group_.node().alive(process))
+      throw group_.processes().lost_error("copy",
                                           Loss{process, false, "it was killed, or has ended"});
     throw Error(Kind::bad_argument, "copy",
                 fmt::format("{} of {} bytes of {}'s exposed memory can't be {}: {}", size - done,
-                            size, peers_.processes().name(process),
+                            size, group_.processes().name(process),
                             way == Way::read ? "read" : "written", std::strerror(error)),
                 "release memory (Exposed) before it is freed or made read-only");
   }

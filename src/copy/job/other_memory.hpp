@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::copying {
 
@@ -11,7 +11,7 @@ namespace meshpost::copying {
 class OtherMemory {
  public:
   /// Tries it with each other process. Collective.
-  explicit OtherMemory(Peers const& peers);
+  explicit OtherMemory(ProcessGroup const& group);
 
   bool reaches(u32 process) const { return why_not_[process].empty(); }
   /// What refuses it and which setting to change.
@@ -28,7 +28,7 @@ class OtherMemory {
  private:
   void transfer(Way way, u32 process, u64 there, char* here, u64 size) const;
 
-  Peers const& peers_;
+  ProcessGroup const& group_;
   std::vector<int> pids_;
   std::vector<std::string> why_not_;
 };

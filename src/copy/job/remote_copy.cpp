@@ -39,9 +39,9 @@ class Held : public Copy::State {
  public:
   struct Inside {
     Inside(std::shared_ptr<JobMemory::State> job, u32 process, u32 slot, u32 number)
-        : counted(std::move(job)), entry(counted.job().gate, process, slot, number) {}
+        : counted(std::move(job)), epoch(counted.job().epochs, process, slot, number) {}
     Counted counted;
-    copying::Entry entry;
+    copying::AccessEpoch epoch;
   };
   Held(Copy copy, std::unique_ptr<Inside> inside)
       : inside_(std::move(inside)), copy_(std::move(copy)) {}
@@ -95,7 +95,7 @@ std::string RemoteCopy::name() const {
 
 Error RemoteCopy::released() const {
   auto const owner =
-      job()->peers.alone() ? "this process" : job()->peers.processes().name(process());
+      job()->group.alone() ? "this process" : job()->group.processes().name(process());
   return {Kind::bad_argument, name(), fmt::format("{} has released its part", owner),
           "keep its Exposed until nobody copies from or to it"};
 }
@@ -154,7 +154,7 @@ StatePtr RemoteCopy::start_held(CopyOptions const& options) const {
   auto inside =
       std::make_unique<Held::Inside>(job(), process(), part().slot, there_.exposure_->number);
   job()->check_alive(process());
-  if (!inside->entry) throw released();
+  if (!inside->epoch) throw released();
   return std::make_shared<Held>(start_by_address(options), std::move(inside));
 }
 
@@ -167,8 +167,8 @@ Copy RemoteCopy::start_by_address(CopyOptions const& options) const {
 void RemoteCopy::make_counted() const {
   if (by_message()) return begin_asking()->wait();
   job()->check_alive(process());
-  copying::Entry const entry(job()->gate, process(), part().slot, there_.exposure_->number);
-  if (!entry) throw released();
+  copying::AccessEpoch const epoch(job()->epochs, process(), part().slot, there_.exposure_->number);
+  if (!epoch) throw released();
   make_inside();
 }
 
@@ -195,9 +195,10 @@ std::vector<RemoteCopy> RemoteCopy::rows() const {
 
 StatePtr RemoteCopy::ask() const {
   locate_here();
-  auto const kind = way_ == Way::put ? copying::Message::Kind::put : copying::Message::Kind::get;
-  return job()->courier.ask(job()->desk(path()), {kind, process(), there_.exposure_->number,
-                                                  there_.offset_, here_, there_.size()});
+  auto const kind = way_ == Way::put ? copying::Message::Type::put : copying::Message::Type::get;
+  return job()->progress_thread.ask(
+      job()->server(path()),
+      {kind, process(), there_.exposure_->number, there_.offset_, here_, there_.size()});
 }
 
 void RemoteCopy::by_kernel() const {

@@ -35,7 +35,7 @@ class RemoteCopy {
  private:
   std::shared_ptr<JobMemory::State> const& job() const { return there_.exposure_->job; }
   u32 process() const { return there_.process_; }
-  copying::Part const& part() const { return there_.exposure_->parts[process()]; }
+  copying::PartInfo const& part() const { return there_.exposure_->parts[process()]; }
   CopyPath path() const { return there_.exposure_->known[process()].path; }
   bool by_message() const { return path() == CopyPath::staged || path() == CopyPath::network; }
   bool by_address() const { return path() == CopyPath::own || path() == CopyPath::mapped; }

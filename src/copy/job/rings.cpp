@@ -36,11 +36,11 @@ struct Rings::Ring {
   alignas(4096) Slot all[slots];  // NOLINT: shared memory
 };
 
-Rings::Rings(Peers const& peers)
-    : peers_(peers),
-      size_(sizeof(Ring) * peers.count()),
-      maps_(peers.count(), nullptr),
-      all_(peers.count()) {
+Rings::Rings(ProcessGroup const& group)
+    : group_(group),
+      size_(sizeof(Ring) * group.count()),
+      maps_(group.count(), nullptr),
+      all_(group.count()) {
   static_assert(std::atomic<u64>::is_always_lock_free, "processes share them");
   auto const map = [&](int file) {
     void* const at = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -50,21 +50,21 @@ Rings::Rings(Peers const& peers)
     return static_cast<char*>(at);
   };
   std::vector<Descriptor> mine;
-  peers.together("copies through shared memory", [&] {
+  group.together("copies through shared memory", [&] {
     mine.emplace_back(memfd_create("meshpost-rings", MFD_CLOEXEC));
     if (!mine[0] || ftruncate(mine[0].get(), static_cast<off_t>(size_)) != 0)
       throw Error(Kind::bad_environment, "copies through shared memory",
                   fmt::format("no memory file is to be had: {}", std::strerror(errno)),
                   "raise the limit of open files (ulimit -n), or of memory");
-    maps_[peers.number()] = map(mine[0].get());
+    maps_[group.number()] = map(mine[0].get());
   });
-  peers.together("copies through shared memory", [&] {
-    peers.node().share(mine, [&](u32 process, u32, int file) { maps_[process] = map(file); });
+  group.together("copies through shared memory", [&] {
+    group.node().share(mine, [&](u32 process, u32, int file) { maps_[process] = map(file); });
   });
-  for (u32 process = 0; process < peers.count(); ++process)
-    if (process != peers.number() && maps_[process]) {
-      all_[process].out = reinterpret_cast<Ring*>(maps_[peers.number()]) + process;
-      all_[process].in = reinterpret_cast<Ring*>(maps_[process]) + peers.number();
+  for (u32 process = 0; process < group.count(); ++process)
+    if (process != group.number() && maps_[process]) {
+      all_[process].out = reinterpret_cast<Ring*>(maps_[group.number()]) + process;
+      all_[process].in = reinterpret_cast<Ring*>(maps_[process]) + group.number();
     }
 }
 
@@ -109,7 +109,7 @@ bool Rings::poll(net::Events& events) {
   looked_ = now;
   for (u32 process = 0; process < all_.size(); ++process) {
     auto& peer = all_[process];
-    if (!peer.in || peer.lost || peers_.node().alive(process)) continue;
+    if (!peer.in || peer.lost || group_.node().alive(process)) continue;
     peer.lost = true;
     events.on_lost(process, "it was killed, or has ended");
   }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "net/engine.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::copying {
 
@@ -13,7 +13,7 @@ namespace meshpost::copying {
 class Rings : public net::Engine {
  public:
   /// Collective over all processes.
-  explicit Rings(Peers const& peers);
+  explicit Rings(ProcessGroup const& group);
   ~Rings() override;
   Rings(Rings const&) = delete;
   Rings& operator=(Rings const&) = delete;
@@ -41,7 +41,7 @@ class Rings : public net::Engine {
     bool lost = false;
   };
 
-  Peers const& peers_;
+  ProcessGroup const& group_;
   u64 size_ = 0;             // of a process's file
   std::vector<char*> maps_;  // by process
   std::vector<Peer> all_;    // by process

@@ -14,7 +14,7 @@ namespace meshpost {
 namespace {
 
 // A channel of its own for each, the same in all processes; Worlds count from the other end.
-Peers next_peers() {
+ProcessGroup next_peers() {
   static std::atomic<u32> made{0};
   auto processes = Processes::of_job();
   if (!processes) return {};
@@ -24,10 +24,10 @@ Peers next_peers() {
 }  // namespace
 
 JobMemory::State::State(JobMemoryOptions const& options)
-    : peers(next_peers()),
-      gate(peers),
-      other(peers),
-      courier(peers),
+    : group(next_peers()),
+      epochs(group),
+      other(group),
+      progress_thread(group),
       fastest_(options.fastest),
       watch_([this](u64 id, char const* begin, u64 size) {
         if (is_forked()) return;  // it goes from the child alone
@@ -35,26 +35,26 @@ JobMemory::State::State(JobMemoryOptions const& options)
         std::unique_lock const lock(mutex_);
         if (files_.erase(id) != 0) gone_.push_back({"file", id});
       }) {
-  if (!peers.any_far()) return;
+  if (!group.any_far()) return;
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
-  auto engine = join_engine(peers, "JobMemory", wanted, net::Gpus::no,
-                            [this](u32 process) { return peers.far(process); });
+  auto engine = join_engine(group, "JobMemory", wanted, net::Gpus::no,
+                            [this](u32 process) { return group.far(process); });
   // Together: where this fails in one, the others must not go on without it.
-  std::unique_ptr<copying::Desk> desk;
-  peers.together("JobMemory", [&] {
-    desk = make_desk(std::move(engine), network_notices);
-    courier.start(true);
+  std::unique_ptr<copying::CopyServer> server;
+  group.together("JobMemory", [&] {
+    server = make_server(std::move(engine), network_notices);
+    progress_thread.start(true);
   });
-  network_ = &courier.add(std::move(desk), true);
+  network_ = &progress_thread.add(std::move(server), true);
 }
 
-std::unique_ptr<copying::Desk> JobMemory::State::make_desk(std::unique_ptr<net::Engine> engine,
-                                                           u32 notices) {
-  return std::make_unique<copying::Desk>(
-      std::move(engine), *this, peers.count(),
-      [this](u32 process) { return peers.processes().name(process); },
-      std::make_unique<Notices>(peers.processes(), peers.channel() | notices),
-      peers.processes().job().silence);
+std::unique_ptr<copying::CopyServer> JobMemory::State::make_server(
+    std::unique_ptr<net::Engine> engine, u32 notices) {
+  return std::make_unique<copying::CopyServer>(
+      std::move(engine), *this, group.count(),
+      [this](u32 process) { return group.processes().name(process); },
+      std::make_unique<Notices>(group.processes(), group.channel() | notices),
+      group.processes().job().silence);
 }
 
 void JobMemory::State::end() {
@@ -65,12 +65,12 @@ void JobMemory::State::end() {
   }
   bool agreed = true;
   try {
-    peers.exchange("end the job's memory");  // until then others may need the courier
+    group.exchange("end the job's memory");  // until then others may need the progress thread
   } catch (Error const&) {
     agreed = false;  // they are gone, or do something else
   }
-  courier.stop(agreed);
-  if (courier.hangs()) keep_for_ever(new std::shared_ptr<State>(shared_from_this()));
+  progress_thread.stop(agreed);
+  if (progress_thread.hangs()) keep_for_ever(new std::shared_ptr<State>(shared_from_this()));
 }
 
 void JobMemory::State::begin_copy() {
@@ -87,12 +87,12 @@ void JobMemory::State::end_copy() {
 }
 
 void JobMemory::State::check_alive(u32 process) const {
-  if (process == peers.number()) return;
-  if (!peers.processes().lost()) return;
-  if (auto const loss = peers.processes().gone(process); loss && !loss->left)
-    throw peers.processes().lost_error("copy", *loss);
-  if (!peers.far(process) && !peers.node().alive(process))
-    throw peers.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
+  if (process == group.number()) return;
+  if (!group.processes().lost()) return;
+  if (auto const loss = group.processes().gone(process); loss && !loss->left)
+    throw group.processes().lost_error("copy", *loss);
+  if (!group.far(process) && !group.node().alive(process))
+    throw group.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
 }
 
 void JobMemory::State::release(u32 number) {
@@ -105,7 +105,7 @@ void JobMemory::State::release(u32 number) {
     slot = own.mapped().slot;
     name = own.mapped().allocation;
   }
-  gate.close(slot);  // before others unmap it
+  epochs.close(slot);  // before others unmap it
   // Others close what drivers have mapped, or its memory would stay in use when it is freed.
   std::unique_lock const lock(mutex_);
   if (!name.kind.empty() && name.kind != "file" && !exposes(name)) gone_.push_back(name);
@@ -134,29 +134,29 @@ JobMemory::State::Own JobMemory::State::own_part(u32 exposure, u64 offset, u64 s
   if (found == own_.end())
     throw Error(Kind::bad_argument, "copy",
                 fmt::format("{} has released its part, or never exposed it",
-                            peers.processes().name(peers.number())),
+                            group.processes().name(group.number())),
                 "keep its Exposed until nobody copies from or to it");
   auto const& own = found->second;
   if (offset > own.size || size > own.size - offset)
     throw Error(Kind::bad_argument, fmt::format("copy from or to '{}'", own.name),
                 fmt::format("{} bytes at offset {} are named, {}'s part has {}", size, offset,
-                            peers.processes().name(peers.number()), own.size),
+                            group.processes().name(group.number()), own.size),
                 "stay inside");
   return own;
 }
 
 void JobMemory::State::write(u32 exposure, u64 offset, std::string_view bytes) {
   auto const own = own_part(exposure, offset, bytes.size());
-  copying::Entry const entry(gate, peers.number(), own.slot, exposure);
-  if (!entry) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
+  copying::AccessEpoch const epoch(epochs, group.number(), own.slot, exposure);
+  if (!epoch) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
   copy(own.begin + offset, bytes.data(), Bytes{bytes.size()});
   arrivals_.fetch_add(1, std::memory_order_release);  // before anybody is told
 }
 
 void JobMemory::State::read(u32 exposure, u64 offset, char* target, u64 size) {
   auto const own = own_part(exposure, offset, size);
-  copying::Entry const entry(gate, peers.number(), own.slot, exposure);
-  if (!entry) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
+  copying::AccessEpoch const epoch(epochs, group.number(), own.slot, exposure);
+  if (!epoch) own_part(~u32{0}, 0, 0);  // released meanwhile: throws
   copy(target, own.begin + offset, Bytes{size});
 }
 
@@ -169,8 +169,8 @@ JobMemory::JobMemory(JobMemoryOptions const& options) {
 JobMemory::~JobMemory() {
   if (!leave_to_parent(state_)) state_->end();
 }
-u32 JobMemory::process() const { return state_->peers.number(); }
-u32 JobMemory::processes() const { return state_->peers.count(); }
+u32 JobMemory::process() const { return state_->group.number(); }
+u32 JobMemory::processes() const { return state_->group.count(); }
 void JobMemory::meet(std::string const& name) {
   copying::check_caller("meet");
   state_->meet(name);

@@ -5,10 +5,10 @@
 #include <set>
 #include <shared_mutex>
 
-#include "copy/job/courier.hpp"
-#include "copy/job/gate.hpp"
+#include "copy/job/access_epochs.hpp"
 #include "copy/job/other_memory.hpp"
-#include "copy/job/part.hpp"
+#include "copy/job/part_info.hpp"
+#include "copy/job/progress_thread.hpp"
 #include "copy/locate.hpp"
 #include "world/imports.hpp"
 #include "world/memory_files.hpp"
@@ -20,9 +20,9 @@ struct RemoteBytes::Exposure {
   std::shared_ptr<JobMemory::State> job;
   u32 number = 0;  ///< the same in all processes
   std::string name;
-  std::vector<copying::Part> parts;  ///< by process, as told
-  std::vector<ExposedPart> known;    ///< by process, as this one sees it
-  std::vector<char*> here;           ///< by process: where it begins here; null: nowhere
+  std::vector<copying::PartInfo> parts;  ///< by process, as told
+  std::vector<ExposedPart> known;        ///< by process, as this one sees it
+  std::vector<char*> here;               ///< by process: where it begins here; null: nowhere
 };
 
 struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory::State> {
@@ -36,8 +36,8 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   void release_all_in(char const* begin, u64 size);
   void end();
 
-  /// The desk that makes copies from and to a process.
-  copying::Desk& desk(CopyPath path) const {
+  /// The copy server that makes copies from and to a process.
+  copying::CopyServer& server(CopyPath path) const {
     return path == CopyPath::network ? *network_ : *staged_;
   }
   /// Counts a copy: end() waits for it. \throws Error(misuse) when the JobMemory is gone
@@ -49,19 +49,20 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   /// The next number of something that all processes do together: the same in all, used once.
   u64 next_number() { return ++numbers_; }
 
-  /// After hearing from another process of what it has put here: the courier's writes happened
-  /// before. (They did, by way of that process; within this one nothing else says so.)
+  /// After hearing from another process of what it has put here: the progress thread's writes
+  /// happened before. (They did, by way of that process; within this one nothing else says so.)
   void see_arrivals() const { static_cast<void>(arrivals_.load(std::memory_order_acquire)); }
 
-  Peers const peers;
-  copying::Gate gate;
+  ProcessGroup const group;
+  copying::AccessEpochs epochs;
   copying::OtherMemory const other;
-  copying::Courier courier;
+  copying::ProgressThread progress_thread;
 
  private:
-  // Channels of the bootstrap for what desks say out of band, beside the job memory's own.
+  // Channels of the bootstrap for what copy servers say out of band, beside the job memory's own.
   static constexpr u32 network_notices = u32{1} << 30, staged_notices = u32{1} << 29;
-  std::unique_ptr<copying::Desk> make_desk(std::unique_ptr<net::Engine> engine, u32 notices);
+  std::unique_ptr<copying::CopyServer> make_server(std::unique_ptr<net::Engine> engine,
+                                                   u32 notices);
 
   CopyPath const fastest_;
   void write(u32 exposure, u64 offset, std::string_view bytes) override;
@@ -74,12 +75,12 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
     AllocationName allocation;
   };
   Own own_part(u32 exposure, u64 offset, u64 size);
-  copying::Part describe(void* memory, Bytes size, std::string const& name,
-                         std::vector<Descriptor>& files_to_pass);
-  void name_allocation(copying::Part& part, char* memory, copying::Location const& where,
+  copying::PartInfo describe(void* memory, Bytes size, std::string const& name,
+                             std::vector<Descriptor>& files_to_pass);
+  void name_allocation(copying::PartInfo& part, char* memory, copying::Location const& where,
                        std::vector<Descriptor>& files_to_pass);
-  void tell_what_is_gone(copying::Part& part);
-  static Device* device_for(copying::Part const& part);
+  void tell_what_is_gone(copying::PartInfo& part);
+  static Device* device_for(copying::PartInfo const& part);
   void choose_path(RemoteBytes::Exposure& exposure, u32 process, int file);
   void see_to_staging(RemoteBytes::Exposure const& exposure);
   bool exposes(AllocationName const& name) const;
@@ -102,7 +103,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   bool ended_ = false;
 
   std::atomic<u64> numbers_{0}, arrivals_{0};
-  copying::Desk *network_ = nullptr, *staged_ = nullptr;
+  copying::CopyServer *network_ = nullptr, *staged_ = nullptr;
   MemoryFiles::Watch const watch_;
 };
 

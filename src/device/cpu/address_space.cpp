@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/memory_map.hpp"
 
 namespace meshpost::cpu {

@@ -22,14 +22,14 @@ std::vector<CoreSlice>& slices_of(RankFibers const& rank) {
 
 }  // namespace
 
-u64 CpuGang::begin_slice(Fiber const& fiber) {
+u64 CpuLaunch::begin_slice(Fiber const& fiber) {
   u64 const now = memory::clock_ns();
   auto& rank = *fiber.rank;
   if (rank.ready_since == 0) rank.ready_since = now;
   return now;
 }
 
-void CpuGang::end_slice(Worker& worker, Fiber const& fiber, u64 begin) const {
+void CpuLaunch::end_slice(Worker& worker, Fiber const& fiber, u64 begin) const {
   u64 const now = memory::clock_ns();
   auto& rank = *fiber.rank;
   auto& slices = slices_of(rank);
@@ -46,7 +46,7 @@ void CpuGang::end_slice(Worker& worker, Fiber const& fiber, u64 begin) const {
       theirs.ready_since = now;
 }
 
-std::vector<u32> CpuGang::running_ranks() const {
+std::vector<u32> CpuLaunch::running_ranks() const {
   std::vector<u32> ranks;
   for (auto const& worker : workers())
     if (u32 const rank = worker->runs.load(std::memory_order_relaxed); rank != Worker::nobody)

@@ -1,4 +1,4 @@
-// Detects that no rank of a gang can continue any more.
+// Detects that no rank of a launch can continue any more.
 #include <algorithm>
 
 #include "device/cpu/scheduler.hpp"
@@ -12,25 +12,26 @@ namespace meshpost::cpu {
 // up after the first look at idle_. If it was idle again by the second look, it counted its
 // awakening between the two looks at awakenings_. If it was not idle again, the second look shows
 // it. So nothing ran while the conditions were read.
-std::optional<u64> CpuGang::quiet() {
+std::optional<u64> CpuLaunch::quiet() {
   u64 const before = awakenings_.load();
   if (idle_.load() != worker_count_) return std::nullopt;
-  for (auto const& fiber : crew_.fibers)
+  for (auto const& fiber : resources_.fibers)
     if (!fiber->done.load(std::memory_order_acquire) && ready(*fiber)) return std::nullopt;
   if (idle_.load() != worker_count_ || awakenings_.load() != before) return std::nullopt;
   return before;
 }
 
-// Only fibers write words while a gang runs (no host or stream can notify yet). So if no fiber is
+// Only fibers write words while a launch runs (no host or stream can notify yet). So if no fiber is
 // awake, a condition that does not hold never will. This is not so if other processes take part;
-// there the hosts ask each other (src/rma/runs/supervising/council.cpp).
-void CpuGang::look_for_deadlock() {
+// there the hosts ask each other (src/rma/runs/supervising/termination.cpp).
+void CpuLaunch::look_for_deadlock() {
   if (spec_.shared || deadlocked_.load(std::memory_order_relaxed) || !quiet() || poisoned()) return;
-  bool const alive = std::ranges::any_of(
-      crew_.fibers, [](auto const& fiber) { return !fiber->done.load(std::memory_order_acquire); });
+  bool const alive = std::ranges::any_of(resources_.fibers, [](auto const& fiber) {
+    return !fiber->done.load(std::memory_order_acquire);
+  });
   if (!alive) return;
   deadlocked_.store(true, std::memory_order_release);
-  crew_.wake_host();
+  resources_.wake_host();
 }
 
 }  // namespace meshpost::cpu

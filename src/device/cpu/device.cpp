@@ -66,7 +66,7 @@ class CpuDevice : public Device {
 class CpuBackend : public Backend {
  public:
   std::string_view kind() const override { return "cpu"; }
-  KindTraits traits() const override {
+  DeviceTraits traits() const override {
     return {.in_host_memory = true, .on_host_cores = true, .extra_polls = ExtraPolls::has_news};
   }
   u32 count() override { return ~0u; }
@@ -79,12 +79,14 @@ class CpuBackend : public Backend {
   std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) override {
     return cpu::reserve(devices);
   }
-  std::unique_ptr<Crew> crew() override { return std::make_unique<cpu::CpuCrew>(); }
-  std::unique_ptr<Gang> launch(GangSpec const& spec) override {
+  std::unique_ptr<LaunchResources> launch_resources() override {
+    return std::make_unique<cpu::CpuLaunchResources>();
+  }
+  std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const& spec) override {
     if (!spec.image.cpu)
       throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
                   "it was not compiled for CPU devices", "compile it with meshpost_add_executable");
-    return std::make_unique<cpu::CpuGang>(spec);
+    return std::make_unique<cpu::CpuLaunch>(spec);
   }
   void connect(std::vector<std::shared_ptr<Device>> const& /*devices*/) override {}
 

@@ -51,7 +51,7 @@ Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(f
 // Unwinding frees what the kernel holds. Nobody else may use that from here on.
 [[noreturn]] void unwind(Fiber& fiber) {
   std::atomic_ref(fiber.rank->report().left).store(1, std::memory_order_release);
-  fiber.gang->withdraw();
+  fiber.launch->withdraw();
   throw Unwind{};
 }
 
@@ -59,7 +59,7 @@ Fiber& self(void* fiber) { return *static_cast<Fiber*>(static_cast<FiberView*>(f
 // continues soon.
 void suspend(Fiber& fiber) {
   fiber.context.switch_to(fiber.worker->context);
-  if (fiber.gang->poisoned()) unwind(fiber);
+  if (fiber.launch->poisoned()) unwind(fiber);
 }
 
 void leave_condition(Fiber& fiber, Condition const& condition) {
@@ -93,7 +93,7 @@ void fiber_sync(void* fiber) {
   // told others already that the rank has arrived.
   while (rank.generation.load(std::memory_order_acquire) == generation) {
     me.context.switch_to(me.worker->context);
-    if (rank.generation.load(std::memory_order_acquire) == generation && me.gang->poisoned())
+    if (rank.generation.load(std::memory_order_acquire) == generation && me.launch->poisoned())
       unwind(me);
   }
 }
@@ -108,34 +108,34 @@ bool fiber_any(void* fiber, bool yes) {
 
 void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   Fiber& me = self(fiber);
-  if (me.gang->poisoned()) unwind(me);
+  if (me.launch->poisoned()) unwind(me);
   u32 const bytes = width(condition.type);
   if (holds(condition, memory::load_bits_acquire(condition.word, bytes))) return;
   RankReport& report = me.rank->report();
   report.note = note;
   report.condition = condition;
   store_state(report, RankState::waiting);
-  me.takes_news.store(note.operation == Operation::wait && me.gang->may_have_news(),
+  me.takes_news.store(note.operation == Operation::wait && me.launch->may_have_news(),
                       std::memory_order_relaxed);
   do {
     leave_condition(me, condition);
     suspend(me);
   } while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)) &&
-           !me.gang->has_news(me));
+           !me.launch->has_news(me));
   me.takes_news.store(false, std::memory_order_relaxed);
   store_state(report, RankState::running);
 }
 
 u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, u32 poison) {
   Fiber& me = self(fiber);
-  if (me.gang->poison() >= poison) unwind(me);
+  if (me.launch->poison() >= poison) unwind(me);
   store_state(me.rank->report(), RankState::ended);
   me.heeds.store(poison, std::memory_order_relaxed);
   u64 bits = 0;
   while (!holds(condition, bits = memory::load_bits_acquire(condition.word, bytes))) {
     leave_condition(me, condition);
     me.context.switch_to(me.worker->context);
-    if (me.gang->poison() >= poison) unwind(me);
+    if (me.launch->poison() >= poison) unwind(me);
   }
   me.heeds.store(Control::leave, std::memory_order_relaxed);
   store_state(me.rank->report(), RankState::running);
@@ -145,7 +145,7 @@ u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, u32 p
 void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                 char const* text) {
   Fiber& me = self(fiber);
-  me.gang->record_fault(me, operation, fault, a, b, c, text);
+  me.launch->record_fault(me, operation, fault, a, b, c, text);
   unwind(me);
 }
 
@@ -160,12 +160,12 @@ bool fiber_step(void* fiber, hooks::Step step) {
     }
 }
 
-u32 CpuGang::poison() const {
+u32 CpuLaunch::poison() const {
   return std::atomic_ref(spec_.grids.front().control->poison).load(std::memory_order_relaxed);
 }
 
-void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
-                           char const* text) {
+void CpuLaunch::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
+                             char const* text) {
   RankReport& report = fiber.rank->report();
   if (std::atomic_ref(report.state).load(std::memory_order_relaxed) ==
       static_cast<u32>(RankState::failed))
@@ -177,16 +177,16 @@ void CpuGang::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a
   report.details[2] = c;
   copy_text(report.text, sizeof report.text, text);
   store_state(report, RankState::failed);
-  // All CPU devices of a gang obey the first grid's word. So the host need not have seen the fault
-  // yet.
+  // All CPU devices of a launch obey the first grid's word. So the host need not have seen the
+  // fault yet.
   std::atomic_ref(spec_.grids.front().control->poison)
       .fetch_or(Control::leave, std::memory_order_relaxed);
-  crew_.wake_host();
+  resources_.wake_host();
 }
 
-void CpuGang::fiber_body(void* argument) {
+void CpuLaunch::fiber_body(void* argument) {
   auto& fiber = *static_cast<Fiber*>(argument);
-  GangSpec const& spec = fiber.gang->spec_;
+  LaunchSpec const& spec = fiber.launch->spec_;
   RankFibers& rank = *fiber.rank;
   try {
     if (fiber.thread == 0) store_state(rank.report(), RankState::running);
@@ -195,16 +195,16 @@ void CpuGang::fiber_body(void* argument) {
                    rank.local_rank, rank.scratch.data());
   } catch (Unwind const&) {
   } catch (std::exception const& error) {
-    fiber.gang->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0, error.what());
+    fiber.launch->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0, error.what());
   } catch (...) {
-    fiber.gang->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0,
-                             "something that is not a std::exception");
+    fiber.launch->record_fault(fiber, Operation::kernel, Fault::threw, 0, 0, 0,
+                               "something that is not a std::exception");
   }
-  fiber.gang->end_fiber(fiber);
+  fiber.launch->end_fiber(fiber);
   fiber.context.switch_to(fiber.worker->context, true);
 }
 
-void CpuGang::end_fiber(Fiber& fiber) {
+void CpuLaunch::end_fiber(Fiber& fiber) {
   RankFibers& rank = *fiber.rank;
   fiber.done.store(true, std::memory_order_release);
   if (rank.alive.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -217,11 +217,12 @@ void CpuGang::end_fiber(Fiber& fiber) {
     store_state(report, RankState::ended);
 }
 
-CpuGang::CpuGang(GangSpec const& spec)
+CpuLaunch::CpuLaunch(LaunchSpec const& spec)
     : spec_(spec),
       slices_are_recorded_(spec.grids.front().record != nullptr),
-      own_crew_(spec.crew ? nullptr : std::make_unique<CpuCrew>()),
-      crew_(spec.crew ? static_cast<CpuCrew&>(*spec.crew) : *own_crew_) {
+      own_resources_(spec.resources ? nullptr : std::make_unique<CpuLaunchResources>()),
+      resources_(spec.resources ? static_cast<CpuLaunchResources&>(*spec.resources)
+                                : *own_resources_) {
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
@@ -231,18 +232,18 @@ CpuGang::CpuGang(GangSpec const& spec)
   for (auto const& grid : spec_.grids)
     if (grid.record) grid.record->cores = std::min(worker_count_, cores);
   // The kernel's thread_local variables are those of a new thread, and end with the run.
-  if (spec_.thread_a_rank) crew_.dismiss();
-  crew_.resize(ranks, ranks * extent().volume(), worker_count_);
+  if (spec_.thread_a_rank) resources_.dismiss();
+  resources_.resize(ranks, ranks * extent().volume(), worker_count_);
   prepare_fibers();
   attentive_ = std::chrono::steady_clock::now() + short_run;
   begin_work();
 }
 
-void CpuGang::begin_work() {
+void CpuLaunch::begin_work() {
   u32 begun = 0;
   try {
     for (auto const& worker : workers()) {
-      crew_.begin(*worker);
+      resources_.begin(*worker);
       ++begun;
     }
   } catch (...) {
@@ -258,31 +259,31 @@ void CpuGang::begin_work() {
   }
 }
 
-CpuGang::~CpuGang() { end_work(); }
+CpuLaunch::~CpuLaunch() { end_work(); }
 
-void CpuGang::end_work() {
-  while (crew_.at_work())
-    crew_.doze(std::chrono::seconds(1), {}, [this] { return !crew_.at_work(); });
-  for (auto const& fiber : crew_.fibers) fiber->context.retire();
-  if (spec_.thread_a_rank) crew_.dismiss();
+void CpuLaunch::end_work() {
+  while (resources_.at_work())
+    resources_.doze(std::chrono::seconds(1), {}, [this] { return !resources_.at_work(); });
+  for (auto const& fiber : resources_.fibers) fiber->context.retire();
+  if (spec_.thread_a_rank) resources_.dismiss();
 }
 
-void CpuGang::prepare_fibers() {
+void CpuLaunch::prepare_fibers() {
   for (auto const& worker : workers()) worker->prepare(*this);
-  auto const total = static_cast<u32>(crew_.ranks.size());
+  auto const total = static_cast<u32>(resources_.ranks.size());
   u32 const threads = extent().volume();
   u32 made = 0;
   for (auto const& grid : spec_.grids)
     for (u32 local = 0; local < grid.ranks; ++local, ++made) {
       // Neighbours share a worker, since most messages go between neighbours.
       Worker& worker = *workers()[static_cast<u64>(made) * worker_count_ / total];
-      RankFibers& rank = *crew_.ranks[made];
+      RankFibers& rank = *resources_.ranks[made];
       rank.prepare(grid, local, threads, spec_.scratch);
       if (slices_are_recorded_) rank.ready_since = memory::clock_ns();
       for (u32 thread = 0; thread < threads; ++thread) {
-        Fiber& fiber = *crew_.fibers[u64{made} * threads + thread];
+        Fiber& fiber = *resources_.fibers[u64{made} * threads + thread];
         static_cast<FiberView&>(fiber) = view_of(thread, grid.first_rank + local);
-        fiber.gang = this;
+        fiber.launch = this;
         fiber.worker = &worker;
         fiber.rank = &rank;
         fiber.prepare(threads == 1 ? stack_of_rank : stack_of_thread, fiber_body);
@@ -291,9 +292,9 @@ void CpuGang::prepare_fibers() {
     }
 }
 
-Dim3 CpuGang::extent() const { return spec_.threads.x == 0 ? Dim3{} : spec_.threads; }
+Dim3 CpuLaunch::extent() const { return spec_.threads.x == 0 ? Dim3{} : spec_.threads; }
 
-FiberView CpuGang::view_of(u32 thread, u32 world_rank) const {
+FiberView CpuLaunch::view_of(u32 thread, u32 world_rank) const {
   Dim3 const all = extent();
   return {thread,
           all.volume(),
@@ -303,7 +304,7 @@ FiberView CpuGang::view_of(u32 thread, u32 world_rank) const {
 }
 
 // True if the fiber could continue. The fiber itself then loads the word again, with acquire.
-bool CpuGang::ready(Fiber const& fiber) const {
+bool CpuLaunch::ready(Fiber const& fiber) const {
   void const* const word = fiber.word.load(std::memory_order_acquire);
   if (!word) return true;
   auto const type = fiber.type.load(std::memory_order_relaxed);
@@ -313,12 +314,12 @@ bool CpuGang::ready(Fiber const& fiber) const {
          has_news(fiber);
 }
 
-bool CpuGang::has_news(Fiber const& fiber) const {
+bool CpuLaunch::has_news(Fiber const& fiber) const {
   return fiber.takes_news.load(std::memory_order_relaxed) &&
          spec_.has_news(fiber.rank->grid->state, fiber.world_rank);
 }
 
-bool CpuGang::run_ready(Worker& worker) {
+bool CpuLaunch::run_ready(Worker& worker) {
   bool any = false;
   u32 const poison = this->poison();
   auto& fibers = worker.fibers;
@@ -352,7 +353,7 @@ bool CpuGang::run_ready(Worker& worker) {
   return any;
 }
 
-void CpuGang::work(Worker& worker) {
+void CpuLaunch::work(Worker& worker) {
   worker.context.adopt_thread();
   // About as long as it takes to give the core away and get it back. Even with enough cores, the
   // kernel may have put two workers that wait for each other on one core. It is longer if the
@@ -391,8 +392,8 @@ void CpuGang::work(Worker& worker) {
   look_for_deadlock();  // the other ranks may have waited for those that ended here
 }
 
-void CpuGang::doze(std::chrono::microseconds patience) {
-  crew_.doze(patience, attentive_, [this] { return finished() || deadlocked(); });
+void CpuLaunch::doze(std::chrono::microseconds timeout) {
+  resources_.doze(timeout, attentive_, [this] { return finished() || deadlocked(); });
 }
 
 }  // namespace meshpost::cpu

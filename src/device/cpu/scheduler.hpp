@@ -1,11 +1,11 @@
 #pragma once
-// Ranks of CPU devices: fibers on a few worker threads, one gang for all CPU devices of a launch.
+// Ranks of CPU devices: fibers on a few worker threads, one launch for all CPU devices of a run.
 //
 // A fiber that waits leaves its condition with its worker. The worker tests the condition without
 // switching to the fiber. So the word may be written by anybody, in this process or another.
 #include <span>
 
-#include "device/cpu/crew.hpp"
+#include "device/cpu/launch_resources.hpp"
 
 namespace meshpost::cpu {
 
@@ -13,16 +13,16 @@ namespace meshpost::cpu {
 /// catch it as one.
 struct Unwind {};
 
-class CpuGang : public Gang {
+class CpuLaunch : public CooperativeLaunch {
  public:
-  explicit CpuGang(GangSpec const& spec);
-  /// Waits until no worker touches the gang.
-  ~CpuGang() override;
-  CpuGang(CpuGang const&) = delete;
-  CpuGang& operator=(CpuGang const&) = delete;
+  explicit CpuLaunch(LaunchSpec const& spec);
+  /// Waits until no worker touches the launch.
+  ~CpuLaunch() override;
+  CpuLaunch(CpuLaunch const&) = delete;
+  CpuLaunch& operator=(CpuLaunch const&) = delete;
 
-  void doze(std::chrono::microseconds patience) override;
-  bool finished() override { return !crew_.at_work(); }
+  void doze(std::chrono::microseconds timeout) override;
+  bool finished() override { return !resources_.at_work(); }
   bool deadlocked() override { return deadlocked_.load(std::memory_order_acquire); }
   std::optional<u64> quiet() override;
   bool answers() const override { return false; }
@@ -58,14 +58,14 @@ class CpuGang : public Gang {
   static void fiber_body(void* argument);
 
   std::span<std::unique_ptr<Worker> const> workers() const {
-    return std::span(crew_.workers).first(worker_count_);
+    return std::span(resources_.workers).first(worker_count_);
   }
 
-  GangSpec const spec_;
+  LaunchSpec const spec_;
   bool const slices_are_recorded_;
-  std::unique_ptr<CpuCrew> const own_crew_;  // null: the caller has given one
-  CpuCrew& crew_;
-  u32 worker_count_ = 0;            // of the crew's workers
+  std::unique_ptr<CpuLaunchResources> const own_resources_;  // null: the caller has given one
+  CpuLaunchResources& resources_;
+  u32 worker_count_ = 0;            // of the launch resources' workers
   std::atomic<u32> idle_{0};        // workers that have no ready fiber
   std::atomic<u64> awakenings_{0};  // times a worker stopped being idle
   std::atomic<bool> deadlocked_{false};

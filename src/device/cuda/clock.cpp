@@ -11,21 +11,21 @@ namespace {
 
 constexpr u32 exchanges = 32;
 
-struct Mailbox {
+struct ClockExchange {
   u32 asked;
   u32 answered;
   u64 device_time;
 };
 
-__global__ void answer_with_time(Mailbox volatile* mailbox) {
+__global__ void answer_with_time(ClockExchange volatile* exchange) {
   for (u32 i = 1; i <= exchanges; ++i) {
-    while (mailbox->asked != i && mailbox->asked != ~0u) {
+    while (exchange->asked != i && exchange->asked != ~0u) {
     }
     u64 now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    mailbox->device_time = now;
+    exchange->device_time = now;
     __threadfence_system();
-    mailbox->answered = i;
+    exchange->answered = i;
   }
 }
 
@@ -39,31 +39,31 @@ i64 host_now() {
 
 i64 clock_offset(int device) {
   Current const current(device);
-  Mailbox* shared = nullptr;
+  ClockExchange* shared = nullptr;
   check(cudaHostAlloc(&shared, sizeof *shared, cudaHostAllocPortable | cudaHostAllocMapped),
         "align clocks");
-  auto* const mailbox = const_cast<Mailbox volatile*>(shared);
+  auto* const exchange = const_cast<ClockExchange volatile*>(shared);
   *shared = {};
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "align clocks");
-  answer_with_time<<<1, 1, 0, stream>>>(mailbox);
+  answer_with_time<<<1, 1, 0, stream>>>(exchange);
   auto const launched = cudaGetLastError();
   i64 best_trip = ~(u64{1} << 63), offset = 0;
   i64 const give_up = host_now() + 2'000'000'000;
   for (u32 i = 1; launched == cudaSuccess && i <= exchanges; ++i) {
     i64 const before = host_now();
-    mailbox->asked = i;
-    while (mailbox->answered != i && host_now() < give_up) {
+    exchange->asked = i;
+    while (exchange->answered != i && host_now() < give_up) {
     }
     i64 const after = host_now();
     if (after >= give_up) break;
     // The shortest exchange tells its middle best.
     if (after - before < best_trip) {
       best_trip = after - before;
-      offset = before + (after - before) / 2 - static_cast<i64>(mailbox->device_time);
+      offset = before + (after - before) / 2 - static_cast<i64>(exchange->device_time);
     }
   }
-  mailbox->asked = ~0u;
+  exchange->asked = ~0u;
   cudaStreamSynchronize(stream);
   cudaStreamDestroy(stream);
   cudaFreeHost(shared);

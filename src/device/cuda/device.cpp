@@ -14,7 +14,7 @@
 #include "device/cuda/address_space.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/clock.hpp"
-#include "device/cuda/gang.hpp"
+#include "device/cuda/cooperative_launch.hpp"
 #include "device/cuda/memory.hpp"
 #include "device/cuda/mps.hpp"
 #include "device/cuda/share.hpp"
@@ -149,7 +149,7 @@ class CudaDevice : public Device {
 class CudaBackend : public Backend {
  public:
   std::string_view kind() const override { return "cuda"; }
-  KindTraits traits() const override { return {.extra_polls = ExtraPolls::by_warp}; }
+  DeviceTraits traits() const override { return {.extra_polls = ExtraPolls::by_warp}; }
   bool preferred() const override { return true; }
   u32 count() override {
     int devices = 0;
@@ -173,7 +173,7 @@ class CudaBackend : public Backend {
     return cuda::reserve(devices);
   }
   bool queues_launches() const override { return true; }
-  std::unique_ptr<GangGraph> make_graph(std::vector<GangSpec> const& steps) override {
+  std::unique_ptr<LaunchGraph> make_graph(std::vector<LaunchSpec> const& steps) override {
     return cuda::make_graph(steps);
   }
   bool reaches(Device& from, Device& to) override {
@@ -184,9 +184,11 @@ class CudaBackend : public Backend {
           "ask which GPUs are peers");
     return peers != 0;
   }
-  std::unique_ptr<Crew> crew() override { return cuda::crew(); }
-  void fit(GangSpec const& spec) override { cuda::fit(spec); }
-  std::unique_ptr<Gang> launch(GangSpec const& spec) override { return cuda::launch(spec); }
+  std::unique_ptr<LaunchResources> launch_resources() override { return cuda::launch_resources(); }
+  void fit(LaunchSpec const& spec) override { cuda::fit(spec); }
+  std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const& spec) override {
+    return cuda::launch(spec);
+  }
 
   void connect(std::vector<std::shared_ptr<Device>> const& given) override {
     auto const devices = physical_devices(given);

@@ -15,7 +15,7 @@ constexpr size_t static_shared_limit = 48 * 1024;  // more needs a request to CU
 
 }  // namespace
 
-GpuLaunch::GpuLaunch(GangSpec const& spec, SharedGrids grids)
+GpuLaunch::GpuLaunch(LaunchSpec const& spec, SharedGrids grids)
     : spec_(spec),
       grids_(std::move(grids)),
       split_(grids_.count > 1),
@@ -37,11 +37,11 @@ std::string GpuLaunch::name() const {
   return fmt::format("{} on {}", spec_.image.name, grids_.device->name());
 }
 
-void GpuLaunch::fit(CudaCrew& crew) const {
+void GpuLaunch::fit(CudaLaunchResources& resources) const {
   Fit const key{entry_, device(), threads(), shared_, grids_.ranks, spec_.sharers};
-  if (crew.knows(key)) return;
+  if (resources.knows(key)) return;
   check_fit();
-  crew.remember(key);
+  resources.remember(key);
 }
 
 template <class Use>
@@ -145,14 +145,14 @@ void GpuLaunch::allow_scratch(cudaFuncAttributes const& kernel) const {
       "use less scratch");
 }
 
-std::vector<GpuLaunch> launches_of(GangSpec const& spec, CudaCrew& crew) {
+std::vector<GpuLaunch> launches_of(LaunchSpec const& spec, CudaLaunchResources& resources) {
   if (!spec.image.cuda)
     throw Error(Kind::bad_argument, fmt::format("launch {}", spec.image.name),
                 "it was not compiled for GPUs",
                 "compile it with meshpost_add_executable where nvcc is found");
   std::vector<GpuLaunch> launches;
   for (auto const& grids : by_physical_device(spec.grids))
-    launches.emplace_back(spec, grids).fit(crew);
+    launches.emplace_back(spec, grids).fit(resources);
   return launches;
 }
 

@@ -4,21 +4,21 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/crew.hpp"
+#include "device/cuda/launch_resources.hpp"
 #include "device/logical.hpp"
 
 namespace meshpost::cuda {
 
-/// The part of a gang that one GPU runs in one launch: one device, or the GPU's logical devices.
+/// The part of a launch that one GPU runs in one launch: one device, or the GPU's logical devices.
 class GpuLaunch {
  public:
-  GpuLaunch(GangSpec const& spec, SharedGrids grids);
+  GpuLaunch(LaunchSpec const& spec, SharedGrids grids);
   int device() const { return static_cast<int>(grids_.device->index()); }
   std::string name() const;
 
   /// Loads the kernel on the device (CUDA loads lazily, which could block behind a running kernel)
   /// and makes sure that all ranks fit at once. A kernel stays loaded, so once is enough.
-  void fit(CudaCrew& crew) const;
+  void fit(CudaLaunchResources& resources) const;
   cudaError_t start(cudaStream_t stream) const;
   /// Adds the launch behind `node`, and sets `node` to it. Null: it is the first.
   cudaError_t add_to(cudaGraph_t graph, cudaGraphNode_t& node) const;
@@ -34,7 +34,7 @@ class GpuLaunch {
   std::string by_processes() const;
   void allow_scratch(cudaFuncAttributes const& kernel) const;
 
-  GangSpec const& spec_;
+  LaunchSpec const& spec_;
   SharedGrids grids_;
   bool split_;
   void const* entry_;
@@ -42,8 +42,8 @@ class GpuLaunch {
   u64 shared_;  // bytes of dynamic shared memory of a rank
 };
 
-/// One for each physical device of the gang, all of which fit. They refer to `spec`.
+/// One for each physical device of the launch, all of which fit. They refer to `spec`.
 /// \throws Error(out_of_memory, bad_argument)
-std::vector<GpuLaunch> launches_of(GangSpec const& spec, CudaCrew& crew);
+std::vector<GpuLaunch> launches_of(LaunchSpec const& spec, CudaLaunchResources& resources);
 
 }  // namespace meshpost::cuda

@@ -34,10 +34,10 @@ void GraphLaunch::make() {
   check(cudaGraphDestroy(std::exchange(graph_, nullptr)), fmt::format("make {}", name_));
 }
 
-CudaGraph::CudaGraph(std::vector<GangSpec> const& steps, CudaCrew& crew)
+CudaGraph::CudaGraph(std::vector<LaunchSpec> const& steps, CudaLaunchResources& resources)
     : name_(fmt::format("a graph of {} runs", steps.size())) {
   for (auto const& step : steps) {
-    auto const launches = launches_of(step, crew);
+    auto const launches = launches_of(step, resources);
     if (launches_.empty())
       for (auto const& launch : launches)
         launches_.emplace_back(launch.device(),

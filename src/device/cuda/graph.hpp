@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/crew.hpp"
+#include "device/cuda/launch_resources.hpp"
 
 namespace meshpost::cuda {
 
@@ -35,10 +35,10 @@ class GraphLaunch {
   cudaGraphExec_t made_ = nullptr;
 };
 
-class CudaGraph : public GangGraph {
+class CudaGraph : public LaunchGraph {
  public:
   /// \throws Error as launches do
-  CudaGraph(std::vector<GangSpec> const& steps, CudaCrew& crew);
+  CudaGraph(std::vector<LaunchSpec> const& steps, CudaLaunchResources& resources);
   std::vector<GraphLaunch> const& launches() const { return launches_; }
   std::string const& name() const { return name_; }
 

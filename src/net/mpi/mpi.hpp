@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
 #include "net/engine.hpp"
 #include "net/mpi/frame.hpp"
 
@@ -66,7 +66,7 @@ class Mpi final : public Engine {
   struct Loss {
     u32 peer;
     std::string why;
-    Patience patience;  ///< for what it has sent before to arrive
+    Deadline timeout;  ///< for what it has sent before to arrive
   };
 
   Peer& talked_to(u32 peer, char const* operation);

@@ -9,7 +9,7 @@
 namespace meshpost::net::mpi {
 namespace {
 
-constexpr std::chrono::seconds patience_after_farewell(1);
+constexpr std::chrono::seconds timeout_after_farewell(1);
 
 }  // namespace
 
@@ -144,13 +144,13 @@ bool Mpi::tell(Events& events) {
 
 void Mpi::lose(u32 peer, std::string const& why) {
   if (!peers_[peer].talked_to || std::exchange(peers_[peer].lost, true)) return;
-  losses_.push_back({peer, why, Patience(patience_after_farewell)});
+  losses_.push_back({peer, why, Deadline(timeout_after_farewell)});
 }
 
 bool Mpi::tell_losses(Events& events) {
   bool any = false;
   for (std::size_t i = 0; i < losses_.size();) {
-    if (peers_[losses_[i].peer].arriving > 0 && !finalised_ && !losses_[i].patience.ends()) {
+    if (peers_[losses_[i].peer].arriving > 0 && !finalised_ && !losses_[i].timeout.ends()) {
       ++i;
       continue;
     }

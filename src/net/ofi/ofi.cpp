@@ -42,7 +42,7 @@ constexpr char const* same_net = "give all processes the same MESHPOST_NET (Worl
 Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks const& quirks)
     : provider_(choose_provider(provider, bind, gpus, quirks)), number_(std::random_device()()) {
   bool const shared = provider_.name() == "shm";
-  if (shared) remove_leftovers();  // of jobs of which nobody survived
+  if (shared) remove_stale_files();  // of jobs of which nobody survived
   fi_info* const info = provider_.info.get();
   fid_fabric* fabric = nullptr;
   fabric_ = handle(library().fabric(info->fabric_attr, &fabric, nullptr), fabric, "fi_fabric");
@@ -87,14 +87,14 @@ Ofi::~Ofi() {
     memory_->close();
   }
   endpoint_.reset();
-  if (!shared_memory_.empty()) remove_leftovers();  // of peers that were killed
+  if (!shared_memory_.empty()) remove_stale_files();  // of peers that were killed
 }
 
 // Others that talk to this process have it mapped.
 void Ofi::abandon() noexcept {
   if (shared_memory_.empty()) return;
   shm_unlink(shared_memory_.c_str());
-  remove_leftovers();
+  remove_stale_files();
 }
 
 std::string Ofi::address() const { return to_text({provider_.name(), number_, native_address()}); }
@@ -252,8 +252,8 @@ long Ofi::start_piece(Operation& operation, void* context) {
   fi_rma_iov const remote{at, piece.size(), operation.target.key};
   void* descriptor = operation.registration.descriptor;
 
-  bool const apart = provider_.data_apart && piece.size() > most_with_data;
-  if (last && !apart && provider_.telling != Telling::message) {
+  bool const separate = provider_.separate_data && piece.size() > most_with_data;
+  if (last && !separate && provider_.telling != Telling::message) {
     long const result = start_data(operation, piece, context);
     // Some know data in their queues but not with writes (Slingshot).
     if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP) return result;

@@ -3,10 +3,10 @@
 #include <optional>
 #include <unordered_map>
 
-#include "net/ofi/leftover.hpp"
 #include "net/ofi/operations.hpp"
 #include "net/ofi/probe.hpp"
 #include "net/ofi/receives.hpp"
+#include "net/ofi/stale_files.hpp"
 #include "net/ofi/texts.hpp"
 
 // The engine on libfabric (OpenFabrics Interfaces): TCP, InfiniBand, EFA, Slingshot.

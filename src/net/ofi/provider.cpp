@@ -160,7 +160,7 @@ Provider choose_provider(std::string const& named, std::string const& bind, Gpus
   chosen.piece = std::min<u64>(info.ep_attr->max_msg_size, quirks.piece);
   chosen.ordered = !quirks.unordered && both(info, FI_ORDER_WAW) &&
                    info.ep_attr->max_order_waw_size >= chosen.piece;
-  chosen.data_apart = chosen.ordered && chosen.name().ends_with(";ofi_rxm");
+  chosen.separate_data = chosen.ordered && chosen.name().ends_with(";ofi_rxm");
   chosen.register_sources =
       quirks.register_sources || (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
   return chosen;

@@ -38,7 +38,7 @@ struct Provider {
   /// Data goes in a write of its own, behind the bytes: a connection of ofi_rxm that ends while a
   /// write with data comes in tells of it in a way that ofi_rxm takes for a null pointer, and the
   /// process is gone (seen with libfabric 1.17). One without bytes comes whole.
-  bool data_apart = false;
+  bool separate_data = false;
   u64 piece = 0;  ///< largest write
 
   /// Its addresses are those of TCP sockets that listen.

@@ -6,7 +6,7 @@
 
 #include "meshpost/device/block.hpp"
 #include "meshpost/device/device.hpp"
-#include "meshpost/rma/mailbox.hpp"
+#include "meshpost/rma/command_queue.hpp"
 
 namespace meshpost::detail {
 
@@ -35,16 +35,17 @@ class Access {
   virtual ~Access() = default;
   /// Before the first run, and behind drop(): nothing is in flight.
   virtual void begin() {}
-  /// After a run, when its ranks have ended: carries out the remaining letters. The next run may
+  /// After a run, when its ranks have ended: carries out the remaining commands. The next run may
   /// follow without begin().
   virtual void end() {}
-  /// The same after a run that failed: forgets the letters, and lets nothing arrive later.
+  /// The same after a run that failed: forgets the commands, and lets nothing arrive later.
   virtual void drop() {}
-  /// The mailbox that this device's ranks poll.
-  virtual Mailbox mailbox() const { return {}; }
+  /// The command queue that this device's ranks poll.
+  virtual CommandQueue command_queue() const { return {}; }
 
   /// In the order of the calls. Bytes are copied during the call, or kept. Kept bytes are let go of
-  /// when a copy engine is done with them: if a rank opens no letters, nothing is kept for it.
+  /// when a copy engine is done with them: if a rank carries out no commands, nothing is kept for
+  /// it.
   virtual void deliver(Delivery const& delivery) = 0;
   /// Calls `take` with the bytes when they are here. Reads end in the order of the calls. Others
   /// may have to wait until kept bytes are let go of.
@@ -58,15 +59,15 @@ class Access {
   virtual bool poll() { return false; }
 
   /// True if nothing that was delivered can change the device's memory any more.
-  virtual bool settled() const { return true; }
+  virtual bool completed() const { return true; }
 
   /// True if an operation that was begun is not done, other than by ranks. Any thread.
   virtual bool busy() const { return false; }
-  /// True if ranks have letters in their mailbox, or will have. Any thread.
-  virtual bool unopened() const { return false; }
+  /// True if ranks have commands in their command queue, or will have. Any thread.
+  virtual bool has_pending_commands() const { return false; }
 };
 
-/// By loads and stores for memory of the host, by a mailbox for others. \throws
+/// By loads and stores for memory of the host, by a command queue for others. \throws
 /// Error(out_of_memory)
 std::unique_ptr<Access> make_access(Device& device);
 

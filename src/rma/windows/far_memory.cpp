@@ -9,11 +9,11 @@
 namespace meshpost::detail {
 namespace {
 
-enum class Wish : u32 { read, write, raise };
+enum class Action : u32 { read, write, raise };
 
 struct Question {
   via::Signal signal{};  // raise
-  Wish wish{};
+  Action action{};
   u32 device = 0;
   u64 offset = 0, bytes = 0;
   u32 run = 0;  // raise: the last run that the sender has begun
@@ -25,9 +25,9 @@ std::string text_of(Question const& question) {
   return {reinterpret_cast<char const*>(&question), sizeof question};
 }
 
-Error gone(Peers const& peers, u32 process, std::string operation) {
+Error gone(ProcessGroup const& group, u32 process, std::string operation) {
   return {Kind::peer_lost, std::move(operation),
-          fmt::format("{} has destroyed this World already", peers.processes().name(process)),
+          fmt::format("{} has destroyed this World already", group.processes().name(process)),
           "keep the World until no process uses its windows any more"};
 }
 
@@ -36,38 +36,38 @@ Error gone(Peers const& peers, u32 process, std::string operation) {
 FarMemory::FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
                      Agreement const& agreement)
     : WorldMemory(memory), runs_(runs), endpoint_(endpoint), agreement_(agreement) {
-  if (!peers_.alone())
-    peers_.processes().answer(
-        peers_.channel(), [this](u32, std::string const& question) { return answer(question); });
+  if (!group_.alone())
+    group_.processes().answer(
+        group_.channel(), [this](u32, std::string const& question) { return answer(question); });
 }
 
 FarMemory::~FarMemory() {
-  if (!peers_.alone()) peers_.processes().answer(peers_.channel(), nullptr);
+  if (!group_.alone()) group_.processes().answer(group_.channel(), nullptr);
 }
 
-void FarMemory::transfer(Place place, void* target, void const* source, u64 bytes) const {
-  u32 const process = layout_.processes[place.device];
+void FarMemory::transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const {
+  u32 const process = layout_.processes[address.device];
   constexpr u64 most = u64{8} << 20;
   for (u64 at = 0; at < bytes; at += most) {
     u64 const size = std::min(most, bytes - at);
-    auto text = text_of({.wish = target ? Wish::read : Wish::write,
-                         .device = place.device,
-                         .offset = place.offset + at,
+    auto text = text_of({.action = target ? Action::read : Action::write,
+                         .device = address.device,
+                         .offset = address.offset + at,
                          .bytes = size});
     if (!target) text.append(static_cast<char const*>(source) + at, size);
-    auto const reply = peers_.processes().ask(peers_.channel(), process, text);
+    auto const reply = group_.processes().ask(group_.channel(), process, text);
     if (reply.size() != 1 + (target ? size : 0))
-      throw gone(peers_, process, source ? "write" : "read");
+      throw gone(group_, process, source ? "write" : "read");
     if (target) std::memcpy(static_cast<char*>(target) + at, reply.data() + 1, size);
   }
 }
 
 void FarMemory::raise(u32 device, via::Signal const& count) const {
   u32 const process = layout_.processes[device];
-  auto const reply = peers_.processes().ask(
-      peers_.channel(), process,
-      text_of({.signal = count, .wish = Wish::raise, .device = device, .run = runs_.runs()}));
-  if (reply.empty()) throw gone(peers_, process, "notify");
+  auto const reply = group_.processes().ask(
+      group_.channel(), process,
+      text_of({.signal = count, .action = Action::raise, .device = device, .run = runs_.runs()}));
+  if (reply.empty()) throw gone(group_, process, "notify");
 }
 
 // Runs of all processes end together: a run that has ended for the sender has ended here too.
@@ -76,12 +76,12 @@ std::string FarMemory::answer(std::string_view text) {
   if (text.size() < sizeof question) return {};
   std::memcpy(&question, text.data(), sizeof question);
   if (!layout_.owns(question.device)) return {};
-  bool const reads = question.wish == Wish::read, writes = question.wish == Wish::write;
+  bool const reads = question.action == Action::read, writes = question.action == Action::write;
   if (text.size() != sizeof question + (writes ? question.bytes : 0)) return {};
-  if (question.wish == Wish::raise) {
+  if (question.action == Action::raise) {
     auto const& count = question.signal;
     char* const word =
-        places_.memory({question.device, count.at()}, count.distance() + sizeof(u32));
+        addresses_.memory({question.device, count.at()}, count.distance() + sizeof(u32));
     if (!word || count.at() % sizeof(u32) != 0) return {};
     endpoint_.raise_for_another(
         question.device - layout_.first_device, count.moved_to(reinterpret_cast<u64>(word)),
@@ -89,7 +89,7 @@ std::string FarMemory::answer(std::string_view text) {
     return {'\1'};
   }
   if (!reads && !writes) return {};
-  char* const at = places_.memory({question.device, question.offset}, question.bytes);
+  char* const at = addresses_.memory({question.device, question.offset}, question.bytes);
   if (!at) return {};
   Device& owner = layout_.own(question.device);
   std::string reply(1 + (reads ? question.bytes : 0), '\1');

@@ -21,7 +21,7 @@ class FarMemory : WorldMemory {
   FarMemory& operator=(FarMemory const&) = delete;
 
   /// Reads if there is a target, else writes. \throws Error(peer_lost)
-  void transfer(Place place, void* target, void const* source, u64 bytes) const;
+  void transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const;
   void raise(u32 device, via::Signal const& count) const;  ///< its counter is an offset
 
  private:

@@ -48,22 +48,23 @@ void HostEndpoint::raise_for_another(u32 own, via::Signal const& count, bool beh
       return;
     }
   }
-  raise_at_rest(own, count);
+  raise_between_runs(own, count);
 }
 
-void HostEndpoint::raise(u32 own, via::Signal const& count, bool settled) {
+void HostEndpoint::raise(u32 own, via::Signal const& count, bool lasting) {
   std::scoped_lock const lock(mutex_);
-  if (runs_ == 0 && settled) raise_now(own, count);
+  if (runs_ == 0 && lasting) raise_now(own, count);
   else keep(own, count);
 }
 
 void HostEndpoint::raise_now(u32 own, via::Signal const& count) {
-  if (runs_with_letters_ == 0 || layout_.devices[own]->in_host_memory()) raise_at_rest(own, count);
+  if (runs_with_commands_ == 0 || layout_.devices[own]->in_host_memory())
+    raise_between_runs(own, count);
   else if (!proxy_) own_[own]->deliver({{.signal = count}});
   else if (!proxy_->raise(own, count)) keep(own, count);  // the run is over
 }
 
-void HostEndpoint::raise_at_rest(u32 own, via::Signal const& count) const {
+void HostEndpoint::raise_between_runs(u32 own, via::Signal const& count) const {
   auto& device = *layout_.devices[own];
   if (device.in_host_memory()) {
     others_are_told();
@@ -80,29 +81,29 @@ void HostEndpoint::raise_at_rest(u32 own, via::Signal const& count) const {
 
 bool HostEndpoint::run_begins(bool with_host, bool disturbed) {
   std::scoped_lock const lock(mutex_);
-  bool letters = with_host;
+  bool commands = with_host;
   {
     // Later counts find a run in progress.
     std::scoped_lock const of_kept(keeping_);
-    letters |= disturbed && !kept_.empty();
-    if (!letters) ++runs_;
+    commands |= disturbed && !kept_.empty();
+    if (!commands) ++runs_;
   }
   try {
-    if (letters && !proxy_) begin_letters();
-    if (letters) ++runs_with_letters_;
+    if (commands && !proxy_) begin_commands();
+    if (commands) ++runs_with_commands_;
     deliver_kept([&](u32 own, via::Signal const& count) {
       if (disturbed) raise_now(own, count);
-      else raise_at_rest(own, count);
+      else raise_between_runs(own, count);
     });
   } catch (...) {
-    if (letters) runs_with_letters_ = 0;
+    if (commands) runs_with_commands_ = 0;
     else --runs_;
     throw;
   }
-  return letters;
+  return commands;
 }
 
-void HostEndpoint::begin_letters() {
+void HostEndpoint::begin_commands() {
   if (own_.empty()) {
     std::vector<std::unique_ptr<Access>> made;
     made.reserve(layout_.devices.size());
@@ -112,11 +113,11 @@ void HostEndpoint::begin_letters() {
   for (auto const& access : own_) access->begin();
 }
 
-void HostEndpoint::run_ends(bool letters, bool well) {
+void HostEndpoint::run_ends(bool commands, bool well) {
   std::scoped_lock const lock(mutex_);
-  if (letters) --runs_with_letters_;
+  if (commands) --runs_with_commands_;
   else --runs_;
-  if (!letters || proxy_) return;
+  if (!commands || proxy_) return;
   std::exception_ptr failed;  // of one device: the others are still ended
   for (auto const& access : own_) try {
       if (well) access->end();  // the next run gets what no rank has taken

@@ -24,7 +24,7 @@ struct HostCounters {
 /// any thread.
 ///
 /// While a run with the host is in progress (Launch::with_host), a count goes to ranks as the
-/// proxy's do: the host adds it if it can, else it goes by letter. While another run is in
+/// proxy's do: the host adds it if it can, else it goes by command. While another run is in
 /// progress, the count is kept until that run is over: only a GPU's own ranks may add to its
 /// counters. Between runs nobody else touches the memory. Counts of other processes are kept until
 /// the next run begins, because the thread that answers them never waits.
@@ -33,20 +33,23 @@ class HostEndpoint {
   /// `proxy`: null if all ranks are in reach.
   HostEndpoint(Layout const& layout, Proxy* proxy) : layout_(layout), proxy_(proxy) {}
 
-  /// Raises a counter in the memory of an own device. `settled`: nobody will clear it before the
+  /// Raises a counter in the memory of an own device. `lasting`: nobody will clear it before the
   /// next run.
-  void raise(u32 own, via::Signal const& count, bool settled);
+  void raise(u32 own, via::Signal const& count, bool lasting);
   /// The same on the thread that answers other processes; never waits. `behind`: the sender will
   /// take part in the run in progress here, but has not begun it.
   void raise_for_another(u32 own, via::Signal const& count, bool behind);
   /// Drops the kept counts of counters that no longer exist.
   void forget(u32 const* begin, u32 const* end);
-  /// From before a run's kernels begin until they have ended, and their leftovers are taken.
-  /// `disturbed`: other processes' ranks may have begun. True if ranks get letters from here.
+  /// From before a run's kernels begin until they have ended, and their unconsumed notifications
+  /// are taken. `disturbed`: other processes' ranks may have begun. True if ranks get commands from
+  /// here.
   bool run_begins(bool with_host, bool disturbed);
-  void run_ends(bool letters, bool well);
-  /// The mailbox that ranks of an own device poll in a run with letters, without a proxy.
-  Mailbox mailbox(u32 own) const { return own_.empty() ? Mailbox{} : own_[own]->mailbox(); }
+  void run_ends(bool commands, bool well);
+  /// The command queue that ranks of an own device poll in a run with commands, without a proxy.
+  CommandQueue command_queue(u32 own) const {
+    return own_.empty() ? CommandQueue{} : own_[own]->command_queue();
+  }
   /// Called repeatedly during such a run.
   void poll();
 
@@ -55,9 +58,9 @@ class HostEndpoint {
     u32 own;
     via::Signal count;
   };
-  void raise_at_rest(u32 own, via::Signal const& count) const;
+  void raise_between_runs(u32 own, via::Signal const& count) const;
   void raise_now(u32 own, via::Signal const& count);
-  void begin_letters();
+  void begin_commands();
   void keep(u32 own, via::Signal const& count);
   template <class Deliver>
   void deliver_kept(Deliver&& deliver);
@@ -66,7 +69,7 @@ class HostEndpoint {
   Proxy* const proxy_;
   std::mutex mutex_;                          // of the next members
   std::atomic<u32> runs_ = 0;                 // in progress, without the host
-  u32 runs_with_letters_ = 0;                 // in progress, with the host or its kept counts
+  u32 runs_with_commands_ = 0;                // in progress, with the host or its kept counts
   std::vector<std::unique_ptr<Access>> own_;  // by device, from the first run with the host on
   std::mutex keeping_;                        // of kept_, and of increments of runs_
   std::vector<Kept> kept_;

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <thread>
 
-#include "base/host_places.hpp"
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
+#include "base/host_hooks.hpp"
 #include "base/told.hpp"
 #include "meshpost/device/block.hpp"
 #include "rma/via/direct/access.hpp"
@@ -33,12 +33,12 @@ class Pauses {
 }  // namespace
 
 HostId HostWindows::host(u32 process) const {
-  if (process >= peers_.count())
+  if (process >= group_.count())
     throw Error(Kind::bad_argument, "host",
-                fmt::format("process {} does not exist among {}", process, peers_.count()),
-                fmt::format("name one from 0 to {}", peers_.count() - 1));
+                fmt::format("process {} does not exist among {}", process, group_.count()),
+                fmt::format("name one from 0 to {}", group_.count() - 1));
   for (u32 device = 0; device < layout_.device_count(); ++device)
-    if (peers_.alone() || layout_.processes[device] == process) return {device};
+    if (group_.alone() || layout_.processes[device] == process) return {device};
   throw Error(Kind::bad_argument, "host",
               fmt::format("process {} has no device, where its counters would be", process),
               "notify the host of a process that has one");
@@ -46,7 +46,7 @@ HostId HostWindows::host(u32 process) const {
 
 std::string HostWindows::sender_name(u32 sender) const {
   if (sender < layout_.ranks()) return fmt::format("rank {}", sender);
-  return peers_.alone() ? "the host"
+  return group_.alone() ? "the host"
                         : fmt::format("the host of process {}", sender - layout_.ranks());
 }
 
@@ -80,16 +80,16 @@ void HostWindows::transfer(WindowRecord const& record, u64 element_bytes, RankId
   u64 const skipped = offset * element_bytes;
   Bytes const size{count * element_bytes};
   bool const mapped = part && layout_.devices.empty() && layout_.traits[device].in_host_memory &&
-                      !peers_.far(layout_.processes[device]);
+                      !group_.far(layout_.processes[device]);
   if (near) {
     auto& through = *layout_.devices[*near];
     if (target) through.read(target, part + skipped, size);
     else through.write(part + skipped, source, size);
   } else if (mapped) {
     std::memcpy(target ? target : part + skipped, target ? part + skipped : source, size);
-  } else if (layout_.apart) {
-    auto const place = windows_.place_of(record, rank);
-    far_.transfer({device, place.offset + skipped}, target, source, size);
+  } else if (layout_.far_processes) {
+    auto const address = windows_.address_of(record, rank);
+    far_.transfer({device, address.offset + skipped}, target, source, size);
   } else {
     throw Error(
         Kind::bad_environment, operation,
@@ -128,15 +128,15 @@ void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank
   via::Signal const count =
       via::Signal::of(info.counters + u64{local} * info.counter_pitch() + tag.value * sizeof(u32),
                       u64{info.counter_part} * WindowInfo::raised_by,
-                      WindowInfo::raiser(layout_.ranks() + peers_.number()));
+                      WindowInfo::raiser(layout_.ranks() + group_.number()));
   bool const reached = layout_.neighbour(device) ||
-                       (layout_.devices.empty() && !peers_.far(layout_.processes[device]));
+                       (layout_.devices.empty() && !group_.far(layout_.processes[device]));
   bool const of_host = layout_.traits[device].in_host_memory && reached;
   // After a failure the counter's owner may clear its memory until the next run begins.
-  bool const settled = agreement_.settled();
-  if (!layout_.owns(device) && !(of_host && settled)) return far_.raise(device, count);
+  bool const lasting = agreement_.valid();
+  if (!layout_.owns(device) && !(of_host && lasting)) return far_.raise(device, count);
   auto const here = count.moved_to(reinterpret_cast<u64>(heap_.at(device, count.at())));
-  if (layout_.owns(device)) return endpoint_.raise(device - layout_.first_device, here, settled);
+  if (layout_.owns(device)) return endpoint_.raise(device - layout_.first_device, here, lasting);
   others_are_told();
   HostAccess().deliver({{.signal = here}});  // behind the bytes above
 }
@@ -184,7 +184,7 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
                 "use a smaller tag, or make the window with more");
   runs_.wake_supervisor(true);  // else perhaps nobody supervises the launched runs
   u64 const failed_before = runs_.failures_before_last_launch();
-  Patience patience(deadline);
+  Deadline timeout(deadline);
   for (Pauses pauses;; pauses.rest()) {
     u32 come = 0;
     {
@@ -206,12 +206,12 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
           why->kind(), told,
           fmt::format("{} when a run failed: {}: {}", so_far, why->operation(), why->cause()),
           why->remedy());
-    if (!peers_.alone())
+    if (!group_.alone())
       if (auto const loss =
-              runs_.seems_idle() ? peers_.processes().gone() : peers_.processes().lost())
-        throw peers_.processes().lost_error(told, *loss);
-    if (patience.ends(come))
-      throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, patience.text()),
+              runs_.seems_idle() ? group_.processes().gone() : group_.processes().lost())
+        throw group_.processes().lost_error(told, *loss);
+    if (timeout.ends(come))
+      throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, timeout.text()),
                   "see that kernels notify this host with this tag, or give a longer deadline");
   }
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "meshpost/rma/window.hpp"
+#include "rma/windows/global_addresses.hpp"
 #include "rma/windows/host_endpoint.hpp"
-#include "rma/windows/places.hpp"
 #include "world/imports.hpp"
 
 namespace meshpost::detail {
@@ -27,8 +27,9 @@ class Registered {
 
 /// Memory of users that a window lies over, in the addresses of this process.
 struct UserMemory {
-  explicit UserMemory(Places& of_world) : places(of_world), numbers(places.take_numbers()) {}
-  ~UserMemory() { places.give_numbers(numbers); }
+  explicit UserMemory(GlobalAddresses& of_world)
+      : addresses(of_world), numbers(addresses.take_numbers()) {}
+  ~UserMemory() { addresses.give_numbers(numbers); }
   UserMemory(UserMemory const&) = delete;
   UserMemory& operator=(UserMemory const&) = delete;
 
@@ -38,7 +39,7 @@ struct UserMemory {
     imports.emplace();
   }
 
-  Places& places;
+  GlobalAddresses& addresses;
   u64 const numbers;  // the first of its numbers there
   std::vector<std::unique_ptr<Registered>> registered;
   std::optional<Imports> imports{std::in_place};
@@ -49,7 +50,7 @@ struct UserMemory {
 struct WindowRecord {
   struct Part {
     u64 count = 0;
-    Place place;
+    GlobalAddress address;
   };
   WindowInfo info;
   std::string name;

@@ -1,5 +1,6 @@
 // Windows over memory of users. Each process names its own ranks' parts. Processes of the node that
-// reach these by loads and stores map their allocations. Others name them to the proxy (Places).
+// reach these by loads and stores map their allocations. Others name them to the proxy
+// (GlobalAddresses).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +21,9 @@ constexpr u32 none = ~u32{0};
 struct Offer {
   struct Part {
     u64 count;
-    u64 place;       // its offset
-    u64 offset;      // in its allocation
-    u32 allocation;  // none: others need not map it
+    u64 global_offset;  // its offset
+    u64 offset;         // in its allocation
+    u32 allocation;     // none: others need not map it
     u32 unused = 0;
   };
   std::vector<Mappable> allocations;
@@ -126,7 +127,7 @@ void Windows::check_memory(World::WindowSpec const& spec) {
 
 // True if a process of the node has no devices: it reads and writes the memory that it can map.
 bool Windows::any_without_devices() const {
-  return std::ranges::any_of(peers_.node().members(), [this](u32 process) {
+  return std::ranges::any_of(group_.node().members(), [this](u32 process) {
     return std::ranges::find(layout_.processes, process) == layout_.processes.end();
   });
 }
@@ -144,7 +145,8 @@ std::string Windows::offer_memory(World::WindowSpec const& spec, WindowRecord& r
       auto const& part = spec.memory[rank];
       u64 const bytes = part.count * spec.element_bytes;
       u64 const number = record.users->numbers + local;
-      auto& told = mine.parts.emplace_back(Offer::Part{part.count, number * Places::each, 0, none});
+      auto& told =
+          mine.parts.emplace_back(Offer::Part{part.count, number * GlobalAddresses::each, 0, none});
       if (part.count == 0) continue;
       if (!memory_map().find(part.data))
         if (auto range = kind.identify(part.data)) {  // the whole allocation: parts may overlap
@@ -152,13 +154,13 @@ std::string Windows::offer_memory(World::WindowSpec const& spec, WindowRecord& r
           record.users->registered.push_back(std::make_unique<Registered>(*range));
         }
       // A part in the heap keeps its place there, because the heap has one order for all windows.
-      if (auto const in_heap = places_.in_heap(own, part.data, bytes);
+      if (auto const in_heap = addresses_.in_heap(own, part.data, bytes);
           in_heap && in_heap->device == device) {
-        told.place = in_heap->offset;
+        told.global_offset = in_heap->offset;
         continue;
       }
-      told.place = places_.add(device, number, part.data, bytes);
-      if (peers_.alone()) continue;
+      told.global_offset = addresses_.add(device, number, part.data, bytes);
+      if (group_.alone()) continue;
       bool const must = layout_.is_reached_elsewhere(device);
       if (!must && !(whole->in_host_memory() && any_without_devices())) continue;
       try {
@@ -180,7 +182,7 @@ std::string Windows::offer_memory(World::WindowSpec const& spec, WindowRecord& r
 
 void Windows::take_memory(WindowRecord& record, std::vector<std::string> const& offers,
                           std::map<std::pair<u32, u32>, Descriptor> const& files) {
-  u64 const most = heap_.spaces().stride() - Places::most_skew;
+  u64 const most = heap_.spaces().stride() - GlobalAddresses::most_skew;
   record.parts.resize(layout_.ranks());
   std::vector<u32> taken(offers.size());  // of its parts
   std::vector<Offer> all;
@@ -191,13 +193,13 @@ void Windows::take_memory(WindowRecord& record, std::vector<std::string> const& 
     auto const& offer = all[process];
     auto const& part = offer.parts.at(taken[process]++);
     u64 const bytes = part.count * record.element_bytes;
-    record.parts[rank] = {part.count, {device, part.place}};
+    record.parts[rank] = {part.count, {device, part.global_offset}};
     if (layout_.any_far() && bytes > most)
       throw Error(
           Kind::bad_argument, operation,
           fmt::format(
               "rank {}'s part has {} bytes; a device of {} has addresses for {}", rank, bytes,
-              peers_.alone() ? "this process" : peers_.processes().name(peers_.number()), most),
+              group_.alone() ? "this process" : group_.processes().name(group_.number()), most),
           "use smaller parts");
     if (layout_.owns(device) || part.allocation == none) continue;
     auto const& allocation = offer.allocations.at(part.allocation);
@@ -213,7 +215,7 @@ void Windows::take_memory(WindowRecord& record, std::vector<std::string> const& 
     };
     for (u32 own = 0; own < layout_.own_count(); ++own)
       if (!layout_.far(own, device)) map_for(physical(layout_.devices[own]).get());
-    if (layout_.devices.empty() && layout_.traits[device].in_host_memory && !peers_.far(process))
+    if (layout_.devices.empty() && layout_.traits[device].in_host_memory && !group_.far(process))
       map_for(nullptr);
   }
 }
@@ -221,16 +223,16 @@ void Windows::take_memory(WindowRecord& record, std::vector<std::string> const& 
 void Windows::register_memory(World::WindowSpec const& spec, WindowRecord& record) {
   std::string mine;
   std::vector<Descriptor> files;
-  peers_.together(operation, [&] {
+  group_.together(operation, [&] {
     check_memory(spec);
-    record.users = std::make_unique<UserMemory>(places_);
+    record.users = std::make_unique<UserMemory>(addresses_);
     mine = offer_memory(spec, record, files);
   });
-  auto const offers = peers_.exchange(operation, std::move(mine));
-  peers_.together(operation, [&] {
+  auto const offers = group_.exchange(operation, std::move(mine));
+  group_.together(operation, [&] {
     std::map<std::pair<u32, u32>, Descriptor> passed;
-    if (!peers_.alone())
-      peers_.node().share(files, [&](u32 process, u32 number, int file) {
+    if (!group_.alone())
+      group_.node().share(files, [&](u32 process, u32 number, int file) {
         auto copy = Descriptor::copy_of(file);
         if (!copy)
           throw Error(Kind::bad_environment, operation, std::strerror(errno),

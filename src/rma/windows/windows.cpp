@@ -10,7 +10,7 @@ namespace {
 u64 padded(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
 
 // Equal if processes request the same.
-std::string wish(World::WindowSpec const& spec) {
+std::string description(World::WindowSpec const& spec) {
   auto text =
       fmt::format("make window '{}' of {} elements of {} bytes with {} tags over {}", spec.name,
                   spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
@@ -31,23 +31,24 @@ void Windows::place_extents(World::WindowSpec const& spec, WindowRecord& record)
   record.info.offset = heap_.allocate(record.data_bytes);
   for (u32 rank = 0; rank < spec.extents.size(); ++rank) {
     auto const& [offset, count] = spec.extents[rank];
-    u64 const place = record.info.offset + offset * spec.element_bytes;
-    record.parts.push_back({count, {layout_.device_of(rank), place}});
+    u64 const begin = record.info.offset + offset * spec.element_bytes;
+    record.parts.push_back({count, {layout_.device_of(rank), begin}});
   }
 }
 
-Place Windows::place_of(WindowRecord const& record, u32 rank) const {
-  if (!record.parts.empty()) return record.parts[rank].place;
+GlobalAddress Windows::address_of(WindowRecord const& record, u32 rank) const {
+  if (!record.parts.empty()) return record.parts[rank].address;
   u64 const local = rank % layout_.ranks_per_device;
   return {layout_.device_of(rank), record.info.offset + local * record.info.pitch};
 }
 
 char* Windows::part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const {
-  auto const place = place_of(record, rank);
-  bool const users = Places::is_users(place.offset);
-  if (own && (!users || layout_.far(*own, place.device))) return places_.seen_by(*own, place);
-  if (!users) return heap_.at(place.device, place.offset);
-  if (layout_.owns(place.device)) return places_.memory(place, 0);
+  auto const address = address_of(record, rank);
+  bool const users = GlobalAddresses::is_users(address.offset);
+  if (own && (!users || layout_.far(*own, address.device)))
+    return addresses_.seen_by(*own, address);
+  if (!users) return heap_.at(address.device, address.offset);
+  if (layout_.owns(address.device)) return addresses_.memory(address, 0);
   auto* const device = own ? physical(layout_.devices[*own]).get() : nullptr;
   auto const found = record.users->mapped.find({device, rank});
   return found == record.users->mapped.end() ? nullptr : found->second;
@@ -88,7 +89,7 @@ void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
   if (record.host_bytes != 0) info.host_counters = heap_.allocate(record.host_bytes);
   record.host = std::make_shared<HostCounters>(info.tags);
   // Nobody writes into a part before it is zeroed.
-  peers_.together("fill a window", [&] {
+  group_.together("fill a window", [&] {
     for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
                                  Bytes{record.data_bytes});
@@ -108,7 +109,7 @@ WindowInfo Windows::make(World::WindowSpec const& spec) {
   auto const refuse = [](std::string cause, std::string remedy) {
     throw Error(Kind::bad_argument, "window", std::move(cause), std::move(remedy));
   };
-  peers_.exchange(wish(spec));
+  group_.exchange(description(spec));
   if (spec.communicator.world != number_)
     refuse(fmt::format("the communicator belongs to world {}, not to {}", spec.communicator.world,
                        number_),
@@ -193,7 +194,7 @@ bool Windows::unmap() {
 
 void Windows::free(WindowInfo const& info) {
   auto const operation = fmt::format("free window {}", info.number);
-  peers_.together(operation, [&] {
+  group_.together(operation, [&] {
     auto const& record = record_of(info, "free");
     freed_.prepare(info.number, record.name, layout_.devices);
   });
@@ -212,7 +213,7 @@ void Windows::free(WindowInfo const& info) {
   give_back(record);
   if (!record.users) return;
   record.users->unmap();
-  peers_.exchange(operation);  // nobody has it mapped any more
+  group_.exchange(operation);  // nobody has it mapped any more
 }
 
 std::string Windows::name(u32 number) const {

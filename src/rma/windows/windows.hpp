@@ -28,7 +28,7 @@ class Windows : WorldMemory {
   WindowRecord const& record_of(WindowInfo const& info, std::string_view operation) const;
   /// The address of a rank's part for an own device, or for the host if there is no such device.
   char* part_of(std::optional<u32> own, WindowRecord const& record, u32 rank) const;
-  Place place_of(WindowRecord const& record, u32 rank) const;
+  GlobalAddress address_of(WindowRecord const& record, u32 rank) const;
   /// For ranks of an own device.
   FreedWindows freed(u32 own_device) const { return freed_.on(own_device, next_); }
 

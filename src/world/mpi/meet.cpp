@@ -17,13 +17,13 @@
 #include "meshpost/base/error.hpp"
 #include "world/join.hpp"
 #include "world/mpi/addresses.hpp"
-#include "world/mpi/letters.hpp"
+#include "world/mpi/text_channel.hpp"
 #include "world/rendezvous.hpp"
 #include "world/wire.hpp"
 
 // Everybody says hello to process 0, which asks whether they still wait. When all have said so, it
 // tells them what to try (where it might be reached), if they are on several hosts, and then, when
-// it knows what works for all, where to go. A letter may be of an earlier call that failed, as
+// it knows what works for all, where to go. A text may be of an earlier call that failed, as
 // somebody did not come: each names the call that it belongs to, by a number which its caller has
 // drawn. So whoever called in vain before does not count as here.
 
@@ -33,9 +33,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr char const* operation = "join over MPI";
 constexpr auto pause = std::chrono::milliseconds(1);
-constexpr auto try_patience = std::chrono::seconds(2);
-constexpr auto verdict_patience = std::chrono::seconds(10);  // beyond process 0's own, to be told
-constexpr u64 magic = 0x6d657368706f7374;                    // "meshpost"
+constexpr auto try_timeout = std::chrono::seconds(2);
+constexpr auto verdict_timeout = std::chrono::seconds(10);  // beyond process 0's own, to be told
+constexpr u64 magic = 0x6d657368706f7374;                   // "meshpost"
 
 enum class Says : u32 { hello, still_there, here, try_these, reached, go, refusal };
 
@@ -51,9 +51,9 @@ struct Message {
     return packer.take();
   }
   /// Nothing for what is not ours.
-  static std::optional<Message> unpack(Letters::Letter const& letter) {
+  static std::optional<Message> unpack(TextChannel::Text const& received) {
     try {
-      wire::Unpacker unpacker(letter.text);
+      wire::Unpacker unpacker(received.text);
       if (unpacker.value<u64>() != magic) return std::nullopt;
       Message message;
       message.call = unpacker.value<u64>();
@@ -70,7 +70,7 @@ struct Message {
 [[noreturn]] void refuse_foreign(int from) {
   throw Error(
       Kind::misuse, operation,
-      fmt::format("process {} has sent something else with tag {}", from, Letters::tag),
+      fmt::format("process {} has sent something else with tag {}", from, TextChannel::tag),
       "leave this tag to meshpost, or give it a duplicate of the communicator; let all processes "
       "run the same build");
 }
@@ -85,14 +85,14 @@ std::string host_identity(Job const& job) {
 double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
 Clock::time_point within(Job const& job, std::chrono::milliseconds more = {}) {
-  return job.patience.count() == 0 ? Clock::time_point::max() : Clock::now() + job.patience + more;
+  return job.timeout.count() == 0 ? Clock::time_point::max() : Clock::now() + job.timeout + more;
 }
 
 // Process 0.
 class Host {
  public:
-  Host(Job& job, Letters& letters)
-      : job_(job), letters_(letters), guests_(job.processes), deadline_(within(job)) {}
+  Host(Job& job, TextChannel& channel)
+      : job_(job), channel_(channel), guests_(job.processes), deadline_(within(job)) {}
 
   void invite() try {
     hear([](Guest const& guest) { return guest.here; }, "made this call");
@@ -125,9 +125,9 @@ class Host {
   void hear(std::function<bool(Guest const&)> const& holds, char const* what) {
     auto const others = std::span(guests_).subspan(1);
     while (!std::ranges::all_of(others, holds)) {
-      if (auto const letter = letters_.next()) {
-        if (auto message = Message::unpack(*letter)) take(letter->from, std::move(*message));
-        else foreign_ = letter->from;  // said below, when those who come can be told
+      if (auto const received = channel_.next()) {
+        if (auto message = Message::unpack(*received)) take(received->from, std::move(*message));
+        else foreign_ = received->from;  // said below, when those who come can be told
       } else if (Clock::now() >= deadline_) {
         if (foreign_) refuse_foreign(*foreign_);
         std::vector<u32> missing;
@@ -137,7 +137,7 @@ class Host {
                     fmt::format("{} of {} processes of the communicator {} within {:.3g} s; "
                                 "missing: {}",
                                 guests_.size() - missing.size(), guests_.size(), what,
-                                seconds(job_.patience), fmt::join(missing, ", ")),
+                                seconds(job_.timeout), fmt::join(missing, ", ")),
                     "let all of them call options_over(); raise MESHPOST_START_DEADLINE (seconds) "
                     "if they come late");
       } else {
@@ -151,7 +151,7 @@ class Host {
     auto& guest = guests_[static_cast<u32>(from)];
     if (message.says == Says::hello && message.texts.size() == 1) {
       guest = {.call = message.call, .host = std::move(message.texts[0])};  // its last call counts
-      letters_.send(from, Message{guest.call, Says::still_there, {}}.pack());
+      channel_.send(from, Message{guest.call, Says::still_there, {}}.pack());
     }
     if (message.call != guest.call) return;
     if (message.says == Says::here) guest.here = true;
@@ -180,12 +180,12 @@ class Host {
   void tell_all(Says what, std::vector<std::string> const& texts) {
     for (u32 process = 1; process < guests_.size(); ++process)
       if (guests_[process].here)
-        letters_.send(static_cast<int>(process),
+        channel_.send(static_cast<int>(process),
                       Message{guests_[process].call, what, texts}.pack());
   }
 
   Job& job_;
-  Letters& letters_;
+  TextChannel& channel_;
   std::vector<Guest> guests_;
   Clock::time_point deadline_;
   std::optional<int> foreign_;  // who sent what is not ours
@@ -193,31 +193,31 @@ class Host {
 
 std::string try_all(std::vector<std::string> const& addresses) {
   std::string reached;
-  for (auto const& address : addresses) reached += answers(address, try_patience) ? '1' : '0';
+  for (auto const& address : addresses) reached += answers(address, try_timeout) ? '1' : '0';
   return reached;
 }
 
 // The others.
-void be_invited(Job& job, Letters& letters) {
+void be_invited(Job& job, TextChannel& channel) {
   u64 const call = u64{std::random_device()()} << 32 | std::random_device()();
-  letters.send(0, Message{call, Says::hello, {host_identity(job)}}.pack());
+  channel.send(0, Message{call, Says::hello, {host_identity(job)}}.pack());
   auto deadline = within(job);
   while (Clock::now() < deadline) {
-    auto const letter = letters.next();
-    if (!letter) {
+    auto const received = channel.next();
+    if (!received) {
       std::this_thread::sleep_for(pause);
       continue;
     }
-    auto unpacked = Message::unpack(*letter);
-    if (!unpacked) refuse_foreign(letter->from);
+    auto unpacked = Message::unpack(*received);
+    if (!unpacked) refuse_foreign(received->from);
     auto& message = *unpacked;
     if (message.call != call) continue;
-    deadline = within(job, verdict_patience);  // process 0 is there, and will have a verdict
-    if (message.says == Says::still_there) letters.send(0, Message{call, Says::here, {}}.pack());
+    deadline = within(job, verdict_timeout);  // process 0 is there, and will have a verdict
+    if (message.says == Says::still_there) channel.send(0, Message{call, Says::here, {}}.pack());
     if (message.says == Says::refusal && message.texts.size() == 1)
       throw wire::unpack_error(message.texts[0]);
     if (message.says == Says::try_these)
-      letters.send(0, Message{call, Says::reached, {try_all(message.texts)}}.pack());
+      channel.send(0, Message{call, Says::reached, {try_all(message.texts)}}.pack());
     if (message.says == Says::go && message.texts.size() == 2) {
       job.rendezvous = std::move(message.texts[0]);
       job.secret = std::move(message.texts[1]);
@@ -226,7 +226,7 @@ void be_invited(Job& job, Letters& letters) {
   }
   throw Error(Kind::deadline, operation,
               fmt::format("process 0 of the communicator did not answer within {:.3g} s",
-                          seconds(job.patience)),
+                          seconds(job.timeout)),
               "let all processes of the communicator call options_over(); see what became of "
               "process 0");
 }
@@ -244,12 +244,12 @@ Job meet_over(MPI_Comm communicator) {
   job.overlaps = true;
   if (char const* const node = std::getenv("MESHPOST_NODE")) job.node = node;
   auto const config = Config::from_environment();
-  job.patience = config.start;
+  job.timeout = config.start;
   job.silence = config.peer_deadline;
   if (job.alone()) return job;
-  Letters letters(communicator);
-  if (process == 0) Host(job, letters).invite();
-  else be_invited(job, letters);
+  TextChannel channel(communicator);
+  if (process == 0) Host(job, channel).invite();
+  else be_invited(job, channel);
   return job;
 }
 

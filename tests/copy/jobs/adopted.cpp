@@ -86,7 +86,7 @@ class Drums : public Backend {
     return one;
   }
   std::unique_ptr<AddressSpace> reserve(SpaceDevices const&) override { return nullptr; }
-  std::unique_ptr<Gang> launch(GangSpec const&) override { return nullptr; }
+  std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const&) override { return nullptr; }
   void connect(std::vector<std::shared_ptr<Device>> const&) override {}
   std::optional<MemoryRange> identify(void const* pointer) override {
     std::scoped_lock const lock(ranges().mutex);

@@ -119,7 +119,7 @@ TEST(JobCopyLoss, over_shared_memory_ends_all_copies_and_leaves_no_file) {
     if (process == 1) continue;
     EXPECT_TRUE(ended[process].well()) << out;
     EXPECT_THAT(out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 (")));
-    EXPECT_LT(ended[process].seconds, 3 * test::patience_times);
+    EXPECT_LT(ended[process].seconds, 3 * test::timeout_factor);
   }
 }
 

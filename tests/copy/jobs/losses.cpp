@@ -64,7 +64,7 @@ TEST_P(JobCopyLosses, end_copies_at_both_sides_in_time) {
     EXPECT_TRUE(ended[process].well()) << ended[process].out;
     EXPECT_THAT(ended[process].out, AllOf(HasSubstr("error: copy: "), HasSubstr(other),
                                           HasSubstr("[peer lost]"), HasSubstr("start the job")));
-    EXPECT_LT(ended[process].seconds, 6 * test::patience_times) << ended[process].out;
+    EXPECT_LT(ended[process].seconds, 6 * test::timeout_factor) << ended[process].out;
   }
 }
 INSTANTIATE_TEST_SUITE_P(Of, JobCopyLosses,

@@ -247,7 +247,7 @@ void kill_one(char const* role, test::Variables const& all, std::chrono::microse
   for (u32 const process : {0, 2}) {
     EXPECT_TRUE(ended[process].well()) << ended[process].out;
     EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 (")));
-    EXPECT_LT(ended[process].seconds, 5 * test::patience_times);
+    EXPECT_LT(ended[process].seconds, 5 * test::timeout_factor);
   }
 }
 

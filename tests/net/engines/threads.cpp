@@ -10,7 +10,7 @@ namespace meshpost::net::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto patience = std::chrono::seconds(30);  // with an engine to which nothing happens
+constexpr auto timeout = std::chrono::seconds(30);  // with an engine to which nothing happens
 
 class Threads : public testing::TestWithParam<Variant> {};
 INSTANTIATE_TEST_SUITE_P(Each, Threads, testing::ValuesIn(variants()), name_of);
@@ -62,7 +62,7 @@ TEST_P(Threads, talk_both_ways_at_once) {
       engine.poll(seen);
       if (!seen.messages.empty() || !seen.data.empty() || !seen.done.empty()) {
         last_event = Clock::now();
-      } else if (!said && Clock::now() - last_event > patience) {
+      } else if (!said && Clock::now() - last_event > timeout) {
         return fail("nothing happens any more: " + std::to_string(data) + " data, " +
                     std::to_string(done) + " done");
       } else {

@@ -165,7 +165,7 @@ TEST(Ended, an_engine_that_was_closed_is_lost_to_the_others) {
   EXPECT_NE(three.seen[1].lost[0].second, "");
 }
 
-// libfabric's ofi_rxm may not survive it (Provider::data_apart).
+// libfabric's ofi_rxm may not survive it (Provider::separate_data).
 TEST(Ended, an_engine_that_was_closed_while_a_write_came_in_takes_nobody_with_it) {
   for (u32 const closed : {0, 1})
     for (u32 const polls : {1, 3}) {

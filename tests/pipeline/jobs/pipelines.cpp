@@ -279,7 +279,7 @@ TEST(JobPipelines, that_lose_a_process_name_it) {
       EXPECT_TRUE(all[process].well()) << all[process].out;
       EXPECT_THAT(all[process].out, AllOf(HasSubstr("[peer lost]"),
                                           HasSubstr("process " + std::to_string(victim) + " (")));
-      EXPECT_LT(all[process].seconds, 5 * test::patience_times);
+      EXPECT_LT(all[process].seconds, 5 * test::timeout_factor);
     }
   }
 }

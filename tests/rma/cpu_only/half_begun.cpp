@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "support/errors.hpp"
 #include "support/everything.hpp"
 #include "support/sink.hpp"
@@ -21,11 +21,11 @@ using test::says;
 }
 
 // A place hook, for a scope.
-struct AtPlace {
-  explicit AtPlace(hooks::PlaceHook hook) { hooks::install_places(std::move(hook)); }
-  ~AtPlace() { hooks::install_places(nullptr); }
-  AtPlace(AtPlace const&) = delete;
-  AtPlace& operator=(AtPlace const&) = delete;
+struct AtHostHook {
+  explicit AtHostHook(hooks::HostHook hook) { hooks::install_host_hook(std::move(hook)); }
+  ~AtHostHook() { hooks::install_host_hook(nullptr); }
+  AtHostHook(AtHostHook const&) = delete;
+  AtHostHook& operator=(AtHostHook const&) = delete;
 };
 
 // Rank 0 sends messages that are never consumed, and enters a barrier.
@@ -53,7 +53,7 @@ struct FindsNothing {
 };
 
 void expect_a_clean_run(World& world, Window<u32> const& window) {
-  EXPECT_TRUE(world.run(FindsNothing{window}).leftovers.empty());
+  EXPECT_TRUE(world.run(FindsNothing{window}).unconsumed.empty());
   test::try_everything(world);
 }
 
@@ -76,7 +76,7 @@ TEST_P(HalfBegun, runs_whose_launch_failed_leave_no_notifications) {
   std::atomic<bool> sent{false};
   {
     u32 threads = 0;
-    AtPlace const hook([&](std::string_view place) {
+    AtHostHook const hook([&](std::string_view place) {
       if (place != "start a worker's thread" || ++threads != 2) return;
       sent.wait(false);
       refuse_thread();
@@ -92,7 +92,7 @@ TEST_P(HalfBegun, runs_without_memory_for_a_worker_leave_nothing_either) {
   auto const window = world.window<u32>(1, Tags{2}, "inbox");
   {
     u32 threads = 0;
-    AtPlace const hook([&](std::string_view place) {
+    AtHostHook const hook([&](std::string_view place) {
       if (place == "start a worker's thread" && ++threads == 2) throw std::bad_alloc();
     });
     EXPECT_TRUE(says(error_of([&] { world.run(FindsNothing{window}); }), Kind::out_of_memory,
@@ -130,7 +130,7 @@ TEST_P(HalfBegun, runs_that_could_not_be_prepared_are_refused_once) {
   World world(options());
   auto const window = world.window<u32>(1, Tags{2}, "inbox");
   {
-    AtPlace const hook([](std::string_view place) {
+    AtHostHook const hook([](std::string_view place) {
       if (place == "prepare a run") throw std::bad_alloc();
     });
     EXPECT_TRUE(says(error_of([&] { world.run(FindsNothing{window}); }), Kind::out_of_memory,
@@ -143,7 +143,7 @@ TEST(HalfBegunCpuOnly, windows_give_back_what_they_had_when_more_was_not_to_be_h
   World world(test::options(64, "cpu:2"));
   u32 grown = 0;
   bool refused = true;
-  AtPlace const hook([&](std::string_view place) {
+  AtHostHook const hook([&](std::string_view place) {
     if (place != "grow a device's memory") return;
     ++grown;
     if (refused) throw Error(Kind::out_of_memory, "grow", "nothing is left", "wait");
@@ -165,14 +165,14 @@ struct NotifiesAllItsTags {
   }
 };
 
-TEST(HalfBegunCpuOnly, leftovers_are_listed_up_to_a_number_and_counted_beyond) {
+TEST(HalfBegunCpuOnly, unconsumed_notifications_are_listed_up_to_a_number_and_counted_beyond) {
   World world(test::options(2, "cpu:1"));
   constexpr u32 tags = 1u << 16;
   auto const window = world.window<u32>(1, Tags{tags}, "inbox");
   test::Listener const listener;
   auto const result = world.run(NotifiesAllItsTags{window, tags});
-  EXPECT_EQ(result.leftovers.size(), 100'000u);
-  EXPECT_EQ(result.leftovers_left_out, 2 * tags - 100'000u);
+  EXPECT_EQ(result.unconsumed.size(), 100'000u);
+  EXPECT_EQ(result.unconsumed_left_out, 2 * tags - 100'000u);
   ASSERT_EQ(listener.warnings().size(), 1u);
   EXPECT_NE(listener.warnings()[0].find("and 131068 more"), std::string::npos)
       << listener.warnings()[0];
@@ -187,13 +187,13 @@ TEST(HalfBegunCpuOnly, worlds_say_that_there_are_no_threads) {
   };
   auto options = test::options(1, "cpu:2");
   {
-    AtPlace const hook(refuse_at("start the supervisor's thread"));
+    AtHostHook const hook(refuse_at("start the supervisor's thread"));
     EXPECT_TRUE(says(error_of([&] { World const world(options); }), Kind::out_of_memory,
                      {"World", "no thread could be started", "ulimit -u"}));
   }
   options.apart = true;
   for (auto const* const place : {"start the proxy's thread", "start the supervisor's thread"}) {
-    AtPlace const hook(refuse_at(place));
+    AtHostHook const hook(refuse_at(place));
     EXPECT_TRUE(says(error_of([&] { World const world(options); }), Kind::out_of_memory,
                      {"World", "no thread could be started", "ulimit -u"}));
   }

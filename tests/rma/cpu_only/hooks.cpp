@@ -117,7 +117,7 @@ TEST(Hooks, that_end_a_rank_are_named_with_their_step) {
           says(error_of([&] { world.run(Ring{inbox}); }), Kind::kernel_failed,
                {"on rank 1 (cpu:0)", "a test hook ended it at " + std::string(hooks::name(step))}));
     }
-    EXPECT_TRUE(world.run(Ring{inbox}).leftovers.empty());
+    EXPECT_TRUE(world.run(Ring{inbox}).unconsumed.empty());
   }
 }
 

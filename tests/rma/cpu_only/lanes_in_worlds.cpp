@@ -105,7 +105,7 @@ TEST(Lanes, are_emptied_at_the_end_of_a_run_and_after_one_that_failed) {
   test::Listener const quiet;  // of the remaining messages
   World world(with_lanes(1));
   auto const inbox = world.window<u32>(2, Tags{1}, "inbox");
-  auto const left = world.run(Leaves{inbox, false}).leftovers;
+  auto const left = world.run(Leaves{inbox, false}).unconsumed;
   EXPECT_EQ(inbox.read(RankId{0})[0], 4711);
   ASSERT_EQ(left.size(), 1);
   EXPECT_EQ(left[0].sender.value, 1);

@@ -1,5 +1,5 @@
-// The proxy lives as long as its World: runs follow each other in its rings and mailboxes, and it
-// sleeps between them.
+// The proxy lives as long as its World: runs follow each other in its rings and command queues, and
+// it sleeps between them.
 #include <chrono>
 #include <thread>
 
@@ -57,7 +57,7 @@ struct LeavesUnread {  // a count and bytes for which no rank waits
   }
 };
 
-struct FailsAmongRequests {  // with used places in rings, and letters in flight
+struct FailsAmongRequests {  // with used places in rings, and commands in flight
   Window<u32> inbox;
   void operator()(Rank& self) const {
     u32 const n = self.size();
@@ -69,18 +69,18 @@ struct FailsAmongRequests {  // with used places in rings, and letters in flight
   }
 };
 
-TEST_F(LivingProxyCpuOnly, requests_and_letters_of_many_runs_follow_each_other) {
+TEST_F(LivingProxyCpuOnly, requests_and_commands_of_many_runs_follow_each_other) {
   for (std::string const devices : {"cpu:2", of_both_kinds}) {
     SCOPED_TRACE(devices);
     World world(apart_on(devices, 2));
     auto const inbox = world.window<u32>(2, Tags{4}, "inbox");
     test::Listener const listener;
-    // Places and letters are used several times, and each run begins at another one.
+    // Slots and commands are used several times, and each run begins at another one.
     for (u32 run = 0; run < 60; ++run) {
       world.run(TellsTheFar{inbox, 1 + run % 37, run});
       if (run % 10 == 3) {
         auto const result = world.run(LeavesUnread{inbox});
-        EXPECT_EQ(result.leftovers.size(), world.size());
+        EXPECT_EQ(result.unconsumed.size(), world.size());
         for (u32 rank = 0; rank < world.size(); ++rank)
           EXPECT_EQ(inbox.read(RankId{rank})[0], (rank + world.size() / 2) % world.size() + 7);
       }

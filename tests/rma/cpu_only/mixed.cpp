@@ -27,7 +27,7 @@ TEST_P(MixedKinds, send_blocks_of_all_sizes_to_each_other_and_get_them_back) {
   for (int run = 0; run < 2; ++run) EXPECT_EQ(test::wrong_blocks(world, 3), 0u);
 }
 
-struct Leave {  // more than a mailbox holds, to ranks that end without polling
+struct Leave {  // more than a command queue holds, to ranks that end without polling
   Window<u32> window;
   u32 times;
   void operator()(Rank& self) const {
@@ -45,8 +45,8 @@ TEST_P(MixedKinds, leave_what_was_sent_to_ranks_that_have_ended) {
   auto const window = world.window<u32>(2, Tags{1}, "heap");
   for (int run = 0; run < 2; ++run) {
     auto const result = world.run(Leave{window, 2000});
-    EXPECT_EQ(result.leftovers.size(), world.size());
-    for (auto const& left : result.leftovers) EXPECT_EQ(left.count, 2000u);
+    EXPECT_EQ(result.unconsumed.size(), world.size());
+    for (auto const& left : result.unconsumed) EXPECT_EQ(left.count, 2000u);
     for (u32 rank = 0; rank < world.size(); ++rank) EXPECT_EQ(window.read(RankId{rank})[0], 2000u);
   }
 }

@@ -38,12 +38,12 @@ TEST(Signal, stays_the_same_in_other_addresses) {
 
 TEST(Signal, in_a_ring_tells_that_more_stands_behind_it) {
   Message in_ring;
-  Message{.signal = Signal::of(u64{64}, 0, 3), .place = 8, .bytes = 5}.put_into(in_ring);
+  Message{.signal = Signal::of(u64{64}, 0, 3), .address = 8, .bytes = 5}.put_into(in_ring);
   EXPECT_TRUE(in_ring.signal.has_more());
   EXPECT_EQ(in_ring.signal.at(), 64u);
   EXPECT_EQ(in_ring.signal.value(), 3u);
-  EXPECT_EQ(in_ring.place, 8u);
-  Message{.place = 8}.put_into(in_ring);
+  EXPECT_EQ(in_ring.address, 8u);
+  Message{.address = 8}.put_into(in_ring);
   EXPECT_TRUE(in_ring.signal.has_more());
   EXPECT_FALSE(in_ring.signal.any());
 }

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 // Two ranks that wait for a word. The host calls deadlocked() each time after it has read the
 // ranks, before it asks them or reads their answers.
-class TwoRanks : public Gang {
+class TwoRanks : public CooperativeLaunch {
  public:
   using Moves = std::function<void(TwoRanks&, u32 look)>;
   explicit TwoRanks(Moves moves) : moves_(std::move(moves)) {
@@ -39,9 +39,9 @@ class TwoRanks : public Gang {
   }
   Reason watched() {
     Grid const grid{nullptr, 2, 0, nullptr, reports, &control};
-    RunningGang const crew{this, {&grid, 1}};
+    RunningGrids const running{this, {&grid, 1}};
     std::vector<LogReader> logs;
-    return Watch({crew}, logs, 5s, nullptr, nullptr).until_end().reason;
+    return Watch({running}, logs, 5s, nullptr, nullptr).until_end().reason;
   }
 
  private:
@@ -54,7 +54,7 @@ class TwoRanks : public Gang {
 
 // -- ranks with one thread that waits and another that goes on
 
-class DivergedRanks : public Gang {
+class DivergedRanks : public CooperativeLaunch {
  public:
   explicit DivergedRanks(std::vector<u32> running, bool answers = false)
       : running_(std::move(running)), answers_(answers) {
@@ -67,9 +67,9 @@ class DivergedRanks : public Gang {
 
   void watch() {
     Grid const grid{nullptr, 2, 10, nullptr, reports_, &control_};
-    RunningGang const crew{this, {&grid, 1}};
+    RunningGrids const running{this, {&grid, 1}};
     std::vector<LogReader> logs;
-    Watch({crew}, logs, 10ms, nullptr, nullptr, nullptr, 10ms).until_end();
+    Watch({running}, logs, 10ms, nullptr, nullptr, nullptr, 10ms).until_end();
   }
 
  private:
@@ -81,7 +81,7 @@ class DivergedRanks : public Gang {
 
 // -- two GPUs, one of which has begun the next run already
 
-class QueuedBehind : public Gang {
+class QueuedBehind : public CooperativeLaunch {
  public:
   /// `this_run`: the report of the first GPU's rank belongs to the watched run.
   explicit QueuedBehind(bool this_run) {
@@ -98,7 +98,7 @@ class QueuedBehind : public Gang {
     Grid const grids[] = {
         {nullptr, 1, 0, nullptr, reports_, &control_, nullptr, &ended_[0], 7},
         {nullptr, 1, 1, nullptr, reports_ + 1, &control_, nullptr, &ended_[1], 7}};
-    RunningGang const both{this, grids};
+    RunningGrids const both{this, grids};
     std::vector<LogReader> logs;
     return Watch({both}, logs, 5s, nullptr, nullptr).until_end().reason;
   }
@@ -112,7 +112,7 @@ class QueuedBehind : public Gang {
 
 // -- a graph of three runs on two GPUs of one rank each. Each case says what happens between two
 //   polls of the host.
-class PlayedGraph : public Gang {
+class PlayedGraph : public CooperativeLaunch {
  public:
   struct Device {
     RankReport report{};
@@ -139,7 +139,7 @@ class PlayedGraph : public Gang {
   explicit PlayedGraph(std::function<void(u32 look)> play) : play_(std::move(play)) {}
 
   // Ranks that wait answer at once.
-  void doze(std::chrono::microseconds /*patience*/) override {
+  void doze(std::chrono::microseconds /*timeout*/) override {
     if (++look_ > 10) end();
     else play_(look_);
     for (auto& device : devices) {
@@ -268,15 +268,15 @@ TEST(Watch, takes_no_rank_for_stuck_that_has_ended_a_run_since_it_was_asked) {
 
 // -- ranks of a GPU have left, except for the first, which never sees that they have left
 
-class StuckBehindTheEnd : public Gang {
+class StuckBehindTheEnd : public CooperativeLaunch {
  public:
   explicit StuckBehindTheEnd(bool all_ended) {
     for (auto& report : reports_) report.state = static_cast<u32>(RankState::running);
     reports_[0].state = static_cast<u32>(RankState::ended);
     reports_[0].all_ended = all_ended ? 1 : 0;
   }
-  void doze(std::chrono::microseconds patience) override {
-    std::this_thread::sleep_for(patience);
+  void doze(std::chrono::microseconds timeout) override {
+    std::this_thread::sleep_for(timeout);
     ++looks_;
   }
   bool finished() override { return control_.poison != 0 || looks_ == 100; }

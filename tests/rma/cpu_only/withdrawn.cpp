@@ -1,7 +1,7 @@
 // A rank leaves a failed run and frees memory that the host's proxy was about to read or write.
 #include "support/withdrawn.hpp"
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "support/errors.hpp"
 #include "support/everything.hpp"
 
@@ -18,12 +18,12 @@ TEST_P(Withdrawn, memory_of_a_rank_that_left_is_not_touched) {
   World world(options);
   auto const window = world.window<char>(test::Pages::size, Tags{1}, "far");
   test::Moments moments;
-  hooks::install_places([&](std::string_view place) {
+  hooks::install_host_hook([&](std::string_view place) {
     if (place == test::FreesWhatIsUnderWay::place(gets)) moments.meet();
   });
   auto const error =
       test::error_of([&] { world.run(test::FreesWhatIsUnderWay{window, gets, &moments}); });
-  hooks::install_places(nullptr);
+  hooks::install_host_hook(nullptr);
   EXPECT_TRUE(test::says(error, Kind::kernel_failed, {"rank 1", "the input is odd"}));
   EXPECT_TRUE(moments.freed);
   test::try_everything(world);

@@ -222,8 +222,8 @@ Role const foreign_free("foreign_free", [] {
   auto const memory = World::allocate(*world.devices()[0], Bytes{4});
   std::vector<std::span<int>> parts(world.size());
   parts[world.first_rank()] = {memory.as<int>(), 1};
-  auto const window = world.register_memory(parts), stranger = other.register_memory(parts);
-  print_error([&] { world.free(world.process() == 1 ? stranger : window); });
+  auto const window = world.register_memory(parts), foreign = other.register_memory(parts);
+  print_error([&] { world.free(world.process() == 1 ? foreign : window); });
   int const number = 7;
   for (RankId const rank : {RankId{0}, RankId{3}}) window.write(rank, 0, std::span(&number, 1));
   test::require(window.read(RankId{0})[0] == 7, "what was written");

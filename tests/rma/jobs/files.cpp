@@ -65,9 +65,9 @@ test::Role const plain_user("plain_user", [] {
   make_world();
 });
 
-// Silent strangers have connected first, and take all free files.
+// Silent unauthenticated peers have connected first, and take all free files.
 test::Role const besieged("besieged", [] {
-  std::vector<Descriptor> strangers;
+  std::vector<Descriptor> unauthenticated;
   if (std::getenv(room)) {
     std::string const address = std::getenv("MESHPOST_RENDEZVOUS");
     sockaddr_in there{};
@@ -76,7 +76,8 @@ test::Role const besieged("besieged", [] {
     there.sin_port =
         htons(static_cast<in_port_t>(std::stoul(address.substr(address.rfind(':') + 1))));
     for (int i = 0; i < 8; ++i) {
-      auto const& caller = strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      auto const& caller =
+          unauthenticated.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       test::require(connect(caller.get(), reinterpret_cast<sockaddr*>(&there), sizeof there) == 0,
                     address);
     }
@@ -106,7 +107,7 @@ TEST(JobFiles, of_many_processes_of_a_plain_user_are_not_all_under_way_at_once) 
   for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all are here"));
 }
 
-TEST(JobFiles, that_strangers_take_are_taken_back_from_them) {
+TEST(JobFiles, that_unauthenticated_peers_take_are_taken_back_from_them) {
   test::Job job("besieged", 3, with({}), [](u32 process) {
     return process == 0 ? test::Variables{{room, "7"}} : test::Variables{};
   });
@@ -114,7 +115,7 @@ TEST(JobFiles, that_strangers_take_are_taken_back_from_them) {
   test::expect_well(ended);
   for (auto const& one : ended) {
     EXPECT_THAT(one.out, HasSubstr("all are here"));
-    EXPECT_LT(one.seconds, 4) << "not the 5 s that a stranger may be silent";
+    EXPECT_LT(one.seconds, 4) << "not the 5 s that an unauthenticated peer may be silent";
   }
 }
 

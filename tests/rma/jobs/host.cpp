@@ -56,14 +56,14 @@ Role const hosts("hosts_and_ranks_wake_each_other", [] {
       if (i + 1 == answer.times || processes == 1)  // otherwise another host may write again by now
         require(box.read(RankId{rank})[processes] == sum, "what all hosts have put");
   }
-  require(run.wait().leftovers.empty(), "all was consumed");
+  require(run.wait().unconsumed.empty(), "all was consumed");
   // For the next run: all counts are there when it begins, in any order of the processes.
   for (u32 rank = 0; rank < world.size(); ++rank) box.notify(RankId{rank}, Tag{0});
-  require(world.run(Consume{box, processes}).leftovers.empty(), "all was consumed again");
+  require(world.run(Consume{box, processes}).unconsumed.empty(), "all was consumed again");
   // One process leaves counts at a rank of another.
   if (world.process() == 1) box.notify(RankId{0}, Tag{2});
   auto const result = world.run(Nothing{});
-  require(result.leftovers.size() == 1 && result.leftovers[0].sender.value == world.size() + 1,
+  require(result.unconsumed.size() == 1 && result.unconsumed[0].sender.value == world.size() + 1,
           "the host of process 1 has sent it");
 });
 
@@ -94,7 +94,7 @@ Role const behind("hosts_notify_behind_failures", [] {
       test::print_error([&] { world.window<u32>(1 + world.process(), Tags{1}, "odd"); });
     for (u32 rank = 0; rank < world.size(); ++rank) box.notify(RankId{rank}, Tag{0});
     auto const result = world.run(Consume{box, world.processes()}, i % 4 == 3 ? launch : Launch{});
-    require(result.leftovers.empty(), "all was consumed");
+    require(result.unconsumed.empty(), "all was consumed");
   }
 });
 

@@ -116,7 +116,7 @@ void kill_one(char const* role, u32 processes, u32 victim, std::chrono::microsec
     EXPECT_TRUE(ended[process].well()) << ended[process].out;
     EXPECT_THAT(ended[process].out, AllOf(HasSubstr("[peer lost]"),
                                           HasSubstr("process " + std::to_string(victim) + " (")));
-    EXPECT_LT(ended[process].seconds, 2 * test::patience_times);
+    EXPECT_LT(ended[process].seconds, 2 * test::timeout_factor);
   }
 }
 

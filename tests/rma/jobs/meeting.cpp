@@ -153,9 +153,9 @@ Role const news("has_news_now_and_then", [] {
     u32 const leaver = run * 7 % ranks, timer = run * 5 % ranks;
     auto const result =
         world.run(Leave{box, some ? leaver : ranks, run + 1, timed ? timer : ranks});
-    require(result.leftovers.size() == (some ? 1 : 0), "leftovers of this run");
+    require(result.unconsumed.size() == (some ? 1 : 0), "unconsumed notifications of this run");
     if (some) {
-      auto const& left = result.leftovers.front();
+      auto const& left = result.unconsumed.front();
       require(left.rank == (leaver + 1) % ranks && left.count == run + 1, "whose, and how many");
     }
     require(result.timings.size() == world.device_count(), "timings of all devices");

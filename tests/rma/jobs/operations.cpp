@@ -280,20 +280,21 @@ struct Extra {
   }
 };
 
-Role const leftovers("leftovers", [] {
+Role const unconsumed("unconsumed", [] {
   World world(test::world_options());
   auto const window = world.window<int>(1, Tags{1}, "heap");
   auto const result = world.run(Extra{window});
-  require(result.leftovers.size() == 1, "one leftover");
-  require(result.leftovers[0].rank == world.size() - 1 && result.leftovers[0].count == world.size(),
-          "all at the last rank");
+  require(result.unconsumed.size() == 1, "one unconsumed notification");
+  require(
+      result.unconsumed[0].rank == world.size() - 1 && result.unconsumed[0].count == world.size(),
+      "all at the last rank");
   require(result.timings.size() == world.device_count(), "timings of all devices");
   for (auto const& device : result.timings) require(device.size() == 1, "an interval a device");
   world.run(Ring{world.window<u64>(2, Tags{4}), 2});  // counters are clear again
 });
 
 TEST(Job, tells_all_processes_what_a_run_left_and_warns_once) {
-  test::Job job("leftovers", 3, {{"MESHPOST_RANKS", "2"}});
+  test::Job job("unconsumed", 3, {{"MESHPOST_RANKS", "2"}});
   auto const all = job.wait();
   test::expect_well(all);
   std::string text;

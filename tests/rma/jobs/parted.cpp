@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"0:2", {"boxed:0", "boxed:0", "boxed:0"}},
                     Refused{"1:1", {"boxed:0,cpu:1", "boxed:0,cpu:1", "none", "boxed:0"}}));
 
-// Processes of other users are recognized at their doors; they have the job's secret.
+// Processes of other users are recognized at their acceptors; they have the job's secret.
 Role const other_user("other_user", [] {
   char const* const user = std::getenv("MESHPOST_TEST_USER");
   if (user) {
@@ -116,7 +116,7 @@ TEST(JobPartedCpuOnly, of_two_users_on_one_host_says_once_that_and_why_it_is_slo
                                 HasSubstr("run all processes of a host as one user")));
 }
 
-TEST(JobPartedCpuOnly, by_wish_says_nothing) {
+TEST(JobPartedCpuOnly, by_request_says_nothing) {
   if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
   test::Job job(
       "other_user", 2, {{"MESHPOST_RANKS", "2"}, {"MESHPOST_DEVICES", "cpu:1"}},

@@ -32,7 +32,7 @@ auto const both_ways = AllOf(HasSubstr("wrote into a box"), HasSubstr("wrote out
 // Roles of writes.cpp.
 TEST_F(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
+  GTEST_SKIP() << "a write may store over what an earlier command stores at the same time";
 #endif
   for (auto const* const engine : {"reaching:ofi", "reaching:shuffled:7:ofi"})
     for (std::vector<char const*> const& devices :
@@ -52,7 +52,7 @@ TEST_F(JobReachedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_ot
 // and the reverse.
 TEST_F(JobReachedCpuOnly, processes_of_both_kinds_mix) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a write may store over what an earlier letter stores at the same time";
+  GTEST_SKIP() << "a write may store over what an earlier command stores at the same time";
 #endif
   test::Job job(
       "sizes", 3, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_TEST_SEED", seed_}}, [&](u32 process) {

@@ -28,7 +28,7 @@ test::Variables node_with(u32 process, char const* devices) {
 // Roles of writes.cpp.
 TEST(JobStagedCpuOnly, puts_and_gets_of_all_sizes_bring_what_one_after_the_other_would) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a copy may store over what an earlier letter stores at the same time";
+  GTEST_SKIP() << "a copy may store over what an earlier command stores at the same time";
 #endif
   if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
   auto const seed = std::to_string(std::random_device{}());

@@ -137,13 +137,13 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
     }
     if (poll.any(asked)) {
       poll.drain();
-      poll.settle();
+      poll.commit();
       if (first) answer(out, word.epoch, memory::load_acquire(counter));
     }
 #pragma unroll 1
     for (u32 polls = 0; polls < polls_a_look(meanwhile); ++polls) {
       bool const holds = poll.once();
-      poll.settle();
+      poll.commit();
       if (holds) {
         poll.keep();
         if (first) withdraw(out);
@@ -292,7 +292,7 @@ MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u3
 #pragma unroll 1
   for (u32 left = polls_a_look(meanwhile); left != 0 && !(held = poll.once()); --left)
     if (meanwhile && poll.first()) meanwhile->poll();
-  if (!held) poll.settle();
+  if (!held) poll.commit();
   poll.keep();
   return poll.matched() | static_cast<u64>(held) << 32;
 }
@@ -301,7 +301,8 @@ inline constexpr u32 poisoned = ~u32{0};
 template <class Poll, Meanwhile Work>
 MESHPOST_FN u32 await_by_warp(RankReport* report, Control const* control, Work const* meanwhile,
                               u32 thread, u32* counter, u32 part, u32 count, Note note) {
-  if (count == 1 && !meanwhile && Poll::glance(thread, counter, part)) return 1;  // which does none
+  if (count == 1 && !meanwhile && Poll::poll_fast(thread, counter, part))
+    return 1;  // which does none
   u64 const found = wait_by_warp<Poll>(meanwhile, counter, part, count);
   if (found >> 32 != 0) return static_cast<u32>(found);
   return wait_long_by_warp<Poll>(report, control, meanwhile, counter, part, count, note) ? poisoned

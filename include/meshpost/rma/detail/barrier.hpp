@@ -35,8 +35,8 @@ MESHPOST_FN inline BarrierWords* Rank::barrier_words(Communicator const& communi
 template <bool inlined>
 MESHPOST_FN void Rank::await_word(u32 const* word, u32 value, Note const& note) {
   Condition const condition{word, value, WordType::counter, Compare::greater_equal};
-  if constexpr (inlined) block_.await(condition, note, state_->mail);
-  else block_.await_out_of_line(condition, note, state_->mail);
+  if constexpr (inlined) block_.await(condition, note, state_->command_queue);
+  else block_.await_out_of_line(condition, note, state_->command_queue);
 }
 
 /// Counts this rank as arrived; by all threads. Returns true to thread 0 of the last rank of the

@@ -127,7 +127,7 @@ MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, b
   // The parts of the world's devices lie evenly spaced. To store to all of them here is quicker
   // than to send them what this device has stored.
   bool const evenly = to_all && communicator.shape == Communicator::Shape::world &&
-                      state_->posts.records == nullptr;
+                      state_->requests.records == nullptr;
   char* const first = part(communicator, step.group, evenly ? 0 : device_, half, place);
   detail::fold<T>(
       {reinterpret_cast<T*>(first) + begin, state_->stride, evenly ? step.group.devices : 1},

@@ -25,8 +25,9 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
     if (local_id == 0)
       tell_devices(state, block, &RunWords::begun, state.begin_step, Order::system);
     // Its lower half counts devices.
-    auto const begun = block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
-                                          sizeof words->begun, RunStage::begin, state.mail);
+    auto const begun =
+        block.await_others({&words->begun, static_cast<u32>(state.begin_total)},
+                           sizeof words->begun, RunStage::begin, state.command_queue);
     leaves = !begun.held || begun.bits != state.begin_total;
   }
   return !block.any(leaves);
@@ -50,7 +51,8 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
     leaves = state.behind != 0 && ended + 1 != number;
     Condition const all{&words->swept, (number - 1) * state.devices};
     if (!leaves && waits && !holds(all, swept))
-      leaves = !block.await_others(all, sizeof words->swept, RunStage::begin, state.mail).held;
+      leaves =
+          !block.await_others(all, sizeof words->swept, RunStage::begin, state.command_queue).held;
   }
   return state.behind == 0 || !block.any(leaves);
 }

@@ -27,7 +27,7 @@
 //     If ranks stored in 2 (counts and words that were not 0, lanes that were used), that rank has
 //     acquired their stores with their counts. There are then fences before it tells the devices
 //     and the host. There are also fences if the host may have asked ranks to store something while
-//     they waited (letters). A device that stored nothing tells the others without a fence that it
+//     they waited (commands). A device that stored nothing tells the others without a fence that it
 //     has swept. It stored nothing because all its loads found 0. If a load had found a count of
 //     the next run, it would have been noted, and there would have been a fence before that run.
 //
@@ -171,7 +171,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
   bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
   auto const all_come_to = [&](Condition const& condition, u32 bytes, RunStage stage) {
-    return block.await_others(condition, bytes, stage, state.mail);
+    return block.await_others(condition, bytes, stage, state.command_queue);
   };
   detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
@@ -229,7 +229,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   stored += static_cast<u32>(cleared.bits);
   bool const any = stored % Swept::cleared != 0;
   // Ranks that waited here may have stored something at the host's request, too.
-  Order const behind = stored != 0 || state.mail.records ? Order::system : Order::none;
+  Order const behind = stored != 0 || state.command_queue.records ? Order::system : Order::none;
   u32 const left = any ? memory::load_relaxed(&words->left) : 0;
   u32 const timed = any ? memory::load_relaxed(&words->timed) : 0;
   bool anywhere = any;

@@ -1,6 +1,6 @@
 #pragma once
 #include "meshpost/rma/delivery.hpp"
-#include "meshpost/rma/detail/via/lane/glance.hpp"
+#include "meshpost/rma/detail/via/lane/fast_poll.hpp"
 #include "meshpost/rma/rank.hpp"
 
 namespace meshpost {
@@ -26,15 +26,16 @@ MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part
   Condition const condition{counter, count};
   u32 found = 0;
   if (!uses_lanes()) [[likely]] {
-    block_.await(condition, note, state_->mail);
+    block_.await(condition, note, state_->command_queue);
     return found;
   }
 #if defined(__CUDA_ARCH__)
-  found = block_.await_by_warp<detail::LanePoll>(counter, part, count, note, state_->mail);
+  found = block_.await_by_warp<detail::LanePoll>(counter, part, count, note, state_->command_queue);
 #else
 
   for (bool held = false; !held;) {
-    block_.await(condition, note, state_->mail);  // ends early when a message has come by lane
+    block_.await(condition, note,
+                 state_->command_queue);  // ends early when a message has come by lane
     held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
     via::lane::read(*this);
   }
@@ -52,7 +53,7 @@ MESHPOST_FN inline bool Rank::has_count(u32* counter, [[maybe_unused]] u32 part,
     if (thread() < 32) {
       detail::LanePoll poll(counter, part, count);
       held = poll.drain();
-      if (!held) poll.settle();
+      if (!held) poll.commit();
       found = poll.matched();
       poll.keep();
     }
@@ -92,7 +93,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   u32* const counter = own(info).counters + tag.value;
   u32 found = 0;
   if (!has_count(counter, info.counter_part, count, found)) {
-    block_.asked_in_vain({Operation::test, info.number, tag.value, count}, state_->mail);
+    block_.asked_in_vain({Operation::test, info.number, tag.value, count}, state_->command_queue);
     block_.yield();  // the rank that will notify may share this rank's worker
     return false;
   }
@@ -121,7 +122,7 @@ MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced
     fail(Operation::wait_until, Fault::alignment, reinterpret_cast<u64>(word.data()), sizeof(T));
   Traced const traced(*this, Operation::wait_until);
   block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
-               {Operation::wait_until, 0, 0, 0}, state_->mail);
+               {Operation::wait_until, 0, 0, 0}, state_->command_queue);
   // Messages that the word's sender sent by lane before it are unpacked into the window now
   // (via/lane/lane.hpp, 7). A register says if there are lanes.
   via::lane::read(*this);

@@ -23,18 +23,18 @@ class Diagnosis {
       if (view.state != RankState::failed) continue;
       Names const names{run_.record.name(), [this](u32 rank) { return rank_name(rank); },
                         [this](u32 number) { return run_.world.windows().name(number); }};
-      auto const error = to_error(run_.evidence.reports()[view.rank], view.rank, names);
+      auto const error = to_error(run_.failed_state.reports()[view.rank], view.rank, names);
       return Error(error.kind(), error.operation(), error.cause() + behind, error.remedy());
     }
     if (reason == Reason::lost) {
-      auto const& processes = run_.world.peers().processes();
+      auto const& processes = run_.world.group().processes();
       auto const lost = processes.lost_error(operation, *processes.gone());
       return Error(lost.kind(), lost.operation(), lost.cause() + behind, lost.remedy());
     }
     if (auto const error = too_many(all)) return *error;
     bool const all_ended = std::ranges::all_of(
         all, [](RankView const& view) { return view.state == RankState::ended; });
-    if (all_ended && run_.world.peers().alone())
+    if (all_ended && run_.world.group().alone())
       return Error(
           reason == Reason::deadlock ? Kind::deadlock : Kind::deadline, operation,
           "all ranks have ended, but they did not meet at the run's begin or end: a word that "
@@ -82,7 +82,7 @@ class Diagnosis {
   std::vector<RankView> views() const {
     std::vector<RankView> all;
     for (u32 rank = 0; rank < layout_.ranks(); ++rank) {
-      RankReport const& report = run_.evidence.reports()[rank];
+      RankReport const& report = run_.failed_state.reports()[rank];
       RankView view{rank,
                     static_cast<RankState>(report.state),
                     report.note,
@@ -101,7 +101,7 @@ class Diagnosis {
   void explain(RankView& view) const {
     if (view.note.operation != Operation::wait && view.note.operation != Operation::test) return;
     if (!run_.world.windows().all().contains(view.note.window)) return;
-    auto const [count, sender] = run_.evidence.awaited(view.rank);
+    auto const [count, sender] = run_.failed_state.awaited(view.rank);
     view.observed = count;
     if (view.note.expected != Note::no_rank) view.could_wake = {view.note.expected};
     else if (sender != 0 && WindowInfo::raiser(sender) < run_.world.layout().ranks())
@@ -136,7 +136,7 @@ class Diagnosis {
     return fmt::format("in process {}{}", process, is_gone(process) ? ", which is gone" : "");
   }
   bool is_gone(u32 process) const {
-    auto const gone = run_.world.peers().processes().gone();
+    auto const gone = run_.world.group().processes().gone();
     return gone && gone->process == process;
   }
   u32 process_of(u32 rank) const { return layout_.processes[layout_.device_of(rank)]; }
@@ -144,13 +144,13 @@ class Diagnosis {
   // Nothing has arrived for so long that missing messages will not arrive.
   std::string on_the_way() const {
     std::string text;
-    auto const& peers = run_.world.peers();
-    for (u32 from = 0; from < peers.count(); ++from)
-      for (u32 to = 0; to < peers.count(); ++to)
-        if (auto const [sent, arrived] = run_.evidence.parcels(from, to); sent != arrived)
+    auto const& group = run_.world.group();
+    for (u32 from = 0; from < group.count(); ++from)
+      for (u32 to = 0; to < group.count(); ++to)
+        if (auto const [sent, arrived] = run_.failed_state.messages(from, to); sent != arrived)
           text +=
-              fmt::format("\n  {} sent {} parcels to {}, {} arrived: the network lost the others",
-                          peers.processes().name(from), sent, peers.processes().name(to), arrived);
+              fmt::format("\n  {} sent {} messages to {}, {} arrived: the network lost the others",
+                          group.processes().name(from), sent, group.processes().name(to), arrived);
     return text;
   }
 

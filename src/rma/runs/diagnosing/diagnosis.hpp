@@ -1,5 +1,5 @@
 #pragma once
-#include "rma/runs/diagnosing/evidence.hpp"
+#include "rma/runs/diagnosing/failed_run_state.hpp"
 
 namespace meshpost::detail {
 
@@ -7,7 +7,7 @@ namespace meshpost::detail {
 struct EndedRun {
   WorldState& world;
   RunRecord const& record;
-  Evidence const& evidence;
+  FailedRunState const& failed_state;
   std::chrono::milliseconds deadline;
 };
 

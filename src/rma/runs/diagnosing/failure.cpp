@@ -7,7 +7,7 @@
 namespace meshpost::detail {
 namespace {
 
-struct Story {
+struct FaultText {
   std::string cause, remedy;
 };
 
@@ -15,7 +15,7 @@ std::string count_of(u64 count) {
   return count == ~u64{0} ? "more than there are" : fmt::format("{}", count);
 }
 
-Story story_of(RankReport const& report, Names const& names) {
+FaultText fault_text_of(RankReport const& report, Names const& names) {
   u64 const a = report.details[0], b = report.details[1], c = report.details[2];
   switch (report.fault) {
     case Fault::failed:
@@ -32,11 +32,12 @@ Story story_of(RankReport const& report, Names const& names) {
                      : fmt::format("use tags from 0 to {}, or create the window with more", b - 1)};
     case Fault::range:
       return a == ~u64{0}
-                 ? Story{"the target is a subspan that leaves its span",
-                         "check its offset and size"}
-                 : Story{fmt::format("elements {} to {} were named in a part of {}", a,
-                                     a > ~u64{0} - b ? "beyond 2^64" : fmt::format("{}", a + b), c),
-                         "stay inside the part, or create a larger window"};
+                 ? FaultText{"the target is a subspan that leaves its span",
+                             "check its offset and size"}
+                 : FaultText{
+                       fmt::format("elements {} to {} were named in a part of {}", a,
+                                   a > ~u64{0} - b ? "beyond 2^64" : fmt::format("{}", a + b), c),
+                       "stay inside the part, or create a larger window"};
     case Fault::size:
       return {fmt::format("{} elements were given where {} fit", count_of(a), count_of(b)),
               "give spans of fitting sizes"};
@@ -61,8 +62,8 @@ Story story_of(RankReport const& report, Names const& names) {
       return {fmt::format("{} bytes of scratch are used, {} were given", a, b),
               "set Launch::scratch"};
     case Fault::timers:
-      return a == 0 ? Story{"stop_timer() without start_timer()", "start it first"}
-                    : Story{fmt::format("more than {} intervals were timed", a), "time fewer"};
+      return a == 0 ? FaultText{"stop_timer() without start_timer()", "start it first"}
+                    : FaultText{fmt::format("more than {} intervals were timed", a), "time fewer"};
     case Fault::delivery:
       return {report.text, "consume the notification first, or a later one from the same rank"};
     case Fault::hook: return {fmt::format("a test hook ended it at {}", report.text), ""};
@@ -100,13 +101,13 @@ Story story_of(RankReport const& report, Names const& names) {
 }  // namespace
 
 Error to_error(RankReport const& report, u32 rank, Names const& names) {
-  auto const story = story_of(report, names);
+  auto const fault_text = fault_text_of(report, names);
   auto const operation = report.fault == Fault::threw || report.note.operation == Operation::kernel
                              ? std::string("kernel")
                              : std::string(to_string(report.note.operation));
   return {Kind::kernel_failed,
-          fmt::format("{} in {} on {}", operation, names.kernel, names.rank(rank)), story.cause,
-          story.remedy};
+          fmt::format("{} in {} on {}", operation, names.kernel, names.rank(rank)),
+          fault_text.cause, fault_text.remedy};
 }
 
 }  // namespace meshpost::detail

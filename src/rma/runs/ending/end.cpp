@@ -21,8 +21,8 @@ void try_to(Work&& work) {
 
 }  // namespace
 
-void report_leftovers(WorldState const& world, RunRecord const& record) {
-  auto const& left = record.result.leftovers;
+void report_unconsumed(WorldState const& world, RunRecord const& record) {
+  auto const& left = record.result.unconsumed;
   if (left.empty()) return;
   std::string text =
       fmt::format("{} ended with notifications that nobody consumed:", record.name());
@@ -31,7 +31,7 @@ void report_leftovers(WorldState const& world, RunRecord const& record) {
                         left[i].count, left[i].tag.value, left[i].window,
                         world.host().sender_name(left[i].sender.value));
   if (left.size() > 4)
-    text += fmt::format(" and {} more;", left.size() - 4 + record.result.leftovers_left_out);
+    text += fmt::format(" and {} more;", left.size() - 4 + record.result.unconsumed_left_out);
   warn(text + " wait for them, or don't send them");
 }
 

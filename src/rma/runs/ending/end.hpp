@@ -9,7 +9,7 @@
 namespace meshpost::detail {
 
 /// Warns of unconsumed notifications.
-void report_leftovers(WorldState const& world, RunRecord const& record);
+void report_unconsumed(WorldState const& world, RunRecord const& record);
 
 /// Seconds of each timed interval of run number `run`, by own device. `states`: those of own
 /// devices.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/backend.hpp"
 #include "trace/timeline_writer.hpp"
 

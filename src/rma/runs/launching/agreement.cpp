@@ -13,23 +13,23 @@ std::atomic<u32> worlds_of_several{0};  // of several processes with GPUs; alive
 
 }  // namespace
 
-Agreement::Agreement(Peers const& peers, Layout const& layout) : peers_(peers) {
-  if (peers.alone()) return;
+Agreement::Agreement(ProcessGroup const& group, Layout const& layout) : group_(group) {
+  if (group.alone()) return;
   // Runs on the host's cores hold nothing that another run waits for.
-  if (!std::ranges::all_of(layout.traits, &KindTraits::on_host_cores)) {
+  if (!std::ranges::all_of(layout.traits, &DeviceTraits::on_host_cores)) {
     bool const others = worlds_of_several.fetch_add(1) != 0;
     counted_ = true;
     try {
-      auto const all = peers.exchange("World", others ? "others" : "");
-      crowded_ = peers.processes().job().overlaps || !std::ranges::all_of(all, &std::string::empty);
+      auto const all = group.exchange("World", others ? "others" : "");
+      crowded_ = group.processes().job().overlaps || !std::ranges::all_of(all, &std::string::empty);
     } catch (...) {
       --worlds_of_several;
       throw;
     }
   }
   std::set<u32> const with_devices(layout.processes.begin(), layout.processes.end());
-  ranks_meet_ =
-      !crowded_ && !layout.apart && !layout.any_far() && with_devices.size() == peers.count();
+  ranks_meet_ = !crowded_ && !layout.far_processes && !layout.any_far() &&
+                with_devices.size() == group.count();
 }
 
 Agreement::~Agreement() {
@@ -42,11 +42,11 @@ std::optional<bool> Agreement::lanes(std::string const& launch) const {
 }
 
 u64 Agreement::mismatches() const {
-  return peers_.alone() ? 0 : peers_.processes().mismatches(peers_.channel());
+  return group_.alone() ? 0 : group_.processes().mismatches(group_.channel());
 }
 
-void Agreement::settle() {
-  unsettled_ = false;
+void Agreement::reset() {
+  invalid_ = false;
   launches_.clear();
   mismatches_ = mismatches();
   begun_ = 0;

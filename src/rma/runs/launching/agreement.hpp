@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "meshpost/world/layout.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::detail {
 
@@ -22,7 +22,7 @@ namespace meshpost::detail {
 class Agreement {
  public:
   /// Collective.
-  Agreement(Peers const& peers, Layout const& layout);
+  Agreement(ProcessGroup const& group, Layout const& layout);
   ~Agreement();
   Agreement(Agreement const&) = delete;
   Agreement& operator=(Agreement const&) = delete;
@@ -40,10 +40,10 @@ class Agreement {
 
   /// After a run that failed, or calls that differ, processes may be at different runs. Their
   /// memory may then have what others' ranks have sent.
-  void unsettle() { unsettled_ = true; }
-  bool settled() const { return peers_.alone() || (!unsettled_ && mismatches() == mismatches_); }
+  void invalidate() { invalid_ = true; }
+  bool valid() const { return group_.alone() || (!invalid_ && mismatches() == mismatches_); }
   /// Forgets everything that was agreed on. All processes do so together, and clean up behind it.
-  void settle();
+  void reset();
 
   /// The value that each device adds to RunWords::begun for such a launch.
   static u64 begin_step(std::string const& launch);
@@ -51,19 +51,19 @@ class Agreement {
   u64 begin(u64 step, u32 devices) { return begun_ += step * devices; }
   u64 begun() const { return begun_; }
 
-  /// Messages for the next run from processes that have begun it already (Council).
-  std::vector<Processes::Post>& early() { return early_; }
+  /// Messages for the next run from processes that have begun it already (TerminationDetector).
+  std::vector<Processes::Message>& early() { return early_; }
 
  private:
   u64 mismatches() const;
 
-  Peers const& peers_;
+  ProcessGroup const& group_;
   bool ranks_meet_ = false, crowded_ = false, counted_ = false;
   std::map<std::string, bool> launches_;
-  std::atomic<bool> unsettled_ = false;
+  std::atomic<bool> invalid_ = false;
   std::atomic<u64> mismatches_ = 0;
   u64 begun_ = 0;
-  std::vector<Processes::Post> early_;
+  std::vector<Processes::Message> early_;
 };
 
 }  // namespace meshpost::detail

@@ -49,7 +49,7 @@ void DeviceLocks::Lock::give_back(Use use) {
 // process tries. If one has not got its lock, all give theirs back and try again after a random
 // time, so that two jobs don't collide each time. To wait until a lock is free would be wrong too:
 // by then the others may have theirs again, and wait for this process.
-void DeviceLocks::take(Use use, Peers const& peers, bool may_differ) {
+void DeviceLocks::take(Use use, ProcessGroup const& group, bool may_differ) {
   if (!may_differ) {
     // A World that takes them in all processes or in none must sometimes find them free in all.
     if (somebody_tries()) std::this_thread::sleep_for(others_turn);
@@ -74,7 +74,7 @@ void DeviceLocks::take(Use use, Peers const& peers, bool may_differ) {
           if (taken) lock->give_back(use);
       };
       try {
-        auto const all = peers.exchange("begin a run", taken ? "taken" : "");
+        auto const all = group.exchange("begin a run", taken ? "taken" : "");
         if (std::ranges::none_of(all, &std::string::empty)) break;
       } catch (...) {
         let_go();

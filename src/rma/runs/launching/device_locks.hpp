@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "meshpost/device/device.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost {
 
@@ -14,9 +14,9 @@ namespace meshpost {
 /// and each have a part of the machine, could wait for each other for ever.
 ///
 /// Runs that need nothing of their hosts while they run share the GPUs. They are queued on them, in
-/// one order on all (device/cuda/gang.cpp), and no host waits. A run that its host has to help
-/// (with copies, say) must not have others queued behind it on the GPU. Otherwise the host's
-/// requests to the GPU could lie behind those. So that run has the GPUs for itself.
+/// one order on all (device/cuda/cooperative_launch.cpp), and no host waits. A run that its host
+/// has to help (with copies, say) must not have others queued behind it on the GPU. Otherwise the
+/// host's requests to the GPU could lie behind those. So that run has the GPUs for itself.
 ///
 /// A World holds the locks while any of its runs is in progress. One thread may take the devices
 /// and another may give them back. CPU devices have no locks, because each World has its own
@@ -31,7 +31,7 @@ class DeviceLocks {
   /// in which they take devices in several processes, it waits until they are free in all
   /// processes, and is collective.
   /// \throws Error(peer_lost)
-  void take(Use use, Peers const& peers, bool may_differ);
+  void take(Use use, ProcessGroup const& group, bool may_differ);
   /// True if they are taken now, or were this World's already. False if that needs a wait, or
   /// another waits for one. Runs in progress at once have the same use.
   bool try_take(Use use);

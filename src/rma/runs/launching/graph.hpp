@@ -24,7 +24,7 @@ struct GraphOnDevices {
   u32 world = 0;
   /// The values in the runs' states that may change later, by own device.
   std::vector<FreedWindows> freed{};
-  std::vector<std::unique_ptr<GangGraph>> of_kinds{};
+  std::vector<std::unique_ptr<LaunchGraph>> of_kinds{};
 
   bool fits(u32 other_world, std::vector<FreedWindows> const& now) const;
 };

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "rma/runs/ending/end.hpp"
-#include "rma/runs/ending/leftovers.hpp"
+#include "rma/runs/ending/unconsumed.hpp"
 #include "rma/runs/launching/run.hpp"
 
 namespace meshpost::detail {
@@ -65,7 +65,7 @@ void RunSupervisor::make_graph() {
     graph.on_devices.reset();
     auto const made = std::make_shared<GraphOnDevices>();
     made->world = world_.number(), made->freed = freed;
-    std::vector<std::vector<GangSpec>> by_kind(specs_.size());
+    std::vector<std::vector<LaunchSpec>> by_kind(specs_.size());
     std::vector<RunState> states;
     states.reserve(graph.steps.size() * states_.size());
     for (u32 k = 0; k < graph.steps.size(); ++k) {
@@ -102,7 +102,7 @@ void RunSupervisor::make_graph() {
 }
 
 // While the runs are in progress: a device that has news waits until the host has taken them. Those
-// of the last run are taken when all have ended (settle()).
+// of the last run are taken when all have ended (drain()).
 void RunSupervisor::take_news() {
   auto const news_of = [&](u32 d) -> RunNews const& {
     return *world_.resources().memory(d).news.as<RunNews>();
@@ -126,9 +126,9 @@ void RunSupervisor::take_news() {
   for (u32 d = 0; d < timings.size(); ++d)
     std::ranges::copy(timings[d], std::back_inserter(result.timings[layout_.first_device + d]));
   u64 const room =
-      RunPart::most_leftovers - std::min<u64>(RunPart::most_leftovers, result.leftovers.size());
-  std::ranges::move(read_leftovers(world_, run, room, result.leftovers_left_out),
-                    std::back_inserter(result.leftovers));
+      RunPart::most_unconsumed - std::min<u64>(RunPart::most_unconsumed, result.unconsumed.size());
+  std::ranges::move(read_unconsumed(world_, run, room, result.unconsumed_left_out),
+                    std::back_inserter(result.unconsumed));
   taken_ = run;
   for (u32 d = 0; d < layout_.own_count(); ++d)
     memory::store(&world_.resources().memory(d).news.as<RunNews>()->taken, run, Order::system);

@@ -8,16 +8,16 @@ std::string RunPart::pack() const {
   wire::Packer packer;
   packer.value(reason).value(static_cast<u8>(error.has_value()));
   if (error) packer.text(wire::pack(*error));
-  packer.value(static_cast<u32>(leftovers.size()));
-  for (auto const& left : leftovers)
+  packer.value(static_cast<u32>(unconsumed.size()));
+  for (auto const& left : unconsumed)
     packer.text(left.window).value(left.rank).value(left.tag).value(left.count).value(left.sender);
-  packer.value(leftovers_left_out);
+  packer.value(unconsumed_left_out);
   packer.value(static_cast<u32>(timings.size()));
   for (auto const& device : timings) {
     packer.value(static_cast<u32>(device.size()));
     for (double const seconds : device) packer.value(seconds);
   }
-  packer.text(evidence);
+  packer.text(failed_state);
   return packer.take();
 }
 
@@ -26,21 +26,21 @@ RunPart RunPart::unpack(std::string_view bytes) {
   RunPart part;
   part.reason = unpacker.value<Reason>();
   if (unpacker.value<u8>() != 0) part.error = wire::unpack_error(unpacker.text());
-  part.leftovers.resize(unpacker.value<u32>());
-  for (auto& left : part.leftovers) {
+  part.unconsumed.resize(unpacker.value<u32>());
+  for (auto& left : part.unconsumed) {
     left.window = unpacker.text();
     left.rank = unpacker.value<RankId>();
     left.tag = unpacker.value<Tag>();
     left.count = unpacker.value<u32>();
     left.sender = unpacker.value<RankId>();
   }
-  part.leftovers_left_out = unpacker.value<u64>();
+  part.unconsumed_left_out = unpacker.value<u64>();
   part.timings.resize(unpacker.value<u32>());
   for (auto& device : part.timings) {
     device.resize(unpacker.value<u32>());
     for (double& seconds : device) seconds = unpacker.value<double>();
   }
-  part.evidence = unpacker.text();
+  part.failed_state = unpacker.text();
   return part;
 }
 

@@ -6,7 +6,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "meshpost/rma/run.hpp"
-#include "rma/runs/supervising/council.hpp"
+#include "rma/runs/supervising/termination.hpp"
 
 namespace meshpost::detail {
 
@@ -15,13 +15,13 @@ namespace meshpost::detail {
 struct RunPart {
   Reason reason = Reason::finished;
   std::optional<Error> error{};                ///< of a device, or of the launch
-  std::vector<Leftover> leftovers{};           ///< at own ranks, most_leftovers at most
-  u64 leftovers_left_out = 0;                  ///< the rest of them
+  std::vector<Unconsumed> unconsumed{};        ///< at own ranks, most_unconsumed at most
+  u64 unconsumed_left_out = 0;                 ///< the rest of them
   std::vector<std::vector<double>> timings{};  ///< of own devices
-  std::string evidence{};  ///< packed Evidence, unless the run finished or has an error
+  std::string failed_state{};  ///< packed FailedRunState, unless the run finished or has an error
 
   // Some MB, of perhaps tens of millions: they go to all processes in one message.
-  static constexpr u64 most_leftovers = 100'000;
+  static constexpr u64 most_unconsumed = 100'000;
 
   std::string pack() const;
   static RunPart unpack(std::string_view bytes);

@@ -1,7 +1,7 @@
 // The state of a run that the devices get.
 #include <algorithm>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "rma/runs/launching/run.hpp"
 
 namespace meshpost::detail {
@@ -58,8 +58,8 @@ void RunSupervisor::prepare() {
     state.timers = {memory.timers.as<u64>()};
     state.ledger = ledger_.get();
     state.user = record_.launch.user;
-    if (proxy_) state.posts = proxy_->ring(d), state.mail = proxy_->mailbox(d);
-    else if (has_letters_) state.mail = world_.endpoint().mailbox(d);
+    if (proxy_) state.requests = proxy_->ring(d), state.command_queue = proxy_->command_queue(d);
+    else if (has_commands_) state.command_queue = world_.endpoint().command_queue(d);
     state.freed = world_.windows().freed(d);
     bool const ends_itself = record_.image.arguments == Arguments::kernel_and_state;
     bool const queued = backend(device->kind()).queues_launches();
@@ -76,10 +76,10 @@ void RunSupervisor::prepare() {
   if (record_.graph && !record_.one_by_one) make_graph();
 }
 
-// The values that the gangs of all kinds of devices share. `lanes`: for GPUs that have some.
-GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
-  GangSpec spec;
-  spec.crew = world_.resources().crew(kind);
+// The values that the launches of all kinds of devices share. `lanes`: for GPUs that have some.
+LaunchSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
+  LaunchSpec spec;
+  spec.resources = world_.resources().launch_resources(kind);
   spec.image = record_.image;
   spec.by_warp = lanes;
   spec.kernel = record_.kernel.data();
@@ -95,8 +95,8 @@ GangSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
     spec.has_news = [](void const* state, u32 rank) {
       return lanes_have_news(*static_cast<RunState const*>(state), rank);
     };
-  spec.shared = !peers_.alone() || proxy_ || record_.launch.with_host;
-  spec.neighbours = peers_.count();
+  spec.shared = !group_.alone() || proxy_ || record_.launch.with_host;
+  spec.neighbours = group_.count();
   spec.sharers = layout_.sharers;
   if (world_.queues_runs()) spec.after = record_.before;
   return spec;

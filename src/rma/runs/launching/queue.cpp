@@ -15,7 +15,7 @@
 #include <algorithm>
 
 #include "base/caught.hpp"
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "base/kept.hpp"
 #include "rma/runs/launching/run.hpp"
 #include "rma/world_state.hpp"
@@ -125,7 +125,7 @@ void RunQueue::end_queued(RunRecord const& failed, Error const& error,
     std::scoped_lock const lock(mutex_);
     // Several processes may have launched different numbers of runs by now.
     for (auto const& record : queue_)
-      if (record.get() != &failed && peers_.alone()) behind.push_back(record);
+      if (record.get() != &failed && group_.alone()) behind.push_back(record);
   }
   for (auto const& record : behind) {
     if (record->run) record->run->await_end();
@@ -249,13 +249,13 @@ bool RunQueue::seems_idle() {
 
 u32 RunQueue::next_runs(u32 count) {
   runs_ += count;
-  if (!peers_.alone()) peers_.processes().come_to(peers_.channel(), runs_);
+  if (!group_.alone()) group_.processes().come_to(group_.channel(), runs_);
   return runs_;
 }
 
 void RunQueue::go_on_behind(u32 run) {
   runs_ = run;
-  peers_.processes().come_to(peers_.channel(), runs_);
+  group_.processes().come_to(group_.channel(), runs_);
 }
 
 // -- failures, for hosts that wait for ranks

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rma/runs/launching/record.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::detail {
 
@@ -23,7 +23,7 @@ void guard(std::string_view operation, std::string_view of = {});
 /// under a run.
 class RunQueue {
  public:
-  RunQueue(WorldState& world, Peers const& peers) : world_(world), peers_(peers) {}
+  RunQueue(WorldState& world, ProcessGroup const& group) : world_(world), group_(group) {}
   RunQueue(RunQueue const&) = delete;
   RunQueue& operator=(RunQueue const&) = delete;
 
@@ -80,7 +80,7 @@ class RunQueue {
                         std::shared_ptr<RunRecord> const& record);
 
   WorldState& world_;
-  Peers const& peers_;
+  ProcessGroup const& group_;
   std::atomic<u32> runs_ = 0;
   mutable std::mutex failures_mutex_;
   u64 failures_ = 0, failures_at_launch_ = 0;  // runs; guarded by failures_mutex_, as the next

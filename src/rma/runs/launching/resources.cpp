@@ -68,13 +68,13 @@ void RunResources::clear_counters(u32 last_run, u64 begun) {
 }
 
 void RunResources::let_kernels_end() {
-  for (auto const& [kind, crew] : crews_)
-    if (crew) crew->come_to_rest();
+  for (auto const& [kind, resources] : launch_resources_)
+    if (resources) resources->quiesce();
 }
 
-Crew* RunResources::crew(std::string_view kind) {
-  auto const found = crews_.find(kind);
-  return found == crews_.end() ? nullptr : found->second.get();
+LaunchResources* RunResources::launch_resources(std::string_view kind) {
+  auto const found = launch_resources_.find(kind);
+  return found == launch_resources_.end() ? nullptr : found->second.get();
 }
 
 void DeviceRunMemory::expect_ranks() {
@@ -115,8 +115,8 @@ void RunResources::make_memory() {
     memory_.push_back(std::move(memory));
   }
   for (auto const& device : layout_.devices)
-    if (auto& crew = crews_[std::string(device->kind())]; !crew)
-      crew = backend(device->kind()).crew();
+    if (auto& resources = launch_resources_[std::string(device->kind())]; !resources)
+      resources = backend(device->kind()).launch_resources();
   if (physical_devices(layout_.devices).size() < layout_.devices.size()) {
     auto const reader = std::ranges::find_if_not(layout_.devices, &Device::in_host_memory);
     auto& owner = reader == layout_.devices.end() ? *layout_.devices.front() : **reader;

@@ -41,7 +41,8 @@ class RunResources {
   void clear_counters(u32 last_run, u64 begun);
   /// Returns when no kernel of an ended run is still running. \throws Error if a device is broken
   void let_kernels_end();
-  Crew* crew(std::string_view kind);  ///< null: launches on that kind share nothing
+  LaunchResources* launch_resources(
+      std::string_view kind);  ///< null: launches on that kind share nothing
   /// The states of own devices side by side, for devices that share a launch; null: none do.
   RunState* split_states() const { return split_states_.as<RunState>(); }
   /// True if the kinds of all own devices queue launches.
@@ -58,7 +59,8 @@ class RunResources {
   std::vector<DeviceRunMemory> memory_;
   TraceMemory trace_;
   Allocation split_states_;
-  std::map<std::string, std::unique_ptr<Crew>, std::less<>> crews_;  // by kind
+  std::map<std::string, std::unique_ptr<LaunchResources>, std::less<>>
+      launch_resources_;  // by kind
 };
 
 }  // namespace meshpost::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/caught.hpp"
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "rma/runs/ending/end.hpp"
 #include "world/wire.hpp"
 
@@ -15,9 +15,9 @@ namespace {
 u64 steady_ns() { return memory::clock_ns(); }
 
 // If GPUs are taken in all processes or in none, process 0 lets one World after the other try.
-std::unique_lock<std::mutex> take_turn(Peers const& peers) {
+std::unique_lock<std::mutex> take_turn(ProcessGroup const& group) {
   static auto* const turn = new std::mutex;
-  if (peers.number() != 0) return {};
+  if (group.number() != 0) return {};
   return std::unique_lock(*turn);
 }
 
@@ -28,7 +28,7 @@ RunSupervisor::RunSupervisor(WorldState& world, std::shared_ptr<RunRecord> const
       kept_(record),
       record_(*record),
       layout_(world.layout()),
-      peers_(world.peers()),
+      group_(world.group()),
       proxy_(world.proxy()),
       count_(record_.graph && !record_.one_by_one ? static_cast<u32>(record_.graph->steps.size())
                                                   : 1) {}
@@ -38,13 +38,13 @@ RunSupervisor::~RunSupervisor() {
   try {
     if (proxy_) proxy_->stop();
   } catch (...) {
-    return;  // settle() was not reached: an error is being thrown already
+    return;  // drain() was not reached: an error is being thrown already
   }
 }
 
 void RunSupervisor::give_back_devices() {
   if (std::exchange(host_knows_, false)) try {
-      world_.endpoint().run_ends(has_letters_, ended_);
+      world_.endpoint().run_ends(has_commands_, ended_);
     } catch (...) {
       ended_ = false;  // a device is broken: its next user gets the error
     }
@@ -59,7 +59,7 @@ bool RunSupervisor::begins_at_once() const {
 // True if no exchange with other processes is needed.
 bool RunSupervisor::is_agreed_on() const {
   auto const& agreement = world_.agreement();
-  return peers_.alone() || (ranks_meet_ && agreement.settled() && agreement.lanes(launch_));
+  return group_.alone() || (ranks_meet_ && agreement.valid() && agreement.lanes(launch_));
 }
 
 // True if the host helps the run while it is in progress. Others must not be queued behind it on a
@@ -75,7 +75,7 @@ bool RunSupervisor::needs_no_host(WorldState const& world, RunRecord const& reco
   auto const finds_its_state = [](auto const& one) {
     return one.image.arguments == Arguments::state_address;
   };
-  return world.peers().alone() && world.queues_runs() && !world.resources().split_states() &&
+  return world.group().alone() && world.queues_runs() && !world.resources().split_states() &&
          !record.launch.with_host && world.trace_file(record.launch).empty() &&
          !(record.graph ? std::ranges::any_of(record.graph->steps, finds_its_state)
                         : finds_its_state(record));
@@ -88,7 +88,7 @@ bool RunSupervisor::may_queue(WorldState const& world, RunRecord const& record) 
 
 bool RunSupervisor::begin(bool at_once, bool behind) {
   behind_ = behind;
-  if (!peers_.alone()) launch_ = describe_launch();
+  if (!group_.alone()) launch_ = describe_launch();
   // A kernel of dCUDA need not say that it begins or ends.
   ranks_meet_ =
       world_.agreement().ranks_meet() && record_.image.arguments == Arguments::kernel_and_state;
@@ -97,22 +97,22 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
   has_devices_ = at_once;
   // Before the locks: the streams may hold a run of another World on these devices.
   not_launched_ = wait_for_streams();
-  if (world_.agreement().ranks_meet() && !world_.agreement().settled()) settle_world();
+  if (world_.agreement().ranks_meet() && !world_.agreement().valid()) reset_world();
   agree();
   if (!has_devices_) {
     // Behind agree(): from here on this World does not wait for another process's launch.
     bool const may_differ = world_.agreement().crowded();
-    if (may_differ) turn_ = take_turn(peers_);
-    world_.locks().take(use, peers_, may_differ);
+    if (may_differ) turn_ = take_turn(group_);
+    world_.locks().take(use, group_, may_differ);
     has_devices_ = true;
   }
   number_ = world_.queue().runs() + count_;
   states_.reserve(layout_.own_count());
   // From here on every process takes part to the end. A failure in one of them ends the run in all,
-  // and settle() tells them why.
+  // and drain() tells them why.
   if (ranks_meet_)
-    council_.emplace(peers_, number_, deadline(), launch_, world_.agreement().early());
-  else if (!peers_.alone()) council_.emplace(peers_, number_, deadline());
+    detector_.emplace(group_, number_, deadline(), launch_, world_.agreement().early());
+  else if (!group_.alone()) detector_.emplace(group_, number_, deadline());
   world_.queue().next_runs(count_);
   begin_ = steady_ns();
   for (u32 d = 0; d < layout_.own_count(); ++d) states_.push_back(bare_state(d));
@@ -123,7 +123,7 @@ bool RunSupervisor::begin(bool at_once, bool behind) {
 // The processes agree on a launch. Launches that go well are agreed on once.
 void RunSupervisor::agree() {
   bool const when_made = record_.graph && !record_.one_by_one;  // for each of a graph's runs
-  if (not_launched_ && (when_made || peers_.alone()))
+  if (not_launched_ && (when_made || group_.alone()))
     throw Error(*std::exchange(not_launched_, std::nullopt));
   if (when_made) return;
   auto const spec_of = [this](std::string_view kind) { return spec(kind, false); };
@@ -131,31 +131,31 @@ void RunSupervisor::agree() {
     if (not_launched_) throw Error(*std::exchange(not_launched_, std::nullopt));
     return world_.lanes().vote(spec_of, layout_, world_.heap());
   };
-  if (peers_.alone()) {
+  if (group_.alone()) {
     gpus_have_lanes_ =
         world_.lanes().decide(record_.image, record_.launch, layout_, world_.heap(), spec_of);
     return;
   }
   if (is_agreed_on()) {
-    if (auto const loss = peers_.processes().gone())
-      throw peers_.processes().lost_error(launch_, *loss);
+    if (auto const loss = group_.processes().gone())
+      throw group_.processes().lost_error(launch_, *loss);
     gpus_have_lanes_ = *world_.agreement().lanes(launch_);
     return;
   }
   // From here on the counters of all processes are clear.
-  gpus_have_lanes_ = LaneKeeper::agreed(peers_.gather(launch_, vote));
+  gpus_have_lanes_ = LaneKeeper::agreed(group_.gather(launch_, vote));
   if (ranks_meet_) world_.agreement().remember(launch_, gpus_have_lanes_);
   // All have cleaned up after the last failure.
-  else if (!world_.agreement().ranks_meet() && !world_.agreement().settled())
-    world_.agreement().settle();
+  else if (!world_.agreement().ranks_meet() && !world_.agreement().valid())
+    world_.agreement().reset();
 }
 
 // After a run that failed, or calls that differ: all processes continue with the same run number,
 // and with clean memory. None begins a run before all have done so, because a launch that all must
 // agree on follows.
-void RunSupervisor::settle_world() {
+void RunSupervisor::reset_world() {
   u32 last = world_.queue().runs();
-  for (auto const& runs : peers_.exchange("begin anew", wire::Packer().value(last).take())) {
+  for (auto const& runs : group_.exchange("begin anew", wire::Packer().value(last).take())) {
     u32 const others = wire::Unpacker(runs).value<u32>();
     if (static_cast<i32>(others - last) > 0) last = others;
   }
@@ -163,7 +163,7 @@ void RunSupervisor::settle_world() {
   std::vector<RunState> states;
   states.reserve(layout_.own_count());
   for (u32 d = 0; d < layout_.own_count(); ++d) states.push_back(bare_state(d));
-  world_.agreement().settle();
+  world_.agreement().reset();
   clean_up_after_failure(world_, states, last);
 }
 
@@ -173,14 +173,14 @@ void RunSupervisor::take_part() {
     if (proxy_) proxy_->follow_heap(), proxy_->start(number_);
     // Other processes' ranks may add to counters here already, if they don't wait for this
     // process's ranks.
-    has_letters_ =
-        world_.endpoint().run_begins(record_.launch.with_host, !peers_.alone() && !ranks_meet_);
+    has_commands_ =
+        world_.endpoint().run_begins(record_.launch.with_host, !group_.alone() && !ranks_meet_);
     host_knows_ = true;
     prepare();
     launch();
   } catch (...) {
     not_launched_ = caught(operation());  // the others have launched, or will: end them
-    if (council_) council_->poison(Reason::failed);
+    if (detector_) detector_->poison(Reason::failed);
   }
 }
 
@@ -190,7 +190,7 @@ void RunSupervisor::await_end() {
   watch.poison(Reason::failed);
   watch.until_end();
   running_.clear();
-  gangs_.clear();
+  launches_.clear();
 }
 
 void RunSupervisor::end() {
@@ -198,7 +198,7 @@ void RunSupervisor::end() {
   try {
     auto const ending = run_ranks();
     if (!proxy_) ranks_have_ended();  // else their messages may still be in flight
-    settle(ending);
+    finish(ending);
     ended_ = true;
     ranks_have_ended();
   } catch (...) {
@@ -211,7 +211,7 @@ void RunSupervisor::end() {
       give_back_devices();
       throw Error(error);
     }
-    world_.agreement().unsettle();
+    world_.agreement().invalidate();
     // A thread that hangs may come back, and must then find its run poisoned. There is no other
     // run.
     if (!must_be_kept())
@@ -262,15 +262,16 @@ std::chrono::milliseconds RunSupervisor::deadline() const {
 }
 
 void RunSupervisor::launch() {
-  running_.reserve(specs_.size());  // so that a gang that runs is watched, even if something fails
-  gangs_.reserve(specs_.size());
+  running_.reserve(
+      specs_.size());  // so that a launch that runs is watched, even if something fails
+  launches_.reserve(specs_.size());
   for (auto const& spec : specs_) {
-    gangs_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
-    running_.push_back({gangs_.back().get(), spec.grids});
+    launches_.push_back(backend(spec.grids.front().device->kind()).launch(spec));
+    running_.push_back({launches_.back().get(), spec.grids});
   }
   if (!world_.queues_runs() || record_.one_by_one || record_.launch.streams.empty()) return;
   std::vector<std::shared_ptr<Event>> ends;
-  for (auto const& gang : gangs_) std::ranges::move(gang->ends(), std::back_inserter(ends));
+  for (auto const& launch : launches_) std::ranges::move(launch->ends(), std::back_inserter(ends));
   record_.launch_is_done(std::move(ends));
 }
 
@@ -278,7 +279,7 @@ void RunSupervisor::launch() {
 // Error(peer_lost) if the proxy hangs
 Ending RunSupervisor::run_ranks() {
   for (auto const& state : states_) readers_.emplace_back(state.log);
-  Watch watch(running_, readers_, deadline(), council_ ? &*council_ : nullptr, proxy_,
+  Watch watch(running_, readers_, deadline(), detector_ ? &*detector_ : nullptr, proxy_,
               record_.launch.with_host ? &world_.endpoint() : nullptr);
   if (count_ > 1) watch.each_look([this] { take_news(); });
   if (not_launched_) watch.poison(Reason::failed);
@@ -286,7 +287,7 @@ Ending RunSupervisor::run_ranks() {
   // Before their stacks are gone: the answer for a rank that was ended has no target any more.
   if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
   running_.clear();
-  gangs_.clear();
+  launches_.clear();
   end_ = steady_ns();
   record_.result.seconds += static_cast<double>(end_ - begin_) * 1e-9;
   if (not_launched_) ending.failure = not_launched_;
@@ -300,7 +301,7 @@ Ending RunSupervisor::until_end(Watch& watch) {
     } catch (...) {
       if (proxy_ && proxy_->hangs()) throw;
       if (!not_launched_) not_launched_ = caught(operation());
-      if (council_) council_->poison(Reason::failed);
+      if (detector_) detector_->poison(Reason::failed);
       watch.poison(Reason::failed);
     }
 }

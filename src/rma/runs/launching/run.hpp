@@ -7,7 +7,7 @@
 
 #include "meshpost/trace/log.hpp"
 #include "rma/checks/delivery_ledger.hpp"
-#include "rma/runs/diagnosing/evidence.hpp"
+#include "rma/runs/diagnosing/failed_run_state.hpp"
 #include "rma/runs/launching/part.hpp"
 #include "rma/runs/supervising/watch.hpp"
 #include "rma/world_state.hpp"
@@ -40,7 +40,7 @@ class RunSupervisor {
   void await_end();
 
   /// True if a thread that hangs may still touch this object after end() has thrown.
-  bool must_be_kept() const { return proxy_ && proxy_->hangs() && !gangs_.empty(); }
+  bool must_be_kept() const { return proxy_ && proxy_->hangs() && !launches_.empty(); }
 
  private:
   std::optional<Error> wait_for_streams() const;
@@ -53,12 +53,12 @@ class RunSupervisor {
   bool is_agreed_on() const;
   bool helped() const;
   void agree();
-  void settle_world();
+  void reset_world();
   void take_part();
   // Preparation (prepare.cpp):
   RunState bare_state(u32 own) const;
   void prepare();
-  GangSpec spec(std::string_view kind, bool lanes) const;
+  LaunchSpec spec(std::string_view kind, bool lanes) const;
   std::vector<Grid> all_grids() const;
   void const* state_of(u32 device);
   // Of a graph (graph_runs.cpp):
@@ -70,12 +70,12 @@ class RunSupervisor {
   void launch();
   Ending run_ranks();
   Ending until_end(Watch& watch);
-  void settle(Ending const& ending);
+  void finish(Ending const& ending);
   void look_at_news(RunPart& own) const;
-  std::chrono::milliseconds patience_at_rest(Reason reason) const;
+  std::chrono::milliseconds quiesce_timeout(Reason reason) const;
   std::vector<RunPart> share(RunPart const& own) const;
   bool has_news() const;
-  Error diagnosis(Evidence const& evidence, Reason reason) const;
+  Error diagnosis(FailedRunState const& failed_state, Reason reason) const;
   std::string trace_file() const;
   void write_timeline(bool at_once);
 
@@ -83,31 +83,31 @@ class RunSupervisor {
   std::shared_ptr<RunRecord> kept_;  // keeps record_ alive, perhaps as long as this
   RunRecord& record_;
   Layout const& layout_;
-  Peers const& peers_;
-  Proxy* const proxy_;              // if some processes are out of reach
-  std::optional<Council> council_;  // if other processes take part
+  ProcessGroup const& group_;
+  Proxy* const proxy_;                           // if some processes are out of reach
+  std::optional<TerminationDetector> detector_;  // if other processes take part
   std::unique_lock<std::mutex> turn_;
   bool has_devices_ = false;
-  bool host_knows_ = false;   // the endpoint knows that the run is in progress
-  bool has_letters_ = false;  // from it
-  bool ended_ = false;        // and did not fail
-  bool behind_ = false;       // other runs, when it began
-  u32 number_ = 0;            // RunWords::ended when it has ended; number of the last of
-  u32 const count_;           // its runs; more than one for a graph on the devices
-  std::optional<u32> taken_;  // the last of them whose news the host has
+  bool host_knows_ = false;    // the endpoint knows that the run is in progress
+  bool has_commands_ = false;  // from it
+  bool ended_ = false;         // and did not fail
+  bool behind_ = false;        // other runs, when it began
+  u32 number_ = 0;             // RunWords::ended when it has ended; number of the last of
+  u32 const count_;            // its runs; more than one for a graph on the devices
+  std::optional<u32> taken_;   // the last of them whose news the host has
   std::shared_ptr<GraphOnDevices> graph_;
   bool gpus_have_lanes_ = false;
   std::string launch_;       // text that processes compare; empty: no others
   bool ranks_meet_ = false;  // ranks of all processes, without their hosts
   bool ended_well_ = false;  // then the ranks have met at the end, too
   u64 begin_ = 0, end_ = 0;
-  std::vector<GangSpec> specs_;  // one for each kind of device
+  std::vector<LaunchSpec> specs_;  // one for each kind of device
   std::vector<RunState> states_;
   std::shared_ptr<RunTrace> trace_;  // if there is a timeline to write
   std::vector<LogReader> readers_;
   std::shared_ptr<DeliveryLedger> ledger_;
-  std::vector<std::unique_ptr<Gang>> gangs_;  // while they run
-  std::vector<RunningGang> running_;          // the same with their grids
+  std::vector<std::unique_ptr<CooperativeLaunch>> launches_;  // while they run
+  std::vector<RunningGrids> running_;                         // the same with their grids
   std::optional<Error> not_launched_;
 };
 

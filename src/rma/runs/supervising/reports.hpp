@@ -12,8 +12,8 @@ inline u32 read(u32& word) { return std::atomic_ref(word).load(std::memory_order
 inline RankState state_of(RankReport& report) { return static_cast<RankState>(read(report.state)); }
 
 template <class Visit>
-void each_report(RunningGang const& crew, Visit&& visit) {
-  for (auto const& grid : crew.grids)
+void each_report(RunningGrids const& running, Visit&& visit) {
+  for (auto const& grid : running.grids)
     for (u32 r = 0; r < grid.ranks; ++r) visit(grid.reports[r], grid.first_rank + r);
 }
 

@@ -17,9 +17,9 @@ namespace {
 bool all_have_ended(Grid const& grid) {
   return grid.ended && (grid.is_over() || read(grid.reports[0].all_ended) != 0);
 }
-template <class Crews, class Visit>
-void each_report_of_all(Crews const& crews, Visit&& visit) {
-  for (auto const& crew : crews) each_report(crew, visit);
+template <class AllRunning, class Visit>
+void each_report_of_all(AllRunning const& all_running, Visit&& visit) {
+  for (auto const& running : all_running) each_report(running, visit);
 }
 
 // Called in a handler.
@@ -33,47 +33,49 @@ constexpr auto look_every = std::chrono::microseconds(1000);
 
 }  // namespace
 
-Watch::Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
-             std::chrono::milliseconds deadline, Council* council, Proxy* proxy, HostEndpoint* host,
-             std::chrono::milliseconds grace)
+Watch::Watch(std::vector<RunningGrids> const& all_running, std::vector<LogReader>& logs,
+             std::chrono::milliseconds deadline, TerminationDetector* detector, Proxy* proxy,
+             HostEndpoint* host, std::chrono::milliseconds grace)
     : logs_(logs),
       deadline_(deadline),
       grace_(grace),
-      council_(council),
+      detector_(detector),
       proxy_(proxy),
       host_(host) {
   u64 ranks = 0;
   // Questions have different numbers in all runs, so an old answer is never taken for a new one.
-  for (auto const& crew : crews) {
-    crews_.push_back({crew});
-    if (!crew.grids.empty()) crews_.back().epoch = read(crew.grids.front().control->epoch);
+  for (auto const& running : all_running) {
+    running_.push_back({running});
+    if (!running.grids.empty()) running_.back().epoch = read(running.grids.front().control->epoch);
   }
-  for (auto const& crew : crews)
-    for (auto const& grid : crew.grids) ranks += grid.ranks;
+  for (auto const& running : all_running)
+    for (auto const& grid : running.grids) ranks += grid.ranks;
   ending_.states.reserve(ranks);  // so that poison() can't fail
 }
 
 bool Watch::finished() const {
-  return std::ranges::all_of(crews_, [](auto const& crew) { return crew.gang->finished(); });
+  return std::ranges::all_of(running_,
+                             [](auto const& running) { return running.launch->finished(); });
 }
 
 // True if own devices have met those of all other processes, at the run's end.
 bool Watch::met() const {
-  return !crews_.empty() && std::ranges::all_of(crews_, [](auto const& crew) {
-    return std::ranges::all_of(crew.grids, [](Grid const& grid) { return grid.is_over(); });
+  return !running_.empty() && std::ranges::all_of(running_, [](auto const& running) {
+    return std::ranges::all_of(running.grids, [](Grid const& grid) { return grid.is_over(); });
   });
 }
 
 // On a GPU other launches may come first, of another World or of a user's stream. Until they are
 // over, no rank can make progress, leave, or answer.
 bool Watch::begun() const {
-  return std::ranges::all_of(
-      crews_, [](auto const& crew) { return std::ranges::all_of(crew.grids, &Grid::has_begun); });
+  return std::ranges::all_of(running_, [](auto const& running) {
+    return std::ranges::all_of(running.grids, &Grid::has_begun);
+  });
 }
 
 bool Watch::any_left() const {
   bool any = false;
-  each_report_of_all(crews_, [&](RankReport& report, u32) {
+  each_report_of_all(running_, [&](RankReport& report, u32) {
     any |= read(report.left) != 0 || state_of(report) == RankState::failed;
   });
   return any;
@@ -103,17 +105,17 @@ void Watch::look_at(Grid const& grid, Seen& seen) {
 
 Watch::Seen Watch::look() const {
   Seen seen;
-  for (auto const& crew : crews_)
-    for (auto const& grid : crew.grids) look_at(grid, seen);
+  for (auto const& running : running_)
+    for (auto const& grid : running.grids) look_at(grid, seen);
   return seen;
 }
 
-Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
-  Council::Own own{
+TerminationDetector::Own Watch::own(Seen const& seen, u64 life, bool ended) {
+  TerminationDetector::Own own{
       .ended = ended, .quiet = std::nullopt, .signs_of_life = life, .doing = seen.ranks};
   // The ranks answer again for each round: answers from before the round count for nothing.
-  if (std::exchange(round_, council_->round()) != round_)
-    for (auto& crew : crews_) crew.asked.clear();
+  if (std::exchange(round_, detector_->round()) != round_)
+    for (auto& running : running_) running.asked.clear();
   auto const ranks = host_ || !begun() ? Quiet{} : quiet();
   own.known = ranks.known;
   own.quiet = ranks.number;
@@ -127,15 +129,15 @@ Council::Own Watch::own(Seen const& seen, u64 life, bool ended) {
 
 std::optional<Error> Watch::failure() {
   if (unheard_) return unheard_;
-  for (auto const& crew : crews_)
-    if (auto failure = crew.gang->failure()) return failure;
+  for (auto const& running : running_)
+    if (auto failure = running.launch->failure()) return failure;
   return proxy_ ? proxy_->failure() : std::nullopt;
 }
 
 // For a run that has ended well nowhere.
 void Watch::let_the_end_be_left() {
-  for (auto const& crew : crews_)
-    for (auto const& grid : crew.grids)
+  for (auto const& running : running_)
+    for (auto const& grid : running.grids)
       std::atomic_ref(grid.control->poison)
           .fetch_or(Control::leave_the_end, std::memory_order_release);
 }
@@ -143,22 +145,22 @@ void Watch::let_the_end_be_left() {
 void Watch::poison(Reason reason) {
   if (poisoned_) return;
   // The report is about the states before the poison, not about what ranks do until they see it.
-  for (auto const& crew : crews_)
-    for (auto const& grid : crew.grids) {
+  for (auto const& running : running_)
+    for (auto const& grid : running.grids) {
       bool const ended = all_have_ended(grid);
       for (u32 r = 0; r < grid.ranks; ++r)
         ending_.states.push_back(ended ? RankState::ended : state_of(grid.reports[r]));
     }
-  for (auto const& crew : crews_)
-    for (auto const& grid : crew.grids)
+  for (auto const& running : running_)
+    for (auto const& grid : running.grids)
       std::atomic_ref(grid.control->poison).fetch_or(Control::leave, std::memory_order_release);
-  if (!council_ || !council_->ranks_meet()) let_the_end_be_left();
+  if (!detector_ || !detector_->ranks_meet()) let_the_end_be_left();
   poisoned_ = true;
   grace_.renew();
   ending_.reason = reason;
 }
 
-// For one process: the council decides for several.
+// For one process: the termination detector decides for several.
 std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
   if (!begun()) {
     deadline_.renew();
@@ -182,16 +184,16 @@ void Watch::drain_logs() {
 Ending Watch::until_end() {
   u64 signs = 0;
   for (;;) {
-    auto const runs =
-        std::ranges::find_if_not(crews_, [](auto const& crew) { return crew.gang->finished(); });
-    if (runs != crews_.end()) runs->gang->doze(look_every);
-    else if (council_) council_->wait(look_every);
+    auto const runs = std::ranges::find_if_not(
+        running_, [](auto const& running) { return running.launch->finished(); });
+    if (runs != running_.end()) runs->launch->doze(look_every);
+    else if (detector_) detector_->wait(look_every);
     drain_logs();
     if (host_) host_->poll();
     if (each_look_) each_look_();
     bool const ended = finished();
-    if (ended && !council_) break;
-    if (ended && council_->ranks_meet() && met()) {
+    if (ended && !detector_) break;
+    if (ended && detector_->ranks_meet() && met()) {
       ending_.reason = Reason::finished;  // even if something else was reported
       ending_.met = true;
       break;
@@ -203,10 +205,10 @@ Ending Watch::until_end() {
     std::optional<Reason> reason;
     if (seen.failed != 0 || failure()) {
       reason = Reason::failed;
-      if (council_ && ending_.reason != Reason::failed) council_->poison(Reason::failed);
+      if (detector_ && ending_.reason != Reason::failed) detector_->poison(Reason::failed);
     }
-    if (council_) {
-      auto const verdict = council_->sit(own(seen, life, ended));
+    if (detector_) {
+      auto const verdict = detector_->poll(own(seen, life, ended));
       if (!reason && verdict.poison != Reason::finished) reason = verdict.poison;
       if (verdict.nowhere) let_the_end_be_left();
       if (verdict.over) {
@@ -229,7 +231,7 @@ Ending Watch::until_end() {
   ending_.failure = failure();
   // The run may have ended before a failure was seen. Other processes have been told of it before
   // they were told of the end.
-  if (!council_ && !met() && look().failed != 0) ending_.reason = Reason::failed;
+  if (!detector_ && !met() && look().failed != 0) ending_.reason = Reason::failed;
   return ending_;
 }
 
@@ -248,19 +250,20 @@ void Watch::abandon() const {
   auto const add = [&](u32 rank) {
     if (ranks.size() < 200) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   };
-  auto const add_all = [&](RunningGang const& crew, auto&& in_question) {
-    each_report(crew, [&](RankReport& report, u32 rank) {
+  auto const add_all = [&](RunningGrids const& running, auto&& in_question) {
+    each_report(running, [&](RankReport& report, u32 rank) {
       if (in_question(state_of(report))) add(rank);
     });
   };
-  for (auto const& crew : crews_) {
-    auto const known = crew.gang->running_ranks();
+  for (auto const& running : running_) {
+    auto const known = running.launch->running_ranks();
     std::ranges::for_each(known, add);
-    if (known.empty()) add_all(crew, [](RankState state) { return state == RankState::running; });
+    if (known.empty())
+      add_all(running, [](RankState state) { return state == RankState::running; });
   }
   if (ranks.empty())  // one thread of a rank waits, and another continues
-    for (auto const& crew : crews_)
-      add_all(crew, [](RankState state) { return state != RankState::ended; });
+    for (auto const& running : running_)
+      add_all(running, [](RankState state) { return state != RankState::ended; });
   std::fprintf(stderr,
                "meshpost: the run was ended because %s, but its kernel is still running %s later. "
                "Ranks with threads that call no meshpost operation: "

@@ -5,16 +5,16 @@
 #include <span>
 #include <vector>
 
-#include "base/patience.hpp"
+#include "base/deadline.hpp"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/trace/log.hpp"
-#include "rma/runs/supervising/council.hpp"
+#include "rma/runs/supervising/termination.hpp"
 #include "rma/via/proxy/proxy.hpp"
 #include "rma/windows/host_endpoint.hpp"
 
 namespace meshpost::detail {
 
-/// How a gang ended.
+/// How a launch ended.
 struct Ending {
   Reason reason = Reason::finished;
   std::optional<Error> failure;   ///< of the device itself
@@ -22,9 +22,9 @@ struct Ending {
   bool met = false;  ///< with the ranks of all other processes: the run ended well in all
 };
 
-/// A gang with its grids.
-struct RunningGang {
-  Gang* gang = nullptr;
+/// A launch with its grids.
+struct RunningGrids {
+  CooperativeLaunch* launch = nullptr;
   std::span<Grid const> grids{};
 };
 
@@ -33,10 +33,10 @@ struct RunningGang {
 /// call while they run.
 class Watch {
  public:
-  /// `council`: if other processes take part. `proxy`: if some ranks are out of reach. `host`: if
+  /// `detector`: if other processes take part. `proxy`: if some ranks are out of reach. `host`: if
   /// the host may wake ranks. Else null.
-  Watch(std::vector<RunningGang> const& crews, std::vector<LogReader>& logs,
-        std::chrono::milliseconds deadline, Council* council, Proxy* proxy,
+  Watch(std::vector<RunningGrids> const& all_running, std::vector<LogReader>& logs,
+        std::chrono::milliseconds deadline, TerminationDetector* detector, Proxy* proxy,
         HostEndpoint* host = nullptr, std::chrono::milliseconds grace = std::chrono::seconds(10));
   /// Calls `what` repeatedly while they run.
   void each_look(std::function<void()> what) { each_look_ = std::move(what); }
@@ -49,7 +49,7 @@ class Watch {
 
  private:
   struct Seen {
-    Council::Doing ranks;
+    TerminationDetector::Doing ranks;
     u32 failed = 0;
     u64 signs_of_life = 0;  // changes whenever a rank makes progress
   };
@@ -57,22 +57,22 @@ class Watch {
     u32 sequence;
     bool ended;
   };
-  struct Watched : RunningGang {
+  struct Watched : RunningGrids {
     std::vector<Asked> asked{};  // all its ranks when the question was asked; empty: none is open
     u32 asked_in = 0;            // the run they were in then
     u32 epoch = 0;               // number of the question
   };
   static void look_at(Grid const& grid, Seen& seen);
   Seen look() const;
-  static std::optional<bool> question(Watched& crew, bool all_wait);
+  static std::optional<bool> question(Watched& running, bool all_wait);
   struct Quiet {
     bool known = true;  // false: the ranks have not answered yet
     std::optional<u64> number{};
   };
-  static Quiet quiet(Watched& crew);
+  static Quiet quiet(Watched& running);
   Quiet quiet();
   bool deadlocked();
-  Council::Own own(Seen const& seen, u64 life, bool ended);
+  TerminationDetector::Own own(Seen const& seen, u64 life, bool ended);
   bool met() const;
   bool begun() const;
   bool any_left() const;
@@ -84,10 +84,10 @@ class Watch {
   std::string why() const;  // why it was ended, for people
   [[noreturn]] void abandon() const;
 
-  std::vector<Watched> crews_;
+  std::vector<Watched> running_;
   std::vector<LogReader>& logs_;
-  Patience deadline_, grace_;  // until the run is ended, and then for its ranks to end
-  Council* council_;
+  Deadline deadline_, grace_;  // until the run is ended, and then for its ranks to end
+  TerminationDetector* detector_;
   Proxy* proxy_;
   HostEndpoint* host_;
   Ending ending_;
@@ -96,8 +96,8 @@ class Watch {
   std::function<void()> each_look_;
   u64 waits_ = 0;                 // polls before the ranks have begun
   std::optional<Error> unheard_;  // the event sink's error at a log line
-  u32 round_ = 0;                 // of the council, for which the ranks were last asked
-  std::optional<u64> in_vain_;    // the last result of quiet()
+  u32 round_ = 0;               // of the termination detector, for which the ranks were last asked
+  std::optional<u64> in_vain_;  // the last result of quiet()
 };
 
 }  // namespace meshpost::detail

@@ -25,7 +25,7 @@ void store_word(Delivery const& delivery) {
 
 void HostAccess::deliver(Delivery const& delivery) {
   auto const& [message, bytes, keep] = delivery;
-  if (message.kind == via::Message::Kind::store) return store_word(delivery);
+  if (message.type == via::Message::Type::store) return store_word(delivery);
   if (!bytes.empty()) std::memcpy(message.target(), bytes.data(), bytes.size());
   auto const& count = message.signal;
   if (!count.any()) return;

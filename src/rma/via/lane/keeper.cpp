@@ -20,7 +20,7 @@ u32 most_in(Lanes const& lanes, u32 bytes_a_packet, u32 wanted) {
 }
 
 // The reason why not all ranks fit, if they don't.
-std::optional<Error> misfit(std::vector<GangSpec> const& specs, bool lanes) try {
+std::optional<Error> misfit(std::vector<LaunchSpec> const& specs, bool lanes) try {
   for (auto spec : specs) {
     spec.by_warp = lanes;
     backend(spec.grids.front().device->kind()).fit(spec);
@@ -30,8 +30,8 @@ std::optional<Error> misfit(std::vector<GangSpec> const& specs, bool lanes) try 
   return error;
 }
 
-bool polls_by_warp(KindTraits const& kind) { return kind.extra_polls == ExtraPolls::by_warp; }
-bool asks_for_news(KindTraits const& kind) { return kind.extra_polls == ExtraPolls::has_news; }
+bool polls_by_warp(DeviceTraits const& kind) { return kind.extra_polls == ExtraPolls::by_warp; }
+bool asks_for_news(DeviceTraits const& kind) { return kind.extra_polls == ExtraPolls::has_news; }
 
 }  // namespace
 
@@ -62,9 +62,9 @@ LaneKeeper::LaneKeeper(std::optional<u32> lanes, Layout const& layout, Heap& hea
   lanes_.outs = take(here * world * sizeof(LaneOut));
 }
 
-std::string LaneKeeper::vote(SpecOfKind const& spec_of, Layout const& layout, Heap const& heap) {
+std::string LaneKeeper::vote(SpecOf const& spec_of, Layout const& layout, Heap const& heap) {
   bool gains = false;
-  std::vector<GangSpec> specs;  // one for each kind
+  std::vector<LaunchSpec> specs;  // one for each kind
   for (u32 own = 0; own < layout.own_count(); ++own) {
     auto const& device = layout.devices[own];
     if (!polls_by_warp(layout.traits[layout.first_device + own])) continue;
@@ -92,7 +92,7 @@ std::string LaneKeeper::vote(SpecOfKind const& spec_of, Layout const& layout, He
 }
 
 bool LaneKeeper::decide(KernelImage const& image, Launch const& launch, Layout const& layout,
-                        Heap const& heap, SpecOfKind const& spec_of) {
+                        Heap const& heap, SpecOf const& spec_of) {
   if (on_gpus_ == 0) return false;
   auto const& threads = launch.threads;
   std::tuple const kernel(image.cuda, threads.x, threads.y, threads.z, launch.scratch.value);

@@ -17,7 +17,7 @@
 namespace meshpost::detail {
 
 /// A launch on devices of that kind, without the devices.
-using SpecOfKind = std::function<GangSpec(std::string_view kind)>;
+using SpecOf = std::function<LaunchSpec(std::string_view kind)>;
 
 /// The host's part in the inline protocol (meshpost/rma/lanes.hpp).
 class LaneKeeper {
@@ -39,11 +39,11 @@ class LaneKeeper {
   /// by lane. So each process votes. Its own GPUs can't have lanes if one is a part of a GPU. They
   /// can't either if not all ranks of the spec fit into one (`spec_of` returns it without grids).
   /// They gain if they reach others. Warns once of a kernel that doesn't fit.
-  std::string vote(SpecOfKind const& spec_of, Layout const& layout, Heap const& heap);
+  std::string vote(SpecOf const& spec_of, Layout const& layout, Heap const& heap);
   /// The decision if no other process has a vote. `spec_of` is called when such a kernel comes for
   /// the first time.
   bool decide(KernelImage const& image, Launch const& launch, Layout const& layout,
-              Heap const& heap, SpecOfKind const& spec_of);
+              Heap const& heap, SpecOf const& spec_of);
   /// The decision from all votes.
   static bool agreed(std::vector<std::string> const& votes);
 

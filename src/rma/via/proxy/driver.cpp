@@ -8,8 +8,8 @@
 //   done under it. Nobody takes driving_ again, calls the engine or joins the thread. If the thread
 //   comes back (a process that was stopped continues, and releases its lock), the channel keeps it
 //   for ever. Its stack and all memory that the engine may touch are kept until the process ends.
-//   runs/launching/run.cpp keeps the gang with its fibers, states and kernel; world_state.cpp keeps
-//   the World with this proxy, its heap and its devices.
+//   runs/launching/run.cpp keeps the launch with its fibers, states and kernel; world_state.cpp
+//   keeps the World with this proxy, its heap and its devices.
 // - All other threads continue and end: workers find driving_ taken or the proxy not awake, and
 //   their ranks poisoned.
 // - The next run begins with an exchange between all processes, which throws, because one is lost.
@@ -19,7 +19,7 @@
 
 #include <utility>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 
 namespace meshpost::detail {
 
@@ -30,7 +30,7 @@ void Driver::begin_thread() {
 
 void Driver::end_thread() {
   {
-    std::scoped_lock const lock(resting_);
+    std::scoped_lock const lock(sleeping_);
     ending_ = true;
   }
   wakes_.notify_all();
@@ -39,7 +39,7 @@ void Driver::end_thread() {
 
 void Driver::start() {
   {
-    std::scoped_lock const lock(resting_);
+    std::scoped_lock const lock(sleeping_);
     awake_ = woken_ = true;
   }
   wakes_.notify_all();
@@ -81,7 +81,7 @@ void Driver::work() {
 
 // Asleep. False: the World ends.
 bool Driver::await_run() {
-  std::unique_lock lock(resting_);
+  std::unique_lock lock(sleeping_);
   wakes_.wait(lock, [this] { return ending_.load() || awake_.load(); });
   return !ending_.load();
 }
@@ -94,7 +94,7 @@ void Driver::attend_run() {
     u64 const before = std::exchange(helps, helps_.load(std::memory_order_relaxed));
     if (helps != before) {
       rests = 0;
-      rest(away);
+      sleep(away);
       away = std::min(2 * away, longest_nap);
       continue;
     }
@@ -106,13 +106,13 @@ void Driver::attend_run() {
     } else if (rests < 4000) {  // without a pause: the ranks may share this core
       sched_yield();
     } else {
-      rest(nap);
+      sleep(nap);
     }
   }
 }
 
-void Driver::rest(std::chrono::microseconds length) {
-  std::unique_lock lock(resting_);
+void Driver::sleep(std::chrono::microseconds length) {
+  std::unique_lock lock(sleeping_);
   wakes_.wait_for(lock, length, [this] { return !awake_.load() || woken_; });
   woken_ = false;
 }
@@ -130,20 +130,20 @@ void Driver::fail(Error error) {
 bool Driver::hangs() {
   if (!channel_) return false;
   if (channel_->hangs()) return true;
-  if (!peers_.processes().lost() || !channel_->take_if_it_hangs()) return false;
+  if (!group_.processes().lost() || !channel_->take_if_it_hangs()) return false;
   awake_ = false;
   return true;
 }
 
 void Driver::see_that_nobody_hangs() {
   if (!hangs()) return;
-  throw channel_->hang_error(peers_.processes().lost_error("run", *peers_.processes().lost()),
+  throw channel_->hang_error(group_.processes().lost_error("run", *group_.processes().lost()),
                              "this process", "World");
 }
 
 void Driver::wake() {
   {
-    std::scoped_lock const lock(resting_);
+    std::scoped_lock const lock(sleeping_);
     woken_ = true;
   }
   wakes_.notify_all();

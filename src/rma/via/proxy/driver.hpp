@@ -9,7 +9,7 @@
 
 #include "meshpost/base/error.hpp"
 #include "net/channel.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::detail {
 
@@ -27,7 +27,7 @@ class Driver {
     std::function<bool()> get_on;  ///< a round; true if anything has happened
     std::function<bool()> nothing_left;
   };
-  Driver(Peers const& peers, Work work) : peers_(peers), work_(std::move(work)) {}
+  Driver(ProcessGroup const& group, Work work) : group_(group), work_(std::move(work)) {}
   Driver(Driver const&) = delete;
   Driver& operator=(Driver const&) = delete;
 
@@ -77,21 +77,21 @@ class Driver {
   void work();
   bool await_run();
   void attend_run();
-  void rest(std::chrono::microseconds length);
+  void sleep(std::chrono::microseconds length);
   bool drive(bool helping);
 
-  Peers const& peers_;
+  ProcessGroup const& group_;
   Work const work_;
   net::Channel* channel_ = nullptr;  // hangs() supervises it
   bool shares_cores_ = false;
   std::mutex driving_;         // its holder does what the thread does
   std::atomic<u64> helps_{0};  // rounds by other threads
   std::thread thread_;
-  std::mutex resting_;
+  std::mutex sleeping_;
   std::condition_variable wakes_;
   bool woken_ = false;
   std::atomic<bool> awake_{false};   // false: nobody drives; cleared under driving_
-  std::atomic<bool> ending_{false};  // ends the thread; under resting_
+  std::atomic<bool> ending_{false};  // ends the thread; under sleeping_
   std::atomic<bool> idle_{true};
   std::atomic<u64> activity_{0}, moved_{0};
   mutable std::mutex mutex_;  // of failure_

@@ -11,7 +11,7 @@ class Inbound : WorldMemory {
   Inbound(WorldMemory const& memory, OwnDevices& own, Outbound& outbound)
       : WorldMemory(memory), own_(own), outbound_(outbound) {}
 
-  void carry_out(u32 from, Parcel const& parcel, Payload const& payload);
+  void carry_out(u32 from, WireMessage const& wire, Payload const& payload);
 
   /// A get that waits for its answer.
   struct Get {
@@ -26,9 +26,9 @@ class Inbound : WorldMemory {
   void forget_all() { gets_.clear(); }
 
  private:
-  void see_window(Parcel const& parcel) const;
-  void answer_get(u32 from, Parcel const& parcel);
-  void take_answer(Parcel const& parcel, Payload const& payload);
+  void see_window(WireMessage const& wire) const;
+  void answer_get(u32 from, WireMessage const& wire);
+  void take_answer(WireMessage const& wire, Payload const& payload);
   char* own_memory(u32 device, u64 offset, u64 bytes) const;
 
   OwnDevices& own_;

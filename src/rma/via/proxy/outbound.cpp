@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/block.hpp"
 
 namespace meshpost::detail {
@@ -32,7 +32,7 @@ void Outbound::begin_run(u32 run) {
 void Outbound::abandon() {
   over_ = true;
   for (auto& queue : queues_) {
-    // A write that has begun keeps its parcel: later parcels have the sequence numbers behind it.
+    // A write that has begun keeps its message: later messages have the sequence numbers behind it.
     bool const told = queue.empty() || queue.front()->written == 0;
     if (told) {
       queue.clear();
@@ -50,54 +50,53 @@ void Outbound::forget_all() {
 
 bool Outbound::is_full() const { return held_ >= most_held; }
 
-OutgoingPtr Outbound::make(Parcel const& parcel, u64 bytes) {
+OutgoingPtr Outbound::make(WireMessage const& wire, u64 bytes) {
   held_ += bytes;
-  auto out =
-      OutgoingPtr(new Outgoing{.parcel = parcel, .size = bytes, .holds = bytes, .held = held_});
-  out->parcel.run = run_;
+  auto out = OutgoingPtr(new Outgoing{.wire = wire, .size = bytes, .holds = bytes, .held = held_});
+  out->wire.run = run_;
   return out;
 }
 
-OutgoingPtr Outbound::queue(u32 process, Parcel const& parcel, u64 bytes) {
-  auto out = make(parcel, bytes);
+OutgoingPtr Outbound::queue(u32 process, WireMessage const& wire, u64 bytes) {
+  auto out = make(wire, bytes);
   if (!lost(process)) queues_[process].push_back(out);
   return out;
 }
 
-void Outbound::put(u32 process, Parcel const& parcel, std::string_view bytes) {
-  queue(process, parcel, bytes.size())->copy = bytes;
+void Outbound::put(u32 process, WireMessage const& wire, std::string_view bytes) {
+  queue(process, wire, bytes.size())->copy = bytes;
 }
 
 // Queued now, to keep the order; sent when the bytes have been read. The engine itself reads many
 // bytes of the host's heap, and bytes of devices that it reaches. Other bytes are read into memory
 // of this process, because a rank may be ended before the engine has read them.
-void Outbound::put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done) {
-  u64 const size = parcel.message.bytes;
+void Outbound::put_long(u32 own, u32 process, WireMessage wire, char const* source, u32* done) {
+  u64 const size = wire.message.bytes;
   if (auto const in_place =
-          process != peers_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
-    auto const out = queue(process, parcel, 0);
+          process != group_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
+    auto const out = queue(process, wire, 0);
     out->source = in_place->memory;
     out->device = in_place->device;
     out->size = size;
     out->done = done;
     return;
   }
-  auto pieces = read_in_pieces(own, parcel, source, size, [done] {
+  auto pieces = read_in_pieces(own, wire, source, size, [done] {
     if (done) memory::add(done, 1, Order::system);
   });
   if (!lost(process)) std::ranges::move(pieces, std::back_inserter(queues_[process]));
 }
 
-std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char const* source,
+std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, WireMessage wire, char const* source,
                                                  u64 size, std::function<void()> const& read) {
   std::deque<OutgoingPtr> pieces;
-  via::Signal const count = parcel.message.signal;
+  via::Signal const count = wire.message.signal;
   for (u64 at = 0; at < size; at += Access::largest) {
     u64 const piece = std::min(Access::largest, size - at);
     bool const last = at + piece == size;
-    parcel.message.bytes = piece;
-    parcel.message.signal = last ? count : via::Signal{};
-    auto const out = pieces.emplace_back(make(parcel, piece));
+    wire.message.bytes = piece;
+    wire.message.signal = last ? count : via::Signal{};
+    auto const out = pieces.emplace_back(make(wire, piece));
     out->ready = false;
     auto take = [out, read = last ? read : nullptr](std::string_view bytes, Keep const& keep) {
       if (keep && bytes.size() > short_read) out->source = bytes.data(), out->keep = keep;
@@ -108,8 +107,8 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
     hooks::at("read a source");
     own_.with_memory_of_ranks(own,
                               [&] { own_.access(own).read(source + at, piece, std::move(take)); });
-    parcel.message.place += piece;
-    parcel.position += piece;
+    wire.message.address += piece;
+    wire.position += piece;
   }
   return pieces;
 }
@@ -118,18 +117,18 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, Parcel parcel, char co
 // memory of the host.
 void Outbound::read_instead(std::deque<OutgoingPtr>& queue) {
   auto const out = queue.front();
-  auto parcel = out->parcel;
-  parcel.message.place += out->sent;
-  parcel.position += out->sent;
+  auto wire = out->wire;
+  wire.message.address += out->sent;
+  wire.position += out->sent;
   ++out->reading;
-  auto pieces = read_in_pieces(*out->device, parcel, out->source + out->sent, out->size - out->sent,
+  auto pieces = read_in_pieces(*out->device, wire, out->source + out->sent, out->size - out->sent,
                                [this, out] { has_read(*out); });
   out->sent = out->size;
   queue.insert(queue.begin() + 1, pieces.begin(), pieces.end());
 }
 
 OutgoingPtr Outbound::take_for_here() {
-  auto& queue = queues_[peers_.number()];
+  auto& queue = queues_[group_.number()];
   if (queue.empty() || !queue.front()->ready) return nullptr;
   auto const out = std::move(queue.front());
   queue.pop_front();
@@ -139,7 +138,7 @@ OutgoingPtr Outbound::take_for_here() {
 bool Outbound::send() {
   bool any = false;
   for (u32 process = 0; process < queues_.size(); ++process) {
-    if (process == peers_.number()) continue;
+    if (process == group_.number()) continue;
     auto& queue = queues_[process];
     while (!queue.empty() && !lost(process)) {
       auto const out = queue.front();
@@ -151,7 +150,7 @@ bool Outbound::send() {
   return any;
 }
 
-// Sends a parcel with its next bytes. False: not now; the channel has no room, or must not write
+// Sends a message with its next bytes. False: not now; the channel has no room, or must not write
 // yet.
 bool Outbound::send_next(u32 process) {
   using By = Writes::Way::By;
@@ -165,51 +164,51 @@ bool Outbound::send_next(u32 process) {
   u64 const size =
       written ? out->written : std::min<u64>(writes_->most_in_message(), out->rest().size());
   std::string_view payload = written ? std::string_view() : out->rest().substr(0, size);
-  auto parcel = out->parcel;
-  if (parcel.has_bytes()) {
-    parcel.message.bytes = size;
-    parcel.message.place += out->sent;
-    parcel.position += out->sent;
-    if (size != out->rest().size()) parcel.message.signal = {};
+  auto wire = out->wire;
+  if (wire.has_bytes()) {
+    wire.message.bytes = size;
+    wire.message.address += out->sent;
+    wire.position += out->sent;
+    if (size != out->rest().size()) wire.message.signal = {};
   }
   if (written) {
-    parcel.written = out->slot ? Parcel::Written::to_slot : Parcel::Written::to_window;
-    parcel.slot = out->slot.value_or(0);
-    parcel.sum = out->sum;
+    wire.written = out->slot ? WireMessage::Written::to_slot : WireMessage::Written::to_window;
+    wire.slot = out->slot.value_or(0);
+    wire.sum = out->sum;
   }
   u32 const sequence = channel_->next(process);
-  auto const sent = send_parcel(process, parcel,
-                                {.header = {},
-                                 .bytes = payload,
-                                 .source = out,
-                                 .answer = parcel.written == Parcel::Written::to_window});
+  auto const sent = send_message(process, wire,
+                                 {.header = {},
+                                  .bytes = payload,
+                                  .source = out,
+                                  .answer = wire.written == WireMessage::Written::to_window});
   if (sent == net::Channel::Sent::no) return false;
   if (sent == net::Channel::Sent::reading) ++out->reading;
-  writes_->has_sent(process, sequence, parcel);
+  writes_->has_sent(process, sequence, wire);
   out->sent += size;
   out->written = 0;
   end_if_read(*out);
   return true;
 }
 
-net::Channel::Sent Outbound::send_parcel(u32 process, Parcel& parcel, net::Channel::Out out) {
-  writes_->tell(process, parcel);
-  out.header = {reinterpret_cast<char const*>(&parcel), sizeof parcel};
-  auto const sent = channel_->send(process, Parcel::message_kind, out);
-  if (sent != net::Channel::Sent::no) writes_->has_told(process, parcel);
+net::Channel::Sent Outbound::send_message(u32 process, WireMessage& wire, net::Channel::Out out) {
+  writes_->tell(process, wire);
+  out.header = {reinterpret_cast<char const*>(&wire), sizeof wire};
+  auto const sent = channel_->send(process, WireMessage::message_kind, out);
+  if (sent != net::Channel::Sent::no) writes_->has_told(process, wire);
   return sent;
 }
 
 bool Outbound::tell_news(bool idle) {
   bool any = false;
   for (u32 process = 0; process < queues_.size(); ++process) {
-    if (process == peers_.number() || channel_->must_announce(process)) continue;
+    if (process == group_.number() || channel_->must_announce(process)) continue;
     if (!channel_->owes_news(process, idle) && !writes_->has_news(process)) continue;
-    Parcel parcel;
-    parcel.run = run_;
-    parcel.message.kind = Parcel::Kind::news;
+    WireMessage wire;
+    wire.run = run_;
+    wire.message.type = WireMessage::Type::news;
     any |=
-        send_parcel(process, parcel, {.header = {}, .only_tells = true}) != net::Channel::Sent::no;
+        send_message(process, wire, {.header = {}, .only_tells = true}) != net::Channel::Sent::no;
   }
   return any;
 }
@@ -225,7 +224,7 @@ void Outbound::has_read(Outgoing& out) {
 
 // Tells the rank that its source may be changed.
 void Outbound::end_if_read(Outgoing& out) {
-  if (!out.done || out.reading != 0 || out.sent != out.size || !is_of_this_run(out.parcel.run))
+  if (!out.done || out.reading != 0 || out.sent != out.size || !is_of_this_run(out.wire.run))
     return;
   driver_.begin_work();
   memory::add(std::exchange(out.done, nullptr), 1, Order::system);

@@ -14,7 +14,7 @@ namespace meshpost::detail {
 class Outbound : WorldMemory {
  public:
   Outbound(WorldMemory const& memory, OwnDevices& own, Driver& driver)
-      : WorldMemory(memory), own_(own), driver_(driver), queues_(peers_.count()) {}
+      : WorldMemory(memory), own_(own), driver_(driver), queues_(group_.count()) {}
   /// To other processes. Collective.
   void connect(net::Channel& channel);
 
@@ -27,17 +27,17 @@ class Outbound : WorldMemory {
 
   /// So much waits that ranks should wait, too.
   bool is_full() const;
-  /// A parcel, with a copy of `bytes`.
-  void put(u32 process, Parcel const& parcel, std::string_view bytes = {});
-  /// A parcel, and bytes of an own device's memory. `done`, if any, is raised when they have been
-  /// read. The parcel's counter is raised with the last of them.
-  void put_long(u32 own, u32 process, Parcel parcel, char const* source, u32* done);
+  /// A message, with a copy of `bytes`.
+  void put(u32 process, WireMessage const& wire, std::string_view bytes = {});
+  /// A message, and bytes of an own device's memory. `done`, if any, is raised when they have been
+  /// read. The message's counter is raised with the last of them.
+  void put_long(u32 own, u32 process, WireMessage wire, char const* source, u32* done);
 
-  /// The next parcel for this process, if its bytes are here.
+  /// The next message for this process, if its bytes are here.
   OutgoingPtr take_for_here();
   /// Sends what it can to other processes. True if anything has happened.
   bool send();
-  /// Tells news to processes that no other parcel has told: what was carried out and let go of.
+  /// Tells news to processes that no other message has told: what was carried out and let go of.
   /// `idle`: there is nothing else to do.
   bool tell_news(bool idle);
   bool is_empty() const;
@@ -48,13 +48,13 @@ class Outbound : WorldMemory {
   Writes* writes() { return writes_ ? &*writes_ : nullptr; }
 
  private:
-  OutgoingPtr make(Parcel const& parcel, u64 bytes);
-  OutgoingPtr queue(u32 process, Parcel const& parcel, u64 bytes);
-  std::deque<OutgoingPtr> read_in_pieces(u32 own, Parcel parcel, char const* source, u64 size,
+  OutgoingPtr make(WireMessage const& wire, u64 bytes);
+  OutgoingPtr queue(u32 process, WireMessage const& wire, u64 bytes);
+  std::deque<OutgoingPtr> read_in_pieces(u32 own, WireMessage wire, char const* source, u64 size,
                                          std::function<void()> const& read);
   void read_instead(std::deque<OutgoingPtr>& queue);
   bool send_next(u32 process);
-  net::Channel::Sent send_parcel(u32 process, Parcel& parcel, net::Channel::Out out);
+  net::Channel::Sent send_message(u32 process, WireMessage& wire, net::Channel::Out out);
   void end_if_read(Outgoing& out);
   bool lost(u32 process) const { return channel_ && channel_->lost(process); }
 

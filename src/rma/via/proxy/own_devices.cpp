@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/block.hpp"
 
 namespace meshpost::detail {
@@ -18,17 +18,17 @@ void OwnDevices::make() {
       far[other] = layout_.far(number, other) ? 1 : 0;
     Own own;
     own.records =
-        device->allocate(Bytes{PostRing::capacity * sizeof(PostRecord)}, MemoryKind::pinned);
+        device->allocate(Bytes{RequestRing::capacity * sizeof(RequestRecord)}, MemoryKind::pinned);
     own.words = device->allocate(Bytes{256}, MemoryKind::device);
     own.tail = device->allocate(Bytes{256}, MemoryKind::pinned);
     own.done = device->allocate(Bytes{layout_.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
     own.far = device->allocate(Bytes{far.size()}, MemoryKind::device);
     device->write(own.far.data(), far.data(), Bytes{far.size()});
     if (!device->in_host_memory())
-      own.stages = device->allocate(Bytes{layout_.ranks_per_device * PostRing::stage_bytes},
+      own.stages = device->allocate(Bytes{layout_.ranks_per_device * RequestRing::stage_bytes},
                                     MemoryKind::device);
     auto& ring = own.ring;
-    ring.records = own.records.as<PostRecord>(), ring.tail = own.tail.as<u32>();
+    ring.records = own.records.as<RequestRecord>(), ring.tail = own.tail.as<u32>();
     ring.head = own.words.as<u32>(), ring.seen = ring.head + 32;  // in another cache line
     ring.done = own.done.as<u32>(), ring.far = own.far.as<u8>();
     ring.stages = own.stages.as<char>();
@@ -46,8 +46,8 @@ void OwnDevices::begin_run() {
 }
 
 // Before the first run, and behind one that failed. Its ranks may have taken places in a ring that
-// they never filled, and left letters half opened. Behind a run that went well the numbers of
-// places and letters continue, because nothing is left in them.
+// they never filled, and left commands half carried out. Behind a run that went well the numbers of
+// slots and commands continue, because nothing is left in them.
 void OwnDevices::begin_anew() {
   for (u32 i = 0; i < own_.size(); ++i) {
     auto& own = own_[i];
@@ -78,7 +78,7 @@ void OwnDevices::drop() {
   for (auto const& own : own_) own.access->drop();
 }
 
-PostRecord const* OwnDevices::next(u32 number) const {
+RequestRecord const* OwnDevices::next(u32 number) const {
   auto const& own = own_[number];
   return own.ring.is_whole(own.taken) ? &own.ring.at(own.taken) : nullptr;
 }

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "meshpost/rma/post.hpp"
+#include "meshpost/rma/proxy_request.hpp"
 #include "meshpost/world/layout.hpp"
 #include "rma/via/access.hpp"
 
@@ -12,9 +12,9 @@ namespace meshpost::detail {
 /// The devices of this process for the proxy: their ranks' requests, and the way to their memory.
 ///
 /// A run that went well leaves nothing. Its ranks have ended, all their requests were taken from
-/// the rings and have arrived, and the remaining letters were carried out (Access::end). So the
-/// next run continues in rings and mailboxes where that one ended. A place or a letter is known by
-/// its number, which no earlier one in its place has had.
+/// the rings and have arrived, and the remaining commands were carried out (Access::end). So the
+/// next run continues in rings and command queues where that one ended. A slot or a command is
+/// known by its number, which no earlier one in its place has had.
 class OwnDevices {
  public:
   explicit OwnDevices(Layout const& layout) : layout_(layout) {}
@@ -22,7 +22,7 @@ class OwnDevices {
   void make();
 
   /// The ring of the ranks of an own device.
-  PostRing const& ring(u32 own) const { return own_[own].ring; }
+  RequestRing const& ring(u32 own) const { return own_[own].ring; }
   Access& access(u32 own) const { return *own_[own].access; }
   /// By local rank: the counter of its waiting requests that are done.
   u32* done(u32 own, u32 local_rank) const { return own_[own].done.as<u32>() + local_rank; }
@@ -36,7 +36,7 @@ class OwnDevices {
   void drop();
 
   /// The next request of that device's ranks; null: there is none. It stays until pass().
-  PostRecord const* next(u32 own) const;
+  RequestRecord const* next(u32 own) const;
   void pass(u32 own);
   /// True if all rings are empty. Any thread.
   bool rings_are_empty() const;
@@ -64,7 +64,7 @@ class OwnDevices {
   struct Own {
     Allocation records, words, tail, done, far, stages;
     std::unique_ptr<Access> access;
-    PostRing ring;
+    RequestRing ring;
     u32 taken = 0;  // of its records
   };
   void begin_anew();

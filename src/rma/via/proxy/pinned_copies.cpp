@@ -8,7 +8,7 @@
 namespace meshpost::detail {
 namespace {
 
-void come_to_rest(Stream& stream) {
+void quiesce(Stream& stream) {
   try {
     stream.synchronize();
   } catch (Error const&) {
@@ -82,7 +82,7 @@ bool PinnedCopies::poll() {
 }
 
 void PinnedCopies::drop() {
-  come_to_rest(*stream_);
+  quiesce(*stream_);
   transfers_.clear();
   passing_.clear();
   copying_ = awaited_ = 0;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/device/block.hpp"
 #include "meshpost/rma/window.hpp"
 #include "world/join_engine.hpp"
@@ -14,19 +14,19 @@ namespace meshpost::detail {
 
 Proxy::Proxy(WorldMemory const& memory, std::string const& engine)
     : WorldMemory(memory),
-      driver_(memory.peers_, {[this] { return get_on(); }, [this] { return nothing_left(); }}),
+      driver_(memory.group_, {[this] { return get_on(); }, [this] { return nothing_left(); }}),
       own_(memory.layout_),
       outbound_(memory, own_, driver_),
       inbound_(memory, own_, outbound_) {
   auto const in_host_memory = std::ranges::count_if(layout_.devices, &Device::in_host_memory);
-  if (layout_.apart) {
+  if (layout_.far_processes) {
     bool const no_gpus = in_host_memory == static_cast<std::ptrdiff_t>(layout_.devices.size());
     channel_.emplace(
-        join_engine(peers_, "World", engine, no_gpus ? net::Gpus::no : net::Gpus::if_faster,
-                    [&](u32 process) { return peers_.far(process) || layout_.far_from(process); }),
-        peers_.count(), net::Losing{.patience = peers_.processes().job().silence});
-    channel_->serve(Parcel::message_kind, *this);
-    peers_.together("World", [this] { own_.make(); });
+        join_engine(group_, "World", engine, no_gpus ? net::Gpus::no : net::Gpus::if_faster,
+                    [&](u32 process) { return group_.far(process) || layout_.far_from(process); }),
+        group_.count(), net::Losing{.timeout = group_.processes().job().silence});
+    channel_->serve(WireMessage::message_kind, *this);
+    group_.together("World", [this] { own_.make(); });
   } else {
     own_.make();
   }
@@ -42,7 +42,7 @@ Proxy::~Proxy() {
 }
 
 void Proxy::start(u32 run) {
-  settled_ = false;
+  drained_ = false;
   own_.begin_run();
   outbound_.begin_run(run);
   driver_.start();
@@ -51,9 +51,9 @@ void Proxy::start(u32 run) {
 void Proxy::stop() {
   if (!driver_.stop()) return;
   inbound_.forget_all();
-  // Of a run that failed: parcels whose bytes are not read any more would block all behind them.
+  // Of a run that failed: messages whose bytes are not read any more would block all behind them.
   outbound_.forget_all();
-  own_.end_run(std::exchange(settled_, false));
+  own_.end_run(std::exchange(drained_, false));
 }
 
 // A rank that waits has written its requests before it said that it waits.
@@ -65,7 +65,8 @@ bool Proxy::is_empty() const {
 std::optional<u64> Proxy::quiet() const {
   u64 const before = driver_.activity();
   if (!is_empty()) return std::nullopt;
-  if (!own_.all([](Access const& access) { return !access.unopened(); })) return std::nullopt;
+  if (!own_.all([](Access const& access) { return !access.has_pending_commands(); }))
+    return std::nullopt;
   if (!driver_.idle() || driver_.activity() != before) return std::nullopt;
   return before;
 }
@@ -102,7 +103,7 @@ bool Proxy::empty_ring(u32 own) {
   if (outbound_.is_full()) return false;
   hooks::at("empty a ring");
   bool any = false;
-  for (PostRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
+  for (RequestRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
        any = true) {
     if (!any) driver_.begin_work();
     try {
@@ -117,75 +118,76 @@ bool Proxy::empty_ring(u32 own) {
 }
 
 // Converts a rank's addresses to places.
-void Proxy::take(u32 own, PostRecord const& record) {
+void Proxy::take(u32 own, RequestRecord const& record) {
   bool const has_more = record.message.signal.has_more();
-  Parcel parcel;
-  auto& message = parcel.message;
+  WireMessage wire;
+  auto& message = wire.message;
   if (has_more) message = record.message;
   else message.signal = record.message.signal;
   u32* const done = has_more && record.waits != 0 ? own_.done(own, record.local_rank) : nullptr;
   u64 const word = message.own;  // of a store
   auto const at_own = reinterpret_cast<char*>(word);
   // A count alone has no other place.
-  auto const place_of = [&](u64 address) {
-    return places_.of(own, reinterpret_cast<void const*>(address));
+  auto const address_of = [&](u64 address) {
+    return addresses_.of(own, reinterpret_cast<void const*>(address));
   };
-  if (message.place == 0 && !message.signal.any()) return;  // it changes nothing
-  auto const place = place_of(message.place != 0 ? message.place : message.signal.at());
-  u32 const process = layout_.processes[place.device];
-  message.device = place.device;
-  message.place = place.offset;
+  if (message.address == 0 && !message.signal.any()) return;  // it changes nothing
+  auto const address = address_of(message.address != 0 ? message.address : message.signal.at());
+  u32 const process = layout_.processes[address.device];
+  message.device = address.device;
+  message.address = address.offset;
   auto const count = message.signal;
-  message.signal = count.any() ? count.moved_to(place_of(count.at()).offset) : via::Signal{};
+  message.signal = count.any() ? count.moved_to(address_of(count.at()).offset) : via::Signal{};
   message.own = 0;
-  if (message.kind == via::Message::Kind::put && done)
-    return outbound_.put_long(own, process, parcel, at_own, done);
-  if (message.kind == via::Message::Kind::get) {
+  if (message.type == via::Message::Type::put && done)
+    return outbound_.put_long(own, process, wire, at_own, done);
+  if (message.type == via::Message::Type::get) {
     if (message.bytes == 0) return memory::add(done, 1, Order::system);
-    parcel.request = inbound_.await({own, done, at_own, message.bytes, message.bytes});
-    if (auto const target = places_.in_heap(own, at_own, message.bytes);
+    wire.request = inbound_.await({own, done, at_own, message.bytes, message.bytes});
+    if (auto const target = addresses_.in_heap(own, at_own, message.bytes);
         target && layout_.devices[own]->in_host_memory()) {
-      parcel.own_device = target->device;
+      wire.own_device = target->device;
       message.own = target->offset;
     }
-    return outbound_.put(process, parcel);
+    return outbound_.put(process, wire);
   }
-  bool const stores = message.kind == via::Message::Kind::store;
+  bool const stores = message.type == via::Message::Type::store;
   std::string_view const bytes(stores ? reinterpret_cast<char const*>(&word) : record.data,
                                message.bytes);
   // At once, if no message for this process waits before it.
-  if (process == peers_.number() && outbound_.is_empty(process))
-    return inbound_.carry_out(process, parcel, {bytes, nullptr});
-  outbound_.put(process, parcel, bytes);
+  if (process == group_.number() && outbound_.is_empty(process))
+    return inbound_.carry_out(process, wire, {bytes, nullptr});
+  outbound_.put(process, wire, bytes);
 }
 
 // Order: requests for this process are carried out in the order in which they were taken from the
-// rings of all own devices, at once or from a queue. Parcels of another process are, too. So order,
-// delivery and release hold as between processes. A rank that acquires a count has everything that
-// was taken before it for that device (Access::deliver).
+// rings of all own devices, at once or from a queue. Messages of another process are, too. So
+// order, delivery and release hold as between processes. A rank that acquires a count has
+// everything that was taken before it for that device (Access::deliver).
 //
 // A request whose bytes a copy engine still reads blocks those behind it, also those of other
 // devices. It never waits for a rank. No rank is needed to read its bytes, nor to let go of memory
-// that they pass through. Bytes for a device whose ranks open no letters are kept (MailboxAccess).
-// So the queue always makes progress, and a rank that waits for room in its ring gets it.
+// that they pass through. Bytes for a device whose ranks carry out no commands are kept
+// (CommandQueueAccess). So the queue always makes progress, and a rank that waits for room in its
+// ring gets it.
 bool Proxy::carry_out_queued() {
   bool any = false;
   for (OutgoingPtr out; (out = outbound_.take_for_here()); any = true)  // a get adds its answer
-    inbound_.carry_out(peers_.number(), out->parcel, {out->rest(), out->keep});
+    inbound_.carry_out(group_.number(), out->wire, {out->rest(), out->keep});
   return any;
 }
 
 void Proxy::on_message(u32 process, net::Channel::Message const& message) {
-  auto const parcel = read_parcel(message);
-  // Also for parcels that are not carried out: their slot is then free again at once.
-  auto const payload = outbound_.writes()->take(process, parcel, message.bytes);
-  if (outbound_.is_of_this_run(parcel.run)) inbound_.carry_out(process, parcel, payload);
+  auto const wire = read_message(message);
+  // Also for messages that are not carried out: their slot is then free again at once.
+  auto const payload = outbound_.writes()->take(process, wire, message.bytes);
+  if (outbound_.is_of_this_run(wire.run)) inbound_.carry_out(process, wire, payload);
 }
 
 void Proxy::on_lost(u32 process, std::string const& why) {
   outbound_.lose(process);
   driver_.fail({Kind::peer_lost, "send to another process",
-                fmt::format("{} is out of reach of {}: {}", peers_.processes().name(process),
+                fmt::format("{} is out of reach of {}: {}", group_.processes().name(process),
                             channel_->engine().name(), why),
                 "see its own messages and the network's, and start the job again"});
 }

@@ -11,7 +11,7 @@
 namespace meshpost::detail {
 
 /// Carries out the requests of ranks that loads and stores can't serve. It empties their rings, and
-/// carries out messages for devices of this process (Inbound). It sends parcels to the proxies of
+/// carries out messages for devices of this process (Inbound). It sends messages to the proxies of
 /// other processes (Outbound), and carries out theirs. A World has one, for all its runs. Driver
 /// says which thread does it, and when. Members that are not atomic belong to that thread; between
 /// runs, to the thread that supervises them.
@@ -27,8 +27,8 @@ class Proxy : WorldMemory, net::Channel::Client {
   Proxy& operator=(Proxy const&) = delete;
 
   /// The memory that the ranks of an own device need.
-  PostRing ring(u32 own) const { return own_.ring(own); }
-  Mailbox mailbox(u32 own) const { return own_.access(own).mailbox(); }
+  RequestRing ring(u32 own) const { return own_.ring(own); }
+  CommandQueue command_queue(u32 own) const { return own_.access(own).command_queue(); }
 
   /// Before a run: makes the growth of the heap writable. Collective.
   void follow_heap() {
@@ -42,16 +42,16 @@ class Proxy : WorldMemory, net::Channel::Client {
   /// After the ranks of all processes have ended: returns when everything they sent has arrived.
   /// Collective if processes are apart. \throws Error(peer_lost) also if nothing arrives for the
   /// job's deadline
-  void settle(std::string const& operation);
+  void drain(std::string const& operation);
   /// OwnDevices::withdraw(), after the run was poisoned.
   void withdraw() { own_.withdraw(); }
   /// The run has failed, and its ranks have ended. From now on, of their memory only windows are
   /// touched, by writes that have begun. \throws Error(peer_lost) if a thread hangs()
   void abandon();
   /// After that: returns when these writes are over everywhere, so that none lands in the next run.
-  /// Collective if processes are apart. If nothing arrives for as long as `patience`, the proxy has
+  /// Collective if processes are apart. If nothing arrives for as long as `timeout`, the proxy has
   /// failed: no run can begin any more.
-  void come_to_rest(std::string const& operation, std::chrono::milliseconds patience);
+  void quiesce(std::string const& operation, std::chrono::milliseconds timeout);
 
   /// Does a round of the proxy's work, for a thread that has nothing else to do, such as a worker
   /// all of whose ranks wait. So a message passes from worker to worker without a thread switch.
@@ -65,7 +65,7 @@ class Proxy : WorldMemory, net::Channel::Client {
   /// A number if there is nothing to do. If two calls return the same, there was nothing to do
   /// between them.
   std::optional<u64> quiet() const;
-  /// Parcels to and from one process, or all, of all runs.
+  /// Messages to and from one process, or all, of all runs.
   using Traffic = net::Channel::Traffic;
   Traffic traffic(u32 process) const { return channel_ ? channel_->traffic(process) : Traffic{}; }
   Traffic traffic() const { return channel_ ? channel_->traffic() : Traffic{}; }
@@ -81,14 +81,14 @@ class Proxy : WorldMemory, net::Channel::Client {
 
  private:
   std::optional<Error> await_sent(std::string const& operation);
-  void settle_all(std::string const& operation);
-  void await_parcels(u32 process, u64 sent, std::string const& operation);
+  void drain_all(std::string const& operation);
+  void await_messages(u32 process, u64 sent, std::string const& operation);
   bool get_on();
   bool nothing_left() const;
   bool is_empty() const;
-  bool at_rest(std::vector<u64> const& writes_to_land);
+  bool is_quiescent(std::vector<u64> const& writes_to_land);
   bool empty_ring(u32 own);
-  void take(u32 own, PostRecord const& record);
+  void take(u32 own, RequestRecord const& record);
   bool carry_out_queued();
 
   void on_arrival() override { driver_.begin_work(); }
@@ -106,7 +106,7 @@ class Proxy : WorldMemory, net::Channel::Client {
   // Declared last: memory that the engine may write to or read from is destroyed behind it. None:
   // all devices out of reach are this process's.
   std::optional<net::Channel> channel_;
-  bool settled_ = false;
+  bool drained_ = false;
 };
 
 }  // namespace meshpost::detail

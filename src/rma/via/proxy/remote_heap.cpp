@@ -18,8 +18,8 @@ void RemoteHeap::follow(net::Engine& engine) {
   growth.memories.resize(layout_.device_count());
   growth.in_host_memory.resize(layout_.device_count());
   auto const all =
-      peers_.gather("expose the symmetric heap", [&] { return expose(engine, growth); });
-  peers_.together("expose the symmetric heap", [&] {
+      group_.gather("expose the symmetric heap", [&] { return expose(engine, growth); });
+  group_.together("expose the symmetric heap", [&] {
     std::vector<wire::Unpacker> exposed(all.begin(), all.end());
     for (u32 device = 0; device < layout_.device_count(); ++device) {
       u32 const process = layout_.processes[device];

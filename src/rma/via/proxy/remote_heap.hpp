@@ -4,7 +4,7 @@
 
 #include "meshpost/world/heap.hpp"
 #include "net/engine.hpp"
-#include "world/peers.hpp"
+#include "world/process_group.hpp"
 
 namespace meshpost::detail {
 
@@ -13,8 +13,8 @@ namespace meshpost::detail {
 /// Staging.
 class RemoteHeap {
  public:
-  RemoteHeap(Peers const& peers, Layout const& layout, Heap const& heap)
-      : peers_(peers), layout_(layout), heap_(heap) {}
+  RemoteHeap(ProcessGroup const& group, Layout const& layout, Heap const& heap)
+      : group_(group), layout_(layout), heap_(heap) {}
 
   /// Exposes the growth of the heap. Collective, as the growth is.
   void follow(net::Engine& engine);
@@ -42,7 +42,7 @@ class RemoteHeap {
   std::string expose(net::Engine& engine, Growth& growth);
   std::string expose(net::Engine& engine, u32 own, u64 offset, u64 size);
 
-  Peers const& peers_;
+  ProcessGroup const& group_;
   Layout const& layout_;
   Heap const& heap_;
   std::vector<Growth> growths_;

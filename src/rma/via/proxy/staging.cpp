@@ -6,14 +6,14 @@
 #include <bit>
 
 #include "meshpost/base/events.hpp"
-#include "rma/via/proxy/parcel.hpp"
+#include "rma/via/proxy/wire_message.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost::detail {
 // A text, the number of slots for each process, and the offset of its first slot, for each process.
-std::string Staging::offer(net::Engine& engine, Peers const& peers) {
+std::string Staging::offer(net::Engine& engine, ProcessGroup const& group) {
   std::vector<u32> writers;
-  for (u32 process = 0; process < peers.count(); ++process)
+  for (u32 process = 0; process < group.count(); ++process)
     if (layout_.far_from(process)) writers.push_back(process);
   auto const device = std::ranges::find_if_not(layout_.devices, &Device::in_host_memory);
   u64 const fit = most_memory / slot_bytes / std::max<u64>(writers.size(), 1);
@@ -36,7 +36,7 @@ std::string Staging::offer(net::Engine& engine, Peers const& peers) {
   wire::Packer packer;
   packer.text(text);
   packer.value(slots);
-  for (u32 process = 0, at = 0; process < peers.count(); ++process) {
+  for (u32 process = 0, at = 0; process < group.count(); ++process) {
     bool const writes = slots != 0 && layout_.far_from(process);
     packer.value<u64>(at * slot_bytes);
     if (!writes) continue;
@@ -48,16 +48,16 @@ std::string Staging::offer(net::Engine& engine, Peers const& peers) {
   return packer.take();
 }
 
-void Staging::join(net::Engine& engine, Peers const& peers) {
+void Staging::join(net::Engine& engine, ProcessGroup const& group) {
   auto const offers =
-      peers.gather("offer memory to write to", [&] { return offer(engine, peers); });
-  peers.together("offer memory to write to", [&] {
-    for (u32 process = 0; process < peers.count(); ++process) {
+      group.gather("offer memory to write to", [&] { return offer(engine, group); });
+  group.together("offer memory to write to", [&] {
+    for (u32 process = 0; process < group.count(); ++process) {
       wire::Unpacker unpacker(offers[process]);
       auto const text = unpacker.text();
       auto const slots = unpacker.value<u32>();
       u64 offset = 0;
-      for (u32 i = 0; i <= peers.number(); ++i) offset = unpacker.value<u64>();
+      for (u32 i = 0; i <= group.number(); ++i) offset = unpacker.value<u64>();
       if (!text.empty() && layout_.far_from(process))
         peers_[process].theirs = {
             .memory = engine.import(process, text), .offset = offset, .slots = slots};
@@ -81,8 +81,8 @@ void Staging::freed(u32 process, u32 count) {
   auto& theirs = peers_[process].theirs;
   if (static_cast<i32>(count - theirs.freed) <= 0) return;
   if (count - theirs.freed > theirs.begun - theirs.freed)
-    refuse_parcel(fmt::format("the sender freed {} slots, but only {} were written",
-                              count - theirs.freed, theirs.begun - theirs.freed));
+    refuse_message(fmt::format("the sender freed {} slots, but only {} were written",
+                               count - theirs.freed, theirs.begun - theirs.freed));
   theirs.freed = count;
 }
 
@@ -90,8 +90,8 @@ Payload Staging::take(u32 process, u32 slot, u64 bytes) {
   auto& ours = peers_[process].ours;
   if (ours.slots == 0 || slot != ours.taken % ours.slots || bytes > slot_bytes ||
       ours.taken - ours.freed == ours.slots)
-    refuse_parcel(
-        fmt::format("the sender sent a parcel of {} bytes in slot {}, of {}, where they can't be",
+    refuse_message(
+        fmt::format("the sender sent a message of {} bytes in slot {}, of {}, where they can't be",
                     bytes, slot, ours.slots));
   ++ours.taken;
   char const* const memory = ours.memory + slot * slot_bytes;

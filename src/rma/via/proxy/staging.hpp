@@ -12,19 +12,19 @@ namespace meshpost::detail {
 /// write to. This process has some for each process that may write, and knows those of others that
 /// are for this process. One thread at a time.
 ///
-/// Between a pair of processes, writes take the slots in turn, in the order of their parcels. So
+/// Between a pair of processes, writes take the slots in turn, in the order of their messages. So
 /// the writer knows by a count which are free, and the reader which slot is next. The reader lets
-/// go of a slot when its bytes have been copied on. Each parcel tells the writer how many slots
+/// go of a slot when its bytes have been copied on. Each message tells the writer how many slots
 /// have been let go of, in the order in which they were taken. A slot is written again only after
 /// that.
 ///
 /// A writer that has no free slot waits only for the reader's proxy and its copy engine. No rank is
 /// needed there (Access::deliver), and none here. If all slots are used and then let go of, the
-/// writer has not been told of at least half of them. Then the reader sends a parcel for that
+/// writer has not been told of at least half of them. Then the reader sends a message for that
 /// (news).
 class Staging {
  public:
-  /// As much as is read from a device at once. Shorter pieces cost more in parcels and in started
+  /// As much as is read from a device at once. Shorter pieces cost more in messages and in started
   /// copies. With longer pieces, less is in flight at both ends at once.
   static constexpr u64 slot_bytes = Access::largest;
   /// Between a pair of processes. One slot is written, one is summed, one is copied on. The same
@@ -38,7 +38,7 @@ class Staging {
 
   /// Makes own slots, and learns those of others. Collective. A process that has none to offer is
   /// sent messages.
-  void join(net::Engine& engine, Peers const& peers);
+  void join(net::Engine& engine, ProcessGroup const& group);
 
   // -- in others
   bool offered_by(u32 process) const { return peers_[process].theirs.slots != 0; }
@@ -78,7 +78,7 @@ class Staging {
     Theirs theirs;
     Ours ours;
   };
-  std::string offer(net::Engine& engine, Peers const& peers);
+  std::string offer(net::Engine& engine, ProcessGroup const& group);
   static void let_go(Ours& ours, u32 slot);
 
   Layout const& layout_;

@@ -5,8 +5,8 @@
 
 namespace meshpost::detail {
 
-/// The places in another process's memory where this process has put bytes, by parcels not known to
-/// be carried out there. A plain value. If there are very many, it keeps one range around all.
+/// The places in another process's memory where this process has put bytes, by messages not known
+/// to be carried out there. A plain value. If there are very many, it keeps one range around all.
 class Undelivered {
  public:
   static constexpr u64 most = 4096;
@@ -18,7 +18,7 @@ class Undelivered {
 
   /// In the order of their sequence numbers, which wrap.
   void add(u32 sequence, Range const& range, By by);
-  /// All parcels before this one have been carried out. Ignored if it is older than what is known.
+  /// All messages before this one have been carried out. Ignored if it is older than what is known.
   void delivered_before(u32 sequence);
   void clear() { entries_.clear(); }
   /// The way by which bytes were put into the range; `write` if there are several.

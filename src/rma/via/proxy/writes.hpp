@@ -33,7 +33,7 @@ class Writes : WorldMemory {
     bool to_slot = false;
   };
   Way way_of(u32 process, Outgoing const& out) const;
-  /// The next parcel to be sent must be the one of this write. False: the channel has no room now.
+  /// The next message to be sent must be the one of this write. False: the channel has no room now.
   bool begin(u32 process, OutgoingPtr const& out, Way const& way);
   /// Where the engine can read the source in the own device's memory, in which it outlives ranks.
   /// For devices in the host's memory only if the source does not fit into a message.
@@ -43,15 +43,15 @@ class Writes : WorldMemory {
   };
   std::optional<Source> in_place(u32 own, char const* source, u64 bytes) const;
   u64 most_in_message() const;
-  void has_sent(u32 process, u32 sequence, Parcel const& parcel);
-  /// Adds to a parcel what it also tells.
-  void tell(u32 process, Parcel& parcel);
-  void has_told(u32 process, Parcel const& parcel) { staging_.told(process, parcel.freed); }
+  void has_sent(u32 process, u32 sequence, WireMessage const& wire);
+  /// Adds to a message what it also tells.
+  void tell(u32 process, WireMessage& wire);
+  void has_told(u32 process, WireMessage const& wire) { staging_.told(process, wire.freed); }
   bool has_news(u32 process) const { return staging_.news(process); }
 
   // -- at the receiver
-  /// Takes what a parcel tells. Returns its bytes, if they don't lie in a window already.
-  Payload take(u32 process, Parcel const& parcel, std::string_view bytes);
+  /// Takes what a message tells. Returns its bytes, if they don't lie in a window already.
+  Payload take(u32 process, WireMessage const& wire, std::string_view bytes);
   void heard(u32 process, u32 before) {
     peers_of_net_[process].undelivered.delivered_before(before);
   }
@@ -61,12 +61,12 @@ class Writes : WorldMemory {
     Undelivered undelivered;
     // The same for bytes that may still come into windows that the engine writes to, but not the
     // host.
-    Undelivered unsettled;
-    u32 settled = 0;  // parcels from it before this one change nothing any more
+    Undelivered incomplete;
+    u32 completed = 0;  // messages from it before this one change nothing any more
   };
   u64 readable(Outgoing const& out) const;
   Way way_to_slot(u32 process, u64 left) const;
-  u32 settled(u32 process);
+  u32 completed(u32 process);
 
   OwnDevices const& own_;
   net::Channel& channel_;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "base/host_places.hpp"
+#include "base/host_hooks.hpp"
 #include "support/job.hpp"
 #include "support/withdrawn.hpp"
 
@@ -48,7 +48,7 @@ bool is_process_1() { return std::string(std::getenv("MESHPOST_PROCESS")) == "1"
 void fail_once_at(std::string_view place, std::function<void()> failure) {
   if (!is_process_1()) return;
   auto const left = std::make_shared<std::atomic<int>>(1);
-  hooks::install_places([=](std::string_view here) {
+  hooks::install_host_hook([=](std::string_view here) {
     if (here == place && left->fetch_sub(1) == 1) failure();
   });
 }
@@ -178,11 +178,11 @@ TEST(JobHalfBegunCpuOnly, window_is_made_after_one_that_one_process_had_no_room_
 void leave(World& world, Window<char> const& window, bool gets) {
   test::Moments moments;
   if (world.process() == 0)
-    hooks::install_places([&, gets](std::string_view place) {
+    hooks::install_host_hook([&, gets](std::string_view place) {
       if (place == test::FreesWhatIsUnderWay::place(gets)) moments.meet();
     });
   print_error([&] { world.run(test::FreesWhatIsUnderWay{window, gets, &moments}); });
-  hooks::install_places(nullptr);
+  hooks::install_host_hook(nullptr);
 }
 Role const leaves_while_it_moves("leaves_while_it_moves", [] {
   auto options = test::world_options();

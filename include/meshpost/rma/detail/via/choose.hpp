@@ -18,7 +18,7 @@
 namespace meshpost::via {
 
 MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
-  return state.posts.records != nullptr && state.posts.far[device] != 0;
+  return state.requests.records != nullptr && state.requests.far[device] != 0;
 }
 
 /// A rank's counter for a tag, in the form for the proxy.

@@ -36,40 +36,40 @@ struct alignas(16) Signal {
   MESHPOST_FN u64 distance() const { return (counter >> 48) * unit; }
   MESHPOST_FN u32 value() const { return distance() != 0 ? 1 : origin; }
   /// The same count in other addresses.
-  MESHPOST_FN Signal moved_to(u64 place) const { return of(place, distance(), origin); }
+  MESHPOST_FN Signal moved_to(u64 address) const { return of(address, distance(), origin); }
   // If it is an address:
   MESHPOST_FN u32* word() const { return reinterpret_cast<u32*>(at()); }
   MESHPOST_FN u32* origin_word() const { return reinterpret_cast<u32*>(at() + distance()); }
 };
 
 struct Message {
-  enum class Kind : u32 {
-    put,     ///< bytes to `place`; then `signal`
+  enum class Type : u32 {
+    put,     ///< bytes to `address`; then `signal`
     store,   ///< the same with a word of 1, 2, 4 or 8 bytes, whole
-    get,     ///< `bytes` at `place`, to `own`
+    get,     ///< `bytes` at `address`, to `own`
     answer,  ///< to a get: bytes to its target
     news,    ///< only news from one proxy to another
-    kinds
+    types
   };
   static constexpr u64 most_inline = 128;  ///< bytes for which a ring has room
 
   Signal signal{};
-  u64 place = 0;  ///< an address or offset
+  u64 address = 0;  ///< an address or offset
   u64 bytes = 0;
   u64 own = 0;  ///< sender's memory: a put's source, a get's target; or the word to store
-  Kind kind = Kind::put;
+  Type type = Type::put;
   u32 device = 0;  ///< whose memory offsets are in
 
   /// Into a ring: all except the flag.
   MESHPOST_FN void put_into(Message& record) const {
     record.signal.counter = signal.counter | Signal::more;
     record.signal.origin = signal.origin;
-    record.place = place, record.bytes = bytes, record.own = own;
-    record.kind = kind, record.device = device;
+    record.address = address, record.bytes = bytes, record.own = own;
+    record.type = type, record.device = device;
   }
   template <class T = char>
   MESHPOST_FN T* target() const {
-    return reinterpret_cast<T*>(place);
+    return reinterpret_cast<T*>(address);
   }
 };
 static_assert(sizeof(Message) == 48);

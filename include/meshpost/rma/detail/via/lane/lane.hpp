@@ -213,7 +213,7 @@ struct LaneCache {
     return guessed[reinterpret_cast<u64>(counter) / sizeof(u32) % guesses];
   }
   /// By thread 0, as are all stores to `guessed` behind start(): several lanes' messages may be for
-  /// one counter. Not for messages for which glance() has no loads.
+  /// one counter. Not for messages for which poll_fast() has no loads.
   __device__ void remember(u32* counter, Guess const& guess, LaneHeader const& header) {
     bool const plain = header.bytes % 4 == 0 && header.bytes <= 12 * 97;
     guess_of(counter) = {guess.b, guess.c, plain ? guess.lane : Guess::unknown};

@@ -16,7 +16,7 @@ class LanePoll {
   /// The most frequent wait: for one count, which comes the same way as the last one of this
   /// counter. Its loads are in flight before it is known to be there, and one vote decides. True if
   /// it has come; else once() continues.
-  __device__ static bool glance(u32 thread, u32* counter, u32 part);
+  __device__ static bool poll_fast(u32 thread, u32* counter, u32 part);
 
   /// `counter`: null for all that has come.
   __device__ LanePoll(u32* counter, u32 part, u32 count)
@@ -73,7 +73,7 @@ class LanePoll {
     return count;
   }
   /// Adds that count to the counter, for others to see.
-  __device__ void settle() {
+  __device__ void commit() {
     if (u32 const count = matched(); count != 0 && thread_ == 0)
       memory::add(counter_, count, Order::none);
     __syncwarp();
@@ -158,8 +158,8 @@ class LanePoll {
     auto header = LaneHeader::from(0, b, c);
     u32 const each = header.packets();
     if (each > 16) return false;
-    u32 const number = thread_ / each, place = thread_ % each;  // of this thread's packet
-    bool const first = place == 0;
+    u32 const number = thread_ / each, address = thread_ % each;  // of this thread's packet
+    bool const first = address == 0;
     bool const like =
         row_[3] == flag(taken + thread_) && (!first || (row_[1] == b && row_[2] == c));
     u32 const unlike = ~__ballot_sync(all, like);
@@ -171,7 +171,7 @@ class LanePoll {
     }
     u32 const offset = __shfl_sync(all, row_[0], static_cast<int>(number * each));
     header.offset = LaneHeader::from(offset, b, c).offset;
-    if (number < count && !first) put(header, place - 1, row_, taken + thread_);
+    if (number < count && !first) put(header, address - 1, row_, taken + thread_);
     pass_all(lane, b, c, header, count);
     return true;
   }

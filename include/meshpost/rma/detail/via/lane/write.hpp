@@ -94,7 +94,7 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
   if (held.has_room(target, packets) && packets <= threads &&
       (reinterpret_cast<u64>(source) | header.bytes) % 4 == 0) [[likely]] {
     u32 const shift = lane_cache().shift, position = held.next + thread;
-    Packet* const place = held.ring + Lanes::index(position, shift);
+    Packet* const address = held.ring + Lanes::index(position, shift);
     u32 words[3] = {header.word(0), header.word(1), header.word(2)};
     auto const* const from = static_cast<u32 const*>(source) + 3 * (thread - 1);
     bool const loads = thread != 0 && thread < packets;
@@ -103,7 +103,7 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
     for (u32 k = 0; k < 3; ++k)
       if (loads) words[k] = 12 * (thread - 1) + 4 * k < header.bytes ? from[k] : 0;
     if (order != Order::none && thread == 0) memory::fence(order);
-    if (thread < packets) memory::store_packet(place, words, Lanes::flag(position, shift));
+    if (thread < packets) memory::store_packet(address, words, Lanes::flag(position, shift));
     held.next += packets;
     return true;
   }

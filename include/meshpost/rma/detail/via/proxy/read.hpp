@@ -7,10 +7,10 @@ namespace meshpost::via::proxy {
 MESHPOST_FN inline void read(Sender& self, Operation operation, void* target, void const* source,
                              u64 bytes) {
   request(self, operation,
-          {.place = reinterpret_cast<u64>(source),
+          {.address = reinterpret_cast<u64>(source),
            .bytes = bytes,
            .own = reinterpret_cast<u64>(target),
-           .kind = Message::Kind::get});
+           .type = Message::Type::get});
 }
 
 }  // namespace meshpost::via::proxy

@@ -9,10 +9,10 @@ MESHPOST_FN void store(Sender& self, Operation operation, T* word, T value) {
   u64 bits = 0;
   memory::copy(&bits, &value, sizeof(T), 0, 1);
   request(self, operation,
-          {.place = reinterpret_cast<u64>(word),
+          {.address = reinterpret_cast<u64>(word),
            .bytes = sizeof(T),
            .own = bits,
-           .kind = Message::Kind::store});
+           .type = Message::Type::store});
 }
 
 }  // namespace meshpost::via::proxy

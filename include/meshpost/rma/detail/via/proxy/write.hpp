@@ -22,8 +22,8 @@
 namespace meshpost::via::proxy {
 
 MESHPOST_FN inline bool waits_for(Message const& message) {
-  return message.kind == Message::Kind::get ||
-         (message.kind == Message::Kind::put && message.bytes > Message::most_inline);
+  return message.type == Message::Type::get ||
+         (message.type == Message::Type::put && message.bytes > Message::most_inline);
 }
 
 // A count alone, in one store. The host that finds the flag also finds the rest: this rests on how
@@ -42,7 +42,7 @@ MESHPOST_FN inline void publish(Signal& in_ring, Signal const& count) {
 }
 
 // Out of line, to keep it out of the code for ranks in reach. By one thread.
-MESHPOST_COLD inline void request(PostRing const& ring, Block block, u32 local_rank,
+MESHPOST_COLD inline void request(RequestRing const& ring, Block block, u32 local_rank,
                                   Message message) {
   u32 mine = 0, polls = 0;
   bool const has_slot = ring.claim(mine, [&] {
@@ -52,16 +52,16 @@ MESHPOST_COLD inline void request(PostRing const& ring, Block block, u32 local_r
     return polls++ % 256 != 1 || !block.poisoned();
   });
   if (!has_slot) return;
-  PostRecord& record = ring.at(mine);
-  if (message.kind == Message::Kind::put && message.bytes == 0) {
+  RequestRecord& record = ring.at(mine);
+  if (message.type == Message::Type::put && message.bytes == 0) {
     // Behind the fence there is only this store, so the fence waits for no store over the bus.
-    message.signal.ready = PostRing::flag_of(mine);
+    message.signal.ready = RequestRing::flag_of(mine);
     return publish(record.message.signal, message.signal);
   }
   message.put_into(record.message);
   record.local_rank = local_rank;
   record.waits = waits_for(message) ? 1 : 0;
-  if (message.kind == Message::Kind::put && record.waits == 0)
+  if (message.type == Message::Type::put && record.waits == 0)
     memory::copy(record.data, reinterpret_cast<void const*>(message.own), message.bytes, 0, 1);
   ring.publish(mine);
 }
@@ -70,26 +70,26 @@ MESHPOST_COLD inline void request(PostRing const& ring, Block block, u32 local_r
 /// rank has waited for.
 MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 local_rank,
                                         Operation operation, Message message, u32 posted) {
-  bool const gets = message.kind == Message::Kind::get;
-  char* const stage = state.posts.stages + u64{local_rank} * PostRing::stage_bytes;
+  bool const gets = message.type == Message::Type::get;
+  char* const stage = state.requests.stages + u64{local_rank} * RequestRing::stage_bytes;
   u32 const thread = block.thread(), threads = block.threads();
-  for (u64 at = 0; at < message.bytes; at += PostRing::stage_bytes) {
+  for (u64 at = 0; at < message.bytes; at += RequestRing::stage_bytes) {
     Message piece = message;
     u64 const left = message.bytes - at;
-    piece.bytes = left < PostRing::stage_bytes ? left : PostRing::stage_bytes;
+    piece.bytes = left < RequestRing::stage_bytes ? left : RequestRing::stage_bytes;
     if (piece.bytes != left) piece.signal = {};  // raised with the last
-    piece.place += at;
+    piece.address += at;
     piece.own = reinterpret_cast<u64>(stage);
     char* const own = reinterpret_cast<char*>(message.own) + at;
     block.sync();  // no thread uses the stage any more
     if (!gets) memory::copy(stage, own, piece.bytes, thread, threads);
     block.sync();
-    if (thread == 0) request(state.posts, block, local_rank, piece);
+    if (thread == 0) request(state.requests, block, local_rank, piece);
     // The last piece may be short. Then it is in the request, and the proxy tells nothing.
     if (waits_for(piece))
       block.await_out_of_line(
-          {&state.posts.done[local_rank], ++posted, WordType::counter, Compare::greater_equal},
-          {operation, 0, 0, 0}, state.mail);
+          {&state.requests.done[local_rank], ++posted, WordType::counter, Compare::greater_equal},
+          {operation, 0, 0, 0}, state.command_queue);
     if (gets) memory::copy(own, stage, piece.bytes, thread, threads);
   }
   block.sync();
@@ -98,9 +98,9 @@ MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 
 
 /// Waits until the proxy has read the sources of all this rank's requests, or filled their targets.
 MESHPOST_FN inline void await_requests(Sender const& self, Operation operation) {
-  self.block_.await_out_of_line({&self.state_->posts.done[self.local_id_], self.posted_,
+  self.block_.await_out_of_line({&self.state_->requests.done[self.local_id_], self.posted_,
                                  WordType::counter, Compare::greater_equal},
-                                {operation, 0, 0, 0}, self.state_->mail);
+                                {operation, 0, 0, 0}, self.state_->command_queue);
 }
 
 /// By all threads.
@@ -112,7 +112,7 @@ MESHPOST_FN inline void request(Sender& self, Operation operation, Message const
         request_staged(*self.state_, self.block_, self.local_id_, operation, message, self.posted_);
     return;
   }
-  if (self.thread() == 0) request(self.state_->posts, self.block_, self.local_id_, message);
+  if (self.thread() == 0) request(self.state_->requests, self.block_, self.local_id_, message);
   if (!waits) return;
   ++self.posted_;
   await_requests(self, operation);
@@ -120,7 +120,7 @@ MESHPOST_FN inline void request(Sender& self, Operation operation, Message const
 
 MESHPOST_FN inline Message put_of(void* target, void const* source, u64 bytes, Signal count = {}) {
   return {.signal = count,
-          .place = reinterpret_cast<u64>(target),
+          .address = reinterpret_cast<u64>(target),
           .bytes = bytes,
           .own = reinterpret_cast<u64>(source)};
 }
@@ -135,7 +135,7 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, void* target, v
 /// A strided put, run by run; by all threads. The rank waits once, for all of them. Short runs that
 /// lie side by side at the target share requests, each with as many as it can hold.
 MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy const& copy) {
-  PostRing const& ring = self.state_->posts;
+  RequestRing const& ring = self.state_->requests;
   if (copy.run > Message::most_inline) {
     if (!memory::host_reaches(copy.source))
       return copy.each_run([&](char* target, char const* source) {
@@ -159,7 +159,7 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy con
     bool const follows = target == message.target() + message.bytes;
     if (!follows || message.bytes + copy.run > Message::most_inline) {
       send();
-      message.place = reinterpret_cast<u64>(target);
+      message.address = reinterpret_cast<u64>(target);
       message.bytes = 0;
     }
     memory::copy(packed + message.bytes, source, copy.run, 0, 1);

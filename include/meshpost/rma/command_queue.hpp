@@ -1,0 +1,51 @@
+#pragma once
+#include "meshpost/device/detail/ring.hpp"
+#include "meshpost/rma/detail/via/message.hpp"
+
+// The way from the host to ranks of a device whose memory it can't reach by loads and stores. The
+// host writes commands into its own memory, and ranks that wait carry them out. A host can't add to
+// a counter over PCIe, and a copy that it starts takes 5 us. A rank that polls sees a command in 1
+// us.
+//
+// Delivery is at consumption, so it is early enough if a waiting rank carries a command out. The
+// host carries out the commands that remain at the end of a run, because then nobody else touches
+// the memory.
+//
+// Order (device/detail/ring.hpp has the ring's): commands are carried out one after the other, each
+// by the rank that claims it. The host's flag also releases what its copy engines wrote before
+// (CommandQueueAccess). The rank acquires the flag, stores the bytes, fences at device scope and
+// raises the counter, all on one device. The rest is the same as for any notification
+// (rma/detail/via/direct/write.hpp). Behind the same fence the rank counts the command as taken.
+// The rank that takes the next command has acquired that count. So a later command's counter also
+// covers earlier commands' bytes.
+//
+// A command that is a count alone has it in the 16 bytes that a poll reads at once. That saves a
+// trip over the bus. The host writes these bytes before the flag. A poll that finds the flag also
+// finds the bytes: this rests on how hosts and buses do an aligned read of 16 bytes. They answer it
+// from one cache line, at one time.
+
+namespace meshpost {
+
+/// Bytes that don't fit are at the target before the command, and are not part of it.
+struct Command {
+  via::Message message{};
+  alignas(16) char data[via::Message::most_inline]{};
+
+  MESHPOST_FN u32* flag() { return &message.signal.ready; }
+};
+
+/// A device's commands. Its ranks carry them out while they wait (Meanwhile). `records` null:
+/// everything comes by loads and stores.
+struct CommandQueue : detail::Ring<Command, 512> {
+  detail::RingTurns* turns = nullptr;  ///< in the device's memory
+
+  MESHPOST_FN bool anything() const { return records != nullptr; }
+  /// Carries out the next command, if it has come. Called by one thread of a rank that waits. Reads
+  /// over the bus: one for the flag, one for the command's first 64 bytes unless it is a count
+  /// alone, and one for the rest.
+  MESHPOST_FN void poll() const;
+};
+
+}  // namespace meshpost
+
+#include "meshpost/rma/detail/via/proxy/commands.hpp"

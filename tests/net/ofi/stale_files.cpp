@@ -1,0 +1,66 @@
+// What a killed process leaves in shared memory is removed, and nothing else.
+#include "net/ofi/stale_files.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "net/engine.hpp"
+#include "support/job.hpp"
+
+namespace meshpost::net::test {
+namespace {
+
+bool exists(std::string const& name) { return std::filesystem::exists("/dev/shm" + name); }
+
+meshpost::test::Role const stale_files_role("engine_over_shm", [] {
+  auto const engine = make_engine("ofi:shm", "");
+  meshpost::test::say("number " + std::to_string(getpid()));
+  for (;;) pause();
+});
+
+// Kills a process that has made an engine over shm, and returns the name of its file.
+std::string kill_one_with_an_engine() {
+  meshpost::test::Job job("engine_over_shm", 1);
+  job.wait_for(0, "number ");
+  ofi::remove_stale_files();
+  job.kill(0);
+  auto const& out = job.wait()[0].out;
+  auto const number = out.substr(out.find("number ") + 7);
+  auto const name = "/" + number.substr(0, number.find('\n')) + ":0:0";
+  EXPECT_TRUE(exists(name)) << "it was removed while it was in use, or never made";
+  return name;
+}
+
+TEST(StaleFiles, of_a_killed_process_is_removed) {
+  auto const name = kill_one_with_an_engine();
+  ofi::remove_stale_files();
+  EXPECT_FALSE(exists(name));
+}
+
+TEST(StaleFiles, of_a_killed_process_is_removed_by_the_next_engine) {
+  auto const name = kill_one_with_an_engine();
+  auto const engine = make_engine("ofi:shm", "");
+  EXPECT_FALSE(exists(name));
+}
+
+TEST(StaleFiles, is_nothing_that_nobody_held) {
+  auto const name = "/" + std::to_string(getpid()) + ":7:7";
+  close(shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+  ofi::remove_stale_files();
+  EXPECT_TRUE(exists(name)) << "it may be another program's";
+  ofi::hold_shared_memory(name);  // and lets it go at once
+  ofi::remove_stale_files();
+  EXPECT_FALSE(exists(name));
+}
+
+TEST(StaleFiles, has_the_name_that_the_address_says) {
+  EXPECT_EQ(ofi::shared_memory_of(std::string("fi_shm://12:0:1\0\0", 17)), "/12:0:1");
+  EXPECT_EQ(ofi::shared_memory_of("12:0:1"), "/12:0:1");
+}
+
+}  // namespace
+}  // namespace meshpost::net::test
