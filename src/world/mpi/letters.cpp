@@ -13,7 +13,7 @@ std::list<Sent>& kept_for_good() {
 
 }  // namespace
 
-// What nobody has taken yet stays with MPI, and so must its bytes.
+// Letters that were not yet received stay with MPI. So their bytes must live on.
 Letters::~Letters() {
   for (auto at = sent_.begin(); at != sent_.end();) {
     auto const one = at++;
