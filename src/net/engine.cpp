@@ -28,7 +28,7 @@ EngineFactory registered(std::string const& kind) {
   return found == registry().all.end() ? nullptr : found->second;
 }
 
-// "7:ofi:tcp": a seed, and the engine that is to be wrapped.
+// "7:ofi:tcp": a seed, and the engine to wrap.
 std::pair<u64, std::unique_ptr<Engine>> seed_and_engine(std::string const& kind,
                                                         std::string const& text,
                                                         std::string const& bind, Gpus gpus) {
@@ -41,13 +41,13 @@ std::pair<u64, std::unique_ptr<Engine>> seed_and_engine(std::string const& kind,
   return {seed, make_engine(rest == end ? "" : std::string(rest + 1, end), bind, gpus)};
 }
 
-// "shuffled:7:ofi:tcp": for tests of what must not depend on order.
+// "shuffled:7:ofi:tcp": for tests of code that must not depend on order.
 std::unique_ptr<Engine> make_shuffled(std::string const& text, std::string const& bind, Gpus gpus) {
   auto [seed, engine] = seed_and_engine("shuffled", text, bind, gpus);
   return std::make_unique<Shuffled>(std::move(engine), seed);
 }
 
-// "faulty:flip:7:ofi:tcp": for tests of what must be found out.
+// "faulty:flip:7:ofi:tcp": for tests of faults that must be detected.
 std::unique_ptr<Engine> make_faulty(std::string const& text, std::string const& bind, Gpus gpus) {
   auto const name = text.substr(0, text.find(':'));
   auto const fault = fault_from(name);
@@ -75,7 +75,7 @@ std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& 
   auto const kind = name.substr(0, colon);
   auto const rest = colon == std::string::npos ? "" : name.substr(colon + 1);
   if (kind.empty() || kind == "ofi") return make_ofi(rest, bind, gpus);
-  // Processes without GPUs may have been given the same name.
+  // Processes without GPUs may get the same name as others.
   if (kind == "direct") return make_engine(rest, bind, gpus == Gpus::no ? gpus : Gpus::yes);
   if (kind == "staged") return make_engine(rest, bind, Gpus::no);
   if (kind == "shuffled") return make_shuffled(rest, bind, gpus);

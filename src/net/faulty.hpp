@@ -6,9 +6,9 @@
 
 namespace meshpost::net {
 
-/// Another engine in which one thing goes wrong, once, with a message or what tells of a write when
-/// it arrives, or with the bytes of a write when it is started: for tests of what must be found
-/// out. The seed decides with which of the first `most_before`, and where in it.
+/// Another engine with one fault, once: for tests of faults that must be detected. The fault hits a
+/// message or the notice of a write when it arrives, or the bytes of a write when it is started.
+/// The seed decides which of the first `most_before` it hits, and where in it.
 class Faulty final : public Wrapper {
  public:
   enum class Fault : u32 {
@@ -16,8 +16,8 @@ class Faulty final : public Wrapper {
     truncate,   ///< its end is missing
     duplicate,  ///< it comes twice
     drop,       ///< it does not come
-    lose,       ///< it and all that would come from that peer do not; the peer is told as lost
-    hang        ///< poll() does not come back for `hangs`
+    lose,       ///< it and all that follows from that peer don't come; the peer is reported lost
+    hang        ///< poll() does not return for `hangs`
   };
   static constexpr u32 most_before = 200;
   static constexpr auto hangs = std::chrono::seconds(3);
@@ -35,7 +35,7 @@ class Faulty final : public Wrapper {
   bool outlives_peers() const override {
     return fault_ != Fault::hang && Wrapper::outlives_peers();
   }
-  // What is to be found out are changed bytes of the host's memory.
+  // The changed bytes that tests must detect are in the host's memory.
   bool keeps_bytes() const override { return false; }
   bool reaches(std::string_view /*kind*/) const override { return false; }
 
@@ -47,13 +47,14 @@ class Faulty final : public Wrapper {
 
   Fault fault_;
   std::mt19937_64 random_;
-  u64 before_;              // of what the fault can happen to, those that still come as they are
+  u64 before_;              // how many more pass unchanged before the fault
   std::vector<bool> lost_;  // by peer
-  std::vector<u64> done_;   // cookies of what was started to one that is lost
-  std::string changed_;     // bytes that are written instead of others
+  std::vector<u64> done_;   // cookies of operations to a lost peer
+  std::string changed_;     // bytes that are written instead of the right ones
 };
 
-/// By its name, such as "flip". \throws Error(bad_environment)
+/// The fault with a name, such as "flip".
+/// \throws Error(bad_environment)
 Faulty::Fault fault_from(std::string const& name);
 
 }  // namespace meshpost::net

@@ -1,4 +1,4 @@
-// Stands in for ofi/ in a build without libfabric.
+// Replaces ofi/ in a build without libfabric.
 #include "meshpost/base/error.hpp"
 #include "net/engines.hpp"
 

@@ -19,7 +19,7 @@ class Shuffled::Keeper final : public Events {
   void on_done(u64 cookie) override {
     keep([cookie](Events& events) { events.on_done(cookie); });
   }
-  // Nothing comes after it: it is kept longer than anything before.
+  // No event may come after it. So it is kept longer than any earlier one.
   void on_lost(u32 peer, std::string const& why) override {
     self_.kept_.emplace(self_.polls_ + self_.most_polls_ + 1,
                         [peer, why](Events& events) { events.on_lost(peer, why); });

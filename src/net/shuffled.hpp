@@ -7,8 +7,8 @@
 
 namespace meshpost::net {
 
-/// Another engine, whose events come late and in another order: each is kept for a random number of
-/// polls, up to `most_polls`. The seed decides. What a fabric without any order may do.
+/// Another engine, whose events come late and in another order, as from a fabric that keeps no
+/// order. Each is kept for a random number of polls, up to `most_polls`. The seed decides.
 class Shuffled final : public Wrapper {
  public:
   Shuffled(std::unique_ptr<Engine> engine, u64 seed, u32 most_polls = 64);
@@ -27,7 +27,7 @@ class Shuffled final : public Wrapper {
   std::mt19937_64 random_;
   u32 most_polls_;
   u64 polls_ = 0;
-  std::multimap<u64, Tell> kept_;  // by the poll that tells it
+  std::multimap<u64, Tell> kept_;  // by the poll that reports it
 };
 
 }  // namespace meshpost::net

@@ -3,7 +3,7 @@
 
 namespace meshpost::net {
 
-/// Another engine as it is; who derives from it makes something different.
+/// Passes all calls to another engine. Derived classes change some of them.
 class Wrapper : public Engine {
  public:
   explicit Wrapper(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}

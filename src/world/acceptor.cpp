@@ -1,4 +1,4 @@
-// Process 0's side of a start: who gets in.
+// Process 0's side of a start: it decides which processes join.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netdb.h>
@@ -25,17 +25,17 @@ namespace {
 
 constexpr std::size_t most_unauthenticated = 64;  // at a time
 constexpr auto check_every = std::chrono::milliseconds(100);
-constexpr auto turning_away = std::chrono::seconds(1);  // those who come late
+constexpr auto turning_away = std::chrono::seconds(1);  // callers that come late
 constexpr char const* one_address_a_job =
     "give each job, and each of its steps, an address (MESHPOST_RENDEZVOUS) of its own";
 
-// A connection that has not proven that it is of the job, or not said who it is.
+// A connection that has not yet proven that it is of the job, or has not said who it is.
 struct UnauthenticatedPeer {
   std::unique_ptr<Line> line;
   Clock::time_point until;
 };
 
-// Where somebody calls from: what they say of themselves may be a lie.
+// Where somebody calls from. Not taken from its messages: they may lie.
 std::string caller(Line const& line) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -76,7 +76,7 @@ class Acceptor {
       }
     } catch (Error const& error) {
       host_.dismiss(error);
-      // Others would call until their deadline, and not know why in vain.
+      // Otherwise the others would call until their deadline, and would not learn the reason.
       over_ = error;
       auto const until = std::min(deadline, Clock::now() + turning_away);
       while (missing_ > 0 && Clock::now() < until) listen_until(until);
@@ -113,8 +113,8 @@ class Acceptor {
     unauthenticated_.push_back({std::move(line), Clock::now() + timeout_with_a_call(job_)});
   }
 
-  // Unauthenticated peers must not keep out the real ones: the first of them has to greet at once,
-  // or leave.
+  // Unauthenticated peers must not keep out the real ones. So the first unauthenticated peer has to
+  // greet at once, or leave.
   void make_room(int error) {
     if (unauthenticated_.empty() && !over_)
       throw lack_of_files(operation,
@@ -127,7 +127,7 @@ class Acceptor {
       unauthenticated_.front().until = std::min(unauthenticated_.front().until, closed_until_);
   }
 
-  // Whether it was let in, refused or given up.
+  // True if the unauthenticated peer was let in, refused or given up.
   bool is_done_with(UnauthenticatedPeer& peer) {
     greeting::Hello hello;
     try {
@@ -135,13 +135,13 @@ class Acceptor {
       peer.line->flush();
       auto const frame = peer.line->next();
       if (!frame && stands && Clock::now() < peer.until) return false;
-      // Who has hung up behind its hello calls again: its number must be free then.
+      // A process whose connection broke after its hello calls again. Its number must be free then.
       if (!frame || !stands || frame->header.type != wire::Type::hello) {
         note_failed(*peer.line, stands ? "it did not say who it is" : "it hung up");
         return true;
       }
       hello = greeting::unpack(frame->bytes);
-    } catch (Error const& error) {  // TLS has told it, or tried to
+    } catch (Error const& error) {  // TLS has told the caller, or tried to
       if (error.cause() == Tls::other_secret) {
         ++with_other_secret_;
         last_refused_ = caller(*peer.line);
@@ -154,7 +154,7 @@ class Acceptor {
     return true;
   }
 
-  // It may have been one of those who are missing.
+  // The caller may be one of the missing processes.
   void note_failed(Line const& line, std::string const& cause) {
     ++failed_calls_;
     last_failed_ = fmt::format("{}: {}", caller(line), cause);
@@ -168,7 +168,7 @@ class Acceptor {
                                        job_.identity, hello.job),
                            one_address_a_job});
     }
-    // It knows the secret, so there will be no job without it.
+    // The caller knows the secret. So if it does not fit, there will be no job.
     if (!over_) over_ = objection(hello);
     if (over_) {
       if (hello.process < here_.size() && here_[hello.process].empty()) mark_answered(hello);
@@ -191,7 +191,7 @@ class Acceptor {
     peer.line->flush();
   }
 
-  // It is let in, or has been told why not.
+  // The process was let in, or was told why not.
   void mark_answered(greeting::Hello const& hello) {
     here_[hello.process] = fmt::format("process {} of {}", hello.pid, hello.host);
     --missing_;
@@ -253,8 +253,8 @@ class Acceptor {
   std::string last_refused_;
   u64 failed_calls_ = 0;
   std::string last_failed_;
-  std::string other_job_;             // of which somebody has come; empty: none
-  Clock::time_point closed_until_{};  // where no file is to be had
+  std::string other_job_;             // a process of it has called; empty: none
+  Clock::time_point closed_until_{};  // set when no further file could be opened
   std::optional<Error> over_;         // why there will be no job
 };
 

@@ -18,12 +18,12 @@ std::optional<Exchanges::Outcome> Exchanges::bring(Key key, u32 process, std::st
     one.parts.resize(processes_);
     one.operations.resize(processes_);
     one.timeout.renew();
-    one.told = waiters == Waiters::patient;  // all bring the same: operations must be equal
+    one.told = waiters == Waiters::patient;  // the same for all, because operations must be equal
     one.step = step;
     one.begun = Deadline::Clock::now();
   }
   if (static_cast<i32>(step - one.step) < 0) one.step = step;
-  if (one.parts[process]) return std::nullopt;  // it brought this already: garbage
+  if (one.parts[process]) return std::nullopt;  // it has brought this part already: garbage
   one.parts[process] = std::move(part);
   one.operations[process] = std::move(operation);
   if (++one.count < processes_) return std::nullopt;

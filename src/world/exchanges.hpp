@@ -7,19 +7,19 @@
 #include "base/deadline.hpp"
 #include "meshpost/base/types.hpp"
 
-// Process 0's table of exchanges that are under way. Knows no connection.
+// Process 0's table of exchanges in progress. It does not use connections.
 
 namespace meshpost {
 
-/// What those who wait in an exchange expect of the others.
+/// The waiting processes of an exchange expect this of the others.
 enum class Waiters : u8 {
-  impatient,  ///< that they come soon: one that doesn't is warned of
-  patient     ///< that they may have long work to do first
+  impatient,  ///< they come soon: a warning names those that don't
+  patient     ///< they may have long work to do first
 };
 
 class Exchanges {
  public:
-  /// `timeout`: with who has not brought a part, when others have.
+  /// `timeout`: how long to wait for missing parts after the first one has come.
   explicit Exchanges(u32 processes, Deadline timeout = Deadline(std::chrono::milliseconds(0)))
       : processes_(processes), timeout_(timeout) {}
   using Key = std::pair<u32, u64>;  // channel, sequence
@@ -28,24 +28,25 @@ class Exchanges {
     std::vector<std::string> parts;  ///< by process
     std::string mismatch;            ///< or why there are none
   };
-  /// Takes in one process's part. The outcome, once all have come. `step`: that it has come to
-  /// (Processes::come_to).
+  /// Takes in one process's part. Returns the outcome when all parts have come. `step`: the one
+  /// that the process has reached (Processes::come_to).
   std::optional<Outcome> bring(Key key, u32 process, std::string operation, std::string part,
                                Waiters waiters = Waiters::impatient, u32 step = 0);
 
   struct HeldUp {
     Key key;
-    u32 step;  ///< the least of those who wait
+    u32 step;  ///< the lowest of the waiting processes
     std::vector<u32> missing;
   };
-  /// Those that have been under way for a while, each told once.
+  /// Exchanges that have been in progress for a while. Each is returned once.
   std::vector<HeldUp> held_up(Deadline::Clock::time_point now);
 
   struct Waiting {
     std::string operation;
     std::vector<u32> missing;
   };
-  /// Exchanges of impatient ones in which the deadline has passed, each told once. Looks.
+  /// Impatient exchanges whose timeout has ended. Each is returned once. Each call is a look of
+  /// their Timeout.
   std::vector<Waiting> overdue(Deadline::Clock::time_point now = Deadline::Clock::now());
 
  private:
@@ -56,7 +57,7 @@ class Exchanges {
     bool told = false;
     u32 step = 0;
     Deadline::Clock::time_point begun{};
-    bool held_up = false;  // and said so
+    bool held_up = false;  // and was returned by held_up()
   };
   std::string mismatch_in(One const& one) const;
 

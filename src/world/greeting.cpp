@@ -30,7 +30,7 @@ Hello unpack(std::string_view bytes) {
   hello.process = unpacker.value<u32>();
   hello.processes = unpacker.value<u32>();
   hello.version = unpacker.value<u32>();
-  if (hello.version != version()) return hello;  // what follows may lie elsewhere
+  if (hello.version != version()) return hello;  // the fields that follow may lie elsewhere
   hello.pid = unpacker.value<i64>();
   hello.host = unpacker.text();
   hello.job = unpacker.text();

@@ -4,21 +4,21 @@
 
 #include "meshpost/base/types.hpp"
 
-// The first words of a process, once both ends have proven that they know the secret (tls.hpp).
+// The first message of a process, after both ends have proven that they know the secret (tls.hpp).
 // Values only; sockets are elsewhere.
 
 namespace meshpost::greeting {
 
 struct Hello {
-  u32 process = 0, processes = 0;  // the first three lie here in every version
-  u32 version = 0;                 ///< of what crosses connections and of memory that is shared
+  u32 process = 0, processes = 0;  // these three lie here in every version
+  u32 version = 0;                 ///< of the messages on connections and of shared memory
   i64 pid = 0;
   std::string host;
   std::string job;  ///< Job::identity
 };
 
 std::string pack(Hello const& mine);
-/// What another version says has no more than the first three.
+/// The hello of another version has only the first three fields.
 /// \throws Error(bad_argument) for garbage
 Hello unpack(std::string_view bytes);
 

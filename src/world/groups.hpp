@@ -6,9 +6,9 @@
 
 namespace meshpost {
 
-/// Puts 0 to `count` - 1 into groups all of whose members fit each other: each is in the first one
-/// that it fits in whole, `fits(one, other)` and back. Returns the number of each one's group;
-/// equal wherever `fits` is.
+/// Puts the numbers 0 to `count` - 1 into groups. All members of a group fit each other: `fits(one,
+/// other)` and `fits(other, one)`. Each number goes into the first group whose members it all fits.
+/// Returns the group of each number. The result is the same wherever `fits` is.
 template <class Fits>
 std::vector<u32> groups_that_fit(u32 count, Fits&& fits) {
   std::vector<std::vector<u32>> groups;

@@ -20,7 +20,7 @@ Heap::Heap(Layout const& layout, Extend extend)
 
 void Heap::grow(u64 size) {
   u64 const left = spaces_.stride() - mapped_;
-  // The same in all processes, whatever their devices can map.
+  // The same in all processes, even if their devices differ in what they can map.
   u64 const unit = std::max(smallest_growth, spaces_.granularity());
   u64 const more = size > left ? size : round_up(std::max<u64>(size, 1), unit);
   if (more > left)
@@ -34,7 +34,7 @@ void Heap::grow(u64 size) {
     else spaces_.extend(Bytes{mapped_}, Bytes{more});
     data_.add(mapped_, more);
   } catch (...) {
-    spaces_.shrink(Bytes{mapped_}, Bytes{more});  // some devices may have grown: none has
+    spaces_.shrink(Bytes{mapped_}, Bytes{more});  // some devices may have grown: shrinks them again
     throw;
   }
   mapped_ += more;
@@ -42,7 +42,7 @@ void Heap::grow(u64 size) {
 
 u64 Heap::allocate(u64 size, u64 alignment) {
   u64 const wanted = round_up(std::max<u64>(size, 1), 256);
-  if (size > ~u64{0} - 256) grow(size);  // refuses
+  if (size > ~u64{0} - 256) grow(size);  // throws
   if (auto const found = data_.take(wanted, alignment)) return *found;
   grow(wanted + alignment);
   return *data_.take(wanted, alignment);
@@ -65,7 +65,7 @@ u64 Heap::allocate_swept(Swept what, u64 size) {
     if (auto const found = take(region)) return *found;
     so_far += region.size;
   }
-  // Each as large as those before it together: so there are few, however many windows.
+  // Each is as large as all before it together. So there are few regions, even with many windows.
   u64 const region_size = std::max({smallest_region, wanted, so_far});
   swept_.push_back({allocate(region_size), region_size, 0, what, {}});
   swept_.back().free.add(swept_.back().offset, region_size);

@@ -8,8 +8,8 @@
 
 namespace meshpost {
 
-/// Other processes' allocations, mapped here: each once. Not thread-safe; what is mapped stays
-/// where it is until it is dropped.
+/// Other processes' allocations, each mapped here once. Not thread-safe. A mapping stays where it
+/// is until it is dropped.
 class Imports {
  public:
   Imports() = default;
@@ -17,13 +17,13 @@ class Imports {
   Imports(Imports const&) = delete;
   Imports& operator=(Imports const&) = delete;
 
-  /// `size` bytes from `offset` on of a process's allocation, for `device` of this one to load and
-  /// store; null: for the host, which memory files are mapped for. Maps the allocation if it is
-  /// new there. `file`: what was passed along, or -1.
+  /// Maps `size` bytes from `offset` on of a process's allocation, so that `device` of this process
+  /// can load and store there. `device` null: for the host; only memory files are mapped for it.
+  /// The allocation is mapped only once. `file`: the one that was passed along, or -1.
   /// \throws Error(bad_environment) with the reason if it can't be mapped
   char* map(u32 process, Mappable const& allocation, u64 offset, u64 size, Device* device,
             int file);
-  /// Its owner has freed it, and nobody uses it any more.
+  /// The owner has freed the allocation, and nobody uses it any more.
   void drop(u32 process, AllocationName const& name);
 
  private:

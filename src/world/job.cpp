@@ -17,8 +17,8 @@
 namespace meshpost {
 namespace {
 
-// How each launcher names what we need. All processes are on one host if `here` is `whole` (a
-// variable's name or a number). `identity` differs between jobs of one user on one host.
+// How each launcher names what we need. All processes are on one host if the variable `here` equals
+// `whole` (a variable's name or a number). `identity` differs between jobs of one user on one host.
 struct Launcher {
   char const *name, *process, *processes, *here, *whole, *identity;
 };
@@ -26,7 +26,7 @@ constexpr Launcher launchers[] = {
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
      "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "PMI_SIZE", "PMI_JOBID"},
-    // Not SLURM_NTASKS: a batch script has it too, and is one process.
+    // Not SLURM_NTASKS: a batch script has it too, but is a single process.
     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES", "1", "SLURM_JOB_ID"},
 };
 constexpr u32 most_processes = 65536;
@@ -61,8 +61,8 @@ void take_numbers(Job& job, Reader const& read, char const* process, char const*
   job.process = read.number(process, 0, job.processes - 1);
 }
 
-// What the launcher calls the job, and Slurm the step, of which a job may have several at a time.
-// Empty where it has no name: each of Slurm's jobs has a step 0.
+// The launcher's name for the job. With Slurm also for the step: a job may have several at a time.
+// Empty if the job has no name, because each of Slurm's jobs has a step 0.
 std::string identity_of(Reader const& read, Launcher const& launcher) {
   constexpr std::size_t longest = 100;
   std::string identity = read.text(launcher.identity);
@@ -71,8 +71,8 @@ std::string identity_of(Reader const& read, Launcher const& launcher) {
   return identity.substr(identity.size() - std::min(identity.size(), longest));
 }
 
-// The nearest ancestor without `variable`, which has set it for all processes of the job. There may
-// be shells between.
+// The nearest ancestor without `variable`: it has set the variable for all processes of the job.
+// There may be shells between.
 pid_t starter(std::string const& variable) {
   for (pid_t process = getppid();;) {
     std::ifstream environment(fmt::format("/proc/{}/environ", process));
@@ -90,20 +90,21 @@ pid_t starter(std::string const& variable) {
   }
 }
 
-// Launchers that know nothing of us leave no address: process 0 leaves it in a file of this host.
+// Launchers that do not know meshpost pass no address. So process 0 writes it to a file of this
+// host.
 std::string meeting_file(Reader const& read, Launcher const& launcher) {
   auto identity = identity_of(read, launcher);
   if (identity.empty()) identity = std::to_string(starter(launcher.process));
   for (char& c : identity)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
-  // srun passes on what it is on the host where it was called; here there may be no such folder.
+  // srun passes on the variable of the host where it was called. Here that folder may not exist.
   auto const folder = read.text("XDG_RUNTIME_DIR");
   bool const usable =
       !folder.empty() && faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
   return fmt::format("file:{}/meshpost-{}-{}", usable ? folder : "/tmp", geteuid(), identity);
 }
 
-// Some (Slurm's PMI) say nothing of hosts; Slurm itself does, where it started the processes.
+// Some (Slurm's PMI) don't tell the hosts. Slurm itself does, if it started the processes.
 bool on_several_hosts(Reader const& read, Launcher const& launcher) {
   if (!read.has(launcher.here))
     return read.has("SLURM_STEP_NUM_NODES") && read.text("SLURM_STEP_NUM_NODES") != "1";
@@ -126,7 +127,7 @@ void take_rendezvous(Job& job, Reader const& read) {
     job.listener = static_cast<int>(read.number("MESHPOST_LISTENER", 3, 1u << 20));
 }
 
-// Says nothing of what the file holds but how much.
+// Errors tell only the length of the file, not its content.
 std::string secret_in_file(Reader const& read) {
   constexpr auto name = "MESHPOST_SECRET_FILE";
   auto const path = read.text(name);
@@ -192,7 +193,7 @@ Job job_from(Variables const& variables) {
     job.launcher = launcher.name;
     take_numbers(job, read, launcher.process, launcher.processes);
     if (job.alone()) return job;
-    // Of a heterogeneous job of Slurm's each part has a number of its own.
+    // In a heterogeneous job of Slurm each part has a number of its own.
     if (!read.has("SLURM_HET_SIZE") && !read.has("SLURM_HET_JOB_ID"))
       job.identity = identity_of(read, launcher);
     if (read.has("MESHPOST_RENDEZVOUS")) {

@@ -10,26 +10,26 @@ namespace meshpost {
 /// Which process of which job this is, as its launcher said. A plain value.
 struct Job {
   u32 process = 0, processes = 1;
-  std::string launcher;  ///< who said so, for messages; empty: nobody, the process is alone
-  std::string identity;  ///< what the launcher calls the job; empty where it does not say
-  /// Where process 0 listens, "host:port"; or "file:PATH", which process 0 writes the address and
-  /// the secret to.
+  std::string launcher;  ///< for messages; empty: none, the process is alone
+  std::string identity;  ///< the launcher's name for the job; empty if it gives none
+  /// Where process 0 listens: "host:port", or "file:PATH". Process 0 writes the address and the
+  /// secret to that file.
   std::string rendezvous;
   int listener = -1;      ///< process 0: a socket that listens there already
-  std::string secret;     ///< 64 hexadecimal digits; empty where the file brings it
-  std::string node;       ///< processes of different names act as if they shared no memory
+  std::string secret;     ///< 64 hexadecimal digits; empty if the file holds it
+  std::string node;       ///< processes with different names act as if they shared no memory
   bool overlaps = false;  ///< its processes may be in other jobs at the same time
-  std::chrono::milliseconds timeout{};  ///< for all to start; 0: without end
+  std::chrono::milliseconds timeout{};  ///< for all to start; 0: no limit
   std::chrono::milliseconds silence{};  ///< after which a process counts as lost; 0: never
 
   bool alone() const { return processes == 1; }
 };
 
-/// A variable's value; null: it is not set.
+/// A variable's value; null if it is not set.
 using Variables = std::function<char const*(char const* name)>;
 
 /// The job of a process with these variables: meshpost-run's, Open MPI's, PMI's (MPICH) or Slurm's.
-/// \throws Error(bad_environment) naming the variable, its value and what it may be
+/// \throws Error(bad_environment) that names the variable, its value and the allowed values
 Job job_from(Variables const& variables);
 
 }  // namespace meshpost

@@ -17,8 +17,8 @@ namespace {
 
 constexpr auto pause_between_tries = std::chrono::milliseconds(20);
 
-// A changed bit looks like an unauthenticated peer, or like another secret. The same bit does not
-// change again and again.
+// A changed bit looks like a unauthenticated peer, or like another secret. But the same bit does
+// not change on several calls.
 constexpr u32 calls_to_believe = 3;
 
 Error wrong_address(Job const& job, Error const& error) {
@@ -28,11 +28,11 @@ Error wrong_address(Job const& job, Error const& error) {
           "check MESHPOST_RENDEZVOUS"};
 }
 
-// What came of a call: we are in, or `cause` says why not.
+// The result of a call: we are in, or `cause` says why not.
 struct Answer {
   bool let_in = false;
   std::string cause{};
-  std::optional<Error> doubtful{};  // another call may show that it is not so
+  std::optional<Error> doubtful{};  // another call may show that this error is wrong
 };
 
 // Calls process 0 until it is let in.
@@ -64,7 +64,7 @@ class Entrance {
     }
   }
 
-  // \throws what process 0 says against us
+  // \throws the refusal of process 0
   Answer take_answer(Line& line, Clock::time_point until) {
     std::optional<wire::Frame> frame;
     bool said_hello = false;
@@ -75,12 +75,12 @@ class Entrance {
                 greeting::pack({job_.process, job_.processes, greeting::version(), getpid(),
                                 host_name(), job_.identity}));
       said_hello = true;
-      // No other call while this one stands: process 0 may be slow, and then let both in.
+      // No second call while this one stands: process 0 may be slow, and then let both in.
       auto const cause = await(line, deadline_, [&] { return frame || (frame = line.next()); });
       if (!cause.empty()) return {.cause = cause};
     } catch (Error const& error) {
-      // It proved itself, so it is process 0, and may have let us in: another call would come from
-      // a number that is taken.
+      // The other end proved itself, so it is process 0, and may have let us in. Another call would
+      // use a number that is taken.
       bool const other_end_broke = error.cause().starts_with(Tls::other_end_says);
       if (said_hello && !other_end_broke)
         throw Error(Kind::peer_lost, operation,
@@ -94,7 +94,7 @@ class Entrance {
     }
     if (frame->header.type == wire::Type::refusal) {
       auto const refusal = wire::unpack_error(frame->bytes);
-      // A file may be left from a job before, and its port have another owner by now.
+      // The file may be of an earlier job. Its port may belong to another process by now.
       if (!by_file() || !refusal.cause().starts_with(other_job)) throw refusal;
       return {.cause = refusal.cause(), .doubtful = refusal};
     }
@@ -103,7 +103,7 @@ class Entrance {
     return {.let_in = true};
   }
 
-  // Waits until `there` is something. Why not; empty: it is there.
+  // Waits until `there` returns true. Returns why it did not; empty if it did.
   template <class There>
   static std::string await(Line& line, Clock::time_point until, There&& there) {
     for (bool stands = true;;) {
@@ -142,7 +142,7 @@ class Entrance {
 
   Job const& job_;
   Clock::time_point const deadline_;
-  u32 calls_ = 0, alike_ = 0;  // alike: the last ones, which failed in the same way
+  u32 calls_ = 0, alike_ = 0;  // alike: the last calls, which failed in the same way
   std::string last_cause_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "world/job.hpp"
 
-// What both sides of the acceptor know (acceptor.cpp and join.cpp).
+// Shared by both sides of the acceptor (acceptor.cpp and join.cpp).
 
 namespace meshpost::join {
 
@@ -13,8 +13,8 @@ constexpr auto greeting_timeout = std::chrono::seconds(5);  // with one call, at
 constexpr char const* operation = "join the job";
 constexpr char const* other_job = "another job meets there";
 
-// Of either end with one call. A changed length makes one end wait for bytes that never come, so a
-// call is given up early enough to make another one before the start deadline.
+// Timeout of either end with one call. A changed length makes one end wait for bytes that never
+// come. So a call is given up early enough for another one before the start deadline.
 inline std::chrono::milliseconds timeout_with_a_call(Job const& job) {
   return job.timeout.count() == 0
              ? greeting_timeout

@@ -33,7 +33,7 @@ bool Layout::is_reached_elsewhere(u32 device) const {
 }
 
 bool Layout::is_mapped_elsewhere(u32 device) const {
-  // What lies in the host's memory also by those without devices.
+  // Processes without devices map memory of the host too.
   return traits[device].in_host_memory || is_reached_elsewhere(device);
 }
 
@@ -53,7 +53,7 @@ Layout make_layout(std::string const& spec, u32 ranks, bool apart) {
   Layout layout;
   layout.devices = open_devices(spec);
   layout.ranks_per_device = ranks;
-  u32 usual = ~0u;  // as many for each kind
+  u32 usual = ~0u;  // the lowest of all devices, for each kind
   for (auto const& device : layout.devices) {
     layout.names.push_back(device->name());
     layout.traits.push_back(traits_of(device->kind()));
@@ -72,11 +72,11 @@ void choose_ranks(Layout& layout, u32 usual) {
     throw Error(Kind::bad_argument, "World",
                 fmt::format("{} ranks a device were asked for", layout.ranks_per_device),
                 fmt::format("use at most {}", most));
-  // Others have processors of their own.
+  // Other kinds have processors of their own.
   bool const on_cores = std::ranges::all_of(layout.traits, &DeviceTraits::on_host_cores);
   if (layout.ranks_per_device == 0)
     layout.ranks_per_device = on_cores ? std::max(16u, usual / layout.device_count()) : usual;
-  // RunState::device_of divides by multiplication.
+  // RunState::device_of multiplies instead of dividing.
   if (u64 const ranks_in_all = u64{layout.ranks_per_device} * layout.device_count();
       ranks_in_all * layout.ranks_per_device >> 32 != 0)
     throw Error(Kind::bad_argument, "World",

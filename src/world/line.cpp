@@ -55,7 +55,7 @@ bool Line::receive() {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
     if (size <= 0) {
-      // reset: what ended left something unread
+      // reset: the other end left bytes unread when it ended
       why_ = size == 0 || errno == ECONNRESET ? "" : std::strerror(errno);
       return false;
     }
@@ -66,7 +66,7 @@ bool Line::receive() {
     } catch (Error const& error) {
       broken_ = error;
     }
-    if (text.size() > before) ++heard_;  // other bytes may be somebody else's
+    if (text.size() > before) ++heard_;  // before the proof the bytes may be somebody else's
     if (tls_.is_closed()) return false;
     taken += static_cast<std::size_t>(size);
   }

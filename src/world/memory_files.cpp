@@ -26,7 +26,7 @@ Allocation MemoryFiles::allocate(Bytes size, Device* device) {
                 "use less; the limits are those of memory, addresses and open files (ulimit -a)");
   };
   u64 const bytes = std::max<u64>(size, 1);
-  // Linux hands out more than it has and kills whoever touches it.
+  // Linux grants more memory than it has, and kills processes that touch it.
   if (u64 const available = cpu::available_memory(); bytes > available)
     throw Error(Kind::out_of_memory, "allocate memory to share",
                 fmt::format("{} bytes were asked for, {} are free", size.value, available),
@@ -56,10 +56,10 @@ void MemoryFiles::free(char* begin) {
     for (auto const* const watch : watches_) watch->freed_(id, begin, size);
   }
   std::scoped_lock const lock(mutex_);
-  // Others may still have it mapped, and ranks of a job that has lost a process may store there: so
-  // its pages stay until they unmap it.
+  // Other processes may still have it mapped, and ranks of a job that has lost a process may store
+  // there. So its pages stay until those processes unmap it.
   files_.erase(begin);
-  memory_map().forget(begin, size);  // the addresses may soon be something else's
+  memory_map().forget(begin, size);  // the addresses may soon be used for something else
   munmap(begin, size);
 }
 

@@ -23,10 +23,12 @@ class MemoryFiles {
     u64 size = 0;
     Descriptor file;  ///< a copy
   };
-  /// The file that `pointer` points into. \throws Error(bad_environment) where no file is to be had
+  /// The file that `pointer` points into.
+  /// \throws Error(bad_environment) if no further file can be opened
   std::optional<Found> find(void const* pointer) const;
 
-  /// While it lives, `freed` is called before a file's memory goes away; of several files at once.
+  /// While a Watch lives, `freed` is called before a file's memory is unmapped. Calls for several
+  /// files may be concurrent.
   class Watch {
    public:
     using Freed = std::function<void(u64 id, char const* begin, u64 size)>;
@@ -54,7 +56,7 @@ class MemoryFiles {
   std::list<Watch*> watches_;
 };
 
-/// The process's.
+/// Those of this process.
 MemoryFiles& memory_files();
 
 }  // namespace meshpost

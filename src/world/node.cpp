@@ -16,9 +16,9 @@
 #include "world/secret.hpp"
 #include "world/wire.hpp"
 
-// Sockets are abstract ones: they leave nothing behind, and processes in different network
-// namespaces don't find each other's. Their names are random, and both ends see to it that the
-// other is the same user's. Whether memory can be shared is then tried out.
+// Sockets are abstract ones. They leave nothing behind, and processes in different network
+// namespaces don't find each other's. Their names are random, and both ends check that the other is
+// the same user's. After that the processes try whether they can share memory.
 
 namespace meshpost {
 namespace {
@@ -132,7 +132,7 @@ void Node::call_lower(std::vector<std::string> const& names) {
   auto const own = unpack_name(names[processes_.number()]);
   for (u32 process = 0; process < processes_.count(); ++process) {
     auto const other = unpack_name(names[process]);
-    // A container of a host has a name of its own where it has devices of its own.
+    // A container with devices of its own has a host name of its own.
     hosts_.push_back(other.host + ' ' + other.boot);
     if (!own.boot.empty() && other.boot == own.boot && other.node == own.node)
       expected_.push_back(process);
@@ -179,7 +179,7 @@ void Node::answer_higher(Descriptor const& listener, std::vector<bool> const& co
   }
 }
 
-// Whoever can map a page of mine and read what I wrote there shares memory with me.
+// If a process can map a page of mine and read what I wrote there, it shares memory with me.
 void Node::test_memory(u32 channel) {
   u32 const me = processes_.number(), all = processes_.count();
   for (u32 process = 0; process < all; ++process)
@@ -226,7 +226,7 @@ std::string Node::why_not(u32 process) const {
 }
 
 bool Node::alive(u32 process) const {
-  pollfd line{sockets_[process].get(), 0, 0};  // its end is told in any case
+  pollfd line{sockets_[process].get(), 0, 0};  // POLLHUP is reported without being asked for
   return poll(&line, 1, 0) <= 0 || (line.revents & (POLLHUP | POLLERR)) == 0;
 }
 

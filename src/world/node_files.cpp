@@ -20,8 +20,8 @@ namespace {
 constexpr char const* files_operation = "share memory";
 constexpr u32 files_at_once = 64;  // in a message; Linux takes 253
 
-// Before each message's files. Who fails half-way leaves messages in its sockets, which the next
-// ones must not be taken for.
+// Goes before the files of each message. A process that fails half-way leaves messages in its
+// sockets. The turn tells them from the next ones.
 struct FilesHeader {
   u64 turn;   // the same in all processes while they share
   u32 count;  // of files in this message; fewer than files_at_once: it is the last
@@ -78,7 +78,7 @@ bool receive_files(int socket, std::vector<Descriptor>& files, FilesHeader& head
       files.emplace_back(file);
     }
   }
-  errno = (message.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : 0;  // Linux drops what has no room
+  errno = (message.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : 0;  // Linux drops files without room
   return files.size() - before == header_of.count;
 }
 
@@ -97,7 +97,7 @@ void Node::share(std::vector<Descriptor> const& mine,
                             late ? "does not answer for " + silence.text() : "is gone"),
                 "see its own messages, and start the job again");
   };
-  // What fails here must not keep the others from getting on, nor the next files from their place.
+  // An error here must not stop the exchange of the others, nor mix up the files of the next one.
   std::optional<Error> failed;
   struct Sender {
     u32 process;
@@ -106,7 +106,7 @@ void Node::share(std::vector<Descriptor> const& mine,
   std::vector<Sender> awaited;
   for (u32 const process : members_)
     if (process != processes_.number()) awaited.push_back({process, {}});
-  // One message. Whether it was the sender's last one.
+  // Receives one message. Returns true if it was the sender's last one.
   auto const receive = [&](Sender& from) {
     auto const before = static_cast<std::ptrdiff_t>(from.files.size());
     FilesHeader header{};
@@ -115,7 +115,7 @@ void Node::share(std::vector<Descriptor> const& mine,
       failed = lack_of_files(files_operation, "files of other processes can't be taken", errno,
                              processes_.count());
     }
-    if (header.turn != turn) {  // of a time when somebody failed
+    if (header.turn != turn) {  // of an earlier exchange, which failed
       from.files.erase(from.files.begin() + before, from.files.end());
       return false;
     }
@@ -126,7 +126,7 @@ void Node::share(std::vector<Descriptor> const& mine,
     } catch (Error const& error) {
       failed = error;
     }
-    from.files.clear();  // before the next ones come: a process may have few
+    from.files.clear();  // before the next ones come: a process may have few descriptors
     return true;
   };
   auto const receive_what_comes = [&](std::chrono::milliseconds within) {
@@ -140,8 +140,9 @@ void Node::share(std::vector<Descriptor> const& mine,
     silence.renew();
     return true;
   };
-  // All send before anybody waits: a few hundred bytes lie in the sockets. But Linux limits how
-  // many files of a user are under way in all: where there are as many, some must be taken first.
+  // All send before anybody waits, because the sockets can hold a few hundred bytes. But Linux
+  // limits how many files of a user are in flight in total. At that limit some must be received
+  // first.
   auto const total = static_cast<u32>(mine.size());
   for (u32 const process : members_) {
     if (process == processes_.number()) continue;

@@ -10,8 +10,8 @@
 namespace meshpost {
 namespace {
 
-// At process 0, for each other: its connection, its Unix socket, and an engine's two. The rest is
-// for devices and the program itself.
+// At process 0, four for each other process: its connection, its Unix socket, and two of an engine.
+// The others are for devices and the program itself.
 rlim_t enough_for(u32 processes) { return 256 + 4 * rlim_t{processes}; }
 
 rlimit limit_of_files() {

@@ -4,17 +4,17 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
 
-// What a job asks of a process's limit of open files: each connection is one.
+// The open files that a job needs: each connection is one.
 
 namespace meshpost {
 
-/// Raises this process's limit, as far as it may, to what a job of so many takes. A limit that is
-/// higher stays.
+/// Raises this process's limit to what a job of `processes` needs, as far as allowed. Never lowers
+/// it.
 void make_room_for_files(u32 processes);
 
-/// Whether errno says that no further file is to be had.
+/// True if errno says that no further file can be opened.
 bool is_lack_of_files(int error);
-/// What to throw then: `cause`, the limit, and what would do for a job of so many.
+/// The error for that: `cause`, the limit, and a limit that is enough for a job of `processes`.
 Error lack_of_files(std::string operation, std::string const& cause, int error, u32 processes = 1);
 
 }  // namespace meshpost

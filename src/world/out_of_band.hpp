@@ -4,7 +4,8 @@
 
 namespace meshpost {
 
-/// A channel's notices by the connections to process 0. `channel`: of messages, for this alone.
+/// Sends a channel's notices over the connections to process 0. `channel`: of messages; nobody else
+/// uses it.
 class Notices final : public net::OutOfBand {
  public:
   Notices(Processes& processes, u32 channel) : processes_(processes), channel_(channel) {}

@@ -16,19 +16,19 @@
 namespace meshpost {
 namespace {
 
-// What a process brings to the layout.
+// A process's part of the layout.
 struct Own {
   struct Part {
     std::string name, kind;
-    DeviceTraits traits;  // other processes may not have that kind
-    std::string domain;   // devices of a node with the same one reach each other
+    DeviceTraits traits;  // other processes may not know this kind
+    std::string domain;   // devices of a node with equal domains reach each other
   };
   std::vector<Part> devices;
   u32 ranks = 0;          // asked for
-  u32 default_ranks = 0;  // the least of its devices'
+  u32 default_ranks = 0;  // the lowest of its devices'
   std::vector<std::string> settings;
   std::vector<DeviceUse> uses;
-  std::vector<Offer> offers;  // of memory, to other processes of the node
+  std::vector<Offer> offers;  // to map memory, for other processes of the node
   std::vector<SeparatePair> separate;
 
   std::string pack() const {
@@ -91,7 +91,7 @@ struct Own {
   }
 };
 
-// By default, the processes of a host share its GPUs, or have a CPU device each.
+// By default the processes of a host share its GPUs, or have a CPU device each.
 std::string default_devices(ProcessGroup const& group) {
   auto& kind = default_backend();
   if (&kind == &host_backend()) return fmt::format("{}:1", kind.kind());
@@ -153,7 +153,7 @@ Error ProcessGroup::of_process(u32 process, Error const& error) const {
 
 void ProcessGroup::extend(Spaces& spaces, Layout const& layout, Bytes offset, Bytes size) const {
   if (alone()) return spaces.extend(offset, size);
-  std::vector<std::vector<u32>> passed(count());  // devices, by process: alike in those of a node
+  std::vector<std::vector<u32>> passed(count());  // devices, by process: equal in those of a node
   for (u32 device = 0; device < layout.device_count(); ++device)
     if (layout.is_mapped_elsewhere(device)) passed[layout.processes[device]].push_back(device);
   std::vector<Descriptor> mine;
@@ -171,8 +171,8 @@ void ProcessGroup::extend(Spaces& spaces, Layout const& layout, Bytes offset, By
 
 namespace {
 
-// Devices of a kind are one domain on each node, named by the kind, unless they are more within
-// this process, or to be kept apart.
+// Devices of a kind are one domain on each node, named by the kind. The exception: they are several
+// domains within this process, or must be kept apart.
 void name_domains(Layout const& layout, bool apart, u32 process, std::vector<Own::Part>& devices) {
   for (u32 one = 0; one < devices.size(); ++one) {
     auto& device = devices[one];
@@ -189,7 +189,8 @@ bool is_whole(std::vector<Own::Part> const& devices, std::string_view kind) {
       devices, [&](auto const& device) { return device.kind == kind && device.domain == kind; });
 }
 
-// One domain on each node, which processes that can't map each other's memory divide.
+// Devices of a kind are one domain on each node. It is divided where processes can't map each
+// other's memory.
 void divide_domains(std::vector<Own>& parts, std::vector<Refusal> const& refusals) {
   auto const processes = static_cast<u32>(parts.size());
   std::map<std::string, std::vector<u32>> groups;  // by kind
@@ -202,7 +203,7 @@ void divide_domains(std::vector<Own>& parts, std::vector<Refusal> const& refusal
     }
 }
 
-// Whether devices of two processes of a node are of different domains.
+// True if devices of two different processes have different domains.
 bool differ(std::vector<Own> const& parts) {
   for (auto const& one : parts)
     for (auto const& other : parts)
@@ -238,7 +239,9 @@ void agree(std::vector<Own> const& parts, Own const& one, Own const& other, Sett
               fmt::format("give all processes the same {}", setting.remedy));
 }
 
-// Asked for by all alike that have devices; 0: nobody asks. \throws Error(bad_argument)
+// The number of ranks that was asked for; 0: none was. It must be equal in all processes that have
+// devices.
+// \throws Error(bad_argument)
 u32 ranks_asked_for(std::vector<Own> const& parts) {
   Own const* first = nullptr;
   for (auto const& part : parts) {

@@ -14,8 +14,8 @@ namespace meshpost {
 
 class Spaces;
 
-/// The processes that a World spans, or this one alone. What is collective here all of them call,
-/// in the same order. Not thread-safe.
+/// The processes that a World spans, or this one alone. All processes call the collective
+/// functions, in the same order. Not thread-safe.
 class ProcessGroup {
  public:
   ProcessGroup() = default;  ///< alone
@@ -30,15 +30,16 @@ class ProcessGroup {
   Node& node() const { return *node_; }                 ///< not if alone
   /// Out of reach of loads and stores.
   bool far(u32 process) const { return !alone() && !node_->has(process); }
-  /// Whether any process is, from any: the same in all of them.
+  /// True if any process is out of reach of any other. The same in all processes.
   bool any_far() const { return !alone() && !node_->only(); }
 
-  /// Everybody's `mine`. Collective. \throws as Processes::exchange
+  /// Returns `mine` of every process. Collective.
+  /// \throws as Processes::exchange
   std::vector<std::string> exchange(std::string const& operation, std::string mine = {},
                                     Waiters waiters = Waiters::impatient) const;
 
-  /// Does `work`, and throws in all processes what it threw in the first one where it did, as an
-  /// Error. Collective.
+  /// Does `work`. If it throws in some processes, all throw the error of the first of them.
+  /// Collective.
   template <class Work>
   void together(std::string const& operation, Work&& work) const {
     std::optional<Error> mine;
@@ -49,16 +50,16 @@ class ProcessGroup {
     }
     agree(operation, mine);
   }
-  /// Everybody's `work()`, or what it threw, likewise.
+  /// Returns the result of `work()` of every process. Throws as above.
   std::vector<std::string> gather(std::string const& operation,
                                   std::function<std::string()> const& work) const;
-  /// Throws the first error that a process brings. Collective.
+  /// Throws the first error that a process has. Collective.
   void agree(std::string const& operation, std::optional<Error> const& mine) const;
 
-  /// What another process threw, as this one throws it.
+  /// Another process's error, as this process throws it.
   Error of_process(u32 process, Error const& error) const;
 
-  /// Grows all devices' memory, and maps what is other processes'. Collective.
+  /// Grows all devices' memory, and maps that of other processes. Collective.
   void extend(Spaces& spaces, Layout const& layout, Bytes offset, Bytes size) const;
 
  private:
@@ -67,16 +68,16 @@ class ProcessGroup {
   std::unique_ptr<Node> node_;
 };
 
-/// What all processes have to ask for alike.
+/// A setting that must be equal in all processes.
 struct Setting {
   std::string_view what;    ///< such as "ranks a device"
   std::string_view remedy;  ///< where it is set
   std::string value;
 };
 
-/// The devices of all processes, those that `spec` names here; as make_layout otherwise.
+/// The devices of all processes. `spec` names those of this one. Otherwise as make_layout.
 /// Collective.
-/// \throws Error(bad_argument) where processes differ in the number of ranks, or in a setting
+/// \throws Error(bad_argument) if processes differ in the number of ranks, or in a setting
 Layout make_layout(std::string const& spec, u32 ranks, bool apart, ProcessGroup const& group,
                    std::vector<Setting> const& settings);
 

@@ -18,10 +18,10 @@ namespace meshpost {
 namespace {
 
 constexpr std::chrono::milliseconds least_beat(2), most_beat(500);
-constexpr std::chrono::seconds farewell_timeout(5);  // without anything being taken
+constexpr std::chrono::seconds farewell_timeout(5);  // without any byte being taken
 constexpr u32 own_channel = 0;
 
-// Several in each silence: the others' may be as short as ours.
+// Several beats in each silence: that of the others may be as short as ours.
 std::chrono::milliseconds beat_of(Job const& job) {
   return job.silence.count() == 0 ? most_beat : std::clamp(job.silence / 4, least_beat, most_beat);
 }
@@ -98,7 +98,7 @@ void Processes::Implementation::admit(u32 process, std::unique_ptr<Line> line) {
 void Processes::Implementation::send(u32 line, wire::Header const& header, std::string_view bytes) {
   if (!lines_[line]) return;
   lines_[line]->send(header, bytes);
-  lines_[line]->flush();  // the thread sees to what is left, and to a connection that is broken
+  lines_[line]->flush();  // the thread sends the rest, and handles a broken connection
   if (lines_[line]->has_output()) wake();
 }
 
@@ -138,7 +138,7 @@ std::vector<std::string> Processes::Implementation::exchange(u32 channel,
                                                              std::string const& operation,
                                                              std::string mine, Waiters waiters) {
   if (operation.size() + mine.size() + 2 * sizeof(u64) + sizeof(Waiters) + sizeof(u32) >
-      wire::most)  // before others count on it
+      wire::most)  // before others count on this process
     throw Error(
         Kind::bad_argument, operation,
         fmt::format("this process's part has {} bytes; there may be {}", mine.size(), wire::most),
@@ -174,7 +174,7 @@ Error Processes::Implementation::gone_error(std::string const& operation, Loss c
                     : "see its own messages, and start the job again"};
 }
 
-// One that was lost rather than one that has left: it may have left because of the other.
+// Prefers a process that was lost to one that has left: it may have left because of the other.
 void Processes::Implementation::throw_gone(std::string const& operation) const {
   if (refused_) throw Error(*refused_);
   if (lost_) throw gone_error(operation, *lost_);
@@ -194,7 +194,7 @@ std::vector<Processes::Message> Processes::Implementation::take_messages(u32 cha
   return std::exchange(messages_[channel], {});
 }
 
-// -- the face
+// -- the public functions
 
 std::shared_ptr<Processes> Processes::of_job() {
   static std::mutex mutex;
@@ -213,7 +213,7 @@ Processes::Processes(Job const& job) {
   implementation_ = std::make_unique<Implementation>(job);
 }
 Processes::~Processes() {
-  // In a forked child the thread is missing, and the connections are the parent's.
+  // A forked child has no such thread, and the connections are the parent's.
   leave_to_parent(implementation_);
 }
 u32 Processes::number() const { return job().process; }

@@ -12,29 +12,28 @@
 
 namespace meshpost {
 
-/// A process that is no more.
+/// A process that has ended.
 struct Loss {
   u32 process = 0;
   bool left = false;  ///< it ended well; false: it was killed, crashed, or its host is out of reach
-  std::string how;    ///< for people
+  std::string how;    ///< as text for users
 };
 
-/// The processes of a job, connected: they agree on what they do together, and know who is alive.
-/// All connections go to process 0, which passes on. Nothing here is fast; what ranks send each
-/// other takes other ways.
+/// The connected processes of a job. They agree on what they do together, and know who is alive.
+/// All connections go to process 0, which forwards messages. Nothing here is fast: messages of
+/// ranks take other ways. Thread-safe.
 ///
-/// Thread-safe.
 class Processes {
  public:
-  /// Those of this process's job, joined at the first call. Null: this process is alone.
-  /// \throws Error(bad_environment, deadline, version_mismatch), at each call again
+  /// The processes of this process's job, joined at the first call. Null if this process is alone.
+  /// \throws Error(bad_environment, deadline, version_mismatch), the same again at each call
   static std::shared_ptr<Processes> of_job();
 
   /// Returns when all have joined.
-  /// \throws Error(deadline) naming the missing; Error(bad_environment) for a wrong secret, a
-  /// number that is taken; Error(version_mismatch)
+  /// \throws Error(deadline) that names the missing; Error(bad_environment) for a wrong secret, or
+  /// a number that is taken; Error(version_mismatch)
   explicit Processes(Job const& job);
-  /// Leaves; the others go on without.
+  /// Leaves the job; the others go on without this process.
   ~Processes();
   Processes(Processes const&) = delete;
   Processes& operator=(Processes const&) = delete;
@@ -43,60 +42,62 @@ class Processes {
   u32 count() const;
   Job const& job() const;
   std::string name(u32 process) const;  ///< "process 3 (node-b, pid 123)"
-  /// For one more user of exchanges and messages: the same number in all processes, as all take
-  /// theirs in the same order.
+  /// A number for one more user of exchanges and messages. It is the same in all processes, as all
+  /// take their numbers in the same order.
   u32 take_channel();
 
-  /// Everybody's `mine`, by process. Collective: on each channel all processes make the same
-  /// exchanges in the same order. `operation` is for messages, and must be equal everywhere.
-  /// \throws Error(peer_lost) if one is lost or has left; Error(misuse) where operations differ
+  /// Returns `mine` of every process, by process. Collective: on each channel all processes make
+  /// the same exchanges in the same order. `operation` is for messages, and must be equal
+  /// everywhere.
+  /// \throws Error(peer_lost) if a process is lost or has left; Error(misuse) if operations differ
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine,
                                     Waiters waiters = Waiters::impatient);
 
-  /// How many there have been: the same in all processes between two of them.
+  /// How many exchanges there have been. Between two exchanges it is the same in all processes.
   u64 exchanges(u32 channel) const;
-  /// In how many of them operations differed: likewise.
+  /// In how many of them operations differed; the same in all processes, likewise.
   u64 mismatches(u32 channel) const;
 
-  /// From now on this process is at that step of what it does on a channel besides exchanges.
+  /// This process has reached `step` of its work on a channel besides exchanges.
   void come_to(u32 channel, u32 step);
-  /// Whether another process, which has not come to that step, has waited for some time for this
-  /// one in an exchange: then it never will. The same in all processes at that step.
+  /// True if another process has waited for some time for this one in an exchange, and has not
+  /// reached `step`. Then it never will. The same in all processes at that step.
   bool awaited_before(u32 channel, u32 step) const;
 
   struct Message {
     u32 from;
     std::string bytes;
   };
-  static constexpr u32 everyone = ~0u;  ///< but the sender
-  /// Sends to one process or all others, in order. What is sent to a process that is lost is lost.
+  static constexpr u32 everyone = ~0u;  ///< except the sender
+  /// Sends to one process or all others, in order. A post to a lost process is dropped.
   void post(u32 channel, u32 to, std::string const& bytes);
-  /// What has come since the last call.
+  /// The messages that have come since the last call.
   std::vector<Message> take_messages(u32 channel);
 
-  /// Returns when some have come, a process is gone, or after `timeout`.
+  /// Returns when messages have come, a process is gone, or after `timeout`.
   void wait_for_messages(u32 channel, std::chrono::microseconds timeout);
 
   using Answer = std::function<std::string(u32 from, std::string const& question)>;
-  /// What this process answers to ask() on a channel, from the thread that reads connections: it
-  /// must be quick, and must not call back. Null: nothing any more.
+  /// `answer` is this process's answer to ask() on a channel. The thread that reads connections
+  /// calls it: it must be quick, and must not call back. Null: no answers any more.
   void answer(u32 channel, Answer answer);
-  /// Another process's answer, whatever that one does meanwhile. \throws Error(peer_lost)
+  /// Returns another process's answer. That process may be busy with anything.
+  /// \throws Error(peer_lost)
   std::string ask(u32 channel, u32 process, std::string const& question);
 
-  /// This host's address, as others of the job reach it.
+  /// This host's address, as the other processes reach it.
   std::string own_address() const;
 
-  /// The first process that was lost; one that has left is none.
+  /// The first process that was lost; one that has left does not count.
   std::optional<Loss> lost() const;
-  /// The same, or else the first that has left.
+  /// The same, or else the first one that has left.
   std::optional<Loss> gone() const;
-  /// All that were lost so far, by number.
+  /// All processes that were lost so far, by number.
   std::vector<Loss> losses() const;
-  /// How this process was lost or has left; nothing: it is there. Once process 0 is gone nothing
-  /// can be told to others, and no process hears of further losses.
+  /// How this process was lost or has left; nothing if it is there. When process 0 is gone, no
+  /// message reaches others, and no process learns of further losses.
   std::optional<Loss> gone(u32 process) const;
-  /// What an operation throws that can't go on without it.
+  /// The error of an operation that can't go on without that process.
   Error lost_error(std::string const& operation, Loss const& loss) const;
 
  private:

@@ -4,7 +4,8 @@
 
 #include "world/processes_state.hpp"
 
-// Questions go from the asker to process 0, to the one that is asked, and back.
+// A question goes from the asker to process 0, and from there to the process that is asked. The
+// answer goes back the same way.
 
 namespace meshpost {
 

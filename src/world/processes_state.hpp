@@ -13,8 +13,8 @@
 #include "world/line.hpp"
 #include "world/processes.hpp"
 
-// What is behind Processes: callers and one thread share it. The thread (processes_thread.cpp)
-// reads, and alone closes connections.
+// The state of Processes. Callers and one thread share it. Only the thread (processes_thread.cpp)
+// reads from connections and closes them.
 
 namespace meshpost {
 
@@ -82,12 +82,12 @@ class Processes::Implementation {
  private:
   bool hub() const { return job_.process == 0; }
   void admit(u32 process, std::unique_ptr<Line> line);
-  void throw_lost(std::string const& operation) const;  // if one is
+  void throw_lost(std::string const& operation) const;  // if a process is lost
   void dismiss(Error const& error);                     // process 0: there will be no job
   void close();                                         // ends the thread
   void work();                                          // the thread
-  bool is_done();                                       // whether it is
-  void serve(u32 process);                              // one line of it
+  bool is_done();                                       // true if the thread may end
+  void serve(u32 process);                              // one line of the thread
   void on_frame(u32 from, wire::Frame const& frame);
   void on_frame_at_hub(u32 from, wire::Frame const& frame);
   void bring(u32 process, Exchanges::Key key, std::string operation, std::string part,
@@ -103,7 +103,7 @@ class Processes::Implementation {
   void send(u32 line, wire::Header const& header, std::string_view bytes = {});
   void send_all(wire::Header const& header, std::string_view bytes, u32 but);
   void wake() { eventfd_write(wake_.get(), 1); }
-  std::string name_of(u32 process) const;  // under the lock, as all that is private
+  std::string name_of(u32 process) const;  // called with the lock held, like all that is private
   Error gone_error(std::string const& operation, Loss const& loss) const;
   [[noreturn]] void throw_gone(std::string const& operation) const;
 
@@ -111,13 +111,13 @@ class Processes::Implementation {
   Descriptor const wake_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::chrono::milliseconds const beat_every_;
   std::chrono::milliseconds const
-      longest_look_;          // between two of the thread: it sleeps half a beat
+      longest_look_;          // between two looks of the thread: it sleeps half a beat
   mutable std::mutex mutex_;  // of everything below
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
-  std::vector<Deadline> silences_;            // by line: who has been silent for too long is lost
+  std::vector<Deadline> silences_;            // by line: one that is silent for too long is lost
   std::vector<std::optional<Loss>> gone_;     // by process: lost, or left
-  std::optional<Loss> first_gone_;            // the others may have left because of it
+  std::optional<Loss> first_gone_;            // others may have left because of it
   std::optional<Loss> lost_;
   std::optional<Error> refused_;
   std::vector<std::string> names_;
@@ -132,12 +132,12 @@ class Processes::Implementation {
   std::map<u32, Awaited> awaited_;  // by channel: an exchange that others have waited in for long
   std::map<u32, std::vector<Message>> messages_;
   std::map<u32, Answer> answers_;
-  u32 channels_ = 0;  // taken; 0 is our own
+  u32 channels_ = 0;  // taken; channel 0 is our own
   u64 questions_ = 0;
   std::map<u64, std::string> replies_;
   Clock::time_point beat_at_{};
   bool closing_ = false;
-  struct Farewell {  // of the thread: what is left to send, and when to leave it
+  struct Farewell {  // of the thread: the bytes left to send, and when to stop sending
     std::size_t output = ~std::size_t{0};
     bool finished = false;
     Deadline timeout;

@@ -1,4 +1,4 @@
-// The thread of Processes: reads and writes, and notices who is gone.
+// The thread of Processes: reads and writes, and notices which processes are gone.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -11,9 +11,9 @@
 #include "world/processes_state.hpp"
 
 namespace meshpost {
-// Whether all is said that was to be said before the end. A connection that is closed while
-// something in it is unread takes with it what the other end has not received yet: so say that
-// nothing will follow, and read on until the other end closes too.
+// True if everything was said that had to be said before the end. If a connection is closed with
+// unread bytes in it, the other end loses bytes that it has not received yet. So say that nothing
+// will follow, and read on until the other end closes too.
 bool Processes::Implementation::is_done() {
   if (!closing_) return false;
   std::size_t output = 0;
@@ -49,7 +49,7 @@ void Processes::Implementation::work() {
     look_after_lines();
     say_who_waits();
     if (auto const texts = warnings(); !texts.empty()) {
-      lock.unlock();  // what takes them is the user's
+      lock.unlock();  // a warning goes to the user's code
       for (auto const& text : texts) warn(text);
       lock.lock();
     }
@@ -58,7 +58,7 @@ void Processes::Implementation::work() {
 
 void Processes::Implementation::serve(u32 process) {
   auto& line = *lines_[process];
-  line.flush();  // where that fails, receive() says so, after what came before
+  line.flush();  // if that fails, receive() says so, after the frames that came before
   bool stands = line.receive();
   std::string how = "its connection ended without a farewell: it was killed, crashed, or ended";
   if (!stands && !line.why().empty()) how = fmt::format("its connection broke: {}", line.why());
@@ -167,7 +167,7 @@ void Processes::Implementation::mark_gone(Loss const& loss) {
   if (!first_gone_) first_gone_ = loss;
   if (!loss.left && !lost_) lost_ = loss;
   auto const said = wire::Packer().value(u8{loss.left}).text(loss.how).take();
-  // It may live, and should know why nobody talks to it any more.
+  // It may still live, and should know why nobody talks to it any more.
   if (hub() && !loss.left)
     send(loss.process, {.type = wire::Type::lost, .process = loss.process}, said);
   if (hub() || loss.process == 0) lines_[hub() ? loss.process : 0].reset();
@@ -201,7 +201,7 @@ void Processes::Implementation::say_who_waits() {
 std::vector<std::string> Processes::Implementation::warnings() {
   std::vector<std::string> texts;
   auto const overdue = exchanges_.overdue();
-  if (first_gone_) return texts;  // those who wait have been told
+  if (first_gone_) return texts;  // those who wait have got an error
   for (auto const& one : overdue)
     texts.push_back(fmt::format("{} has waited {:.3g} s for process {}: all processes must call it",
                                 one.operation, static_cast<double>(job_.silence.count()) * 1e-3,

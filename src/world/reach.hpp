@@ -5,22 +5,22 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
 
-// Processes of a host that can't map each other's memory: what follows, and what to say of it.
+// Processes of a host that can't map each other's memory: the consequences, and the warnings.
 // Plain values: nothing here tries anything.
 
 namespace meshpost {
 
 /// A process that could not map a device's memory of another one of its node.
 struct Refusal {
-  u32 process = 0;     ///< that could not
+  u32 process = 0;     ///< the one that could not map it
   u32 owner = 0;       ///< of the device
-  std::string device;  ///< "cuda:0": what its owner calls it
+  std::string device;  ///< "cuda:0": its owner's name for it
   std::string kind;
   Error error;
 };
 
-/// The processes in groups all of whose members map each other's memory of devices of that kind:
-/// the number of each one's.
+/// Puts processes into groups whose members all map each other's memory of devices of that kind.
+/// Returns the group of each process.
 std::vector<u32> groups_that_map(std::vector<Refusal> const& refusals, std::string_view kind,
                                  u32 processes);
 
@@ -30,8 +30,8 @@ struct SeparatePair {
   std::string why;
 };
 
-/// One warning for all refusals, and one for all pairs, each of which names the first. `names`: of
-/// the processes.
+/// One warning for all refusals, and one for all pairs. Each names its first case. `names`: of the
+/// processes.
 std::vector<std::string> slow_paths(std::vector<Refusal> const& refusals,
                                     std::vector<SeparatePair> const& separate,
                                     std::vector<std::string> const& names);

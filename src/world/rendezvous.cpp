@@ -52,15 +52,15 @@ Addresses resolve(std::string const& address, bool to_listen) {
 bool is_file(Job const& job) { return job.rendezvous.starts_with("file:"); }
 std::string file_of(Job const& job) { return job.rendezvous.substr(5); }
 
-// Of jobs that were killed before all had come. Each has a name of its own (meeting_file in
-// job.cpp), so that no later one would find it.
+// Removes files of jobs that were killed before all had come. Each file has a name of its own
+// (meeting_file in job.cpp), so no later job would find it.
 void remove_left_by_others(std::filesystem::path const& file) {
   auto const folder = file.has_parent_path() ? file.parent_path() : ".";
   remove_unheld(folder.c_str(), fmt::format("meshpost-{}-", geteuid()));
 }
 
-// On one host a call to a port where nobody listens may be given that port itself, and reach
-// itself.
+// If nobody listens at a port of this host, a call to it may get that port for itself, and be
+// connected to itself.
 bool is_own_echo(Descriptor const& socket) {
   sockaddr_storage here{}, there{};
   socklen_t size = sizeof here, other_size = sizeof there;
@@ -75,7 +75,7 @@ Secret secret_of(Job const& job) {
          "set MESHPOST_SECRET_FILE to a file with what `openssl rand -hex 32` prints");
 }
 
-// Nothing where it failed; `error`, of errno, says how.
+// Returns nothing if it failed; then `error` is errno.
 Descriptor connect_to(std::string const& address, Clock::time_point deadline, int& error) {
   auto const found = resolve(address, false);
   for (auto const* one = found.get(); one; one = one->ai_next) {
@@ -149,7 +149,7 @@ Meeting open_meeting(Job const& job) {
                fmt::format("MESHPOST_LISTENER names {}, which does not listen", inherited),
                "leave it to meshpost-run");
       fcntl(inherited, F_SETFD, FD_CLOEXEC);
-      fcntl(inherited, F_SETFL, O_NONBLOCK);  // who called may hang up before we answer
+      fcntl(inherited, F_SETFL, O_NONBLOCK);  // a caller may hang up before we answer
       return {Descriptor(inherited), secret, {}};
     }
     return {listen_at(job.rendezvous), secret, {}};

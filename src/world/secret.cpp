@@ -88,7 +88,7 @@ std::string read_private_file(std::string const& path) {
 Descriptor write_private_file(std::string const& path, std::string_view text) {
   auto const draft = fmt::format("{}.{}", path, getpid());
   unlink(draft.c_str());
-  errno = ENOSPC;  // should less be written than was asked for
+  errno = ENOSPC;  // in case less is written than was asked for
   Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   bool const written =
       file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());

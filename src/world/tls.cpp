@@ -47,7 +47,7 @@ Secret const& secret_for(SSL const* ssl) {
 
 int use_secret(SSL* ssl, EVP_MD const* hash, unsigned char const** name, std::size_t* size,
                SSL_SESSION** session) {
-  *session = nullptr;  // "no such key", unless there is one
+  *session = nullptr;  // "no such key", unless we find one
   if (hash && EVP_MD_get_type(hash) != NID_sha256) return 1;
   *session = session_of(ssl, secret_for(ssl));
   *name = reinterpret_cast<unsigned char const*>(identity.data());
@@ -62,7 +62,7 @@ int find_secret(SSL* ssl, unsigned char const* name, std::size_t size, SSL_SESSI
   return *session ? 1 : 0;
 }
 
-// What the other end says of our bytes; 0: nothing.
+// The alert that the other end sent about our bytes; 0: none.
 int alert_in(unsigned long error) {
   int const reason = ERR_GET_REASON(error);
   return ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET
@@ -133,7 +133,7 @@ Tls::Tls(Context const& context, End end)
     return;
   }
   SSL_set_connect_state(ssl_.get());
-  // No certificate passes: who shows one does not know the secret.
+  // No certificate is accepted: a peer that shows one does not know the secret.
   SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
 }
 
@@ -142,7 +142,7 @@ void Tls::begin(std::string& out) {
   take_output(out);
 }
 
-// Of an operation: it has done its work, or wants more bytes, or will never do it.
+// `result` of an operation: it has done its work, or needs more bytes, or has failed for good.
 void Tls::check(int result) {
   auto const error = SSL_get_error(ssl_.get(), result);
   if (error == SSL_ERROR_NONE || error == SSL_ERROR_WANT_READ) return;
@@ -191,7 +191,7 @@ void Tls::receive(std::string_view arrived, std::string& text, std::string& out)
       text.append(said.data(), size);
     }
   } catch (Error const&) {
-    take_output(out);  // why
+    take_output(out);  // the alert that says why
     throw;
   }
   take_output(out);

@@ -9,24 +9,24 @@ struct ssl_st;  // OpenSSL's SSL
 
 namespace meshpost {
 
-/// One end of a connection by TLS 1.3 (RFC 8446) between two processes that know one secret. What
-/// crosses it is encrypted; bytes that are changed, left out, repeated or put in on the way are
-/// found. The secret is the external pre-shared key; there are no certificates. Each connection has
-/// fresh keys (Diffie-Hellman over P-256): a secret that becomes known later does not make it
-/// readable.
+/// One end of a connection by TLS 1.3 (RFC 8446) between two processes that know one secret.
+/// Everything that crosses it is encrypted. Bytes that are changed, left out, repeated or inserted
+/// on the way are detected. The secret is the external pre-shared key; there are no certificates.
+/// Each connection has fresh keys (Diffie-Hellman over P-256), so it stays unreadable even if the
+/// secret becomes known later. This class does not use sockets: bytes for the other end are
+/// appended to `out`, to be sent in order.
 ///
-/// Knows no socket: what goes to the other end is appended to `out`, as bytes to be sent in order.
 /// One thread at a time.
 class Tls {
  public:
   enum class End { acceptor, caller };  ///< process 0; another process
 
-  /// What the connections of a job have in common.
+  /// The common part of the connections of a job.
   class Context {
    public:
-    /// `bytes_a_key`: so many are sent before another key is used. A key of AES-GCM is good for
+    /// `bytes_a_key`: after this many bytes sent, another key is used. A key of AES-GCM is good for
     /// 2^24.5 records, 380 GB (RFC 8446, section 5.5).
-    /// \throws Error(bad_environment) where OpenSSL lacks what this needs
+    /// \throws Error(bad_environment) if OpenSSL lacks what this needs
     explicit Context(Secret const& secret, u64 bytes_a_key = u64{1} << 36);
 
    private:
@@ -35,34 +35,36 @@ class Tls {
     std::shared_ptr<State const> state_;
   };
 
-  /// The cause, and the remedy, of the Error where the other end has another secret.
+  /// Cause and remedy of the Error if the other end has another secret.
   static constexpr char const* other_secret = "the secret is another one than process 0's";
   static constexpr char const* same_secret =
       "give all processes the same MESHPOST_SECRET or MESHPOST_SECRET_FILE";
-  /// With this begins the cause where the other end has found that something was changed.
+  /// The cause begins with this if the other end has found a change.
   static constexpr char const* other_end_says = "the other end says that ";
-  /// Bytes of the other end that are looked at before it has proven that it knows the secret.
+  /// At most this many bytes of the other end are read before it has proven that it knows the
+  /// secret.
   static constexpr std::size_t most_before_proof = 4096;
 
-  /// Bytes that go to the other end in one piece, which it decrypts as a whole.
+  /// At most this many bytes go to the other end in one piece, which it decrypts as a whole.
   static constexpr std::size_t most_together = 16384;
 
   Tls(Context const& context, End end);
 
   /// A caller's first bytes; an acceptor has none.
   void begin(std::string& out);
-  /// Whether the other end has proven that it knows the secret. Until then it must send nothing
-  /// but the handshake, and nothing can be sent to it.
+  /// True if the other end has proven that it knows the secret. Until then it may send only the
+  /// handshake, and nothing can be sent to it.
   bool is_proven() const { return proven_; }
-  /// Takes what has arrived; appends what it says to `text`, and what it asks for to `out`.
-  /// \throws Error(bad_environment) where the secrets differ; Error(bad_argument) for garbage and
-  /// for what was changed on its way. What came before is in `text`, and the connection is of no
-  /// use any more: what is sent from then on is dropped.
+  /// Takes the bytes that have arrived. Appends the other end's text to `text`, and TLS's answers
+  /// to `out`.
+  /// \throws Error(bad_environment) if the secrets differ; Error(bad_argument) for garbage and for
+  /// changed bytes. After an error, `text` has what came before. The connection is unusable then:
+  /// all that is sent later is dropped.
   void receive(std::string_view arrived, std::string& text, std::string& out);
   void send(std::string_view text, std::string& out);
-  /// Nothing will be sent any more (close_notify). Without it, nothing is said to the other end.
+  /// Nothing will be sent any more (close_notify). Without it, TLS does not tell the other end.
   void close(std::string& out);
-  /// Whether the other end has said that it sends nothing any more.
+  /// True if the other end has said that it sends nothing any more.
   bool is_closed() const { return closed_; }
 
  private:

@@ -27,20 +27,21 @@ void unpack(std::string const& bytes, std::vector<Refusal>& refusals) {
   }
 }
 
-// Whether processes other than the offer's have devices of its kind.
+// True if a process other than the offer's has devices of its kind.
 bool concerns_others(Offer const& offer, std::vector<Offer> const& offers) {
   return std::ranges::any_of(offers, [&](Offer const& other) {
     return other.kind == offer.kind && other.process != offer.process;
   });
 }
 
-// The pieces of a node's devices: a range of addresses for each kind of this process's, in which
-// each offer has its place.
+// The pieces of a node's devices. For each kind of this process's devices there is a range of
+// addresses, in which each offer has its place.
 class Trial {
  public:
   Trial(u32 me, std::vector<Offer> offers) : me_(me), offers_(std::move(offers)) {}
 
-  /// For the other processes. Nothing, if a piece can't be made or shared: so nobody maps any.
+  /// Makes the pieces for the other processes. Returns nothing if a piece can't be made or shared,
+  /// so nobody maps any.
   std::vector<Descriptor> make(std::vector<std::shared_ptr<Device>> const& own) try {
     std::map<std::string, SpaceDevices> devices;
     for (u32 const place : places_of(me_)) {
@@ -70,7 +71,7 @@ class Trial {
   void map(u32 process, u32 number, int file) {
     u32 const place = places_of(process).at(number);
     auto const space = spaces_.find(offers_[place].kind);
-    if (space == spaces_.end()) return;  // none of its kind here
+    if (space == spaces_.end()) return;  // no device of its kind here
     try {
       space->second->adopt(place, {}, size_in(*space->second), file);
     } catch (Error const& error) {
@@ -100,7 +101,7 @@ class Trial {
   }
 
   u32 me_;
-  std::vector<Offer> offers_;  // of the node, those that concern others there
+  std::vector<Offer> offers_;  // of the node: those that other processes there try to map
   std::map<std::string, std::unique_ptr<AddressSpace>> spaces_;
   std::vector<Refusal> refused_;
 };
@@ -121,7 +122,7 @@ std::vector<Refusal> try_to_map(ProcessGroup const& group, std::vector<Offer> co
   auto const files = trial.make(own);
   group.node().share(files,
                      [&](u32 process, u32 number, int file) { trial.map(process, number, file); });
-  std::vector<Refusal> refusals;  // pieces go when all have tried
+  std::vector<Refusal> refusals;  // the pieces are freed when all have tried
   for (auto const& bytes : group.exchange(trial_operation, pack(trial.refused())))
     unpack(bytes, refusals);
   return refusals;

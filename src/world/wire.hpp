@@ -7,25 +7,25 @@
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/types.hpp"
 
-// What crosses the connections between the processes of a job: frames of a header and bytes. Both
-// ends run the same build (the greeting checks it), so fields travel as they lie in memory. Knows
-// no socket; garbage is found here. Header, the first three types and pack(Error) are the same in
-// every version: with them one version tells another that it is another one.
+// The connections between the processes of a job carry frames of a header and bytes. Both ends run
+// the same build (the greeting checks it), so fields are sent as they lie in memory. No sockets
+// here; garbage is detected here. Header, the first three types and pack(Error) are the same in
+// every version. So one version can tell another that versions differ.
 
 namespace meshpost::wire {
 
 enum class Type : u32 {
   hello,     ///< a process says who it is
   welcome,   ///< and is let in
-  refusal,   ///< or not: text
+  refusal,   ///< or is refused: text
   bring,     ///< a process's part of an exchange
   all,       ///< everybody's parts
-  mismatch,  ///< the exchange can't be: text
-  awaited,   ///< others wait in an exchange: the least step that one of them has come to
+  mismatch,  ///< the exchange failed: text
+  awaited,   ///< others wait in an exchange: the lowest step that one of them has reached
   message,   ///< a message for a channel of another process
   ask,       ///< a question for another process
   reply,     ///< its answer
-  lost,      ///< a process is no more: Loss
+  lost,      ///< a process has ended: Loss
   leave,     ///< the sender ends well
   beat,      ///< the sender lives
   count
@@ -34,7 +34,7 @@ enum class Type : u32 {
 struct Header {
   u32 size = 0;  ///< of the bytes that follow
   Type type = Type::beat;
-  u32 process = 0;  ///< whom it is from, or for, or about
+  u32 process = 0;  ///< the process that it is from, or for, or about
   u32 channel = 0;
   u64 sequence = 0;
 };
@@ -47,19 +47,21 @@ struct Frame {
 constexpr u32 most_before_greeting = 512;
 constexpr u32 most = u32{256} << 20;
 
-/// `header`, for these bytes behind it. \throws Error(bad_argument) if they are too many
+/// Packs `header` for these bytes, which follow it.
+/// \throws Error(bad_argument) if there are too many bytes
 std::string pack_header(Header header, std::string_view bytes);
 std::string pack(Header header, std::string_view bytes);
 
-/// Cuts what arrives into frames.
+/// Cuts the arriving bytes into frames.
 class Cutter {
  public:
   explicit Cutter(u32 limit) : limit_(limit) {}
-  /// From the next frame on.
+  /// Holds from the next frame on.
   void set_limit(u32 limit) { limit_ = limit; }
-  /// What has arrived is appended here.
+  /// Append the arrived bytes here.
   std::string& buffer() { return buffer_; }
-  /// The next whole frame. \throws Error(bad_argument) if what arrived can't be one
+  /// The next whole frame.
+  /// \throws Error(bad_argument) if the bytes can't be a frame
   std::optional<Frame> next();
 
  private:
@@ -70,7 +72,7 @@ class Cutter {
   std::size_t taken_ = 0;
 };
 
-/// Puts plain values and texts one behind the other, and takes them out again.
+/// Packs plain values and texts one behind the other. Unpacker takes them out again.
 class Packer {
  public:
   explicit Packer(std::size_t expected = 0) { bytes_.reserve(expected); }
@@ -96,7 +98,7 @@ class Unpacker {
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
   template <class T>
   T value() {
-    static_assert(std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>);  // not all bytes
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>);  // a bool is 0 or 1
     T value;
     copy(&value, sizeof value);
     return value;
@@ -105,7 +107,7 @@ class Unpacker {
   bool at_end() const { return bytes_.empty(); }
 
  private:
-  /// \throws Error(bad_argument) if that many are not there
+  /// \throws Error(bad_argument) if there are fewer bytes
   void copy(void* target, u64 size);
   std::string_view bytes_;
 };

@@ -1,4 +1,4 @@
-// Batches give what their copies give one after the other.
+// Batches have the same result as their copies made one after the other.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -22,7 +22,7 @@ std::string name_of(Segment const& segment, u8 const* base) {
          std::to_string(static_cast<u8*>(segment.target) - base);
 }
 
-// Random copies within one piece of memory, each not overlapping itself.
+// Random copies within one piece of memory. None overlaps itself.
 std::vector<Segment> random_segments(u8* base, u64 size, u64 count, std::mt19937_64& random) {
   std::vector<Segment> all;
   while (all.size() < count) {
@@ -43,14 +43,15 @@ bool meet(Segment const& a, Segment const& b) {
          touch(a.source, a.size, b.target, b.size);
 }
 
-// Independent entries begin at once, the others in order, each after those that it waits for.
+// Independent entries begin at once. The others keep the order: each begins after the entries that
+// it waits for.
 TEST(Dependences, let_an_entry_begin_when_all_earlier_ones_that_it_meets_are_done) {
   std::mt19937_64 random(test::new_seed());
   std::vector<u8> memory(64);
   for (int i = 0; i < 3000; ++i) {
     auto const list = random_segments(memory.data(), 64, 1 + random() % 12, random);
     auto const all = copying::dependences(list);
-    std::vector<char> done(list.size());  // when this entry begins, whatever the others take
+    std::vector<char> done(list.size());  // when this entry begins, however long others take
     for (u64 late = 0; late < list.size(); ++late) {
       auto const& [meets, after] = all[late];
       for (u32 const early : after) {
@@ -73,7 +74,7 @@ TEST(Dependences, let_an_entry_begin_when_all_earlier_ones_that_it_meets_are_don
   }
 }
 
-// Half of the list reads a block, half writes a byte of it; in either order; and so again.
+// Half of the list reads a block, half writes a byte of it. In one order, then in the other.
 TEST(Dependences, of_lists_that_meet_400_million_times_take_little_memory_and_time) {
   constexpr u32 half = 20'000;
   std::vector<u8> block(half);
@@ -87,7 +88,7 @@ TEST(Dependences, of_lists_that_meet_400_million_times_take_little_memory_and_ti
     }
     auto const begin = std::chrono::steady_clock::now();
     auto const all = copying::dependences(list);
-    // Some 50 ms; sanitizers and busy machines take longer.
+    // About 50 ms; sanitizers and busy machines take longer.
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     u64 waits = 0, met = 0;
     for (auto const& [meets, after] : all) {

@@ -1,4 +1,4 @@
-// Blocks of rows with pitches: every row arrives, the gaps stay.
+// Blocks of rows with pitches: every row arrives, and the gaps do not change.
 #include <cstring>
 
 #include "copy/places.hpp"
@@ -41,7 +41,7 @@ TEST(Blocks, between_all_pairs_of_places_arrive_row_by_row) {
         BlockShape const shape{Bytes{1 + random() % 300}, 1 + random() % 40, 1 + random() % 4};
         auto const pitch = [&] {
           u64 const row = shape.width + random() % 3 * (random() % 50);
-          // Whole rows a slice, or any distance.
+          // The distance of slices: whole rows, or any number of bytes.
           u64 const slice = i % 2 ? row * (shape.rows + random() % 3)
                                   : (shape.rows - 1) * row + shape.width + random() % 99;
           return Pitch{Bytes{row}, Bytes{slice}};
@@ -71,7 +71,7 @@ TEST(Blocks, within_one_matrix_may_interleave_but_not_overlap) {
   for (u8 i = 0; i < 100; ++i) bytes[i] = i;
   matrix.put(bytes);
   Pitch const row{Bytes{10}, {}};
-  // The left half of each row to the right half.
+  // Copies the left half of each row to the right half.
   copy_async(matrix.data() + 5, row, matrix.data(), row, {Bytes{5}, 10}).wait();
   for (u64 i = 0; i < 100; ++i) bytes[i] = static_cast<u8>(i / 10 * 10 + i % 5);
   EXPECT_EQ(matrix.get(), bytes);

@@ -1,4 +1,4 @@
-// Copies after fork() and from inside kernels are refused; those after main are made.
+// Copies after fork() and from inside kernels are refused. Copies after main are made.
 #include <latch>
 #include <optional>
 #include <thread>
@@ -16,7 +16,7 @@ using test::error_of;
 using test::says;
 using test::status_in_child;
 
-// Everything that makes copies, or asks about one that is under way.
+// All calls that make copies, or ask about a copy in progress.
 struct Calls {
   u8* target;
   u8 const* source;
@@ -95,7 +95,7 @@ TEST(CopyInKernelCpuOnly, is_refused) {
   EXPECT_EQ(refused, 9u);
 }
 
-// Made before anything of the library's, it goes after all of that.
+// Constructed before anything of the library's, so it is destroyed after all of that.
 struct CopiesAtExit {
   std::vector<u8> source = std::vector<u8>(2'000'000, 7), target = std::vector<u8>(2'000'000);
   bool armed = false;

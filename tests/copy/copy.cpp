@@ -1,4 +1,4 @@
-// Copies between all kinds of memory: every byte arrives, none beside them changes.
+// Copies between all kinds of memory: every byte arrives, and no byte beside them changes.
 #include <algorithm>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// Routes are taken as planned: chains of engines and host threads through buffers, on CPU devices
-// in the roles of any places.
+// Routes are taken as planned: chains of engines and host threads through buffers. CPU devices
+// stand for all places.
 #include "copy/execute.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ u32 link_of(Machine const& all, u32 from, u32 to) {
   return static_cast<u32>(at - all.links.begin());
 }
 
-// A route of chains through random places, in small chunks.
+// A route of chains through random places, with small chunks.
 std::shared_ptr<copying::Plan const> random_plan(Machine const& all, std::mt19937_64& random) {
   u32 const from = static_cast<u32>(random() % 5),
             to = static_cast<u32>((from + 1 + random() % 4) % 5);
@@ -114,7 +114,7 @@ TEST(Execute, reports_what_a_chain_meets_with_and_lets_go_of_everything) {
   std::mt19937_64 random(test::new_seed());
   std::vector<u8> const source(500'000, 5);
   std::vector<u8> target(source.size());
-  all.links[link_of(all, 0, 1)].mover = Mover::copy_engine;  // nobody's
+  all.links[link_of(all, 0, 1)].mover = Mover::copy_engine;  // of no device
   Route route{{{{link_of(all, 2, 3)}, {}, Bytes{1000}}, {{link_of(all, 0, 1)}, {}, Bytes{1000}}},
               0};
   auto const state =

@@ -1,5 +1,5 @@
-// Beyond 4 GiB: no size, offset or pitch is cut to 32 bits. Addresses are plenty; few pages are
-// touched, but for one copy of all.
+// Beyond 4 GiB: no size, offset or pitch is cut to 32 bits. Addresses are plenty. Few pages are
+// touched, except by one copy of all.
 #include <sys/mman.h>
 
 #include <cstring>

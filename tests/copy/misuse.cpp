@@ -1,4 +1,4 @@
-// What copies say of memory that is not what it should be.
+// Errors of copies with wrong memory.
 #include <thread>
 
 #include "copy/places.hpp"
@@ -67,7 +67,8 @@ TEST(Misuse, host_pages_that_are_not_mapped_are_found) {
   u64 const page = 4096, all = 2003;
   auto* const pages = static_cast<u8*>(
       mmap(nullptr, all * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  // A sanitizer's allocator maps single pages, Linux at the highest gap: let it find others first.
+  // A sanitizer's allocator maps single pages, Linux at the highest gap. The other holes make them
+  // use those first.
   for (u64 i = 4; i < all; i += 2) munmap(pages + i * page, page);
   munmap(pages + page, page);
   std::vector<u8> bytes(3 * page, 1);

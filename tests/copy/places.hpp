@@ -10,7 +10,7 @@
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
 
-// Memory of every kind that the test's devices have, with poison around what is copied.
+// Memory of every kind that the test's devices have, with poison around the copied bytes.
 
 namespace meshpost::test {
 
@@ -39,8 +39,8 @@ inline std::vector<u8> random_bytes(std::mt19937_64& random, u64 size) {
   return bytes;
 }
 
-/// A kind of memory: plain vectors, a device's own, page-locked, or CUDA's that the library has not
-/// allocated (there, a registered vector).
+/// A kind of memory: plain vectors, a device's own, page-locked, or CUDA memory that the library
+/// has not allocated (there, a registered vector).
 struct Where {
   u32 device = 0;
   MemoryKind kind = MemoryKind::device;
@@ -64,7 +64,7 @@ inline std::vector<Where> all_places() {
   return all;
 }
 
-/// Bytes somewhere, read and written by their device's own means.
+/// Bytes in some memory, read and written by functions of their device.
 class Memory {
  public:
   Memory(Where where, u64 size) : where_(where), size_(size) {

@@ -1,4 +1,5 @@
-// Routes are plain values: planned for machines that are written down here, or drawn at random.
+// Routes are plain values. They are planned for machines that are written down here, or drawn at
+// random.
 #include <algorithm>
 #include <random>
 
@@ -155,7 +156,7 @@ Machine random_machine(std::mt19937_64& random) {
   return machine;
 }
 
-// All simple chains, each in chunks of every size that the planner may choose.
+// The time of the fastest simple chain, in chunks of every size that the planner may choose.
 double shortest_of_all(Machine const& machine, u32 from, u32 to, u64 size) {
   double best = 1e300;
   std::vector<u32> links;

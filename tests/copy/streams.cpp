@@ -1,5 +1,5 @@
-// Copies between streams of the host: in any order of threads and streams, and where queueing
-// fails.
+// Copies between streams of the host: in any order of threads and streams, and with failures of
+// queueing.
 #include <barrier>
 #include <latch>
 #include <thread>
@@ -13,7 +13,7 @@ using test::copy_devices;
 using test::error_of;
 using test::says;
 
-// A stream of a CPU device that tells what is asked of it, before it does that.
+// A stream of a CPU device that reports each request before it executes it.
 class Told : public Stream {
  public:
   void copy(void* target, void const* source, Bytes size) override {
@@ -41,7 +41,7 @@ class Told : public Stream {
   std::unique_ptr<Stream> inner_ = open_devices("cpu:1")[0]->make_stream();
 };
 
-// Each thread has recorded one stream, and is about to record the other's, at the same time.
+// At the same time each thread has recorded one stream, and is about to record the other's.
 TEST(CopyStreamsCpuOnly, of_two_threads_in_either_order_are_no_deadlock) {
   Told one, other;
   std::barrier meeting(2);

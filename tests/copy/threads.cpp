@@ -1,4 +1,4 @@
-// Where the system gives no thread, nothing is left under way, and what comes later goes on.
+// If the system gives no thread, no operation stays in progress, and later ones work.
 #include <latch>
 #include <new>
 #include <thread>
@@ -166,7 +166,7 @@ void copy_after_a_stream_without_threads() {
   stream->fill(flag.data(), 1, Bytes{1});
   NoThreads const none("copy");
   go.count_down();
-  stream->synchronize();  // it goes on
+  stream->synchronize();  // it still works
   EXPECT_EQ(flag[0], 1);
   EXPECT_TRUE(says(error_of([&] { under_way.wait(); }), Kind::out_of_memory, {"to copy"}));
   EXPECT_EQ(target, std::vector<u8>(10));

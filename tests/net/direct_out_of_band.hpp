@@ -9,7 +9,7 @@
 
 namespace meshpost::test {
 
-/// An end of a way out of band between two ends in one process. One thread.
+/// One end of an out-of-band connection within a process. One thread.
 struct DirectOutOfBand final : net::OutOfBand {
   void tell(u32 peer, std::string const& bytes) override {
     EXPECT_LT(peer, 2u);

@@ -11,9 +11,9 @@
 
 namespace meshpost::test {
 
-/// An engine between two ends in one process that keeps no order of anything: messages, bytes of
-/// writes and what tells of them. It takes some of what it is given only at a later try. What is
-/// under way can be looked at, changed, dropped or repeated. One thread.
+/// An engine between two ends in one process. It keeps no order of messages, bytes of writes and
+/// their notices. It accepts some operations only at a later try. A test can read, change, drop or
+/// repeat what is on its way. One thread.
 class LossyLine final : public net::Engine {
  public:
   struct Event {
@@ -39,7 +39,7 @@ class LossyLine final : public net::Engine {
     most_waiting = std::max(most_waiting, other->arrived.size());
     return true;
   }
-  /// Some event that has come, in any order; how often it is told `copies` says.
+  /// Reports one of the events that have come, in any order. `copies` says how often.
   bool poll(net::Events& events) override {
     for (auto const cookie : std::exchange(done_, {})) events.on_done(cookie);
     if (arrived.empty()) return false;
@@ -71,8 +71,8 @@ class LossyLine final : public net::Engine {
 
   LossyLine* other = nullptr;
   std::vector<Event> arrived;
-  std::function<u32(Event&)> copies;  ///< may change it; 0: it is dropped
-  bool closed = false;                ///< takes nothing
+  std::function<u32(Event&)> copies;  ///< may change it; 0: drops it
+  bool closed = false;                ///< accepts nothing
   std::size_t most_waiting = 0;
 
  private:

@@ -1,4 +1,4 @@
-// Rounds in an engine that are taken away from a thread that does not come back.
+// Rounds in an engine that are taken away from a thread that does not return.
 #include "net/watched.hpp"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(WatchedEngine, tells_nothing_and_does_not_return_once_its_round_was_taken) 
     Told told;
     std::atomic<bool> returned{false};
   };
-  static auto* const all = new All;  // for the thread, which stays
+  static auto* const all = new All;  // for the thread, which is not ended
   std::thread([] {
     all->watched.poll(all->told);
     all->returned = true;
@@ -103,7 +103,7 @@ TEST(WatchedEngine, tells_nothing_and_does_not_return_once_its_round_was_taken) 
   while (!all->engine->polls) std::this_thread::sleep_for(1ms);
   while (!all->rounds.take_if_long()) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(all->told.last, 1U);
-  all->told.last = 3;  // the supervisor's now
+  all->told.last = 3;  // now it belongs to the supervisor
   all->engine->hangs = false;
   while (!all->engine->comes_back) std::this_thread::sleep_for(1ms);
   std::this_thread::sleep_for(20ms);

@@ -1,4 +1,4 @@
-// A bit that is changed while a process joins: it calls again, and gets in.
+// A bit changes while a process joins: it calls again, and gets in.
 #include <random>
 
 #include "support/troubles.hpp"
@@ -10,8 +10,8 @@ namespace {
 
 using namespace test;
 
-// Bytes of a greeting that go there and back. Process 0 lets the caller in behind those that come
-// back; with that the job has begun for it, and the end of the connection ends the job.
+// The bytes of a greeting in both directions. After the last bytes back, process 0 lets the caller
+// in. From then on the job has begun for it, and the end of the connection ends the job.
 std::pair<u64, u64> bytes_of_greeting(Job const& job) {
   Tls::Context const context(*Secret::from_hex(job.secret));
   Sides sides(context);

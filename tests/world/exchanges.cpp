@@ -1,4 +1,4 @@
-// Parts of exchanges come in any order.
+// Parts of exchanges may come in any order.
 #include "world/exchanges.hpp"
 
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@ namespace {
 
 using Parts = std::vector<std::string>;
 
-// Three processes make two exchanges on one channel and one on another: each in its order on a
-// channel, all else in every order.
+// Three processes make two exchanges on one channel and one on another. Those on one channel keep
+// their order. All else comes in every order.
 TEST(Exchanges, give_parts_by_process_whatever_order_they_come_in) {
   std::vector<Exchanges::Key> const keys{{1, 1}, {1, 2}, {2, 1}};
   std::vector<u32> order(9);
@@ -71,7 +71,7 @@ TEST(Exchanges, that_wait_too_long_are_told_once) {
   using namespace std::chrono_literals;
   Exchanges exchanges(3, Deadline(100ms));
   exchanges.bring({1, 1}, 1, "make a window", "");
-  auto now = Deadline::Clock::now() + 1h;  // this process was stopped: it hasn't waited so long
+  auto now = Deadline::Clock::now() + 1h;  // as if this process had been stopped for 1 h
   auto const overdue = [&] { return exchanges.overdue(now += 20ms); };
   for (int looks = 0; looks < 2; ++looks) EXPECT_TRUE(overdue().empty());
   auto waiting = overdue();

@@ -1,4 +1,4 @@
-// What a process says of itself, and what is none of that.
+// The greeting of a process, and texts that are no greeting.
 #include "world/greeting.hpp"
 
 #include <gtest/gtest.h>

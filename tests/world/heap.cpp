@@ -67,7 +67,7 @@ TEST(Heap, refuses_more_than_a_device_has_and_goes_on) {
   EXPECT_NO_THROW(heap.allocate(100));
 }
 
-// Boxed devices map nothing where something is mapped, as GPUs do.
+// Boxed devices refuse to map where something is mapped, as GPUs do.
 TEST(Heap, that_can_not_grow_on_one_device_has_grown_on_none) {
   test::register_boxed();
   Heap heap(layout("boxed:0,cpu:2", 1));

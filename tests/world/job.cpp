@@ -1,4 +1,4 @@
-// What launchers say of a job, and what is said to whoever says it wrong.
+// The variables of launchers, and the errors if they are wrong.
 #include "world/job.hpp"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST(Job, without_a_runtime_folder_or_a_name_has_its_file_in_tmp) {
     environment["XDG_RUNTIME_DIR"] = none;
     EXPECT_EQ(job_of(environment).rendezvous, in_tmp);
   }
-  // MPICH in a job of Slurm's: each of these has a step 0.
+  // MPICH in a job of Slurm: each such job has a step 0.
   auto inside = mpich;
   inside.erase("PMI_JOBID");
   inside["SLURM_STEP_ID"] = "0";
@@ -149,7 +149,7 @@ TEST(Job, on_several_hosts_must_be_told_where_to_meet) {
   }
 }
 
-// As srun --mpi=pmi2 does: it has MPICH's numbers and none of its counts.
+// As with srun --mpi=pmi2: it has MPICH's numbers but none of its counts.
 TEST(Job, of_slurms_pmi_is_known_to_be_on_several_hosts) {
   auto environment = with(slurm, {{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}});
   EXPECT_FALSE(job_of(environment).rendezvous.empty());
@@ -241,7 +241,7 @@ TEST_F(SecretFile, is_read_with_or_without_an_end_of_line) {
     write(secret + end);
     EXPECT_EQ(job_of(environment_).secret, secret);
   }
-  environment_["MESHPOST_SECRET"] = "";  // as good as not set
+  environment_["MESHPOST_SECRET"] = "";  // the same as not set
   EXPECT_EQ(job_of(environment_).secret, secret);
   environment_["MESHPOST_SECRET"] = std::string(64, 'b');
   EXPECT_EQ(job_of(environment_).secret, std::string(64, 'b'));

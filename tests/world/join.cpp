@@ -1,4 +1,4 @@
-// Who gets into a job, who does not, and what they are told.
+// Which processes get into a job, and the errors of the others.
 #include "world/join.hpp"
 
 #include <fcntl.h>
@@ -83,7 +83,7 @@ TEST(Joining, waits_without_a_limit_where_its_deadline_is_0) {
   }
 }
 
-// All that are in, the one that is wrong, and the one that comes behind it.
+// All that are in, the wrong one, and the one that comes after it.
 void expect_all_told(std::vector<Job> jobs, Job wrong, Kind kind,
                      std::initializer_list<std::string_view> parts) {
   for (auto& job : jobs) job.timeout = std::chrono::hours(1);
@@ -92,7 +92,7 @@ void expect_all_told(std::vector<Job> jobs, Job wrong, Kind kind,
   auto second = join::enter(jobs[1]);
   std::vector<Error> told{error_of_joining(wrong), error_of_joining(jobs[2])};
   auto const refusal = await(*second, wire::Type::refusal);
-  second.reset();  // for which process 0 would wait
+  second.reset();  // process 0 would wait for it
   ASSERT_TRUE(refusal);
   told.push_back(wire::unpack_error(refusal->bytes));
   auto const of_first = first.get();
@@ -130,7 +130,7 @@ TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
     for (auto& job : jobs) job.timeout = std::chrono::hours(1);
     auto first = joining(jobs[0]);
     auto bytes = greeting::pack({1, 2, greeting::version() + 1, 1, "elsewhere", ""});
-    if (foreign)  // a layout that has only its beginning in common
+    if (foreign)  // another layout, but with the same beginning
       bytes = wire::Packer().value(u32{1}).value(u32{2}).value(u32{77}).take();
     auto const line = knock(jobs[1]);
     send_now(*line, {.type = wire::Type::hello}, bytes);
@@ -144,14 +144,14 @@ TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
   }
 }
 
-// -- those who do not come
+// -- processes that do not come
 
 TEST(Joining, names_the_missing_in_all_that_have_come) {
   auto jobs = make_jobs(4);
   jobs[0].timeout = 500ms;
   auto third = joining(jobs[2]);
   pollfd calls{jobs[0].listener, POLLIN, 0};
-  EXPECT_EQ(poll(&calls, 1, 30'000), 1);  // it calls before process 0 begins to count
+  EXPECT_EQ(poll(&calls, 1, 30'000), 1);  // it calls before the time of process 0 begins
   EXPECT_TRUE(says(error_of_joining(jobs[0]), Kind::deadline,
                    {"2 of 4 processes came within 0.5 s; missing: process 1, process 3"}));
   auto const told = third.get();
@@ -168,8 +168,8 @@ TEST(Joining, ends_at_once_when_one_that_had_come_is_lost) {
   auto const lost = await(*second, wire::Type::lost);
   EXPECT_TRUE(lost && lost->header.process == 2);
   EXPECT_TRUE(await(*second, wire::Type::refusal));
-  second.reset();  // for which process 0 would wait
-  // It comes late, and is told so.
+  second.reset();  // process 0 would wait for it
+  // This process comes late, and is told so.
   EXPECT_TRUE(says(error_of_joining(jobs[3]), Kind::peer_lost, {"join the job", "process 2"}));
   auto const told = first.get();
   ASSERT_TRUE(told);
@@ -216,7 +216,7 @@ TEST(Joining, at_a_host_that_is_not_known_says_so) {
 TEST(Joining, at_an_address_of_another_host_says_so) {
   auto job = make_jobs(2)[0];
   close(std::exchange(job.listener, -1));
-  job.rendezvous = "192.0.2.1:4711";  // for documentation: nobody's
+  job.rendezvous = "192.0.2.1:4711";  // an address for documentation: nobody has it
   EXPECT_TRUE(says(error_of_joining(job), Kind::bad_environment,
                    {"can't listen there", "the host that process 0 runs on"}));
 }
@@ -246,7 +246,7 @@ TEST(Joining, at_something_else_that_listens_there_says_so) {
   }
 }
 
-// It says nothing, or begins to, as one that is stopped then.
+// It says nothing. Or it begins to greet, like a process that is then stopped.
 TEST(Joining, at_something_that_listens_and_does_not_greet_says_so) {
   for (auto const& words : {std::string(), std::string("\x16\x03\x03\x00\x7a\x02", 6)}) {
     UnauthenticatedPeer const silent(words);

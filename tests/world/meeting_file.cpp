@@ -1,4 +1,4 @@
-// The file by which the processes of one host meet: private, and harmless when it is old.
+// The processes of one host find each other by a file. It is private, and harmless when it is old.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -52,7 +52,7 @@ TEST_F(MeetingFile, goes_too_when_nobody_comes) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// As where a launcher's wrapper forks: each process finds another name for the file.
+// As if a launcher's wrapper forks: each process uses another name for the file.
 TEST_F(MeetingFile, that_is_not_there_is_named_with_how_to_name_one) {
   jobs_[1].timeout = 50ms;
   EXPECT_TRUE(says(error_of_joining(jobs_[1]), Kind::deadline,
@@ -72,14 +72,14 @@ TEST_F(MeetingFile, of_an_earlier_job_does_no_harm) {
   close(nobody.socket);
 }
 
-// As launchers that have no name for a job give: each has another one.
+// As with launchers that have no name for a job: each file has another name.
 TEST_F(MeetingFile, of_an_earlier_job_goes_and_that_of_one_that_others_still_join_stays) {
   auto const path = [&](char const* name) {
     return (folder_ / ("meshpost-" + std::to_string(geteuid()) + "-")).string() + name;
   };
   auto const text = "127.0.0.1:1 " + Secret(random_bytes()).hex() + "\n";
   auto const stays = write_private_file(path("7"), text);
-  write_private_file(path("8"), text);  // and lets it go, as one that is killed does
+  write_private_file(path("8"), text);  // and releases it, like a process that is killed
   std::ofstream(path("own")) << "the user's";
   for (auto& job : jobs_) job.rendezvous = "file:" + path("9");
   auto second = joining(jobs_[1]), third = joining(jobs_[2]), first = joining(jobs_[0]);
@@ -88,7 +88,7 @@ TEST_F(MeetingFile, of_an_earlier_job_goes_and_that_of_one_that_others_still_joi
   for (auto const* const name : {"8", "9"}) EXPECT_FALSE(std::filesystem::exists(path(name)));
 }
 
-// While others may come, also for a job that begins just then.
+// As long as others may come, also when another job begins then.
 TEST_F(MeetingFile, is_held_until_all_have_come) {
   for (auto& job : jobs_)
     job.rendezvous =
@@ -101,7 +101,8 @@ TEST_F(MeetingFile, is_held_until_all_have_come) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// The port of the earlier job has another owner: garbage, another job, or nothing at all is said.
+// The port of the earlier job belongs to another process now. That one sends garbage, is of another
+// job, or says nothing at all.
 TEST_F(MeetingFile, whose_port_has_another_owner_by_now_does_no_harm) {
   for (auto const& words : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), denial}) {
     UnauthenticatedPeer const peer(words);

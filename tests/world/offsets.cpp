@@ -42,7 +42,7 @@ TEST(Offsets, never_fit_more_than_there_is) {
   EXPECT_EQ(offsets.free_bytes(), 90u);
 }
 
-// First fit on an array of bytes.
+// First fit, on an array of bytes.
 class Bytewise {
  public:
   explicit Bytewise(u64 size) : taken_(size, true) {}

@@ -15,16 +15,16 @@
 #include "world/join.hpp"
 #include "world/processes.hpp"
 
-// A job whose processes are played by threads of this one, and clients that misbehave.
+// Threads of this process act as the processes of a job, and as clients that misbehave.
 
 namespace meshpost::test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto generous = 30s;  // for what takes milliseconds
+constexpr auto generous = 30s;  // for things that take milliseconds
 
-/// Whether `condition` came true, given more time than it can need.
+/// True if `condition` came true. Waits longer than it can need.
 template <class Condition>
 bool comes_true(Condition&& condition) {
   for (auto const until = Clock::now() + generous; Clock::now() < until;
@@ -33,7 +33,7 @@ bool comes_true(Condition&& condition) {
   return condition();
 }
 
-/// A socket on a port of this host that nobody else has.
+/// A socket on a free port of this host.
 struct Port {
   int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   u32 number = 0;
@@ -77,7 +77,7 @@ inline Job make_caller(std::string const& rendezvous) {
   return jobs[1];
 }
 
-/// Joins and works as each of these at once. What they threw, by index.
+/// Joins and works as all of these processes at once. Returns their errors, by index.
 inline std::vector<std::optional<Error>> play(std::vector<Job> const& jobs,
                                               std::function<void(Processes&)> const& work) {
   std::vector<std::optional<Error>> errors(jobs.size());
@@ -112,7 +112,7 @@ inline Descriptor connect_to(std::string const& address) {
   return socket;
 }
 
-/// The next frame of this type; nothing if the connection ends before.
+/// The next frame of this type; nothing if the connection ends first.
 inline std::optional<wire::Frame> await(Line& line, wire::Type type) {
   auto const until = Clock::now() + generous;
   for (bool stands = true; Clock::now() < until;) {
@@ -132,7 +132,7 @@ inline void send_now(Line& line, wire::Header const& header, std::string_view by
   line.flush();
 }
 
-/// A connection to process 0 that is proven, and has said nothing yet.
+/// A connection to process 0 that is proven, but has not sent a message yet.
 inline std::unique_ptr<Line> knock(Job const& job) {
   Tls::Context const context(*Secret::from_hex(job.secret));
   auto line = std::make_unique<Line>(connect_to(job.rendezvous), Tls(context, Tls::End::caller));
@@ -141,16 +141,16 @@ inline std::unique_ptr<Line> knock(Job const& job) {
   return line;
 }
 
-/// What somebody says first who knows this secret.
+/// The first bytes of a caller that knows this secret.
 inline std::string first_words(Secret const& secret) {
   std::string words;
   Tls(Tls::Context(secret), Tls::End::caller).begin(words);
   return words;
 }
-/// What process 0 says to one who knows another secret: it needs none itself.
+/// Process 0's answer to a caller with another secret: it needs no secret for that.
 inline std::string const denial("\x15\x03\x03\x00\x02\x02\x2f", 7);
 
-/// Joins with all others, and does and says nothing from then on.
+/// Joins with all others, and then does and says nothing.
 inline std::unique_ptr<Line> join_by_hand(Job const& job) {
   auto line = join::enter(job);
   send_now(*line, {.type = wire::Type::bring, .channel = 0, .sequence = 1},
@@ -164,7 +164,7 @@ inline std::unique_ptr<Line> join_by_hand(Job const& job) {
   return line;
 }
 
-/// What joining as this process, and leaving, will have thrown.
+/// Joins as this process, and leaves: the error of that, later.
 inline std::future<std::optional<Error>> joining(Job const& job) {
   return std::async(std::launch::async, [job] { return play({job}, [](Processes&) {}).front(); });
 }
@@ -172,7 +172,7 @@ inline Error error_of_joining(Job const& job) {
   return error_of([&] { Processes const processes(job); });
 }
 
-/// Says the same to everyone who calls, until the end.
+/// Says the same to every caller, until the end.
 class UnauthenticatedPeer {
  public:
   explicit UnauthenticatedPeer(std::string words) : words_(std::move(words)) {}

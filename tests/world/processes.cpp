@@ -55,7 +55,7 @@ constexpr std::size_t large = std::size_t{4} << 20;  // 20 MiB take it half a mi
 constexpr std::size_t large = std::size_t{20} << 20;
 #endif
 
-// They leave at once: what is on its way must still arrive.
+// The processes leave at once, but all parts must still arrive.
 TEST(Processes, exchange_large_parts) {
   expect_none(play(make_jobs(3), [](Processes& processes) {
     auto const mine = [](u32 process) {
@@ -66,7 +66,7 @@ TEST(Processes, exchange_large_parts) {
   }));
 }
 
-// Who closes while something is unread takes back what it has sent: so process 0 must read on.
+// Closing a connection with unread bytes drops bytes that were sent. So process 0 must read on.
 TEST(Processes, that_leave_wait_for_one_that_reads_slowly_and_talks) {
   auto jobs = make_jobs(2);
   std::string const part(100'000, 'x');
@@ -83,7 +83,7 @@ TEST(Processes, that_leave_wait_for_one_that_reads_slowly_and_talks) {
         send_now(*line, {.type = wire::Type::beat});
         pollfd polled{line->socket(), POLLIN, 0};
         poll(&polled, 1, 30'000);
-        stands = line->receive();  // a few kB: no more can wait
+        stands = line->receive();  // a few kB: no more can be buffered
         while (auto const frame = line->next()) {
           whole |=
               frame->header.type == wire::Type::all && frame->bytes.find(part) != std::string::npos;
@@ -151,11 +151,11 @@ TEST(Processes, post_in_order_to_one_and_to_everyone) {
       }
       return next == messages;
     }));
-    processes.exchange(1, "end", "");  // or who leaves early takes what others wait for
+    processes.exchange(1, "end", "");  // or one that leaves early breaks it for others
   }));
 }
 
-// -- those who go
+// -- processes that leave or are lost
 
 TEST(Processes, name_one_that_has_left_in_an_exchange_and_do_not_count_it_as_lost) {
   for (u32 const leaver : {0u, 2u})
@@ -163,14 +163,14 @@ TEST(Processes, name_one_that_has_left_in_an_exchange_and_do_not_count_it_as_los
       exchange_rounds(processes, 1, 2);
       if (processes.number() == leaver) return;
       auto const error = error_of([&] { processes.exchange(1, "meet again", ""); });
-      // not the one that ended because of it
+      // not the one that ended because of this one
       EXPECT_TRUE(says(error, Kind::peer_lost,
                        {"meet again: process " + std::to_string(leaver), "gone: it has ended"}));
       EXPECT_FALSE(processes.lost());
     }));
 }
 
-// The others wait in an exchange while `lose` makes process `lost` of four vanish.
+// The others wait in an exchange while `lose` ends process `lost` of four.
 void expect_named(std::vector<Job> const& jobs, std::string const& lost,
                   std::function<void()> const& lose) {
   std::atomic<u32> joined = 0;
@@ -215,7 +215,7 @@ TEST(Processes, name_process_0_when_it_is_lost) {
   auto jobs = make_jobs(4);
   auto const hub = jobs[0];
   jobs.erase(jobs.begin());
-  // By hand too: it lets the others in, gives them their names and closes.
+  // This one is made by hand too: it lets the others in, sends them their names and closes.
   std::vector<std::unique_ptr<Line>> lines;
   std::thread played([&] {
     join::admit_all(
@@ -265,7 +265,7 @@ TEST(Processes, lose_one_that_is_silent_and_not_before_and_tell_it) {
   }));
 }
 
-// A message whose size was changed on its way, say: what comes is taken for the rest of it.
+// For example a message whose size was changed on its way: all later bytes count as the rest of it.
 TEST(Processes, lose_one_whose_bytes_never_make_a_message) {
   auto jobs = make_jobs(2);
   jobs[0].silence = 600ms;

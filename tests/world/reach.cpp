@@ -1,4 +1,4 @@
-// Which processes of a node map each other's memory: found by trying, and who is a domain then.
+// Which processes of a node map each other's memory, found by trying, and the domains that follow.
 #include "world/reach.hpp"
 
 #include <gmock/gmock.h>
@@ -45,8 +45,7 @@ TEST(Reach, that_is_missing_is_warned_of_once_with_the_remedy) {
                     HasSubstr("MESHPOST_NODE"), testing::Not(HasSubstr("more"))));
 }
 
-// What each process says of all devices: '+' where it reaches them, '-' where it does not. What was
-// warned of.
+// For each process, all devices: '+' if it reaches the device, '-' if not. And the warnings.
 struct Found {
   std::vector<std::string> reached, warnings;
 };
@@ -68,7 +67,7 @@ Found find(std::vector<Job> const& jobs, std::string const& refused, bool apart 
       differs |= far;
     }
     EXPECT_TRUE(layout.far_processes || !differs);
-    // What was found holds for the heap: nobody maps what it was refused.
+    // The result holds for the heap: nobody maps memory that it was refused.
     Spaces spaces(layout);
     group.extend(spaces, layout, {}, Bytes{2 << 20});
   }));

@@ -107,7 +107,7 @@ TEST_F(PrivateFile, that_is_none_is_refused_and_never_waited_for) {
 }
 
 TEST_F(PrivateFile, in_a_folder_that_may_not_be_written_to_is_refused) {
-  if (geteuid() == 0) path_ = "/proc/meshpost";  // nothing else is forbidden to root
+  if (geteuid() == 0) path_ = "/proc/meshpost";  // root may write everywhere else
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_read);
   EXPECT_TRUE(says(error_of([this] { write_private_file(path_, "text"); }), Kind::bad_environment,
                    {path_, "can't be written", "folder that you may write to"}));

@@ -1,4 +1,4 @@
-// Processes of a job on one GPU: who shares it, and when that is warned of.
+// Processes of a job on one GPU: which of them share it, and when there is a warning.
 #include "world/sharing.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Sharing, under_mps_leaves_each_process_a_part) {
       {0, "cuda:0", "GPU-a", true}, {0, "cuda:1", "GPU-b", true},  {1, "cuda:0", "GPU-b", true},
       {2, "cuda:0", "GPU-b", true}, {3, "cuda:3", "GPU-d", true},  {4, "cpu:0", "", true},
       {5, "cpu:0", "", true},       {6, "cuda:0", "GPU-e", false}, {7, "cuda:0", "GPU-e", false}};
-  u32 const wanted[] = {3, 3, 3, 1, 1, 1, 1, 1};  // in turns, each has the whole
+  u32 const wanted[] = {3, 3, 3, 1, 1, 1, 1, 1};  // in turns, each has the whole GPU
   for (u32 process = 0; process < std::size(wanted); ++process)
     EXPECT_EQ(sharers(uses, process), wanted[process]) << process;
   EXPECT_EQ(sharers(uses, 8), 1u) << "a process without devices";

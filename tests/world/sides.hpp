@@ -9,13 +9,13 @@
 #include "support/errors.hpp"
 #include "world/tls.hpp"
 
-// Both ends of connections by TLS, and what lies between them: strings.
+// Both ends of connections by TLS. Strings connect them.
 
 namespace meshpost::test {
 
 using End = Tls::End;
 
-/// An end, what the other one has said to it, and what waits to go there.
+/// One end, the text that the other one has sent to it, and its bytes that wait to go there.
 struct Side {
   Tls tls;
   std::string text = {}, out = {};
@@ -31,7 +31,7 @@ struct Sides {
 
   explicit Sides(Tls::Context const& context)
       : caller(context, End::caller), acceptor(context, End::acceptor) {}
-  /// Both prove themselves. What crossed on the way there.
+  /// Both ends prove themselves. Returns the bytes that crossed.
   std::vector<std::string> greet() {
     std::vector<std::string> said{caller.give()};
     acceptor.take(said[0]);

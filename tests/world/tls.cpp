@@ -14,7 +14,7 @@ using namespace test;
 
 using TlsEnds = TlsTest;
 
-// -- who knows the secret
+// -- proofs of the secret
 
 TEST_F(TlsEnds, prove_themselves_to_each_other_and_carry_text_both_ways_in_any_pieces) {
   std::string forth, back;
@@ -48,7 +48,7 @@ TEST_F(TlsEnds, with_different_secrets_both_say_so) {
   EXPECT_FALSE(acceptor_.tls.is_proven() || peer.tls.is_proven());
 }
 
-// Fresh keys each time: what somebody has recorded proves nothing later.
+// Fresh keys each time: recorded bytes prove nothing later.
 TEST_F(TlsEnds, prove_nothing_by_what_others_have_said_before) {
   auto const said = sides_.greet();
   auto [caller, acceptor] = Sides(context_);
@@ -88,7 +88,7 @@ struct FreeAll {
 template <class T>
 using Owned = std::unique_ptr<T, FreeAll>;
 
-// Knows no secret.
+// A program without the secret.
 class OtherProgram {
  public:
   OtherProgram(End end, int version, bool certified = false) : context_(SSL_CTX_new(TLS_method())) {
@@ -126,7 +126,7 @@ class OtherProgram {
 TEST_F(TlsEnds, refuse_an_acceptor_that_shows_a_certificate_instead_of_knowing_the_secret) {
   OtherProgram impostor(End::acceptor, TLS1_3_VERSION, true);
   auto const answer = impostor.answer(caller_.give());
-  EXPECT_GT(answer.size(), 300u);  // the certificate among it
+  EXPECT_GT(answer.size(), 300u);  // with the certificate in it
   EXPECT_TRUE(says(error_of([&] { caller_.take(answer); }), Kind::bad_argument,
                    {"it shows a certificate instead of knowing the secret"}));
   EXPECT_FALSE(caller_.tls.is_proven());
@@ -142,7 +142,7 @@ TEST_F(TlsEnds, refuse_callers_without_a_key_and_of_other_versions_of_tls) {
   }
 }
 
-// -- long lives, ends
+// -- long connections, ends
 
 TEST_F(TlsEnds, change_keys_on_their_way_and_go_on) {
   Tls::Context const often(Secret(random_bytes()), 3000);

@@ -1,4 +1,4 @@
-// What is changed between two processes is found; what comes is right.
+// Changes between two processes are detected. All that arrives is right.
 #include "world/sides.hpp"
 
 namespace meshpost {
@@ -28,7 +28,7 @@ std::string joined(std::vector<std::string> const& all) {
   return stream;
 }
 
-// Some bits mean nothing, and others a message that is longer, and so never comes.
+// Some bits mean nothing. Others make a message longer, so its end never comes.
 TEST_F(TlsChanges, with_any_bit_of_the_greeting_changed_say_nothing_wrong) {
   auto const said = sides_.greet();
   u32 refused = 0, rounds = 0;
@@ -57,7 +57,7 @@ TEST_F(TlsChanges, with_any_bit_of_the_greeting_changed_say_nothing_wrong) {
   EXPECT_GT(refused, rounds / 2);
 }
 
-// What came before the change is right, and nothing comes behind it.
+// The messages before the change are right, and none comes after it.
 TEST_F(TlsChanges, with_any_bit_of_a_message_changed_pass_on_nothing_of_it) {
   std::vector<std::string> const messages{bytes(40), bytes(1), bytes(300)};
   for (std::size_t bit = 0, end = 1; bit < end; bit += 1 + below(12)) {
@@ -76,7 +76,7 @@ TEST_F(TlsChanges, with_any_bit_of_a_message_changed_pass_on_nothing_of_it) {
         at += piece.size();
         acceptor.take(piece);
       }
-      EXPECT_EQ(bit / 8, 3u);  // a size that became larger: the rest never comes
+      EXPECT_EQ(bit / 8, 3u);  // the size became larger: the rest never comes
     } catch (Error const& error) {
       EXPECT_TRUE(says(error, Kind::bad_argument, {"a message was changed on its way"}));
     }
@@ -113,7 +113,7 @@ TEST_F(TlsChanges, refuse_messages_that_are_missing_repeated_swapped_or_another_
                      {"a message was changed on its way, or left out"}));
     messages.resize(at + (repeated ? 1 : 0));
     EXPECT_EQ(acceptor.text, joined(messages));
-    // The other end is told, and what it says is not listened to any more.
+    // The other end is told, and this end sends nothing any more.
     EXPECT_TRUE(says(error_of([&] { caller.take(acceptor.give()); }), Kind::bad_argument,
                      {"the other end says that a message was changed on its way"}));
     acceptor.say("more");

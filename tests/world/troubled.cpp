@@ -1,5 +1,5 @@
-// Connections that are slow, scatter what they carry, change it, end or fall silent: the processes
-// of a job exchange what they wanted to, or all end with an error that says why.
+// Connections that are slow, split their bytes, change them, end or fall silent. The processes of a
+// job complete their exchanges, or all end with an error that says why.
 #include <random>
 
 #include "support/troubles.hpp"
@@ -12,7 +12,7 @@ using namespace test;
 
 constexpr u32 count = 3, rounds = 12;
 
-// What a process brings: the same in each process that asks.
+// A process's part: the same for each process that compares it.
 std::string part(u32 process, u32 round) {
   std::mt19937_64 random(process * 1000 + round);
   std::string bytes(random() % (round % 4 == 0 ? 20'000 : 200), '\0');
@@ -28,7 +28,7 @@ void work(Processes& processes) {
     for (u32 process = 0; process < count; ++process)
       ASSERT_EQ(parts[process], part(process, round));
   }
-  // In order, all of them: they went before the parts.
+  // All posts have come, in order: they were sent before the parts.
   std::vector<u32> came(count);
   for (auto const& message : processes.take_messages(2))
     ASSERT_EQ(message.bytes, part(message.from, came.at(message.from)++));
@@ -36,7 +36,7 @@ void work(Processes& processes) {
     ASSERT_EQ(came[process], process == processes.number() ? 0 : rounds);
 }
 
-// All but process 0 reach it by way of the troubles.
+// All but process 0 reach it through the troubles.
 std::vector<Job> make_jobs_by(Troubles const& troubles) {
   auto jobs = make_jobs(count);
   auto const way = way_to(jobs[0].rendezvous, troubles.address());
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(And, Slow,
 struct Case {
   char const* name;
   Trouble::Fault fault;
-  u32 felt;  // rounds in which one was: in some all bytes have gone before it would happen
+  u32 felt;  // rounds in which errors must come: in some all bytes pass before the fault
 };
 class Faulty : public testing::TestWithParam<Case> {};
 
@@ -72,7 +72,7 @@ TEST_P(Faulty, connections_end_all_processes_in_time_and_nobody_gets_what_is_wro
   for (u32 round = 0; felt < wanted && round < 20 * wanted; ++round) {
     Trouble trouble{.most_at_once = random() % 2 ? u64{1} << 16 : 300};
     trouble.fault = GetParam().fault;
-    trouble.at = random() % (random() % 5 == 0 ? 300 : 60'000);  // some during the greeting
+    trouble.at = random() % (random() % 5 == 0 ? 300 : 60'000);  // some are during the greeting
     trouble.forth = random() % 2 != 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
     u32 const victim = static_cast<u32>(random() % 2);
@@ -89,7 +89,7 @@ TEST_P(Faulty, connections_end_all_processes_in_time_and_nobody_gets_what_is_wro
     EXPECT_LT(Clock::now() - *fault, 2s + 2s);
     u32 const before = errors;
     for (auto const& error : ended) {
-      if (!error) continue;  // it had ended before, or began anew
+      if (!error) continue;  // it had ended before, or called again
       ++errors;
       EXPECT_TRUE(error->kind() == Kind::peer_lost || error->kind() == Kind::deadline ||
                   error->kind() == Kind::bad_environment)
@@ -106,7 +106,7 @@ TEST_P(Faulty, connections_end_all_processes_in_time_and_nobody_gets_what_is_wro
     if (errors > before) ++felt;
   }
   EXPECT_EQ(felt, wanted);
-  EXPECT_GT(errors, felt);  // of three processes, mostly all end
+  EXPECT_GT(errors, felt);  // usually all three processes end
 }
 INSTANTIATE_TEST_SUITE_P(That, Faulty,
                          testing::Values(Case{"flip", Trouble::Fault::flip, 15},

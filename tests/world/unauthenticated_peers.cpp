@@ -1,4 +1,4 @@
-// Callers that have proven nothing get little, and keep nobody out.
+// Callers that have proven nothing can use few resources, and keep nobody out.
 #include <malloc.h>
 
 #include "world/players.hpp"
@@ -78,7 +78,8 @@ TEST_F(TlsUnauthenticatedPeers, are_proven_by_no_garbage) {
   EXPECT_GT(waiting, 30u);
 }
 
-// The caller's last words of a greeting, changed in any way: the acceptor is as wary as before.
+// The caller's last bytes of a greeting, changed in any way: the acceptor does not trust it more
+// than before.
 TEST_F(TlsUnauthenticatedPeers, are_not_proven_by_half_a_greeting) {
   for (int round = 0; round < 300; ++round) {
     auto [caller, acceptor] = Sides(context_);
@@ -101,7 +102,7 @@ TEST_F(TlsUnauthenticatedPeers, are_not_proven_by_half_a_greeting) {
 
 // -- at the acceptor of a job
 
-// They have 5 s, whatever they have begun to say; process 0 then hangs up.
+// They have 5 s, whatever they have begun to send. Then process 0 hangs up.
 TEST(Joining, takes_too_long_for_who_stops_in_the_middle) {
   auto jobs = make_jobs(2);
   auto first = joining(jobs[0]);
@@ -113,7 +114,7 @@ TEST(Joining, takes_too_long_for_who_stops_in_the_middle) {
     EXPECT_EQ(send(unauthenticated.back().get(), said.data(), said.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(said.size()));
   }
-  auto const proven = knock(jobs[1]);  // and does not say who it is
+  auto const proven = knock(jobs[1]);  // but does not say who it is
   for (auto const& peer : unauthenticated) {
     char answer[4096];
     while (recv(peer.get(), answer, sizeof answer, 0) > 0) continue;

@@ -1,4 +1,4 @@
-// Frames survive being cut anywhere; what is none is found, whatever it is.
+// Frames can be cut anywhere. Bytes that are no frame are detected, whatever they are.
 #include "world/wire.hpp"
 
 #include <cstring>
@@ -94,7 +94,7 @@ TEST_F(Garbage, becomes_frames_within_the_limit_or_an_error) {
   u32 errors = 0, frames = 0;
   for (int round = 0; round < 100'000; ++round) {
     auto input = bytes(below(120));
-    // Mostly a header that could be right, or nothing would be looked at behind it.
+    // Usually a header that could be right. Otherwise no bytes behind it would be read.
     for (std::size_t at = 0; below(8) && at + sizeof(Header) <= input.size();
          at += 24 + below(40)) {
       Header const header{static_cast<u32>(below(4) ? below(70) : random_()),

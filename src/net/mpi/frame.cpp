@@ -9,8 +9,8 @@
 namespace meshpost::net::mpi {
 namespace {
 
-// Tags 1 to half are engines', those above are tickets: both start over when they are used up,
-// which is after 16383 of them at the earliest; there are far fewer at a time.
+// Tags 1 to highest / 2 belong to engines, higher ones are tickets. Both start over when they are
+// used up, after at least 16383 of them. Far fewer are in use at a time.
 u64 highest_tag() {
   static u64 const highest = [] {
     void* value = nullptr;

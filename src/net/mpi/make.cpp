@@ -11,8 +11,8 @@
 namespace meshpost::net {
 namespace {
 
-// Freeing one is collective, and nobody knows when all processes have ended their engines: so they
-// stay.
+// Freeing a communicator is collective, and nobody knows when all processes have ended their
+// engines. So communicators stay.
 struct Communicators {
   std::mutex mutex;
   std::vector<MPI_Comm> all;

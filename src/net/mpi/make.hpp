@@ -6,7 +6,7 @@
 namespace meshpost::net {
 
 /// Makes MPI an engine of this program, over a duplicate of `communicator` that stays until
-/// MPI_Finalize, and returns the name to make it by: "mpi:0". Collective.
+/// MPI_Finalize. Returns the engine's name: "mpi:0". Collective.
 /// \throws Error(bad_environment) without MPI_THREAD_MULTIPLE
 std::string register_mpi(MPI_Comm communicator);
 

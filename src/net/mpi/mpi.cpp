@@ -20,7 +20,7 @@ constexpr u64 piece_bytes = u64{1} << 30;  // MPI counts in int
               "give it what the same engine of that process has made");
 }
 
-// What MPI may still read when its engine is gone: whoever should receive it may never do so.
+// Memory that MPI may still read after its engine has ended: its receiver may never receive it.
 struct Kept {
   MPI_Request request;
   std::shared_ptr<char[]> bytes;
@@ -53,7 +53,7 @@ Mpi::Mpi(MPI_Comm communicator) : communicator_(communicator), own_(Endpoint::dr
 Mpi::~Mpi() {
   int finalised = 0;
   MPI_Finalized(&finalised);
-  if (finalised) {  // its requests went with MPI; whether it still knows their memory is not said
+  if (finalised) {  // MPI has ended its requests, but does not say if it still uses their memory
     [[maybe_unused]] auto const* const kept = frames_.release();
     return;
   }
@@ -70,7 +70,7 @@ Mpi::~Mpi() {
   for (u32 peer = 0; peer < peers_.size(); ++peer) forget(peer);
   for (auto& request : frames_->requests) {
     MPI_Cancel(&request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);  // of a receive that is cancelled: it waits for nobody
+    MPI_Wait(&request, MPI_STATUS_IGNORE);  // a cancelled receive: it completes without a sender
   }
 }
 
@@ -128,7 +128,7 @@ bool Mpi::send(u32 peer, std::span<char const> header, std::span<char const> pay
     transfer.bytes = std::make_shared_for_overwrite<char[]>(sizeof frame + header.size());
     copy_to(transfer.bytes.get() + sizeof frame, header);
     send_frame(transfer, frame, header.size(), payload);
-  } else {  // both follow, in one: the header must be copied
+  } else {  // both follow in one message: the header must be copied
     frame.ticket = draw_ticket();
     transfer.bytes = std::make_shared_for_overwrite<char[]>(sizeof frame + size);
     copy_to(copy_to(transfer.bytes.get() + sizeof frame, header), payload);
@@ -182,8 +182,8 @@ Mpi::Transfer& Mpi::begin(Transfer::Kind kind, u32 peer) {
   return transfer;
 }
 
-// The frame's own send is synchronous: it is over when the peer has matched it, so that what a peer
-// does not read can't grow beyond what operations_at_once allows.
+// The frame's own send is synchronous: it ends when the peer has matched it. So messages that a
+// peer does not read are limited to operations_at_once.
 void Mpi::send_frame(Transfer& transfer, Frame const& frame, u64 with,
                      std::span<char const> follows) {
   auto const& peer = peers_[transfer.peer];
@@ -202,7 +202,8 @@ void Mpi::send_frame(Transfer& transfer, Frame const& frame, u64 with,
   end_if_over(transfer);
 }
 
-// Pieces match in order: MPI's messages between two processes under one tag don't overtake.
+// Pieces match in order: MPI's messages between two processes with one tag don't overtake each
+// other.
 void Mpi::receive(Transfer& transfer, Frame const& frame, std::span<char> target) {
   MPI_Request request = MPI_REQUEST_NULL;
   while (!target.empty()) {
@@ -231,7 +232,7 @@ void Mpi::end_if_over(Transfer& transfer) {
     over_.splice(over_.end(), transfers_, transfer.self);
 }
 
-// Ends what is under way with a peer that is lost.
+// Ends all operations with a lost peer.
 void Mpi::forget(u32 peer) {
   for (std::size_t i = requests_.size(); i-- > 0;) {
     auto& transfer = *of_requests_[i];

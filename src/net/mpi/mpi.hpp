@@ -12,11 +12,11 @@
 
 // The engine on MPI: two-sided messages, as every MPI has them.
 //
-// A frame tells what comes: it goes to the tag of the peer's engine, where `Frames` receives it.
-// Short bytes are in it. Longer ones follow as a message of their own, under a tag that the sender
-// draws for them (a ticket), from the source itself; whoever reads the frame receives them straight
-// into their place. So neither side copies them, and what has been received is there: MPI itself
-// says when a write has arrived.
+// A frame announces bytes. It goes to the tag of the peer's engine, where `Frames` receives it. It
+// contains short bytes itself. Longer ones follow as a message of their own, sent from the source
+// itself. The sender draws a tag (a ticket) for it. The peer reads the frame and receives the bytes
+// directly into their place. So neither side copies them, and received bytes are in place: MPI
+// itself says when a write has arrived.
 
 namespace meshpost::net::mpi {
 
@@ -45,12 +45,12 @@ class Mpi final : public Engine {
 
   struct Peer {
     bool talked_to = false;
-    bool lost = false;  ///< nothing is started any more
+    bool lost = false;  ///< nothing more is started
     int rank = 0;
     Endpoint endpoint;
-    u32 arriving = 0;  ///< transfers from it
+    u32 arriving = 0;  ///< transfers from this peer
   };
-  /// What a frame has begun, until the last of its requests is over.
+  /// The work that a frame has begun, until the last of its requests has ended.
   struct Transfer {
     enum class Kind { out, message, write } kind = Kind::out;
     u32 peer = 0;
@@ -58,7 +58,7 @@ class Mpi final : public Engine {
     u64 cookie = 0;                 ///< out
     u32 data = 0;                   ///< write
     bool broken = false;            ///< MPI has refused part of it
-    std::shared_ptr<char[]> bytes;  ///< out: the frame, and what was copied; message: itself
+    std::shared_ptr<char[]> bytes;  ///< out: the frame and copied bytes; message: the message
     u64 size = 0;                   ///< message
     std::list<Transfer>::iterator self{};
   };
@@ -66,7 +66,7 @@ class Mpi final : public Engine {
   struct Loss {
     u32 peer;
     std::string why;
-    Deadline timeout;  ///< for what it has sent before to arrive
+    Deadline timeout;  ///< with the arrival of what it sent before
   };
 
   Peer& talked_to(u32 peer, char const* operation);
@@ -92,17 +92,17 @@ class Mpi final : public Engine {
   std::vector<Peer> peers_;
   std::map<std::pair<int, u32>, u32> by_endpoint_;  // (rank, number) -> peer
   std::vector<std::span<char>> exposed_;            // by key
-  Transfers transfers_, over_;                      // over: to be told
+  Transfers transfers_, over_;                      // over: to be reported
   u32 outgoing_ = 0;
   std::vector<MPI_Request> requests_;
   std::vector<Transfers::iterator> of_requests_;
-  std::vector<int> done_;  // what Testsome says
+  std::vector<int> done_;  // result of Testsome
   std::vector<MPI_Status> statuses_;
-  std::vector<u64> ended_;  // cookies to tell
+  std::vector<u64> ended_;  // cookies to report
   std::vector<Loss> losses_;
   bool finalised_ = false;
 
-  struct Frames {  // receives under way, in the order in which they are matched
+  struct Frames {  // active receives, in the order in which they are matched
     std::array<std::array<char, frame_bytes>, 64> bytes;
     std::array<MPI_Request, 64> requests;
     std::size_t next = 0;

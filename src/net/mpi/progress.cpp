@@ -1,4 +1,4 @@
-// What comes: frames, what follows them, the ends of what was started, losses.
+// Progress: arriving frames and the bytes that follow, ends of operations, losses.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -26,7 +26,7 @@ bool Mpi::poll(Events& events) {
 }
 
 // MPI matches messages with receives in the order in which these were posted, and frames of one
-// peer come in order: so the receives are looked at in that order too.
+// peer arrive in order. So the receives are checked in that order too.
 bool Mpi::read_frames() {
   bool any = false;
   for (std::size_t most = frames_->requests.size(); most > 0; --most) {
@@ -41,7 +41,8 @@ bool Mpi::read_frames() {
     }
     frames_->next = (at + 1) % frames_->requests.size();
     any = true;
-    // A receive that fails loses nobody in particular: whoever sent it hears of it.
+    // A failed receive loses no peer: its sender gets an error. If no new receive can be started,
+    // all peers are lost.
     if (int const posted =
             MPI_Irecv(frames_->bytes[at].data(), frame_bytes, MPI_BYTE, MPI_ANY_SOURCE, own_.tag(),
                       communicator_, &frames_->requests[at]);
@@ -111,7 +112,7 @@ bool Mpi::finish_requests() {
     }
     if (--transfer->requests == 0) over_.splice(over_.end(), transfers_, transfer);
   }
-  std::size_t left = 0;  // those that are over are null now
+  std::size_t left = 0;  // requests that have ended are null now
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
     requests_[left] = requests_[i];
@@ -122,7 +123,7 @@ bool Mpi::finish_requests() {
   return true;
 }
 
-// Whoever is told may start something: nothing here is half done then.
+// The callbacks may start operations, so the state must be consistent here.
 bool Mpi::tell(Events& events) {
   bool const any = !over_.empty() || !ended_.empty();
   for (auto const cookie : std::exchange(ended_, {})) events.on_done(cookie);

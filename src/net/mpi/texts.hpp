@@ -7,7 +7,7 @@
 
 namespace meshpost::net::mpi {
 
-/// What MPI calls an error.
+/// MPI's text for an error.
 inline std::string text_of(int result) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int size = 0;

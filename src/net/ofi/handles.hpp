@@ -1,5 +1,5 @@
 #pragma once
-// What libfabric opens, closed in the reverse order of its making.
+// Handles of libfabric, closed in the reverse order of their making.
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -28,7 +28,7 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-/// \throws Error(bad_environment) where libfabric returned an error.
+/// \throws Error(bad_environment) if libfabric returned an error.
 inline void check(long result, std::string const& attempted) {
   if (result >= 0) return;
   bool const lacks_files = result == -FI_EMFILE;

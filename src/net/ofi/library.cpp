@@ -8,13 +8,14 @@
 
 #include "meshpost/base/error.hpp"
 
-// Loaded rather than linked: a program that stays on one host needs neither libfabric nor the dozen
-// libraries that it brings, some of which do things as soon as they are loaded.
+// Loaded, not linked. A program that stays on one host needs neither libfabric nor the dozen
+// libraries that it brings. Some of these act as soon as they are loaded.
 
 namespace meshpost::net::ofi {
 namespace {
 
-// PSM, for one, catches signals of a program that has only loaded it.
+// PSM, for one, catches signals of a program that has only loaded it. This class restores the
+// program's handlers.
 class KeepSignals {
  public:
   KeepSignals() {

@@ -3,7 +3,8 @@
 
 namespace meshpost::net::ofi {
 
-/// What libfabric exports; all else goes by way of what these return.
+/// The exported functions of libfabric. All others are reached through the objects that these
+/// return.
 struct Library {
   decltype(&::fi_getinfo) getinfo = nullptr;
   decltype(&::fi_freeinfo) freeinfo = nullptr;
@@ -12,8 +13,8 @@ struct Library {
   decltype(&::fi_strerror) strerror = nullptr;
 };
 
-/// Loaded when it is first asked for, and kept.
-/// \throws Error(bad_environment) where it is not installed
+/// Loaded at the first call, and kept.
+/// \throws Error(bad_environment) if it is not installed
 Library const& library();
 
 }  // namespace meshpost::net::ofi

@@ -16,7 +16,7 @@ Handle<fid_mr> Memory::add(void const* memory, u64 size, u64 access, std::option
   wanted.mr_iov = &range;
   wanted.iov_count = 1;
   wanted.access = access;
-  wanted.requested_key = next_key_++;  // counts unless the provider chooses (FI_MR_PROV_KEY)
+  wanted.requested_key = next_key_++;  // used unless the provider chooses the key (FI_MR_PROV_KEY)
   wanted.iface = gpu ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
   if (gpu) wanted.device.cuda = static_cast<int>(*gpu);
   fid_mr* region = nullptr;

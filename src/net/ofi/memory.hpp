@@ -7,7 +7,7 @@
 #include "net/engine.hpp"
 #include "net/ofi/provider.hpp"
 
-// Memory that the provider has been told of.
+// Memory that is registered with the provider.
 
 namespace meshpost::net::ofi {
 
@@ -15,25 +15,28 @@ class Memory {
  public:
   Memory(fid_domain* domain, fid_ep* endpoint, Provider const& provider);
 
-  /// Peers may write to it until the end.
+  /// Peers may write to it until this object ends.
   RemoteMemory expose(void* memory, u64 size) { return expose(memory, size, std::nullopt); }
-  /// Of a GPU, by CUDA's number. Writes can come out of it, where the provider reaches GPUs.
+  /// Memory of a GPU, by CUDA's number. It can also be the source of writes, if the provider
+  /// reaches GPUs.
   RemoteMemory expose(void* memory, u64 size, std::optional<u32> gpu);
-  /// For sends and receives; what the provider wants to be given with them. Until the end.
+  /// Memory for sends and receives. Returns the descriptor that the provider wants with them. Valid
+  /// until this object ends.
   void* own(void* memory, u64 size);
 
   struct Source {
     void* descriptor = nullptr;
-    Handle<fid_mr> registered;  ///< while it is read; empty where nothing had to be registered
+    Handle<fid_mr> registered;  ///< during the write; empty if no registration was needed
   };
-  /// Memory that a write reads, if it is exposed; nothing: it isn't, or nobody needs to know.
+  /// The source of a write, if its memory is exposed. Nothing if it isn't, or if the provider needs
+  /// no descriptor.
   std::optional<Source> exposed(std::span<char const> bytes) const;
-  /// Other memory, registered for that write alone: what is unmapped and mapped anew at one address
-  /// could not be told apart here. Providers that need registered sources keep registrations
-  /// themselves, and see when memory goes.
+  /// Other memory, registered for that write alone: this class could not notice memory that was
+  /// unmapped and mapped anew at the same address. Providers that need registered sources keep
+  /// registrations themselves, and notice when memory is unmapped.
   Source source(std::span<char const> bytes);
 
-  /// Forgets all, where the provider wants that before its endpoint is closed.
+  /// Ends all registrations, for providers that want that before their endpoint is closed.
   void close();
 
  private:
@@ -42,7 +45,7 @@ class Memory {
   fid_domain* domain_;
   fid_ep* endpoint_;
   bool register_sources_;
-  bool has_gpus_ = false;  // some of their memory is exposed
+  bool has_gpus_ = false;  // some memory of GPUs is exposed
   int mode_;
   u64 next_key_ = 1;
   std::vector<Handle<fid_mr>> kept_;
@@ -50,7 +53,7 @@ class Memory {
     u64 size = 0;
     void* descriptor = nullptr;
   };
-  std::map<char const*, Exposed> exposed_;  // by its beginning; the largest of each
+  std::map<char const*, Exposed> exposed_;  // by its beginning; the largest one for each
 };
 
 }  // namespace meshpost::net::ofi

@@ -13,7 +13,8 @@ namespace meshpost::net::ofi {
 namespace {
 
 constexpr u64 operations_at_once = 256;
-// So few bytes come whole with what comes before them, where larger writes must be without data.
+// Writes of up to this size arrive whole, together with their header. So they may carry data where
+// larger ones must not (Provider::data_apart).
 constexpr u64 most_with_data = 64;
 
 template <class F>
@@ -22,7 +23,8 @@ Handle<F> handle(int result, F* const& opened, std::string const& what) {
   return Handle<F>(opened);
 }
 
-// Of GPUs' memory. Most network cards' providers don't know the question: they never make any.
+// True if memory of GPUs is never copied. Most network cards' providers don't know this option:
+// they never copy.
 bool needs_no_copies(fid_ep* endpoint) {
   int const wanted = FI_HMEM_P2P_REQUIRED;
   int const result =
@@ -42,7 +44,7 @@ constexpr char const* same_net = "give all processes the same MESHPOST_NET (Worl
 Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks const& quirks)
     : provider_(choose_provider(provider, bind, gpus, quirks)), number_(std::random_device()()) {
   bool const shared = provider_.name() == "shm";
-  if (shared) remove_stale_files();  // of jobs of which nobody survived
+  if (shared) remove_stale_files();  // of jobs without survivors
   fi_info* const info = provider_.info.get();
   fid_fabric* fabric = nullptr;
   fabric_ = handle(library().fabric(info->fabric_attr, &fabric, nullptr), fabric, "fi_fabric");
@@ -81,7 +83,8 @@ Ofi::Ofi(std::string const& provider, std::string const& bind, Gpus gpus, Quirks
 }
 
 Ofi::~Ofi() {
-  // A registration that is bound to an endpoint goes before it, others after it: it may be in use.
+  // Registrations that are bound to an endpoint end before it. Others end after it, because it may
+  // be using them.
   if (provider_.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
     for (auto& operation : operations_->all()) operation.registration = {};
     memory_->close();
@@ -90,7 +93,7 @@ Ofi::~Ofi() {
   if (!shared_memory_.empty()) remove_stale_files();  // of peers that were killed
 }
 
-// Others that talk to this process have it mapped.
+// Other processes that talk to this one have this memory mapped.
 void Ofi::abandon() noexcept {
   if (shared_memory_.empty()) return;
   shm_unlink(shared_memory_.c_str());
@@ -121,8 +124,9 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
     if (address->provider != provider_.name())
       refuse(attempted, "it uses " + address->provider + ", this process " + provider_.name(),
              same_net);
-    // Same provider, so the same kind of address: another size would be read beyond its end. Texts
-    // (shm) say where they end, and are as long as the numbers in them.
+    // The provider is the same, so the kind of address is too. An address of another size would be
+    // read beyond its end. Addresses that are texts (shm) end with a zero byte, and their length
+    // depends on the numbers in them.
     bool const is_text = provider_.info->addr_format == FI_ADDR_STR;
     if (is_text ? !address->native.ends_with('\0')
                 : address->native.size() != address_from(this->address())->native.size())
@@ -195,7 +199,7 @@ bool Ofi::write(u32 peer, std::span<char const> source, RemoteMemory const& targ
   }
   if (start(index) != Outcome::no_room) return true;
   if (operation.registration.registered) {
-    waiting_.push_back(index);  // rather than register it once more
+    waiting_.push_back(index);  // do not register it a second time
     return true;
   }
   operations_->release(index);
@@ -223,9 +227,9 @@ Ofi::Outcome Ofi::start(u32 index) {
                 : operation.step == tell ? start_data(operation, {}, context)
                                          : start_message(index);
   if (result == 0 && ++operation.under_way == 1 && operation.step == tell) {
-    // At once: other writes that come behind must not get in between.
+    // Immediately: no later write may come between.
     result = start_data(operation, {}, context);
-    if (result == -FI_EAGAIN) return Outcome::started;  // when the bytes are away
+    if (result == -FI_EAGAIN) return Outcome::started;  // later, when the bytes are sent
     if (result == 0) ++operation.under_way;
   }
   if (result == 0) return Outcome::started;
@@ -255,7 +259,7 @@ long Ofi::start_piece(Operation& operation, void* context) {
   bool const separate = provider_.separate_data && piece.size() > most_with_data;
   if (last && !separate && provider_.telling != Telling::message) {
     long const result = start_data(operation, piece, context);
-    // Some know data in their queues but not with writes (Slingshot).
+    // Some providers support data in their queues, but not with writes (Slingshot).
     if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP) return result;
     provider_.telling = Telling::message;
   }
@@ -267,7 +271,7 @@ long Ofi::start_piece(Operation& operation, void* context) {
   message.rma_iov = &remote;
   message.rma_iov_count = 1;
   message.context = context;
-  // What comes behind it must not be told before it is there.
+  // A later message must not be reported before these bytes are there.
   bool const in_order = provider_.ordered && provider_.telling != Telling::message;
   long const result =
       fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | (in_order ? 0 : FI_DELIVERY_COMPLETE));

@@ -37,8 +37,8 @@ class Ofi final : public Engine {
              u32 data, u64 cookie) override;
   bool poll(Events& events) override;
   bool keeps_bytes() const override { return !shared_memory_.empty(); }
-  // libfabric's shm (1.17) ends sends in the order in which they began: not those behind one that
-  // the killed process was to read.
+  // libfabric's shm (1.17) ends sends in the order in which they began. A send that a killed
+  // process should read blocks all later ones.
   bool outlives_peers() const override { return shared_memory_.empty(); }
   void abandon() noexcept override;
 
@@ -49,9 +49,9 @@ class Ofi final : public Engine {
   struct Peer {
     fi_addr_t address = FI_ADDR_UNSPEC;
     bool talked_to = false;
-    bool lost = false;       ///< nothing is started any more
-    bool over = false;       ///< told so
-    bool greeting = false;   ///< one is under way,
+    bool lost = false;       ///< nothing more is started
+    bool over = false;       ///< reported as lost
+    bool greeting = false;   ///< a greeting is in progress,
     bool unstarted = false;  ///< or waits for room
     std::string native;
     Probe probe;
@@ -64,7 +64,7 @@ class Ofi final : public Engine {
 
   Peer& talked_to(u32 peer, char const* operation);
 
-  // Starts what an operation has to do next. `failed`: its peer is lost, and it is over.
+  // Starts the next step of an operation. `failed`: its peer is lost, and the operation has ended.
   Outcome start(u32 index);
   long start_message(u32 index);
   long start_piece(Operation& operation, void* context);
@@ -103,8 +103,8 @@ class Ofi final : public Engine {
   std::vector<Peer> peers_;
   std::unordered_map<u32, u32> by_number_;
   std::unordered_map<fi_addr_t, u32> by_address_;
-  std::vector<u32> waiting_;  // operations that go on when there is room
-  std::vector<u64> ended_;    // cookies to tell
+  std::vector<u32> waiting_;  // operations that continue when there is room
+  std::vector<u64> ended_;    // cookies to report
   std::vector<Loss> losses_;
   Clock::time_point next_greetings_;
   u32 next_greeted_ = 0;

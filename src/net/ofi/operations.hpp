@@ -4,11 +4,12 @@
 
 #include "net/ofi/memory.hpp"
 
-// What an endpoint has started and not ended. A fixed number: more are refused, and tried again.
+// The active operations of an endpoint. Their number is fixed. More are refused, and the caller
+// tries again.
 
 namespace meshpost::net::ofi {
 
-/// Before the bytes of each message.
+/// Goes before the bytes of each message.
 struct Preamble {
   enum class Form : u32 { message = 0x6d657301, data = 0x6d657302, greeting = 0x6d657303 };
   Form form = Form::message;
@@ -26,17 +27,17 @@ struct Operation {
     message,
     greeting,
     write,        // there may be more pieces
-    tell,         // all bytes are on their way; a write of none tells the peer
-    unannounced,  // all bytes are on their way; the peer is told in a message
+    tell,         // all bytes were started; an empty write tells the peer
+    unannounced,  // all bytes were started; a message tells the peer
     announcement
   };
   Step step = Step::free;
-  u32 under_way = 0;  ///< what the provider has of it
-  bool told = false;  ///< its peer was lost: who started it knows that it is over
+  u32 under_way = 0;  ///< requests that the provider has not completed
+  bool told = false;  ///< its peer was lost, and the caller knows that the operation has ended
   u32 peer = 0;
   u64 cookie = 0;
   u64 sent = 0;  ///< bytes of the message in the buffer
-  // Of a write: what is left of it.
+  // Of a write: the part that is not yet started.
   std::span<char const> source;
   RemoteMemory target;
   u64 offset = 0;

@@ -5,7 +5,7 @@
 
 namespace meshpost::net::ofi {
 
-/// Whether somebody listens at a TCP address. Nothing blocks.
+/// Finds out if somebody listens at a TCP address. Nothing blocks.
 class Probe {
  public:
   Probe() = default;
@@ -15,7 +15,8 @@ class Probe {
   Probe(Probe&& other) noexcept : socket_(other.socket_) { other.socket_ = -1; }
   Probe& operator=(Probe&&) = delete;
 
-  /// `native`: a sockaddr. Called again and again; why nobody does, once that is known.
+  /// `native`: a sockaddr. Call it again and again. Returns why nobody listens, as soon as that is
+  /// known.
   std::string ask(std::string const& native);
   void close();
 

@@ -11,7 +11,7 @@
 namespace meshpost::net::ofi {
 namespace {
 
-// An endpoint that only waits hears nothing of a peer's end; one that sends does.
+// An endpoint that only waits does not notice a peer's end; one that sends does.
 constexpr auto between_greetings = std::chrono::milliseconds(200);
 constexpr u32 greetings_at_once = 32;  // so that they never take all operations
 
@@ -25,7 +25,7 @@ bool find(std::unordered_map<Key, u32> const& all, Key key, u32& peer) {
 }  // namespace
 
 bool Ofi::poll(Events& events) {
-  if (peers_.empty()) return false;  // arrivals could not be attributed
+  if (peers_.empty()) return false;  // arrivals could not be assigned to a peer
   bool happened = tell_ended(events);
   happened |= read_queue(events);
   receives_->retry();
@@ -56,7 +56,7 @@ bool Ofi::read_queue(Events& events) {
     }
     check(count, "fi_cq_read");
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) arrived(events, entries[i], sources[i]);
-    if (static_cast<size_t>(count) < at_once) break;  // asking again costs a look at each socket
+    if (static_cast<size_t>(count) < at_once) break;  // another call has to look at each socket
   }
   return happened;
 }
@@ -120,7 +120,7 @@ void Ofi::received(Events& events, std::span<char const> bytes, u64 size) {
   else if (preamble.form == Preamble::Form::data) events.on_data(peer, preamble.data);
 }
 
-// An operation has ended well: it goes on, or is over.
+// An operation has ended well: it continues, or is complete.
 void Ofi::written(u32 index) {
   auto& operation = (*operations_)[index];
   --operation.under_way;
@@ -169,13 +169,13 @@ bool Ofi::tell_ended(Events& events) {
   return true;
 }
 
-// After what had arrived from the lost peers.
+// After the arrivals from the lost peers.
 bool Ofi::tell_losses(Events& events) {
   if (losses_.empty()) return false;
   auto const losses = std::exchange(losses_, {});
   for (auto const& [peer, why] : losses) {
     peers_[peer].over = true;
-    // What the provider still holds keeps its place until it lets go of it.
+    // Operations that the provider still uses keep their place until it completes them.
     for (auto& operation : operations_->all()) {
       if (operation.peer != peer || operation.told || operation.step == Operation::Step::free ||
           operation.step == Operation::Step::greeting)
@@ -207,7 +207,7 @@ void Ofi::greet(u32 peer) {
     known.unstarted = start(index) == Outcome::no_room;
     if (known.unstarted) waiting_.push_back(index);
   } else if (known.unstarted && provider_.listens_on_tcp()) {
-    // Where nobody listens any more, ofi_rxm tries to connect anew without end, and says nothing.
+    // If nobody listens any more, ofi_rxm tries to connect for ever, and reports nothing.
     if (auto const why = known.probe.ask(known.native); !why.empty()) lose(peer, why);
   }
 }

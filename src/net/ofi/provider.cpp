@@ -14,11 +14,11 @@ namespace {
 
 constexpr u64 needed = FI_MSG | FI_RMA;
 
-// All that can do what is needed, best first; null if there is none.
+// All providers with the needed capabilities, best first; null if there is none.
 Info ask(u64 capabilities, char const* node, std::string const& provider = {}) {
   Info const hints(library().dupinfo(nullptr));
   hints->caps = capabilities;
-  // Freed with the hints. Known, it spares asking the others.
+  // Freed with the hints. With a name, the other providers need not be asked.
   if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
@@ -39,8 +39,8 @@ bool is_named(std::string const& provider, std::string const& name) {
   return provider == name || provider.starts_with(name + ";");
 }
 
-// Those that nobody wants unless they ask: one host alone, emulations, and what libfabric calls
-// experimental or deprecated.
+// Providers that are used only on request: for one host alone, emulations, and those that libfabric
+// calls experimental or deprecated.
 bool on_request(std::string const& provider) {
   return provider == "shm" || provider == "sockets" || is_named(provider, "net") ||
          provider.find("ofi_rxd") != std::string::npos;
@@ -58,7 +58,7 @@ Info first(Info const& all, Fits const& fits) {
   return nullptr;
 }
 
-// By its node's address; or by its own kind of address, where a fabric has one.
+// Finds a provider by the address of its node, or by its own kind of address if the fabric has one.
 Info find(std::string const& named, char const* node, bool loopback, u64 capabilities,
           std::string const& exactly) {
   auto const wanted = [&](fi_info const& info) {
@@ -89,15 +89,15 @@ bool both(fi_info const& info, u64 order) {
   return (info.tx_attr->msg_order & info.rx_attr->msg_order & order) == order;
 }
 
-// A network card reads and writes memory of GPUs where the driver lets it. For others the library
-// copies, and then waits for all that the GPU does (libfabric 2.1): so for kernels, which wait for
-// what it copies.
+// True if a network card reads and writes memory of GPUs: it does where the driver allows it. For
+// other providers the library copies. Then it waits for all work of the GPU (libfabric 2.1), also
+// for kernels that wait for the copied bytes.
 bool moves_by_itself(std::string const& provider) {
   return std::ranges::any_of(std::array{"verbs", "efa", "cxi", "psm3", "opx"},
                              [&](char const* one) { return provider.starts_with(one); });
 }
 
-// libfabric leaves it out where it finds no room, and says no more.
+// libfabric leaves out shm if there is no room for it, and does not say so.
 std::string room_for_shm() {
   struct statvfs there{};
   bool const is_full = statvfs("/dev/shm", &there) == 0 && there.f_bavail == 0;

@@ -9,7 +9,7 @@
 
 namespace meshpost::net::ofi {
 
-/// How the one that is written to learns who has written. Providers differ in what comes with a
+/// How the target of a write learns who has written. Providers differ in what they report with a
 /// write.
 enum class Telling {
   number_in_data,  ///< 8 bytes: the writer's number and the caller's data
@@ -17,7 +17,7 @@ enum class Telling {
   message          ///< nothing: a message follows once the bytes are known to be there
 };
 
-/// What a test wants to be otherwise than the provider has it.
+/// Tests set these, so that a provider behaves in another way.
 struct Quirks {
   u64 piece = ~u64{0};            ///< writes are cut into pieces of this size
   bool unordered = false;         ///< pieces may overtake each other
@@ -25,7 +25,7 @@ struct Quirks {
   bool by_source = false;         ///< Telling::source
   bool register_sources = false;  ///< FI_MR_LOCAL
   bool ring = false;              ///< a receive buffer for each message
-  bool copies = false;            ///< GPUs' memory is reached by providers that copy, too
+  bool copies = false;            ///< use providers for GPUs' memory even if they copy
 };
 
 struct Provider {
@@ -34,24 +34,25 @@ struct Provider {
   bool multi_receive = false;  ///< one buffer takes many messages
   bool ordered = false;        ///< a write is not seen before an earlier one
   bool register_sources = false;
-  bool reaches_gpus = false;  ///< memory of theirs can be registered (FI_HMEM)
-  /// Data goes in a write of its own, behind the bytes: a connection of ofi_rxm that ends while a
-  /// write with data comes in tells of it in a way that ofi_rxm takes for a null pointer, and the
-  /// process is gone (seen with libfabric 1.17). One without bytes comes whole.
+  bool reaches_gpus = false;  ///< memory of GPUs can be registered (FI_HMEM)
+  /// Data goes in a write of its own, after the bytes. Otherwise, when a connection of ofi_rxm ends
+  /// while a write with data arrives, its report makes ofi_rxm use a null pointer, and the process
+  /// crashes (seen with libfabric 1.17). A write without bytes arrives whole.
   bool separate_data = false;
   u64 piece = 0;  ///< largest write
 
-  /// Its addresses are those of TCP sockets that listen.
+  /// True if its addresses are those of listening TCP sockets.
   bool listens_on_tcp() const { return name().starts_with("tcp") || name().starts_with("net"); }
   std::string name() const { return info->fabric_attr->prov_name; }
 };
 
-/// There is an error if they must be reached and can't be, else a warning.
+/// Throws if GPUs must be reached and can't be, else warns.
 /// \throws Error(bad_environment)
 void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus);
 
-/// The best for `bind` (empty: loopback), or the one named ("tcp" is also "tcp;ofi_rxm").
-/// \throws Error(bad_environment) naming those that there are; or if it must reach GPUs and doesn't
+/// The best provider for `bind` (empty: loopback), or the one named ("tcp" is also "tcp;ofi_rxm").
+/// \throws Error(bad_environment) that names the available ones; or if it must reach GPUs and
+/// doesn't
 Provider choose_provider(std::string const& named, std::string const& bind, Gpus gpus,
                          Quirks const& quirks);
 

@@ -5,7 +5,7 @@
 
 #include "net/ofi/memory.hpp"
 
-// Buffers that messages arrive in.
+// Buffers for arriving messages.
 
 namespace meshpost::net::ofi {
 
@@ -15,13 +15,13 @@ class Receives {
   Receives(fid_ep* endpoint, Memory& memory, bool multi, u64 most);
 
   bool owns(void const* context) const;
-  /// The bytes of a message of `size` bytes: where the queue has `reported`, if buffers take many.
-  /// The queue repeats a size that came through the network: of one that is not possible, only what
-  /// the buffer has.
+  /// The bytes of a message of `size` bytes. They lie at `reported` (by the queue) if a buffer
+  /// takes many messages. The queue passes on a size from the network, which may be wrong: never
+  /// returns more than the buffer has.
   std::span<char const> bytes(void const* context, void const* reported, u64 size) const;
-  /// The buffer is given back to the provider, as soon as that has room.
+  /// Gives the buffer back to the provider, as soon as that has room.
   void post(void const* context);
-  /// Those that could not be posted before.
+  /// Posts the buffers that could not be posted before.
   void retry();
 
  private:

@@ -8,7 +8,7 @@
 namespace meshpost::net::ofi {
 
 std::string shared_memory_of(std::string const& native) {
-  std::string const text = native.c_str();  // up to its end; "fi_shm://" and the name
+  std::string const text = native.c_str();  // up to the zero byte; "fi_shm://" and the name
   auto const prefix = text.find("://");
   return "/" + (prefix == std::string::npos ? text : text.substr(prefix + 3));
 }

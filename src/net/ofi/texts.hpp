@@ -5,13 +5,13 @@
 
 #include "net/engine.hpp"
 
-// What engines tell each other by way of their callers: texts without blanks.
+// Texts without blanks that engines exchange through their callers.
 
 namespace meshpost::net::ofi {
 
 struct Address {
   std::string provider;
-  u32 number = 0;  ///< drawn by the engine; by it others know whose bytes they have got
+  u32 number = 0;  ///< drawn by the engine; receivers know the sender by it
   std::string native;
 };
 

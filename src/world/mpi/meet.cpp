@@ -21,11 +21,12 @@
 #include "world/rendezvous.hpp"
 #include "world/wire.hpp"
 
-// Everybody says hello to process 0, which asks whether they still wait. When all have said so, it
-// tells them what to try (where it might be reached), if they are on several hosts, and then, when
-// it knows what works for all, where to go. A text may be of an earlier call that failed, as
-// somebody did not come: each names the call that it belongs to, by a number which its caller has
-// drawn. So whoever called in vain before does not count as here.
+// All processes say hello to process 0. It asks each whether it still waits. When all have
+// answered, process 0 tells them where to go. If they are on several hosts, it first sends
+// addresses where it might be reached. They try these, and it chooses one that works for all. A
+// text may be of an earlier call, which failed because a process did not come. So each text
+// names its call by a random number that the caller has drawn. A process whose earlier call failed
+// does not count as here.
 
 namespace meshpost {
 namespace {
@@ -34,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 constexpr char const* operation = "join over MPI";
 constexpr auto pause = std::chrono::milliseconds(1);
 constexpr auto try_timeout = std::chrono::seconds(2);
-constexpr auto verdict_timeout = std::chrono::seconds(10);  // beyond process 0's own, to be told
+constexpr auto verdict_timeout = std::chrono::seconds(10);  // beyond process 0's timeout
 constexpr u64 magic = 0x6d657368706f7374;                   // "meshpost"
 
 enum class Says : u32 { hello, still_there, here, try_these, reached, go, refusal };
@@ -50,7 +51,7 @@ struct Message {
     for (auto const& text : texts) packer.text(text);
     return packer.take();
   }
-  /// Nothing for what is not ours.
+  /// Nothing if the text is not of meshpost.
   static std::optional<Message> unpack(TextChannel::Text const& received) {
     try {
       wire::Unpacker unpacker(received.text);
@@ -75,7 +76,7 @@ struct Message {
       "run the same build");
 }
 
-// Equal where processes share a host and its network, and do not act as if they did not.
+// Equal if processes share a host and its network, and MESHPOST_NODE does not separate them.
 std::string host_identity(Job const& job) {
   struct stat network{};
   stat("/proc/self/ns/net", &network);
@@ -101,7 +102,7 @@ class Host {
     bool const one_host =
         std::ranges::all_of(others, [&](Guest const& guest) { return guest.host == mine; });
     auto hosts = one_host ? std::vector<std::string>() : own_addresses();
-    hosts.emplace_back("127.0.0.1");  // tried as the others, for processes that only act as if
+    hosts.emplace_back("127.0.0.1");  // tried too: MESHPOST_NODE may separate processes
     auto listener = listen_at(one_host ? "127.0.0.1:0" : "0.0.0.0:0");
     auto addresses = hosts;
     for (auto& address : addresses) address += fmt::format(":{}", port_of(listener));
@@ -127,7 +128,7 @@ class Host {
     while (!std::ranges::all_of(others, holds)) {
       if (auto const received = channel_.next()) {
         if (auto message = Message::unpack(*received)) take(received->from, std::move(*message));
-        else foreign_ = received->from;  // said below, when those who come can be told
+        else foreign_ = received->from;  // reported below, when the processes that come can be told
       } else if (Clock::now() >= deadline_) {
         if (foreign_) refuse_foreign(*foreign_);
         std::vector<u32> missing;
@@ -188,7 +189,7 @@ class Host {
   TextChannel& channel_;
   std::vector<Guest> guests_;
   Clock::time_point deadline_;
-  std::optional<int> foreign_;  // who sent what is not ours
+  std::optional<int> foreign_;  // the process that sent a foreign message
 };
 
 std::string try_all(std::vector<std::string> const& addresses) {
@@ -197,7 +198,7 @@ std::string try_all(std::vector<std::string> const& addresses) {
   return reached;
 }
 
-// The others.
+// The other processes.
 void be_invited(Job& job, TextChannel& channel) {
   u64 const call = u64{std::random_device()()} << 32 | std::random_device()();
   channel.send(0, Message{call, Says::hello, {host_identity(job)}}.pack());
@@ -212,7 +213,7 @@ void be_invited(Job& job, TextChannel& channel) {
     if (!unpacked) refuse_foreign(received->from);
     auto& message = *unpacked;
     if (message.call != call) continue;
-    deadline = within(job, verdict_timeout);  // process 0 is there, and will have a verdict
+    deadline = within(job, verdict_timeout);  // process 0 is there, and will send a verdict
     if (message.says == Says::still_there) channel.send(0, Message{call, Says::here, {}}.pack());
     if (message.says == Says::refusal && message.texts.size() == 1)
       throw wire::unpack_error(message.texts[0]);

@@ -5,8 +5,8 @@
 
 namespace meshpost {
 
-/// The processes of a communicator as a job: process 0 listens, and all know where, and the secret.
-/// Collective.
+/// Makes a job of the processes of a communicator: process 0 listens, and all know where, and the
+/// secret. Collective.
 /// \throws as options_over() (rma/mpi.hpp)
 Job meet_over(MPI_Comm communicator);
 

@@ -13,7 +13,7 @@ std::list<Sent>& kept_for_good() {
 
 }  // namespace
 
-// What nobody has taken yet stays with MPI, and so must its bytes.
+// Texts that were not yet received stay with MPI. So their bytes must live on.
 TextChannel::~TextChannel() {
   for (auto at = sent_.begin(); at != sent_.end();) {
     auto const one = at++;

@@ -7,11 +7,11 @@
 
 namespace meshpost {
 
-/// Short texts between the processes of a communicator. Nothing blocks: a process that takes no
-/// part is found out by whoever waits for its text. (In an MPI_Bcast it would hang all others.)
+/// Short texts between the processes of a communicator. Nothing blocks. So the process that waits
+/// for a text notices if its sender does not take part. (An MPI_Bcast would hang all others.)
 class TextChannel {
  public:
-  static constexpr int tag = 32767;  // the highest that every MPI has
+  static constexpr int tag = 32767;  // the highest that every MPI allows
 
   explicit TextChannel(MPI_Comm communicator) : communicator_(communicator) {}
   ~TextChannel();

@@ -1,4 +1,4 @@
-// What becomes of copies when memory or devices that the driver knows change under them.
+// Copies whose memory or devices, which the driver knows, change meanwhile.
 #include <cuda_runtime.h>
 
 #include "copy/places.hpp"
@@ -9,7 +9,7 @@ namespace {
 #define SKIP_WITHOUT_GPU() \
   if (!on_gpus()) GTEST_SKIP() << "needs a GPU"
 
-// Pages of the host that CUDA may be told of.
+// Pages of the host that can be registered with CUDA.
 class Pages {
  public:
   explicit Pages(u64 size) : size_(size) {
@@ -67,8 +67,8 @@ TEST(CopyOfRegisteredMemory, of_which_a_part_is_registered_names_the_limit) {
   ASSERT_EQ(cudaHostUnregister(pages.data()), cudaSuccess);
 }
 
-// Whoever unregisters memory that is being copied breaks copy_async's rule. It must not hang, nor
-// harm what comes later; the driver may refuse it, or wait.
+// A program that unregisters memory in use by a copy breaks copy_async's rule. The copy must not
+// hang, nor harm later ones. The driver may refuse it, or wait.
 TEST(CopyOfRegisteredMemory, that_is_unregistered_half_way_ends) {
   SKIP_WITHOUT_GPU();
   copy_devices();
@@ -95,7 +95,7 @@ TEST(CopyOfRegisteredMemory, that_is_unregistered_half_way_ends) {
 
 __global__ void trap() { asm("trap;"); }
 
-// A failed kernel takes its process's use of the device with it, so this is another process.
+// After a failed kernel its process can't use the device any more. So this is another process.
 void copy_while_the_device_is_lost() {
   constexpr u64 size = u64{256} << 20;
   Memory source({0, MemoryKind::device}, size), target({0, MemoryKind::pinned}, size);
@@ -105,7 +105,7 @@ void copy_while_the_device_is_lost() {
   cudaSetDevice(static_cast<int>(copy_devices()[0]->index()));
   trap<<<1, 1>>>();
   for (auto& one : under_way) try {
-      one.wait();  // may have been in time
+      one.wait();  // may have ended before
     } catch (Error const& error) {
       if (error.kind() != Kind::device_failed) std::_Exit(3);
     }

@@ -1,5 +1,6 @@
-// Memory of devices that a driver shares, as GPUs' is: mapped once, used with offsets, dropped when
-// its owner has released it. The driver is a fake: its devices' memory is in files.
+// Memory of devices that a driver shares, like that of GPUs. It is mapped once, used with offsets,
+// and dropped when its owner has released it. The driver is a fake: its devices' memory is in
+// files.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -27,7 +28,7 @@ struct Ranges {
   std::mutex mutex;
   struct One {
     u64 size, id;
-    int file;  // -1: another process's
+    int file;  // -1: of another process
   };
   std::map<char const*, One> all;
   std::atomic<u32> adopted{0}, dropped{0};
@@ -43,7 +44,7 @@ char* map_file(int file, u64 size) {
   return static_cast<char*>(at);
 }
 
-// A device whose memory only its driver knows.
+// A device whose memory is known only to its driver.
 class Drum : public Device {
  public:
   std::string_view kind() const override { return "drum"; }
@@ -101,7 +102,7 @@ class Drums : public Backend {
     auto const found = identify(pointer);
     return found ? found->id : 0;
   }
-  // By a file, or by a handle that tells where to find it.
+  // Shares by a file, or by a handle that tells where the file is.
   SharedMemory share_memory(void const* pointer) override {
     auto const found = identify(pointer).value();
     int file = -1;
@@ -174,7 +175,7 @@ Role const drums("drums", [] {
     require(round > 0 || ranges().dropped == 0, "still exposed");
     second.release();
     meet();  // all have released
-    meet();  // and all know
+    meet();  // and all know it
     std::printf("adopted %u dropped %u\n", ranges().adopted.load(), ranges().dropped.load());
   }
 });

@@ -1,4 +1,4 @@
-// Copies between processes against what each knows the others' memory holds.
+// Copies between processes. Each process knows the bytes that the others' memory must hold.
 #include <meshpost/copy/job_memory.hpp>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using test::require;
 using test::Role;
 using testing::HasSubstr;
 
-// Memory of one of the kinds that there are on CPU devices.
+// Memory of one of the kinds that CPU devices have.
 struct Memory {
   Allocation owned;
   std::vector<u8> heap;
@@ -37,7 +37,7 @@ struct Memory {
 
 u8 byte_of(u32 process, u64 i) { return static_cast<u8>(i * 7 + i / 251 + process * 31); }
 
-// Everybody puts into a part of its own of everybody's memory, and gets from all of it.
+// Each process puts into its own part of every process's memory, and gets from all of it.
 Role const random_copies("random_copies", [] {
   JobMemory job;
   u32 const me = job.process(), all = job.processes();
@@ -45,7 +45,7 @@ Role const random_copies("random_copies", [] {
   for (int round = 0; round < 12; ++round) {
     std::vector<u64> sizes(all);
     for (auto& size : sizes) size = round == 3 ? 0 : common() % (round < 10 ? 5000 : 700'000);
-    u64 const share = *std::ranges::min_element(sizes) / all;  // that a process writes of a part
+    u64 const share = *std::ranges::min_element(sizes) / all;  // bytes for each process
     Memory const mine(job, static_cast<u32>(own()), sizes[me] + 1);
     for (u64 i = 0; i < sizes[me]; ++i) mine.data[i] = byte_of(me, i);
     auto const field = job.expose(mine.data, Bytes{sizes[me]}, "field");
@@ -88,11 +88,11 @@ Role const random_copies("random_copies", [] {
     rest.wait();
     together();
     check(true);
-    together();  // nobody frees what others still check
+    together();  // nobody frees memory that others still check
   }
 });
 
-// Alone too: the same program.
+// The same program, also with one process.
 Role const many_at_once("many_at_once", [] {
   JobMemory job;
   u32 const me = job.process(), all = job.processes();

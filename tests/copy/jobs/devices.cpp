@@ -19,8 +19,9 @@ std::vector<u8> pattern(u64 size, u32 seed) {
   return bytes;
 }
 
-// Process p's device is the p-th; the last process has none. Each puts its pattern into a part of
-// its own of every device's memory, gets it back by way of its own device, and looks at its own.
+// Process p's device is the p-th; the last process has none. Each process puts its pattern into its
+// own part of every device's memory. It gets it back through its own device, and checks its own
+// memory.
 Role const device_copies("device_copies", [] {
   JobMemory job;
   u32 const me = job.process(), all = job.processes();

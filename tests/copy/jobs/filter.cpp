@@ -1,4 +1,4 @@
-// Processes as in a container that refuses process_vm_readv: a seccomp filter, from the start.
+// Processes as in a container that refuses process_vm_readv: with a seccomp filter from the start.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

@@ -15,7 +15,7 @@ using test::print_error;
 using test::require;
 using test::Role;
 
-// Whether this is the child, which has destroyed all that it inherited.
+// True if this is the child, which has destroyed all that it inherited.
 bool fork_with_exposed_memory() {
   JobMemory job;
   u32 const me = job.process(), next = (me + 1) % job.processes();
@@ -28,7 +28,7 @@ bool fork_with_exposed_memory() {
   auto const range = field.at(next, 0, Bytes{1000});
   auto waited_for = copy_async(here.data(), range);
   waited_for.wait();
-  meet();  // no thread of this process copies for others, and holds locks, when it forks
+  meet();  // when it forks, no thread of this process copies for others and holds locks
   pid_t const child = fork();
   if (child == 0) {
     print_error([&] { waited_for.wait(); });

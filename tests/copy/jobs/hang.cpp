@@ -1,5 +1,5 @@
-// What becomes of copies where the network does not come back to its caller (net::Faulty), and a
-// process is lost, as libfabric's shm does where that one was killed with a lock.
+// Copies when the network does not return to its caller (net::Faulty), and a process is lost.
+// libfabric's shm does so if a process was killed while it held a lock.
 #include <unistd.h>
 #include <meshpost/meshpost.hpp>
 
@@ -24,8 +24,8 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-// All copy from and to all others. What hangs in process 0 is a message with bytes for `theirs` or
-// `here`: they are not to be written when it has ended with an error.
+// All copy from and to all others. In process 0 the network hangs with a message with bytes for
+// `theirs` or `here`. These must not be written after the copies have ended with an error.
 Role const copies_that_hang("copies_that_hang", [] {
   std::vector<u8> theirs(100'000, 1), mine(100'000, 2);
   std::vector<std::vector<u8>> here(3, std::vector<u8>(100'000));
@@ -66,7 +66,7 @@ Role const copies_that_hang("copies_that_hang", [] {
 });
 
 test::Job start(bool stays) {
-  test::Variables all{{"TSAN_OPTIONS", "report_thread_leaks=0"}};  // they are meant to be
+  test::Variables all{{"TSAN_OPTIONS", "report_thread_leaks=0"}};  // threads are meant to leak
   if (stays) all["MESHPOST_TEST_STAYS"] = "1";
   return {"copies_that_hang", 3, all, [](u32 process) -> test::Variables {
             return {{"MESHPOST_NODE", std::to_string(process)},
@@ -76,7 +76,7 @@ test::Job start(bool stays) {
 
 TEST(JobCopyHang, of_the_network_after_a_loss_ends_copies_within_two_seconds) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
-  test::Job ends = start(false), stays = start(true);  // until the thread has come back
+  test::Job ends = start(false), stays = start(true);  // stays: until the thread has returned
   for (auto* const job : {&ends, &stays})
     for (u32 process = 0; process < 3; ++process) job->wait_for(process, "begins");
   for (auto* const job : {&ends, &stays}) job->wait_for(0, "hangs, as it was told to");
@@ -91,7 +91,7 @@ TEST(JobCopyHang, of_the_network_after_a_loss_ends_copies_within_two_seconds) {
       EXPECT_TRUE(ended[process].well()) << ended[process].out;
       EXPECT_THAT(ended[process].out,
                   AllOf(HasSubstr("[peer lost]"), HasSubstr("process 1 ("), HasSubstr("went on")));
-      // Process 2 may find process 0's engine closed before it hears from process 0 why.
+      // Process 2 may find process 0's engine closed before process 0 tells it why.
       auto const hangs =
           AllOf(HasSubstr("of process 0 ("), HasSubstr("does not come back from faulty ofi"));
       auto const closed = AllOf(HasSubstr("process 0 ("), HasSubstr("is gone"));
@@ -101,7 +101,7 @@ TEST(JobCopyHang, of_the_network_after_a_loss_ends_copies_within_two_seconds) {
   }
 }
 
-// Over libfabric's shm, which tells of no loss, and leaves a file of 16 MiB.
+// Over libfabric's shm, which reports no loss, and leaves a file of 16 MiB.
 TEST(JobCopyLoss, over_shared_memory_ends_all_copies_and_leaves_no_file) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
   test::Job job(

@@ -3,11 +3,10 @@
 
 namespace meshpost::test {
 
-/// A variable that makes a process of a test's job one that the system lets read and write no other
-/// process's memory.
+/// This variable makes a test's process one that may not read or write other processes' memory.
 constexpr char const* without_other_memory = "MESHPOST_TEST_WITHOUT_OTHER_MEMORY";
 
-/// Whether processes can act as if they were on other nodes: the library was built with an engine.
+/// True if processes can act as if they were on other nodes: the library was built with an engine.
 constexpr bool network = MESHPOST_TEST_NETWORK;
 
 }  // namespace meshpost::test

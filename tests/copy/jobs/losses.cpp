@@ -1,5 +1,5 @@
-// What the network loses, changes or repeats ends the copies of both sides with an error, in time;
-// so does a process that is stopped.
+// If the network loses, changes or repeats messages, copies of both sides end with an error, in
+// time. The same holds if a process is stopped.
 #include <meshpost/copy/job_memory.hpp>
 
 #include <csignal>
@@ -19,7 +19,7 @@ using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// All copy from and to all others, until nothing goes.
+// All copy from and to all others, until every copy fails.
 Role const copies_until_lost("copies_until_lost", [] {
   JobMemory job;
   std::vector<u8> theirs(100'000, static_cast<u8>(1 + job.process()));
@@ -35,12 +35,12 @@ Role const copies_until_lost("copies_until_lost", [] {
         for (;;) {
           copy(here.data(), there);
           require(here == std::vector<u8>(100'000, static_cast<u8>(1 + process)), "right bytes");
-          copy(there, here.data());  // what is there
+          copy(there, here.data());  // the same bytes
         }
       } catch (Error const& error) {
         say(std::string("error: ") + error.what());
       }
-      print_error([&] { copy(here.data(), there); });  // later ones too
+      print_error([&] { copy(here.data(), there); });  // later ones fail too
     });
   }
   all.clear();
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Of, JobCopyLosses,
                          testing::Values("flip", "truncate", "duplicate", "drop", "lose"),
                          [](auto const& one) { return std::string(one.param); });
 
-// It goes on when it is too late, and finds that it has been given up.
+// The stopped process continues too late, and finds that the others have given it up.
 TEST(JobCopyLoss, of_a_process_that_is_stopped_ends_copies_at_both_sides) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
   test::Job job(

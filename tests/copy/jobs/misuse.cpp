@@ -1,4 +1,4 @@
-// What is wrong in one process is an error in all that it concerns; who is lost is named.
+// A mistake in one process is an error in all processes that it concerns. A lost process is named.
 #include <meshpost/copy/job_memory.hpp>
 
 #include <chrono>
@@ -21,7 +21,7 @@ using test::say;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The last process exposes what the others ask for wrongly.
+// All processes ask for process 1's memory in wrong ways.
 Role const bounds("bounds", [] {
   JobMemory job;
   std::vector<u8> mine(job.process() == 1 ? 1000 : 10), here(5000);
@@ -70,12 +70,12 @@ Role const released("released", [] {
   }
   if (job.process() != 0)
     print_error([&] { get_batch(std::vector<RemoteGet>{{here.data(), ranges[0]}}).wait(); });
-  copy(here.data(), other.at(0, 0, Bytes{5000}));  // which still stands
+  copy(here.data(), other.at(0, 0, Bytes{5000}));  // which is still there
   RemoteGet const half[] = {{here.data(), other.at(0, 0, Bytes{2000})},
                             {here.data() + 3000, ranges[1]}};
-  print_error([&] { get_batch(half).wait(); });  // of one that can't be
+  print_error([&] { get_batch(half).wait(); });  // one of its ranges was released
   auto const again =
-      job.expose(plain.data(), Bytes{5000}, "again");  // in the slot that is free now
+      job.expose(plain.data(), Bytes{5000}, "again");  // in the slot that is free again
   print_error([&] { copy(here.data(), ranges[0]); });
   copy(here.data(), again.at(1, 0, Bytes{5000}));
   meet();
@@ -91,7 +91,7 @@ Role const unmapped("unmapped", [] {
   if (job.process() == 1) print_error([&] { job.expose(gone, Bytes{1 << 20}, "gone"); });
   else print_error([&] { job.expose(here.data(), Bytes{1 << 20}, "gone"); });
   print_error([&] { job.expose(job.process() == 0 ? nullptr : here.data(), Bytes{1}, "null"); });
-  auto const field = job.expose(here.data(), Bytes{1 << 20}, "field");  // goes on
+  auto const field = job.expose(here.data(), Bytes{1 << 20}, "field");  // still works
   copy(here.data(), field.at(1 - job.process(), 0, Bytes{100}));
   auto const meeting = job.expose(nullptr, Bytes{}, "meet");
 });
@@ -114,7 +114,7 @@ Role const too_late("too_late", [] {
   print_error([&] { copy_async(*range, here.data()).wait(); });
 });
 
-// Ends while copies of its own are under way: they are waited for.
+// Ends while its own copies are in progress: it waits for them.
 Role const ends_early("ends_early", [] {
   std::vector<u8> mine(8'000'000, 1), here(8'000'000);
   std::optional<Copy> under_way;
@@ -206,7 +206,7 @@ Role const copies_without_end("copies_without_end", [] {
   std::mt19937 random(job.process());
   print_error([&] {
     for (;;) {
-      Bytes const size{random() % (here.size() - 1000)};  // beyond what is written meanwhile
+      Bytes const size{random() % (here.size() - 1000)};  // above all bytes that are written
       auto under_way = copy_async(here.data(), used.at(1, 1000, size));
       if (random() % 2 == 0) under_way.wait();
       copy(used.at(1, 0, Bytes{random() % 1000}), plain.data());
@@ -218,7 +218,7 @@ Role const copies_without_end("copies_without_end", [] {
   print_error([&] { job.expose(nullptr, Bytes{}, "more"); });
 });
 
-// The killed process copies from the others, which release while it is inside.
+// The killed process copies from the others, which release their memory during its copy.
 Role const is_copied_from("is_copied_from", [] {
   JobMemory job;
   std::vector<u8> plain(u64{64} << 20), here(u64{64} << 20);
@@ -231,7 +231,7 @@ Role const is_copied_from("is_copied_from", [] {
       auto const more = job.expose(nullptr, Bytes{}, "more");
     }
   });
-  field.release();  // does not wait for a process that is no more
+  field.release();  // does not wait for a process that has ended
   say("released");
 });
 

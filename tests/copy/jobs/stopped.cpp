@@ -1,5 +1,4 @@
-// Copies that wait for a process which is stopped hold up none that don't; and a process that gets
-// no thread.
+// Copies that wait for a stopped process delay no others. A process that gets no thread.
 #include <unistd.h>
 #include <meshpost/copy/job_memory.hpp>
 
@@ -50,7 +49,7 @@ Role const copies_with_a_stopped_process("copies_with_a_stopped_process", [] {
   copy(&other, numbers.at(1, 0, Bytes{sizeof other}));
   stop_and_wait(other);
 
-  // Of each sort more than there are threads for copies of one kind.
+  // More of each sort than there are threads for copies of one kind.
   constexpr u32 each = 20;
   auto const range = field.at(1, 0, Bytes{6400});
   std::vector<std::vector<u8>> here(4 * each, std::vector<u8>(6400));
@@ -71,7 +70,7 @@ Role const copies_with_a_stopped_process("copies_with_a_stopped_process", [] {
                                          {to[3].data() + 3200, field.at(1, 3200, Bytes{3200})}}));
     events.push_back(waiting.back().event());
   }
-  // A list with an order, and a copy after a stream: both are led by such a thread.
+  // A list with an order, and a copy after a stream: such a thread executes both.
   std::vector<u8> from(1000, 9), to(1000);
   copy_batch(std::vector<Segment>{{to.data(), from.data(), Bytes{1000}},
                                   {to.data() + 500, from.data(), Bytes{500}}})

@@ -1,4 +1,4 @@
-// Messages and writes between engines of one process, by every variant.
+// Messages and writes between engines of one process, with every variant.
 #include <algorithm>
 #include <set>
 
@@ -71,13 +71,13 @@ TEST_P(Exchange, writes_are_there_when_their_data_is_told) {
   }
 }
 
-// Each of four engines sends to and writes at the others, in an order by seed: as much as the
-// queues take. Every operation is checked where it arrives.
+// Each of four engines sends to the others and writes to them, in a random order by seed, as much
+// as the queues take. Every operation is checked where it arrives.
 TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
   constexpr u32 count = 4;
   u64 const operations = GetParam().operations;
   Group four(count, GetParam());
-  constexpr u64 slot = 512, slots = 64;  // of each pair
+  constexpr u64 slot = 512, slots = 64;  // for each pair
   std::vector<std::string> windows(count, std::string(count * slots * slot, '\0'));
   std::vector<std::vector<RemoteMemory>> memory(count, std::vector<RemoteMemory>(count));
   for (u32 to = 0; to < count; ++to) {
@@ -87,7 +87,7 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
   }
   struct Sent {
     std::vector<std::string> writes =
-        std::vector<std::string>(slots);  // by slot: what is under way
+        std::vector<std::string>(slots);  // by slot: the write in progress
     std::set<std::string> messages;
   };
   std::vector<std::vector<Sent>> sent(count, std::vector<Sent>(count));
@@ -119,7 +119,7 @@ TEST_P(Exchange, nothing_is_lost_and_nothing_comes_twice) {
       four.seen[at] = {};
     }
   };
-  // Sources stay: a write's until it is done.
+  // The source of a write must stay until the write is done.
   std::vector<std::string> sources;
   sources.reserve(count * operations);
   for (u64 i = 0; i < count * operations && !HasFatalFailure();) {

@@ -29,16 +29,16 @@ struct Recorder : Events {
   void on_lost(u32 peer, std::string const& why) override { lost.emplace_back(peer, why); }
 };
 
-/// An engine and how it is called in a test's name.
+/// An engine and its name in a test's name.
 struct Variant {
   char const* name;
   std::function<std::unique_ptr<Engine>()> make;
   u64 operations = 5'000;  ///< of each engine, in the longest test
-  u64 each = 500;          ///< messages to each other, between threads, and a fifth as many writes
+  u64 each = 500;          ///< messages to each other thread, and a fifth as many writes
 };
 inline void PrintTo(Variant const& variant, std::ostream* out) { *out << variant.name; }
 
-/// The engines of this program: what holds for every engine is tested with each.
+/// The engines of this program. Each is tested with all claims that hold for every engine.
 std::vector<Variant> variants();
 inline auto name_of(testing::TestParamInfo<Variant> const& info) {
   return std::string(info.param.name);
@@ -59,7 +59,7 @@ struct Group {
   void poll() {
     for (u32 i = 0; i < engines.size(); ++i) engines[i]->poll(seen[i]);
   }
-  /// Polls until it holds; whether it did within 30 s.
+  /// Polls until it holds. Returns true if it did within 30 s.
   template <class Holds>
   bool until(Holds const& holds) {
     auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(30);

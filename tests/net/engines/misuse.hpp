@@ -4,7 +4,7 @@
 
 namespace meshpost::net::test {
 
-/// What every engine refuses; `engine` is number 0 of two that are connected.
+/// Errors of every engine; `engine` is number 0 of two that are connected.
 inline void expect_misuse_refused(Engine& engine) {
   using meshpost::test::error_of, meshpost::test::says;
   EXPECT_TRUE(says(error_of([&] { engine.send(0, std::string("to myself"), {}, 0); }),

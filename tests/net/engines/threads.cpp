@@ -1,4 +1,4 @@
-// Engines of several threads, as those of several processes: each is polled by its own.
+// Engines of several threads, like those of several processes: each thread polls its own.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -10,12 +10,12 @@ namespace meshpost::net::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto timeout = std::chrono::seconds(30);  // with an engine to which nothing happens
+constexpr auto timeout = std::chrono::seconds(30);  // with an engine that reports nothing
 
 class Threads : public testing::TestWithParam<Variant> {};
 INSTANTIATE_TEST_SUITE_P(Each, Threads, testing::ValuesIn(variants()), name_of);
 
-// Four threads; each sends and writes to the others as fast as it is allowed, and counts.
+// Four threads. Each sends and writes to the others as fast as the engine allows, and counts.
 TEST_P(Threads, talk_both_ways_at_once) {
   constexpr u32 count = 4;
   u64 const each = GetParam().each;
@@ -50,7 +50,7 @@ TEST_P(Threads, talk_both_ways_at_once) {
       if (messages[to] < each && engine.send(to, std::to_string(messages[to]), {}, count))
         ++messages[to];
       if (writes[to] < writes_each && !writing[to]) {
-        // One under way to each, so that the bytes of two never mix.
+        // One write at a time to each, so that the bytes of two never mix.
         sources[to].fill(writes[to] + 1);
         if (engine.write(
                 to, {reinterpret_cast<char const*>(sources[to].data()), sizeof sources[to]},
@@ -71,7 +71,7 @@ TEST_P(Threads, talk_both_ways_at_once) {
       for (auto const& [from, text] : seen.messages) heard[from]++;
       for (auto const& [from, value] : seen.data) {
         ++told[from], ++data;
-        // The next write may be on its way already: its first bytes, or all, are there.
+        // The next write may already be arriving, in part or whole.
         if (std::ranges::min(windows[self].from[from]) < value + 1)
           return fail("bytes came after their data");
       }

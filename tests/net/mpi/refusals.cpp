@@ -67,10 +67,10 @@ TEST(MpiLoses, a_peer_whose_engine_has_ended_and_ends_what_was_under_way) {
   ASSERT_TRUE(three.until([&] { return three.seen[0].done.size() == started; }));
   EXPECT_EQ(three.seen[0].lost[0].first, 2u);
   EXPECT_NE(three.seen[1].lost[0].second.find("has ended"), std::string::npos);
-  // Nothing is started any more, and what would have been is over at once.
+  // Nothing more is started to the lost peer. Such operations are done at once.
   EXPECT_TRUE(three.engines[0]->send(2, std::string("hello"), {}, 77));
   ASSERT_TRUE(three.until([&] { return three.seen[0].done.size() == started + 1; }));
-  // The other one is there as before.
+  // The other peer still works as before.
   ASSERT_TRUE(three.retry([&] { return three.engines[0]->send(1, std::string("hello"), {}, 78); }));
   EXPECT_TRUE(three.until([&] { return !three.seen[1].messages.empty(); }));
 }

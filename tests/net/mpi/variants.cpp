@@ -14,7 +14,7 @@ std::unique_ptr<Engine> over_self() {
 }  // namespace
 
 std::vector<Variant> variants() {
-  // Threads of one process take turns at MPI's locks: what takes 1 s on an idle host takes 40 on a
+  // Threads of one process take turns at MPI's locks. A test of 1 s on an idle host takes 40 s on a
   // busy one.
   return {{"mpi", over_self, 5'000, 300},
           {"mpi_shuffled", [] { return std::make_unique<Shuffled>(over_self(), 7); }, 5'000, 300}};

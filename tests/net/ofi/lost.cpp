@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;  // one for all processes of a host
 
 std::string variable(char const* name) { return std::getenv(name); }
 
-// What a process tells the others: a file that is there once it is whole.
+// Publishes a text to the other processes: as a file that appears when it is complete.
 void publish(std::string const& name, std::string const& text) {
   auto const path = variable("MESHPOST_TEST_FOLDER") + "/" + name;
   std::ofstream(path + ".part") << text;
@@ -39,7 +39,7 @@ std::string read(std::string const& name) {
 struct Survivor {
   std::unique_ptr<Engine> engine;
   Recorder seen;
-  u32 other = 0;  // who survives too
+  u32 other = 0;  // the other survivor
   std::string memory = std::string(1 << 20, 'm');
   RemoteMemory victim;
   u64 started = 0;
@@ -75,7 +75,7 @@ void survive(Survivor& self, bool busy) {
   for (int i = 0; i < 10; ++i) self.write();
   self.until([&] { return seen.done.size() >= self.started; }, "operations were never done");
 
-  // The other one can be talked to as before; more than was under way to the lost one.
+  // The other survivor still answers. More is sent than was in progress to the lost one.
   constexpr u64 many = 1000;
   u64 sent = 0;
   auto const all = [&] {
@@ -165,7 +165,7 @@ TEST(Ended, an_engine_that_was_closed_is_lost_to_the_others) {
   EXPECT_NE(three.seen[1].lost[0].second, "");
 }
 
-// libfabric's ofi_rxm may not survive it (Provider::separate_data).
+// libfabric's ofi_rxm may crash in this case (Provider::separate_data).
 TEST(Ended, an_engine_that_was_closed_while_a_write_came_in_takes_nobody_with_it) {
   for (u32 const closed : {0, 1})
     for (u32 const polls : {1, 3}) {

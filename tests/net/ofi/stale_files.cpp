@@ -1,4 +1,4 @@
-// What a killed process leaves in shared memory is removed, and nothing else.
+// Shared memory of a killed process is removed, and nothing else.
 #include "net/ofi/stale_files.hpp"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ TEST(StaleFiles, is_nothing_that_nobody_held) {
   close(shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
   ofi::remove_stale_files();
   EXPECT_TRUE(exists(name)) << "it may be another program's";
-  ofi::hold_shared_memory(name);  // and lets it go at once
+  ofi::hold_shared_memory(name);  // and releases it at once
   ofi::remove_stale_files();
   EXPECT_FALSE(exists(name));
 }

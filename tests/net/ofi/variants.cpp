@@ -1,4 +1,4 @@
-// What the provider is, and what others may be like.
+// The provider as it is, and as other providers may be.
 #include "net/engines/group.hpp"
 #include "net/ofi/ofi.hpp"
 #include "net/shuffled.hpp"
