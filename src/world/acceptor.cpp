@@ -113,8 +113,8 @@ class Acceptor {
     unauthenticated_.push_back({std::move(line), Clock::now() + timeout_with_a_call(job_)});
   }
 
-  // Unauthenticated peers must not keep out the real ones. So the first unauthenticated peer has to
-  // greet at once, or leave.
+  // Unauthenticated peers must not keep out the real ones. So the first of them has to greet at
+  // once, or leave.
   void make_room(int error) {
     if (unauthenticated_.empty() && !over_)
       throw lack_of_files(operation,

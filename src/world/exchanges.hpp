@@ -45,8 +45,8 @@ class Exchanges {
     std::string operation;
     std::vector<u32> missing;
   };
-  /// Impatient exchanges whose timeout has ended. Each is returned once. Each call is a look of
-  /// their Timeout.
+  /// Impatient exchanges whose deadline has passed. Each is returned once. Each call counts as a
+  /// look of their Deadline.
   std::vector<Waiting> overdue(Deadline::Clock::time_point now = Deadline::Clock::now());
 
  private:

@@ -69,7 +69,7 @@ class Processes {
     std::string bytes;
   };
   static constexpr u32 everyone = ~0u;  ///< except the sender
-  /// Sends to one process or all others, in order. A post to a lost process is dropped.
+  /// Sends to one process or all others, in order. A message to a lost process is dropped.
   void post(u32 channel, u32 to, std::string const& bytes);
   /// The messages that have come since the last call.
   std::vector<Message> take_messages(u32 channel);

@@ -28,7 +28,7 @@ void work(Processes& processes) {
     for (u32 process = 0; process < count; ++process)
       ASSERT_EQ(parts[process], part(process, round));
   }
-  // All posts have come, in order: they were sent before the parts.
+  // All messages have come, in order: they were sent before the parts.
   std::vector<u32> came(count);
   for (auto const& message : processes.take_messages(2))
     ASSERT_EQ(message.bytes, part(message.from, came.at(message.from)++));

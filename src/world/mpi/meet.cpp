@@ -24,9 +24,9 @@
 // All processes say hello to process 0. It asks each whether it still waits. When all have
 // answered, process 0 tells them where to go. If they are on several hosts, it first sends
 // addresses where it might be reached. They try these, and it chooses one that works for all. A
-// text may be of an earlier call, which failed because a process did not come. So each text
-// names its call by a random number that the caller has drawn. A process whose earlier call failed
-// does not count as here.
+// text may be of an earlier call, which failed because a process did not come. So each text names
+// its call by a random number that the caller has drawn. A process whose earlier call failed does
+// not count as here.
 
 namespace meshpost {
 namespace {
