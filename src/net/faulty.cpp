@@ -56,7 +56,7 @@ class Faulty::Filter final : public Events {
       case Fault::drop: return;
       case Fault::lose:
         self_.lost_[peer] = true;
-        return events_.on_lost(peer, "a test wants it so");
+        return events_.on_lost(peer, "the engine 'faulty' lost it, as it was told to");
       case Fault::hang: self_.hang(); return events_.on_message(peer, bytes);
     }
   }
@@ -70,7 +70,7 @@ class Faulty::Filter final : public Events {
       case Fault::drop: return;
       case Fault::lose:
         self_.lost_[peer] = true;
-        return events_.on_lost(peer, "a test wants it so");
+        return events_.on_lost(peer, "the engine 'faulty' lost it, as it was told to");
       case Fault::hang: self_.hang(); return events_.on_data(peer, data);
     }
   }

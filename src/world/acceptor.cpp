@@ -236,7 +236,8 @@ class Acceptor {
       cause += fmt::format("; refused processes of another job, '{}', as this is '{}'", other_job_,
                            job_.identity);
     throw Error(Kind::deadline, operation, cause,
-                fmt::format("see what became of them{}{}; raise MESHPOST_START_DEADLINE (seconds) "
+                fmt::format("check that they were started, and see their logs{}{}; raise "
+                            "MESHPOST_START_DEADLINE (seconds) "
                             "if they start late",
                             with_other_secret_ == 0 ? "" : fmt::format("; {}", Tls::same_secret),
                             where_to_meet(job_)));

@@ -98,7 +98,8 @@ class Entrance {
       if (!by_file() || !refusal.cause().starts_with(other_job)) throw refusal;
       return {.cause = refusal.cause(), .doubtful = refusal};
     }
-    if (frame->header.type != wire::Type::welcome) return {.cause = "its answer is none"};
+    if (frame->header.type != wire::Type::welcome)
+      return {.cause = "its reply is neither a welcome nor a refusal"};
     line.trust();
     return {.let_in = true};
   }
@@ -135,7 +136,7 @@ class Entrance {
             fmt::format("what listens at {} has not greeted within {:.3g} s; {}", job_.rendezvous,
                         seconds(job_.timeout), last_call()),
             "if another program has this port, choose another one (MESHPOST_RENDEZVOUS); else see "
-            "what became of process 0"};
+            "the log of process 0"};
   }
 
   bool by_file() const { return job_.rendezvous.starts_with("file:"); }

@@ -112,7 +112,7 @@ void Node::share(std::vector<Descriptor> const& mine,
     FilesHeader header{};
     if (!receive_files(sockets_[from.process].get(), from.files, header)) {
       if (errno != EMFILE) gone(from.process);
-      failed = lack_of_files(files_operation, "files of other processes can't be taken", errno,
+      failed = lack_of_files(files_operation, "files of other processes can't be received", errno,
                              processes_.count());
     }
     if (header.turn != turn) {  // of an earlier exchange, which failed

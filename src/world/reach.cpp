@@ -44,7 +44,7 @@ std::vector<std::string> slow_paths(std::vector<Refusal> const& refusals,
         "World: {} and {} run on one host and share no memory{}, as {} sees it: {}; their ranks "
         "reach each other through the network, which is slower; run all processes of a host as "
         "one user and in one network namespace (containers: --network=host), or set MESHPOST_NODE "
-        "to a name for each of them if it is meant so",
+        "to a name for each of them if this is intended",
         names[first.process], names[first.other], and_more(separate.size()), names[first.process],
         first.why));
   }

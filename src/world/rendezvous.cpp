@@ -175,7 +175,7 @@ std::string where_to_meet(Job const& job) {
 }
 
 Caller call(Job const& job, Clock::time_point deadline) {
-  std::string why = "nobody was called";
+  std::string why = "no call was made";
   for (;;) {
     std::string address = job.rendezvous;
     auto secret = is_file(job) ? std::nullopt : std::optional(secret_of(job));
@@ -202,12 +202,14 @@ Caller call(Job const& job, Clock::time_point deadline) {
                             job.processes);
     }
     if (Clock::now() >= deadline)
-      throw Error(Kind::deadline, fmt::format("meet at {}", job.rendezvous),
-                  fmt::format("process 0 was not there within {:.3g} s: {}",
-                              static_cast<double>(job.timeout.count()) * 1e-3, why),
-                  fmt::format("see what became of process 0{}; raise MESHPOST_START_DEADLINE "
-                              "(seconds) if it starts late",
-                              where_to_meet(job)));
+      throw Error(
+          Kind::deadline, fmt::format("meet at {}", job.rendezvous),
+          fmt::format("process 0 was not there within {:.3g} s: {}",
+                      static_cast<double>(job.timeout.count()) * 1e-3, why),
+          fmt::format(
+              "check that process 0 was started, and see its log{}; raise MESHPOST_START_DEADLINE "
+              "(seconds) if it starts late",
+              where_to_meet(job)));
     std::this_thread::sleep_for(pause_between_calls);
   }
 }

@@ -40,7 +40,8 @@ std::vector<std::string> turns_taken(std::vector<DeviceUse> const& uses) {
     if (processes.size() < 2) continue;
     warnings.push_back(fmt::format(
         "World: processes {} share {} ({}), and MPS does not serve it: their kernels take turns of "
-        "milliseconds, and what waits for the other process waits for its turn; start MPS "
+        "milliseconds, and a kernel that waits for the other process waits until that has its "
+        "turn; start MPS "
         "(nvidia-cuda-mps-control -d), give each process a GPU of its own (MESHPOST_DEVICES), or "
         "run one process with logical devices ({}*{})",
         fmt::join(processes, ", "), use.name, use.uuid, use.name, processes.size()));

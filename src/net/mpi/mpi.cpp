@@ -17,7 +17,7 @@ constexpr u64 piece_bytes = u64{1} << 30;  // MPI counts in int
 
 [[noreturn]] void refuse(std::string const& what, std::string const& cause) {
   throw Error(Kind::bad_environment, "mpi: " + what, cause,
-              "give it what the same engine of that process has made");
+              "pass the text that the same engine of that process returned");
 }
 
 // Memory that MPI may still read after its engine has ended: its receiver may never receive it.

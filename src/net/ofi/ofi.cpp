@@ -34,7 +34,7 @@ bool needs_no_copies(fid_ep* endpoint) {
 
 [[noreturn]] void refuse(
     std::string const& what, std::string const& cause,
-    char const* remedy = "give it what the same engine of that process has made") {
+    char const* remedy = "pass the text that the same engine of that process returned") {
   throw Error(Kind::bad_environment, "ofi: " + what, cause, remedy);
 }
 constexpr char const* same_net = "give all processes the same MESHPOST_NET (WorldOptions::net)";
@@ -135,7 +135,7 @@ void Ofi::connect(std::vector<std::string> const& addresses) {
       refuse(attempted, "two engines have drawn one number; start again");
     auto& known = peers[peer];
     if (fi_av_insert(addresses_.get(), address->native.data(), 1, &known.address, 0, nullptr) != 1)
-      refuse(attempted, "libfabric does not take the address '" + addresses[peer] + "'");
+      refuse(attempted, "libfabric does not accept the address '" + addresses[peer] + "'");
     known.talked_to = true;
     known.native = address->native;
     by_address_[known.address] = peer;

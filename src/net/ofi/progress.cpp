@@ -67,7 +67,7 @@ bool Ofi::read_error() {
   if (receives_->owns(error.op_context)) {
     if (error.err == FI_ECANCELED) return true;
     receives_->post(error.op_context);
-    if (error.err == FI_ETRUNC) lose_all("a message came without its end, and nobody knows whose");
+    if (error.err == FI_ETRUNC) lose_all("a message was truncated, and its sender is not known");
     return true;
   }
   if (!operations_->owns(error.op_context)) return true;

@@ -101,7 +101,8 @@ bool moves_by_itself(std::string const& provider) {
 std::string room_for_shm() {
   struct statvfs there{};
   bool const is_full = statvfs("/dev/shm", &there) == 0 && there.f_bavail == 0;
-  return is_full ? "; /dev/shm has no room: remove what nobody uses there, or choose another" : "";
+  return is_full ? "; /dev/shm has no room: remove unused files there, or choose another provider"
+                 : "";
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ void tell_that_none_reaches_gpus(std::string const& provider, Gpus gpus) {
   warn(cause +
        ", so long puts from and to them pass through pinned memory of the "
        "host: " +
-       remedy + "; MESHPOST_NET=staged:ofi says that this is meant");
+       remedy + "; set MESHPOST_NET=staged:ofi if this is intended");
 }
 
 Provider choose_provider(std::string const& named, std::string const& bind, Gpus gpus,

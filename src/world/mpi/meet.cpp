@@ -228,7 +228,7 @@ void be_invited(Job& job, TextChannel& channel) {
   throw Error(Kind::deadline, operation,
               fmt::format("process 0 of the communicator did not answer within {:.3g} s",
                           seconds(job.timeout)),
-              "let all processes of the communicator call options_over(); see what became of "
+              "let all processes of the communicator call options_over(); see the log of "
               "process 0");
 }
 
