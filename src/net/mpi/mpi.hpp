@@ -66,7 +66,7 @@ class Mpi final : public Engine {
   struct Loss {
     u32 peer;
     std::string why;
-    Deadline timeout;  ///< with the arrival of what it sent before
+    Deadline timeout;  ///< for the arrival of what it sent before
   };
 
   Peer& talked_to(u32 peer, char const* operation);

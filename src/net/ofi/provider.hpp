@@ -35,9 +35,9 @@ struct Provider {
   bool ordered = false;        ///< a write is not seen before an earlier one
   bool register_sources = false;
   bool reaches_gpus = false;  ///< memory of GPUs can be registered (FI_HMEM)
-  /// Data goes in a write of its own, after the bytes. Otherwise, when a connection of ofi_rxm ends
-  /// while a write with data arrives, its report makes ofi_rxm use a null pointer, and the process
-  /// crashes (seen with libfabric 1.17). A write without bytes arrives whole.
+  /// Data goes in a write of its own, after the bytes. Reason: a connection may end while a write
+  /// with data arrives. Its report then makes ofi_rxm use a null pointer, and the process crashes
+  /// (seen with libfabric 1.17). A write without bytes arrives whole.
   bool separate_data = false;
   u64 piece = 0;  ///< largest write
 
