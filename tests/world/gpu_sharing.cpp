@@ -1,5 +1,5 @@
 // Processes of a job on one GPU: who shares it, and when that is warned of.
-#include "world/sharing.hpp"
+#include "world/gpu_sharing.hpp"
 
 #include <gtest/gtest.h>
 
