@@ -200,7 +200,7 @@ add_library(meshpost
   src/world/reach.cpp
   src/world/rendezvous.cpp
   src/world/secret.cpp
-  src/world/sharing.cpp
+  src/world/gpu_sharing.cpp
   src/world/spaces.cpp
   src/world/split.cpp
   src/world/tls.cpp
@@ -220,7 +220,7 @@ if(MESHPOST_CUDA)
     src/device/cuda/graph.cpp
     src/device/cuda/memory.cpp
     src/device/cuda/mps.cpp
-    src/device/cuda/share.cpp
+    src/device/cuda/ipc_memory.cpp
     src/device/cuda/stream.cpp)
   meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)

@@ -8,8 +8,8 @@
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/world/spaces.hpp"
+#include "world/gpu_sharing.hpp"
 #include "world/reach.hpp"
-#include "world/sharing.hpp"
 #include "world/trial.hpp"
 #include "world/wire.hpp"
 

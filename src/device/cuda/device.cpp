@@ -15,9 +15,9 @@
 #include "device/cuda/check.hpp"
 #include "device/cuda/clock.hpp"
 #include "device/cuda/cooperative_launch.hpp"
+#include "device/cuda/ipc_memory.hpp"
 #include "device/cuda/memory.hpp"
 #include "device/cuda/mps.hpp"
-#include "device/cuda/share.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace meshpost {

@@ -4,6 +4,8 @@
 
 // clang-format off
 // A lane and its two ends. write.hpp: how messages get into lanes; read.hpp: out of them.
+// Reuse: point 3 for a place in the ring. For another sender, refresh() in write.hpp claims a lane,
+// and clear_lanes() in read.hpp frees it.
 //
 // Why the receiver gets what was sent:
 //  1. A word and its message's flag are one store, and one load (memory::store_packet). So a word

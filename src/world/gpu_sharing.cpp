@@ -1,4 +1,4 @@
-#include "world/sharing.hpp"
+#include "world/gpu_sharing.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

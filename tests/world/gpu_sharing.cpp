@@ -1,5 +1,5 @@
 // Processes of a job on one GPU: which of them share it, and when there is a warning.
-#include "world/sharing.hpp"
+#include "world/gpu_sharing.hpp"
 
 #include <gtest/gtest.h>
 

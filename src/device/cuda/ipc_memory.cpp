@@ -1,4 +1,4 @@
-#include "device/cuda/share.hpp"
+#include "device/cuda/ipc_memory.hpp"
 
 #include <fmt/format.h>
 
