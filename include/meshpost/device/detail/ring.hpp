@@ -71,10 +71,18 @@ struct RingTurns {
   u32 taken;    ///< consumed
   u32 claimed;  ///< the same, plus one while somebody consumes the next
   u32 told;     ///< value of Ring::tail
+  u32 looking;  ///< 1 while a rank looks for the next record
 
   MESHPOST_FN bool claim(u32 number) {
     return memory::replace_device(&claimed, number, number + 1);
   }
+  /// False: another rank looks. Only to keep loads off the bus: a GPU takes loads of the same word
+  /// of the host one after the other, and 132 ranks that look would wait for each other. claim()
+  /// alone decides who has a record.
+  MESHPOST_FN bool begin_look() {
+    return memory::load_relaxed(&looking) == 0 && memory::replace_device(&looking, 0, 1);
+  }
+  MESHPOST_FN void end_look() { memory::store_relaxed(&looking, 0); }
 };
 
 }  // namespace meshpost::detail

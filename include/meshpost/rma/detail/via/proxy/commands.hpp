@@ -113,10 +113,12 @@ MESHPOST_FN inline void carry_out(via::Signal const& count) {
 
 MESHPOST_COLD inline void CommandQueue::poll() const {
   auto& so_far = *turns;
+  if (!so_far.begin_look()) return;
   u32 const told = memory::load_relaxed(&so_far.told);
   u32 const taken = memory::load_acquire(&so_far.taken);
   auto& command = at(taken);
   auto head = detail::look(command);
+  so_far.end_look();
   if (head.ready == flag_of(taken)) {
     if (!so_far.claim(taken)) return;  // another rank does
 #if !defined(__CUDA_ARCH__)
