@@ -60,7 +60,7 @@ void CommandQueueAccess::end() {
     if (one.delivery.message.signal.any()) raise(one.delivery.message.signal);
   }
   if (!all_told) {  // the next run's commands come behind these
-    RingTurns const turns{.taken = written_, .claimed = written_, .told = written_};
+    RingTurns const turns{.taken = written_, .claimed = written_, .told = written_, .looking = 0};
     device_.write(command_queue().turns, &turns, Bytes{sizeof turns});
     command_queue().tell(written_);
   }
