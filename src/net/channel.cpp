@@ -130,7 +130,7 @@ bool Channel::tell(bool idle) {
 
 // -- what comes
 
-// What an engine does for itself, such as greetings, moves nothing.
+// Messages of the engine itself, such as greetings, do not count as moved.
 bool Channel::poll() {
   if (!losing_.out_of_band) return engine_->poll(*this);
   auto const now = Deadline::Clock::now();

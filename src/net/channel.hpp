@@ -37,8 +37,8 @@ struct Losing {
 ///   sender lost after the timeout (`Losing`). Without one, whoever waits finds that nothing moves
 ///   (`moved`).
 /// - **Delivery.** A client is told of a message when it has been told of all that were sent to
-///   this process before, and when the bytes that were written with those are in place. What a
-///   client stores in on_message() and then releases (a counter behind bytes) therefore covers all
+///   this process before, and when the bytes that were written with those are in place. So
+///   a store of a client in on_message() that it then releases (a counter behind bytes) covers all
 ///   that its peer sent before.
 /// - **Writes.** Long bytes go straight into exposed memory: write(), then send() of the message
 ///   that announces them. The engine tells the receiver the message's sequence number with the last
@@ -61,8 +61,8 @@ class Channel final : Events {
     std::string_view bytes;   ///< likewise; empty if they were written
     bool written = false;
   };
-  /// Who sends and receives messages of one kind. What on_message() or on_heard() throws makes the
-  /// sender lost; the others throw nothing.
+  /// Sends and receives messages of one kind. An exception of on_message() or on_heard() makes the
+  /// sender lost. The others throw nothing.
   class Client {
    public:
     virtual ~Client() = default;
@@ -113,15 +113,15 @@ class Channel final : Events {
   bool write(u32 peer, u32 kind, std::string_view bytes, RemoteMemory const& target, u64 offset,
              std::shared_ptr<void> source);
   bool may_write(u32 peer) const { return peers_[peer].writing < most_writes; }
-  /// Whether a write to it is not announced yet.
+  /// True if a write to it is not announced yet.
   bool must_announce(u32 peer) const { return peers_[peer].announces != 0; }
 
-  /// Gets on. Whether anything has happened.
+  /// Does what is due. True if anything has happened.
   bool poll();
-  /// Whether this peer should hear now what was carried out of its messages. `idle`: there is
+  /// True if this peer should hear now which of its messages were carried out. `idle`: there is
   /// nothing else to do. Any message tells it.
   bool owes_news(u32 peer, bool idle) const;
-  /// Sends a message for that alone to those peers that should hear. Whether any was sent.
+  /// Sends a message for that alone to the peers that should hear. True if any was sent.
   bool tell(bool idle);
 
   /// The next message's sequence number.
@@ -131,14 +131,14 @@ class Channel final : Events {
   bool lost(u32 peer) const { return peers_[peer].lost; }
   /// Takes a peer for lost. It is told.
   void lose(u32 peer, std::string const& why) { on_lost(peer, why); }
-  /// Whether the engine reads no source.
+  /// True if the engine reads no source.
   bool reads_nothing() const { return in_flight_.empty(); }
   /// Writes to and from a peer, in all.
   u64 writes_begun(u32 peer) const { return peers_[peer].writes_begun; }
   u64 writes_landed(u32 peer) const { return peers_[peer].writes_landed; }
 
-  /// Messages to and from one peer, in all; any thread. What a peer has carried out was counted as
-  /// sent before.
+  /// Messages to and from one peer, in all; any thread. Messages that a peer has
+  /// carried out were counted as sent before.
   struct Traffic {
     u64 sent = 0, received = 0;
   };
@@ -155,7 +155,8 @@ class Channel final : Events {
   /// timeout of `Losing`, but 5 s at most.
   bool take_if_it_hangs();
   bool hangs() const { return rounds_.taken(); }
-  /// What ends operations then. `loss`: of the process; `user`: of the channel, as "World".
+  /// The error that ends operations then. `loss`: of the process. `user`: of the channel, as
+  /// "World".
   Error hang_error(Error const& loss, std::string const& whose, std::string const& user) const;
 
  private:

@@ -8,7 +8,7 @@ namespace meshpost::net {
 
 /// A slow way to the other processes that does not use the engine: what a channel has to say when
 /// its messages get lost goes there. It loses nothing and keeps the order. Thread-safe; nothing
-/// blocks. What is told to a process that is gone is dropped.
+/// blocks. Notices to a process that is gone are dropped.
 class OutOfBand {
  public:
   struct Notice {
@@ -17,7 +17,7 @@ class OutOfBand {
   };
   virtual ~OutOfBand() = default;
   virtual void tell(u32 peer, std::string const& bytes) = 0;
-  /// What has come since the last call.
+  /// Notices that have come since the last call.
   virtual std::vector<Notice> take() = 0;
 };
 

@@ -8,8 +8,8 @@
 
 namespace meshpost::net {
 
-/// Who is in an engine, one thread at a time; and a supervisor, another thread, that may find that
-/// it does not come back, and then takes what it holds away from it.
+/// Notes that a thread is in an engine, one thread at a time. A supervisor, another thread, may
+/// find that it does not come back, and then takes away what it holds.
 ///
 /// end() and taking are read-modify-writes of one word, so just one of them comes first: either the
 /// thread has left, and keeps what is its own; or it is taken, end() says so, and all that the
@@ -23,7 +23,7 @@ class Rounds {
   void begin() {
     count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
-  /// Whether the thread may go on; false: this round was taken away meanwhile.
+  /// True if the thread may go on. False: this round was taken away meanwhile.
   bool end() {
     u64 now = count_.load(std::memory_order_relaxed) & ~mark;
     return count_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);

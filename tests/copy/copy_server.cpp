@@ -1,4 +1,4 @@
-// What is said between two processes about a copy, with no process and no network.
+// Messages between two processes about a copy, with no process and no network.
 #include "copy/job/copy_server.hpp"
 
 #include <gtest/gtest.h>
@@ -114,7 +114,7 @@ TEST(CopyServer, a_refusal_ends_that_copy_alone) {
   EXPECT_TRUE(pair.servers[0]->idle());
 }
 
-// What the other end would say, by a channel of its own.
+// Plays the other end, by a channel of its own.
 struct Liar final : net::Channel::Client {
   explicit Liar(u64 seed) : random(seed) {
     auto one = std::make_unique<LossyLine>(random, 0),

@@ -1,4 +1,4 @@
-// What becomes of copies on both sides where one message of theirs is lost, or one side throws.
+// Copies on both sides end if one of their messages is lost, or one side throws.
 #include <gtest/gtest.h>
 
 #include <algorithm>

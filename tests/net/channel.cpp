@@ -264,9 +264,8 @@ TEST_F(Channels, lose_a_peer_whose_message_has_any_bit_changed) {
   }
 }
 
-// What comes is garbage, pieces of right messages, or right messages with lies in their headers,
-// and a check sum that fits. Nothing is read beyond its end, and what is told to the client is in
-// order.
+// Garbage comes, pieces of right messages, or right messages with wrong headers and a check sum
+// that fits. Nothing is read beyond its end, and the client is told messages in order.
 // MESHPOST_TEST_FRAMES: how many.
 TEST_F(Channels, survive_frames_of_another_mind) {
   char const* const asked = std::getenv("MESHPOST_TEST_FRAMES");

@@ -11,10 +11,10 @@ namespace meshpost::copying {
 /// each exposed part a word that says whether it may be copied from and to, and for each process of
 /// the node how many of its threads do. In memory that all processes of the node share.
 ///
-/// Who enters raises its count, then reads the word; who closes clears the word, then reads the
-/// counts. Both are sequentially consistent, so at least one of the two sees the other: either the
-/// copy is refused, or the owner waits for it. A count's fall releases what the copy did to the
-/// owner, which acquires it.
+/// enter() raises its count, then reads the word. close() clears the word, then reads the counts.
+/// Both are sequentially consistent, so at least one of the two sees the other: either the copy is
+/// refused, or the owner waits for it. A count's fall releases what the copy did to the owner,
+/// which acquires it.
 class AccessEpochs {
  public:
   /// Collective.
@@ -31,7 +31,7 @@ class AccessEpochs {
   /// Returns when nobody is inside, and none will be. The slot is free.
   void close(u32 slot);
 
-  /// Whether a copy may begin in a process of this node; then leave() must follow.
+  /// True if a copy may begin in a process of this node. Then leave() must follow.
   bool enter(u32 process, u32 slot, u32 number);
   void leave(u32 process, u32 slot);
 

@@ -48,17 +48,17 @@ class CopyServer : net::Channel::Client {
 
   /// Begins a copy; done when all pieces are answered. Any thread.
   StatePtr ask(CopyRequest const& request);
-  /// Gets on. Whether anything happened.
+  /// Does what is due. True if anything happened.
   bool work();
-  /// Whether no copy of this process is under way. Its own thread.
+  /// True if no copy of this process is under way. By its own thread.
   bool idle() const { return copies_.empty(); }
   /// A process is no more, or nothing can come from it: its copies fail, there and here.
   void lose(u32 process, std::string const& why) { channel_.lose(process, why); }
-  /// Whether other copies go on then.
+  /// True if other copies go on then.
   bool outlives_others() const { return channel_.engine().outlives_peers(); }
   /// All copies under way fail, and all that are asked for from now on. By the copy server's own
-  /// thread, or by the one that has taken everything away from it. What the engine may be reading
-  /// stays.
+  /// thread, or by the one that has taken everything away from it. Memory that the engine may be
+  /// reading stays.
   void close(Error const& error);
   /// The same, and the other processes are told, so that copies from and to here end there, too.
   void fail_all(Error const& error);

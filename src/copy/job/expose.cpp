@@ -1,4 +1,4 @@
-// What happens when memory is exposed: all processes learn of all parts, and how to reach them.
+// Exposing memory: all processes learn of all parts, and how to reach them.
 #include <fmt/format.h>
 
 #include <algorithm>

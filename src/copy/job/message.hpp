@@ -9,9 +9,8 @@
 
 namespace meshpost::copying {
 
-/// What two processes say to each other by a net::Channel where neither reaches the other's memory.
-/// The asker cuts a copy into pieces and gives each a number; its owner answers each piece. Bytes
-/// follow.
+/// Messages of two processes by a net::Channel, if neither reaches the other's memory. The asker
+/// cuts a copy into pieces and gives each a number; its owner answers each piece. Bytes follow.
 struct Message {
   static constexpr u32 message_kind = 2;  ///< of the channel's
   enum class Type : u32 {
@@ -32,7 +31,7 @@ struct Message {
 
 constexpr u64 largest_piece = u64{256} << 10;
 
-/// What a message of the channel says. \throws Error(bad_argument) where it can't be one: of
+/// Reads a message of the channel. \throws Error(bad_argument) where it can't be one: of
 /// another size, of no known kind, with other bytes than it says, of a piece that is too large
 Message read_message(net::Channel::Message const& come);
 

@@ -66,7 +66,8 @@ OtherMemory::OtherMemory(ProcessGroup const& group)
     if (!right)
       why_not_[process] = explain(got < 0 ? errno : ESRCH, group.processes().name(process));
   }
-  // Who may read may write: Linux asks for the same. But a filter may refuse one of the two.
+  // A process that may read may write: Linux asks for the same. But a filter may refuse one of
+  // them.
   for (u32 process = 0; process < group.count(); ++process) {
     if (pids_[process] == 0 || !why_not_[process].empty()) continue;
     iovec const nothing{nullptr, 0};

@@ -14,10 +14,10 @@ class OtherMemory {
   explicit OtherMemory(ProcessGroup const& group);
 
   bool reaches(u32 process) const { return why_not_[process].empty(); }
-  /// What refuses it and which setting to change.
+  /// Names the refusal and the setting to change.
   std::string const& why_not(u32 process) const { return why_not_[process]; }
 
-  /// Whether both ends of a range can be read: memory of some drivers can't, though it is mapped.
+  /// True if both ends of a range can be read. Memory of some drivers can't, though it is mapped.
   bool readable(u32 process, u64 there, u64 size) const;
 
   enum class Way : u8 { read, write };

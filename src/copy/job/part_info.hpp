@@ -7,7 +7,7 @@
 
 namespace meshpost::copying {
 
-/// What a process tells the others of its part of an exposure. A plain value.
+/// A process's part of an exposure, as it is told to the others. A plain value.
 struct PartInfo {
   u64 size = 0;
   u64 address = 0;  ///< in its process

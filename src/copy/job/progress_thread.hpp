@@ -34,7 +34,7 @@ class ProgressThread {
   /// Ends the thread, unless it hangs; copies still under way fail. `agreed`: no process needs this
   /// progress thread any more. Otherwise the others are told that their copies end, too.
   void stop(bool agreed);
-  /// Whether it does: then this progress thread must be kept for ever, with all that belongs to its
+  /// True if it does. Then this progress thread must be kept for ever, with all that belongs to its
   /// copy servers. After stop().
   bool hangs() const { return hang_.has_value(); }
 

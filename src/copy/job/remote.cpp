@@ -14,7 +14,7 @@ namespace {
 
 using Way = RemoteCopy::Way;
 
-// What is only read may be const; no way writes to it.
+// Memory that is only read may be const. No way writes to it.
 RemoteCopy put(RemoteBytes const& target, void const* source) {
   return {Way::put, target, const_cast<void*>(source)};
 }

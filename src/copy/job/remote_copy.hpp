@@ -23,7 +23,7 @@ class RemoteCopy {
 
   /// Returns when the bytes are there.
   void make() const;
-  /// What can be checked in this process is, before it returns.
+  /// Checks all that can be checked in this process before it returns.
   copying::StatePtr start(CopyOptions const& options) const;
 
   void const* here() const { return here_; }

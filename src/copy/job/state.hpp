@@ -1,5 +1,5 @@
 #pragma once
-// What a JobMemory owns; its files share it.
+// The state of a JobMemory, shared by its files.
 #include <atomic>
 #include <map>
 #include <set>
@@ -15,7 +15,7 @@
 
 namespace meshpost {
 
-/// What all processes know of an exposure.
+/// An exposure, as all processes know it.
 struct RemoteBytes::Exposure {
   std::shared_ptr<JobMemory::State> job;
   u32 number = 0;  ///< the same in all processes
