@@ -129,6 +129,8 @@ class Channel final : Events {
   bool lost(u32 peer) const { return peers_[peer].lost; }
   /// Takes a peer for lost. It is told.
   void lose(u32 peer, std::string const& why) { on_lost(peer, why); }
+  /// All of them. The channel is of no more use. Enters no engine.
+  void lose_all(std::string const& why);
   /// Whether the engine reads no source.
   bool reads_nothing() const { return in_flight_.empty(); }
   /// Writes to and from a peer, in all.
@@ -151,8 +153,6 @@ class Channel final : Events {
   /// to send or poll, and is kept for ever with its clients.
   bool take_if_it_hangs();
   bool hangs() const { return rounds_.taken(); }
-  /// Tells all peers that nothing comes from here any more. Any thread.
-  void tell_all_lost(std::string const& why);
   /// What ends operations then. `loss`: of the process; `user`: of the channel, as "World".
   Error hang_error(Error const& loss, std::string const& whose, std::string const& user) const;
 

@@ -67,8 +67,8 @@ void Channel::end_with(u32 from, std::string const& why) {
   tell_clients([&](Client& client) { client.on_lost(from, why); });
 }
 
-void Channel::tell_all_lost(std::string const& why) {
-  for (u32 peer = 0; peer < peers_.size(); ++peer) tell(peer, says_lost + why);
+void Channel::lose_all(std::string const& why) {
+  for (u32 peer = 0; peer < peers_.size(); ++peer) on_lost(peer, why);
 }
 
 bool Channel::look_for_losses() {

@@ -103,6 +103,26 @@ TEST_F(DeskLosses, by_a_side_that_throws_half_way_end_the_copies_of_both_sides) 
   expect_both_end("the shelf broke");
 }
 
+// A side gives up all its copies for a reason of its own, while pieces of both are under way. The
+// other side hears that reason, and is not blamed for its answers, which nobody waits for any more.
+TEST_F(DeskLosses, by_a_side_that_gives_all_up_end_the_copies_of_both_sides_with_its_reason) {
+  begin();
+  while (lines[0]->arrived.empty() || lines[1]->arrived.empty())
+    for (auto const& desk : desks) desk->work();
+  desks[0]->fail_all({Kind::peer_lost, "copy", "process 7 is gone", "start the job again"});
+  for (auto const until = std::chrono::steady_clock::now() + 20s;
+       std::chrono::steady_clock::now() < until && !copies[1]->done();
+       std::this_thread::sleep_for(50us))
+    for (auto const& desk : desks) desk->work();
+  for (u32 i = 0; i < 2; ++i) {
+    ASSERT_TRUE(copies[i]->done());
+    EXPECT_TRUE(says(error_of([&] { copies[i]->wait(); }), Kind::peer_lost,
+                     {"copy", "process 7 is gone", "start the job again"}));
+    EXPECT_TRUE(desks[i]->idle());
+    for (u32 other = 0; other < 2; ++other) EXPECT_TRUE(desks[0]->channel().lost(other));
+  }
+}
+
 TEST_F(DeskLosses, are_none_where_a_side_is_slow) {
   begin();
   for (auto const until = std::chrono::steady_clock::now() + 600ms;

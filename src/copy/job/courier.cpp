@@ -40,7 +40,7 @@ void Courier::stop() {
   if (hang_) return;
   thread_.join();
   for (auto const& desk : desks_)
-    desk->fail_all({Kind::misuse, "copy", "its JobMemory is gone", "keep it longer"});
+    desk->end_all({Kind::misuse, "copy", "its JobMemory is gone", "keep it longer"});
 }
 
 void Courier::work() {

@@ -206,7 +206,7 @@ void Desk::on_lost(u32 process, std::string const& why) {
   for (u64 const number : over) end_if_over(number);
 }
 
-void Desk::fail_all(Error const& error) {
+void Desk::end_all(Error const& error) {
   std::vector<Copying> wishes;
   {
     std::scoped_lock const lock(mutex_);
@@ -218,6 +218,11 @@ void Desk::fail_all(Error const& error) {
   copies_.clear();
   pieces_.clear();
   for (auto& peer : peers_) peer.turns.clear();
+}
+
+void Desk::fail_all(Error const& error) {
+  end_all(error);  // first: with this error, not with that of each process
+  channel_.lose_all(error.cause());
 }
 
 }  // namespace meshpost::copying

@@ -57,6 +57,9 @@ class Desk : net::Channel::Client {
   bool outlives_others() const { return channel_.engine().outlives_peers(); }
   /// All copies under way fail, and all that are asked for from now on. Its own thread, or who has
   /// taken everything away from that. What the engine may be reading stays.
+  void end_all(Error const& error);
+  /// The same, and gives up all others: nothing of theirs is read any more, and they are told why.
+  /// Else their answers to pieces that are forgotten here would make them lost, for that reason.
   void fail_all(Error const& error);
   /// Its engine is watched by another thread.
   net::Channel& channel() { return channel_; }

@@ -29,10 +29,7 @@ void Courier::watch() {
     std::vector<Desk*> desks(desks_.size());
     std::ranges::transform(desks_, desks.begin(), [](auto const& desk) { return desk.get(); });
     lock.unlock();  // ends of copies call others
-    for (auto* const desk : desks) {
-      desk->channel().tell_all_lost(hang_->cause());
-      desk->fail_all(*hang_);
-    }
+    for (auto* const desk : desks) desk->fail_all(*hang_);
     return;
   }
 }
