@@ -60,7 +60,7 @@ inline std::vector<Job> make_jobs(u32 processes) {
   job.processes = processes;
   job.launcher = "test";
   job.rendezvous = port.address();
-  job.secret = Secret(random_bytes()).hex();
+  job.secret = Secret(meshpost::random_bytes()).hex();
   job.patience = generous;
   job.silence = generous;
   std::vector<Job> jobs(processes, job);

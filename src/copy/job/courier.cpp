@@ -9,16 +9,27 @@
 
 namespace meshpost::copying {
 
-Desk& Courier::add(std::unique_ptr<Desk> desk, bool by_network) {
+Desk& Courier::add(std::string const& operation,
+                   std::function<std::unique_ptr<Desk>()> const& make, bool by_network) {
+  std::unique_ptr<Desk> desk;
+  peers_.together(operation, [&] {
+    desk = make();
+    prepare(by_network);
+  });
   std::scoped_lock const lock(mutex_);
+  if (hang_) desk->fail_all(*hang_);
   if (by_network) watched_ = &desk->channel();
-  desks_.push_back(std::move(desk));
-  if (hang_) desks_.back()->fail_all(*hang_);
-  if (!thread_.joinable()) {
-    thread_ = start_thread("serve a JobMemory", [this] { work(); });
-    if (watched_) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
-  }
+  desks_.push_back(std::move(desk));  // there is room
   return *desks_.back();
+}
+
+// All that may fail. Threads without a desk do nothing, and are there at the next try.
+void Courier::prepare(bool by_network) {
+  std::scoped_lock const lock(mutex_);
+  desks_.reserve(desks_.size() + 1);
+  if (!thread_.joinable()) thread_ = start_thread("serve a JobMemory", [this] { work(); });
+  if (by_network && !watcher_.joinable())
+    watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
 }
 
 StatePtr Courier::ask(Desk& desk, Wish const& wish) {

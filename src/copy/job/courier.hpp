@@ -1,8 +1,10 @@
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,9 +25,12 @@ class Courier {
   Courier(Courier const&) = delete;
   Courier& operator=(Courier const&) = delete;
 
-  /// Starts the thread with the first. `by_network`: the thread may hang in its engine, and is
-  /// watched. At most one, the first.
-  Desk& add(std::unique_ptr<Desk> desk, bool by_network = false);
+  /// Adds the desk that `make` returns, in all processes or in none: a desk of which another process
+  /// has no part would take the notices of the one that is made in its place. Collective. Starts
+  /// the thread with the first. `by_network`: the thread may hang in its engine, and is watched. At
+  /// most one, the first. \throws what `make` throws in any process; then it may be tried again
+  Desk& add(std::string const& operation, std::function<std::unique_ptr<Desk>()> const& make,
+            bool by_network = false);
   StatePtr ask(Desk& desk, Wish const& wish);
   /// Ends the thread, unless it hangs; copies still under way fail.
   void stop();
@@ -37,6 +42,7 @@ class Courier {
   static constexpr auto longest_rest = std::chrono::microseconds(500);
 
  private:
+  void prepare(bool by_network);
   void work();
   void look_for_losses(std::vector<Desk*> const& desks);
   void watch();
@@ -48,7 +54,7 @@ class Courier {
   bool stopping_ = false, asked_ = false;
   std::thread thread_;
   // Of who watches it, if anybody.
-  net::Channel* watched_ = nullptr;
+  net::Channel* watched_ = nullptr;  // none yet, if the processes have not agreed
   std::condition_variable ends_;
   bool ended_ = false;         // the thread has
   std::optional<Error> hang_;  // it never will

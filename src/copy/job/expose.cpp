@@ -185,11 +185,8 @@ void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
   bool const any = std::ranges::any_of(all, [](auto const& text) { return !text.empty(); });
   if (!any || staged_) return;
   auto rings = std::make_unique<copying::Rings>(peers);
-  copying::Desk* desk = nullptr;
-  // Together: where this fails in one, the others must not take its part for exposed.
-  peers.together("expose '" + exposure.name + "'",
-                 [&] { desk = &courier.add(make_desk(std::move(rings), staged_notices)); });
-  staged_ = desk;
+  staged_ = &courier.add("expose '" + exposure.name + "'",
+                         [&] { return make_desk(std::move(rings), staged_notices); });
 }
 
 }  // namespace meshpost

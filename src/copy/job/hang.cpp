@@ -23,7 +23,7 @@ void Courier::watch() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, net::Rounds::longest_pause, [this] { return ended_; })) {
     auto const loss = peers_.processes().lost();
-    if (!loss || !watched_->take_if_it_hangs()) continue;
+    if (!loss || !watched_ || !watched_->take_if_it_hangs()) continue;
     hang_ = watched_->hang_error(peers_.processes().lost_error("copy", *loss),
                                  peers_.processes().name(peers_.number()), "JobMemory");
     std::vector<Desk*> desks(desks_.size());

@@ -39,10 +39,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
   auto const wanted = options.net.empty() ? Config::from_environment().net : options.net;
   auto engine = join_engine(peers, "JobMemory", wanted, net::Gpus::no,
                             [this](u32 process) { return peers.far(process); });
-  // Together: where this fails in one, the others must not go on without it.
-  peers.together("JobMemory", [&] {
-    network_ = &courier.add(make_desk(std::move(engine), network_notices), true);
-  });
+  network_ = &courier.add(
+      "JobMemory", [&] { return make_desk(std::move(engine), network_notices); }, true);
 }
 
 std::unique_ptr<copying::Desk> JobMemory::State::make_desk(std::unique_ptr<net::Engine> engine,
