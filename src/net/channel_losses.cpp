@@ -49,7 +49,7 @@ void Channel::tell(u32 peer, std::string const& notice) {
   if (losing_.out_of_band) try {
       losing_.out_of_band->tell(peer, notice);
     } catch (Error const&) {
-      return;  // the job is over, and every process knows it
+      return;  // no notice comes from here or to here any more: who serves a channel ends it then
     }
 }
 

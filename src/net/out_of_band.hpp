@@ -16,6 +16,7 @@ class OutOfBand {
     std::string bytes;
   };
   virtual ~OutOfBand() = default;
+  /// \throws Error(peer_lost) if this way does not exist any more, so nobody is told
   virtual void tell(u32 peer, std::string const& bytes) = 0;
   /// What has come since the last call.
   virtual std::vector<Notice> take() = 0;

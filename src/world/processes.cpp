@@ -181,11 +181,22 @@ void Processes::Implementation::throw_gone(std::string const& operation) const {
   throw gone_error(operation, first_gone_.value());
 }
 
-void Processes::Implementation::post(u32 channel, u32 to, std::string const& bytes) {
+std::vector<Loss> Processes::Implementation::all_gone() const {
+  std::scoped_lock const lock(mutex_);
+  std::vector<Loss> all;
+  if (!first_gone_) return all;
+  for (auto const& one : gone_)
+    if (one) all.push_back(*one);
+  return all;
+}
+
+bool Processes::Implementation::post(u32 channel, u32 to, std::string const& bytes) {
   others_are_told();
   std::scoped_lock const lock(mutex_);
+  if (gone_[0]) return false;
   if (hub()) deliver(0, to, channel, bytes);
   else send(0, {.type = wire::Type::post, .process = to, .channel = channel}, bytes);
+  return true;
 }
 
 std::vector<Processes::Post> Processes::Implementation::take_posts(u32 channel) {
@@ -231,8 +242,8 @@ void Processes::come_to(u32 channel, u32 step) { implementation_->come_to(channe
 bool Processes::awaited_before(u32 channel, u32 step) const {
   return implementation_->awaited_before(channel, step);
 }
-void Processes::post(u32 channel, u32 to, std::string const& bytes) {
-  implementation_->post(channel, to, bytes);
+bool Processes::post(u32 channel, u32 to, std::string const& bytes) {
+  return implementation_->post(channel, to, bytes);
 }
 std::vector<Processes::Post> Processes::take_posts(u32 channel) {
   return implementation_->take_posts(channel);
@@ -249,6 +260,8 @@ std::string Processes::ask(u32 channel, u32 process, std::string const& question
 std::string Processes::own_address() const { return implementation_->own_address(); }
 std::optional<Loss> Processes::lost() const { return implementation_->lost(); }
 std::optional<Loss> Processes::gone() const { return implementation_->gone(); }
+std::optional<Loss> Processes::gone(u32 process) const { return implementation_->gone(process); }
+std::vector<Loss> Processes::all_gone() const { return implementation_->all_gone(); }
 Error Processes::lost_error(std::string const& operation, Loss const& loss) const {
   return implementation_->lost_error(operation, loss);
 }

@@ -70,7 +70,8 @@ class Processes {
   };
   static constexpr u32 everyone = ~0u;  ///< but the sender
   /// Sends to one process or all others, in order. What is sent to a process that is lost is lost.
-  void post(u32 channel, u32 to, std::string const& bytes);
+  /// False: nothing was sent, as process 0 is gone, which passes it on.
+  bool post(u32 channel, u32 to, std::string const& bytes);
   /// What has come since the last call.
   std::vector<Post> take_posts(u32 channel);
 
@@ -91,6 +92,10 @@ class Processes {
   std::optional<Loss> lost() const;
   /// The same, or else the first that has left.
   std::optional<Loss> gone() const;
+  /// That process, if it was lost or has left.
+  std::optional<Loss> gone(u32 process) const;
+  /// All of those.
+  std::vector<Loss> all_gone() const;
   /// What an operation throws that can't go on without it.
   Error lost_error(std::string const& operation, Loss const& loss) const;
 

@@ -33,7 +33,7 @@ class Processes::Implementation {
   bool awaited_before(u32 channel, u32 step) const;
   std::vector<std::string> exchange(u32 channel, std::string const& operation, std::string mine,
                                     Waiters waiters = Waiters::impatient);
-  void post(u32 channel, u32 to, std::string const& bytes);
+  bool post(u32 channel, u32 to, std::string const& bytes);
   std::vector<Post> take_posts(u32 channel);
   void wait_for_posts(u32 channel, std::chrono::microseconds patience) {
     std::unique_lock lock(mutex_);
@@ -54,6 +54,11 @@ class Processes::Implementation {
     std::scoped_lock const lock(mutex_);
     return lost_ ? lost_ : first_gone_;
   }
+  std::optional<Loss> gone(u32 process) const {
+    std::scoped_lock const lock(mutex_);
+    return gone_.at(process);
+  }
+  std::vector<Loss> all_gone() const;
   Error lost_error(std::string const& operation, Loss const& loss) const {
     std::scoped_lock const lock(mutex_);
     return gone_error(operation, loss);
@@ -105,7 +110,7 @@ class Processes::Implementation {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Line>> lines_;  // process 0: by process; others: one, to process 0
   std::vector<Patience> silences_;            // by line: who has been silent for too long is lost
-  std::vector<bool> gone_;                    // by process: lost, or left
+  std::vector<std::optional<Loss>> gone_;     // by process: lost, or left
   std::optional<Loss> first_gone_;            // the others may have left because of it
   std::optional<Loss> lost_;
   std::optional<Error> refused_;

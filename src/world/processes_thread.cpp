@@ -161,7 +161,7 @@ void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::stri
 
 void Processes::Implementation::mark_gone(Loss const& loss) {
   if (gone_[loss.process]) return;
-  gone_[loss.process] = true;
+  gone_[loss.process] = loss;
   if (!first_gone_) first_gone_ = loss;
   if (!loss.left && !lost_) lost_ = loss;
   auto const said = wire::Packer().value(u8{loss.left}).text(loss.how).take();

@@ -28,6 +28,7 @@ using copying::Message;
 struct Drawer final : copying::Store {
   void write(u32, u64 offset, std::string_view all) override {
     if (fails) throw std::runtime_error("the drawer is stuck");
+    while (locked) std::this_thread::sleep_for(1ms);
     std::ranges::copy(all, bytes.begin() + static_cast<i64>(offset));
   }
   void read(u32, u64 offset, char* target, u64 size) override {
@@ -35,6 +36,7 @@ struct Drawer final : copying::Store {
   }
   std::vector<char> bytes = std::vector<char>(1000, 'a');
   std::atomic<bool> fails{false};
+  std::atomic<bool> locked{false};  // nothing is answered meanwhile
 };
 
 // What a process has: the desks of all are alike.
@@ -90,6 +92,77 @@ TEST(Courier, whose_thread_can_not_start_in_one_process_can_be_begun_again_in_al
     office.courier.stop();
   }));
   hooks::install_places(nullptr);
+}
+
+// What a copy that has begun throws in the end.
+Error end_of(copying::StatePtr const& copy) {
+  EXPECT_TRUE(comes_true([&] { return copy->done(); }));
+  return error_of([&] {
+    if (copy->done()) copy->wait();
+  });
+}
+
+// Two processes are stopped, one after the other, and their engines tell nothing of it.
+TEST(Courier, ends_copies_with_each_process_that_is_lost_and_not_with_the_first_alone) {
+  auto jobs = make_jobs(4);
+  for (u32 process : {0, 1}) jobs[process].silence = 150ms;  // the others are silent for longer
+  std::atomic<bool> first_is_lost = false, all_is_over = false;
+  expect_none(play(jobs, [&](Processes& processes) {
+    u32 const me = processes.number();
+    Office office(processes);
+    auto& desk = office.add(std::make_unique<copying::Rings>(office.peers));
+    office.drawer.locked = me >= 2;
+    office.peers.exchange("begin");
+    if (me < 2) {
+      auto const one = office.put(desk, 2), other = office.put(desk, 3);
+      EXPECT_TRUE(says(end_of(one), Kind::peer_lost, {"process 2 (", "no sign of life"}));
+      EXPECT_FALSE(other->done());
+      office.put(desk, 1 - me)->wait();  // those between others go on
+      if (me == 0) first_is_lost = true;
+      EXPECT_TRUE(says(end_of(other), Kind::peer_lost, {"process 3 (", "no sign of life"}));
+      office.put(desk, 1 - me)->wait();
+      processes.post(7, 1 - me, "over");
+      EXPECT_TRUE(comes_true([&] { return !processes.take_posts(7).empty(); }));
+      if (me == 0) all_is_over = true;
+    }
+    while (me == 3 && !first_is_lost) {
+      processes.post(7, 2, "I live");
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_TRUE(comes_true([&] { return all_is_over.load(); }));
+    office.drawer.locked = false;
+    office.courier.stop();
+  }));
+}
+
+// It passes on what desks say of losses to each other: they would wait for ever for messages that
+// are lost.
+TEST(Courier, ends_all_copies_and_says_why_when_process_0_is_gone) {
+  std::atomic<bool> over = false;
+  expect_none(play(make_jobs(3), [&](Processes& processes) {
+    u32 const me = processes.number();
+    Office office(processes);
+    auto& desk = office.add(std::make_unique<copying::Rings>(office.peers));
+    office.drawer.locked = me == 2;
+    office.peers.exchange("begin");
+    if (me == 1) {
+      auto const copy = office.put(desk, 2);
+      processes.post(7, 0, "go");
+      for (auto const& one : {copy, office.put(desk, 2)}) {
+        EXPECT_TRUE(says(end_of(one), Kind::peer_lost,
+                         {"copy: process 0 (", "is gone: it has ended",
+                          "passes on what copy servers say of losses"}));
+      }
+      Notices notices(processes, 1);
+      EXPECT_TRUE(says(error_of([&] { notices.tell(2, "L"); }), Kind::peer_lost,
+                       {"tell process 2 (", "process 0 (", "is gone"}));
+      over = true;
+    }
+    if (me == 0) EXPECT_TRUE(comes_true([&] { return !processes.take_posts(7).empty(); }));
+    else EXPECT_TRUE(comes_true([&] { return over.load(); }));
+    office.drawer.locked = false;
+    office.courier.stop();
+  }));
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ void expect_named(std::vector<Job> const& jobs, std::string const& lost,
     EXPECT_TRUE(says(processes.lost_error("wait", *processes.lost()), Kind::peer_lost, {lost}));
     EXPECT_TRUE(says(error_of([&] { processes.exchange(2, "once more", ""); }), Kind::peer_lost,
                      {"once more", lost}));
-    processes.post(1, Processes::everyone, "into the void");
+    EXPECT_EQ(processes.post(1, Processes::everyone, "into the void"), !processes.gone(0));
   }));
   crash.join();
 }
@@ -196,6 +196,42 @@ TEST(Processes, name_one_that_is_lost) {
   jobs.erase(jobs.begin() + 2);
   auto crashing = std::async(std::launch::async, [&] { return join_by_hand(one); });
   expect_named(jobs, "process 2 (made by hand)", [&] { crashing.get().reset(); });
+}
+
+TEST(Processes, know_of_each_that_is_gone_and_which_was_lost_first) {
+  auto jobs = make_jobs(5);
+  std::vector<std::future<std::unique_ptr<Line>>> crashing;
+  for (u32 process = 3; process < 5; ++process)
+    crashing.push_back(
+        std::async(std::launch::async, [job = jobs[process]] { return join_by_hand(job); }));
+  jobs.resize(3);
+  std::atomic<u32> found = 0;
+  expect_none(play(jobs, [&](Processes& processes) {
+    EXPECT_FALSE(processes.gone(1));
+    EXPECT_TRUE(processes.all_gone().empty());
+    if (processes.number() == 2) return;  // leaves
+    auto const finds = [&](u32 process) {
+      EXPECT_TRUE(comes_true([&] { return processes.gone(process).has_value(); }));
+      auto const loss = processes.gone(process).value_or(Loss{});
+      EXPECT_EQ(loss.process, process);
+      EXPECT_EQ(loss.left, process == 2);
+      ++found;
+    };
+    finds(2);
+    EXPECT_FALSE(processes.lost());
+    for (u32 i = 0; i < 2; ++i) {
+      if (processes.number() == 0) {
+        EXPECT_TRUE(comes_true([&] { return found == 2 + 2 * i; }));
+        crashing[1 - i].get().reset();
+      }
+      finds(4 - i);
+      ASSERT_TRUE(processes.lost());
+      EXPECT_EQ(processes.lost()->process, 4u);
+    }
+    EXPECT_EQ(processes.all_gone().size(), 3u);
+    EXPECT_FALSE(processes.gone(0) || processes.gone(1));
+    EXPECT_TRUE(comes_true([&] { return found == 6; }));
+  }));
 }
 
 TEST(Processes, name_one_that_sends_garbage) {

@@ -18,6 +18,15 @@
 #include "copy/job/courier.hpp"
 
 namespace meshpost::copying {
+namespace {
+
+Error without_relay(Error const& loss) {
+  return {loss.kind(), loss.operation(),
+          loss.cause() + "; it passes on what copy servers say of losses, so none can go on",
+          loss.remedy()};
+}
+
+}  // namespace
 
 void Courier::watch() {
   std::unique_lock lock(mutex_);
@@ -35,15 +44,19 @@ void Courier::watch() {
 }
 
 void Courier::look_for_losses(std::vector<Desk*> const& desks) {
-  auto& processes = peers_.processes();
-  auto const loss = processes.lost();
-  if (!loss) return;
+  auto const& processes = peers_.processes();
+  auto const first = processes.gone();
+  if (!first) return;
+  for (auto const& gone : processes.all_gone())
+    for (auto* const desk : desks) desk->lose(gone.process, gone.how);
   // The others have given up this process, which was stopped: they read nothing of it any more.
-  bool const own = loss->process == peers_.number();
-  for (auto* const desk : desks) {
-    desk->lose(loss->process, loss->how);
-    if (own || !desk->outlives_others()) desk->fail_all(processes.lost_error("copy", *loss));
-  }
+  auto const own = processes.gone(peers_.number());
+  auto const relay = processes.gone(0);
+  for (auto* const desk : desks)
+    if (own) desk->fail_all(processes.lost_error("copy", *own));
+    else if (!desk->outlives_others()) desk->fail_all(processes.lost_error("copy", *first));
+    // Without notices a copy whose message is lost would wait for ever.
+    else if (relay) desk->fail_all(without_relay(processes.lost_error("copy", *relay)));
 }
 
 }  // namespace meshpost::copying

@@ -83,11 +83,11 @@ void JobMemory::State::end_copy() {
 
 void JobMemory::State::check_alive(u32 process) const {
   if (process == peers.number()) return;
-  auto const loss = peers.processes().lost();
-  if (!loss) return;
-  if (loss->process == process) throw peers.processes().lost_error("copy", *loss);
+  auto const& processes = peers.processes();
+  if (!processes.gone()) return;
+  if (auto const loss = processes.gone(process)) throw processes.lost_error("copy", *loss);
   if (!peers.far(process) && !peers.node().alive(process))
-    throw peers.processes().lost_error("copy", Loss{process, false, "it was killed, or has ended"});
+    throw processes.lost_error("copy", Loss{process, false, "it was killed, or has ended"});
 }
 
 void JobMemory::State::release(u32 number) {
