@@ -120,8 +120,11 @@ bool Channel::tell(bool idle) {
 
 // What an engine does for itself, such as greetings, moves nothing.
 bool Channel::poll() {
-  bool const any = engine_->poll(*this);
-  return look_for_losses() || any;
+  bool const looks = is_time_to_look();
+  bool any = looks && take_notices();  // before: the engine's round may be long
+  any |= engine_->poll(*this);
+  if (looks) any |= look_for_losses();  // behind: what has come is not missing
+  return any;
 }
 
 void Channel::arrives() {

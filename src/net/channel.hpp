@@ -198,6 +198,8 @@ class Channel final : Events {
   // Of losses.
   void tell(u32 peer, std::string const& notice);
   void end_with(u32 peer, std::string const& why);
+  bool is_time_to_look();
+  bool take_notices();
   bool look_for_losses();
   bool take_notice(u32 from, std::string_view bytes);
   bool look_at(u32 peer, Patience::Clock::time_point now);

@@ -71,13 +71,23 @@ void Channel::lose_all(std::string const& why) {
   for (u32 peer = 0; peer < peers_.size(); ++peer) on_lost(peer, why);
 }
 
-bool Channel::look_for_losses() {
+bool Channel::is_time_to_look() {
   if (!losing_.out_of_band) return false;
   auto const now = Patience::Clock::now();
   if (now - looked_ < between_looks) return false;
   looked_ = now;
+  return true;
+}
+
+bool Channel::take_notices() {
   bool any = false;
   for (auto const& [from, bytes] : losing_.out_of_band->take()) any |= take_notice(from, bytes);
+  return any;
+}
+
+bool Channel::look_for_losses() {
+  auto const now = Patience::Clock::now();
+  bool any = false;
   for (u32 peer = 0; peer < peers_.size(); ++peer)
     if (!peers_[peer].lost) any |= look_at(peer, now);
   return any;

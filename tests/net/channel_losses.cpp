@@ -188,6 +188,19 @@ TEST_F(PatientChannels, wait_for_ever_where_there_is_no_patience) {
   expect_both_lost("the cable fell out");
 }
 
+// A round in the engine may be long.
+TEST_F(ChannelLosses, that_others_have_told_are_known_before_the_engine_is_entered) {
+  while (two->line.arrived.empty()) one->send();
+  u32 losses_inside = 0;
+  two->line.copies = [&](Event&) {
+    losses_inside = two->losses;
+    return 0u;
+  };
+  two->letters.come.push_back({0, "Lthe cable fell out"});
+  two->channel.poll();
+  EXPECT_EQ(losses_inside, 1u);
+}
+
 TEST_F(ChannelLosses, are_not_made_by_notices_that_say_nothing) {
   for (auto const& bytes : {std::string(), std::string("S"), std::string("S123"),
                             std::string("S12345"), std::string("X"), std::string("\0abc", 4)})
