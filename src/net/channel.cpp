@@ -19,7 +19,9 @@ static_assert(2 * much_news <= Channel::most_unheard);
 }  // namespace
 
 Channel::Channel(std::unique_ptr<Engine> engine, u32 peers, Losing losing)
-    : losing_(losing), engine_(std::make_unique<Watched>(std::move(engine), rounds_)) {
+    : losing_(losing),
+      rounds_(engine->outlives_peers() ? losing.patience : Rounds::longest),
+      engine_(std::make_unique<Watched>(std::move(engine), rounds_)) {
   for (u32 peer = 0; peer < peers; ++peer) peers_.emplace_back(losing.patience);
 }
 

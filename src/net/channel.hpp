@@ -24,7 +24,9 @@ struct Losing {
   /// Tells the other end of a loss; it outlives the channel. Null: the client does, and messages
   /// may be missing for ever.
   OutOfBand* out_of_band = nullptr;
-  std::chrono::milliseconds patience{0};  ///< with a missing message; 0: for ever
+  /// With a missing message, and with a thread that stays in an engine that outlives its peers; 0:
+  /// for ever.
+  std::chrono::milliseconds patience{0};
 };
 
 /// Messages between the processes of a job, whole and in order, over an engine that keeps no order.
@@ -147,9 +149,9 @@ class Channel final : Events {
   /// Changes whenever something has come, or was read. Any thread.
   u64 moved() const { return moved_.load(std::memory_order_relaxed); }
 
-  // By one supervisor, in another thread than the channel's.
+  // By supervisors, in other threads than the channel's.
   /// To be called again and again while a process is lost: whether the thread is blocked in the
-  /// engine for so long that it is given up. Then the channel is the supervisor's, must not be used
+  /// engine for so long that it is given up. Then the channel is the supervisors', must not be used
   /// to send or poll, and is kept for ever with its clients.
   bool take_if_it_hangs();
   bool hangs() const { return rounds_.taken(); }

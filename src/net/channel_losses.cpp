@@ -19,7 +19,8 @@
 // in shared memory. A process that is killed with a lock leaves it taken, and whoever wants it
 // spins for ever, in any of the engine's functions. No thread can be taken out of there. So every
 // call of the engine is a round (Watched), and a supervisor that knows of a lost process takes away
-// a round that lasts too long (Rounds). If the thread comes back later, it stays in Watched for
+// a round that lasts too long (Rounds): half a second in such an engine, and the patience in one
+// whose calls come back whoever is killed (Engine::outlives_peers). If the thread comes back later, it stays in Watched for
 // ever. The channel and all that the engine may touch must then be kept until the process ends.
 #include <fmt/format.h>
 
@@ -133,10 +134,8 @@ bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
 }
 
 bool Channel::take_if_it_hangs() {
-  if (rounds_.taken()) return true;
-  if (!rounds_.take_if_long()) return false;
-  engine_->abandon();
-  return true;
+  if (rounds_.take_if_long()) engine_->abandon();
+  return rounds_.taken();
 }
 
 Error Channel::hang_error(Error const& loss, std::string const& whose,

@@ -77,7 +77,7 @@ class Engine {
 
   /// Whether bytes come as they were sent, because no network has them on its way.
   virtual bool keeps_bytes() const { return false; }
-  /// Whether what goes to and from others gets on when a peer was killed.
+  /// Whether calls come back, and what goes to and from others gets on, when a peer was killed.
   virtual bool outlives_peers() const { return true; }
 
   /// A thread hangs in this engine, so it is called no more, and never destroyed: takes away what

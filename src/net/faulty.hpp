@@ -31,6 +31,10 @@ class Faulty final : public Wrapper {
   bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
              u32 data, u64 cookie) override;
   bool poll(Events& events) override;
+  // One that hangs is to be given up as libfabric's shm is.
+  bool outlives_peers() const override {
+    return fault_ != Fault::hang && Wrapper::outlives_peers();
+  }
   // What is to be found out are changed bytes of the host's memory.
   bool keeps_bytes() const override { return false; }
   bool reaches(std::string_view /*kind*/) const override { return false; }

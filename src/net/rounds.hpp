@@ -1,5 +1,7 @@
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <mutex>
 
 #include "base/kept.hpp"
 #include "base/patience.hpp"
@@ -7,15 +9,18 @@
 
 namespace meshpost::net {
 
-/// Who is in an engine, one thread at a time; and a supervisor, another thread, that may find that
-/// it does not come back, and then takes what it holds away from it.
+/// The thread that is in an engine, one at a time; and its supervisors, other threads. They may find
+/// that it does not come back. Then one of them takes what it holds away from it.
 ///
 /// end() and taking are read-modify-writes of one word, so just one of them comes first: either the
 /// thread has left, and keeps what is its own; or it is taken, end() says so, and all that the
-/// thread did before begin() is seen by the supervisor, which from then on is the only one to touch
-/// it.
+/// thread did before begin() is seen by the supervisors, which from then on are the only ones to
+/// touch it, one at a time.
 class Rounds {
  public:
+  /// `most`: what a round may last; 0: for ever.
+  explicit Rounds(std::chrono::milliseconds most = longest) : lasts_(most, longest_pause) {}
+
   /// By the thread. A round is under way: the count is odd.
   void begin() {
     count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -26,13 +31,14 @@ class Rounds {
     return count_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);
   }
 
-  /// By the supervisor, again and again: takes a round that has been under way for `longest`, of
-  /// which a pause between two looks counts for no more than `longest_pause`: this process may have
-  /// been stopped. \returns taken()
+  /// By supervisors, again and again: takes a round that has been under way for the longest time,
+  /// of which a pause between two looks counts for no more than `longest_pause`: this process may
+  /// have been stopped. \returns whether this call has taken it
   bool take_if_long();
-  bool taken() const { return taken_; }  ///< the supervisor's, too
+  bool taken() const { return taken_.load(std::memory_order_acquire); }
 
-  /// Rounds take microseconds, or as long as a crowded host keeps a thread from its core.
+  /// Of engines whose calls may never come back (Engine::outlives_peers): rounds take microseconds,
+  /// or as long as a crowded host keeps a thread from its core.
   static constexpr std::chrono::milliseconds longest{500};
   static constexpr auto longest_pause = Patience::usual_gap;
 
@@ -40,10 +46,10 @@ class Rounds {
   static constexpr u64 mark = u64{1} << 63;
 
   std::atomic<u64> count_{0};
-  // The supervisor's.
-  u64 seen_ = 0;  // a count, and how long it has been that
-  Patience lasts_{longest, longest_pause};
-  bool taken_ = false;
+  std::atomic<bool> taken_{false};  // never false again
+  std::mutex mutex_;                // of supervisors: of what follows
+  u64 seen_ = 0;                    // a count, and how long it has been that
+  Patience lasts_;
 };
 
 using meshpost::keep_for_ever;  ///< for what a thread that hangs may still touch

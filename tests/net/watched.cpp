@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
+#include <memory>
 #include <thread>
+#include <vector>
+
+#include "net/channel.hpp"
 
 namespace meshpost::test {
 namespace {
@@ -24,6 +29,7 @@ class Hanging final : public net::Engine {
   bool write(u32, std::span<char const>, net::RemoteMemory const&, u64, u32, u64) override {
     return true;
   }
+  bool outlives_peers() const override { return outlives; }
   bool poll(net::Events& events) override {
     events.on_done(1);
     polls = true;
@@ -32,6 +38,7 @@ class Hanging final : public net::Engine {
     events.on_done(2);
     return true;
   }
+  bool outlives = false;
   std::atomic<bool> hangs{true}, polls{false}, comes_back{false};
 };
 
@@ -57,6 +64,70 @@ TEST(Rounds, that_last_are_taken_unless_the_process_may_have_been_stopped) {
   EXPECT_GE(std::chrono::steady_clock::now() - begun, Rounds::longest);
   EXPECT_TRUE(rounds.taken());
   EXPECT_FALSE(rounds.end());
+}
+
+// Those that supervise a World's runs are its own thread and users' threads.
+TEST(Rounds, are_taken_once_though_several_supervise_and_all_of_them_find_it_taken) {
+  Rounds rounds(200ms);
+  u64 behind = 0;  // what a round reads and writes is the supervisors' when it was taken
+  std::atomic<u32> took = 0, ended = 0;
+  std::vector<std::thread> supervisors;
+  for (int i = 0; i < 4; ++i)
+    supervisors.emplace_back([&] {
+      while (!rounds.taken()) {
+        if (rounds.take_if_long()) ++took;
+        std::this_thread::sleep_for(100us);
+      }
+      EXPECT_FALSE(rounds.take_if_long());
+      EXPECT_EQ(behind, 1000u);
+      ++ended;
+    });
+  for (u32 i = 0; i < 1000; ++i) {
+    rounds.begin();
+    if (!rounds.end()) ADD_FAILURE() << "a short round was taken";
+    ++behind;
+  }
+  rounds.begin();
+  for (auto& one : supervisors) one.join();
+  EXPECT_EQ(took, 1u);
+  EXPECT_EQ(ended, 4u);
+  EXPECT_FALSE(rounds.end());
+}
+
+// A thread that is in there for half a second is slow, and not lost.
+TEST(Channel, takes_a_thread_from_an_engine_that_outlives_its_peers_at_the_deadline_alone) {
+  struct Case {
+    Case(bool outlives, std::chrono::milliseconds patience, bool is_taken) : taken(is_taken) {
+      auto one = std::make_unique<Hanging>();
+      engine = one.get();
+      engine->outlives = outlives;
+      channel = std::make_unique<net::Channel>(std::move(one), 2, net::Losing{nullptr, patience});
+      thread = std::thread([this] { channel->poll(); });
+    }
+    bool taken;
+    Hanging* engine;
+    std::unique_ptr<net::Channel> channel;
+    std::thread thread;
+  };
+  static auto* const all = new std::deque<Case>;  // for the threads that stay
+  all->emplace_back(false, 20'000ms, true);
+  all->emplace_back(true, 20'000ms, false);
+  all->emplace_back(true, 100ms, true);
+  all->emplace_back(true, 0ms, false);
+  for (auto& one : *all)
+    while (!one.engine->polls) std::this_thread::sleep_for(1ms);
+  bool over = false;
+  for (auto const until = std::chrono::steady_clock::now() + Rounds::longest + 100ms; !over;
+       std::this_thread::sleep_for(1ms)) {
+    over = std::chrono::steady_clock::now() > until;
+    for (auto& one : *all) one.channel->take_if_it_hangs();
+  }
+  for (auto& one : *all) {
+    EXPECT_EQ(one.channel->hangs(), one.taken) << one.engine->outlives;
+    one.engine->hangs = false;
+    if (one.channel->hangs()) one.thread.detach();
+    else one.thread.join();
+  }
 }
 
 TEST(WatchedEngine, tells_nothing_and_does_not_return_once_its_round_was_taken) {

@@ -39,6 +39,8 @@ class Mpi final : public Engine {
   bool write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
              u32 data, u64 cookie) override;
   bool poll(Events& events) override;
+  // MPI says nothing of what its calls do when a process of the communicator was killed.
+  bool outlives_peers() const override { return false; }
 
  private:
   static constexpr u64 most_bytes = u64{1} << 20;

@@ -24,7 +24,7 @@ Proxy::Proxy(WorldMemory const& memory, std::string const& engine)
     channel_.emplace(
         join_engine(peers_, "World", engine, no_gpus ? net::Gpus::no : net::Gpus::if_faster,
                     [&](u32 process) { return peers_.far(process) || layout_.far_from(process); }),
-        peers_.count());
+        peers_.count(), net::Losing{nullptr, peers_.processes().job().silence});
     channel_->serve(Parcel::message_kind, *this);
     peers_.together("World", [this] { own_.make(); });
   } else {
