@@ -4,12 +4,23 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "meshpost/base/config.hpp"
 #include "meshpost/base/types.hpp"
 
 namespace meshpost {
+
+/// The variable with the deadline for other processes. A cause that this deadline has made names it.
+inline constexpr char const* peer_deadline = "MESHPOST_PEER_DEADLINE";
+
+/// What to do about a loss: `remedy`, and if that deadline was the cause, perhaps to raise it.
+inline std::string remedy_of_loss(std::string_view cause, std::string_view remedy) {
+  if (cause.find(peer_deadline) == std::string_view::npos) return std::string(remedy);
+  return fmt::format("raise {} (seconds) if a process or the network was only slow; else {}",
+                     peer_deadline, remedy);
+}
 
 /// Ends when nothing has changed for long; a length of 0: never.
 ///
@@ -31,6 +42,8 @@ class Patience {
     waited_ = {};
     looked_ = now;
   }
+  /// Looks; the time since the last look does not count.
+  void skip(Clock::time_point now = Clock::now()) { looked_ = now; }
   /// Looks; whether it has ended.
   bool ends(Clock::time_point now = Clock::now()) {
     waited_ += std::clamp<Clock::duration>(now - std::exchange(looked_, now), {}, longest_gap_);

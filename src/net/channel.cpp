@@ -32,6 +32,12 @@ void Channel::serve(u32 kind, Client& client) {
   clients_[kind] = &client;
 }
 
+void Channel::begin_at(u32 sequence) {
+  for (auto& peer : peers_)
+    peer.next_out = peer.next_in = peer.heard = peer.told = peer.of_client = peer.last_of_client =
+        peer.claimed = sequence;
+}
+
 u64 Channel::most(u64 header_bytes) const {
   return engine_->most() - sizeof(FrameHeader) - header_bytes;
 }
@@ -129,6 +135,13 @@ bool Channel::poll() {
   return any;
 }
 
+// In a handler: what was thrown says why. The reason goes to other processes, so it names this one
+// by its number.
+void Channel::refuse(u32 from) {
+  on_lost(from, fmt::format("a message of process {} was refused: {}", from,
+                            caught("receive a message").cause()));
+}
+
 void Channel::arrives() {
   moved_.fetch_add(1, std::memory_order_relaxed);
   tell_clients([](Client& client) { client.on_arrival(); });
@@ -137,8 +150,7 @@ void Channel::arrives() {
 FrameIn Channel::read(std::string_view all) const {
   auto const come = FrameIn::read(all);
   if (come.header.kind != 0 && !client_of(come.header.kind))
-    refuse_message(
-        fmt::format("it sent a message of kind {}, which nobody here can read", come.header.kind));
+    refuse_message(fmt::format("no client serves its kind {}", come.header.kind));
   return come;
 }
 
@@ -147,7 +159,8 @@ void Channel::hear(u32 from, u32 before) {
   auto& peer = peers_[from];
   if (static_cast<i32>(before - peer.heard) <= 0) return;
   if (before - peer.heard > peer.next_out - peer.heard)
-    refuse_message(fmt::format("it tells of {} messages that nobody sent", before - peer.next_out));
+    refuse_message(fmt::format("it tells that {} more were carried out than were sent",
+                               before - peer.next_out));
   peer.heard = before;
   tell_clients([&](Client& client) { client.on_heard(from, before); });
 }
@@ -155,6 +168,7 @@ void Channel::hear(u32 from, u32 before) {
 void Channel::on_message(u32 from, std::span<char const> bytes) {
   auto& peer = peers_[from];
   if (peer.lost) return;
+  peer.spoke = true;
   arrives();
   try {
     auto const come = read({bytes.data(), bytes.size()});
@@ -164,27 +178,29 @@ void Channel::on_message(u32 from, std::span<char const> bytes) {
     bool const now = ahead == 0 && !peer.early.contains(sequence) && has_landed(peer, come.header);
     if (now) apply(from, come);
     else if (ahead > 2 * most_unheard && ahead <= ~u32{0} / 2)
-      refuse_message(fmt::format("it is {} messages ahead, and may be {}", ahead, most_unheard));
+      refuse_message(fmt::format("it is {} messages ahead; at most {} may be unanswered", ahead,
+                                 most_unheard));
     else if (ahead > ~u32{0} / 2 ||
              !peer.early.emplace(sequence, std::string(bytes.begin(), bytes.end())).second)
-      refuse_message("a message came twice");
+      refuse_message("it came twice");
     apply_early(from);
   } catch (...) {
-    on_lost(from, caught("receive a message").cause());
+    refuse(from);
   }
 }
 
 void Channel::on_data(u32 from, u32 data) {
   auto& peer = peers_[from];
   if (peer.lost) return;
+  peer.spoke = true;
   arrives();
   ++peer.writes_landed;
   try {
     if (data - peer.next_in > ~u32{0} / 2 || !peer.landed.insert(data).second)
-      refuse_message("it told twice that the bytes of a message are written");
+      refuse_message("its bytes were written twice");
     apply_early(from);
   } catch (...) {
-    on_lost(from, caught("receive a message").cause());
+    refuse(from);
   }
 }
 
@@ -208,8 +224,9 @@ void Channel::apply(u32 from, FrameIn const& come) {
   auto& peer = peers_[from];
   ++peer.next_in;
   if ((peer.landed.erase(come.header.sequence) != 0) != come.has(FrameHeader::written))
-    refuse_message("it told that the bytes of a message are written which has them with it");
+    refuse_message("its bytes should be written or be with it, and are both or neither");
   peer.waits |= (come.header.flags & FrameHeader::answer) != 0;
+  if (come.header.kind != 0) peer.of_client = peer.next_in;
   if (come.header.kind != 0)
     client_of(come.header.kind)
         ->on_message(from, {come.client_header, come.bytes, come.has(FrameHeader::written)});

@@ -75,7 +75,7 @@ class Channel final : Events {
     virtual void on_heard(u32 /*peer*/, u32 /*before*/) {}
     /// The engine has read a message's or a write's source, which may change now.
     virtual void on_read(std::shared_ptr<void> const& /*source*/) {}
-    /// Once for each peer.
+    /// Once for each peer. `why` may come from another process: it names processes by numbers.
     virtual void on_lost(u32 peer, std::string const& why) = 0;
   };
 
@@ -124,12 +124,15 @@ class Channel final : Events {
   /// Sends a message for that alone to those peers that should hear. Whether any was sent.
   bool tell(bool idle);
 
+  /// For tests, at both ends before the first message: numbers begin here instead of at 0.
+  void begin_at(u32 sequence);
   /// The next message's sequence number.
   u32 next(u32 peer) const { return peers_[peer].next_out; }
   /// Messages from there that have been carried out; wraps, as sequence numbers do.
   u32 carried_out(u32 peer) const { return peers_[peer].next_in; }
   bool lost(u32 peer) const { return peers_[peer].lost; }
-  /// Takes a peer for lost. It is told.
+  /// Takes a peer for lost. It is told why, so the reason must name processes by their numbers:
+  /// "it" and "here" would be others there.
   void lose(u32 peer, std::string const& why) { on_lost(peer, why); }
   /// All of them. The channel is of no more use. Enters no engine.
   void lose_all(std::string const& why);
@@ -160,16 +163,19 @@ class Channel final : Events {
 
  private:
   struct Peer {
-    explicit Peer(std::chrono::milliseconds patience) : comes(patience), is_heard(patience / 4) {}
+    explicit Peer(std::chrono::milliseconds patience);
     u32 next_out = 0, next_in = 0;
     u32 heard = 0;       // messages to it that are known to be carried out
     u32 told = 0;        // it knows that those from it before this one are,
     bool waits = false;  // and may wait to hear more
+    u32 of_client = 0;   // messages from it before this one are clients', or older than those
     u32 announces = 0;  // kind of the message that must be the next, as its bytes are being written
     bool lost = false;
     u32 last_of_client = 0;  // messages to it before this one are clients', or older than those
     u32 claimed = 0;         // messages that it says it has sent
-    Patience comes, is_heard;
+    bool spoke = false;      // since the last look: a message or a notice has come
+    Patience::Clock::time_point spoke_at{};
+    Patience comes, is_heard, is_told;
     std::map<u32, std::string>
         early;             // messages that came before their turn, or before their bytes
     std::set<u32> landed;  // messages whose bytes are written, and which have not come
@@ -192,6 +198,7 @@ class Channel final : Events {
   }
   FrameIn read(std::string_view all) const;
   void arrives();
+  void refuse(u32 peer);
   void hear(u32 peer, u32 before);
   void apply(u32 peer, FrameIn const& come);
   void apply_early(u32 peer);

@@ -9,8 +9,17 @@
 // sender that hears nothing can't tell a lost message from a receiver that is busy. A message is
 // missing if a later one is here, or its bytes are, or if the sender says by OutOfBand that it has
 // sent more than came. The sender says so when a client's message was not heard of for a quarter of
-// the patience. If a missing message does not come within the patience, its sender is lost. Time
-// counts only while the receiver looks (Patience).
+// the patience. If a missing message does not come within the patience, its sender is lost.
+//
+// Time counts only while both ends look. The receiver may be away (Patience). The sender may be
+// away too, and its engine may get on only while it polls: then the message is not lost, but still
+// there. A sender that looks says every quarter of the patience that it has not been heard. So time
+// counts for half the patience after a sign of life. A sender that never looks again is lost when
+// its process is (world), or ends for another reason.
+//
+// OutOfBand goes through process 0, so it is kept for what can't be said by a message. A receiver
+// that has nothing else to say tells by a message what it has carried out, after an eighth of the
+// patience. Then the sender has no need to ask.
 //
 // A loss is noticed at one end. The other end would wait for ever, so it is told by OutOfBand, with
 // the reason. Both ends drop what comes from each other afterwards.
@@ -24,6 +33,7 @@
 // ever. The channel and all that the engine may touch must then be kept until the process ends.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -44,7 +54,17 @@ u32 ahead(u32 one, u32 other) {  // of numbers that wrap; 0: it is not
   return by > 0 ? static_cast<u32>(by) : 0;
 }
 
+// Of a pause between two looks little counts, compared with the whole.
+Patience patience_of(std::chrono::milliseconds length) {
+  return Patience(length, std::min(Patience::usual_gap, length / 4));
+}
+
 }  // namespace
+
+Channel::Peer::Peer(std::chrono::milliseconds patience)
+    : comes(patience_of(patience)),
+      is_heard(patience_of(patience / 4)),
+      is_told(patience_of(patience / 8)) {}
 
 void Channel::tell(u32 peer, std::string const& notice) {
   if (losing_.out_of_band) try {
@@ -97,9 +117,10 @@ bool Channel::look_for_losses() {
 bool Channel::take_notice(u32 from, std::string_view bytes) {
   if (from >= peers_.size() || peers_[from].lost || bytes.empty()) return false;
   auto& peer = peers_[from];
+  peer.spoke = true;
   auto const rest = bytes.substr(1);
   if (bytes[0] == says_lost) {
-    end_with(from, fmt::format("it has ended this connection: {}", rest));
+    end_with(from, fmt::format("process {} has ended the connection: {}", from, rest));
     return true;
   }
   u32 sent = 0;
@@ -116,12 +137,19 @@ bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
   if (ahead(peer.next_in, peer.claimed) != 0) peer.claimed = peer.next_in;
   u32 const claimed = ahead(peer.claimed, peer.next_in);
   bool const missing = claimed != 0 || !peer.early.empty() || !peer.landed.empty();
+  if (std::exchange(peer.spoke, false)) peer.spoke_at = now;
   if (!missing) peer.comes.renew(now);
+  else if (now - peer.spoke_at > losing_.patience / 2) peer.comes.skip(now);
   else if (peer.comes.ends(peer.next_in, now)) {
-    on_lost(other, fmt::format("the network lost its message {}: it has sent that or a later one, "
-                               "and nothing came for {} (MESHPOST_PEER_DEADLINE)",
-                               peer.next_in, peer.comes.text()));
+    on_lost(other, fmt::format("the network lost message {} of process {}: that process has sent it "
+                               "or a later one, and nothing came for {} ({})",
+                               peer.next_in, other, peer.comes.text(), peer_deadline));
     return true;
+  }
+  if (ahead(peer.of_client, peer.told) == 0) peer.is_told.renew(now);
+  else if (peer.is_told.ends(peer.next_in, now)) {
+    peer.is_told.renew(now);
+    peer.waits = true;
   }
   if (ahead(peer.last_of_client, peer.heard) == 0) peer.is_heard.renew(now);
   else if (peer.is_heard.ends(peer.heard, now)) {

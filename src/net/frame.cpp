@@ -49,22 +49,20 @@ FrameIn FrameIn::read(std::string_view all) {
   auto& header = come.header;
   if (all.size() < sizeof header)
     refuse_message(
-        fmt::format("it sent {} bytes; a message has at least {}", all.size(), sizeof header));
+        fmt::format("it has {} bytes; a message has at least {}", all.size(), sizeof header));
   std::memcpy(&header, all.data(), sizeof header);
   auto const behind = all.substr(sizeof header);
   if (header.header_bytes > std::min<u64>(most_client_header, behind.size()))
-    refuse_message("a message was changed on its way");
+    refuse_message("it was changed on its way");
   come.client_header = behind.substr(0, header.header_bytes);
   come.bytes = behind.substr(header.header_bytes);
   if (header.body_bytes != come.bytes.size() ||
       header.check != check_of(header, come.client_header, come.bytes))
-    refuse_message("a message was changed on its way");
+    refuse_message("it was changed on its way");
   if (header.flags > FrameHeader::all || (come.has(FrameHeader::written) && !come.bytes.empty()) ||
       (header.kind == 0 && (!behind.empty() || come.has(FrameHeader::written))))
     refuse_message(
-        fmt::format("it sent a message of kind {} with flags {}, which nobody here can "
-                    "read",
-                    header.kind, header.flags));
+        fmt::format("no message has its kind {} and flags {}", header.kind, header.flags));
   return come;
 }
 

@@ -171,7 +171,7 @@ Error Processes::Implementation::gone_error(std::string const& operation, Loss c
   return {Kind::peer_lost, operation,
           fmt::format("{} is gone: {}", name_of(loss.process), loss.how),
           loss.left ? "let all processes of the job make the same calls before they end"
-                    : "see its own messages, and start the job again"};
+                    : remedy_of_loss(loss.how, "see its own messages, and start the job again")};
 }
 
 // One that was lost rather than one that has left: it may have left because of the other.

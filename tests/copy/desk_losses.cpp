@@ -82,7 +82,11 @@ TEST_F(DeskLosses, of_a_message_end_the_copies_of_both_sides_whichever_lost_it) 
   begin();
   u32 seen = 0;
   lines[random() % 2]->copies = [&](LossyLine::Event&) { return ++seen == 5 ? 0u : 1u; };
-  expect_both_end("the network lost its message");
+  expect_both_end("the network lost message ");
+  for (u32 i = 0; i < 2; ++i) {
+    auto const error = error_of([&] { copies[i]->wait(); });
+    EXPECT_TRUE(says(error, Kind::peer_lost, {"raise MESHPOST_PEER_DEADLINE (seconds)"}));
+  }
 }
 
 TEST_F(DeskLosses, by_a_changed_message_end_the_copies_of_both_sides) {
@@ -92,7 +96,7 @@ TEST_F(DeskLosses, by_a_changed_message_end_the_copies_of_both_sides) {
     if (++seen == 5) event.bytes.back() = static_cast<char>(event.bytes.back() ^ 4);
     return 1u;
   };
-  expect_both_end("a message was changed on its way");
+  expect_both_end("it was changed on its way");
 }
 
 TEST_F(DeskLosses, by_a_side_that_throws_half_way_end_the_copies_of_both_sides) {

@@ -352,8 +352,8 @@ TEST_F(Channels, lose_a_peer_whose_message_its_client_refuses_and_tell_all_clien
   ends[1]->refuses = true;
   while (!ends[0]->send()) ends[0]->work();
   settle();
-  EXPECT_EQ(ends[1]->lost_by, "not to its taste");
-  EXPECT_EQ(other.told, "not to its taste");
+  EXPECT_EQ(ends[1]->lost_by, "a message of process 0 was refused: not to its taste");
+  EXPECT_EQ(other.told, ends[1]->lost_by);
   ends[1]->channel.lose(0, "again");
   EXPECT_EQ(ends[1]->losses, 1u);
 }

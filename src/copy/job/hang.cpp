@@ -48,7 +48,8 @@ void Courier::look_for_losses(std::vector<Desk*> const& desks) {
   auto const first = processes.gone();
   if (!first) return;
   for (auto const& gone : processes.all_gone())
-    for (auto* const desk : desks) desk->lose(gone.process, gone.how);
+    for (auto* const desk : desks)
+      desk->lose(gone.process, processes.lost_error("copy", gone).cause());
   // The others have given up this process, which was stopped: they read nothing of it any more.
   auto const own = processes.gone(peers_.number());
   auto const relay = processes.gone(0);

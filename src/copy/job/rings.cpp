@@ -111,7 +111,7 @@ bool Rings::poll(net::Events& events) {
     auto& peer = all_[process];
     if (!peer.in || peer.lost || peers_.node().alive(process)) continue;
     peer.lost = true;
-    events.on_lost(process, "it was killed, or has ended");
+    events.on_lost(process, fmt::format("process {} was killed, or has ended", process));
   }
   return any;
 }

@@ -1,4 +1,6 @@
 // What comes: frames, what follows them, the ends of what was started, losses.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -63,15 +65,16 @@ void Mpi::arrived(int rank, std::span<char const> bytes) {
   switch (frame.kind) {
     case Frame::Kind::message: return message_arrives(peer, frame, bytes);
     case Frame::Kind::write: return write_arrives(peer, frame, bytes);
-    case Frame::Kind::farewell: return lose(peer, "its engine has ended");
+    case Frame::Kind::farewell:
+      return lose(peer, fmt::format("the engine of process {} has ended", peer));
   }
-  lose(peer, "it sent something that is no frame");
+  lose(peer, fmt::format("process {} sent something that is no frame", peer));
 }
 
 void Mpi::message_arrives(u32 peer, Frame const& frame, std::span<char const> bytes) {
   u64 const here = frame.ticket == 0 ? frame.size : frame.header;
   if (frame.size > most_bytes || here > frame.size || bytes.size() != here)
-    return lose(peer, "it sent a message whose size is wrong");
+    return lose(peer, fmt::format("process {} sent a message whose size is wrong", peer));
   auto& transfer = begin(Transfer::Kind::message, peer);
   transfer.size = frame.size;
   transfer.bytes = std::make_shared_for_overwrite<char[]>(frame.size);
@@ -83,11 +86,11 @@ void Mpi::write_arrives(u32 peer, Frame const& frame, std::span<char const> byte
   bool const inside = frame.key < exposed_.size() && frame.offset <= exposed_[frame.key].size() &&
                       frame.size <= exposed_[frame.key].size() - frame.offset;
   if (!inside)
-    return lose(peer, "it writes " + std::to_string(frame.size) + " bytes at " +
-                          std::to_string(frame.offset) + " of memory " + std::to_string(frame.key) +
-                          ", where nothing is exposed");
+    return lose(peer, fmt::format("process {} writes {} bytes at {} of memory {}, where nothing is "
+                                  "exposed",
+                                  peer, frame.size, frame.offset, frame.key));
   if (bytes.size() != (frame.ticket == 0 ? frame.size : 0))
-    return lose(peer, "it sent a write whose size is wrong");
+    return lose(peer, fmt::format("process {} sent a write whose size is wrong", peer));
   auto& transfer = begin(Transfer::Kind::write, peer);
   transfer.data = frame.data;
   auto const target = exposed_[frame.key].subspan(frame.offset, frame.size);

@@ -111,9 +111,9 @@ void Ofi::received(Events& events, std::span<char const> bytes, u64 size) {
   u32 peer = 0;
   if (!find(by_number_, preamble.number, peer) || peers_[peer].over) return;
   if (size != bytes.size())
-    return lose(peer, fmt::format("it sent a message of {} bytes, where {} fit: its size was "
-                                  "changed on its way",
-                                  size, bytes.size()));
+    return lose(peer, fmt::format("process {} sent a message of {} bytes, where {} fit: the size "
+                                  "was changed on its way",
+                                  peer, size, bytes.size()));
   if (preamble.form == Preamble::Form::message)
     events.on_message(peer, bytes.subspan(sizeof preamble));
   else if (preamble.form == Preamble::Form::data) events.on_data(peer, preamble.data);

@@ -27,20 +27,20 @@ u64 sum_of(std::string_view bytes) {
 Parcel read_parcel(net::Channel::Message const& message) {
   Parcel parcel;
   if (message.header.size() != sizeof parcel)
-    refuse_parcel(fmt::format("it sent a header of {} bytes; a parcel's has {}",
+    refuse_parcel(fmt::format("it has a header of {} bytes; a parcel's has {}",
                               message.header.size(), sizeof parcel));
   std::memcpy(&parcel, message.header.data(), sizeof parcel);
   using enum Parcel::Kind;
   bool const carries = parcel.has_bytes() && parcel.written == Parcel::Written::no;
   if (parcel.kind >= count)
-    refuse_parcel(fmt::format("it sent a parcel of kind {}", static_cast<u32>(parcel.kind)));
+    refuse_parcel(fmt::format("it is a parcel of kind {}", static_cast<u32>(parcel.kind)));
   if (message.bytes.size() != (carries ? parcel.bytes : 0))
-    refuse_parcel(fmt::format("it sent {} bytes with a parcel of kind {} for {}",
+    refuse_parcel(fmt::format("it has {} bytes with a parcel of kind {} for {}",
                               message.bytes.size(), static_cast<u32>(parcel.kind), parcel.bytes));
   if (message.written != (parcel.written != Parcel::Written::no))
     refuse_parcel("it told that the bytes of a parcel are written which has them with it");
   if (parcel.written > (parcel.has_bytes() ? Parcel::Written::to_slot : Parcel::Written::no))
-    refuse_parcel(fmt::format("it sent a parcel of kind {} with bytes written elsewhere",
+    refuse_parcel(fmt::format("it is a parcel of kind {} with bytes written elsewhere",
                               static_cast<u32>(parcel.kind)));
   bool const odd =
       (parcel.kind == put && (parcel.counter | parcel.sender_word) % sizeof(u32) != 0) ||
@@ -48,7 +48,7 @@ Parcel read_parcel(net::Channel::Message const& message) {
       (parcel.kind == store && (!is_word(parcel.bytes) || parcel.offset % parcel.bytes != 0));
   if (odd)
     refuse_parcel(
-        fmt::format("it sent a parcel of kind {} for a word of {} bytes at offset {}, where "
+        fmt::format("it is a parcel of kind {} for a word of {} bytes at offset {}, where "
                     "none can be",
                     static_cast<u32>(parcel.kind), parcel.bytes, parcel.offset));
   return parcel;

@@ -90,7 +90,7 @@ Payload Staging::take(u32 process, u32 slot, u64 bytes) {
   auto& ours = peers_[process].ours;
   if (ours.slots == 0 || slot != ours.taken % ours.slots || bytes > slot_bytes ||
       ours.taken - ours.freed == ours.slots)
-    refuse_parcel(fmt::format("it sent a parcel of {} bytes in slot {}, of {}, where they can't be",
+    refuse_parcel(fmt::format("it is a parcel of {} bytes in slot {}, of {}, where they can't be",
                               bytes, slot, ours.slots));
   ++ours.taken;
   char const* const memory = ours.memory + slot * slot_bytes;
