@@ -46,7 +46,7 @@ struct End final : Channel::Client {
         break;
       }
   }
-  void on_heard(u32, u32 before) override { heard = before; }
+  void on_heard(u32, u32 before) override { heard = before - first; }
   void on_read(std::shared_ptr<void> const& source) override {
     EXPECT_TRUE(source);
     ++read;
@@ -108,6 +108,7 @@ struct End final : Channel::Client {
   std::optional<Pending> pending;
   u64 sent = 0, received = 0, wrong = 0, to_read = 0, read = 0;
   u32 heard = 0, losses = 0;
+  u32 first = 0;  // sequence number
   bool refuses = false, may_write = true;
   std::string lost_by;
   Channel channel;
@@ -171,6 +172,32 @@ TEST_F(Channels, bring_all_in_order_both_ways) {
               end->other->channel.writes_landed(end->self));
     EXPECT_GT(end->channel.writes_begun(1 - end->self), 20u);
   }
+}
+
+// Sequence numbers have 32 bits.
+struct WrappingChannels : Channels {
+  WrappingChannels() {
+    for (auto& end : ends) end->channel.begin_at(end->first = ~u32{0} - 2000);
+  }
+};
+TEST_F(WrappingChannels, bring_all_in_order_both_ways) {
+  talk(8000);
+  settle();
+  for (auto const& end : ends) {
+    EXPECT_LT(end->channel.next(1 - end->self), 20'000u);  // it has wrapped
+    EXPECT_EQ(end->received, 8000u);
+    EXPECT_EQ(end->wrong, 0u);
+    EXPECT_EQ(end->losses, 0u) << end->lost_by;
+    EXPECT_EQ(end->read, end->to_read);
+    EXPECT_GT(end->channel.writes_begun(1 - end->self), 20u);
+  }
+}
+TEST_F(WrappingChannels, hold_a_sender_up_at_its_credit) {
+  ends[0]->may_write = false;
+  for (int tries = 0; tries < 100'000; ++tries) ends[0]->send();
+  EXPECT_EQ(ends[0]->sent, Channel::most_unheard);
+  settle();
+  EXPECT_EQ(ends[1]->received, Channel::most_unheard);
 }
 
 struct KeptChannels : Channels {

@@ -56,7 +56,8 @@ struct Talker final : Channel::Client {
 };
 
 struct ChannelLosses : testing::Test {
-  explicit ChannelLosses(std::chrono::milliseconds patience = short_patience) {
+  explicit ChannelLosses(std::chrono::milliseconds patience = short_patience) { make(patience); }
+  void make(std::chrono::milliseconds patience) {
     auto first = std::make_unique<LossyLine>(random, 0),
          second = std::make_unique<LossyLine>(random, 1);
     first->other = second.get(), second->other = first.get();
@@ -124,6 +125,29 @@ TEST_F(ChannelLosses, of_what_tells_of_a_write_end_both_ends) {
   }));
   EXPECT_TRUE(comes_true([&] { return one->send(); }));
   expect_both_lost("the network lost message 0 of process 0");
+}
+
+// Numbers have 32 bits: the lost message is the last before they wrap, or the first behind.
+TEST_F(ChannelLosses, of_messages_whose_numbers_wrap_are_found_too) {
+  for (u32 const behind : {0u, 1u}) {
+    make(short_patience);
+    for (auto* const end : {one.get(), two.get()}) end->channel.begin_at(~u32{0} - 2);
+    drop(*two, Event::What::message, 2 + behind);
+    two->line.any_order = false;
+    EXPECT_TRUE(comes_true([&] { return one->send() && one->sent >= 3 + behind; }));
+    expect_both_lost("the network lost message " + std::to_string(behind - 1) + " of process 0");
+    EXPECT_EQ(two->received, 2 + behind);
+  }
+}
+TEST_F(ChannelLosses, are_none_and_nothing_is_said_where_numbers_wrap) {
+  for (auto* const end : {one.get(), two.get()}) end->channel.begin_at(~u32{0} - 25);
+  for (u32 burst = 1; burst <= 3; ++burst) {
+    EXPECT_TRUE(comes_true([&] { return one->send() && one->sent == 20 * burst; }));
+    EXPECT_TRUE(comes_true([&] { return two->received == 20 * burst; }));
+    comes_true([] { return false; }, short_patience / 2);
+  }
+  EXPECT_EQ(one->letters.told + two->letters.told, 0u);
+  EXPECT_EQ(one->losses + two->losses, 0u);
 }
 
 TEST_F(ChannelLosses, by_a_changed_bit_end_both_ends) {

@@ -43,7 +43,8 @@ class LossyLine final : public net::Engine {
   bool poll(net::Events& events) override {
     for (auto const cookie : std::exchange(done_, {})) events.on_done(cookie);
     if (arrived.empty()) return false;
-    std::swap(arrived[random_() % arrived.size()], arrived.back());
+    if (any_order) std::swap(arrived[random_() % arrived.size()], arrived.back());
+    else std::rotate(arrived.begin(), arrived.begin() + 1, arrived.end());
     auto one = std::move(arrived.back());
     arrived.pop_back();
     u32 const times = copies ? copies(one) : 1;
@@ -73,6 +74,7 @@ class LossyLine final : public net::Engine {
   std::vector<Event> arrived;
   std::function<u32(Event&)> copies;  ///< may change it; 0: it is dropped
   bool closed = false;                ///< takes nothing
+  bool any_order = true;
   std::size_t most_waiting = 0;
 
  private:

@@ -71,6 +71,26 @@ INSTANTIATE_TEST_SUITE_P(Of, JobCopyLosses,
                          testing::Values("flip", "truncate", "duplicate", "drop", "lose"),
                          [](auto const& one) { return std::string(one.param); });
 
+// The others can't tell each other of lost messages any more, so those between them end too.
+TEST(JobCopyLoss, of_process_0_ends_all_copies_between_nodes_and_names_it) {
+  if (!test::network) GTEST_SKIP() << "needs libfabric";
+  test::Job job(
+      "copies_until_lost", 3, {{"MESHPOST_NET", "ofi:tcp"}},
+      [](u32 process) -> test::Variables { return {{"MESHPOST_NODE", std::to_string(process)}}; });
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  job.kill(0);
+  auto const& ended = job.wait();
+  for (u32 process = 1; process < 3; ++process) {
+    EXPECT_TRUE(ended[process].well()) << ended[process].out;
+    EXPECT_THAT(ended[process].out,
+                AllOf(HasSubstr("error: copy: process 0 ("), HasSubstr("[peer lost]")));
+    EXPECT_LT(ended[process].seconds, 6 * test::patience_times) << ended[process].out;
+  }
+  // The other may find the first one's engine closed before it looks.
+  EXPECT_THAT(ended[1].out + ended[2].out,
+              HasSubstr("passes on what copy servers say of losses, so none can go on"));
+}
+
 // It goes on when it is too late, and finds that it has been given up.
 TEST(JobCopyLoss, of_a_process_that_is_stopped_ends_copies_at_both_sides) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
