@@ -67,7 +67,14 @@ bool Ofi::read_error() {
   if (receives_->owns(error.op_context)) {
     if (error.err == FI_ECANCELED) return true;
     receives_->post(error.op_context);
-    if (error.err == FI_ETRUNC) lose_all("a message came without its end, and nobody knows whose");
+    // All of them, as the sender can't be told. An error entry has no source (fi_cq_readfrom gives
+    // that of good entries alone, and so does not help with FI_SOURCE either). The number in the
+    // preamble would be in the buffer, but libfabric does not promise the buffer's bytes after an
+    // error. The cause is a size that the network changed, or a provider's fault: other bytes may
+    // be wrong too. So a number found there could make the wrong process lost, and leave a message
+    // of the right one missing.
+    if (error.err == FI_ETRUNC)
+      lose_all("a message came without its end, and libfabric does not say from which process");
     return true;
   }
   if (!operations_->owns(error.op_context)) return true;
