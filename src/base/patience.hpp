@@ -12,7 +12,8 @@
 
 namespace meshpost {
 
-/// The variable with the deadline for other processes. A cause that this deadline has made names it.
+/// The variable with the deadline for other processes. A cause that this deadline has made names
+/// it.
 inline constexpr char const* peer_deadline = "MESHPOST_PEER_DEADLINE";
 
 /// What to do about a loss: `remedy`, and if that deadline was the cause, perhaps to raise it.

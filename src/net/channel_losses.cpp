@@ -29,8 +29,9 @@
 // spins for ever, in any of the engine's functions. No thread can be taken out of there. So every
 // call of the engine is a round (Watched), and a supervisor that knows of a lost process takes away
 // a round that lasts too long (Rounds): half a second in such an engine, and the patience in one
-// whose calls come back whoever is killed (Engine::outlives_peers). If the thread comes back later, it stays in Watched for
-// ever. The channel and all that the engine may touch must then be kept until the process ends.
+// whose calls come back whoever is killed (Engine::outlives_peers). If the thread comes back later,
+// it stays in Watched for ever. The channel and all that the engine may touch must then be kept
+// until the process ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,9 +142,10 @@ bool Channel::look_at(u32 other, Patience::Clock::time_point now) {
   if (!missing) peer.comes.renew(now);
   else if (now - peer.spoke_at > losing_.patience / 2) peer.comes.skip(now);
   else if (peer.comes.ends(peer.next_in, now)) {
-    on_lost(other, fmt::format("the network lost message {} of process {}: that process has sent it "
-                               "or a later one, and nothing came for {} ({})",
-                               peer.next_in, other, peer.comes.text(), peer_deadline));
+    on_lost(other,
+            fmt::format("the network lost message {} of process {}: that process has sent it "
+                        "or a later one, and nothing came for {} ({})",
+                        peer.next_in, other, peer.comes.text(), peer_deadline));
     return true;
   }
   if (ahead(peer.of_client, peer.told) == 0) peer.is_told.renew(now);

@@ -9,8 +9,8 @@
 
 namespace meshpost::net {
 
-/// The thread that is in an engine, one at a time; and its supervisors, other threads. They may find
-/// that it does not come back. Then one of them takes what it holds away from it.
+/// The thread that is in an engine, one at a time; and its supervisors, other threads. They may
+/// find that it does not come back. Then one of them takes what it holds away from it.
 ///
 /// end() and taking are read-modify-writes of one word, so just one of them comes first: either the
 /// thread has left, and keeps what is its own; or it is taken, end() says so, and all that the

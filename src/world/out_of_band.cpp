@@ -8,9 +8,8 @@ namespace meshpost {
 
 void Notices::tell(u32 peer, std::string const& bytes) {
   if (processes_.post(channel_, peer, bytes)) return;
-  throw processes_.lost_error(
-      fmt::format("tell {} of lost messages", processes_.name(peer)),
-      processes_.gone(0).value());  // it never comes back
+  throw processes_.lost_error(fmt::format("tell {} of lost messages", processes_.name(peer)),
+                              processes_.gone(0).value());  // it never comes back
 }
 
 std::vector<net::OutOfBand::Notice> Notices::take() {

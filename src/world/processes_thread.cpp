@@ -181,9 +181,10 @@ void Processes::Implementation::look_after_lines() {
   }
   for (u32 line = 0; line < lines_.size(); ++line)
     if (lines_[line] && silences_[line].ends(lines_[line]->heard(), now))
-      mark_gone({line, false,
-                 fmt::format("no sign of life for {} ({}): it was stopped, or its host is out of reach",
-                             silences_[line].text(), peer_deadline)});
+      mark_gone(
+          {line, false,
+           fmt::format("no sign of life for {} ({}): it was stopped, or its host is out of reach",
+                       silences_[line].text(), peer_deadline)});
 }
 
 void Processes::Implementation::say_who_waits() {

@@ -9,8 +9,8 @@
 
 namespace meshpost::copying {
 
-Desk& Courier::add(std::string const& operation,
-                   std::function<std::unique_ptr<Desk>()> const& make, bool by_network) {
+Desk& Courier::add(std::string const& operation, std::function<std::unique_ptr<Desk>()> const& make,
+                   bool by_network) {
   std::unique_ptr<Desk> desk;
   peers_.together(operation, [&] {
     desk = make();

@@ -25,10 +25,11 @@ class Courier {
   Courier(Courier const&) = delete;
   Courier& operator=(Courier const&) = delete;
 
-  /// Adds the desk that `make` returns, in all processes or in none: a desk of which another process
-  /// has no part would take the notices of the one that is made in its place. Collective. Starts
-  /// the thread with the first. `by_network`: the thread may hang in its engine, and is watched. At
-  /// most one, the first. \throws what `make` throws in any process; then it may be tried again
+  /// Adds the desk that `make` returns, in all processes or in none: a desk of which another
+  /// process has no part would take the notices of the one that is made in its place. Collective.
+  /// Starts the thread with the first. `by_network`: the thread may hang in its engine, and is
+  /// watched. At most one, the first. \throws what `make` throws in any process; then it may be
+  /// tried again
   Desk& add(std::string const& operation, std::function<std::unique_ptr<Desk>()> const& make,
             bool by_network = false);
   StatePtr ask(Desk& desk, Wish const& wish);

@@ -11,10 +11,11 @@ namespace meshpost::copying {
 namespace {
 
 Error loss(std::string const& process, std::string const& why) {
-  return {Kind::peer_lost, "copy", fmt::format("nothing comes from {} any more: {}", process, why),
-          remedy_of_loss(why, fmt::format("see the messages of {} and the network between the hosts, "
-                                          "and start the job again",
-                                          process))};
+  return {
+      Kind::peer_lost, "copy", fmt::format("nothing comes from {} any more: {}", process, why),
+      remedy_of_loss(why, fmt::format("see the messages of {} and the network between the hosts, "
+                                      "and start the job again",
+                                      process))};
 }
 
 }  // namespace
@@ -166,7 +167,8 @@ void Desk::take_answer(u32 process, Message const& answer, std::string_view byte
   if (kind == Message::Kind::refusal) {
     if (!copy.error) copy.error = wire::unpack_error(bytes);
   } else if (kind != right || answer.bytes != piece.size) {
-    throw Error(Kind::bad_argument, "copy", fmt::format("it answers piece {} of {} bytes by kind {} and {} bytes", answer.piece,
+    throw Error(Kind::bad_argument, "copy",
+                fmt::format("it answers piece {} of {} bytes by kind {} and {} bytes", answer.piece,
                             piece.size, static_cast<u32>(kind), answer.bytes),
                 "");
   } else if (kind == Message::Kind::bytes && !copy.error) {

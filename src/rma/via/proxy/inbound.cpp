@@ -25,8 +25,8 @@ void check_written(Parcel const& parcel, std::string_view bytes) {
 char* Inbound::own_memory(u32 device, u64 offset, u64 bytes) const {
   char* const memory = places_.memory({device, offset}, bytes);
   if (!memory)
-    refuse_parcel(fmt::format("it has {} bytes for offset {} of device {}, where nothing is",
-                              bytes, offset, device));
+    refuse_parcel(fmt::format("it has {} bytes for offset {} of device {}, where nothing is", bytes,
+                              offset, device));
   return memory;
 }
 

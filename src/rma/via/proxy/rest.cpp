@@ -17,10 +17,11 @@ std::optional<Error> Proxy::await_sent(std::string const& operation) {
   for (driver_.wake(); !is_empty(); sched_yield()) {
     if (failure() || (channel_ && peers_.processes().lost())) break;
     if (patience.ends(moved()))
-      return Error(Kind::peer_lost, operation,
-                   fmt::format("what its ranks have sent is stuck in {} for {}",
-                               channel_->engine().name(), patience.text()),
-                   "see what became of the network; start the job again");
+      return Error(
+          Kind::peer_lost, operation,
+          fmt::format("what its ranks have sent is stuck in {} for {} ({})",
+                      channel_->engine().name(), patience.text(), peer_deadline),
+          remedy_of_loss(peer_deadline, "see what became of the network; start the job again"));
   }
   return std::nullopt;
 }
@@ -63,10 +64,11 @@ void Proxy::await_parcels(u32 process, u64 sent, std::string const& operation) {
     if (auto const loss = peers_.processes().lost())
       throw peers_.processes().lost_error(operation, *loss);
     if (patience.ends(moved()))
-      throw Error(Kind::peer_lost, operation,
-                  fmt::format("{} has sent {} parcels, {} have come, and none for {}",
-                              peers_.processes().name(process), sent, come, patience.text()),
-                  "see what became of the network; start the job again");
+      throw Error(
+          Kind::peer_lost, operation,
+          fmt::format("{} has sent {} parcels, {} have come, and none for {} ({})",
+                      peers_.processes().name(process), sent, come, patience.text(), peer_deadline),
+          remedy_of_loss(peer_deadline, "see what became of the network; start the job again"));
   }
 }
 
