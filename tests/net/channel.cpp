@@ -123,7 +123,7 @@ TEST_F(Channels, lose_a_peer_whose_message_has_any_bit_changed) {
     ASSERT_EQ(again.ends[1]->losses, 1u);
     ASSERT_NE(again.ends[1]->lost_by.find("changed on its way"), std::string::npos);
     ASSERT_EQ(again.ends[1]->wrong, 0u);
-    ASSERT_EQ(again.ends[1]->channel.send(0, kind, {.header = "x"}), Channel::Sent::no);
+    ASSERT_EQ(again.ends[1]->channel.send(0, ends_kind, {.header = "x"}), Channel::Sent::no);
   }
 }
 
@@ -158,7 +158,7 @@ TEST_F(Channels, survive_frames_of_another_mind) {
       void on_lost(u32, std::string const&) override {}
       u64 sum = 0, told = 0;
     } count;
-    end.channel.serve(kind, count);
+    end.channel.serve(ends_kind, count);
     for (u32 i = 0; i < 50 && !end.channel.lost(1); ++i, ++frame) {
       std::string bytes = right[random() % right.size()];
       u64 const what = random() % 5;
@@ -211,7 +211,7 @@ TEST_F(Channels, lose_a_peer_whose_message_its_client_refuses_and_tell_all_clien
     }
     std::string told;
   } other;
-  ends[1]->channel.serve(kind + 1, other);
+  ends[1]->channel.serve(ends_kind + 1, other);
   ends[1]->refuses = true;
   while (!ends[0]->send()) ends[0]->work();
   settle();
@@ -222,7 +222,7 @@ TEST_F(Channels, lose_a_peer_whose_message_its_client_refuses_and_tell_all_clien
 }
 
 TEST_F(Channels, refuse_a_kind_that_nobody_serves) {
-  while (ends[0]->channel.send(1, kind + 5, {.header = "hello"}) == Channel::Sent::no)
+  while (ends[0]->channel.send(1, ends_kind + 5, {.header = "hello"}) == Channel::Sent::no)
     ends[0]->work();
   settle();
   EXPECT_NE(ends[1]->lost_by.find("kind 8"), std::string::npos) << ends[1]->lost_by;
@@ -230,16 +230,17 @@ TEST_F(Channels, refuse_a_kind_that_nobody_serves) {
 
 TEST_F(Channels, refuse_a_header_that_is_too_long) {
   std::string const header(most_client_header + 1, 'x');
-  EXPECT_THROW(ends[0]->channel.send(1, kind, {.header = header}), Error);
+  EXPECT_THROW(ends[0]->channel.send(1, ends_kind, {.header = header}), Error);
 }
 
 // A source stays until the engine has read it, also where the channel ends before.
 TEST_F(Channels, keep_sources_until_they_were_read) {
   auto const source = std::make_shared<std::string>(1000, 'x');
   std::weak_ptr<std::string> const kept = source;
-  while (ends[0]->channel.send(
-             1, kind, {.header = number(0) + number(1000), .bytes = *source, .source = source}) !=
-         Channel::Sent::reading)
+  while (
+      ends[0]->channel.send(
+          1, ends_kind, {.header = number(0) + number(1000), .bytes = *source, .source = source}) !=
+      Channel::Sent::reading)
     continue;
   EXPECT_EQ(source.use_count(), 2);
   EXPECT_FALSE(ends[0]->channel.reads_nothing());

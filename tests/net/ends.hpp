@@ -14,7 +14,7 @@
 
 namespace meshpost::test {
 
-constexpr u32 kind = 3;
+constexpr u32 ends_kind = 3;
 
 inline std::string number(u64 i) { return {reinterpret_cast<char const*>(&i), sizeof i}; }
 
@@ -23,7 +23,7 @@ inline std::string number(u64 i) { return {reinterpret_cast<char const*>(&i), si
 struct End final : net::Channel::Client {
   End(std::unique_ptr<LossyLine> engine, u64 seed)
       : line(*engine), random(seed), channel(std::move(engine), 2) {
-    channel.serve(kind, *this);
+    channel.serve(ends_kind, *this);
   }
   void on_message(u32 peer, net::Channel::Message const& message) override {
     EXPECT_EQ(peer, 1 - self);
@@ -68,14 +68,14 @@ struct End final : net::Channel::Client {
     }
     auto& next = *pending;
     if (next.writes && !next.begun) {
-      if (!channel.write(1 - self, kind, *next.bytes, {reinterpret_cast<u64>(other->window.data())},
-                         place_of(sent), next.bytes))
+      if (!channel.write(1 - self, ends_kind, *next.bytes,
+                         {reinterpret_cast<u64>(other->window.data())}, place_of(sent), next.bytes))
         return false;
       next.begun = true;
       ++to_read;
     }
     auto const now =
-        channel.send(1 - self, kind,
+        channel.send(1 - self, ends_kind,
                      {.header = next.header,
                       .bytes = next.writes ? std::string_view() : std::string_view(*next.bytes),
                       .source = next.bytes,
