@@ -78,8 +78,8 @@ TEST_F(WireMessages, whose_fields_cannot_be_are_refused) {
   };
   using enum WireMessage::Type;
   using Written = WireMessage::Written;
-  refused({{.type = types}}, "", {"a message of kind 5"});
-  refused({{.type = static_cast<WireMessage::Type>(77)}}, "", {"a message of kind 77"});
+  refused({{.type = types}}, "", {"a message of type 5"});
+  refused({{.type = static_cast<WireMessage::Type>(77)}}, "", {"a message of type 77"});
   refused({{.bytes = 3}}, "four", {"sent 4 bytes", "for 3"});
   refused({{.type = get}}, "four", {"sent 4 bytes"});
   refused({{.bytes = 3, .type = store}}, "abc", {"a word of 3 bytes"});
