@@ -37,6 +37,7 @@ void ProgressThread::watch() {
 
 void ProgressThread::look_for_losses(std::vector<CopyServer*> const& servers) {
   auto& processes = group_.processes();
+  if (!processes.gone()) return;
   auto const losses = processes.losses();
   std::optional<Error> all;
   // The others have given up this process, which was stopped: they read nothing of it any more.

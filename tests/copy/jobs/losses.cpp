@@ -71,13 +71,22 @@ INSTANTIATE_TEST_SUITE_P(Of, JobCopyLosses,
                          testing::Values("flip", "truncate", "duplicate", "drop", "lose"),
                          [](auto const& one) { return std::string(one.param); });
 
+// Processes of a node each that copy, as soon as all have begun.
+struct CopyingJob : test::Job {
+  explicit CopyingJob(u32 processes)
+      : Job("copies_until_lost", processes,
+            {{"MESHPOST_PEER_DEADLINE", "1"}, {"MESHPOST_NET", "ofi:tcp"}},
+            [](u32 process) -> test::Variables {
+              return {{"MESHPOST_NODE", std::to_string(process)}};
+            }) {
+    for (u32 process = 0; process < processes; ++process) wait_for(process, "begins");
+  }
+};
+
 // The stopped process continues too late, and finds that the others have given it up.
 TEST(JobCopyLoss, of_a_process_that_is_stopped_ends_copies_at_both_sides) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
-  test::Job job(
-      "copies_until_lost", 2, {{"MESHPOST_PEER_DEADLINE", "1"}, {"MESHPOST_NET", "ofi:tcp"}},
-      [](u32 process) -> test::Variables { return {{"MESHPOST_NODE", std::to_string(process)}}; });
-  for (u32 process = 0; process < 2; ++process) job.wait_for(process, "begins");
+  CopyingJob job(2);
   job.kill(1, SIGSTOP);
   job.wait_for(0, "error: copy: ");
   job.kill(1, SIGCONT);
@@ -87,16 +96,10 @@ TEST(JobCopyLoss, of_a_process_that_is_stopped_ends_copies_at_both_sides) {
   }
 }
 
-test::Variables node_of_its_own(u32 process) {
-  return {{"MESHPOST_NODE", std::to_string(process)}};
-}
-
 // The second loss makes no event in the network: a process that is stopped has its connections.
 TEST(JobCopyLoss, of_a_second_process_that_is_stopped_ends_copies_too) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
-  test::Job job("copies_until_lost", 4,
-                {{"MESHPOST_PEER_DEADLINE", "1"}, {"MESHPOST_NET", "ofi:tcp"}}, node_of_its_own);
-  for (u32 process = 0; process < 4; ++process) job.wait_for(process, "begins");
+  CopyingJob job(4);
   job.kill(3, SIGKILL);
   for (u32 process = 0; process < 3; ++process) job.wait_for(process, "process 3 (");
   job.kill(2, SIGSTOP);
@@ -111,9 +114,7 @@ TEST(JobCopyLoss, of_a_second_process_that_is_stopped_ends_copies_too) {
 // Losses are heard of through process 0.
 TEST(JobCopyLoss, of_process_0_ends_copies_between_the_others) {
   if (!test::network) GTEST_SKIP() << "needs libfabric";
-  test::Job job("copies_until_lost", 3,
-                {{"MESHPOST_PEER_DEADLINE", "1"}, {"MESHPOST_NET", "ofi:tcp"}}, node_of_its_own);
-  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "begins");
+  CopyingJob job(3);
   job.kill(0, SIGKILL);
   auto const& ended = job.wait();
   for (u32 const process : {1, 2}) {

@@ -117,7 +117,7 @@ bool Proxy::empty_ring(u32 own) {
   return any;
 }
 
-// Converts a rank's addresses to places.
+// Converts a rank's addresses to global ones.
 void Proxy::take(u32 own, RequestRecord const& record) {
   bool const has_more = record.message.signal.has_more();
   WireMessage wire;
