@@ -41,7 +41,9 @@ struct Ring {
     memory::store(at(number).flag(), flag_of(number), Order::system);
   }
   /// The host produces: how many records there is room for, when it has published so many.
-  u32 room(u32 published) const { return slots - (published - memory::load_acquire(tail)); }
+  MESHPOST_FN u32 room(u32 published) const {
+    return slots - (published - memory::load_acquire(tail));
+  }
   /// All before that number have been consumed.
   MESHPOST_FN void tell(u32 number) const { memory::store(tail, number, Order::system); }
 };
