@@ -245,14 +245,15 @@ if(MESHPOST_HAS_OFI)
   target_sources(meshpost PRIVATE
     src/net/ofi/stale_files.cpp
     src/net/ofi/library.cpp
+    src/net/ofi/losses.cpp
     src/net/ofi/make.cpp
     src/net/ofi/memory.cpp
     src/net/ofi/ofi.cpp
     src/net/ofi/probe.cpp
-    src/net/ofi/progress.cpp
     src/net/ofi/provider.cpp
     src/net/ofi/receives.cpp
-    src/net/ofi/texts.cpp)
+    src/net/ofi/texts.cpp
+    src/net/ofi/transfers.cpp)
   target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_OFI_INCLUDE})
 else()
   target_sources(meshpost PRIVATE src/net/no_ofi.cpp)

@@ -13,9 +13,6 @@ namespace meshpost::net::ofi {
 namespace {
 
 constexpr u64 operations_at_once = 256;
-// Writes of up to this size arrive whole, together with their header. So they may carry data where
-// larger ones must not (Provider::data_apart).
-constexpr u64 most_with_data = 64;
 
 template <class F>
 Handle<F> handle(int result, F* const& opened, std::string const& what) {
@@ -147,19 +144,6 @@ Ofi::Peer& Ofi::talked_to(u32 peer, char const* operation) {
   return known_peer(peers_, peer, "ofi", operation);
 }
 
-bool Ofi::send(u32 peer, std::span<char const> header, std::span<char const> payload, u64 cookie) {
-  others_are_told();
-  auto const& target = talked_to(peer, "send");
-  check_message("ofi", header.size() + payload.size(), most_bytes);
-  if (target.lost) return ended_.push_back(cookie), true;
-  if (operations_->none_free()) return false;
-  u32 const index = operations_->take(Operation::Step::message, peer, cookie);
-  prepare(index, Preamble::Form::message, header, payload);
-  if (start(index) != Outcome::no_room) return true;
-  operations_->release(index);
-  return false;
-}
-
 std::string Ofi::expose(void* memory, Bytes size) {
   check_exposed("ofi", memory, size);
   return to_text(memory_->expose(memory, size));
@@ -177,126 +161,6 @@ RemoteMemory Ofi::import(u32 peer, std::string const& exposed) {
   if (!memory)
     refuse("import of peer " + std::to_string(peer), "'" + exposed + "' is no exposed memory");
   return *memory;
-}
-
-bool Ofi::write(u32 peer, std::span<char const> source, RemoteMemory const& target, u64 offset,
-                u32 data, u64 cookie) {
-  others_are_told();
-  if (talked_to(peer, "write").lost) return ended_.push_back(cookie), true;
-  if (operations_->none_free()) return false;
-  u32 const index = operations_->take(Operation::Step::write, peer, cookie);
-  auto& operation = (*operations_)[index];
-  operation.target = target, operation.offset = offset, operation.data = data;
-  operation.source = source;
-  if (auto const known = memory_->exposed(source)) {
-    operation.registration.descriptor = known->descriptor;
-  } else if (provider_.register_sources && source.size() <= buffer_size) {
-    std::ranges::copy(source, operations_->buffer(index));
-    operation.source = {operations_->buffer(index), source.size()};
-    operation.registration.descriptor = operations_->descriptor();
-  } else {
-    operation.registration = memory_->source(source);
-  }
-  if (start(index) != Outcome::no_room) return true;
-  if (operation.registration.registered) {
-    waiting_.push_back(index);  // do not register it a second time
-    return true;
-  }
-  operations_->release(index);
-  return false;
-}
-
-void Ofi::prepare(u32 index, Preamble::Form form, std::span<char const> header,
-                  std::span<char const> payload) {
-  auto& operation = (*operations_)[index];
-  Preamble const preamble{form, number_, operation.data, 0};
-  char* at = operations_->buffer(index);
-  for (std::span<char const> part :
-       {std::span(reinterpret_cast<char const*>(&preamble), sizeof preamble), header, payload}) {
-    if (!part.empty()) std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
-  operation.sent = static_cast<u64>(at - operations_->buffer(index));
-}
-
-Ofi::Outcome Ofi::start(u32 index) {
-  auto& operation = (*operations_)[index];
-  void* const context = operations_->context(index);
-  using enum Operation::Step;
-  auto result = operation.step == write  ? start_piece(operation, context)
-                : operation.step == tell ? start_data(operation, {}, context)
-                                         : start_message(index);
-  if (result == 0 && ++operation.under_way == 1 && operation.step == tell) {
-    // Immediately: no later write may come between.
-    result = start_data(operation, {}, context);
-    if (result == -FI_EAGAIN) return Outcome::started;  // later, when the bytes are sent
-    if (result == 0) ++operation.under_way;
-  }
-  if (result == 0) return Outcome::started;
-  if (result == -FI_EAGAIN) return Outcome::no_room;
-  lose(operation.peer, library().strerror(static_cast<int>(-result)));
-  if (operation.under_way == 0) end(index);
-  return Outcome::failed;
-}
-
-long Ofi::start_message(u32 index) {
-  auto const& operation = (*operations_)[index];
-  return fi_send(endpoint_.get(), operations_->buffer(index), operation.sent,
-                 operations_->descriptor(), peers_[operation.peer].address,
-                 operations_->context(index));
-}
-
-long Ofi::start_piece(Operation& operation, void* context) {
-  auto const piece =
-      operation.source.first(std::min<u64>(operation.source.size(), provider_.piece));
-  bool const last = piece.size() == operation.source.size();
-  auto const address = peers_[operation.peer].address;
-  u64 const at = operation.target.base + operation.offset;
-  iovec const local{const_cast<char*>(piece.data()), piece.size()};
-  fi_rma_iov const remote{at, piece.size(), operation.target.key};
-  void* descriptor = operation.registration.descriptor;
-
-  bool const separate = provider_.separate_data && piece.size() > most_with_data;
-  if (last && !separate && provider_.telling != Telling::message) {
-    long const result = start_data(operation, piece, context);
-    // Some providers support data in their queues, but not with writes (Slingshot).
-    if (result != -FI_ENOSYS && result != -FI_EOPNOTSUPP) return result;
-    provider_.telling = Telling::message;
-  }
-  fi_msg_rma message{};
-  message.msg_iov = &local;
-  message.desc = &descriptor;
-  message.iov_count = 1;
-  message.addr = address;
-  message.rma_iov = &remote;
-  message.rma_iov_count = 1;
-  message.context = context;
-  // A later message must not be reported before these bytes are there.
-  bool const in_order = provider_.ordered && provider_.telling != Telling::message;
-  long const result =
-      fi_writemsg(endpoint_.get(), &message, FI_COMPLETION | (in_order ? 0 : FI_DELIVERY_COMPLETE));
-  if (result != 0) return result;
-  operation.source = operation.source.subspan(piece.size());
-  operation.offset += piece.size();
-  if (last)
-    operation.step = provider_.telling == Telling::message ? Operation::Step::unannounced
-                                                           : Operation::Step::tell;
-  return 0;
-}
-
-// The last bytes, or none, and the data.
-long Ofi::start_data(Operation& operation, std::span<char const> bytes, void* context) {
-  u64 const data = provider_.telling == Telling::number_in_data
-                       ? u64{number_} << 32 | operation.data
-                       : operation.data;
-  long const result =
-      fi_writedata(endpoint_.get(), bytes.data(), bytes.size(), operation.registration.descriptor,
-                   data, peers_[operation.peer].address, operation.target.base + operation.offset,
-                   operation.target.key, context);
-  if (result != 0) return result;
-  operation.source = {};
-  operation.step = Operation::Step::write;
-  return 0;
 }
 
 }  // namespace meshpost::net::ofi

@@ -1,5 +1,5 @@
 // Content of a message from another proxy: either a message that can be carried out, or an error.
-#include "rma/via/proxy/wire_message.hpp"
+#include "rma/via/proxy/inbound.hpp"
 
 #include <cstring>
 #include <random>

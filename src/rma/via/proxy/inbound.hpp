@@ -1,9 +1,14 @@
 #pragma once
 #include <map>
 
+#include "net/channel.hpp"
 #include "rma/via/proxy/outbound.hpp"
 
 namespace meshpost::detail {
+
+/// Reads a header and checks that a device with such memory can carry out its message. Does not
+/// check the bytes. \throws Error(peer_lost)
+WireMessage read_message(net::Channel::Message const& message);
 
 /// Carries out messages for devices of this process, from any sender. One thread at a time.
 class Inbound : WorldMemory {

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "meshpost/rma/detail/via/message.hpp"
-#include "net/channel.hpp"
 
 namespace meshpost::detail {
 
@@ -43,9 +42,5 @@ u64 sum_of(std::string_view bytes);
 
 /// \throws Error(peer_lost): the received message can't be one that was sent
 [[noreturn]] void refuse_message(std::string cause);
-
-/// The message in a message, if it can be carried out on a device with such memory. Does not check
-/// the bytes. \throws Error(peer_lost)
-WireMessage read_message(net::Channel::Message const& message);
 
 }  // namespace meshpost::detail
