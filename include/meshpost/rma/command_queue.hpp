@@ -17,7 +17,8 @@
 // raises the counter, all on one device. The rest is the same as for any notification
 // (rma/detail/via/direct/write.hpp). Behind the same fence the rank counts the command as taken.
 // The rank that takes the next command has acquired that count. So a later command's counter also
-// covers earlier commands' bytes.
+// covers earlier commands' bytes. It does not cover their counters: on a GPU a rank may see a later
+// command's counter raised, and not yet an earlier one's.
 //
 // A command that is a count alone has it in the 16 bytes that a poll reads at once. That saves a
 // trip over the bus. The host writes these bytes before the flag. A poll that finds the flag also

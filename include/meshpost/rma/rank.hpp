@@ -300,13 +300,6 @@ class Rank : private via::Sender {
   friend class Window;
   class Traced;
   MESHPOST_FN void trace_life(bool ends) const;
-  template <class Word>
-  MESHPOST_FN static void tell_devices(RunState const& state, Block block, Word RunWords::* word,
-                                       Word step, Order order);
-  MESHPOST_FN static bool begin_run(RunState const& state, Block block, u32 local_id);
-  MESHPOST_FN static bool begin_queued(RunState const& state, Block block, u32 local_id);
-  template <bool lanes>
-  MESHPOST_FN static void end_run(RunState const& state, Block block, u32 local_id);
 
   using Location = via::Location;
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);

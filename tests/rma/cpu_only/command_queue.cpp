@@ -36,19 +36,22 @@ class CommandQueueTest : public testing::Test {
   via::Signal count(u32 word, u32 value, u32 distance = 0) {
     return via::Signal::of(&words_[word], distance * sizeof(u32), value);
   }
-  // A rank that carries out commands until the test has ended it.
-  void start_rank() {
-    rank_ = std::thread([this] {
-      auto const command_queue = access_.command_queue();
-      while (!stop_) {
-        command_queue.poll();
-        std::this_thread::yield();
-      }
-    });
+  // Ranks that carry out commands until the test has ended them.
+  void start_ranks(u32 count) {
+    for (u32 i = 0; i < count; ++i)
+      ranks_.emplace_back([this] {
+        auto const command_queue = access_.command_queue();
+        while (!stop_) {
+          command_queue.poll();
+          std::this_thread::yield();
+        }
+      });
   }
+  void start_rank() { start_ranks(1); }
   void end_rank() {
     stop_ = true;
-    if (rank_.joinable()) rank_.join();
+    for (auto& rank : ranks_) rank.join();
+    ranks_.clear();
   }
   void poll_until(auto const& done) {
     while (!done()) {
@@ -62,15 +65,18 @@ class CommandQueueTest : public testing::Test {
   CommandQueueAccess access_{*device_};
   std::vector<char> memory_ = std::vector<char>(size, 0x55);
   std::vector<u32> words_ = std::vector<u32>(64);
-  std::thread rank_;
+  std::vector<std::thread> ranks_;
   std::atomic<bool> stop_{false};
   std::mt19937_64 random_{std::random_device{}()};
 };
 
+class CommandQueueOfRanks : public CommandQueueTest, public testing::WithParamInterface<u32> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, CommandQueueOfRanks, testing::Values(1, 3));
+
 // Each notification guarantees all bytes before it: so the count of the rank is read first, then
 // the bytes.
-TEST_F(CommandQueueTest, a_count_covers_all_bytes_that_were_delivered_before_it) {
-  start_rank();
+TEST_P(CommandQueueOfRanks, a_count_covers_all_bytes_that_were_delivered_before_it) {
+  start_ranks(GetParam());
   constexpr u32 rounds = 400;
   std::vector<std::pair<u64, u64>> places;  // offset and size of each round
   std::vector<std::vector<char>> sent;

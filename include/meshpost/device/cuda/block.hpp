@@ -34,12 +34,10 @@ MESHPOST_FN inline void Block::leave() {
 // the usual path has to be short.
 namespace cuda {
 
-/// Number of polls between two looks at the host's word: about a millisecond. Polls that do work in
-/// between take several times as long. `meanwhile` is null if there is no work.
-template <Meanwhile Work>
-MESHPOST_FN u32 polls_a_look(Work const* meanwhile) {
-  return meanwhile && meanwhile->anything() ? 256 : 1024;
-}
+/// Number of polls between two looks at the host's word: about a millisecond, and up to four for a
+/// rank that does work in between. All ranks of a device look at the same word, and a GPU takes
+/// such loads over the bus one after the other.
+constexpr u32 polls_a_look = 1024;
 
 /// The host's poison and question, read over PCIe.
 MESHPOST_FN inline Control look(Control const* control) {
@@ -101,7 +99,7 @@ MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work co
     }
     bool const asked = word.epoch != out->epoch;
 #pragma unroll 1
-    for (u32 polls = 0; polls < polls_a_look(meanwhile); ++polls) {
+    for (u32 polls = 0; polls < polls_a_look; ++polls) {
       u64 const bits = memory::load_bits_acquire(condition.word, bytes);
       if (holds(condition, bits)) {
         withdraw(out);
@@ -141,7 +139,7 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
       if (first) answer(out, word.epoch, memory::load_acquire(counter));
     }
 #pragma unroll 1
-    for (u32 polls = 0; polls < polls_a_look(meanwhile); ++polls) {
+    for (u32 polls = 0; polls < polls_a_look; ++polls) {
       bool const holds = poll.once();
       poll.commit();
       if (holds) {
@@ -166,7 +164,7 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
 #pragma unroll 1
   for (u32 polls = 0; !holds(condition, bits = memory::load_bits_acquire(condition.word, bytes));) {
     if (meanwhile->anything()) meanwhile->poll();
-    if (++polls % polls_a_look(meanwhile) != 0) continue;
+    if (++polls % polls_a_look != 0) continue;
     if (!told) {
       __threadfence_system();  // the rank's stores are visible before it counts as ended
       if (stage == RunStage::clean_up) out->all_ended = 1;
@@ -273,7 +271,7 @@ MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
       if (meanwhile.anything()) meanwhile.poll();
-      if (++polls == cuda::polls_a_look(&meanwhile)) {
+      if (++polls == cuda::polls_a_look) {
         poisoned = cuda::wait_long(report_, control_, &meanwhile, condition, note);
         break;
       }
@@ -290,7 +288,7 @@ MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u3
   Poll poll(counter, part, count);
   bool held = false;
 #pragma unroll 1
-  for (u32 left = polls_a_look(meanwhile); left != 0 && !(held = poll.once()); --left)
+  for (u32 left = polls_a_look; left != 0 && !(held = poll.once()); --left)
     if (meanwhile && poll.first()) meanwhile->poll();
   if (!held) poll.commit();
   poll.keep();

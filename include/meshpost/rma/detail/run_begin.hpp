@@ -16,10 +16,11 @@
 // all ranks find the same sum.
 
 namespace meshpost {
+namespace detail {
 
 /// True if the kernel is to begin. By all threads.
-MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u32 local_id) {
-  RunWords const* const words = detail::words_on(state, state.device);
+MESHPOST_COLD inline bool begin_run(RunState const& state, Block block, u32 local_id) {
+  RunWords const* const words = words_on(state, state.device);
   bool leaves = false;
   if (block.thread() == 0) {
     if (local_id == 0)
@@ -36,10 +37,10 @@ MESHPOST_COLD inline bool Rank::begin_run(RunState const& state, Block block, u3
 /// GPUs: tells the host that the run has begun there. Returns true if the kernel is to begin. It
 /// must not be behind a failure. The run before must have ended on all devices, so that none of
 /// them reads its counters any more. By all threads.
-MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u32 local_id) {
+MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 local_id) {
   bool leaves = false;
   if (block.thread() == (block.threads() > 32 ? 32 : 0)) {  // the first warp polls its lanes
-    RunWords const* const words = detail::words_on(state, state.device);
+    RunWords const* const words = words_on(state, state.device);
     bool const waits = state.behind != 0 && state.devices != 1;
     // All loads are in flight at once.
     u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
@@ -57,13 +58,15 @@ MESHPOST_FN inline bool Rank::begin_queued(RunState const& state, Block block, u
   return state.behind == 0 || !block.any(leaves);
 }
 
+}  // namespace detail
+
 MESHPOST_FN inline bool Rank::start() {
 #if defined(__CUDA_ARCH__)
   // Before it is known whether the run begins; another warp finds that out meanwhile.
   if (uses_lanes() && thread() < 32) detail::lane_cache().start(*state_, id_, thread());
-  if (!begin_queued(*state_, block_, local_id_)) return false;
+  if (!detail::begin_queued(*state_, block_, local_id_)) return false;
 #endif
-  if (state_->begin_step != 0 && !begin_run(*state_, block_, local_id_)) return false;
+  if (state_->begin_step != 0 && !detail::begin_run(*state_, block_, local_id_)) return false;
   trace_life(false);  // not in Rank's constructor: some operations make a Rank
 #if defined(__CUDA_ARCH__)
   if (uses_lanes()) block_.sync();

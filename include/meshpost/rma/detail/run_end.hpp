@@ -143,25 +143,22 @@ MESHPOST_FN inline u32 sweep(RunState const& state, Sweep const& what, u32 worke
   return stored;
 }
 
-}  // namespace detail
-
 /// By one thread: adds `step` to that word of every device. With Order::system, the add is behind
 /// all that the device's ranks did. By way of the host it adds only the lower half of `step`, which
 /// is 1.
 template <class Word>
-MESHPOST_COLD inline void Rank::tell_devices(RunState const& state, Block block,
-                                             Word RunWords::* word, Word step, Order order) {
+MESHPOST_COLD inline void tell_devices(RunState const& state, Block block, Word RunWords::* word,
+                                       Word step, Order order) {
   memory::fence(order);
   for (u32 device = 0; device < state.devices; ++device) {
-    via::raise(state, block, device, &(detail::words_on(state, device)->*word), step);
+    via::raise(state, block, device, &(words_on(state, device)->*word), step);
   }
 }
 
 /// Out of line, so that it does not burden the kernel's own code. By all threads.
 template <bool lanes>
-MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_id) {
-  using detail::Swept;
-  RunWords* const words = detail::words_on(state, state.device);
+MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
+  RunWords* const words = words_on(state, state.device);
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
@@ -173,7 +170,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   auto const all_come_to = [&](Condition const& condition, u32 bytes, RunStage stage) {
     return block.await_others(condition, bytes, stage, state.command_queue);
   };
-  detail::Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
+  Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
   u64 const swept_before = tells ? words->swept_before : 0;
   bool poisoned = false;
@@ -194,7 +191,7 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (tells && spare != 0) memory::fence(Order::system);  // 4. above
   u32 drains = 0, found = 0;
   if constexpr (lanes) {
-    auto const drained = detail::drain_lanes(state, block, id);
+    auto const drained = drain_lanes(state, block, id);
     drains = drained.threads;
     if (drained.noted) found = Swept::noted;
   }
@@ -202,15 +199,15 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   if (thread == drains && memory::load_relaxed(&words->timed) != 0) found |= Swept::noted;
   u32 const sweepers = threads - drains - spare;
   if (thread >= drains && thread < drains + sweepers)
-    found |= detail::sweep(state, what, local_id * sweepers + thread - drains,
-                           state.ranks_per_device * sweepers);
+    found |= sweep(state, what, local_id * sweepers + thread - drains,
+                   state.ranks_per_device * sweepers);
   u32 stored = 0;
   if (block.any(found != 0)) {
     stored = Swept::cleared;
     if (block.any((found & Swept::noted) != 0)) stored |= Swept::noted;
   }
   if constexpr (lanes) {
-    if (detail::clear_lanes(state, block, id)) {
+    if (clear_lanes(state, block, id)) {
       stored |= Swept::cleared;
       block.sync();
     }
@@ -262,6 +259,8 @@ MESHPOST_COLD void Rank::end_run(RunState const& state, Block block, u32 local_i
   memory::store_relaxed(&words->timed, 0);
 }
 
+}  // namespace detail
+
 MESHPOST_FN inline void Rank::finish() {
   block_.step(hooks::Step::rank_end);
 #if defined(__CUDA_ARCH__)
@@ -269,8 +268,8 @@ MESHPOST_FN inline void Rank::finish() {
 #endif
   trace_life(true);
   block_.finish();
-  if (uses_lanes()) end_run<true>(*state_, block_, local_id_);
-  else end_run<false>(*state_, block_, local_id_);
+  if (uses_lanes()) detail::end_run<true>(*state_, block_, local_id_);
+  else detail::end_run<false>(*state_, block_, local_id_);
 }
 
 }  // namespace meshpost

@@ -22,7 +22,11 @@ CommandQueue CommandQueueAccess::command_queue() const {
   return {{commands_.as<Command>(), applied_.as<u32>()}, words_.as<RingTurns>()};
 }
 
-void CommandQueueAccess::begin() { reset(); }
+// An end() that threw may have left something.
+void CommandQueueAccess::begin() {
+  drop();
+  reset();
+}
 
 void CommandQueueAccess::reset() {
   std::memset(commands_.data(), 0, commands_.size());
