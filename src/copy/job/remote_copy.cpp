@@ -186,8 +186,8 @@ std::vector<RemoteCopy> RemoteCopy::rows() const {
   auto const& [mine, other, shape] = *block_;
   for (u64 slice = 0; slice < shape.slices; ++slice)
     for (u64 row = 0; row < shape.rows; ++row) {
-      RemoteBytes const there(there_.exposure_, there_.process_,
-                              there_.offset_ + slice * other.slice + row * other.row, shape.width);
+      RemoteBytes const there(there_.exposure_, there_.process_, shape.width,
+                              there_.offset_ + slice * other.slice + row * other.row);
       all.emplace_back(way_, there, here_ + slice * mine.slice + row * mine.row);
     }
   return all;
