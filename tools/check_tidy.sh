@@ -3,6 +3,9 @@
 # build without CUDA, because clang does not know nvcc's options. Sources that are compiled together
 # are checked together.
 #
+# In public headers it also runs bugprone-easily-swappable-parameters, over one unit that includes
+# them all. Not in compat/, which has the interfaces of others, nor in code for GPUs alone.
+#
 # usage: tools/check_tidy.sh BUILD_DIR [FILE_PATTERN]     as in: tools/check_tidy.sh build/cpu rma/run.cpp
 set -euo pipefail
 build=$(realpath "${1:?usage: tools/check_tidy.sh BUILD_DIR [FILE_PATTERN]}")
@@ -36,8 +39,19 @@ for unit in "${given[@]}"; do
   jobs+=("--checks=$off" "$unit")
   count=$((count + ${#inside[@]}))
 done
+mapfile -t headers < <(find include/meshpost -name '*.hpp' -not -path '*/compat/*' -not -path '*/cuda/*' | sort)
+if grep -qe "$pattern" < <(printf '%s\n' "${headers[@]}"); then
+  # clang-tidy takes the options of a unit beside it. MPI may be missing.
+  unit=$build/CMakeFiles/meshpost.dir/public_headers.cpp
+  for header in "${headers[@]#include/}"; do
+    if [[ $header == */mpi.hpp ]]; then printf '#if __has_include(<mpi.h>)\n#include "%s"\n#endif\n' "$header"
+    else printf '#include "%s"\n' "$header"; fi
+  done >"$unit"
+  jobs+=("--checks=-*,bugprone-easily-swappable-parameters" "$unit")
+  count=$((count + ${#headers[@]}))
+fi
 ((${#jobs[@]})) || {
-  echo "check_tidy: $commands names no source under src/ that matches '$pattern'" >&2
+  echo "check_tidy: $commands names no source under src/, and include/ no header, that matches '$pattern'" >&2
   exit 2
 }
 echo "clang-tidy: $count files in $((${#jobs[@]} / 2)) units"

@@ -70,7 +70,7 @@ bool take_shared(std::size_t size, void** data) {
   *data = nullptr;
   auto& parts = **found;
   u64 const wanted = rounded(size);
-  auto const offset = wanted < size ? std::nullopt : parts.free.take(wanted, alignment);
+  auto const offset = wanted < size ? std::nullopt : parts.free.take(wanted, {alignment});
   if (!offset) {
     warn(fmt::format(
         "cudaMalloc: {} bytes don't fit into the free part of the {} bytes that a dCUDA program "

@@ -7,6 +7,7 @@ namespace meshpost {
 namespace {
 constexpr u64 smallest_growth = u64{2} << 20;
 constexpr u64 smallest_region = u64{1} << 20;
+constexpr u64 alignment = 256;
 constexpr u64 swept_alignment = 128;  // no two windows' counters share a cache line
 
 u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
@@ -15,7 +16,7 @@ u64 round_up(u64 value, u64 unit) { return (value + unit - 1) / unit * unit; }
 Heap::Heap(Layout const& layout, Extend extend)
     : layout_(layout), extend_(std::move(extend)), spaces_(layout) {
   grow(smallest_growth);
-  data_.take(256, 256);  // offset 0 stays free to mean "none"
+  data_.take(alignment);  // offset 0 stays free to mean "none"
 }
 
 void Heap::grow(u64 size) {
@@ -40,22 +41,22 @@ void Heap::grow(u64 size) {
   mapped_ += more;
 }
 
-u64 Heap::allocate(u64 size, u64 alignment) {
-  u64 const wanted = round_up(std::max<u64>(size, 1), 256);
-  if (size > ~u64{0} - 256) grow(size);  // throws
-  if (auto const found = data_.take(wanted, alignment)) return *found;
+u64 Heap::allocate(u64 size) {
+  if (size > ~u64{0} - alignment) grow(size);  // throws
+  u64 const wanted = round_up(std::max<u64>(size, 1), alignment);
+  if (auto const found = data_.take(wanted, {alignment})) return *found;
   grow(wanted + alignment);
-  return *data_.take(wanted, alignment);
+  return *data_.take(wanted, {alignment});
 }
 
 void Heap::release(u64 offset, u64 size) {
-  data_.give(offset, round_up(std::max<u64>(size, 1), 256));
+  data_.give(offset, round_up(std::max<u64>(size, 1), alignment));
 }
 
 u64 Heap::allocate_swept(Swept what, u64 size) {
   u64 const wanted = round_up(std::max<u64>(size, 1), swept_alignment);
   auto const take = [&](Region& region) {
-    auto const found = region.free.take(wanted, swept_alignment);
+    auto const found = region.free.take(wanted, {swept_alignment});
     if (found) region.used = std::max(region.used, *found + wanted - region.offset);
     return found;
   };
@@ -67,7 +68,8 @@ u64 Heap::allocate_swept(Swept what, u64 size) {
   }
   // Each is as large as all before it together. So there are few regions, even with many windows.
   u64 const region_size = std::max({smallest_region, wanted, so_far});
-  swept_.push_back({allocate(region_size), region_size, 0, what, {}});
+  swept_.push_back(
+      {.offset = allocate(region_size), .size = region_size, .used = 0, .what = what, .free = {}});
   swept_.back().free.add(swept_.back().offset, region_size);
   for (u32 d = 0; d < layout_.own_count(); ++d)
     layout_.devices[d]->fill(at(layout_.first_device + d, swept_.back().offset), 0,
@@ -84,7 +86,8 @@ void Heap::release_swept(u64 offset, u64 size) {
 std::vector<Heap::Range> Heap::swept_ranges() const {
   std::vector<Range> ranges;
   for (auto const& region : swept_)
-    if (region.used > 0) ranges.push_back({region.offset, region.used, region.what});
+    if (region.used > 0)
+      ranges.push_back({.offset = region.offset, .size = region.used, .what = region.what});
   return ranges;
 }
 

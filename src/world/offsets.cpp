@@ -20,9 +20,9 @@ void Offsets::add(u64 offset, u64 size) {
   free_[offset] = size;
 }
 
-std::optional<u64> Offsets::take(u64 size, u64 alignment) {
+std::optional<u64> Offsets::take(u64 size, Alignment alignment) {
   for (auto const& [offset, available] : free_) {
-    u64 const aligned = (offset + alignment - 1) & ~(alignment - 1);
+    u64 const aligned = (offset + alignment.value - 1) & ~(alignment.value - 1);
     u64 const skipped = aligned - offset;
     if (skipped > available || size > available - skipped) continue;
     u64 const end = offset + available, start = offset;

@@ -34,7 +34,7 @@ TEST(LocalSpan, that_leaves_its_bounds_is_invalid_and_stays_so) {
 
 TEST(RemoteSpan, that_leaves_its_bounds_stays_beyond_them) {
   using Remote = RemoteSpan<int>;
-  Remote const all(WindowInfo{}, RankId{0}, 2, 10);
+  Remote const all = Remote(WindowInfo{}, RankId{0}, 2).subspan(0, 10);
   EXPECT_EQ(all.subspan(3, 4).offset(), 5u);
   EXPECT_EQ(all.subspan(3, 4).count(), 4u);
   EXPECT_EQ(all.subspan(3).count(), 7u);

@@ -23,15 +23,28 @@ Message read(Message const& message, std::string_view bytes = {}, u64 size = siz
 }
 
 TEST(CopyMessage, garbage_is_refused) {
-  Message const good{Message::Type::put, 1, 2, 3, 4};
+  Message const good{
+      .type = Message::Type::put, .exposure = 1, .piece = 2, .offset = 3, .bytes = 4};
   EXPECT_EQ(read(good, "abcd").bytes, 4u);
   for (u64 size = 0; size < sizeof good; ++size) EXPECT_THROW(read(good, "abcd", size), Error);
   EXPECT_THROW(read(good, "abc"), Error);
   EXPECT_THROW(read(good, "abcde"), Error);
-  EXPECT_THROW(read({Message::Type::get, 1, 2, 3, 4}, "abcd"), Error);
-  EXPECT_THROW(read({Message::Type::count, 1, 2, 3, 0}), Error);
-  EXPECT_THROW(read({Message::Type::get, 1, 2, 3, copying::largest_piece + 1}), Error);
-  EXPECT_THROW(read({Message::Type::get, 1, 2, 3, ~u64{0}}), Error);
+  EXPECT_THROW(
+      read({.type = Message::Type::get, .exposure = 1, .piece = 2, .offset = 3, .bytes = 4},
+           "abcd"),
+      Error);
+  EXPECT_THROW(
+      read({.type = Message::Type::count, .exposure = 1, .piece = 2, .offset = 3, .bytes = 0}),
+      Error);
+  EXPECT_THROW(read({.type = Message::Type::get,
+                     .exposure = 1,
+                     .piece = 2,
+                     .offset = 3,
+                     .bytes = copying::largest_piece + 1}),
+               Error);
+  EXPECT_THROW(
+      read({.type = Message::Type::get, .exposure = 1, .piece = 2, .offset = 3, .bytes = ~u64{0}}),
+      Error);
 }
 
 struct Bytestore : copying::Store {
@@ -84,10 +97,24 @@ TEST(CopyServer, brings_all_bytes_in_any_order_and_holds_few) {
     for (auto& byte : there) byte = static_cast<char>(pair.random());
     auto const before = there;
     std::vector<char> got(60'000), put(30'000, 'x'), small(3, 'y');
-    std::vector<copying::StatePtr> all = {
-        pair.servers[0]->ask({Message::Type::get, 1, 5, 100, got.data(), got.size()}),
-        pair.servers[0]->ask({Message::Type::put, 1, 5, 70'000, put.data(), put.size()}),
-        pair.servers[0]->ask({Message::Type::put, 1, 5, 60'500, small.data(), small.size()})};
+    std::vector<copying::StatePtr> all = {pair.servers[0]->ask({.type = Message::Type::get,
+                                                                .process = 1,
+                                                                .exposure = 5,
+                                                                .offset = 100,
+                                                                .here = got.data(),
+                                                                .size = got.size()}),
+                                          pair.servers[0]->ask({.type = Message::Type::put,
+                                                                .process = 1,
+                                                                .exposure = 5,
+                                                                .offset = 70'000,
+                                                                .here = put.data(),
+                                                                .size = put.size()}),
+                                          pair.servers[0]->ask({.type = Message::Type::put,
+                                                                .process = 1,
+                                                                .exposure = 5,
+                                                                .offset = 60'500,
+                                                                .here = small.data(),
+                                                                .size = small.size()})};
     for (auto const& one : all) pair.finish(one);
     EXPECT_TRUE(std::equal(got.begin(), got.end(), before.begin() + 100));
     EXPECT_EQ(std::count(there.begin() + 70'000, there.end(), 'x'), 30'000);
@@ -104,9 +131,16 @@ TEST(CopyServer, a_refusal_ends_that_copy_alone) {
   Pair pair(3);
   pair.stores[1].bytes.resize(10'000, 'a');
   std::vector<char> here(100'000, 'b'), fine(10'000, 'b');
-  auto const out = pair.servers[0]->ask({Message::Type::put, 1, 5, 5000, here.data(), 100'000});
-  auto const unknown = pair.servers[0]->ask({Message::Type::get, 1, 6, 0, here.data(), 10});
-  auto const good = pair.servers[0]->ask({Message::Type::get, 1, 5, 0, fine.data(), 4000});
+  auto const out = pair.servers[0]->ask({.type = Message::Type::put,
+                                         .process = 1,
+                                         .exposure = 5,
+                                         .offset = 5000,
+                                         .here = here.data(),
+                                         .size = 100'000});
+  auto const unknown = pair.servers[0]->ask(
+      {.type = Message::Type::get, .process = 1, .exposure = 6, .here = here.data(), .size = 10});
+  auto const good = pair.servers[0]->ask(
+      {.type = Message::Type::get, .process = 1, .exposure = 5, .here = fine.data(), .size = 4000});
   EXPECT_TRUE(says(error_of([&] { pair.finish(out); }), Kind::bad_argument, {"it is not there"}));
   EXPECT_TRUE(says(error_of([&] { pair.finish(unknown); }), Kind::bad_argument, {"elsewhere"}));
   pair.finish(good);
@@ -153,25 +187,38 @@ struct Liar final : net::Channel::Client {
 TEST(CopyServer, answers_that_nobody_asked_for_are_refused) {
   Liar liar(4);
   std::vector<char> here(8, 'b');
-  auto const ask = [&] { return liar.server->ask({Message::Type::get, 1, 5, 0, here.data(), 8}); };
-  EXPECT_TRUE(says(liar.answers(ask(), {Message::Type::bytes, 5, 77, 0, 8}, "ABCDEFGH"),
-                   Kind::peer_lost, {"process 1", "piece 77, which nobody asked for"}));
+  auto const ask = [&] {
+    return liar.server->ask(
+        {.type = Message::Type::get, .process = 1, .exposure = 5, .here = here.data(), .size = 8});
+  };
+  EXPECT_TRUE(says(
+      liar.answers(ask(), {.type = Message::Type::bytes, .exposure = 5, .piece = 77, .bytes = 8},
+                   "ABCDEFGH"),
+      Kind::peer_lost, {"process 1", "piece 77, which nobody asked for"}));
   EXPECT_EQ(std::string(here.data(), 8), "bbbbbbbb");
   // From then on it is not believed any more.
-  EXPECT_TRUE(says(liar.answers(ask(), {Message::Type::bytes, 5, 1, 0, 8}, "ABCDEFGH"),
-                   Kind::peer_lost, {"process 1"}));
+  EXPECT_TRUE(says(
+      liar.answers(ask(), {.type = Message::Type::bytes, .exposure = 5, .piece = 1, .bytes = 8},
+                   "ABCDEFGH"),
+      Kind::peer_lost, {"process 1"}));
 }
 
 TEST(CopyServer, answers_of_another_size_or_kind_are_refused) {
   std::vector<char> here(16, 'b');
   auto const copy = [&](Liar& liar) {
-    return liar.server->ask({Message::Type::get, 1, 5, 0, here.data(), 8});
+    return liar.server->ask(
+        {.type = Message::Type::get, .process = 1, .exposure = 5, .here = here.data(), .size = 8});
   };
   Liar longer(5), other(6), shorter(7);
-  EXPECT_TRUE(says(longer.answers(copy(longer), {Message::Type::bytes, 5, 1, 0, 9}, "ABCDEFGHI"),
-                   Kind::peer_lost, {"process 1"}));
-  EXPECT_TRUE(says(other.answers(copy(other), {Message::Type::done, 5, 1, 0, 8}, ""),
-                   Kind::peer_lost, {"process 1"}));
+  EXPECT_TRUE(
+      says(longer.answers(copy(longer),
+                          {.type = Message::Type::bytes, .exposure = 5, .piece = 1, .bytes = 9},
+                          "ABCDEFGHI"),
+           Kind::peer_lost, {"process 1"}));
+  EXPECT_TRUE(
+      says(other.answers(copy(other),
+                         {.type = Message::Type::done, .exposure = 5, .piece = 1, .bytes = 8}, ""),
+           Kind::peer_lost, {"process 1"}));
   EXPECT_TRUE(says(shorter.answers(copy(shorter), "short", ""), Kind::peer_lost, {"process 1"}));
   EXPECT_EQ(std::count(here.begin(), here.end(), 'b'), 16);
 }
@@ -179,12 +226,17 @@ TEST(CopyServer, answers_of_another_size_or_kind_are_refused) {
 TEST(CopyServer, copies_of_a_lost_process_end_and_later_ones_too) {
   Pair pair(6);
   std::vector<char> here(100'000, 'b');
-  auto const copy = pair.servers[0]->ask({Message::Type::put, 1, 5, 0, here.data(), here.size()});
+  auto const copy = pair.servers[0]->ask({.type = Message::Type::put,
+                                          .process = 1,
+                                          .exposure = 5,
+                                          .here = here.data(),
+                                          .size = here.size()});
   for (int i = 0; i < 5; ++i) pair.servers[0]->work();
   pair.servers[0]->lose(1, "it fell");
   EXPECT_TRUE(
       says(error_of([&] { pair.finish(copy); }), Kind::peer_lost, {"process 1", "it fell"}));
-  auto const late = pair.servers[0]->ask({Message::Type::get, 1, 5, 0, here.data(), 1});
+  auto const late = pair.servers[0]->ask(
+      {.type = Message::Type::get, .process = 1, .exposure = 5, .here = here.data(), .size = 1});
   EXPECT_TRUE(says(error_of([&] { pair.finish(late); }), Kind::peer_lost, {"it fell"}));
   EXPECT_TRUE(pair.servers[0]->idle());
 }

@@ -52,8 +52,16 @@ struct CopyServerLosses : testing::Test {
   }
   // A large copy at each side.
   void begin() {
-    copies[0] = servers[0]->ask({Message::Type::put, 1, 5, 0, here[0].data(), here[0].size()});
-    copies[1] = servers[1]->ask({Message::Type::get, 0, 5, 0, here[1].data(), here[1].size()});
+    copies[0] = servers[0]->ask({.type = Message::Type::put,
+                                 .process = 1,
+                                 .exposure = 5,
+                                 .here = here[0].data(),
+                                 .size = here[0].size()});
+    copies[1] = servers[1]->ask({.type = Message::Type::get,
+                                 .process = 0,
+                                 .exposure = 5,
+                                 .here = here[1].data(),
+                                 .size = here[1].size()});
   }
   void expect_both_end(std::string_view why) {
     for (auto const until = std::chrono::steady_clock::now() + 20s;
@@ -118,7 +126,11 @@ TEST_F(CopyServerLosses, of_all_copies_of_one_side_end_the_other_side_with_the_s
 TEST_F(CopyServerLosses, are_not_told_where_both_have_agreed_to_end) {
   servers[0]->close({Kind::misuse, "copy", "its JobMemory is gone", ""});
   for (u32 i = 0; i < 100; ++i) servers[1]->work();
-  copies[1] = servers[1]->ask({Message::Type::get, 0, 5, 0, here[1].data(), here[1].size()});
+  copies[1] = servers[1]->ask({.type = Message::Type::get,
+                               .process = 0,
+                               .exposure = 5,
+                               .here = here[1].data(),
+                               .size = here[1].size()});
   for (u32 i = 0; i < 100; ++i) servers[1]->work();
   EXPECT_FALSE(copies[1]->done());
   servers[0]->fail_all({Kind::misuse, "copy", "its JobMemory is gone", ""});

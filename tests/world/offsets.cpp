@@ -12,33 +12,33 @@ namespace {
 TEST(Offsets, hand_out_what_they_got_and_join_what_comes_back) {
   Offsets offsets;
   offsets.add(0, 1000);
-  auto const a = offsets.take(100, 1), b = offsets.take(100, 1), c = offsets.take(800, 1);
+  auto const a = offsets.take(100), b = offsets.take(100), c = offsets.take(800);
   EXPECT_EQ(a, 0u);
   EXPECT_EQ(b, 100u);
   EXPECT_EQ(c, 200u);
-  EXPECT_FALSE(offsets.take(1, 1));
+  EXPECT_FALSE(offsets.take(1));
   offsets.give(100, 100);
-  EXPECT_FALSE(offsets.take(101, 1));
+  EXPECT_FALSE(offsets.take(101));
   offsets.give(0, 100);
-  EXPECT_EQ(offsets.take(200, 1), 0u);
+  EXPECT_EQ(offsets.take(200), 0u);
   offsets.give(200, 800);
   offsets.give(0, 200);
-  EXPECT_EQ(offsets.take(1000, 1), 0u);
+  EXPECT_EQ(offsets.take(1000), 0u);
 }
 
 TEST(Offsets, join_pieces_that_are_added_one_after_the_other) {
   Offsets offsets;
   offsets.add(0, 100);
   offsets.add(100, 100);
-  EXPECT_EQ(offsets.take(200, 1), 0u);
+  EXPECT_EQ(offsets.take(200), 0u);
 }
 
 TEST(Offsets, never_fit_more_than_there_is) {
   Offsets offsets;
   offsets.add(10, 100);
-  EXPECT_FALSE(offsets.take(~u64{0}, 1));
-  EXPECT_FALSE(offsets.take(1, u64{1} << 40));
-  EXPECT_EQ(offsets.take(10, 64), 64u);
+  EXPECT_FALSE(offsets.take(~u64{0}));
+  EXPECT_FALSE(offsets.take(1, {u64{1} << 40}));
+  EXPECT_EQ(offsets.take(10, {64}), 64u);
   EXPECT_EQ(offsets.free_bytes(), 90u);
 }
 
@@ -88,7 +88,7 @@ TEST(Offsets, agree_with_a_search_byte_by_byte) {
         mapped += more;
       } else if (what < 6) {
         u64 const size = 1 + random() % 100, alignment = u64{1} << random() % 8;
-        auto const got = offsets.take(size, alignment);
+        auto const got = offsets.take(size, {alignment});
         ASSERT_EQ(got, oracle.take(size, alignment)) << size << " aligned to " << alignment;
         if (got) pieces.push_back({*got, size});
       } else if (!pieces.empty()) {

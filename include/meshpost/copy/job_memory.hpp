@@ -41,12 +41,13 @@ class RemoteBytes {
  private:
   friend class Exposed;
   friend class RemoteCopy;
-  RemoteBytes(std::shared_ptr<Exposure const> exposure, u32 process, u64 offset, Bytes size)
-      : exposure_(std::move(exposure)), process_(process), offset_(offset), size_(size) {}
+  // `size` before `offset`, so that two integers are not neighbours.
+  RemoteBytes(std::shared_ptr<Exposure const> exposure, u32 process, Bytes size, u64 offset)
+      : exposure_(std::move(exposure)), process_(process), size_(size), offset_(offset) {}
   std::shared_ptr<Exposure const> exposure_;
   u32 process_;
-  u64 offset_;
   Bytes size_;
+  u64 offset_;
 };
 
 /// Memory of a job: every process has exposed a part of it. Movable. Its destructor releases this

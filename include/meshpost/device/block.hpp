@@ -101,10 +101,10 @@ class Block {
     return copy;
   }
 
-  /// GPUs: await() for a counter and for more than it says. Warp 0 makes a Poll(counter, part,
-  /// count) and calls its once() again and again. Returns what the Poll found beyond the counter.
+  /// GPUs: await() for a counter and for more than it says. Warp 0 makes a Poll(awaited) and calls
+  /// its once() again and again. Returns what the Poll found beyond the counter.
   template <class Poll, Meanwhile Work>
-  MESHPOST_FN u32 await_by_warp(u32* counter, u32 part, u32 count, Note const& note,
+  MESHPOST_FN u32 await_by_warp(AwaitedCount const& awaited, Note const& note,
                                 Work const& meanwhile);
 
  private:

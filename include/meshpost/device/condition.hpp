@@ -18,6 +18,13 @@ struct Condition {
   Compare compare = Compare::greater_equal;
 };
 
+/// A count of notifications that a rank waits for.
+struct AwaitedCount {
+  u32* counter = nullptr;  ///< null: all that has come
+  u32 count = 0;
+  u32 counter_part = 0;  ///< as in WindowInfo
+};
+
 /// Bytes of a word of this type.
 MESHPOST_FN constexpr u32 width(WordType type) {
   bool const four = type == WordType::u32_ || type == WordType::i32_ || type == WordType::f32_ ||

@@ -17,11 +17,6 @@ struct CoreRecord {
   /// For each rank, in order. A vector that is filled up to its capacity takes no more.
   std::vector<std::vector<CoreSlice>> ranks{};
 
-  static CoreRecord with_room(u32 ranks, u32 slices_each) {
-    CoreRecord record{0, std::vector<std::vector<CoreSlice>>(ranks)};
-    for (auto& slices : record.ranks) slices.reserve(slices_each);
-    return record;
-  }
   /// For another run. The capacity stays.
   void clear() {
     cores = 0;

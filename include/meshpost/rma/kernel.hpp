@@ -7,6 +7,7 @@ namespace meshpost::detail {
 
 #if !defined(__CUDACC_RTC__)
 template <class Kernel>
+// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): the order of CpuEntry
 void run_on_cpu(void const* kernel, void const* state, Block block, u32 local_rank, void* scratch) {
   Rank self(*static_cast<RunState const*>(state), block, local_rank, scratch);
   if (!self.start()) return;

@@ -339,8 +339,8 @@ class Rank : private via::Sender {
                                   Location const& counters, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, StridedCopy const& copy,
                                   Location const& counters, Tag tag);
-  MESHPOST_FN u32 await_count(u32* counter, u32 part, u32 count, Note const& note);
-  MESHPOST_FN bool has_count(u32* counter, u32 part, u32 count, u32& found);
+  MESHPOST_FN u32 await_count(AwaitedCount const& awaited, Note const& note);
+  MESHPOST_FN bool has_count(AwaitedCount const& awaited, u32& found);
   MESHPOST_FN void consume(u32* counter, u32 count, u32 found);
   MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
                                           u32 device) const;
@@ -357,33 +357,36 @@ class Rank : private via::Sender {
                                   Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN u32 generation(Communicator const& communicator) const;
+  /// A half of the areas that collectives use, by the parity of the group's barriers.
+  enum class Half : u32 { even, odd };
+  MESHPOST_FN static Half half_of(u32 generation) { return Half{generation % 2}; }
   MESHPOST_FN char* slots(Communicator const& communicator, Group const& group, u32 device,
-                          u32 half) const;
+                          Half half) const;
   MESHPOST_FN void publish_beyond(Group const& group);
-  MESHPOST_FN void send_to_all(Communicator const& communicator, Group const& group, u32 half,
+  MESHPOST_FN void send_to_all(Communicator const& communicator, Group const& group, Half half,
                                u64 offset, void const* source, u64 bytes, Operation operation);
   MESHPOST_FN void broadcast_step(Communicator const& communicator, Group const& group, char* data,
                                   u64 bytes, bool sender);
-  MESHPOST_FN char* part(Communicator const& communicator, Group const& group, u32 device, u32 half,
-                         u32 place) const;
+  MESHPOST_FN char* part(Communicator const& communicator, Group const& group, u32 device,
+                         Half half, u32 place) const;
   struct Reduction;
   template <class T, class Combine>
   MESHPOST_FN void reduce_steps(Reduction step, T* target, LocalSpan<T const> data,
                                 Combine combine);
   template <class T, class Combine>
   MESHPOST_FN void reduce_step(Reduction const& step, T* target, T const* data, Combine combine);
-  MESHPOST_FN void touch(char const* vectors, u64 pitch, u32 count, u64 begin, u64 end);
+  MESHPOST_FN void touch(detail::Vectors<char> const& vectors, u64 begin, u64 end);
   template <class T, class Combine>
   MESHPOST_FN void bring_parts(Reduction const& step, T const* data, Combine combine);
   template <class T, class Combine>
-  MESHPOST_FN bool fold_to_all(Reduction const& step, u32 half, u32 place, bool to_all,
+  MESHPOST_FN bool fold_to_all(Reduction const& step, Half half, u32 place, bool to_all,
                                detail::Vectors<T> const& vectors, u64 begin, u64 end,
                                Combine combine);
   template <class T, class Combine>
-  MESHPOST_FN void combine_piece(Reduction const& step, u32 half, detail::Vectors<T> const& parts,
+  MESHPOST_FN void combine_piece(Reduction const& step, Half half, detail::Vectors<T> const& parts,
                                  Combine combine);
   template <class T>
-  MESHPOST_FN void send_part(Reduction const& step, u32 half, T const* source, u64 begin, u64 end);
+  MESHPOST_FN void send_part(Reduction const& step, Half half, T const* source, u64 begin, u64 end);
 
   void* scratch_;
   // Values that every operation needs, in registers: a load from constant memory takes a GPU 35

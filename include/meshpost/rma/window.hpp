@@ -117,8 +117,9 @@ class Window {
 template <class T>
 class RemoteSpan {
  public:
-  MESHPOST_FN RemoteSpan(WindowInfo const& window, RankId rank, u64 offset, u64 count = to_the_end)
-      : window_(&window), rank_(rank), offset_(offset), count_(count) {}
+  /// From `offset` on to the end of the rank's part; subspan() ends it earlier.
+  MESHPOST_FN RemoteSpan(WindowInfo const& window, RankId rank, u64 offset)
+      : window_(&window), rank_(rank), offset_(offset) {}
 
   /// `count` elements from `offset` on. If they leave this span, the operation that uses them
   /// fails.
@@ -127,7 +128,10 @@ class RemoteSpan {
                         (offset <= count_ && (count == to_the_end || count <= count_ - offset));
     bool const fits = inside && offset_ != beyond && offset < beyond - offset_;  // nor wraps round
     u64 const rest = count_ == to_the_end ? to_the_end : count_ - offset;
-    return {*window_, rank_, fits ? offset_ + offset : beyond, count == to_the_end ? rest : count};
+    RemoteSpan part = *this;
+    part.offset_ = fits ? offset_ + offset : beyond;
+    part.count_ = count == to_the_end ? rest : count;
+    return part;
   }
   /// The elements that `layout` names, for puts of strided pieces.
   MESHPOST_FN RemoteStrided<T> strided(StridedLayout const& layout) const {
@@ -145,7 +149,7 @@ class RemoteSpan {
  private:
   WindowInfo const* window_;
   RankId rank_;
-  u64 offset_, count_;
+  u64 offset_, count_ = to_the_end;
 };
 
 /// Elements of a RemoteSpan that need not lie side by side; checked when used.

@@ -20,9 +20,9 @@ class Heap {
   using Extend = std::function<void(Spaces& spaces, Bytes offset, Bytes size)>;
   explicit Heap(Layout const& layout, Extend extend = {});
 
-  /// Zeroed when it is handed out for the first time. Later it still holds its last contents.
-  /// \throws Error(out_of_memory)
-  u64 allocate(u64 size, u64 alignment = 256);
+  /// On a multiple of 256. Zeroed when it is handed out for the first time. Later it still holds
+  /// its last contents. \throws Error(out_of_memory)
+  u64 allocate(u64 size);
   void release(u64 offset, u64 size);
   enum class Swept { counters, words };
   /// Zeroed when it is handed out for the first time, at the end of each run, and by clear_swept().

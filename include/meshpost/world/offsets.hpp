@@ -12,8 +12,12 @@ class Offsets {
  public:
   /// Adds a range to hand out.
   void add(u64 offset, u64 size);
-  /// The offset of `size` free bytes on a multiple of `alignment` (a power of two), or nothing.
-  std::optional<u64> take(u64 size, u64 alignment);
+  /// A power of two.
+  struct Alignment {
+    u64 value;
+  };
+  /// The offset of `size` free bytes on a multiple of `alignment`, or nothing.
+  std::optional<u64> take(u64 size, Alignment alignment = {1});
   /// Gives back what take() returned, with the same size.
   void give(u64 offset, u64 size) { add(offset, size); }
   u64 free_bytes() const;

@@ -97,8 +97,14 @@ bool CopyServer::ask_for_pieces(u32 process) {
         continue;
       }
     }
-    pieces_[++last_piece_] = {number, position, size, process};
-    queue(process, {request.type, request.exposure, last_piece_, request.offset + position, size},
+    pieces_[++last_piece_] = {
+        .copy = number, .position = position, .size = size, .process = process};
+    queue(process,
+          {.type = request.type,
+           .exposure = request.exposure,
+           .piece = last_piece_,
+           .offset = request.offset + position,
+           .bytes = size},
           std::move(payload));
     copy.next += size;
     ++copy.under_way;
@@ -136,7 +142,8 @@ void CopyServer::on_message(u32 process, net::Channel::Message const& come) {
 }
 
 void CopyServer::answer(u32 process, Message const& asked, std::string_view bytes) {
-  Message reply{Message::Type::done, asked.exposure, asked.piece, asked.offset, asked.bytes};
+  Message reply = asked;
+  reply.type = Message::Type::done;
   std::string payload;
   try {
     if (asked.type == Message::Type::put) {

@@ -128,7 +128,7 @@ RemoteBytes Exposed::at(u32 process, u64 offset, Bytes size) const {
                 fmt::format("take a range of process {}'s part of '{}'", process, exposure_->name),
                 fmt::format("{} bytes at offset {} of {}", size.value, offset, known.size.value),
                 "stay inside; part() says how large it is");
-  return {exposure_, process, offset, size};
+  return {exposure_, process, size, offset};
 }
 
 void Exposed::release() {

@@ -186,8 +186,8 @@ std::vector<RemoteCopy> RemoteCopy::rows() const {
   auto const& [mine, other, shape] = *block_;
   for (u64 slice = 0; slice < shape.slices; ++slice)
     for (u64 row = 0; row < shape.rows; ++row) {
-      RemoteBytes const there(there_.exposure_, there_.process_,
-                              there_.offset_ + slice * other.slice + row * other.row, shape.width);
+      RemoteBytes const there(there_.exposure_, there_.process_, shape.width,
+                              there_.offset_ + slice * other.slice + row * other.row);
       all.emplace_back(way_, there, here_ + slice * mine.slice + row * mine.row);
     }
   return all;
@@ -196,9 +196,12 @@ std::vector<RemoteCopy> RemoteCopy::rows() const {
 StatePtr RemoteCopy::ask() const {
   locate_here();
   auto const kind = way_ == Way::put ? copying::Message::Type::put : copying::Message::Type::get;
-  return job()->progress_thread.ask(
-      job()->server(path()),
-      {kind, process(), there_.exposure_->number, there_.offset_, here_, there_.size()});
+  return job()->progress_thread.ask(job()->server(path()), {.type = kind,
+                                                            .process = process(),
+                                                            .exposure = there_.exposure_->number,
+                                                            .offset = there_.offset_,
+                                                            .here = here_,
+                                                            .size = there_.size()});
 }
 
 void RemoteCopy::by_kernel() const {

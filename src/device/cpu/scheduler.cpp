@@ -126,7 +126,8 @@ void fiber_await(void* fiber, Condition const& condition, Note const& note) {
   store_state(report, RankState::running);
 }
 
-u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, u32 poison) {
+u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, RunStage stage) {
+  u32 const poison = Control::ends(stage);
   Fiber& me = self(fiber);
   if (me.launch->poison() >= poison) unwind(me);
   store_state(me.rank->report(), RankState::ended);

@@ -71,7 +71,7 @@ char* GlobalAddresses::memory(GlobalAddress global, u64 bytes) const {
 }
 
 u64 GlobalAddresses::take_numbers() {
-  auto const first = numbers_.take(layout_.ranks_per_device, 1);
+  auto const first = numbers_.take(layout_.ranks_per_device);
   if (first && *first + layout_.ranks_per_device <= end_) return *first;
   if (first) give_numbers(*first);
   throw Error(

@@ -64,11 +64,14 @@ class LanesTest : public testing::Test {
     *end(target).taken(0) = before;
     for (u32 i = 0; i < lanes.packets(); ++i)  // as the previous lap has left them
       for (u32 k = 0; before != 0 && k < 4; k += 2)
-        end(target).packet(0, i)->word[k + 1] = Lanes::flag(before - lanes.packets() + i, shift);
+        end(target).ring(0)[i].word[k + 1] = Lanes::flag(before - lanes.packets() + i, shift);
   }
 
   char* base(u32 device) { return memory_.data() + device * heap_bytes; }
   LaneEnd end(u32 rank) { return {states_[rank], rank}; }
+  Packet* packet(u32 position) {
+    return end(target).ring(0) + Lanes::index(position, states_[target].lanes.shift);
+  }
   static u32 packets_of(u64 bytes) { return LaneHeader{0, 0, static_cast<u32>(bytes)}.packets(); }
   bool send(u64 offset, std::string const& bytes, u32 tag = 0) {
     LaneHeader const header{data_at + offset, counters / 4 + tag, static_cast<u32>(bytes.size()),
@@ -76,14 +79,14 @@ class LanesTest : public testing::Test {
     auto const& state = states_[origin];
     auto& out = end(origin).out(target);
     if (!hold(state, target, out).has_room(target, header.packets()))
-      refresh(state, origin, target, out);
+      refresh(state, {.sender = origin, .target = target}, out);
     auto const held = hold(state, target, out);
     if (!held.has_room(target, header.packets())) return false;
-    store_message(held.ring, state.lanes.shift, held.next, header, bytes.data(), 0, 1);
+    store_message(held, state.lanes.shift, header, bytes.data(), 0, 1);
     out.sent += header.packets();
     return true;
   }
-  bool take() { return take_from_lane(states_[target], target, 0); }
+  bool take() { return take_from_lane(states_[target], end(target), 0); }
   std::string at_target(u64 offset, u64 bytes) { return {base(target) + data_at + offset, bytes}; }
   u32 count(u32 tag = 0) { return reinterpret_cast<u32*>(base(target) + counters)[tag]; }
   std::string random_bytes(u64 size) {
@@ -140,8 +143,7 @@ TEST_F(LanesTest, deliver_nothing_before_the_last_word_has_come_in_whatever_orde
     u32 const begin = *end(target).taken(0), packets = packets_of(bytes.size());
     std::vector<u64*> words;
     for (u32 i = 0; i < packets; ++i)
-      for (u32 k = 0; k < 2; ++k)
-        words.push_back(reinterpret_cast<u64*>(end(target).packet(0, begin + i)) + k);
+      for (u32 k = 0; k < 2; ++k) words.push_back(reinterpret_cast<u64*>(packet(begin + i)) + k);
     std::vector<u64> before, after;
     for (u64 const* word : words) before.push_back(*word);
     ASSERT_TRUE(send(round % 100, bytes));

@@ -26,7 +26,7 @@ FiberView* current_fiber();
 void fiber_sync(void* fiber);
 bool fiber_any(void* fiber, bool yes);
 void fiber_await(void* fiber, Condition const& condition, Note const& note);
-u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, u32 poison);
+u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, RunStage stage);
 void fiber_yield(void* fiber);
 [[noreturn]] void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
                              char const* text);
@@ -77,7 +77,7 @@ MESHPOST_FN inline void Block::finish() {}  // await_others() says what the rank
 template <Meanwhile Work>
 MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 bytes,
                                                RunStage stage, Work const& /*meanwhile*/) {
-  return {cpu::fiber_await_others(fiber_, condition, bytes, Control::ends(stage)), true};
+  return {cpu::fiber_await_others(fiber_, condition, bytes, stage), true};
 }
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
 MESHPOST_FN inline bool Block::poisoned() const { return false; }

@@ -115,11 +115,10 @@ MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work co
 /// answers.
 template <class Poll, Meanwhile Work>
 MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
-                                     Work const* meanwhile, u32* counter, u32 part, u32 count,
-                                     Note note) {
+                                     Work const* meanwhile, AwaitedCount awaited, Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
-  Condition const condition{counter, count};
-  Poll poll(counter, part, count);
+  Condition const condition{awaited.counter, awaited.count};
+  Poll poll(awaited);
   bool const first = poll.first();
   if (first) publish_waiting(out, condition, note);
   for (;;) {
@@ -136,7 +135,7 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
     if (poll.any(asked)) {
       poll.drain();
       poll.commit();
-      if (first) answer(out, word.epoch, memory::load_acquire(counter));
+      if (first) answer(out, word.epoch, memory::load_acquire(awaited.counter));
     }
 #pragma unroll 1
     for (u32 polls = 0; polls < polls_a_look; ++polls) {
@@ -284,8 +283,8 @@ namespace cuda {
 /// The quick half of a wait by a warp. Returns what it found, and true if it has seen enough. Out
 /// of line: the waits of a kernel share it.
 template <class Poll, Meanwhile Work>
-MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u32 count) {
-  Poll poll(counter, part, count);
+MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, AwaitedCount awaited) {
+  Poll poll(awaited);
   bool held = false;
 #pragma unroll 1
   for (u32 left = polls_a_look; left != 0 && !(held = poll.once()); --left)
@@ -298,24 +297,23 @@ MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, u32* counter, u32 part, u3
 inline constexpr u32 poisoned = ~u32{0};
 template <class Poll, Meanwhile Work>
 MESHPOST_FN u32 await_by_warp(RankReport* report, Control const* control, Work const* meanwhile,
-                              u32 thread, u32* counter, u32 part, u32 count, Note note) {
-  if (count == 1 && !meanwhile && Poll::poll_fast(thread, counter, part))
+                              u32 thread, AwaitedCount const& awaited, Note note) {
+  if (awaited.count == 1 && !meanwhile &&
+      Poll::poll_fast(thread, awaited.counter, awaited.counter_part))
     return 1;  // which does none
-  u64 const found = wait_by_warp<Poll>(meanwhile, counter, part, count);
+  u64 const found = wait_by_warp<Poll>(meanwhile, awaited);
   if (found >> 32 != 0) return static_cast<u32>(found);
-  return wait_long_by_warp<Poll>(report, control, meanwhile, counter, part, count, note) ? poisoned
-                                                                                         : 0;
+  return wait_long_by_warp<Poll>(report, control, meanwhile, awaited, note) ? poisoned : 0;
 }
 }  // namespace cuda
 
 template <class Poll, Meanwhile Work>
-MESHPOST_FN u32 Block::await_by_warp(u32* counter, u32 part, u32 count, Note const& note,
+MESHPOST_FN u32 Block::await_by_warp(AwaitedCount const& awaited, Note const& note,
                                      Work const& meanwhile) {
   u32 found = 0;
   if (thread() < 32)
-    found =
-        cuda::await_by_warp<Poll>(report_, control_, meanwhile.anything() ? &meanwhile : nullptr,
-                                  thread(), counter, part, count, note);
+    found = cuda::await_by_warp<Poll>(
+        report_, control_, meanwhile.anything() ? &meanwhile : nullptr, thread(), awaited, note);
   if (any(found == cuda::poisoned)) leave();
   return found;
 }

@@ -22,7 +22,7 @@ constexpr u64 pays_sharing = u64{64} << 10;
 
 /// The beginning of the group's slots on a device.
 MESHPOST_FN inline char* Rank::slots(Communicator const& communicator, Group const& group,
-                                     u32 device, u32 half) const {
+                                     u32 device, Half half) const {
   bool const own_device = communicator.shape == Communicator::Shape::device;
   u64 const before = static_cast<u64>(half) * communicator.slots + (own_device ? 0 : group.members);
   return on_device(device, communicator.gather + before * communicator.slot);
@@ -31,7 +31,7 @@ MESHPOST_FN inline char* Rank::slots(Communicator const& communicator, Group con
 /// Copies `bytes` at `source` to the same place in the gathering area of every device. All ranks
 /// see them after the next meeting. By all threads.
 MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Group const& group,
-                                          u32 half, u64 offset, void const* source, u64 bytes,
+                                          Half half, u64 offset, void const* source, u64 bytes,
                                           Operation operation) {
   MESHPOST_ROLLED
   for (u32 place = 0; place < group.devices; ++place) {
@@ -67,7 +67,7 @@ MESHPOST_FN void Rank::all_gather(Communicator const& communicator, LocalSpan<T>
   MESHPOST_ROLLED
   for (u64 done = 0; done < mine.size(); done += step) {
     u64 const bytes = detail::smaller(step, mine.size() - done) * sizeof(T);
-    u32 const half = generation(communicator) % 2;
+    Half const half = half_of(generation(communicator));
     block_.sync();
     send_to_all(communicator, group, half, group.index * pitch, mine.data() + done, bytes,
                 operation);
@@ -107,7 +107,7 @@ MESHPOST_FN inline void Rank::broadcast_step(Communicator const& communicator, G
   char const* source = data;
   u64 begin = 0, end = sender ? bytes : 0;  // what this rank sends to all
   if (group.devices > 1 && group.size > 2 && bytes >= detail::pays_sharing) {
-    u32 const half = generation(communicator) % 2;
+    Half const half = half_of(generation(communicator));
     u64 const piece = detail::share_of(bytes, group.devices);
     MESHPOST_ROLLED
     for (u32 k = 0; sender && k < group.devices; ++k) {
@@ -125,7 +125,7 @@ MESHPOST_FN inline void Rank::broadcast_step(Communicator const& communicator, G
     end = detail::smaller(begin + share, past);
     source = slots(communicator, group, device_, half);
   }
-  u32 const half = generation(communicator) % 2;
+  Half const half = half_of(generation(communicator));
   if (begin < end)
     send_to_all(communicator, group, half, begin, source + begin, end - begin, operation);
   meet(communicator, group, operation);

@@ -45,7 +45,7 @@ MESHPOST_FN constexpr u64 pitch_of(u64 bytes) {
 }  // namespace detail
 
 MESHPOST_FN inline char* Rank::part(Communicator const& communicator, Group const& group,
-                                    u32 device, u32 half, u32 place) const {
+                                    u32 device, Half half, u32 place) const {
   bool const own_device = communicator.shape == Communicator::Shape::device;
   u64 const number =
       static_cast<u64>(half) * communicator.place_count + (own_device ? 0 : group.places) + place;
@@ -91,7 +91,7 @@ struct Rank::Reduction {
 /// Sends elements [begin, end) of the step, which lie at `source`, to the other devices that need
 /// them.
 template <class T>
-MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* source, u64 begin,
+MESHPOST_FN void Rank::send_part(Reduction const& step, Half half, T const* source, u64 begin,
                                  u64 end) {
   auto const& communicator = step.communicator;
   auto const& group = step.group;
@@ -120,7 +120,7 @@ MESHPOST_FN void Rank::send_part(Reduction const& step, u32 half, T const* sourc
 /// Combines elements [begin, end) of the vectors into place `place` of the parts of this device. If
 /// possible, it also stores them at that place on all devices, and returns true.
 template <class T, class Combine>
-MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, bool to_all,
+MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, Half half, u32 place, bool to_all,
                                    detail::Vectors<T> const& vectors, u64 begin, u64 end,
                                    Combine combine) {
   auto const& communicator = step.communicator;
@@ -136,17 +136,18 @@ MESHPOST_FN bool Rank::fold_to_all(Reduction const& step, u32 half, u32 place, b
   return evenly;
 }
 
-/// Loads bytes [begin, end) of each of `count` vectors, `pitch` bytes apart, into the first cache,
-/// all at once; by all threads. A GPU only: its loads fill the cache. The result of the vote is
-/// unused, but the vote keeps the compiler from removing the loads.
-MESHPOST_FN inline void Rank::touch(char const* vectors, u64 pitch, u32 count, u64 begin, u64 end) {
+/// Loads bytes [begin, end) of each vector into the first cache, all at once; by all threads. A GPU
+/// only: its loads fill the cache. The result of the vote is unused, but the vote keeps the
+/// compiler from removing the loads.
+MESHPOST_FN inline void Rank::touch(detail::Vectors<char> const& vectors, u64 begin, u64 end) {
   if constexpr (memory::on_gpu) {
     constexpr u64 sector = 32;  // unit of a GPU's cache
     begin &= ~(sector - 1);
     u32 const each = static_cast<u32>((end - begin + sector - 1) / sector);
     u32 seen = 0;
-    for (u32 i = thread(); i < each * count; i += threads())
-      seen |= *reinterpret_cast<u32 const*>(vectors + i / each * pitch + begin + i % each * sector);
+    for (u32 i = thread(); i < each * vectors.count; i += threads())
+      seen |= *reinterpret_cast<u32 const*>(vectors.first + i / each * vectors.pitch + begin +
+                                            i % each * sector);
     block_.any(seen != 0);
   }
 }
@@ -158,7 +159,8 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
   auto const& communicator = step.communicator;
   auto const& group = step.group;
   u64 const bytes = step.count * sizeof(T), pitch = detail::pitch_of(bytes);
-  u32 const before = generation(communicator), half = before % 2;
+  u32 const before = generation(communicator);
+  Half const half = half_of(before);
   u32 const local = group.index - group.local_first;
   bool const by_last = group.local_size * pitch <= detail::combined_by_last;
   bool last = false;
@@ -171,7 +173,7 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
     u64 begin = 0, end = step.count;
     if (by_last) {
       last = block_.any(arrive(communicator, group));
-      if (last) touch(first, 0, 1, 0, group.local_size * pitch);
+      if (last) touch({.first = first, .pitch = 0, .count = 1}, 0, group.local_size * pitch);
     } else {
       meet_on_device(communicator, group, step.operation);
       u64 const share = (step.count + group.local_size - 1) / group.local_size;
@@ -179,11 +181,13 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
       end = detail::smaller(begin + share, step.count);
       // A few elements are work for a few threads, which would wait for each vector separately.
       if (share < threads())
-        touch(first, pitch, group.local_size, begin * sizeof(T), end * sizeof(T));
+        touch({.first = first, .pitch = pitch, .count = group.local_size}, begin * sizeof(T),
+              end * sizeof(T));
     }
     if ((last || !by_last) &&
         !fold_to_all<T>(step, half, group.place, step.one_hop_to_all(),
-                        {first, pitch, group.local_size}, begin, end, combine))
+                        {.first = first, .pitch = pitch, .count = group.local_size}, begin, end,
+                        combine))
       send_part<T>(
           step, half,
           reinterpret_cast<T*>(part(communicator, group, device_, half, group.place)) + begin,
@@ -206,7 +210,8 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
   auto const& communicator = step.communicator;
   auto const& group = step.group;
   bring_parts<T>(step, data, combine);
-  u32 const half = generation(communicator) % 2;
+  u32 const meetings = generation(communicator);
+  Half const half = half_of(meetings), before = half_of(meetings - 1);
   u64 begin = 0, end = step.count;  // what this rank gets
   if (step.to == Reduction::To::root && id_ != step.root) end = 0;
   u64 first = 0;  // element at target[0]
@@ -216,14 +221,15 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
     begin = first > done ? detail::smaller(first - done, step.count) : 0;
     end = first + step.block > done ? detail::smaller(first + step.block - done, step.count) : 0;
   }
-  // Parts came in the half before this one; the results of pieces go into this one.
-  detail::Vectors<T> parts{part(communicator, group, device_, 1 - half, 0), communicator.slot,
-                           group.devices};
+  // Parts came in the half before; the results of pieces go into this one.
+  detail::Vectors<T> parts{.first = part(communicator, group, device_, before, 0),
+                           .pitch = communicator.slot,
+                           .count = group.devices};
   if (step.alone()) parts.own = group.place, parts.mine = data;
   if (step.piece != 0) {
     combine_piece<T>(step, half, parts, combine);
     meet(communicator, group, step.operation);
-    parts = {part(communicator, group, device_, half, 0), 0, 1};
+    parts = {.first = part(communicator, group, device_, half, 0), .pitch = 0, .count = 1};
   }
   if (begin >= end) return;
   T* const out = target + (step.done + begin - first);
@@ -234,7 +240,7 @@ MESHPOST_FN void Rank::reduce_step(Reduction const& step, T* target, T const* da
 
 /// Combines this device's piece of a step, by its ranks, and sends it to every device.
 template <class T, class Combine>
-MESHPOST_FN void Rank::combine_piece(Reduction const& step, u32 half,
+MESHPOST_FN void Rank::combine_piece(Reduction const& step, Half half,
                                      detail::Vectors<T> const& parts, Combine combine) {
   auto const& communicator = step.communicator;
   auto const& group = step.group;

@@ -17,9 +17,9 @@ class Rank::Traced {
     if (event_) [[unlikely]]
       end(event_);
   }
-  /// A rank's first event is its own life, because before it no rank could compute.
-  MESHPOST_COLD static void life(TraceBuffer buffer, u32 thread, u32 local_rank, bool ends) {
-    if (thread != 0) return;
+  /// A rank's first event is its own life, because before it no rank could compute. By one
+  /// thread.
+  MESHPOST_COLD static void life(TraceBuffer buffer, u32 local_rank, bool ends) {
     u64 const now = memory::clock_ns();
     if (ends) {
       buffer.events[static_cast<u64>(local_rank) * buffer.capacity].end = now;
@@ -27,7 +27,14 @@ class Rank::Traced {
     }
     buffer.begin(local_rank);
     if (auto* const event = buffer.add(local_rank))
-      *event = {now, 0, Operation::kernel, Note::no_rank, 0, 0, 0, {}};
+      *event = {.begin = now,
+                .end = 0,
+                .operation = Operation::kernel,
+                .peer = Note::no_rank,
+                .tag = 0,
+                .window = 0,
+                .bytes = 0,
+                .name = {}};
   }
   Traced(Traced const&) = delete;
   Traced& operator=(Traced const&) = delete;
@@ -38,7 +45,15 @@ class Rank::Traced {
                                          Operation operation, u32 peer, u32 window, u32 tag,
                                          u64 bytes) {
     auto* const event = thread == 0 ? buffer.add(local_rank) : nullptr;
-    if (event) *event = {memory::clock_ns(), 0, operation, peer, tag, window, bytes, {}};
+    if (event)
+      *event = {.begin = memory::clock_ns(),
+                .end = 0,
+                .operation = operation,
+                .peer = peer,
+                .tag = tag,
+                .window = window,
+                .bytes = bytes,
+                .name = {}};
     return event;
   }
   MESHPOST_COLD static void end(TraceEvent* event) { event->end = memory::clock_ns(); }
@@ -47,8 +62,8 @@ class Rank::Traced {
 };
 
 MESHPOST_FN inline void Rank::trace_life(bool ends) const {
-  if (traced_ != 0) [[unlikely]]
-    Traced::life(state_->trace, thread(), local_id_, ends);
+  if (traced_ != 0 && thread() == 0) [[unlikely]]
+    Traced::life(state_->trace, local_id_, ends);
 }
 
 }  // namespace meshpost

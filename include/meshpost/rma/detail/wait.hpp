@@ -21,37 +21,33 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
 // After await_count() and has_count() have seen the count, they read the lanes once more. So
 // messages sent before a count that came direct are unpacked, too (via/lane/lane.hpp, 7).
 
-MESHPOST_FN inline u32 Rank::await_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
-                                         Note const& note) {
-  Condition const condition{counter, count};
+MESHPOST_FN inline u32 Rank::await_count(AwaitedCount const& awaited, Note const& note) {
+  Condition const condition{awaited.counter, awaited.count};
   u32 found = 0;
   if (!uses_lanes()) [[likely]] {
     block_.await(condition, note, state_->command_queue);
     return found;
   }
 #if defined(__CUDA_ARCH__)
-  found = block_.await_by_warp<detail::LanePoll>(counter, part, count, note, state_->command_queue);
+  found = block_.await_by_warp<detail::LanePoll>(awaited, note, state_->command_queue);
 #else
-
   for (bool held = false; !held;) {
     block_.await(condition, note,
                  state_->command_queue);  // ends early when a message has come by lane
-    held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(counter)));
+    held = block_.any(thread() == 0 && holds(condition, memory::load_acquire(awaited.counter)));
     via::lane::read(*this);
   }
 #endif
   return found;
 }
 
-MESHPOST_FN inline bool Rank::has_count(u32* counter, [[maybe_unused]] u32 part, u32 count,
-                                        u32& found) {
+MESHPOST_FN inline bool Rank::has_count(AwaitedCount const& awaited, u32& found) {
   found = 0;
-
 #if defined(__CUDA_ARCH__)
   if (uses_lanes()) {
     bool held = false;
     if (thread() < 32) {
-      detail::LanePoll poll(counter, part, count);
+      detail::LanePoll poll(awaited);
       held = poll.drain();
       if (!held) poll.commit();
       found = poll.matched();
@@ -61,7 +57,8 @@ MESHPOST_FN inline bool Rank::has_count(u32* counter, [[maybe_unused]] u32 part,
   }
 #endif
   via::lane::read(*this);
-  bool const held = thread() == 0 && holds({counter, count}, memory::load_acquire(counter));
+  bool const held = thread() == 0 &&
+                    holds({awaited.counter, awaited.count}, memory::load_acquire(awaited.counter));
   if (!block_.any(held)) return false;
   via::lane::read(*this);
   return true;
@@ -78,8 +75,9 @@ MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId 
   Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
   block_.step(hooks::Step::wait_begin);
   u32* const counter = own(info).counters + tag.value;
-  u32 const found = await_count(counter, info.counter_part, count,
-                                {Operation::wait, info.number, tag.value, count, expected});
+  u32 const found =
+      await_count({.counter = counter, .count = count, .counter_part = info.counter_part},
+                  {Operation::wait, info.number, tag.value, count, expected});
   if (count != 0 || found != 0) consume(counter, count, found);
 }
 
@@ -92,7 +90,7 @@ MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
   u32* const counter = own(info).counters + tag.value;
   u32 found = 0;
-  if (!has_count(counter, info.counter_part, count, found)) {
+  if (!has_count({.counter = counter, .count = count, .counter_part = info.counter_part}, found)) {
     block_.asked_in_vain({Operation::test, info.number, tag.value, count}, state_->command_queue);
     block_.yield();  // the rank that will notify may share this rank's worker
     return false;

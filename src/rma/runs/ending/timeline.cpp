@@ -93,9 +93,12 @@ std::unique_ptr<RunTrace> TraceMemory::make() const {
         device->allocate(Bytes{ranks * capacity_ * sizeof(TraceEvent)}, MemoryKind::device),
         device->allocate(Bytes{ranks * sizeof(TraceUse)}, MemoryKind::device)};
     device->fill(one.used.data(), 0, one.used.size());  // there is no run 0
-    if (device->in_host_memory())
-      one.cores = CoreRecord::with_room(static_cast<u32>(ranks), capacity_);
-    else one.stream = device->make_stream();
+    if (device->in_host_memory()) {
+      one.cores.ranks.resize(ranks);
+      for (auto& slices : one.cores.ranks) slices.reserve(capacity_);
+    } else {
+      one.stream = device->make_stream();
+    }
     trace->devices.push_back(std::move(one));
   }
   return trace;

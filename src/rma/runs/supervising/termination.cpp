@@ -169,12 +169,12 @@ TerminationDetector::Message TerminationDetector::answer_to(Own const& own) cons
 }
 
 void TerminationDetector::note(u32 from, Message const& answer) {
-  answers_[from] = {true,
-                    answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
-                    answer.signs_of_life,
-                    answer.doing,
-                    answer.sent,
-                    answer.received};
+  answers_[from] = {.here = true,
+                    .quiet = answer.quiet != 0 ? std::optional(answer.number) : std::nullopt,
+                    .signs_of_life = answer.signs_of_life,
+                    .doing = answer.doing,
+                    .sent = answer.sent,
+                    .received = answer.received};
 }
 
 void TerminationDetector::ask() {

@@ -25,7 +25,7 @@ struct alignas(16) Signal {
 
   /// `distance`: bytes from the counter to the word for the origin; 0: there is none.
   MESHPOST_FN static Signal of(u64 counter, u64 distance, u32 origin) {
-    return {counter | distance / unit << 48, origin, 0};
+    return {.counter = counter | distance / unit << 48, .origin = origin};
   }
   MESHPOST_FN static Signal of(u32 const* counter, u64 distance, u32 origin) {
     return of(reinterpret_cast<u64>(counter), distance, origin);

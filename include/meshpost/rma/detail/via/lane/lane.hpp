@@ -62,12 +62,14 @@ namespace detail {
 /// One rank's lanes, by way of its device's part of the heap.
 class LaneEnd {
  public:
-  MESHPOST_FN LaneEnd(RunState const& state, u32 rank) : lanes_(state.lanes), ranks_(state.ranks) {
+  MESHPOST_FN LaneEnd(RunState const& state, u32 rank)
+      : lanes_(state.lanes), rank_(rank), ranks_(state.ranks) {
     u32 const device = state.device_of(rank);
     device_ = state.heap + device * state.stride;
     local_ = rank - device * state.ranks_per_device;
   }
 
+  MESHPOST_FN u32 rank() const { return rank_; }
   MESHPOST_FN char* device() const { return device_; }
   MESHPOST_FN u32* claims() const {
     return reinterpret_cast<u32*>(device_ + lanes_.claims) + local_;
@@ -84,16 +86,16 @@ class LaneEnd {
   MESHPOST_FN LaneOut& out(u32 target) const {
     return reinterpret_cast<LaneOut*>(device_ + lanes_.outs)[u64{local_} * ranks_ + target];
   }
-  MESHPOST_FN Packet* packet(u32 lane, u32 position) const {
-    u64 const ring = u64{local_} * lanes_.count + lane;
-    return reinterpret_cast<Packet*>(device_ + lanes_.rings) + (ring << lanes_.shift) +
-           Lanes::index(position, lanes_.shift);
+  /// The first place of a lane; Lanes::index() numbers the places.
+  MESHPOST_FN Packet* ring(u32 lane) const {
+    u64 const number = u64{local_} * lanes_.count + lane;
+    return reinterpret_cast<Packet*>(device_ + lanes_.rings) + (number << lanes_.shift);
   }
 
  private:
   Lanes const& lanes_;
   char* device_;
-  u32 local_, ranks_;
+  u32 rank_, local_, ranks_;
 };
 
 /// The words before a message's bytes.
@@ -114,8 +116,11 @@ struct LaneHeader {
            senders << 25 | static_cast<u32>(acquires) << 31;
   }
   MESHPOST_FN static LaneHeader from(u32 a, u32 b, u32 c) {
-    return {a | static_cast<u64>(c >> 13 & 0x7f) << 32, b | static_cast<u64>(c >> 20 & 0x1f) << 32,
-            c & most_bytes, c >> 25 & 0x3f, c >> 31 != 0};
+    return {.offset = a | static_cast<u64>(c >> 13 & 0x7f) << 32,
+            .counter = b | static_cast<u64>(c >> 20 & 0x1f) << 32,
+            .bytes = c & most_bytes,
+            .senders = c >> 25 & 0x3f,
+            .acquires = c >> 31 != 0};
   }
   /// The word for the counter's last raiser.
   MESHPOST_FN u32* sender_of(u32* counter_word) const {
@@ -136,7 +141,7 @@ struct LaneHeader {
   /// The reverse of word_of().
   MESHPOST_FN void put_word(void* target, u32 at, u32 word) const {
     auto* const to = static_cast<u8*>(target) + at;
-    if ((bytes | reinterpret_cast<u64>(target)) % 4 != 0) scatter(to, at, bytes, word);
+    if ((bytes | reinterpret_cast<u64>(target)) % 4 != 0) scatter(word, to, at, bytes);
     else if (at < bytes) *reinterpret_cast<u32*>(to) = word;
   }
 
@@ -146,7 +151,7 @@ struct LaneHeader {
     for (u32 i = 0; i < 4 && at + i < bytes; ++i) word |= static_cast<u32>(from[i]) << 8 * i;
     return word;
   }
-  MESHPOST_COLD static void scatter(u8* to, u32 at, u32 bytes, u32 word) {
+  MESHPOST_COLD static void scatter(u32 word, u8* to, u32 at, u32 bytes) {
     for (u32 i = 0; i < 4 && at + i < bytes; ++i) to[i] = static_cast<u8>(word >> 8 * i);
   }
 };
@@ -201,7 +206,7 @@ struct LaneCache {
     if (thread != 0) return;
     state = &run;
     device = mine.device();
-    rings = mine.packet(0, 0);
+    rings = mine.ring(0);
     positions = mine.taken(0);
     claims = mine.claims();
     claimed = 0;

@@ -18,20 +18,19 @@ class LanePoll {
   /// it has come; else once() continues.
   __device__ static bool poll_fast(u32 thread, u32* counter, u32 part);
 
-  /// `counter`: null for all that has come.
-  __device__ LanePoll(u32* counter, u32 part, u32 count)
+  __device__ explicit LanePoll(AwaitedCount const& awaited)
       : cache_(lane_cache()),
         rings_(cache_.rings),
-        counter_(counter),
-        part_(part),
-        count_(count),
+        counter_(awaited.counter),
+        part_(awaited.counter_part),
+        count_(awaited.count),
         shift_(cache_.shift),
         thread_(cuda::thread_number()),
-        claimed_(counter ? cache_.claimed : cache_.count),
+        claimed_(awaited.counter ? cache_.claimed : cache_.count),
         taken_(cache_.taken[thread_]),
         last_(cache_.last),
         ahead_(cache_.ahead),
-        many_(count > 1) {}
+        many_(awaited.count > 1) {}
 
   /// One poll. True if the count has been reached, and all that came before it is unpacked.
   __device__ bool once() {
@@ -254,7 +253,7 @@ class LanePoll {
 /// Unpacks all that has come for this rank; by its warp 0. Out of line: a wait for a word needs it
 /// once, behind the wait.
 MESHPOST_COLD inline void take_all_lanes() {
-  LanePoll poll(nullptr, 0, 1);
+  LanePoll poll({.counter = nullptr, .count = 1});
   poll.drain();
   poll.keep();
 }
@@ -268,14 +267,14 @@ MESHPOST_FN inline u32 claimed_lanes(RunState const& state, LaneEnd const& mine)
 
 /// Unpacks a lane's next message, if all of it is there. By one thread. `ends`: the run ends; see
 /// drain_lanes().
-MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane,
+MESHPOST_FN inline bool take_from_lane(RunState const& state, LaneEnd const& mine, u32 lane,
                                        bool ends = false) {
   constexpr u32 each = memory::packet_words;
-  LaneEnd const mine(state, rank);
-  u32 const taken = memory::load_relaxed(mine.taken(lane));
+  u32 const taken = memory::load_relaxed(mine.taken(lane)), shift = state.lanes.shift;
   auto const load = [&](u32 i, u32* words) {
-    return memory::load_packet(mine.packet(lane, taken + i), words,
-                               Lanes::flag(taken + i, state.lanes.shift));
+    u32 const position = taken + i;
+    return memory::load_packet(mine.ring(lane) + Lanes::index(position, shift), words,
+                               Lanes::flag(position, shift));
   };
   u32 words[2 * each];
   if (!load(0, words) || !load(1, words + each)) return false;
@@ -294,27 +293,29 @@ MESHPOST_FN inline bool take_from_lane(RunState const& state, u32 rank, u32 lane
   memory::store_relaxed(header.sender_of(counter), WindowInfo::raiser(sender));
   u32 const now = taken + header.packets();
   memory::store(mine.taken(lane), now, Order::none);
-  if (!ends) memory::store(LaneEnd(state, sender).credit(rank), now - begin, Order::none);
+  if (!ends) memory::store(LaneEnd(state, sender).credit(mine.rank()), now - begin, Order::none);
   return true;
 }
 
 /// Unpacks all that has come for a rank. True if there was something.
 MESHPOST_FN inline bool take_from_lanes(RunState const& state, u32 rank, bool ends = false) {
-  u32 const claimed = claimed_lanes(state, LaneEnd(state, rank));
+  LaneEnd const mine(state, rank);
+  u32 const claimed = claimed_lanes(state, mine);
   bool took = false;
   for (u32 lane = 0; lane < claimed; ++lane)
-    while (take_from_lane(state, rank, lane, ends)) took = true;
+    while (take_from_lane(state, mine, lane, ends)) took = true;
   return took;
 }
 
 /// True if a message has come. Any thread of the host may ask.
 MESHPOST_FN inline bool lanes_have_news(RunState const& state, u32 rank) {
   LaneEnd const mine(state, rank);
-  u32 const claimed = claimed_lanes(state, mine);
+  u32 const claimed = claimed_lanes(state, mine), shift = state.lanes.shift;
   for (u32 lane = 0; lane < claimed; ++lane) {
     u32 const taken = memory::load_acquire(mine.taken(lane));
     u32 words[memory::packet_words];
-    if (memory::load_packet(mine.packet(lane, taken), words, Lanes::flag(taken, state.lanes.shift)))
+    if (memory::load_packet(mine.ring(lane) + Lanes::index(taken, shift), words,
+                            Lanes::flag(taken, shift)))
       return true;
   }
   return false;

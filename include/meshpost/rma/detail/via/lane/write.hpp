@@ -7,12 +7,17 @@
 namespace meshpost {
 namespace detail {
 
+/// The two ranks of a lane.
+struct LanePair {
+  u32 sender, target;
+};
+
 /// Requests what a sender does not know: a lane, or how much was unpacked. By one thread.
-MESHPOST_FN inline void refresh(RunState const& state, u32 sender, u32 target, LaneOut& out) {
+MESHPOST_FN inline void refresh(RunState const& state, LanePair ranks, LaneOut& out) {
   if (out.lane == LaneOut::refused) return;
-  LaneEnd const here(state, sender), there(state, target);
+  LaneEnd const here(state, ranks.sender), there(state, ranks.target);
   if (out.lane != 0) {
-    out.known = memory::load_acquire(here.credit(target));
+    out.known = memory::load_acquire(here.credit(ranks.target));
     return;
   }
   u32 const lane = memory::fetch_add(there.claims(), 1);
@@ -22,20 +27,23 @@ MESHPOST_FN inline void refresh(RunState const& state, u32 sender, u32 target, L
   }
   out.lane = lane + 1;
   out.begin = memory::load_acquire(there.taken(lane));  // all unpacked: it can't change
-  memory::store(there.owner(lane), (u64{sender} + 1) | static_cast<u64>(out.begin) << 32,
+  memory::store(there.owner(lane), (u64{ranks.sender} + 1) | static_cast<u64>(out.begin) << 32,
                 Order::none);
   memory::fence(Order::system);  // a rank that finds a packet finds the owner
 }
 
 /// The sender's hold of a lane with this state.
 MESHPOST_FN inline LaneHold hold(RunState const& state, u32 target, LaneOut const& out) {
-  if (out.lane == 0 || out.lane == LaneOut::refused) return {nullptr, target + 1, 0, 0};
-  return {LaneEnd(state, target).packet(out.lane - 1, 0), target + 1, out.begin + out.sent,
-          out.begin + out.known + state.lanes.packets()};
+  if (out.lane == 0 || out.lane == LaneOut::refused) return {.target = target + 1};
+  return {.ring = LaneEnd(state, target).ring(out.lane - 1),
+          .target = target + 1,
+          .next = out.begin + out.sent,
+          .end = out.begin + out.known + state.lanes.packets()};
 }
 
-/// Stores this thread's share of a message's packets, from place `next` of a lane on.
-MESHPOST_COLD inline void store_message(Packet* ring, u32 shift, u32 next, LaneHeader header,
+/// Stores this thread's share of a message's packets, from the next place of its lane on. `shift`:
+/// as in Lanes.
+MESHPOST_COLD inline void store_message(LaneHold held, u32 shift, LaneHeader header,
                                         void const* source, u32 thread, u32 threads) {
   constexpr u32 each = memory::packet_words;
   u32 const packets = header.packets();
@@ -47,8 +55,9 @@ MESHPOST_COLD inline void store_message(Packet* ring, u32 shift, u32 next, LaneH
                      ? header.word(number)
                      : header.word_of(source, (number - Lanes::header_words) * 4);
     }
-    u32 const position = next + i;
-    memory::store_packet(ring + Lanes::index(position, shift), words, Lanes::flag(position, shift));
+    u32 const position = held.next + i;
+    memory::store_packet(held.ring + Lanes::index(position, shift), words,
+                         Lanes::flag(position, shift));
   }
 }
 
@@ -70,7 +79,8 @@ MESHPOST_COLD inline LaneHold take_hold(RunState const& state, Block block, u32 
       last.sent = held.next - last.begin;
     }
     LaneOut& out = out_of(target);
-    if (!hold(state, target, out).has_room(target, packets)) refresh(state, rank, target, out);
+    if (!hold(state, target, out).has_room(target, packets))
+      refresh(state, {.sender = rank, .target = target}, out);
 #if defined(__CUDA_ARCH__)
     cache.held = hold(state, target, out);
 #endif
@@ -115,7 +125,7 @@ MESHPOST_FN inline bool send_by_lane(RunState const& state, Block& block, u32 ra
   }
   if (!block.step(hooks::Step::lane_send)) return true;
   if (order != Order::none && thread == 0) memory::fence(order);
-  store_message(held.ring, state.lanes.shift, held.next, header, source, thread, threads);
+  store_message(held, state.lanes.shift, header, source, thread, threads);
   held.next += packets;
   return true;
 }
@@ -126,6 +136,7 @@ namespace via::lane {
 
 /// A message by a lane: bytes, and the notification behind them. True if it was sent; by all
 /// threads.
+// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): memcpy's order, as in direct and proxy
 MESHPOST_FN inline bool write(Sender& self, Location const& to, void* target, void const* source,
                               u64 bytes, Location const& counters, Tag tag) {
   u64 const offset = bytes == 0 ? 0 : static_cast<u64>(static_cast<char*>(target) - to.heap);
@@ -135,8 +146,11 @@ MESHPOST_FN inline bool write(Sender& self, Location const& to, void* target, vo
   // Not for memory outside the heap, nor for values that don't fit into the header.
   if (offset >= self.stride_ || senders > detail::LaneHeader::most_senders) return false;
   Order const order = to.near ? Order::device : self.unfenced_ ? Order::system : Order::none;
-  detail::LaneHeader const header{offset, word, static_cast<u32>(bytes), senders,
-                                  self.brings_ || order != Order::none};
+  detail::LaneHeader const header{.offset = offset,
+                                  .counter = word,
+                                  .bytes = static_cast<u32>(bytes),
+                                  .senders = senders,
+                                  .acquires = self.brings_ || order != Order::none};
   if (!detail::send_by_lane(*self.state_, self.block_, self.id_, to.rank, self.lane_, header,
                             source, order))
     return false;
