@@ -39,7 +39,7 @@ add_library(meshpost
   src/base/held.cpp
   src/base/hooks.cpp
   src/base/host_hooks.cpp
-  src/base/kept.cpp
+  src/base/fork.cpp
   src/base/prompt_threads.cpp
   src/base/thread.cpp
   src/compat/coaccel.cpp
@@ -139,7 +139,7 @@ add_library(meshpost
   src/rma/runs/launching/device_locks.cpp
   src/rma/runs/launching/graph.cpp
   src/rma/runs/launching/graph_runs.cpp
-  src/rma/runs/launching/part.cpp
+  src/rma/runs/launching/run_part.cpp
   src/rma/runs/launching/prepare.cpp
   src/rma/runs/launching/queue.cpp
   src/rma/runs/launching/record.cpp
@@ -202,9 +202,9 @@ add_library(meshpost
   src/world/secret.cpp
   src/world/gpu_sharing.cpp
   src/world/spaces.cpp
-  src/world/split.cpp
+  src/world/group_tables.cpp
   src/world/tls.cpp
-  src/world/trial.cpp
+  src/world/mapping_trial.cpp
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
 

@@ -1,7 +1,7 @@
 #include "copy/state.hpp"
 
 #include "base/caught.hpp"
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
 

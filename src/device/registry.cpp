@@ -7,7 +7,7 @@
 #include <iterator>
 #include <mutex>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "device/backends.hpp"
 #include "device/logical.hpp"
 #include "meshpost/base/config.hpp"

@@ -3,18 +3,19 @@
 #include <mutex>
 
 #include "base/deadline.hpp"
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "meshpost/base/types.hpp"
 
 namespace meshpost::net {
 
-/// Notes that a thread is in an engine, one thread at a time. A supervisor, another thread, may
-/// find that it does not come back, and then takes away what it holds.
+/// Notes that a thread is in an engine, one thread at a time: such a call is a round. A supervisor,
+/// another thread, may find that the thread does not come back. Then it takes the round, and with
+/// it the objects that the thread uses.
 ///
-/// end() and taking are read-modify-writes of one word, so just one of them comes first: either the
-/// thread has left, and keeps what is its own; or it is taken, end() says so, and all that the
-/// thread did before begin() is seen by the supervisor, which from then on is the only one to touch
-/// it.
+/// end() and taking are read-modify-writes of one word, so exactly one of them comes first. If
+/// end() does, the thread has left, and keeps its objects. If the round is taken first, end() says
+/// so. The supervisor then sees all that the thread did before begin(), and alone uses the objects
+/// from then on.
 class Rounds {
  public:
   explicit Rounds(std::chrono::milliseconds limit = longest) : lasts_(limit, longest_pause) {}

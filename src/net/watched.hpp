@@ -4,12 +4,13 @@
 
 namespace meshpost::net {
 
-/// Another engine, in which its caller's thread can be taken for lost: what is under way in it are
-/// rounds, but for the events it tells. A thread that comes back to its caller, or tells an event,
-/// after its round was taken stays where it is for ever, as nothing behind it is its own any more.
+/// Another engine, whose caller's thread can be given up while it is inside. Each call of the
+/// engine is a round; the events that it reports are outside of rounds. If a thread's round was
+/// taken, the thread stops for ever when it returns from the engine or reports an event: the
+/// objects that it would use then are not its own any more.
 ///
-/// Of what the caller has, the engine itself then still reads the sources of what was started, and
-/// touches exposed memory: these stay as they are, or at least stay.
+/// The engine itself may still read the sources of messages and writes that were started, and may
+/// still access exposed memory. So this memory must stay allocated.
 class Watched final : public Wrapper {
  public:
   Watched(std::unique_ptr<Engine> engine, Rounds& rounds)

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 #include "meshpost/base/events.hpp"
 #include "pipeline/failure.hpp"

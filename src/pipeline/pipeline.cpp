@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 #include "copy/job/state.hpp"
 #include "meshpost/device/backend.hpp"

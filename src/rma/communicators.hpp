@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "meshpost/world/split.hpp"
+#include "meshpost/world/group_tables.hpp"
 #include "rma/world_memory.hpp"
 
 namespace meshpost::detail {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "meshpost/base/events.hpp"
 #include "rma/world_state.hpp"
 #include "world/mappable.hpp"

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "base/host_hooks.hpp"
-#include "base/kept.hpp"
 #include "meshpost/base/events.hpp"
 
 namespace meshpost::trace {

@@ -9,8 +9,8 @@
 #include "meshpost/device/backend.hpp"
 #include "meshpost/world/spaces.hpp"
 #include "world/gpu_sharing.hpp"
+#include "world/mapping_trial.hpp"
 #include "world/reach.hpp"
-#include "world/trial.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost {

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "base/kept.hpp"
-#include "base/told.hpp"
+#include "base/fork.hpp"
+#include "base/tsan_order.hpp"
 #include "meshpost/device/device.hpp"
 #include "world/join.hpp"
 #include "world/open_files.hpp"

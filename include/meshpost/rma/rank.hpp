@@ -75,8 +75,8 @@ class Rank : private via::Sender {
   // -- moving data
   /// Copies `source` to the beginning of `target`, without a notification.
   /// Called by: all threads; each copies a share.
-  /// Order:  a rank that consumes a later notification of this rank may read the bytes. Until then
-  ///         nobody may read or overwrite them.
+  /// Order:  a rank that consumes a later notification of this rank, or that leaves a later barrier
+  ///         with it, may read the bytes. Until then nobody may read or overwrite them.
   /// Reuse:  `source` must not change before flush(). It may be `target` itself, but must not
   ///         overlap it otherwise.
   /// Errors: a freed window or one of another World; no such rank; more elements than the target
@@ -414,7 +414,7 @@ class Rank : private via::Sender {
 #include "meshpost/rma/detail/barrier.hpp"
 #include "meshpost/rma/detail/collectives.hpp"
 #include "meshpost/rma/detail/reductions.hpp"
-#include "meshpost/rma/detail/telling.hpp"
+#include "meshpost/rma/detail/logging.hpp"
 #include "meshpost/rma/detail/run_end.hpp"
 #include "meshpost/rma/detail/run_begin.hpp"
 // clang-format on

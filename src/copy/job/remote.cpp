@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "copy/job/remote_copy.hpp"
 #include "copy/order.hpp"
 #include "copy/together.hpp"

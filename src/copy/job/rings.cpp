@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/told.hpp"
+#include "base/tsan_order.hpp"
 #include "copy/job/message.hpp"
 
 namespace meshpost::copying {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "meshpost/base/config.hpp"
 #include "world/join_engine.hpp"
 #include "world/out_of_band.hpp"

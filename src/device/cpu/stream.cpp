@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 #include "device/cpu/event.hpp"
 

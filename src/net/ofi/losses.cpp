@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include "base/told.hpp"
+#include "base/tsan_order.hpp"
 #include "net/ofi/ofi.hpp"
 
 namespace meshpost::net::ofi {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "base/told.hpp"
+#include "base/tsan_order.hpp"
 #include "net/misuse.hpp"
 
 namespace meshpost::net::ofi {

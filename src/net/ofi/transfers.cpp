@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/told.hpp"
+#include "base/tsan_order.hpp"
 #include "net/misuse.hpp"
 #include "net/ofi/ofi.hpp"
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/told.hpp"
+#include "base/tsan_order.hpp"
 #include "meshpost/device/block.hpp"
 #include "rma/via/proxy/proxy.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "base/deadline.hpp"
 #include "base/host_hooks.hpp"
-#include "base/told.hpp"
+#include "base/tsan_order.hpp"
 #include "meshpost/device/block.hpp"
 #include "rma/via/direct/access.hpp"
 

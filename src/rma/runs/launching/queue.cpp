@@ -15,8 +15,8 @@
 #include <algorithm>
 
 #include "base/caught.hpp"
+#include "base/fork.hpp"
 #include "base/host_hooks.hpp"
-#include "base/kept.hpp"
 #include "rma/runs/launching/run.hpp"
 #include "rma/world_state.hpp"
 

@@ -8,7 +8,7 @@
 #include "meshpost/trace/log.hpp"
 #include "rma/checks/delivery_ledger.hpp"
 #include "rma/runs/diagnosing/failed_run_state.hpp"
-#include "rma/runs/launching/part.hpp"
+#include "rma/runs/launching/run_part.hpp"
 #include "rma/runs/supervising/watch.hpp"
 #include "rma/world_state.hpp"
 

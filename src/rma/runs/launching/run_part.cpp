@@ -1,4 +1,4 @@
-#include "rma/runs/launching/part.hpp"
+#include "rma/runs/launching/run_part.hpp"
 
 #include "world/wire.hpp"
 

@@ -1,4 +1,4 @@
-#include "meshpost/world/split.hpp"
+#include "meshpost/world/group_tables.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/kept.hpp"
+#include "base/fork.hpp"
 
 #include <pthread.h>
 

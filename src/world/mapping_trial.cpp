@@ -1,4 +1,4 @@
-#include "world/trial.hpp"
+#include "world/mapping_trial.hpp"
 
 #include <algorithm>
 #include <map>
