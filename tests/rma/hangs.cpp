@@ -133,7 +133,6 @@ class Hang : public testing::TestWithParam<test::Shape> {
     wanted.workers = 2;  // so that others wait while one rank computes
     return wanted;
   }
-  u32 ranks(World const& world) const { return world.size(); }
   Launch launch = test::launch_of(GetParam());
   test::Listener listener;
 };
