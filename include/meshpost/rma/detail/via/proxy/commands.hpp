@@ -118,22 +118,22 @@ MESHPOST_COLD inline void CommandQueue::poll() const {
   u32 const taken = memory::load_acquire(&so_far.taken);
   auto& command = at(taken);
   auto head = detail::look(command);
-  bool const has_come = head.ready == flag_of(taken);
-  if (has_come && so_far.claim(taken)) {
+  so_far.end_look();
+  if (head.ready == flag_of(taken)) {
+    if (!so_far.claim(taken)) return;  // another rank does
 #if !defined(__CUDA_ARCH__)
     head = command.message.signal;
 #endif
     if (head.has_more()) detail::carry_out(command);
     else detail::carry_out(head);
     memory::store(&so_far.taken, taken + 1, Order::none);
-  } else if (!has_come && told != taken && so_far.claim(taken)) {
+  } else if (told != taken && so_far.claim(taken)) {
     // Once told, the host may use the places again. This is done only when nothing comes, because
     // it takes a fence.
     memory::store_relaxed(&so_far.told, taken);
     tell(taken);
     memory::store(&so_far.claimed, taken, Order::device);
   }
-  so_far.end_look();
 }
 
 }  // namespace meshpost
