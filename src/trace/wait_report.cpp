@@ -114,10 +114,8 @@ std::string culprits(RankView const& view, ByRank const& ranks, ReportNames cons
 class CycleSearch {
  public:
   explicit CycleSearch(std::vector<RankView> const& ranks) {
-    for (auto const& view : ranks) {
+    for (auto const& view : ranks)
       if (view.state == RankState::waiting) waiting_[view.rank] = &view;
-      all_known_ &= view.state != RankState::absent;
-    }
   }
   std::vector<u32> find() {
     for (auto const& [rank, view] : waiting_)
@@ -131,16 +129,8 @@ class CycleSearch {
     std::vector<u32> others;  // ranks that it waits for
     std::size_t next = 0;     // the next one of `others` to look at
   };
-  // The ranks that `rank` waits for, if known. Otherwise any rank may wake it, and its next waiting
-  // neighbour stands for all.
-  std::vector<u32> others(u32 rank) const {
-    auto const& view = *waiting_.at(rank);
-    if (!view.could_wake.empty()) return view.could_wake;
-    if (!all_known_) return {};
-    auto const after = waiting_.upper_bound(rank);
-    u32 const other = after == waiting_.end() ? waiting_.begin()->first : after->first;
-    return other == rank ? std::vector<u32>{} : std::vector<u32>{other};
-  }
+  // The ranks that `rank` waits for; empty if they are not known.
+  std::vector<u32> const& others(u32 rank) const { return waiting_.at(rank)->could_wake; }
   std::vector<u32> from(u32 rank) {
     if (!seen_.insert(rank).second) return {};
     std::vector<Step> path{{rank, others(rank)}};
@@ -163,7 +153,6 @@ class CycleSearch {
     return {};
   }
   std::map<u32, RankView const*> waiting_;
-  bool all_known_ = true;
   std::set<u32> seen_;  // no cycle goes through these, except those on the path
 };
 

@@ -32,8 +32,8 @@ struct ReportNames {
 std::string wait_report(std::vector<RankView> const& ranks, ReportNames const& names,
                         std::size_t most = 16);
 
-/// Ranks that wait for each other in a circle, in order; empty if there is none. If any rank could
-/// wake a rank, that one waits for every rank that waits, unless the state of some is not known.
+/// Ranks that wait for each other in a circle, in order; empty if there is none. Only ranks whose
+/// senders are known wait for somebody here.
 std::vector<u32> find_cycle(std::vector<RankView> const& ranks);
 
 }  // namespace meshpost
