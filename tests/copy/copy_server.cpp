@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <span>
 
 #include "net/lossy_line.hpp"
 #include "support/errors.hpp"
@@ -45,6 +46,16 @@ TEST(CopyMessage, garbage_is_refused) {
   EXPECT_THROW(
       read({.type = Message::Type::get, .exposure = 1, .piece = 2, .offset = 3, .bytes = ~u64{0}}),
       Error);
+}
+
+// A copy between memory here and exposure 5 of process 1.
+CopyRequest request(Message::Type type, u64 offset, std::span<char> here) {
+  return {.type = type,
+          .process = 1,
+          .exposure = 5,
+          .offset = offset,
+          .here = here.data(),
+          .size = here.size()};
 }
 
 struct Bytestore : copying::Store {
@@ -97,24 +108,10 @@ TEST(CopyServer, brings_all_bytes_in_any_order_and_holds_few) {
     for (auto& byte : there) byte = static_cast<char>(pair.random());
     auto const before = there;
     std::vector<char> got(60'000), put(30'000, 'x'), small(3, 'y');
-    std::vector<copying::StatePtr> all = {pair.servers[0]->ask({.type = Message::Type::get,
-                                                                .process = 1,
-                                                                .exposure = 5,
-                                                                .offset = 100,
-                                                                .here = got.data(),
-                                                                .size = got.size()}),
-                                          pair.servers[0]->ask({.type = Message::Type::put,
-                                                                .process = 1,
-                                                                .exposure = 5,
-                                                                .offset = 70'000,
-                                                                .here = put.data(),
-                                                                .size = put.size()}),
-                                          pair.servers[0]->ask({.type = Message::Type::put,
-                                                                .process = 1,
-                                                                .exposure = 5,
-                                                                .offset = 60'500,
-                                                                .here = small.data(),
-                                                                .size = small.size()})};
+    std::vector<copying::StatePtr> all = {
+        pair.servers[0]->ask(request(Message::Type::get, 100, got)),
+        pair.servers[0]->ask(request(Message::Type::put, 70'000, put)),
+        pair.servers[0]->ask(request(Message::Type::put, 60'500, small))};
     for (auto const& one : all) pair.finish(one);
     EXPECT_TRUE(std::equal(got.begin(), got.end(), before.begin() + 100));
     EXPECT_EQ(std::count(there.begin() + 70'000, there.end(), 'x'), 30'000);
@@ -131,16 +128,11 @@ TEST(CopyServer, a_refusal_ends_that_copy_alone) {
   Pair pair(3);
   pair.stores[1].bytes.resize(10'000, 'a');
   std::vector<char> here(100'000, 'b'), fine(10'000, 'b');
-  auto const out = pair.servers[0]->ask({.type = Message::Type::put,
-                                         .process = 1,
-                                         .exposure = 5,
-                                         .offset = 5000,
-                                         .here = here.data(),
-                                         .size = 100'000});
+  auto const out = pair.servers[0]->ask(request(Message::Type::put, 5000, here));
   auto const unknown = pair.servers[0]->ask(
       {.type = Message::Type::get, .process = 1, .exposure = 6, .here = here.data(), .size = 10});
-  auto const good = pair.servers[0]->ask(
-      {.type = Message::Type::get, .process = 1, .exposure = 5, .here = fine.data(), .size = 4000});
+  auto const good =
+      pair.servers[0]->ask(request(Message::Type::get, 0, std::span(fine).first(4000)));
   EXPECT_TRUE(says(error_of([&] { pair.finish(out); }), Kind::bad_argument, {"it is not there"}));
   EXPECT_TRUE(says(error_of([&] { pair.finish(unknown); }), Kind::bad_argument, {"elsewhere"}));
   pair.finish(good);
@@ -188,8 +180,7 @@ TEST(CopyServer, answers_that_nobody_asked_for_are_refused) {
   Liar liar(4);
   std::vector<char> here(8, 'b');
   auto const ask = [&] {
-    return liar.server->ask(
-        {.type = Message::Type::get, .process = 1, .exposure = 5, .here = here.data(), .size = 8});
+    return liar.server->ask(request(Message::Type::get, 0, std::span(here).first(8)));
   };
   EXPECT_TRUE(says(
       liar.answers(ask(), {.type = Message::Type::bytes, .exposure = 5, .piece = 77, .bytes = 8},
@@ -206,8 +197,7 @@ TEST(CopyServer, answers_that_nobody_asked_for_are_refused) {
 TEST(CopyServer, answers_of_another_size_or_kind_are_refused) {
   std::vector<char> here(16, 'b');
   auto const copy = [&](Liar& liar) {
-    return liar.server->ask(
-        {.type = Message::Type::get, .process = 1, .exposure = 5, .here = here.data(), .size = 8});
+    return liar.server->ask(request(Message::Type::get, 0, std::span(here).first(8)));
   };
   Liar longer(5), other(6), shorter(7);
   EXPECT_TRUE(
@@ -226,17 +216,12 @@ TEST(CopyServer, answers_of_another_size_or_kind_are_refused) {
 TEST(CopyServer, copies_of_a_lost_process_end_and_later_ones_too) {
   Pair pair(6);
   std::vector<char> here(100'000, 'b');
-  auto const copy = pair.servers[0]->ask({.type = Message::Type::put,
-                                          .process = 1,
-                                          .exposure = 5,
-                                          .here = here.data(),
-                                          .size = here.size()});
+  auto const copy = pair.servers[0]->ask(request(Message::Type::put, 0, here));
   for (int i = 0; i < 5; ++i) pair.servers[0]->work();
   pair.servers[0]->lose(1, "it fell");
   EXPECT_TRUE(
       says(error_of([&] { pair.finish(copy); }), Kind::peer_lost, {"process 1", "it fell"}));
-  auto const late = pair.servers[0]->ask(
-      {.type = Message::Type::get, .process = 1, .exposure = 5, .here = here.data(), .size = 1});
+  auto const late = pair.servers[0]->ask(request(Message::Type::get, 0, std::span(here).first(1)));
   EXPECT_TRUE(says(error_of([&] { pair.finish(late); }), Kind::peer_lost, {"it fell"}));
   EXPECT_TRUE(pair.servers[0]->idle());
 }

@@ -72,6 +72,7 @@ TEST(Cycle, is_not_there_where_a_chain_ends_at_a_rank_that_ended) {
 
 TEST(Cycle, is_not_guessed_where_a_rank_that_could_wake_is_not_known) {
   EXPECT_TRUE(find_cycle({waiting(0, {}), in_state(1, RankState::ended), waiting(2, {})}).empty());
+  EXPECT_TRUE(find_cycle({waiting(0, {}), in_state(1, RankState::absent), waiting(2, {})}).empty());
   EXPECT_TRUE(find_cycle({waiting(0, {}), waiting(2, {0})}).empty());
   EXPECT_EQ(find_cycle({waiting(0, {2}), in_state(1, RankState::absent), waiting(2, {0})}),
             (Ranks{0, 2}))

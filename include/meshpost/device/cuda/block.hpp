@@ -82,9 +82,9 @@ MESHPOST_FN inline void answer(RankReport volatile* out, u32 epoch, u64 bits) {
   out->epoch = epoch;
 }
 
-/// The slow half of a wait, by one thread. It goes on polling, and looks at the host's word once a
-/// millisecond. It publishes what the rank waits for, and answers the host's question. Returns true
-/// if the run was poisoned; then the publication stays, for the host's report.
+/// The slow half of a wait, by one thread. It goes on polling, and looks at the host's word every
+/// `polls_a_look` polls. It publishes what the rank waits for, and answers the host's question.
+/// Returns true if the run was poisoned; then the publication stays, for the host's report.
 template <Meanwhile Work>
 MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work const* meanwhile,
                              Condition condition, Note note) {
