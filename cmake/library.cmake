@@ -112,6 +112,11 @@ add_library(meshpost
   src/net/rounds.cpp
   src/net/shuffled.cpp
   src/net/watched.cpp
+  src/on_stream/destination.cpp
+  src/on_stream/endpoint.cpp
+  src/on_stream/far_sender.cpp
+  src/on_stream/stream_endpoint.cpp
+  src/on_stream/streams.cpp
   src/pipeline/crossing.cpp
   src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
@@ -164,6 +169,7 @@ add_library(meshpost
   src/rma/via/proxy/staging.cpp
   src/rma/via/proxy/undelivered.cpp
   src/rma/via/proxy/writes.cpp
+  src/rma/windows/endpoint_counters.cpp
   src/rma/windows/far_memory.cpp
   src/rma/windows/freed_windows.cpp
   src/rma/windows/host_endpoint.cpp
@@ -221,8 +227,9 @@ if(MESHPOST_CUDA)
     src/device/cuda/memory.cpp
     src/device/cuda/mps.cpp
     src/device/cuda/ipc_memory.cpp
-    src/device/cuda/stream.cpp)
-  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp)
+    src/device/cuda/stream.cpp
+    src/device/cuda/stream_kernels.cpp)
+  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp src/device/cuda/stream_kernels.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
 else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)

@@ -14,6 +14,7 @@
 #include "meshpost/device/device.hpp"
 #include "meshpost/fabric/allocate.hpp"
 #include "meshpost/fabric/machine.hpp"
+#include "meshpost/on_stream/stream_endpoint.hpp"
 #include "meshpost/pipeline/group.hpp"
 #include "meshpost/pipeline/pipeline.hpp"
 #include "meshpost/rma/world.hpp"

@@ -36,6 +36,9 @@ class LogicalDevice : public Device {
     whole_->write(device, host, size);
   }
   void fill(void* target, u8 value, Bytes size) override { whole_->fill(target, value, size); }
+  void raise(u32* counter, u32 value, u32* origin_word, u32 origin) override {
+    whole_->raise(counter, value, origin_word, origin);
+  }
   void see_writes() override { whole_->see_writes(); }
 
  private:

@@ -204,7 +204,36 @@ void open_kind(std::string const& spec, std::string wanted,
   }
 }
 
+[[noreturn]] void refuse_counters(std::string_view operation) {
+  throw Error(Kind::bad_environment, std::string(operation),
+              "this kind of device can't do it in a stream's order",
+              "override Stream::put, await and post");
+}
+
 }  // namespace
+
+void Stream::put(StreamWords const& /*words*/, StreamPut const& /*put*/) {
+  refuse_counters("raise a counter");
+}
+void Stream::await(StreamWords const& /*words*/, std::span<AwaitedCounter const> /*counters*/) {
+  refuse_counters("await a counter");
+}
+void Stream::post(StreamWords const& /*words*/, StreamRing const& /*ring*/, u32 /*operation*/,
+                  StreamPut const& /*put*/) {
+  refuse_counters("post a message");
+}
+void Device::raise(u32* counter, u32 value, u32* origin_word, u32 origin) {
+  if (in_host_memory()) {
+    if (origin_word) memory::store_relaxed(origin_word, origin);
+    memory::add(counter, value, Order::system);
+    return;
+  }
+  u32 now = 0;
+  read(&now, counter, Bytes{sizeof now});
+  now += value;
+  if (origin_word) write(origin_word, &origin, Bytes{sizeof origin});
+  write(counter, &now, Bytes{sizeof now});
+}
 
 std::vector<std::shared_ptr<Device>> open_devices(std::string const& spec) {
   refuse_after_fork("open_devices");

@@ -180,6 +180,10 @@ void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
       .raise(window, element_bytes, rank, offset, source, count, tag);
 }
 
+void raise(WindowInfo const& window, StreamId stream, Tag tag) {
+  world_of(window.world, "notify a stream from the host")->host().raise(window, stream, tag);
+}
+
 void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
                   std::optional<std::chrono::milliseconds> deadline) {
   auto const world = world_of(window.world, "wait on the host");

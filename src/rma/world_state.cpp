@@ -84,7 +84,15 @@ void WorldState::end(WorldState* state) {
   else delete state;
 }
 
+std::shared_ptr<WorldClient> WorldState::client(
+    std::function<std::shared_ptr<WorldClient>()> const& make) {
+  std::scoped_lock const lock(of_client_);
+  if (!client_ && make) client_ = make();
+  return client_;
+}
+
 void WorldState::close() {
+  if (auto const client = this->client(nullptr)) client->close();
   queue_.end_thread();
   queue_.await_unpinned();
   trace::TimelineWriter::of_process().finish();  // they read memory of this World
@@ -108,6 +116,7 @@ WindowInfo WorldState::make_window(World::WindowSpec const& spec) {
 
 void WorldState::free_window(WindowInfo const& info) {
   guard("free");
+  if (auto const client = this->client(nullptr)) client->release(info.number);
   auto const lock = queue_.idle();
   windows_.free(info);
 }

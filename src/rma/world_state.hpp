@@ -2,6 +2,9 @@
 // The members of a World: one object for each concern, each with its own state. The files of
 // src/rma share it; no other code sees it.
 #include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
 
 #include "meshpost/rma/world.hpp"
 #include "rma/communicators.hpp"
@@ -15,6 +18,16 @@
 #include "rma/windows/windows.hpp"
 
 namespace meshpost::detail {
+
+/// State that a part above keeps in a World.
+class WorldClient {
+ public:
+  virtual ~WorldClient() = default;
+  /// The window is about to be freed: returns when nobody uses it any more.
+  virtual void release(u32 window) = 0;
+  /// The World ends: returns when the client uses it no more.
+  virtual void close() = 0;
+};
 
 class WorldState {
  public:
@@ -46,6 +59,8 @@ class WorldState {
   HostWindows const& host() const { return host_; }
   Communicators const& communicators() const { return communicators_; }
   Windows const& windows() const { return windows_; }
+  GlobalAddresses& addresses() { return addresses_; }
+  EndpointCounters& endpoints() { return endpoints_; }
 
   // For the run in progress; no other code uses these meanwhile.
   Heap& heap() { return heap_; }
@@ -57,6 +72,8 @@ class WorldState {
   RunResources& resources() { return resources_; }
   RunResources const& resources() const { return resources_; }
   WindowInfo const& tags() const { return tags_; }
+  /// The client, which the first call makes. Any thread.
+  std::shared_ptr<WorldClient> client(std::function<std::shared_ptr<WorldClient>()> const& make);
   u64 last_end() const { return last_end_; }  ///< of a run, on the host's clock
   void has_ended_at(u64 time) { last_end_ = time; }
   /// True if runs are launches in streams of the devices, and are over when their kernels have
@@ -85,9 +102,12 @@ class WorldState {
   RunQueue queue_{*this, group_};
   HostEndpoint endpoint_{layout_, proxy_.get()};
   Communicators communicators_;
-  Windows windows_{number_, memory_, endpoint_};
-  HostWindows host_{memory_, queue_, windows_, endpoint_, agreement_};
+  EndpointCounters endpoints_{memory_};
+  Windows windows_{number_, memory_, endpoint_, endpoints_};
+  HostWindows host_{memory_, queue_, windows_, endpoint_, endpoints_, agreement_};
   WindowInfo tags_;  // the default tag space
+  std::mutex of_client_;
+  std::shared_ptr<WorldClient> client_;
   u64 last_end_ = 0;
   int const exceptions_ = std::uncaught_exceptions();  // at the World's construction
 };

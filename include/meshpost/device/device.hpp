@@ -1,11 +1,13 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "meshpost/base/types.hpp"
+#include "meshpost/device/stream_operations.hpp"
 
 // Devices, from the host's side. A kind of device is a Backend. cpu and cuda are built in; other
 // kinds register.
@@ -95,6 +97,22 @@ class Stream {
   virtual void* native() = 0;
   /// A thread of the host does this stream's work.
   virtual bool on_host() const { return false; }
+  /// Its work is being recorded for a graph.
+  virtual bool captures() { return false; }
+
+  // Operations on counters, for the part on_stream (device/stream_operations.hpp). If the stream was
+  // poisoned, they do nothing. What they point to outlives them. \throws Error(device_failed)
+
+  /// Copies, then raises the counter. Who acquires the count sees the bytes, and all that earlier
+  /// work of the stream has stored.
+  virtual void put(StreamWords const& words, StreamPut const& put);
+  /// Later work of this stream starts when all these counts have come, which are then consumed.
+  /// It sees what was stored before they were raised.
+  virtual void await(StreamWords const& words, std::span<AwaitedCounter const> counters);
+  /// Puts the bytes into the ring, in messages. It waits there while the ring is full. Only if the
+  /// work is not done by a thread of the host.
+  virtual void post(StreamWords const& words, StreamRing const& ring, u32 operation,
+                    StreamPut const& put);
 };
 
 /// Properties of a device, for tables and for choosing the number of ranks.
@@ -163,6 +181,9 @@ class Device {
   virtual void write(void* device, void const* host, Bytes size) = 0;
   /// Sets this device's memory, and returns when that is done.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
+  /// Adds to a counter in this device's memory, and notes its origin unless that word is null.
+  /// Returns when that is done. Kinds whose kernels or streams may add at the same time override it.
+  virtual void raise(u32* counter, u32 value, u32* origin_word, u32 origin);
   /// Network cards have written into this device's memory, and have said so. After this call its
   /// kernels see those bytes, once they have acquired something that the host releases after the
   /// call.

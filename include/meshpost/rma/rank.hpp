@@ -147,6 +147,13 @@ class Rank : private via::Sender {
   /// Errors: a freed window or one of another World; no such device or tag.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, HostId host, Tag tag);
+  /// Raises a counter of a stream by one; that stream waits for it with StreamEndpoint::wait.
+  /// Called by: all threads.
+  /// Order:  work of the stream behind that wait sees this rank's earlier puts to the stream's
+  ///         device and its earlier plain stores.
+  /// Errors: a freed window or one of another World; no such device, stream or tag.
+  template <class T>
+  MESHPOST_FN void notify(Window<T> const& window, StreamId stream, Tag tag);
   /// Copies the beginning of `source` to all of `target`.
   /// Called by: all threads; each copies a share.
   /// Order:  the bytes are there when it returns. The bytes are those that their owner stored
@@ -335,6 +342,7 @@ class Rank : private via::Sender {
   MESHPOST_FN void move(Location const& to, void* target, void const* source, u64 bytes);
   MESHPOST_FN void move(Location const& to, StridedCopy const& copy);
   MESHPOST_FN void raise(Location const& to, Tag tag);
+  MESHPOST_FN void notify_endpoint(u32 device, u64 counters, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, void* target, void const* source, u64 bytes,
                                   Location const& counters, Tag tag);
   MESHPOST_FN void move_and_raise(Location const& to, StridedCopy const& copy,

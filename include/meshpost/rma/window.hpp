@@ -24,6 +24,15 @@ struct HostId {
   u32 device = ~0u;  ///< the first of that process, which has its counters
 };
 
+/// A stream that is notified. It is known before it is made: the device's number in the world, and
+/// the number that it is given there (StreamEndpoint).
+struct StreamId {
+  static constexpr u32 most = 8;  ///< of a device
+
+  u32 device = ~0u;
+  u32 number = 0;  ///< less than `most`
+};
+
 /// The values with which a kernel finds any rank's part of a window and its counters.
 struct WindowInfo {
   u32 world = 0;          ///< number of the World that made it
@@ -35,13 +44,26 @@ struct WindowInfo {
   u64 count = 0;          ///< elements of each part
   u64 parts = 0;          ///< offset of Part[world ranks]; 0: the window is uniform
   u64 counters = 0;       ///< offset of the first local rank's counters
-  u64 host_counters = 0;  ///< offset of the host's, a word a tag, on each process's first device
+  /// Offset of the host's, a word a tag, on each process's first device. Those of streams follow
+  /// (stream_counters()), on each device.
+  u64 host_counters = 0;
   u32 tags = 0;
   u32 counter_part = 0;  ///< bytes of each of a rank's arrays of counters
 
   /// The arrays lie behind each other and have a word a tag: counts, the last rank to raise each
   /// (raiser()), and on GPUs with lanes the counts from ranks of the same device.
   enum CounterArray : u32 { counts, raised_by, near_counts, counter_arrays };
+  /// A stream's arrays of counters: by devices that load and store them, by the stream's host, and
+  /// what the stream has consumed of both.
+  enum StreamArray : u32 { raised, raised_by_host, consumed, stream_arrays };
+  /// Offset of one of them.
+  MESHPOST_FN u64 stream_counters(u32 stream, StreamArray array) const {
+    return host_counters + u64{counter_part} * (1 + stream * stream_arrays + array);
+  }
+  /// Bytes of the host's counters and those of streams.
+  MESHPOST_FN u64 endpoint_bytes() const {
+    return u64{counter_part} * (1 + StreamId::most * stream_arrays);
+  }
   /// The word that names this rank as the last raiser. Its upper bit distinguishes it from counts:
   /// it stays when those are swept at the end of a run. The function is its own inverse. 0: nobody
   /// ever raised it.
@@ -98,6 +120,9 @@ class Window {
   /// Raises the counter for `tag` of a rank (of the world) by one. \throws Error(bad_argument,
   /// misuse)
   void notify(RankId rank, Tag tag) const;
+  /// The same for a counter of a stream, at once, whatever runs. If the stream is to read what
+  /// write() has written, this comes behind it. \throws Error(bad_argument, misuse, peer_lost)
+  void notify(StreamId stream, Tag tag) const;
   /// Returns once ranks have notified this process's host `count` times with `tag` in this window
   /// (Rank::notify with World::host()), and consumes these notifications. read() then finds what
   /// such a rank has stored into its own part before. `deadline` is the time without a

@@ -202,6 +202,8 @@ u64 part_count(WindowInfo const& window, RankId rank);
 /// Host side of Window::put_notify (`source`, which may be null: of nothing) and notify.
 void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void const* source,
            u64 count, Tag tag);
+/// The same for a stream.
+void raise(WindowInfo const& window, StreamId stream, Tag tag);
 /// Host side of Window::wait.
 void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
                   std::optional<std::chrono::milliseconds> deadline);
@@ -222,6 +224,10 @@ void Window<T>::put_notify(RankId rank, u64 offset, std::span<T const> source, T
 template <class T>
 void Window<T>::notify(RankId rank, Tag tag) const {
   detail::raise(info_, sizeof(T), rank, 0, nullptr, 0, tag);
+}
+template <class T>
+void Window<T>::notify(StreamId stream, Tag tag) const {
+  detail::raise(info_, stream, tag);
 }
 template <class T>
 void Window<T>::wait(Tag tag, u32 count, std::optional<std::chrono::milliseconds> deadline) const {

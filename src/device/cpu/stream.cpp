@@ -1,5 +1,6 @@
 #include "device/cpu/stream.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -9,8 +10,10 @@
 #include <vector>
 
 #include "base/fork.hpp"
+#include "base/pauses.hpp"
 #include "base/thread.hpp"
 #include "device/cpu/event.hpp"
+#include "meshpost/device/block.hpp"
 
 namespace meshpost::cpu {
 namespace {
@@ -59,6 +62,51 @@ class StreamQueue {
   std::thread thread_;
 };
 
+void carry_out(StreamWords const& words, StreamPut const& put) {
+  if (memory::load_relaxed(words.ended) != 0) return;
+  u64 const bytes = put.size();
+  if (bytes != 0 && put.target != put.source) std::memmove(put.target, put.source, bytes);
+  if (!put.counter) return;
+  if (put.origin_word) memory::store_relaxed(put.origin_word, put.origin);
+  memory::add(put.counter, 1, Order::system);  // releases the bytes
+}
+
+// The first that has not come; null: all have.
+AwaitedCounter const* missing(std::vector<AwaitedCounter> const& counters, u32& come) {
+  for (auto const& one : counters) {
+    come = memory::load_acquire(one.raised) + memory::load_acquire(one.raised_by_host) -
+           memory::load_relaxed(one.consumed);
+    if (static_cast<i32>(come - one.count) < 0) return &one;
+  }
+  return nullptr;
+}
+
+void tell(StreamNote& note, AwaitedCounter const& awaited, u32 come) {
+  memory::store_relaxed(&note.window, awaited.window);
+  memory::store_relaxed(&note.tag, awaited.tag);
+  memory::store_relaxed(&note.count, awaited.count);
+  memory::store_relaxed(&note.come, come);
+  memory::store_relaxed(&note.consumed, memory::load_relaxed(awaited.consumed));
+  memory::store(&note.waiting, 1u, Order::system);
+}
+
+void carry_out(StreamWords const& words, std::vector<AwaitedCounter> const& counters) {
+  constexpr u32 long_wait = 64;  // looks, after which the host is told
+  if (memory::load_relaxed(words.ended) != 0) return;
+  u32 come = 0;
+  for (Pauses pauses; auto const* const one = missing(counters, come); pauses.rest()) {
+    if (memory::load_acquire(&words.note->poisoned) != 0) {
+      memory::store_relaxed(words.ended, 1);
+      break;
+    }
+    if (pauses.looks() >= long_wait) tell(*words.note, *one, come);
+  }
+  memory::store(&words.note->waiting, 0u, Order::system);
+  if (memory::load_relaxed(words.ended) != 0) return;
+  for (auto const& one : counters)
+    memory::store_relaxed(one.consumed, memory::load_relaxed(one.consumed) + one.count);
+}
+
 class CpuStream : public Stream {
  public:
   CpuStream() { refuse_after_fork("make a stream"); }
@@ -94,6 +142,12 @@ class CpuStream : public Stream {
   void synchronize() override { record()->wait(); }
   void* native() override { return nullptr; }
   bool on_host() const override { return true; }
+  void put(StreamWords const& words, StreamPut const& put) override {
+    call([words, put] { carry_out(words, put); });
+  }
+  void await(StreamWords const& words, std::span<AwaitedCounter const> counters) override {
+    call([words, all = std::vector(counters.begin(), counters.end())] { carry_out(words, all); });
+  }
 
  private:
   std::unique_ptr<StreamQueue> queue_ = std::make_unique<StreamQueue>();

@@ -1,4 +1,4 @@
-// Compiled as CUDA: the only kernel of the library itself.
+// Compiled as CUDA, for the kernel below.
 #include "device/cuda/clock.hpp"
 
 #include <chrono>

@@ -19,6 +19,7 @@
 #include "device/cuda/memory.hpp"
 #include "device/cuda/mps.hpp"
 #include "device/cuda/stream.hpp"
+#include "device/cuda/stream_kernels.hpp"
 
 namespace meshpost {
 namespace {
@@ -36,6 +37,7 @@ class CudaDevice : public Device {
     if (!properties.cooperativeLaunch)
       throw Error(Kind::bad_environment, fmt::format("open {}", name()),
                   "it has no cooperative launch", "use a GPU of compute capability 7.0 or higher");
+    check(cuda::load_stream_kernels(), fmt::format("load the library's kernels on {}", name()));
     transfers_ = cuda::make_stream(number());
     sees_writes_at_once_ = cuda::attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
                                            index) >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
@@ -104,6 +106,16 @@ class CudaDevice : public Device {
   void fill(void* target, u8 value, Bytes size) override {
     std::scoped_lock const lock(mutex_);
     transfers_->fill(target, value, size);
+    transfers_->synchronize();
+  }
+  void raise(u32* counter, u32 value, u32* origin_word, u32 origin) override {
+    std::scoped_lock const lock(mutex_);
+    {
+      Current const current(number());
+      check(cuda::raise(static_cast<cudaStream_t>(transfers_->native()), counter, value,
+                        origin_word, origin),
+            fmt::format("raise a counter of {}", name()));
+    }
     transfers_->synchronize();
   }
   void see_writes() override {

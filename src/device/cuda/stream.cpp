@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/cuda/check.hpp"
+#include "device/cuda/stream_kernels.hpp"
 
 namespace meshpost::cuda {
 namespace {
@@ -163,8 +164,30 @@ class CudaStream : public Stream {
     check(cudaStreamSynchronize(stream_), fmt::format("wait for a stream of cuda:{}", device_));
   }
   void* native() override { return stream_; }
+  bool captures() override {
+    auto status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream_, &status), "ask if a stream is captured");
+    return status != cudaStreamCaptureStatusNone;
+  }
+  void put(StreamWords const& words, StreamPut const& put) override {
+    Current const current(device_);
+    finish(cuda::put(stream_, words, put), "put from");
+  }
+  void await(StreamWords const& words, std::span<AwaitedCounter const> counters) override {
+    Current const current(device_);
+    finish(cuda::await(stream_, words, counters), "wait on");
+  }
+  void post(StreamWords const& words, StreamRing const& ring, u32 operation,
+            StreamPut const& put) override {
+    Current const current(device_);
+    finish(cuda::post(stream_, words, ring, operation, put), "post from");
+  }
 
  private:
+  // Makes the text only if it is needed: it takes as long as the call.
+  void finish(cudaError_t status, char const* what) const {
+    if (status != cudaSuccess) check(status, fmt::format("{} a stream of cuda:{}", what, device_));
+  }
   int device_;
   cudaStream_t stream_ = nullptr;
   bool owned_;

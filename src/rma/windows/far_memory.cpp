@@ -9,7 +9,7 @@
 namespace meshpost::detail {
 namespace {
 
-enum class Action : u32 { read, write, raise };
+enum class Action : u32 { read, write, raise, raise_stream, raise_host };
 
 struct Question {
   via::Signal signal{};  // raise
@@ -17,7 +17,9 @@ struct Question {
   u32 device = 0;
   u64 offset = 0, bytes = 0;
   u32 run = 0;  // raise: the last run that the sender has begun
-  u32 unused = 0;
+  // raise_stream, raise_host:
+  u32 window = 0, stream = 0, tag = 0;
+  u64 unused = 0;
 };
 static_assert(std::has_unique_object_representations_v<Question>);  // all its bytes are sent
 
@@ -34,8 +36,12 @@ Error gone(ProcessGroup const& group, u32 process, std::string operation) {
 }  // namespace
 
 FarMemory::FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
-                     Agreement const& agreement)
-    : WorldMemory(memory), runs_(runs), endpoint_(endpoint), agreement_(agreement) {
+                     EndpointCounters& endpoints, Agreement const& agreement)
+    : WorldMemory(memory),
+      runs_(runs),
+      endpoint_(endpoint),
+      endpoints_(endpoints),
+      agreement_(agreement) {
   if (!group_.alone())
     group_.processes().answer(
         group_.channel(), [this](u32, std::string const& question) { return answer(question); });
@@ -70,6 +76,27 @@ void FarMemory::raise(u32 device, via::Signal const& count) const {
   if (reply.empty()) throw gone(group_, process, "notify");
 }
 
+void FarMemory::raise(WindowInfo const& window, StreamId stream, Tag tag) const {
+  u32 const process = layout_.processes[stream.device];
+  auto const reply = group_.processes().ask(group_.channel(), process,
+                                            text_of({.action = Action::raise_stream,
+                                                     .device = stream.device,
+                                                     .window = window.number,
+                                                     .stream = stream.number,
+                                                     .tag = tag.value}));
+  if (reply.empty()) throw gone(group_, process, "notify a stream");
+}
+
+void FarMemory::raise(WindowInfo const& window, HostId host, Tag tag) const {
+  u32 const process = layout_.processes[host.device];
+  auto const reply = group_.processes().ask(group_.channel(), process,
+                                            text_of({.action = Action::raise_host,
+                                                     .device = host.device,
+                                                     .window = window.number,
+                                                     .tag = tag.value}));
+  if (reply.empty()) throw gone(group_, process, "notify a host");
+}
+
 // Runs of all processes end together: a run that has ended for the sender has ended here too.
 std::string FarMemory::answer(std::string_view text) {
   Question question;
@@ -78,6 +105,14 @@ std::string FarMemory::answer(std::string_view text) {
   if (!layout_.owns(question.device)) return {};
   bool const reads = question.action == Action::read, writes = question.action == Action::write;
   if (text.size() != sizeof question + (writes ? question.bytes : 0)) return {};
+  if (question.action == Action::raise_stream || question.action == Action::raise_host) {
+    bool const raised =
+        question.action == Action::raise_host
+            ? endpoints_.raise(question.window, Tag{question.tag})
+            : endpoints_.raise(question.window, {question.device, question.stream},
+                               Tag{question.tag});
+    return raised ? std::string{'\1'} : std::string{};
+  }
   if (question.action == Action::raise) {
     auto const& count = question.signal;
     char* const word =

@@ -5,6 +5,7 @@
 
 #include "rma/runs/launching/agreement.hpp"
 #include "rma/runs/launching/queue.hpp"
+#include "rma/windows/endpoint_counters.hpp"
 #include "rma/windows/host_endpoint.hpp"
 #include "rma/world_memory.hpp"
 
@@ -15,7 +16,7 @@ namespace meshpost::detail {
 class FarMemory : WorldMemory {
  public:
   FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
-            Agreement const& agreement);
+            EndpointCounters& endpoints, Agreement const& agreement);
   ~FarMemory();
   FarMemory(FarMemory const&) = delete;
   FarMemory& operator=(FarMemory const&) = delete;
@@ -23,12 +24,16 @@ class FarMemory : WorldMemory {
   /// Reads if there is a target, else writes. \throws Error(peer_lost)
   void transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const;
   void raise(u32 device, via::Signal const& count) const;  ///< its counter is an offset
+  /// The same for a stream of another process's device, or for that process's host.
+  void raise(WindowInfo const& window, StreamId stream, Tag tag) const;
+  void raise(WindowInfo const& window, HostId host, Tag tag) const;
 
  private:
   std::string answer(std::string_view question);
 
   RunQueue& runs_;
   HostEndpoint& endpoint_;
+  EndpointCounters& endpoints_;
   Agreement const& agreement_;
 };
 

@@ -72,11 +72,8 @@ void HostEndpoint::raise_between_runs(u32 own, via::Signal const& count) const {
     return;
   }
   std::scoped_lock const lock(adding_);
-  u32 now = 0;
-  device.read(&now, count.word(), Bytes{sizeof now});
-  now += count.value();
-  device.write(count.origin_word(), &count.origin, Bytes{sizeof count.origin});
-  device.write(count.word(), &now, Bytes{sizeof now});
+  device.raise(count.word(), count.value(), count.distance() != 0 ? count.origin_word() : nullptr,
+               count.origin);
 }
 
 bool HostEndpoint::run_begins(bool with_host, bool disturbed) {

@@ -12,14 +12,6 @@ namespace meshpost::detail {
 
 class Proxy;
 
-/// A host's own counters in one window. They only count up, so consumed counts are kept here.
-struct HostCounters {
-  explicit HostCounters(u32 tags) : consumed(tags) {}
-  std::mutex mutex;           // of all members
-  std::vector<u32> consumed;  // by tag
-  bool freed = false;
-};
-
 /// Notifications of hosts to ranks of own devices, from this process's host and from others. From
 /// any thread.
 ///

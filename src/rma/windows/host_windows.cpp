@@ -2,36 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "base/deadline.hpp"
 #include "base/host_hooks.hpp"
+#include "base/pauses.hpp"
 #include "base/tsan_order.hpp"
 #include "meshpost/device/block.hpp"
 #include "rma/via/direct/access.hpp"
 
 namespace meshpost::detail {
-namespace {
-
-// Polls at increasing intervals, because a GPU's counter takes a copy each time.
-class Pauses {
- public:
-  void rest() {
-    if (++looks_ < 200) return std::this_thread::yield();
-    std::this_thread::sleep_for(length_);
-    length_ = std::min(2 * length_, longest);
-  }
-
- private:
-  static constexpr std::chrono::microseconds longest{200};
-  u32 looks_ = 0;
-  std::chrono::microseconds length_{5};
-};
-
-}  // namespace
-
 HostId HostWindows::host(u32 process) const {
   if (process >= group_.count())
     throw Error(Kind::bad_argument, "host",
@@ -46,8 +26,40 @@ HostId HostWindows::host(u32 process) const {
 
 std::string HostWindows::sender_name(u32 sender) const {
   if (sender < layout_.ranks()) return fmt::format("rank {}", sender);
-  return group_.alone() ? "the host"
-                        : fmt::format("the host of process {}", sender - layout_.ranks());
+  u32 const other = sender - layout_.ranks();
+  if (other >= group_.count()) {
+    u32 const stream = other - group_.count();
+    u32 const device = stream / StreamId::most;
+    return device >= layout_.device_count()
+               ? fmt::format("sender {}", sender)
+               : fmt::format("stream {} of {}", stream % StreamId::most, layout_.names[device]);
+  }
+  return group_.alone() ? "the host" : fmt::format("the host of process {}", other);
+}
+
+void HostWindows::check_rank(std::string const& operation, RankId rank) const {
+  if (rank < layout_.ranks()) return;
+  throw Error(
+      Kind::bad_argument, operation,
+      fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
+      fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
+}
+
+void HostWindows::check_range(std::string const& operation, WindowRecord const& record,
+                              RankId rank, u64 offset, u64 count) const {
+  u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
+  if (offset <= limit && count <= limit - offset) return;
+  throw Error(Kind::bad_argument, operation,
+              fmt::format("elements {} to {} of rank {} were named; it has {}", offset,
+                          offset + count, rank.value, limit),
+              "stay inside the part");
+}
+
+void HostWindows::check_tag(std::string const& operation, WindowInfo const& info, Tag tag) const {
+  if (tag.value < info.tags) return;
+  throw Error(Kind::bad_argument, operation,
+              fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
+              "use a smaller tag, or make the window with more");
 }
 
 void HostWindows::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
@@ -62,18 +74,9 @@ void HostWindows::transfer(WindowInfo const& window, u64 element_bytes, RankId r
 void HostWindows::transfer(WindowRecord const& record, u64 element_bytes, RankId rank, u64 offset,
                            void* target, void const* source, u64 count) {
   auto const operation = source ? "write" : "read";
-  if (rank >= layout_.ranks())
-    throw Error(
-        Kind::bad_argument, operation,
-        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
-        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
+  check_rank(operation, rank);
   u32 const device = layout_.device_of(rank);
-  u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
-  if (offset > limit || count > limit - offset)
-    throw Error(Kind::bad_argument, fmt::format("{} {}", operation, record.name),
-                fmt::format("elements {} to {} of rank {} were named; it has {}", offset,
-                            offset + count, rank.value, limit),
-                "stay inside the part");
+  check_range(fmt::format("{} {}", operation, record.name), record, rank, offset, count);
   if (count == 0) return;
   auto const near = layout_.neighbour(device);
   char* const part = windows_.part_of(near, record, rank);
@@ -113,15 +116,8 @@ void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank
   auto const lock = runs_.turn();
   auto const& record = windows_.record_of(window, operation);
   auto const& info = record.info;
-  if (rank >= layout_.ranks())
-    throw Error(
-        Kind::bad_argument, operation,
-        fmt::format("rank {} does not exist in a world of {} ranks", rank.value, layout_.ranks()),
-        fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
-  if (tag.value >= info.tags)
-    throw Error(Kind::bad_argument, fmt::format("{}, {}", operation, record.name),
-                fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
-                "use a smaller tag, or make the window with more");
+  check_rank(operation, rank);
+  check_tag(fmt::format("{}, {}", operation, record.name), info, tag);
   if (source) transfer(record, element_bytes, rank, offset, nullptr, source, elements);
   u32 const device = layout_.device_of(rank), local = rank % layout_.ranks_per_device;
   // Its counter is an offset.
@@ -139,6 +135,51 @@ void HostWindows::raise(WindowInfo const& window, u64 element_bytes, RankId rank
   if (layout_.owns(device)) return endpoint_.raise(device - layout_.first_device, here, lasting);
   others_are_told();
   HostAccess().deliver({{.signal = here}});  // behind the bytes above
+}
+
+void HostWindows::check_stream(std::string const& operation, WindowInfo const& info,
+                               StreamId stream, Tag tag) const {
+  if (stream.device >= layout_.device_count())
+    throw Error(Kind::bad_argument, operation,
+                fmt::format("device {} does not exist in a world of {} devices", stream.device,
+                            layout_.device_count()),
+                fmt::format("name a stream of devices 0 to {}", layout_.device_count() - 1));
+  if (stream.number >= StreamId::most)
+    throw Error(Kind::bad_argument, operation,
+                fmt::format("a device has streams 0 to {}; {} was named", StreamId::most - 1,
+                            stream.number),
+                "use smaller numbers");
+  check_tag(operation, info, tag);
+}
+
+void HostWindows::raise(WindowInfo const& window, StreamId stream, Tag tag) {
+  constexpr auto operation = "notify a stream from the host";
+  guard(operation);
+  WindowInfo info;
+  {
+    auto const lock = runs_.now();
+    auto const& record = windows_.record_of(window, operation);
+    info = record.info;
+    check_stream(fmt::format("{}, {}", operation, record.name), info, stream, tag);
+  }
+  raise_endpoint(info, stream, tag);
+}
+
+void HostWindows::raise_endpoint(WindowInfo const& info, StreamId stream, Tag tag) {
+  if (layout_.owns(stream.device)) {
+    others_are_told();
+    endpoints_.raise(info.number, stream, tag);
+    return;
+  }
+  bool const reached =
+      layout_.neighbour(stream.device) ||
+      (layout_.devices.empty() && !group_.far(layout_.processes[stream.device]));
+  if (!layout_.traits[stream.device].in_host_memory || !reached)
+    return far_.raise(info, stream, tag);
+  others_are_told();
+  u64 const offset = info.stream_counters(stream.number, WindowInfo::raised);
+  memory::add(reinterpret_cast<u32*>(heap_.at(stream.device, offset)) + tag.value, 1,
+              Order::system);
 }
 
 u32 HostWindows::count_of(WindowInfo const& info, Tag tag) const {
@@ -159,6 +200,26 @@ void HostWindows::forget_counts() {
     layout_.devices.front()->read(window.host->consumed.data(),
                                   heap_.at(layout_.first_device, window.info.host_counters),
                                   Bytes{window.info.tags * sizeof(u32)});
+    for (u32 tag = 0; tag < window.info.tags; ++tag)
+      window.host->consumed[tag] += window.host->raised[tag];
+  }
+}
+
+void HostWindows::forget_counts(u32 own, u32 stream) {
+  auto const lock = runs_.now();
+  auto& device = *layout_.devices[own];
+  for (auto const& [number, window] : windows_.all()) {
+    auto const& info = window.info;
+    if (info.tags == 0) continue;
+    auto const words_of = [&](WindowInfo::StreamArray array) {
+      return heap_.at(layout_.first_device + own, info.stream_counters(stream, array));
+    };
+    Bytes const size{info.tags * sizeof(u32)};
+    std::vector<u32> raised(info.tags), by_host(info.tags);
+    device.read(raised.data(), words_of(WindowInfo::raised), size);
+    device.read(by_host.data(), words_of(WindowInfo::raised_by_host), size);
+    for (u32 tag = 0; tag < info.tags; ++tag) raised[tag] += by_host[tag];
+    device.write(words_of(WindowInfo::consumed), raised.data(), size);
   }
 }
 
@@ -178,10 +239,7 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
   if (layout_.devices.empty())
     throw Error(Kind::misuse, told, "this process has no device, where its counters would be",
                 "wait in a process that has one");
-  if (tag.value >= info.tags)
-    throw Error(Kind::bad_argument, told,
-                fmt::format("tag {} does not exist; it has {}", tag.value, info.tags),
-                "use a smaller tag, or make the window with more");
+  check_tag(told, info, tag);
   runs_.wake_supervisor(true);  // else perhaps nobody supervises the launched runs
   u64 const failed_before = runs_.failures_before_last_launch();
   Deadline timeout(deadline);
@@ -192,7 +250,7 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
       if (host->freed)
         throw Error(Kind::misuse, told, "the window was freed meanwhile",
                     "use windows until they are freed");
-      come = count_of(info, tag) - host->consumed[tag.value];
+      come = count_of(info, tag) + host->raised[tag.value] - host->consumed[tag.value];
       if (come >= count) {
         host->consumed[tag.value] += count;
         heard_of_others();

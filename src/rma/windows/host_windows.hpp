@@ -13,13 +13,14 @@ namespace meshpost::detail {
 class HostWindows : WorldMemory {
  public:
   HostWindows(WorldMemory const& memory, RunQueue& runs, Windows& windows, HostEndpoint& endpoint,
-              Agreement const& agreement)
+              EndpointCounters& endpoints, Agreement const& agreement)
       : WorldMemory(memory),
         runs_(runs),
         windows_(windows),
         endpoint_(endpoint),
+        endpoints_(endpoints),
         agreement_(agreement),
-        far_(memory, runs, endpoint, agreement) {}
+        far_(memory, runs, endpoint, endpoints, agreement) {}
 
   HostId host(u32 process) const;
   std::string sender_name(u32 sender) const;  ///< "rank 3", "the host"
@@ -30,6 +31,19 @@ class HostWindows : WorldMemory {
                 void const* source, u64 count);
   void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
              void const* source, u64 count, Tag tag);
+  void raise(WindowInfo const& window, StreamId stream, Tag tag);
+  // \throws Error(bad_argument)
+  void check_rank(std::string const& operation, RankId rank) const;
+  void check_range(std::string const& operation, WindowRecord const& record, RankId rank,
+                   u64 offset, u64 count) const;
+  void check_tag(std::string const& operation, WindowInfo const& info, Tag tag) const;
+  void check_stream(std::string const& operation, WindowInfo const& info, StreamId stream,
+                    Tag tag) const;
+  /// Raises a stream's counter, which was checked. \throws Error(peer_lost)
+  void raise_endpoint(WindowInfo const& info, StreamId stream, Tag tag);
+  FarMemory const& far() const { return far_; }
+  /// Drops the notifications that an own device's stream has not consumed.
+  void forget_counts(u32 own, u32 stream);
   void wait(WindowInfo const& window, Tag tag, u32 count, std::chrono::milliseconds deadline);
   /// After a failure: drops the notifications that ranks have sent to this host.
   void forget_counts();
@@ -42,6 +56,7 @@ class HostWindows : WorldMemory {
   RunQueue& runs_;
   Windows& windows_;
   HostEndpoint& endpoint_;
+  EndpointCounters& endpoints_;
   Agreement const& agreement_;
   FarMemory far_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "meshpost/rma/window.hpp"
+#include "rma/windows/endpoint_counters.hpp"
 #include "rma/windows/global_addresses.hpp"
 #include "rma/windows/host_endpoint.hpp"
 #include "world/imports.hpp"

@@ -85,9 +85,9 @@ void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
     info.counters = heap_.allocate_swept(Heap::Swept::counters, record.counter_bytes);
   if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
     info.uniform_world = number_;
-  record.host_bytes = info.counter_part;
+  record.host_bytes = info.tags == 0 ? 0 : info.endpoint_bytes();
   if (record.host_bytes != 0) info.host_counters = heap_.allocate(record.host_bytes);
-  record.host = std::make_shared<HostCounters>(info.tags);
+  record.host = std::make_shared<HostCounters>(info);
   // Nobody writes into a part before it is zeroed.
   group_.together("fill a window", [&] {
     for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
@@ -97,9 +97,9 @@ void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
     for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.counters), 0,
                                  Bytes{record.counter_bytes});
-    if (record.host_bytes != 0 && layout_.own_count() != 0)
-      layout_.devices.front()->fill(heap_.at(layout_.first_device, info.host_counters), 0,
-                                    Bytes{record.host_bytes});
+    for (u32 own = 0; own < layout_.own_count() && record.host_bytes != 0; ++own)
+      layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.host_counters), 0,
+                                 Bytes{record.host_bytes});
     if (info.parts != 0) upload_parts(record);
   });
 }
@@ -157,6 +157,7 @@ WindowInfo Windows::make(World::WindowSpec const& spec) {
     throw;
   }
   ++next_;
+  endpoints_.know(record.host);
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }
 
@@ -198,6 +199,7 @@ void Windows::free(WindowInfo const& info) {
     auto const& record = record_of(info, "free");
     freed_.prepare(info.number, record.name, layout_.devices);
   });
+  endpoints_.forget(info.number);
   freed_.add();  // in all processes or in none
   auto const found = windows_.extract(info.number);
   auto const& record = found.mapped();

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "meshpost/rma/world.hpp"
+#include "rma/windows/endpoint_counters.hpp"
 #include "rma/windows/freed_windows.hpp"
 #include "rma/windows/record.hpp"
 #include "rma/world_memory.hpp"
@@ -14,8 +15,9 @@ namespace meshpost::detail {
 /// The windows of a World. The caller holds the World's mutex, or supervises a run.
 class Windows : WorldMemory {
  public:
-  Windows(u32 world, WorldMemory const& memory, HostEndpoint& endpoint)
-      : WorldMemory(memory), number_(world), endpoint_(endpoint) {}
+  Windows(u32 world, WorldMemory const& memory, HostEndpoint& endpoint,
+          EndpointCounters& endpoints)
+      : WorldMemory(memory), number_(world), endpoint_(endpoint), endpoints_(endpoints) {}
 
   /// Collective, as free() is. \throws Error(bad_argument, out_of_memory, bad_environment)
   WindowInfo make(World::WindowSpec const& spec);
@@ -53,6 +55,7 @@ class Windows : WorldMemory {
 
   u32 const number_;  // of the World
   HostEndpoint& endpoint_;
+  EndpointCounters& endpoints_;
   u32 next_ = 1;
   std::map<u32, WindowRecord> windows_;
   FreedNumbers freed_;

@@ -103,11 +103,33 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, HostId host, Tag tag) {
   if (host.device >= state_->devices) [[unlikely]]
     fail(Operation::notify, Fault::argument, host.device, 0, state_->devices - 1, "HostId::device");
   Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
+  notify_endpoint(host.device, info.host_counters, tag);
+}
+
+// The same for counters of streams.
+template <class T>
+MESHPOST_FN void Rank::notify(Window<T> const& window, StreamId stream, Tag tag) {
+  block_.tick();
+  WindowInfo const& info = window.info();
+  check_window(Operation::notify, info);
+  check_tag(Operation::notify, info.tags, tag);
+  if (stream.device >= state_->devices) [[unlikely]]
+    fail(Operation::notify, Fault::argument, stream.device, 0, state_->devices - 1,
+         "StreamId::device");
+  if (stream.number >= StreamId::most) [[unlikely]]
+    fail(Operation::notify, Fault::argument, stream.number, 0, StreamId::most - 1,
+         "StreamId::number");
+  Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
+  notify_endpoint(stream.device, info.stream_counters(stream.number, WindowInfo::raised), tag);
+}
+
+/// By all threads. `counters`: an offset on that device.
+MESHPOST_FN inline void Rank::notify_endpoint(u32 device, u64 counters, Tag tag) {
   block_.sync();
   if (thread() != 0) return;
   memory::fence(Order::system);
-  auto* const counters = reinterpret_cast<u32*>(on_device(host.device, info.host_counters));
-  via::raise(*state_, block_, host.device, counters + tag.value, u32{1});
+  via::raise(*state_, block_, device,
+             reinterpret_cast<u32*>(on_device(device, counters)) + tag.value, u32{1});
 }
 
 template <class T>

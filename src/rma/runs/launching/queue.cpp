@@ -242,6 +242,18 @@ std::unique_lock<std::mutex> RunQueue::turn() {
   return lock;
 }
 
+void RunQueue::let_wait_for_runs(Stream& stream) {
+  std::shared_ptr<RunRecord> last;
+  {
+    std::scoped_lock const lock(mutex_);
+    for (auto const& record : queue_)
+      if (!record->launch.with_host) last = record;
+  }
+  if (!last || stream.captures()) return;
+  wake_supervisor(true);  // else perhaps nobody supervises it
+  let_streams_wait({&stream}, last);
+}
+
 bool RunQueue::seems_idle() {
   std::unique_lock const lock(mutex_, std::try_to_lock);
   return lock && queue_.empty();
@@ -269,6 +281,11 @@ void RunQueue::has_failed(Error const& error) {
 std::optional<Error> RunQueue::failure_behind(u64 before) const {
   std::scoped_lock const lock(failures_mutex_);
   return failures_ > before ? last_failure_ : std::nullopt;
+}
+
+u64 RunQueue::failures() const {
+  std::scoped_lock const lock(failures_mutex_);
+  return failures_;
 }
 
 u64 RunQueue::failures_before_last_launch() const {

@@ -53,6 +53,9 @@ class RunQueue {
   /// The same, but at once if the host takes part in all of them.
   std::unique_lock<std::mutex> turn();
   std::unique_lock<std::mutex> now() { return std::unique_lock(mutex_); }
+  /// Later work of the stream begins behind the runs launched so far, unless the host takes part in
+  /// all of them. On a GPU, if the host has work for these runs, it waits for them itself.
+  void let_wait_for_runs(Stream& stream);
   /// True if no run can be seen without waiting.
   bool seems_idle();
 
@@ -66,6 +69,7 @@ class RunQueue {
   /// another launch.
   std::optional<Error> failure_behind(u64 before) const;
   u64 failures_before_last_launch() const;
+  u64 failures() const;
 
   /// The same number in all processes. The next `count` runs have begun.
   u32 next_runs(u32 count = 1);

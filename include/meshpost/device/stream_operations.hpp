@@ -1,0 +1,87 @@
+#pragma once
+#include "meshpost/base/fn.hpp"
+#include "meshpost/base/types.hpp"
+
+// Operations of a stream on counters, as a kind of device carries them out (Stream::put, await and
+// post). The part on_stream makes these values.
+
+namespace meshpost {
+
+/// What a stream that waits tells the host, and what the host tells it. In memory of both.
+struct StreamNote {
+  u32 poisoned;  ///< by the host. 1: waits end at once, and later operations do nothing
+  u32 waiting;   ///< by the stream. 1: it has waited for some time, for the counter named here
+  u32 window;    ///< its number
+  u32 tag;
+  u32 count;
+  u32 come;      ///< of `count`
+  u32 consumed;  ///< from this counter before, so that two waits differ
+};
+
+/// Memory of a stream that raises and awaits counters.
+struct StreamWords {
+  StreamNote* note = nullptr;
+  // In the device's memory:
+  u32* ended = nullptr;   ///< 1: a wait has found `poisoned`
+  u32* copied = nullptr;  ///< blocks of a put that have copied their shares
+};
+
+/// Copies bytes, then raises a counter. Either may be missing.
+struct StreamPut {
+  void* target = nullptr;
+  void const* source = nullptr;
+  u64 bytes = 0;
+  /// If not null: when the stream gets there, it reads here how many units of `unit` bytes it
+  /// copies, at most `bytes`. In memory of the device.
+  u64 const* units = nullptr;
+  u64 unit = 0;
+  u32* counter = nullptr;      ///< null: none
+  u32* origin_word = nullptr;  ///< for the counter's last raiser; null: there is none
+  u32 origin = 0;
+
+  /// When the stream gets there.
+  MESHPOST_FN u64 size() const {
+    if (!units) return bytes;
+    u64 const most = bytes / unit;
+    return (*units < most ? *units : most) * unit;
+  }
+};
+
+/// Counts that a stream awaits and consumes. They are come() - consumed; only the stream itself
+/// writes `consumed`.
+struct AwaitedCounter {
+  static constexpr u32 most = 32;  ///< that a stream awaits at once
+
+  u32 const* raised = nullptr;          ///< by devices, which add
+  u32 const* raised_by_host = nullptr;  ///< only the stream's host stores here
+  u32* consumed = nullptr;
+  u32 count = 0;
+  u32 window = 0, tag = 0;  ///< for the note
+};
+
+/// A message that the host of a stream's device carries out. Longer ones follow each other.
+struct StreamMessage {
+  static constexpr u64 most_bytes = u64{256} << 10;
+
+  u32 flag;  ///< its number, plus one, once it is whole
+  u32 operation;  ///< its sender's number for it
+  u64 offset;     ///< of these bytes among those of the operation
+  u64 bytes;      ///< of these
+  u64 whole;      ///< of the operation
+};
+
+/// The ring of a stream's messages, in pinned memory. Only the stream fills it, in its order.
+struct StreamRing {
+  static constexpr u32 slots = 8;
+
+  StreamMessage* messages = nullptr;  ///< one a slot
+  char* bytes = nullptr;              ///< StreamMessage::most_bytes for each
+  u32 const* taken = nullptr;         ///< messages that the host has carried out
+  u32* posted = nullptr;              ///< messages, in the device's memory
+
+  MESHPOST_FN char* bytes_of(u32 number) const {
+    return bytes + number % slots * StreamMessage::most_bytes;
+  }
+};
+
+}  // namespace meshpost

@@ -1,0 +1,183 @@
+#pragma once
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meshpost/device/device.hpp"
+#include "meshpost/rma/world.hpp"
+
+namespace meshpost {
+
+/// Notifications of one tag, for StreamEndpoint::wait.
+struct Counts {
+  Tag tag;
+  u32 count = 1;
+};
+
+/// The first elements of `most`. How many, the stream reads at `count` when it gets there: no more
+/// than there are. `count` is in memory of the stream's device, or in pinned memory.
+template <class T>
+struct CountedSource {
+  std::span<T const> most;
+  u64 const* count = nullptr;
+};
+
+namespace detail {
+class EndpointState;
+
+/// A put of a stream, without its types.
+struct TypedPut {
+  WindowInfo const& window;
+  u64 element_bytes;
+  RankId rank;
+  u64 offset;
+  void const* source;
+  u64 count;
+  u64 limit = ~u64{0};         ///< elements of the target
+  u64 const* units = nullptr;  ///< CountedSource::count
+};
+}  // namespace detail
+
+/// A stream as an endpoint of a World: it puts into windows, notifies, and waits for notifications,
+/// in the order of its other work. The calls put operations on the stream, and return. On a GPU no
+/// thread of the host takes part in them, if the target is in reach.
+///
+/// Ranks, hosts and other streams notify it by its id(); it notifies any of them. Its counters are
+/// in the windows of the World. They are its own, and stay as they are when a run ends.
+///
+/// Order: operations of a stream happen one behind the other, with its kernels and copies. What a
+/// notification of a stream delivers: its earlier puts to that device, and all that its earlier
+/// work has stored. A wait of a stream delivers as a rank's does, to the stream's later work.
+///
+/// put(), and notify() of a rank, take effect after the runs that were launched before the call, if
+/// not all of these have Launch::with_host. On a GPU they have no such order while the stream is
+/// captured into a CUDA graph. Then, and if a run has Launch::with_host, notifications alone order
+/// what the stream and ranks do. A run that is launched later, and reads or consumes what they
+/// bring, follows the stream (Launch::streams), or has Launch::with_host.
+///
+/// Failures: a wait ends if nothing comes for the World's deadline, if a process of the job is lost,
+/// or if a run fails meanwhile. Then the stream's later operations do nothing (but bytes of a long
+/// put may arrive), and the next call throws the error. synchronize() throws it, too; after that
+/// the stream may be used again, and notifications that came before are dropped.
+///
+/// Calls come from one thread at a time; each endpoint may have another one. They are not allowed
+/// inside a kernel or after fork(). A World that ends waits for its streams.
+class StreamEndpoint {
+ public:
+  /// A new stream on a device of this process, by its number in World::devices(). `name` is for
+  /// messages.
+  /// \throws Error(bad_argument) if there is no such device, or the device has StreamId::most
+  explicit StreamEndpoint(World const& world, u32 device = 0, std::string name = {});
+  /// Around a stream of the user of that device (cudaStream_t). It must live as long as this.
+  /// \throws Error(bad_argument) likewise, on CPU devices, and if the stream is another device's
+  StreamEndpoint(World const& world, u32 device, void* native, std::string name = {});
+  /// Waits for the stream's work. An error that no call has thrown is reported as a warning.
+  ~StreamEndpoint();
+  StreamEndpoint(StreamEndpoint&&) noexcept;
+  StreamEndpoint& operator=(StreamEndpoint&&) = delete;
+  StreamEndpoint(StreamEndpoint const&) = delete;
+  StreamEndpoint& operator=(StreamEndpoint const&) = delete;
+
+  /// The number is the smallest that no other stream of the device has. So another process knows it
+  /// if the streams of a device are made in a fixed order.
+  StreamId id() const;
+  /// For other work, and for Launch::streams.
+  Stream& stream() const;
+  /// The cudaStream_t; null on CPU devices.
+  void* native() const { return stream().native(); }
+
+  // Ranks are those of the world. `source` is memory of the stream's device, or pinned memory; on
+  // CPU devices any. It must not change before the operation is over. Errors of all:
+  // \throws Error(bad_argument) naming the value and its limit; Error(misuse); Error(device_failed);
+  // and the error of an earlier wait (see above)
+
+  /// Copies `source` to the beginning of `target`. A later notification of this stream delivers it.
+  template <class T>
+  void put(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source) {
+    put(typed(target, source));
+  }
+  template <class T>
+  void put(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source) {
+    put(typed(target, source));
+  }
+  /// put(), then raises the counter for `tag` of the target's rank, in the target's window.
+  template <class T>
+  void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source, Tag tag) {
+    put(typed(target, source), target.rank(), tag);
+  }
+  template <class T>
+  void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
+                  Tag tag) {
+    put(typed(target, source), target.rank(), tag);
+  }
+  /// put(), then raises the counter for `tag` of a stream, in the target's window. The stream is of
+  /// the target's device.
+  template <class T>
+  void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source,
+                  StreamId notified, Tag tag) {
+    put(typed(target, source), notified, tag);
+  }
+  template <class T>
+  void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
+                  StreamId notified, Tag tag) {
+    put(typed(target, source), notified, tag);
+  }
+
+  /// Raises a counter of a rank by one.
+  template <class T>
+  void notify(Window<T> const& window, RankId rank, Tag tag) {
+    notify(window.info(), rank, tag);
+  }
+  /// Raises a counter of a stream by one.
+  template <class T>
+  void notify(Window<T> const& window, StreamId stream, Tag tag) {
+    notify(window.info(), stream, tag);
+  }
+  /// Raises a counter of the host of a process by one, which waits with Window::wait.
+  template <class T>
+  void notify(Window<T> const& window, HostId host, Tag tag) {
+    notify(window.info(), host, tag);
+  }
+
+  /// The stream's later work begins when `count` notifications with `tag` have come to this stream,
+  /// which are then consumed.
+  template <class T>
+  void wait(Window<T> const& window, Tag tag, u32 count = 1) {
+    wait(window.info(), {{tag, count}});
+  }
+  /// The same for several tags at once; at most AwaitedCounter::most.
+  template <class T>
+  void wait(Window<T> const& window, std::vector<Counts> const& awaited) {
+    wait(window.info(), awaited);
+  }
+
+  /// Returns when all work of the stream so far is done, and its messages to targets out of reach
+  /// are there. \throws Error: see above
+  void synchronize();
+
+ private:
+  template <class T>
+  static detail::TypedPut typed(RemoteSpan<T> const& target, std::span<T const> source) {
+    return {target.window(), sizeof(T),     target.rank(), target.offset(),
+            source.data(),   source.size(), target.count()};
+  }
+  template <class T>
+  static detail::TypedPut typed(RemoteSpan<T> const& target, CountedSource<T> const& source) {
+    auto put = typed(target, source.most);
+    put.units = source.count;
+    return put;
+  }
+  void put(detail::TypedPut const& put);
+  void put(detail::TypedPut const& put, RankId rank, Tag tag);
+  void put(detail::TypedPut const& put, StreamId stream, Tag tag);
+  void notify(WindowInfo const& window, RankId rank, Tag tag);
+  void notify(WindowInfo const& window, StreamId stream, Tag tag);
+  void notify(WindowInfo const& window, HostId host, Tag tag);
+  void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
+
+  std::shared_ptr<detail::EndpointState> state_;
+};
+
+}  // namespace meshpost

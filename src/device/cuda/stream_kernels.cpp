@@ -1,0 +1,203 @@
+// Compiled as CUDA.
+//
+// clang-format off
+// Why a stream that has consumed a count sees the bytes that its sender stored before:
+//  1. Each thread of a put stores its share. __syncthreads() orders these stores before the fence of
+//     the block's first thread. With several blocks, that thread then adds to `copied`; the block
+//     that adds last has acquired the others' shares (its add is acquire and release), and fences
+//     at system scope behind that. Fences are cumulative.
+//  2. What earlier work of the stream stored, happens before the kernel begins.
+//  3. The counter is raised by a relaxed add at system scope behind the fence; a warp of the target's
+//     stream reads it, or a later value, with acquire at system scope. All adds are
+//     read-modify-writes, so later values continue the release sequence. (The same as for ranks: see
+//     rma/detail/via/direct/write.hpp.)
+//  4. Later work of that stream begins when the kernel that read it has ended.
+// `consumed` has one writer, the stream itself, whose kernels run one behind the other.
+// clang-format on
+#include "device/cuda/stream_kernels.hpp"
+
+#include <algorithm>
+
+#include "meshpost/device/block.hpp"
+
+namespace meshpost::cuda {
+namespace {
+
+constexpr u32 put_threads = 256;
+constexpr u64 bytes_a_block = u64{32} << 10;  // eight loads of 16 bytes in flight for each thread
+constexpr u64 most_blocks = 32;
+constexpr u64 longest_by_kernel = u64{1} << 20;  // above it, copy engines are faster
+
+__device__ bool has_ended(StreamWords const& words) {
+  return memory::load_relaxed(words.ended) != 0;
+}
+
+__device__ void raise_counter(StreamPut const& put) {
+  if (!put.counter) return;
+  if (put.origin_word) memory::store_relaxed(put.origin_word, put.origin);
+  memory::add(put.counter, 1, Order::none);
+}
+
+__global__ void put_kernel(StreamWords const words, StreamPut const put) {
+  if (has_ended(words)) return;
+  u64 const bytes = put.size();
+  u32 const threads = blockDim.x * gridDim.x;
+  if (bytes != 0)
+    memory::copy(put.target, put.source, bytes, blockIdx.x * blockDim.x + threadIdx.x, threads);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  if (gridDim.x != 1) {
+    memory::fence(Order::device);
+    if (memory::fetch_add_device(words.copied, 1) + 1 != gridDim.x) return;
+    memory::store_relaxed(words.copied, 0);
+  }
+  memory::fence(Order::system);
+  raise_counter(put);
+}
+
+__global__ void raise_kernel(StreamWords const words, StreamPut const put) {
+  if (has_ended(words)) return;
+  memory::fence(Order::system);
+  raise_counter(put);
+}
+
+__global__ void add_kernel(u32* counter, u32 value, u32* origin_word, u32 origin) {
+  if (origin_word) memory::store_relaxed(origin_word, origin);
+  memory::add(counter, value, Order::system);
+}
+
+template <u32 most>
+struct Awaited {
+  AwaitedCounter counters[most];
+  u32 count;
+};
+
+// The host's memory is far away: it is read and written seldom.
+constexpr u32 looks_before_host = 128;  // about 0.1 ms
+
+// One warp; each thread has a counter.
+template <u32 most>
+__global__ void await_kernel(StreamWords const words, Awaited<most> const awaited) {
+  if (has_ended(words)) return;
+  u32 const mine = threadIdx.x;
+  bool const any = mine < awaited.count;
+  AwaitedCounter const one = awaited.counters[any ? mine : 0];
+  u32 const consumed = memory::load_relaxed(one.consumed);
+  for (u32 looks = 1;; ++looks) {
+    u32 const come =
+        memory::load_acquire(one.raised) + memory::load_acquire(one.raised_by_host) - consumed;
+    bool const has_come = !any || static_cast<i32>(come - one.count) >= 0;
+    u32 const missing = __ballot_sync(~0u, !has_come);
+    if (missing == 0) {
+      if (looks > looks_before_host && mine == 0)
+        memory::store_relaxed(&words.note->waiting, 0);
+      break;
+    }
+    if (looks % looks_before_host != 0) continue;
+    bool poisoned = false;
+    if (mine == static_cast<u32>(__ffs(static_cast<int>(missing))) - 1) {
+      memory::store_relaxed(&words.note->window, one.window);
+      memory::store_relaxed(&words.note->tag, one.tag);
+      memory::store_relaxed(&words.note->count, one.count);
+      memory::store_relaxed(&words.note->come, come);
+      memory::store_relaxed(&words.note->consumed, consumed);
+      poisoned = memory::load_acquire(&words.note->poisoned) != 0;
+      if (poisoned) memory::store_relaxed(words.ended, 1);
+      memory::store(&words.note->waiting, poisoned ? 0u : 1u, Order::system);
+    }
+    if (__any_sync(~0u, poisoned)) return;
+  }
+  if (any) memory::store_relaxed(one.consumed, consumed + one.count);
+}
+
+// One block. The ring's order: device/detail/ring.hpp.
+__global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 operation,
+                            StreamPut const put) {
+  if (has_ended(words)) return;
+  u64 const bytes = put.size();
+  u32 number = memory::load_relaxed(ring.posted);
+  u64 offset = 0;
+  do {
+    u64 const left = bytes - offset;
+    u64 const size = left < StreamMessage::most_bytes ? left : StreamMessage::most_bytes;
+    bool poisoned = false;
+    if (threadIdx.x == 0)
+      for (u32 looks = 1; number - memory::load_acquire(ring.taken) >= StreamRing::slots; ++looks)
+        if (looks % looks_before_host == 0 && memory::load_acquire(&words.note->poisoned) != 0) {
+          memory::store_relaxed(words.ended, 1);
+          poisoned = true;
+          break;
+        }
+    if (__syncthreads_or(poisoned)) break;
+    memory::copy(ring.bytes_of(number), static_cast<char const*>(put.source) + offset, size,
+                 threadIdx.x, blockDim.x);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      StreamMessage& message = ring.messages[number % StreamRing::slots];
+      message.operation = operation;
+      message.offset = offset, message.bytes = size, message.whole = bytes;
+      memory::store(&message.flag, number + 1, Order::system);
+    }
+    offset += size;
+    ++number;
+  } while (offset < bytes);
+  if (threadIdx.x == 0) memory::store_relaxed(ring.posted, number);
+}
+
+template <u32 most>
+cudaError_t launch_await(cudaStream_t stream, StreamWords const& words,
+                         std::span<AwaitedCounter const> counters) {
+  Awaited<most> awaited{};
+  std::ranges::copy(counters, awaited.counters);
+  awaited.count = static_cast<u32>(counters.size());
+  await_kernel<most><<<1, 32, 0, stream>>>(words, awaited);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t load_stream_kernels() {
+  cudaFuncAttributes unused{};
+  for (auto const* const kernel :
+       {reinterpret_cast<void const*>(&put_kernel), reinterpret_cast<void const*>(&raise_kernel),
+        reinterpret_cast<void const*>(&add_kernel), reinterpret_cast<void const*>(&post_kernel),
+        reinterpret_cast<void const*>(&await_kernel<1>),
+        reinterpret_cast<void const*>(&await_kernel<AwaitedCounter::most>)})
+    if (auto const status = cudaFuncGetAttributes(&unused, kernel); status != cudaSuccess)
+      return status;
+  return cudaSuccess;
+}
+
+cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put) {
+  if (put.bytes > longest_by_kernel && !put.units) {
+    auto const status =
+        cudaMemcpyAsync(put.target, put.source, put.bytes, cudaMemcpyDefault, stream);
+    if (status != cudaSuccess || !put.counter) return status;
+    raise_kernel<<<1, 1, 0, stream>>>(words, put);
+  } else if (put.bytes == 0) {
+    raise_kernel<<<1, 1, 0, stream>>>(words, put);
+  } else {
+    auto const blocks = std::clamp<u64>(put.bytes / bytes_a_block, 1, most_blocks);
+    put_kernel<<<static_cast<u32>(blocks), put_threads, 0, stream>>>(words, put);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t await(cudaStream_t stream, StreamWords const& words,
+                  std::span<AwaitedCounter const> counters) {
+  return counters.size() == 1 ? launch_await<1>(stream, words, counters)
+                              : launch_await<AwaitedCounter::most>(stream, words, counters);
+}
+
+cudaError_t post(cudaStream_t stream, StreamWords const& words, StreamRing const& ring,
+                 u32 operation, StreamPut const& put) {
+  post_kernel<<<1, 512, 0, stream>>>(words, ring, operation, put);
+  return cudaGetLastError();
+}
+
+cudaError_t raise(cudaStream_t stream, u32* counter, u32 value, u32* origin_word, u32 origin) {
+  add_kernel<<<1, 1, 0, stream>>>(counter, value, origin_word, origin);
+  return cudaGetLastError();
+}
+
+}  // namespace meshpost::cuda

@@ -1,0 +1,24 @@
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <span>
+
+#include "meshpost/device/stream_operations.hpp"
+
+// The kernels of Stream::put, await and post, and of Device::raise. All return CUDA's error.
+
+namespace meshpost::cuda {
+
+/// Loads the kernels into the current device. Later a kernel that waits may run there, and CUDA
+/// would load others only when it has ended.
+cudaError_t load_stream_kernels();
+
+cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put);
+/// At most AwaitedCounter::most counters.
+cudaError_t await(cudaStream_t stream, StreamWords const& words,
+                  std::span<AwaitedCounter const> counters);
+cudaError_t post(cudaStream_t stream, StreamWords const& words, StreamRing const& ring,
+                 u32 operation, StreamPut const& put);
+cudaError_t raise(cudaStream_t stream, u32* counter, u32 value, u32* origin_word, u32 origin);
+
+}  // namespace meshpost::cuda

@@ -1,0 +1,174 @@
+#include "on_stream/destination.hpp"
+
+#include <fmt/format.h>
+
+namespace meshpost::detail {
+
+void FarTarget::write(u64 offset, void const* source, u64 bytes) const {
+  if (bytes == 0) return;
+  GlobalAddress const at{address_.device, address_.offset + offset};
+  auto const& layout = world_->layout();
+  if (!layout.owns(at.device)) return world_->host().far().transfer(at, nullptr, source, bytes);
+  layout.own(at.device).write(world_->addresses().memory(at, bytes), source, Bytes{bytes});
+}
+
+void FarTarget::notify() const {
+  auto const& layout = world_->layout();
+  if (std::holds_alternative<RankId>(notified_)) {
+    if (!layout.owns(device_)) return world_->host().far().raise(device_, signal_);
+    auto* const word = world_->heap().at(device_, signal_.at());
+    world_->endpoint().raise(device_ - layout.first_device,
+                             signal_.moved_to(reinterpret_cast<u64>(word)),
+                             world_->agreement().valid());
+  } else if (auto const* const stream = std::get_if<StreamId>(&notified_)) {
+    world_->host().raise_endpoint(window_, *stream, tag_);
+  } else if (auto const* const host = std::get_if<HostId>(&notified_)) {
+    if (layout.owns(host->device)) world_->endpoints().raise(window_.number, tag_);
+    else world_->host().far().raise(window_, *host, tag_);
+  }
+}
+
+bool FarTarget::operator==(FarTarget const& other) const {
+  auto const same_endpoint = [&] {
+    if (notified_.index() != other.notified_.index()) return false;
+    if (auto const* const stream = std::get_if<StreamId>(&notified_)) {
+      auto const& theirs = std::get<StreamId>(other.notified_);
+      return stream->device == theirs.device && stream->number == theirs.number;
+    }
+    if (auto const* const host = std::get_if<HostId>(&notified_))
+      return host->device == std::get<HostId>(other.notified_).device;
+    return true;
+  };
+  return window_.number == other.window_.number && address_.device == other.address_.device &&
+         address_.offset == other.address_.offset && tag_.value == other.tag_.value &&
+         device_ == other.device_ && signal_.counter == other.signal_.counter && same_endpoint();
+}
+
+std::string Destinations::Told::text() const { return fmt::format("{}, {}", operation, window); }
+
+// The device whose memory and counters are meant.
+u32 Destinations::device_of(Told const& told, StreamSend const& send) const {
+  auto const& layout = world_.layout();
+  if (send.put) {
+    if (send.put->rank >= layout.ranks()) world_.host().check_rank(told.text(), send.put->rank);
+    return layout.device_of(send.put->rank);
+  }
+  if (auto const* const rank = std::get_if<RankId>(&send.notified)) {
+    if (*rank >= layout.ranks()) world_.host().check_rank(told.text(), *rank);
+    return layout.device_of(*rank);
+  }
+  if (auto const* const stream = std::get_if<StreamId>(&send.notified)) return stream->device;
+  return std::get<HostId>(send.notified).device;
+}
+
+Destination Destinations::of(std::string const& operation, StreamSend const& send) const {
+  auto const lock = world_.queue().now();
+  auto const& record = world_.windows().record_of(*send.window, operation);
+  Told const told{operation, record.name};
+  auto const& layout = world_.layout();
+  Destination found;
+  u32 const device = device_of(told, send);
+  if (device < layout.device_count() && layout.far(own(), device))
+    found.far.emplace(world_, record.info);
+  if (send.put) place(told, record, send, found);
+  count(told, record, send, found);
+  found.touches_ranks = send.put || std::holds_alternative<RankId>(send.notified);
+  return found;
+}
+
+void Destinations::place(Told const& told, WindowRecord const& record,
+                         StreamSend const& send, Destination& found) const {
+  auto const& put = *send.put;
+  if (put.offset == RemoteSpan<char>::beyond)
+    throw Error(Kind::bad_argument, told.text(), "the target is a subspan that leaves its span",
+                "check its offset and size");
+  u64 const limit = record.parts.empty() ? record.info.count : record.parts[put.rank].count;
+  if (put.offset > limit || put.count > limit - put.offset)
+    world_.host().check_range(told.text(), record, put.rank, put.offset, put.count);
+  if (put.count > put.limit)
+    throw Error(Kind::bad_argument, told.text(),
+                fmt::format("{} elements were given where {} fit", put.count, put.limit),
+                "give spans of fitting sizes");
+  u64 const skipped = put.offset * put.element_bytes;
+  if (found.far) {
+    found.far->address_ = world_.windows().address_of(record, put.rank);
+    found.far->address_.offset += skipped;
+  } else {
+    found.near.target = world_.windows().part_of(own(), record, put.rank) + skipped;
+  }
+}
+
+void Destinations::count(Told const& told, WindowRecord const& record,
+                         StreamSend const& send, Destination& found) const {
+  auto const& layout = world_.layout();
+  auto const& info = record.info;
+  if (std::holds_alternative<std::monostate>(send.notified)) return;
+  if (found.far) found.far->notified_ = send.notified, found.far->tag_ = send.tag;
+  auto const near_counter = [&](u32 device, u64 offset) {
+    if (!found.far)
+      found.near.counter =
+          reinterpret_cast<u32*>(world_.heap().at(device, offset)) + send.tag.value;
+  };
+  if (auto const* const stream = std::get_if<StreamId>(&send.notified)) {
+    if (stream->device >= layout.device_count() || stream->number >= StreamId::most ||
+        send.tag.value >= info.tags)
+      world_.host().check_stream(told.text(), info, *stream, send.tag);
+    if (send.put && layout.device_of(send.put->rank) != stream->device)
+      throw Error(Kind::bad_argument, told.text(),
+                  fmt::format("the target is on {}, and the stream that is notified on {}",
+                              layout.names[layout.device_of(send.put->rank)],
+                              layout.names[stream->device]),
+                  "notify a stream of the target's device");
+    return near_counter(stream->device, info.stream_counters(stream->number, WindowInfo::raised));
+  }
+  if (send.tag.value >= info.tags) world_.host().check_tag(told.text(), info, send.tag);
+  if (auto const* const host = std::get_if<HostId>(&send.notified)) {
+    if (host->device >= layout.device_count())
+      throw Error(Kind::bad_argument, told.text(),
+                  fmt::format("HostId::device is {}", static_cast<i32>(host->device)),
+                  "use World::host()");
+    return near_counter(host->device, info.host_counters);
+  }
+  auto const rank = std::get<RankId>(send.notified);
+  u32 const device = layout.device_of(rank), local = rank % layout.ranks_per_device;
+  u64 const distance = u64{info.counter_part} * WindowInfo::raised_by;
+  u64 const counters = info.counters + u64{local} * info.counter_pitch();
+  u32 const origin = WindowInfo::raiser(layout.ranks() + world_.group().count() +
+                                        stream_.device * StreamId::most + stream_.number);
+  if (found.far) {
+    found.far->device_ = device;
+    found.far->signal_ =
+        via::Signal::of(counters + send.tag.value * sizeof(u32), distance, origin);
+    return;
+  }
+  near_counter(device, counters);
+  found.near.origin_word = found.near.counter + distance / sizeof(u32);
+  found.near.origin = origin;
+}
+
+AwaitedCounter Destinations::awaited(std::string const& operation, WindowInfo const& window,
+                                     Counts const& counts) const {
+  auto const lock = world_.queue().now();
+  auto const& record = world_.windows().record_of(window, operation);
+  Told const told{operation, record.name};
+  auto const& info = record.info;
+  if (counts.tag.value >= info.tags) world_.host().check_tag(told.text(), info, counts.tag);
+  constexpr u32 most = 1u << 30;
+  if (counts.count > most)
+    throw Error(Kind::bad_argument, told.text(),
+                fmt::format("{} notifications were asked for; it may be {}", counts.count, most),
+                "wait for fewer at once");
+  auto const word_in = [&](WindowInfo::StreamArray array) {
+    return reinterpret_cast<u32*>(
+               world_.heap().at(stream_.device, info.stream_counters(stream_.number, array))) +
+           counts.tag.value;
+  };
+  return {.raised = word_in(WindowInfo::raised),
+          .raised_by_host = word_in(WindowInfo::raised_by_host),
+          .consumed = word_in(WindowInfo::consumed),
+          .count = counts.count,
+          .window = info.number,
+          .tag = counts.tag.value};
+}
+
+}  // namespace meshpost::detail

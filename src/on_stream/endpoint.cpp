@@ -1,0 +1,301 @@
+#include "on_stream/endpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/caught.hpp"
+#include "base/fork.hpp"
+#include "meshpost/base/events.hpp"
+
+namespace meshpost::detail {
+namespace {
+
+Device& device_of(WorldState& world, u32 own) {
+  auto const& devices = world.layout().devices;
+  if (own < devices.size()) return *devices[own];
+  throw Error(Kind::bad_argument, "make a stream",
+              fmt::format("device {} was named; this process has {}", own, devices.size()),
+              devices.empty() ? "make streams in a process that has devices"
+                              : fmt::format("name one from 0 to {}", devices.size() - 1));
+}
+
+}  // namespace
+
+std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* native, bool adopt,
+                                                   std::string name) {
+  guard("make a stream");
+  auto streams = Streams::of(world);
+  auto const use = streams->use("make a stream");
+  auto& device = device_of(use.world(), own);
+  auto stream = adopt ? device.adopt_stream(native) : device.make_stream();
+  std::shared_ptr<EndpointState> state(new EndpointState(
+      streams, use.world(), own, std::move(stream), std::move(name)));
+  state->id_ = streams->add(use.world().layout().first_device + own, state);
+  return state;
+}
+
+EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world, u32 own,
+                             std::unique_ptr<Stream> stream, std::string name)
+    : streams_(std::move(streams)),
+      device_(world.layout().devices[own]),
+      own_(own),
+      name_(std::move(name)),
+      note_(device_->allocate(Bytes{sizeof(StreamNote)}, MemoryKind::pinned)),
+      words_(device_->allocate(Bytes{2 * sizeof(u32)}, MemoryKind::device)),
+      stream_(std::move(stream)),
+      deadline_(world.options().deadline) {
+  std::memset(note_.data(), 0, note_.size());
+  device_->fill(words_.data(), 0, words_.size());
+  shared_ = {.note = note_.as<StreamNote>(),
+             .ended = words_.as<u32>(),
+             .copied = words_.as<u32>() + 1};
+  u32 const device = world.layout().first_device + own;
+  heap_begin_ = world.heap().at(device, 0);
+  heap_end_ = heap_begin_ + world.heap().spaces().stride();
+}
+
+EndpointState::~EndpointState() {
+  if (id_.device == StreamId{}.device) return;  // it was never added
+  auto const use = streams_->use_if_there();
+  if (use) {
+    finish();
+    try {
+      use->world().host().forget_counts(own_, id_.number);
+    } catch (Error const& error) {
+      warn(error.what());
+    }
+  }
+  streams_->remove(id_);
+  if (failure_)
+    warn(fmt::format("an error of a stream that no call has thrown: {}", failure_->what()));
+}
+
+std::string EndpointState::said(std::string_view operation) const {
+  return name_.empty()
+             ? fmt::format("{}, stream {} of {}", operation, id_.number, device_->name())
+             : fmt::format("{}, stream '{}' of {}", operation, name_, device_->name());
+}
+
+// -- operations
+
+void EndpointState::throw_failure() const {
+  std::scoped_lock const lock(mutex_);
+  if (failure_) throw Error(*failure_);
+}
+
+void EndpointState::use(u32 window) {
+  std::scoped_lock const lock(mutex_);
+  windows_.insert(window);
+}
+
+void EndpointState::check_source(std::string const& operation, TypedPut const& put) const {
+  auto const refuse = [&](std::string cause, std::string remedy) {
+    throw Error(Kind::bad_argument, said(operation), std::move(cause), std::move(remedy));
+  };
+  u64 const bytes = put.count * put.element_bytes;
+  auto const check = [&](void const* memory, u64 needed, std::string_view what) {
+    auto const* const at = static_cast<char const*>(memory);
+    if (at >= heap_begin_ && at < heap_end_ && needed <= static_cast<u64>(heap_end_ - at)) return;
+    auto const found = device_->locate(memory);
+    if (!found.usable)
+      refuse(fmt::format("{} at {} is memory that {} can't read", what, memory, device_->name()),
+             "use memory of that device, or pinned memory (Device::allocate, cudaHostAlloc)");
+    if (needed > found.extent)
+      refuse(fmt::format("{} bytes were named at {}, {}; its allocation ends after {}", needed,
+                         memory, what, found.extent),
+             "name memory that is there");
+  };
+  if (bytes != 0 && !put.source)
+    refuse(fmt::format("{} elements were named at a null pointer", put.count),
+           "give a span that points to memory");
+  if (bytes != 0) check(put.source, bytes, "the source");
+  if (put.units) check(put.units, sizeof(u64), "the count");
+}
+
+void EndpointState::send(char const* operation, StreamSend const& send) {
+  guard(operation);
+  auto const use_of_world = streams_->use(operation);
+  auto& world = use_of_world.world();
+  throw_failure();
+  auto const found = Destinations(world, id_).of(operation, send);
+  StreamPut put = found.near;
+  if (send.put) {
+    check_source(operation, *send.put);
+    put.source = send.put->source;
+    put.bytes = send.put->count * send.put->element_bytes;
+    put.units = send.put->units, put.unit = send.put->element_bytes;
+  }
+  if (found.touches_ranks) world.queue().let_wait_for_runs(*stream_);
+  use(send.window->number);
+  if (found.far) send_far(operation, *found.far, put);
+  else stream_->put(shared_, put);
+}
+
+void EndpointState::send_far(std::string const& operation, FarTarget const& target,
+                             StreamPut const& put) {
+  auto const failed = [this, operation](std::exception_ptr const& why) {
+    try {
+      std::rethrow_exception(why);
+    } catch (...) {
+      fail(caught(said(operation)));
+    }
+  };
+  if (stream_->on_host())
+    return stream_->call([this, target, put, failed] {
+      if (memory::load_relaxed(shared_.ended) != 0) return;
+      try {
+        target.write(0, put.source, put.size());
+        target.notify();
+      } catch (...) {
+        memory::store_relaxed(shared_.ended, 1);
+        failed(std::current_exception());
+      }
+    });
+  if (!far_) far_ = std::make_unique<FarSender>(*device_, failed);
+  stream_->post(shared_, far_->ring(), far_->number_of(target), put);
+}
+
+void EndpointState::wait(WindowInfo const& window, std::vector<Counts> const& awaited) {
+  constexpr auto operation = "wait";
+  guard(operation);
+  auto const use_of_world = streams_->use(operation);
+  throw_failure();
+  std::map<u32, u64> counts;  // two of one tag would consume twice
+  for (auto const& one : awaited) counts[one.tag.value] += one.count;
+  if (counts.size() > AwaitedCounter::most)
+    throw Error(Kind::bad_argument, said(operation),
+                fmt::format("{} tags were named; it may be {}", counts.size(),
+                            AwaitedCounter::most),
+                "wait for some of them first");
+  std::vector<AwaitedCounter> words;
+  words.reserve(counts.size());
+  Destinations const destinations(use_of_world.world(), id_);
+  for (auto const& [tag, count] : counts)
+    words.push_back(destinations.awaited(
+        operation, window, {Tag{tag}, static_cast<u32>(std::min<u64>(count, ~u32{0}))}));
+  if (words.empty()) return;
+  use(window.number);
+  stream_->await(shared_, words);
+}
+
+// -- the end of its work
+
+void EndpointState::await_work() {
+  stream_->synchronize();
+  if (far_) far_->drain();
+}
+
+void EndpointState::synchronize() {
+  constexpr auto operation = "synchronize";
+  guard(operation);
+  auto const use_of_world = streams_->use(operation);
+  if (stream_->captures())
+    throw Error(Kind::misuse, said(operation), "the stream is captured",
+                "end the capture before (cudaStreamEndCapture)");
+  await_work();
+  std::optional<Error> failure;
+  {
+    std::scoped_lock const lock(mutex_);
+    windows_.clear();
+    failure = failure_;
+  }
+  if (!failure) return;
+  begin_anew(use_of_world.world());
+  throw Error(*failure);
+}
+
+// Nothing of the stream is in progress.
+void EndpointState::begin_anew(WorldState& world) {
+  u32 const none = 0;
+  device_->write(shared_.ended, &none, Bytes{sizeof none});
+  world.host().forget_counts(own_, id_.number);
+  if (far_) far_->drop(false);
+  memory::store(&shared_.note->poisoned, 0u, Order::system);
+  std::scoped_lock const lock(mutex_);
+  failure_.reset();
+  deadline_.renew();
+}
+
+void EndpointState::finish() {
+  try {
+    if (stream_->captures()) return;  // nothing of that is in progress
+    await_work();
+  } catch (Error const& error) {
+    fail(error);
+  }
+}
+
+void EndpointState::release(u32 window) {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (!windows_.contains(window)) return;
+  }
+  if (stream_->captures())
+    throw Error(Kind::misuse, said(fmt::format("free window {}", window)),
+                "the stream that uses it is captured", "end the capture before");
+  finish();
+  std::scoped_lock const lock(mutex_);
+  windows_.erase(window);
+}
+
+// -- supervision
+
+StreamNote EndpointState::note() const {
+  auto* const there = shared_.note;
+  StreamNote copy{};
+  copy.waiting = memory::load_acquire(&there->waiting);
+  copy.window = memory::load_relaxed(&there->window);
+  copy.tag = memory::load_relaxed(&there->tag);
+  copy.count = memory::load_relaxed(&there->count);
+  copy.come = memory::load_relaxed(&there->come);
+  copy.consumed = memory::load_relaxed(&there->consumed);
+  return copy;
+}
+
+std::string EndpointState::said(WorldState& world, StreamNote const& note) const {
+  auto const lock = world.queue().now();
+  return fmt::format("{}, {}", said("wait"), world.windows().name(note.window));
+}
+
+void EndpointState::fail(Error error) {
+  std::scoped_lock const lock(mutex_);
+  if (!failure_) failure_ = std::move(error);
+  memory::store(&shared_.note->poisoned, 1u, Order::system);
+}
+
+void EndpointState::look(WorldState& world, std::optional<Error> const& failed_run,
+                         std::optional<Loss> const& loss) {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (failure_) return;
+  }
+  auto const now = note();
+  if (now.waiting == 0) {
+    if (loss) fail(world.group().processes().lost_error(said("use"), *loss));
+    return deadline_.renew();
+  }
+  auto const so_far = fmt::format("{} of {} notifications of tag {} had come",
+                                  static_cast<i32>(now.come), now.count, now.tag);
+  if (loss) {
+    auto const lost = world.group().processes().lost_error(said(world, now), *loss);
+    return fail({lost.kind(), lost.operation(), fmt::format("{}: {}", so_far, lost.cause()),
+                 lost.remedy()});
+  }
+  if (failed_run)
+    return fail({failed_run->kind(), said(world, now),
+                 fmt::format("{} when a run failed: {}: {}", so_far, failed_run->operation(),
+                             failed_run->cause()),
+                 failed_run->remedy()});
+  u64 const progress =
+      ((u64{now.consumed} * 31 + now.come) * 65599 + now.tag) * 65599 + now.window + 1;
+  if (deadline_.ends(progress) && !watched_by_debugger(deadline_))
+    fail({Kind::deadline, said(world, now),
+          fmt::format("{}, and none for {}", so_far, deadline_.text()),
+          "see that somebody notifies this stream with this tag, or give a longer deadline "
+          "(MESHPOST_DEADLINE)"});
+}
+
+}  // namespace meshpost::detail

@@ -1,0 +1,72 @@
+#pragma once
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "on_stream/far_sender.hpp"
+#include "on_stream/streams.hpp"
+
+namespace meshpost::detail {
+
+/// The state of a StreamEndpoint.
+class EndpointState {
+ public:
+  /// `native`: null to make a stream. \throws Error
+  static std::shared_ptr<EndpointState> make(u32 world, u32 own, void* native, bool adopt,
+                                             std::string name);
+  ~EndpointState();
+  EndpointState(EndpointState const&) = delete;
+  EndpointState& operator=(EndpointState const&) = delete;
+
+  StreamId id() const { return id_; }
+  Stream& stream() { return *stream_; }
+  void send(char const* operation, StreamSend const& send);
+  void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
+  void synchronize();
+
+  // While the World is in use. Any thread.
+  /// Returns when the work so far is done. Errors are kept.
+  void finish();
+  /// The same if it used the window. \throws Error(misuse) if the stream is captured
+  void release(u32 window);
+  /// Ends a wait that takes too long, or whose notifications will not come.
+  void look(WorldState& world, std::optional<Error> const& failed_run,
+            std::optional<Loss> const& loss);
+
+ private:
+  EndpointState(std::shared_ptr<Streams> streams, WorldState& world, u32 own,
+                std::unique_ptr<Stream> stream, std::string name);
+  std::string said(std::string_view operation) const;
+  std::string said(WorldState& world, StreamNote const& note) const;
+  StreamNote note() const;
+  void check_source(std::string const& operation, TypedPut const& put) const;
+  void send_far(std::string const& operation, FarTarget const& target, StreamPut const& put);
+  void use(u32 window);
+  void fail(Error error);
+  void throw_failure() const;
+  void await_work();
+  void begin_anew(WorldState& world);
+
+  std::shared_ptr<Streams> const streams_;
+  std::shared_ptr<Device> const device_;
+  u32 const own_;
+  std::string const name_;
+  StreamId id_;
+  Allocation note_, words_;  // pinned; the device's
+  StreamWords shared_;
+  std::unique_ptr<Stream> const stream_;
+  std::unique_ptr<FarSender> far_;  // GPUs, from the first message on
+  char const* heap_begin_ = nullptr;
+  char const* heap_end_ = nullptr;
+  mutable std::mutex mutex_;  // of the next
+  std::optional<Error> failure_;
+  std::set<u32> windows_;  // that its operations use
+  Deadline deadline_;      // of the supervisor
+};
+
+}  // namespace meshpost::detail

@@ -1,0 +1,46 @@
+#pragma once
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "on_stream/destination.hpp"
+
+namespace meshpost::detail {
+
+/// Carries out the messages of a GPU's stream to targets out of its reach: a thread of its own takes
+/// them from a ring that the stream fills. So a target that is slow holds up no other stream. What
+/// moves on is in the device's memory and the ring, so a CUDA graph may hold such messages.
+class FarSender {
+ public:
+  /// `failed`: called by the thread; later messages are then dropped.
+  FarSender(Device& device, std::function<void(std::exception_ptr)> failed);
+  ~FarSender();
+  FarSender(FarSender const&) = delete;
+  FarSender& operator=(FarSender const&) = delete;
+
+  StreamRing const& ring() const { return ring_; }
+  /// The number of a target, which stays for as long as the sender lives.
+  u32 number_of(FarTarget const& target);
+  /// Behind all work of the stream: returns when everything it posted has been carried out.
+  void drain();
+  void drop(bool on) { drops_ = on; }
+
+ private:
+  void work();
+  bool carry_out(u32 number);
+  FarTarget const& target(u32 number);
+
+  Device& device_;
+  std::function<void(std::exception_ptr)> const failed_;
+  Allocation messages_, bytes_, taken_, posted_;
+  StreamRing ring_;
+  std::mutex mutex_;  // of targets_
+  std::deque<FarTarget> targets_;
+  std::atomic<bool> ending_ = false, drops_ = false;
+  std::thread thread_;
+};
+
+}  // namespace meshpost::detail

@@ -1,0 +1,45 @@
+#include "meshpost/on_stream/stream_endpoint.hpp"
+
+#include "base/fork.hpp"
+#include "on_stream/endpoint.hpp"
+
+namespace meshpost {
+
+using detail::EndpointState;
+
+StreamEndpoint::StreamEndpoint(World const& world, u32 device, std::string name)
+    : state_(EndpointState::make(world.communicator().world, device, nullptr, false,
+                                 std::move(name))) {}
+StreamEndpoint::StreamEndpoint(World const& world, u32 device, void* native, std::string name)
+    : state_(EndpointState::make(world.communicator().world, device, native, true,
+                                 std::move(name))) {}
+StreamEndpoint::~StreamEndpoint() { leave_to_parent(state_); }
+StreamEndpoint::StreamEndpoint(StreamEndpoint&&) noexcept = default;
+
+StreamId StreamEndpoint::id() const { return state_->id(); }
+Stream& StreamEndpoint::stream() const { return state_->stream(); }
+void StreamEndpoint::synchronize() { state_->synchronize(); }
+
+void StreamEndpoint::put(detail::TypedPut const& put) {
+  state_->send("put", {.window = &put.window, .put = &put});
+}
+void StreamEndpoint::put(detail::TypedPut const& put, RankId rank, Tag tag) {
+  state_->send("put_notify", {.window = &put.window, .put = &put, .notified = rank, .tag = tag});
+}
+void StreamEndpoint::put(detail::TypedPut const& put, StreamId stream, Tag tag) {
+  state_->send("put_notify", {.window = &put.window, .put = &put, .notified = stream, .tag = tag});
+}
+void StreamEndpoint::notify(WindowInfo const& window, RankId rank, Tag tag) {
+  state_->send("notify", {.window = &window, .notified = rank, .tag = tag});
+}
+void StreamEndpoint::notify(WindowInfo const& window, StreamId stream, Tag tag) {
+  state_->send("notify", {.window = &window, .notified = stream, .tag = tag});
+}
+void StreamEndpoint::notify(WindowInfo const& window, HostId host, Tag tag) {
+  state_->send("notify", {.window = &window, .notified = host, .tag = tag});
+}
+void StreamEndpoint::wait(WindowInfo const& window, std::vector<Counts> const& awaited) {
+  state_->wait(window, awaited);
+}
+
+}  // namespace meshpost
