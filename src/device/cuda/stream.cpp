@@ -197,6 +197,13 @@ class CudaStream : public Stream {
 
 std::unique_ptr<Stream> make_stream(int device) { return std::make_unique<CudaStream>(device); }
 std::unique_ptr<Stream> adopt_stream(int device, cudaStream_t adopted) {
+  int owner = device;
+#if CUDART_VERSION >= 12080
+  if (adopted) check(cudaStreamGetDevice(adopted, &owner), "adopt a stream");
+#endif
+  if (owner != device)
+    throw Error(Kind::bad_argument, fmt::format("adopt a stream on cuda:{}", device),
+                fmt::format("it is a stream of cuda:{}", owner), "name the stream's own device");
   return std::make_unique<CudaStream>(device, adopted);
 }
 

@@ -1,0 +1,114 @@
+// Streams of two devices that send to each other: half a round trip; the host's time to put an
+// operation on a stream; a stream's put at full rate. All operations lie on the streams before the
+// first begins, so the host's speed does not count.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "worlds.hpp"
+
+namespace {
+
+using namespace meshpost;
+
+constexpr u64 most_bytes = u64{256} << 20;
+constexpr u32 few = 10, many = 110;  // round trips; the difference has no begin and no end
+
+double microseconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+struct Pair {
+  std::shared_ptr<World> world = bench::world(2, 1);
+  Window<char> box = world->window<char>(most_bytes, Tags{4}, "box");
+  StreamEndpoint a{*world, 0, "a"}, b{*world, 1, "b"};
+  std::span<char const> source_of(u32 device, u64 bytes) {
+    return {sources[device].as<char>(), bytes};
+  }
+  std::vector<Allocation> sources = [this] {
+    std::vector<Allocation> made;
+    for (auto const& device : world->devices()) {
+      made.push_back(device->allocate(Bytes{most_bytes}, MemoryKind::device));
+      device->fill(made.back().data(), 1, Bytes{most_bytes});
+    }
+    return made;
+  }();
+
+  /// Streams begin when the host says so.
+  void close_gate() {
+    a.wait(box, Tag{3});
+    b.wait(box, Tag{3});
+  }
+  void open_gate() {
+    box.notify(a.id(), Tag{3});
+    box.notify(b.id(), Tag{3});
+  }
+  void finish() {
+    a.synchronize();
+    b.synchronize();
+  }
+  void round_trip(u64 bytes) {
+    a.put_notify(box.at(RankId{1}), source_of(0, bytes), b.id(), Tag{0});
+    b.wait(box, Tag{0});
+    b.put_notify(box.at(RankId{0}), source_of(1, bytes), a.id(), Tag{0});
+    a.wait(box, Tag{0});
+  }
+  double time_of(u32 trips, u64 bytes) {
+    close_gate();
+    for (u32 i = 0; i < trips; ++i) round_trip(bytes);
+    auto const begin = std::chrono::steady_clock::now();
+    open_gate();
+    finish();
+    return microseconds(begin);
+  }
+};
+
+// Made when it is first needed, and kept.
+Pair* pair_of(benchmark::State& state) {
+  static std::unique_ptr<Pair> kept;
+  if (!kept && bench::device_count() >= 2) kept = std::make_unique<Pair>();
+  if (!kept) state.SkipWithError("needs more devices");
+  return kept.get();
+}
+
+void one_way(benchmark::State& state) {
+  auto* const pair = pair_of(state);
+  if (!pair) return;
+  auto const bytes = static_cast<u64>(state.range(0));
+  pair->time_of(few, bytes);
+  for (auto _ : state) {
+    double const before = pair->time_of(few, bytes), all = pair->time_of(many, bytes);
+    state.SetIterationTime((all - before) / (2 * (many - few)) * 1e-6);
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+}
+
+// Of an operation, when nothing holds the host up.
+void host_time(benchmark::State& state) {
+  auto* const pair = pair_of(state);
+  if (!pair) return;
+  for (auto _ : state) {
+    pair->close_gate();
+    auto const begin = std::chrono::steady_clock::now();
+    for (u32 i = 0; i < 50; ++i) pair->round_trip(8);
+    state.SetIterationTime(microseconds(begin) / 200 * 1e-6);
+    pair->open_gate();
+    pair->finish();
+  }
+}
+
+[[maybe_unused]] bool const registered = [] {
+  auto* const sizes = benchmark::RegisterBenchmark("stream_put_notify_one_way", one_way);
+  sizes->ArgName("bytes")->Iterations(5)->UseManualTime();
+  for (std::int64_t const bytes : {0ll, 8ll, 1024ll, 65536ll, 1048576ll, 16777216ll, 268435456ll})
+    sizes->Arg(bytes);
+  benchmark::RegisterBenchmark("stream_operation_host_time", host_time)
+      ->Iterations(20)
+      ->UseManualTime();
+  return true;
+}();
+
+}  // namespace
