@@ -2,7 +2,11 @@
 // operation on a stream; a stream's put at full rate. All operations lie on the streams before the
 // first begins, so the host's speed does not count.
 #include <benchmark/benchmark.h>
+#if defined(MESHPOST_BENCH_GRAPHS)
+#include <cuda_runtime_api.h>
+#endif
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -100,6 +104,60 @@ void host_time(benchmark::State& state) {
   }
 }
 
+#if defined(MESHPOST_BENCH_GRAPHS)
+// The same replayed from graphs, one for each device, a thousand times before.
+class Replay {
+ public:
+  Replay(Pair& pair, u32 trips) : streams_{stream_of(pair.a), stream_of(pair.b)} {
+    for (auto const stream : streams_)
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    for (u32 i = 0; i < trips; ++i) pair.round_trip(8);
+    for (u32 d = 0; d < 2; ++d) {
+      cudaGraph_t graph = nullptr;
+      cudaStreamEndCapture(streams_[d], &graph);
+      cudaGraphInstantiate(&graphs_[d], graph, 0);
+      cudaGraphDestroy(graph);
+    }
+  }
+  Replay(Replay const&) = delete;
+  Replay& operator=(Replay const&) = delete;
+  ~Replay() {
+    for (auto const graph : graphs_) cudaGraphExecDestroy(graph);
+  }
+  void launch() {
+    for (u32 d = 0; d < 2; ++d) cudaGraphLaunch(graphs_[d], streams_[d]);
+  }
+
+ private:
+  static cudaStream_t stream_of(StreamEndpoint const& end) {
+    return static_cast<cudaStream_t>(end.native());
+  }
+  std::array<cudaStream_t, 2> streams_;
+  std::array<cudaGraphExec_t, 2> graphs_{};
+};
+
+void graph_one_way(benchmark::State& state) {
+  auto* const pair = pair_of(state);
+  if (!pair) return;
+  if (bench::kind() != "cuda") return state.SkipWithError("needs GPUs");
+  Replay shorter(*pair, few), longer(*pair, many);
+  auto const time_of = [&](Replay& replay) {
+    pair->close_gate();
+    replay.launch();
+    auto const begin = std::chrono::steady_clock::now();
+    pair->open_gate();
+    pair->finish();
+    return microseconds(begin);
+  };
+  for (u32 i = 0; i < 1000; ++i) shorter.launch();
+  pair->finish();
+  for (auto _ : state) {
+    double const before = time_of(shorter), all = time_of(longer);
+    state.SetIterationTime((all - before) / (2 * (many - few)) * 1e-6);
+  }
+}
+#endif
+
 [[maybe_unused]] bool const registered = [] {
   auto* const sizes = benchmark::RegisterBenchmark("stream_put_notify_one_way", one_way);
   sizes->ArgName("bytes")->Iterations(5)->UseManualTime();
@@ -108,6 +166,11 @@ void host_time(benchmark::State& state) {
   benchmark::RegisterBenchmark("stream_operation_host_time", host_time)
       ->Iterations(20)
       ->UseManualTime();
+#if defined(MESHPOST_BENCH_GRAPHS)
+  benchmark::RegisterBenchmark("stream_graph_one_way", graph_one_way)
+      ->Iterations(10)
+      ->UseManualTime();
+#endif
   return true;
 }();
 

@@ -212,6 +212,30 @@ void open_kind(std::string const& spec, std::string wanted,
 
 }  // namespace
 
+namespace {
+
+struct NotedEntries {
+  std::mutex mutex;
+  std::vector<void const*> all;
+};
+NotedEntries& noted_entries() {
+  static auto* const one = new NotedEntries;
+  return *one;
+}
+
+}  // namespace
+
+void note_gpu_entry(void const* entry) {
+  std::scoped_lock const lock(noted_entries().mutex);
+  noted_entries().all.push_back(entry);
+}
+
+std::vector<void const*> noted_gpu_entries(std::size_t known) {
+  std::scoped_lock const lock(noted_entries().mutex);
+  auto const& all = noted_entries().all;
+  return {all.begin() + static_cast<std::ptrdiff_t>(std::min(known, all.size())), all.end()};
+}
+
 void Stream::put(StreamWords const& /*words*/, StreamPut const& /*put*/) {
   refuse_counters("raise a counter");
 }
@@ -219,7 +243,7 @@ void Stream::await(StreamWords const& /*words*/, std::span<AwaitedCounter const>
   refuse_counters("await a counter");
 }
 void Stream::post(StreamWords const& /*words*/, StreamRing const& /*ring*/, u32 /*operation*/,
-                  StreamPut const& /*put*/) {
+                  StreamPut const& /*put*/, bool /*until_taken*/) {
   refuse_counters("post a message");
 }
 void Device::raise(u32* counter, u32 value, u32* origin_word, u32 origin) {

@@ -72,6 +72,8 @@ Destination Destinations::of(std::string const& operation, StreamSend const& sen
     found.far.emplace(world_, record.info);
   if (send.put) place(told, record, send, found);
   count(told, record, send, found);
+  found.before_runs = !std::holds_alternative<StreamId>(send.notified) &&
+                      !std::holds_alternative<HostId>(send.notified);
   found.touches_ranks = send.put || std::holds_alternative<RankId>(send.notified);
   return found;
 }

@@ -48,6 +48,8 @@ struct Destination {
   StreamPut near{};
   std::optional<FarTarget> far{};
   bool touches_ranks = false;  ///< their memory or counters
+  /// Runs that follow the stream (Launch::streams) follow this, too.
+  bool before_runs = false;
 };
 
 /// Finds them, for a stream of an own device. \throws Error(bad_argument, misuse) naming the

@@ -30,6 +30,8 @@ std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* nat
   auto streams = Streams::of(world);
   auto const use = streams->use("make a stream");
   auto& device = device_of(use.world(), own);
+  // While the stream waits, CUDA would load no kernel.
+  backend(device.kind()).load_entries(device);
   auto stream = adopt ? device.adopt_stream(native) : device.make_stream();
   std::shared_ptr<EndpointState> state(new EndpointState(
       streams, use.world(), own, std::move(stream), std::move(name)));
@@ -91,7 +93,7 @@ void EndpointState::use(u32 window) {
   windows_.insert(window);
 }
 
-void EndpointState::check_source(std::string const& operation, TypedPut const& put) const {
+void EndpointState::check_source(std::string const& operation, TypedPut const& put) {
   auto const refuse = [&](std::string cause, std::string remedy) {
     throw Error(Kind::bad_argument, said(operation), std::move(cause), std::move(remedy));
   };
@@ -99,6 +101,8 @@ void EndpointState::check_source(std::string const& operation, TypedPut const& p
   auto const check = [&](void const* memory, u64 needed, std::string_view what) {
     auto const* const at = static_cast<char const*>(memory);
     if (at >= heap_begin_ && at < heap_end_ && needed <= static_cast<u64>(heap_end_ - at)) return;
+    if (at >= known_begin_ && at < known_end_ && needed <= static_cast<u64>(known_end_ - at))
+      return;
     auto const found = device_->locate(memory);
     if (!found.usable)
       refuse(fmt::format("{} at {} is memory that {} can't read", what, memory, device_->name()),
@@ -107,6 +111,7 @@ void EndpointState::check_source(std::string const& operation, TypedPut const& p
       refuse(fmt::format("{} bytes were named at {}, {}; its allocation ends after {}", needed,
                          memory, what, found.extent),
              "name memory that is there");
+    if (found.extent != ~u64{0}) known_begin_ = at, known_end_ = at + found.extent;
   };
   if (bytes != 0 && !put.source)
     refuse(fmt::format("{} elements were named at a null pointer", put.count),
@@ -130,12 +135,12 @@ void EndpointState::send(char const* operation, StreamSend const& send) {
   }
   if (found.touches_ranks) world.queue().let_wait_for_runs(*stream_);
   use(send.window->number);
-  if (found.far) send_far(operation, *found.far, put);
+  if (found.far) send_far(operation, *found.far, put, found.before_runs);
   else stream_->put(shared_, put);
 }
 
 void EndpointState::send_far(std::string const& operation, FarTarget const& target,
-                             StreamPut const& put) {
+                             StreamPut const& put, bool until_taken) {
   auto const failed = [this, operation](std::exception_ptr const& why) {
     try {
       std::rethrow_exception(why);
@@ -155,7 +160,7 @@ void EndpointState::send_far(std::string const& operation, FarTarget const& targ
       }
     });
   if (!far_) far_ = std::make_unique<FarSender>(*device_, failed);
-  stream_->post(shared_, far_->ring(), far_->number_of(target), put);
+  stream_->post(shared_, far_->ring(), far_->number_of(target), put, until_taken);
 }
 
 void EndpointState::wait(WindowInfo const& window, std::vector<Counts> const& awaited) {

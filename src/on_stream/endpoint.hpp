@@ -44,8 +44,9 @@ class EndpointState {
   std::string said(std::string_view operation) const;
   std::string said(WorldState& world, StreamNote const& note) const;
   StreamNote note() const;
-  void check_source(std::string const& operation, TypedPut const& put) const;
-  void send_far(std::string const& operation, FarTarget const& target, StreamPut const& put);
+  void check_source(std::string const& operation, TypedPut const& put);
+  void send_far(std::string const& operation, FarTarget const& target, StreamPut const& put,
+                bool until_taken);
   void use(u32 window);
   void fail(Error error);
   void throw_failure() const;
@@ -63,6 +64,9 @@ class EndpointState {
   std::unique_ptr<FarSender> far_;  // GPUs, from the first message on
   char const* heap_begin_ = nullptr;
   char const* heap_end_ = nullptr;
+  // Memory of a source that the device reads; the driver takes long to ask.
+  char const* known_begin_ = nullptr;
+  char const* known_end_ = nullptr;
   mutable std::mutex mutex_;  // of the next
   std::optional<Error> failure_;
   std::set<u32> windows_;  // that its operations use

@@ -480,8 +480,8 @@ TEST_P(Streams, refuse_wrong_arguments) {
   std::vector<u32> pageable(10);
   said_by([&] { a_.put(box_.at(RankId{0}), std::span<u32>(pageable)); }, bad,
           {"memory that " + device(0).name() + " can't read"});
-  said_by([&] { a_.put(box_.at(RankId{0}), std::span<u32>(ten.data(), 4 * count)); }, bad,
-          {"bytes were named"});
+  said_by([&] { a_.put(box_.at(RankId{0}), std::span<u32>(ten.data(), count)); }, bad,
+          {"put, stream 'a' of", "4194304 bytes were named", "its allocation ends after 44"});
 }
 
 TEST_P(Streams, are_refused_where_host_calls_are) {

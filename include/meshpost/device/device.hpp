@@ -109,10 +109,11 @@ class Stream {
   /// Later work of this stream starts when all these counts have come, which are then consumed.
   /// It sees what was stored before they were raised.
   virtual void await(StreamWords const& words, std::span<AwaitedCounter const> counters);
-  /// Puts the bytes into the ring, in messages. It waits there while the ring is full. Only if the
-  /// work is not done by a thread of the host.
+  /// Puts the bytes into the ring, in messages. It waits there while the ring is full and, if
+  /// `until_taken`, until the host has carried them out. Only if the work is not done by a thread of
+  /// the host.
   virtual void post(StreamWords const& words, StreamRing const& ring, u32 operation,
-                    StreamPut const& put);
+                    StreamPut const& put, bool until_taken);
 };
 
 /// Properties of a device, for tables and for choosing the number of ranks.

@@ -104,6 +104,27 @@ constexpr bool by_nvcc = true;
 constexpr bool by_nvcc = false;
 #endif
 
+#if defined(__CUDACC__)
+/// Notes a kernel's entries for GPUs when the program begins, for Backend::load_entries.
+template <class Kernel>
+struct NotedEntries {
+  static bool note() {
+    if constexpr (requires { Kernel::max_threads; }) {
+      note_gpu_entry(reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>));
+      if constexpr (Kernel::max_threads <= most_threads_with_lanes)
+        note_gpu_entry(reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>));
+      note_gpu_entry(reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>));
+    } else {
+      note_gpu_entry(reinterpret_cast<void const*>(&gpu_entry<false, Kernel>));
+      note_gpu_entry(reinterpret_cast<void const*>(&gpu_entry<true, Kernel>));
+      note_gpu_entry(reinterpret_cast<void const*>(&split_gpu_entry<Kernel>));
+    }
+    return true;
+  }
+  static inline bool const noted = note();
+};
+#endif
+
 /// The entries of `Kernel` that this translation unit was compiled for.
 template <class Kernel, bool nvcc>
 KernelImage image_of() {
@@ -120,6 +141,7 @@ KernelImage image_of() {
   image.name = *name;
   image.cpu = &run_on_cpu<Kernel>;
 #if defined(__CUDACC__)
+  static_cast<void>(NotedEntries<Kernel>::noted);
   if constexpr (requires { Kernel::max_threads; }) {
     image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>);
     if constexpr (Kernel::max_threads <= most_threads_with_lanes)

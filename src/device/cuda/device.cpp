@@ -197,6 +197,17 @@ class CudaBackend : public Backend {
     return peers != 0;
   }
   std::unique_ptr<LaunchResources> launch_resources() override { return cuda::launch_resources(); }
+  void load_entries(Device& device) override {
+    std::scoped_lock const lock(mutex_);
+    auto& known = loaded_[device.index()];
+    auto const entries = noted_gpu_entries(known);
+    known += entries.size();
+    Current const current(static_cast<int>(device.index()));
+    cudaFuncAttributes unused{};
+    for (auto const* const entry : entries)
+      // One that this GPU can't run says so when it is launched.
+      if (cudaFuncGetAttributes(&unused, entry) != cudaSuccess) cudaGetLastError();
+  }
   void fit(LaunchSpec const& spec) override { cuda::fit(spec); }
   std::unique_ptr<CooperativeLaunch> launch(LaunchSpec const& spec) override {
     return cuda::launch(spec);
@@ -238,6 +249,7 @@ class CudaBackend : public Backend {
   std::mutex mutex_;
   std::map<u32, std::shared_ptr<Device>> devices_;
   std::set<std::pair<u32, u32>> connected_;
+  std::map<u32, std::size_t> loaded_;  // by device: noted entries
 };
 
 }  // namespace

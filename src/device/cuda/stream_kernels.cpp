@@ -17,6 +17,7 @@
 #include "device/cuda/stream_kernels.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "meshpost/device/block.hpp"
 
@@ -27,6 +28,15 @@ constexpr u32 put_threads = 256;
 constexpr u64 bytes_a_block = u64{32} << 10;  // eight loads of 16 bytes in flight for each thread
 constexpr u64 most_blocks = 32;
 constexpr u64 longest_by_kernel = u64{1} << 20;  // above it, copy engines are faster
+
+/// Launched by run_behind(): the grid may be resident before the work in front of it is over. From
+/// here on that has ended, and all its stores are seen. The next one may become resident now.
+__device__ void begin_behind_others() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 __device__ bool has_ended(StreamWords const& words) {
   return memory::load_relaxed(words.ended) != 0;
@@ -39,11 +49,19 @@ __device__ void raise_counter(StreamPut const& put) {
 }
 
 __global__ void put_kernel(StreamWords const words, StreamPut const put) {
-  if (has_ended(words)) return;
-  u64 const bytes = put.size();
-  u32 const threads = blockDim.x * gridDim.x;
-  if (bytes != 0)
-    memory::copy(put.target, put.source, bytes, blockIdx.x * blockDim.x + threadIdx.x, threads);
+  begin_behind_others();
+  u32 const thread = blockIdx.x * blockDim.x + threadIdx.x, threads = blockDim.x * gridDim.x;
+  u64 const low = reinterpret_cast<u64>(put.target) | reinterpret_cast<u64>(put.source) | put.bytes;
+  if (low % 4 == 0 && put.bytes <= u64{4} * threads && !put.units) {
+    // Both loads are in flight at once.
+    bool const any = thread < put.bytes / 4;
+    u32 const word = any ? static_cast<u32 const*>(put.source)[thread] : 0;
+    if (has_ended(words)) return;
+    if (any) static_cast<u32*>(put.target)[thread] = word;
+  } else {
+    if (has_ended(words)) return;
+    memory::copy(put.target, put.source, put.size(), thread, threads);
+  }
   __syncthreads();
   if (threadIdx.x != 0) return;
   if (gridDim.x != 1) {
@@ -56,6 +74,7 @@ __global__ void put_kernel(StreamWords const words, StreamPut const put) {
 }
 
 __global__ void raise_kernel(StreamWords const words, StreamPut const put) {
+  begin_behind_others();
   if (has_ended(words)) return;
   memory::fence(Order::system);
   raise_counter(put);
@@ -78,6 +97,7 @@ constexpr u32 looks_before_host = 128;  // about 0.1 ms
 // One warp; each thread has a counter.
 template <u32 most>
 __global__ void await_kernel(StreamWords const words, Awaited<most> const awaited) {
+  begin_behind_others();
   if (has_ended(words)) return;
   u32 const mine = threadIdx.x;
   bool const any = mine < awaited.count;
@@ -110,9 +130,23 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
   if (any) memory::store_relaxed(one.consumed, consumed + one.count);
 }
 
+// By one thread: returns once the host has taken so many messages that `number` is less than
+// `beyond` more. False: the stream was poisoned.
+__device__ bool await_taken(StreamWords const& words, StreamRing const& ring, u32 number,
+                            u32 beyond) {
+  for (u32 looks = 1; static_cast<i32>(number - memory::load_acquire(ring.taken) - beyond) >= 0;
+       ++looks)
+    if (looks % looks_before_host == 0 && memory::load_acquire(&words.note->poisoned) != 0) {
+      memory::store_relaxed(words.ended, 1);
+      return false;
+    }
+  return true;
+}
+
 // One block. The ring's order: device/detail/ring.hpp.
 __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 operation,
-                            StreamPut const put) {
+                            StreamPut const put, bool until_taken) {
+  begin_behind_others();
   if (has_ended(words)) return;
   u64 const bytes = put.size();
   u32 number = memory::load_relaxed(ring.posted);
@@ -120,14 +154,8 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
   do {
     u64 const left = bytes - offset;
     u64 const size = left < StreamMessage::most_bytes ? left : StreamMessage::most_bytes;
-    bool poisoned = false;
-    if (threadIdx.x == 0)
-      for (u32 looks = 1; number - memory::load_acquire(ring.taken) >= StreamRing::slots; ++looks)
-        if (looks % looks_before_host == 0 && memory::load_acquire(&words.note->poisoned) != 0) {
-          memory::store_relaxed(words.ended, 1);
-          poisoned = true;
-          break;
-        }
+    bool const poisoned =
+        threadIdx.x == 0 && !await_taken(words, ring, number, StreamRing::slots);
     if (__syncthreads_or(poisoned)) break;
     memory::copy(ring.bytes_of(number), static_cast<char const*>(put.source) + offset, size,
                  threadIdx.x, blockDim.x);
@@ -141,7 +169,26 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
     offset += size;
     ++number;
   } while (offset < bytes);
-  if (threadIdx.x == 0) memory::store_relaxed(ring.posted, number);
+  if (threadIdx.x != 0) return;
+  memory::store_relaxed(ring.posted, number);
+  if (until_taken) await_taken(words, ring, number, 1);
+}
+
+// A small grid may become resident while the work in front of it ends, which saves the time to launch
+// it. A large one must not: it could keep a cooperative launch off the GPU, that this work waits for.
+template <class... Parameters, class... Arguments>
+cudaError_t run_behind(void (*kernel)(Parameters...), u32 blocks, u32 threads, cudaStream_t stream,
+                       Arguments const&... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = blocks == 1 && !std::getenv("NO_PDL") ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
 template <u32 most>
@@ -150,8 +197,7 @@ cudaError_t launch_await(cudaStream_t stream, StreamWords const& words,
   Awaited<most> awaited{};
   std::ranges::copy(counters, awaited.counters);
   awaited.count = static_cast<u32>(counters.size());
-  await_kernel<most><<<1, 32, 0, stream>>>(words, awaited);
-  return cudaGetLastError();
+  return run_behind(&await_kernel<most>, 1, 32, stream, words, awaited);
 }
 
 }  // namespace
@@ -169,18 +215,19 @@ cudaError_t load_stream_kernels() {
 }
 
 cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put) {
-  if (put.bytes > longest_by_kernel && !put.units) {
+  static u64 const longest = std::getenv("LONGEST") ? std::atoll(std::getenv("LONGEST")) : longest_by_kernel;
+  static u64 const most = std::getenv("BLOCKS") ? std::atoll(std::getenv("BLOCKS")) : most_blocks;
+  static u64 const each = std::getenv("EACH") ? std::atoll(std::getenv("EACH")) : bytes_a_block;
+  static u64 const thr = std::getenv("THREADS") ? std::atoll(std::getenv("THREADS")) : put_threads;
+  if (put.bytes > longest && !put.units) {
     auto const status =
         cudaMemcpyAsync(put.target, put.source, put.bytes, cudaMemcpyDefault, stream);
     if (status != cudaSuccess || !put.counter) return status;
-    raise_kernel<<<1, 1, 0, stream>>>(words, put);
-  } else if (put.bytes == 0) {
-    raise_kernel<<<1, 1, 0, stream>>>(words, put);
-  } else {
-    auto const blocks = std::clamp<u64>(put.bytes / bytes_a_block, 1, most_blocks);
-    put_kernel<<<static_cast<u32>(blocks), put_threads, 0, stream>>>(words, put);
+  } else if (put.bytes != 0) {
+    auto const blocks = std::clamp<u64>(put.bytes / each, 1, most);
+    return run_behind(&put_kernel, static_cast<u32>(blocks), thr, stream, words, put);
   }
-  return cudaGetLastError();
+  return run_behind(&raise_kernel, 1, 1, stream, words, put);
 }
 
 cudaError_t await(cudaStream_t stream, StreamWords const& words,
@@ -190,9 +237,8 @@ cudaError_t await(cudaStream_t stream, StreamWords const& words,
 }
 
 cudaError_t post(cudaStream_t stream, StreamWords const& words, StreamRing const& ring,
-                 u32 operation, StreamPut const& put) {
-  post_kernel<<<1, 512, 0, stream>>>(words, ring, operation, put);
-  return cudaGetLastError();
+                 u32 operation, StreamPut const& put, bool until_taken) {
+  return run_behind(&post_kernel, 1, 512, stream, words, ring, operation, put, until_taken);
 }
 
 cudaError_t raise(cudaStream_t stream, u32* counter, u32 value, u32* origin_word, u32 origin) {

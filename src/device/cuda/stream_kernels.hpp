@@ -18,7 +18,7 @@ cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& 
 cudaError_t await(cudaStream_t stream, StreamWords const& words,
                   std::span<AwaitedCounter const> counters);
 cudaError_t post(cudaStream_t stream, StreamWords const& words, StreamRing const& ring,
-                 u32 operation, StreamPut const& put);
+                 u32 operation, StreamPut const& put, bool until_taken);
 cudaError_t raise(cudaStream_t stream, u32* counter, u32 value, u32* origin_word, u32 origin);
 
 }  // namespace meshpost::cuda
