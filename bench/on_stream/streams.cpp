@@ -9,6 +9,8 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "worlds.hpp"
@@ -110,14 +112,19 @@ class Replay {
  public:
   Replay(Pair& pair, u32 trips) : streams_{stream_of(pair.a), stream_of(pair.b)} {
     for (auto const stream : streams_)
-      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+      check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     for (u32 i = 0; i < trips; ++i) pair.round_trip(8);
+    std::array<cudaGraph_t, 2> captured{};
+    for (u32 d = 0; d < 2; ++d) check(cudaStreamEndCapture(streams_[d], &captured[d]));
     for (u32 d = 0; d < 2; ++d) {
-      cudaGraph_t graph = nullptr;
-      cudaStreamEndCapture(streams_[d], &graph);
-      cudaGraphInstantiate(&graphs_[d], graph, 0);
-      cudaGraphDestroy(graph);
+      check(cudaGraphInstantiate(&graphs_[d], captured[d], 0));
+      check(cudaGraphDestroy(captured[d]));
     }
+  }
+  static void check(cudaError_t status) {
+    if (status == cudaSuccess) return;
+    std::fprintf(stderr, "a graph of streams: %s\n", cudaGetErrorString(status));
+    std::exit(1);
   }
   Replay(Replay const&) = delete;
   Replay& operator=(Replay const&) = delete;
@@ -125,7 +132,7 @@ class Replay {
     for (auto const graph : graphs_) cudaGraphExecDestroy(graph);
   }
   void launch() {
-    for (u32 d = 0; d < 2; ++d) cudaGraphLaunch(graphs_[d], streams_[d]);
+    for (u32 d = 0; d < 2; ++d) check(cudaGraphLaunch(graphs_[d], streams_[d]));
   }
 
  private:

@@ -166,7 +166,8 @@ AwaitedCounter Destinations::awaited(std::string const& operation, WindowInfo co
            counts.tag.value;
   };
   return {.raised = word_in(WindowInfo::raised),
-          .raised_by_host = word_in(WindowInfo::raised_by_host),
+          .raised_by_host =
+              world_.endpoints().of_stream(*record.host, stream_) + counts.tag.value,
           .consumed = word_in(WindowInfo::consumed),
           .count = counts.count,
           .window = info.number,

@@ -30,6 +30,7 @@ std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* nat
   auto streams = Streams::of(world);
   auto const use = streams->use("make a stream");
   auto& device = device_of(use.world(), own);
+  use.world().endpoints().expect_streams();
   // While the stream waits, CUDA would load no kernel.
   backend(device.kind()).load_entries(device);
   auto stream = adopt ? device.adopt_stream(native) : device.make_stream();

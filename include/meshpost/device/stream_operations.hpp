@@ -47,13 +47,13 @@ struct StreamPut {
   }
 };
 
-/// Counts that a stream awaits and consumes. They are come() - consumed; only the stream itself
-/// writes `consumed`.
+/// Counts that a stream awaits and consumes: what was raised, less what was consumed before. Only
+/// the stream itself writes `consumed`.
 struct AwaitedCounter {
   static constexpr u32 most = 32;  ///< that a stream awaits at once
 
   u32 const* raised = nullptr;          ///< by devices, which add
-  u32 const* raised_by_host = nullptr;  ///< only the stream's host stores here
+  u32 const* raised_by_host = nullptr;  ///< pinned; only the stream's host stores here
   u32* consumed = nullptr;
   u32 count = 0;
   u32 window = 0, tag = 0;  ///< for the note

@@ -53,9 +53,9 @@ struct WindowInfo {
   /// The arrays lie behind each other and have a word a tag: counts, the last rank to raise each
   /// (raiser()), and on GPUs with lanes the counts from ranks of the same device.
   enum CounterArray : u32 { counts, raised_by, near_counts, counter_arrays };
-  /// A stream's arrays of counters: by devices that load and store them, by the stream's host, and
-  /// what the stream has consumed of both.
-  enum StreamArray : u32 { raised, raised_by_host, consumed, stream_arrays };
+  /// A stream's arrays of counters: raised by devices that load and store them, and what the stream
+  /// has consumed. (Counts of hosts are in memory of the host.)
+  enum StreamArray : u32 { raised, consumed, stream_arrays };
   /// Offset of one of them.
   MESHPOST_FN u64 stream_counters(u32 stream, StreamArray array) const {
     return host_counters + u64{counter_part} * (1 + stream * stream_arrays + array);

@@ -17,7 +17,6 @@
 #include "device/cuda/stream_kernels.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "meshpost/device/block.hpp"
 
@@ -25,9 +24,12 @@ namespace meshpost::cuda {
 namespace {
 
 constexpr u32 put_threads = 256;
-constexpr u64 bytes_a_block = u64{32} << 10;  // eight loads of 16 bytes in flight for each thread
-constexpr u64 most_blocks = 32;
-constexpr u64 longest_by_kernel = u64{1} << 20;  // above it, copy engines are faster
+constexpr u64 bytes_a_block = u64{8} << 10;
+constexpr u64 most_blocks = 64;
+// A kernel is faster up to some 32 MiB, but takes up to half of the multiprocessors from others.
+constexpr u64 longest_by_kernel = u64{4} << 20;
+// Blocks of a grid that may be resident while it waits for the work in front of it.
+constexpr u32 most_early_blocks = 8;
 
 /// Launched by run_behind(): the grid may be resident before the work in front of it is over. From
 /// here on that has ended, and all its stores are seen. The next one may become resident now.
@@ -93,6 +95,7 @@ struct Awaited {
 
 // The host's memory is far away: it is read and written seldom.
 constexpr u32 looks_before_host = 128;  // about 0.1 ms
+constexpr u32 looks_before_count_of_host = 8;
 
 // One warp; each thread has a counter.
 template <u32 most>
@@ -103,9 +106,11 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
   bool const any = mine < awaited.count;
   AwaitedCounter const one = awaited.counters[any ? mine : 0];
   u32 const consumed = memory::load_relaxed(one.consumed);
+  u32 by_host = 0;  // what was seen of it
   for (u32 looks = 1;; ++looks) {
-    u32 const come =
-        memory::load_acquire(one.raised) + memory::load_acquire(one.raised_by_host) - consumed;
+    if (looks % looks_before_count_of_host == 0)
+      by_host = memory::load_acquire(one.raised_by_host);
+    u32 const come = memory::load_acquire(one.raised) + by_host - consumed;
     bool const has_come = !any || static_cast<i32>(come - one.count) >= 0;
     u32 const missing = __ballot_sync(~0u, !has_come);
     if (missing == 0) {
@@ -187,7 +192,7 @@ cudaError_t run_behind(void (*kernel)(Parameters...), u32 blocks, u32 threads, c
   config.blockDim = dim3(threads);
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = blocks == 1 && !std::getenv("NO_PDL") ? 1 : 0;
+  config.numAttrs = blocks <= most_early_blocks ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
@@ -215,17 +220,13 @@ cudaError_t load_stream_kernels() {
 }
 
 cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put) {
-  static u64 const longest = std::getenv("LONGEST") ? std::atoll(std::getenv("LONGEST")) : longest_by_kernel;
-  static u64 const most = std::getenv("BLOCKS") ? std::atoll(std::getenv("BLOCKS")) : most_blocks;
-  static u64 const each = std::getenv("EACH") ? std::atoll(std::getenv("EACH")) : bytes_a_block;
-  static u64 const thr = std::getenv("THREADS") ? std::atoll(std::getenv("THREADS")) : put_threads;
-  if (put.bytes > longest && !put.units) {
+  if (put.bytes > longest_by_kernel && !put.units) {
     auto const status =
         cudaMemcpyAsync(put.target, put.source, put.bytes, cudaMemcpyDefault, stream);
     if (status != cudaSuccess || !put.counter) return status;
   } else if (put.bytes != 0) {
-    auto const blocks = std::clamp<u64>(put.bytes / each, 1, most);
-    return run_behind(&put_kernel, static_cast<u32>(blocks), thr, stream, words, put);
+    auto const blocks = std::clamp<u64>(put.bytes / bytes_a_block, 1, most_blocks);
+    return run_behind(&put_kernel, static_cast<u32>(blocks), put_threads, stream, words, put);
   }
   return run_behind(&raise_kernel, 1, 1, stream, words, put);
 }

@@ -215,10 +215,14 @@ void HostWindows::forget_counts(u32 own, u32 stream) {
       return heap_.at(layout_.first_device + own, info.stream_counters(stream, array));
     };
     Bytes const size{info.tags * sizeof(u32)};
-    std::vector<u32> raised(info.tags), by_host(info.tags);
+    std::vector<u32> raised(info.tags);
+    std::scoped_lock const of_window(window.host->mutex);
     device.read(raised.data(), words_of(WindowInfo::raised), size);
-    device.read(by_host.data(), words_of(WindowInfo::raised_by_host), size);
-    for (u32 tag = 0; tag < info.tags; ++tag) raised[tag] += by_host[tag];
+    if (window.host->of_streams) {
+      auto const* const by_host =
+          endpoints_.of_stream(*window.host, {layout_.first_device + own, stream});
+      for (u32 tag = 0; tag < info.tags; ++tag) raised[tag] += by_host[tag];
+    }
     device.write(words_of(WindowInfo::consumed), raised.data(), size);
   }
 }

@@ -199,14 +199,10 @@ void Windows::free(WindowInfo const& info) {
     auto const& record = record_of(info, "free");
     freed_.prepare(info.number, record.name, layout_.devices);
   });
-  endpoints_.forget(info.number);
   freed_.add();  // in all processes or in none
   auto const found = windows_.extract(info.number);
   auto const& record = found.mapped();
-  {
-    std::scoped_lock const of_host(record.host->mutex);
-    record.host->freed = true;
-  }
+  endpoints_.forget(info.number);
   for (u32 own = 0; own < layout_.own_count() && record.counter_bytes != 0; ++own) {
     auto* const counters =
         reinterpret_cast<u32*>(heap_.at(layout_.first_device + own, record.info.counters));
