@@ -22,7 +22,13 @@ OUTPUT = "docs/api.md"
 INCLUDE = "include/meshpost"
 # In the order for readers. Headers that no line names come under the last.
 CHAPTERS = {
-    "Programs": ["rma/world.hpp", "rma/run.hpp", "rma/window.hpp", "base/types.hpp"],
+    "Programs": [
+        "rma/world.hpp",
+        "rma/run.hpp",
+        "rma/window.hpp",
+        "on_stream/stream_endpoint.hpp",
+        "base/types.hpp",
+    ],
     "Kernels": ["rma/rank.hpp", "base/span.hpp", "base/fn.hpp"],
     "Errors, messages, configuration": ["base/error.hpp", "base/events.hpp", "base/config.hpp"],
     "Devices": ["device/device.hpp"],

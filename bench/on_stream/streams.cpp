@@ -44,11 +44,11 @@ struct Pair {
   }();
 
   /// Streams begin when the host says so.
-  void close_gate() {
+  void hold_streams() {
     a.wait(box, Tag{3});
     b.wait(box, Tag{3});
   }
-  void open_gate() {
+  void let_streams_go() {
     box.notify(a.id(), Tag{3});
     box.notify(b.id(), Tag{3});
   }
@@ -63,10 +63,10 @@ struct Pair {
     a.wait(box, Tag{0});
   }
   double time_of(u32 trips, u64 bytes) {
-    close_gate();
+    hold_streams();
     for (u32 i = 0; i < trips; ++i) round_trip(bytes);
     auto const begin = std::chrono::steady_clock::now();
-    open_gate();
+    let_streams_go();
     finish();
     return microseconds(begin);
   }
@@ -97,11 +97,11 @@ void host_time(benchmark::State& state) {
   auto* const pair = pair_of(state);
   if (!pair) return;
   for (auto _ : state) {
-    pair->close_gate();
+    pair->hold_streams();
     auto const begin = std::chrono::steady_clock::now();
     for (u32 i = 0; i < 50; ++i) pair->round_trip(8);
     state.SetIterationTime(microseconds(begin) / 200 * 1e-6);
-    pair->open_gate();
+    pair->let_streams_go();
     pair->finish();
   }
 }
@@ -149,10 +149,10 @@ void graph_one_way(benchmark::State& state) {
   if (bench::kind() != "cuda") return state.SkipWithError("needs GPUs");
   Replay shorter(*pair, few), longer(*pair, many);
   auto const time_of = [&](Replay& replay) {
-    pair->close_gate();
+    pair->hold_streams();
     replay.launch();
     auto const begin = std::chrono::steady_clock::now();
-    pair->open_gate();
+    pair->let_streams_go();
     pair->finish();
     return microseconds(begin);
   };

@@ -78,8 +78,8 @@ Destination Destinations::of(std::string const& operation, StreamSend const& sen
   return found;
 }
 
-void Destinations::place(Told const& told, WindowRecord const& record,
-                         StreamSend const& send, Destination& found) const {
+void Destinations::place(Told const& told, WindowRecord const& record, StreamSend const& send,
+                         Destination& found) const {
   auto const& put = *send.put;
   if (put.offset == RemoteSpan<char>::beyond)
     throw Error(Kind::bad_argument, told.text(), "the target is a subspan that leaves its span",
@@ -100,8 +100,8 @@ void Destinations::place(Told const& told, WindowRecord const& record,
   }
 }
 
-void Destinations::count(Told const& told, WindowRecord const& record,
-                         StreamSend const& send, Destination& found) const {
+void Destinations::count(Told const& told, WindowRecord const& record, StreamSend const& send,
+                         Destination& found) const {
   auto const& layout = world_.layout();
   auto const& info = record.info;
   if (std::holds_alternative<std::monostate>(send.notified)) return;
@@ -116,11 +116,11 @@ void Destinations::count(Told const& told, WindowRecord const& record,
         send.tag.value >= info.tags)
       world_.host().check_stream(told.text(), info, *stream, send.tag);
     if (send.put && layout.device_of(send.put->rank) != stream->device)
-      throw Error(Kind::bad_argument, told.text(),
-                  fmt::format("the target is on {}, and the stream that is notified on {}",
-                              layout.names[layout.device_of(send.put->rank)],
-                              layout.names[stream->device]),
-                  "notify a stream of the target's device");
+      throw Error(
+          Kind::bad_argument, told.text(),
+          fmt::format("the target is on {}, and the stream that is notified on {}",
+                      layout.names[layout.device_of(send.put->rank)], layout.names[stream->device]),
+          "notify a stream of the target's device");
     return near_counter(stream->device, info.stream_counters(stream->number, WindowInfo::raised));
   }
   if (send.tag.value >= info.tags) world_.host().check_tag(told.text(), info, send.tag);
@@ -139,8 +139,7 @@ void Destinations::count(Told const& told, WindowRecord const& record,
                                         stream_.device * StreamId::most + stream_.number);
   if (found.far) {
     found.far->device_ = device;
-    found.far->signal_ =
-        via::Signal::of(counters + send.tag.value * sizeof(u32), distance, origin);
+    found.far->signal_ = via::Signal::of(counters + send.tag.value * sizeof(u32), distance, origin);
     return;
   }
   near_counter(device, counters);
@@ -166,8 +165,7 @@ AwaitedCounter Destinations::awaited(std::string const& operation, WindowInfo co
            counts.tag.value;
   };
   return {.raised = word_in(WindowInfo::raised),
-          .raised_by_host =
-              world_.endpoints().of_stream(*record.host, stream_) + counts.tag.value,
+          .raised_by_host = world_.endpoints().of_stream(*record.host, stream_) + counts.tag.value,
           .consumed = word_in(WindowInfo::consumed),
           .count = counts.count,
           .window = info.number,

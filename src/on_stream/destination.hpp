@@ -8,10 +8,10 @@
 
 namespace meshpost::detail {
 
-/// Who is notified.
+/// The endpoint that is notified.
 using Notified = std::variant<std::monostate, RankId, StreamId, HostId>;
 
-/// What a stream sends: bytes, a notification, or both.
+/// A message of a stream: bytes, a notification, or both.
 struct StreamSend {
   WindowInfo const* window = nullptr;
   TypedPut const* put = nullptr;  ///< null: no bytes
@@ -39,8 +39,8 @@ class FarTarget {
   GlobalAddress address_{};
   Notified notified_{};
   Tag tag_{};
-  u32 device_ = 0;         // of a rank that is notified
-  via::Signal signal_{};   // its counter, as an offset
+  u32 device_ = 0;        // of a rank that is notified
+  via::Signal signal_{};  // its counter, as an offset
 };
 
 /// The same in reach of the device: `target`, `counter` and the counter's origin of a StreamPut.

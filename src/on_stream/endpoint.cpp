@@ -34,8 +34,8 @@ std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* nat
   // While the stream waits, CUDA would load no kernel.
   backend(device.kind()).load_entries(device);
   auto stream = adopt ? device.adopt_stream(native) : device.make_stream();
-  std::shared_ptr<EndpointState> state(new EndpointState(
-      streams, use.world(), own, std::move(stream), std::move(name)));
+  std::shared_ptr<EndpointState> state(
+      new EndpointState(streams, use.world(), own, std::move(stream), std::move(name)));
   state->id_ = streams->add(use.world().layout().first_device + own, state);
   return state;
 }
@@ -52,9 +52,8 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
       deadline_(world.options().deadline) {
   std::memset(note_.data(), 0, note_.size());
   device_->fill(words_.data(), 0, words_.size());
-  shared_ = {.note = note_.as<StreamNote>(),
-             .ended = words_.as<u32>(),
-             .copied = words_.as<u32>() + 1};
+  shared_ = {
+      .note = note_.as<StreamNote>(), .ended = words_.as<u32>(), .copied = words_.as<u32>() + 1};
   u32 const device = world.layout().first_device + own;
   heap_begin_ = world.heap().at(device, 0);
   heap_end_ = heap_begin_ + world.heap().spaces().stride();
@@ -77,9 +76,8 @@ EndpointState::~EndpointState() {
 }
 
 std::string EndpointState::said(std::string_view operation) const {
-  return name_.empty()
-             ? fmt::format("{}, stream {} of {}", operation, id_.number, device_->name())
-             : fmt::format("{}, stream '{}' of {}", operation, name_, device_->name());
+  return name_.empty() ? fmt::format("{}, stream {} of {}", operation, id_.number, device_->name())
+                       : fmt::format("{}, stream '{}' of {}", operation, name_, device_->name());
 }
 
 // -- operations
@@ -172,10 +170,10 @@ void EndpointState::wait(WindowInfo const& window, std::vector<Counts> const& aw
   std::map<u32, u64> counts;  // two of one tag would consume twice
   for (auto const& one : awaited) counts[one.tag.value] += one.count;
   if (counts.size() > AwaitedCounter::most)
-    throw Error(Kind::bad_argument, said(operation),
-                fmt::format("{} tags were named; it may be {}", counts.size(),
-                            AwaitedCounter::most),
-                "wait for some of them first");
+    throw Error(
+        Kind::bad_argument, said(operation),
+        fmt::format("{} tags were named; it may be {}", counts.size(), AwaitedCounter::most),
+        "wait for some of them first");
   std::vector<AwaitedCounter> words;
   words.reserve(counts.size());
   Destinations const destinations(use_of_world.world(), id_);
@@ -298,10 +296,16 @@ void EndpointState::look(WorldState& world, std::optional<Error> const& failed_r
   u64 const progress =
       ((u64{now.consumed} * 31 + now.come) * 65599 + now.tag) * 65599 + now.window + 1;
   if (deadline_.ends(progress) && !watched_by_debugger(deadline_))
-    fail({Kind::deadline, said(world, now),
-          fmt::format("{}, and none for {}", so_far, deadline_.text()),
-          "see that somebody notifies this stream with this tag, or give a longer deadline "
-          "(MESHPOST_DEADLINE)"});
+    fail(
+        {Kind::deadline, said(world, now),
+         fmt::format("{}, and none for {}", so_far, deadline_.text()),
+         std::string("see that somebody notifies this stream with this tag, or give a longer "
+                     "deadline (MESHPOST_DEADLINE)") +
+             (stream_->on_host() ? ""
+                                 : "; if what it waits for is on another stream of this GPU, or "
+                                   "needs a kernel that is not loaded, let it come first, or raise "
+                                   "CUDA_DEVICE_MAX_CONNECTIONS, or set "
+                                   "CUDA_MODULE_LOADING=EAGER")});
 }
 
 }  // namespace meshpost::detail

@@ -11,8 +11,8 @@ namespace meshpost::detail {
 FarSender::FarSender(Device& device, std::function<void(std::exception_ptr)> failed)
     : device_(device),
       failed_(std::move(failed)),
-      messages_(device.allocate(Bytes{StreamRing::slots * sizeof(StreamMessage)},
-                                MemoryKind::pinned)),
+      messages_(
+          device.allocate(Bytes{StreamRing::slots * sizeof(StreamMessage)}, MemoryKind::pinned)),
       bytes_(device.allocate(Bytes{StreamRing::slots * StreamMessage::most_bytes},
                              MemoryKind::pinned)),
       taken_(device.allocate(Bytes{sizeof(u32)}, MemoryKind::pinned)),

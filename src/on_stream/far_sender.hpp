@@ -10,9 +10,9 @@
 
 namespace meshpost::detail {
 
-/// Carries out the messages of a GPU's stream to targets out of its reach: a thread of its own takes
-/// them from a ring that the stream fills. So a target that is slow holds up no other stream. What
-/// moves on is in the device's memory and the ring, so a CUDA graph may hold such messages.
+/// Carries out the messages of a GPU's stream to targets out of its reach: a thread of its own
+/// takes them from a ring that the stream fills. So a target that is slow holds up no other stream.
+/// Its numbers are in the device's memory and the ring, so a CUDA graph may hold such messages.
 class FarSender {
  public:
   /// `failed`: called by the thread; later messages are then dropped.

@@ -11,8 +11,8 @@ StreamEndpoint::StreamEndpoint(World const& world, u32 device, std::string name)
     : state_(EndpointState::make(world.communicator().world, device, nullptr, false,
                                  std::move(name))) {}
 StreamEndpoint::StreamEndpoint(World const& world, u32 device, void* native, std::string name)
-    : state_(EndpointState::make(world.communicator().world, device, native, true,
-                                 std::move(name))) {}
+    : state_(
+          EndpointState::make(world.communicator().world, device, native, true, std::move(name))) {}
 StreamEndpoint::~StreamEndpoint() { leave_to_parent(state_); }
 StreamEndpoint::StreamEndpoint(StreamEndpoint&&) noexcept = default;
 

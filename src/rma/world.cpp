@@ -190,6 +190,10 @@ void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
   world->host().wait(window, tag, count, deadline.value_or(world->options().deadline));
 }
 
+Part own_part(WindowInfo const& window, RankId rank) {
+  return world_of(window.world, "part")->host().own_part(window, rank);
+}
+
 u64 part_count(WindowInfo const& window, RankId rank) {
   return world_of(window.world, "read")->host().part_count(window, rank);
 }

@@ -190,8 +190,8 @@ struct SharedMemory {
   Descriptor file{};     ///< to pass along if the handle is not enough
 };
 
-/// Notes an entry of this program for GPUs (KernelImage::cuda and its like). Any thread, also before
-/// main().
+/// Notes an entry of this program for GPUs (KernelImage::cuda and its like). Any thread, also
+/// before main().
 void note_gpu_entry(void const* entry);
 /// The entries that were noted behind the first `known`.
 std::vector<void const*> noted_gpu_entries(std::size_t known);
@@ -210,8 +210,8 @@ class Backend {
   virtual std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) = 0;
   /// For launches that follow each other. Null: this kind keeps nothing between them.
   virtual std::unique_ptr<LaunchResources> launch_resources() { return nullptr; }
-  /// Loads the noted entries into the device, if the kind would otherwise load each when it is first
-  /// launched, and wait for work that runs there.
+  /// Loads the noted entries into the device, if the kind would otherwise load each when it is
+  /// first launched, and wait for work that runs there.
   virtual void load_entries(Device& /*device*/) {}
   /// Throws what launch() would throw before anything runs. \throws Error(out_of_memory,
   /// bad_argument)

@@ -100,18 +100,19 @@ class Stream {
   /// Its work is being recorded for a graph.
   virtual bool captures() { return false; }
 
-  // Operations on counters, for the part on_stream (device/stream_operations.hpp). If the stream was
-  // poisoned, they do nothing. What they point to outlives them. \throws Error(device_failed)
+  // Operations on counters, for the part on_stream (device/stream_operations.hpp). If the stream
+  // was poisoned, they do nothing. Memory that they name outlives them. \throws
+  // Error(device_failed)
 
-  /// Copies, then raises the counter. Who acquires the count sees the bytes, and all that earlier
-  /// work of the stream has stored.
+  /// Copies, then raises the counter. A thread that acquires the count sees the bytes, and all that
+  /// earlier work of the stream has stored.
   virtual void put(StreamWords const& words, StreamPut const& put);
   /// Later work of this stream starts when all these counts have come, which are then consumed.
   /// It sees what was stored before they were raised.
   virtual void await(StreamWords const& words, std::span<AwaitedCounter const> counters);
   /// Puts the bytes into the ring, in messages. It waits there while the ring is full and, if
-  /// `until_taken`, until the host has carried them out. Only if the work is not done by a thread of
-  /// the host.
+  /// `until_taken`, until the host has carried them out. Only if the work is not done by a thread
+  /// of the host.
   virtual void post(StreamWords const& words, StreamRing const& ring, u32 operation,
                     StreamPut const& put, bool until_taken);
 };
@@ -183,7 +184,8 @@ class Device {
   /// Sets this device's memory, and returns when that is done.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
   /// Adds to a counter in this device's memory, and notes its origin unless that word is null.
-  /// Returns when that is done. Kinds whose kernels or streams may add at the same time override it.
+  /// Returns when that is done. Kinds whose kernels or streams may add at the same time override
+  /// it.
   virtual void raise(u32* counter, u32 value, u32* origin_word, u32 origin);
   /// Network cards have written into this device's memory, and have said so. After this call its
   /// kernels see those bytes, once they have acquired something that the host releases after the

@@ -7,7 +7,8 @@
 
 namespace meshpost {
 
-/// What a stream that waits tells the host, and what the host tells it. In memory of both.
+/// A stream that waits tells the host what it waits for, and the host may end the wait. In memory
+/// of both.
 struct StreamNote {
   u32 poisoned;  ///< by the host. 1: waits end at once, and later operations do nothing
   u32 waiting;   ///< by the stream. 1: it has waited for some time, for the counter named here
@@ -63,7 +64,7 @@ struct AwaitedCounter {
 struct StreamMessage {
   static constexpr u64 most_bytes = u64{256} << 10;
 
-  u32 flag;  ///< its number, plus one, once it is whole
+  u32 flag;       ///< its number, plus one, once it is whole
   u32 operation;  ///< its sender's number for it
   u64 offset;     ///< of these bytes among those of the operation
   u64 bytes;      ///< of these

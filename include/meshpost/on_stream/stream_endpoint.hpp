@@ -47,9 +47,9 @@ struct TypedPut {
 /// Ranks, hosts and other streams notify it by its id(); it notifies any of them. Its counters are
 /// in the windows of the World. They are its own, and stay as they are when a run ends.
 ///
-/// Order: operations of a stream happen one behind the other, with its kernels and copies. What a
-/// notification of a stream delivers: its earlier puts to that device, and all that its earlier
-/// work has stored. A wait of a stream delivers as a rank's does, to the stream's later work.
+/// Order: operations of a stream happen one behind the other, with its kernels and copies. A
+/// notification of a stream delivers its earlier puts to that device, and all that its earlier work
+/// has stored. A wait of a stream delivers as a rank's does, to the stream's later work.
 ///
 /// put(), and notify() of a rank, take effect after the runs that were launched before the call, if
 /// not all of these have Launch::with_host. On a GPU they have no such order while the stream is
@@ -57,10 +57,10 @@ struct TypedPut {
 /// what the stream and ranks do. A run that is launched later, and reads or consumes what they
 /// bring, follows the stream (Launch::streams), or has Launch::with_host.
 ///
-/// Failures: a wait ends if nothing comes for the World's deadline, if a process of the job is lost,
-/// or if a run fails meanwhile. Then the stream's later operations do nothing (but bytes of a long
-/// put may arrive), and the next call throws the error. synchronize() throws it, too; after that
-/// the stream may be used again, and notifications that came before are dropped.
+/// Failures: a wait ends if nothing comes for the World's deadline, if a process of the job is
+/// lost, or if a run fails meanwhile. Then the stream's later operations do nothing (but bytes of a
+/// long put may arrive), and the next call throws the error. synchronize() throws it, too; after
+/// that the stream may be used again, and notifications that came before are dropped.
 ///
 /// Calls come from one thread at a time; each endpoint may have another one. They are not allowed
 /// inside a kernel or after fork(). A World that ends waits for its streams.
@@ -90,8 +90,8 @@ class StreamEndpoint {
 
   // Ranks are those of the world. `source` is memory of the stream's device, or pinned memory; on
   // CPU devices any. It must not change before the operation is over. Errors of all:
-  // \throws Error(bad_argument) naming the value and its limit; Error(misuse); Error(device_failed);
-  // and the error of an earlier wait (see above)
+  // \throws Error(bad_argument) naming the value and its limit; Error(misuse);
+  // Error(device_failed); and the error of an earlier wait (see above)
 
   /// Copies `source` to the beginning of `target`. A later notification of this stream delivers it.
   template <class T>

@@ -25,9 +25,9 @@ struct Launch {
   /// (WorldOptions::trace).
   std::string trace{};
   /// The host takes part: while it runs, the host and streams read and write windows, and raise
-  /// counters, at once (Window::put_notify, notify; StreamEndpoint). If all ranks wait, that is then
-  /// no deadlock, because the host may wake them. Only the deadline ends such a run. The same in all
-  /// processes.
+  /// counters, at once (Window::put_notify, notify; StreamEndpoint). If all ranks wait, that is
+  /// then no deadlock, because the host may wake them. Only the deadline ends such a run. The same
+  /// in all processes.
   bool with_host = false;
   bool thread_a_rank = false;  ///< CPU: each rank on a worker thread of its own
   void* user = nullptr;        ///< for layers above: RunState::user

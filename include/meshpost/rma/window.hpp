@@ -39,11 +39,11 @@ struct WindowInfo {
   u32 number = 0;         ///< of the window in its world; 0: none
   u32 uniform_world = 0;  ///< `world` if uniform and over all ranks (the usual case), else 0
   Communicator communicator;
-  u64 offset = 0;         ///< of the first local rank's part in the symmetric heap
-  u64 pitch = 0;          ///< bytes from one local rank's part to the next one's
-  u64 count = 0;          ///< elements of each part
-  u64 parts = 0;          ///< offset of Part[world ranks]; 0: the window is uniform
-  u64 counters = 0;       ///< offset of the first local rank's counters
+  u64 offset = 0;    ///< of the first local rank's part in the symmetric heap
+  u64 pitch = 0;     ///< bytes from one local rank's part to the next one's
+  u64 count = 0;     ///< elements of each part
+  u64 parts = 0;     ///< offset of Part[world ranks]; 0: the window is uniform
+  u64 counters = 0;  ///< offset of the first local rank's counters
   /// Offset of the host's, a word a tag, on each process's first device. Those of streams follow
   /// (stream_counters()), on each device.
   u64 host_counters = 0;
@@ -105,6 +105,11 @@ class Window {
   void read(RankId rank, u64 offset, std::span<T> target) const;
   /// All of a rank's part.
   std::vector<T> read(RankId rank) const;
+
+  /// The part of a rank (of the world) of this process, in the addresses of its device: for work on
+  /// streams of that device (StreamEndpoint). Not collective. Thread-safe. \throws
+  /// Error(bad_argument) if there is no such rank here
+  std::span<T> part(RankId rank) const;
 
   // The host as an endpoint that notifies and is notified. A notification of the host belongs to
   // the current run, or else to the next one. These functions work for any process, are not

@@ -197,6 +197,8 @@ namespace detail {
 /// Host side of Window::read (target) and write (source).
 void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
               void const* source, u64 count);
+/// Host side of Window::part.
+Part own_part(WindowInfo const& window, RankId rank);
 /// Elements of a rank's part.
 u64 part_count(WindowInfo const& window, RankId rank);
 /// Host side of Window::put_notify (`source`, which may be null: of nothing) and notify.
@@ -216,6 +218,11 @@ void Window<T>::write(RankId rank, u64 offset, std::span<T const> source) const 
 template <class T>
 void Window<T>::read(RankId rank, u64 offset, std::span<T> target) const {
   detail::transfer(info_, sizeof(T), rank, offset, target.data(), nullptr, target.size());
+}
+template <class T>
+std::span<T> Window<T>::part(RankId rank) const {
+  auto const own = detail::own_part(info_, rank);
+  return {static_cast<T*>(own.data), own.count};
 }
 template <class T>
 void Window<T>::put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag) const {

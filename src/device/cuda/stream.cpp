@@ -177,8 +177,8 @@ class CudaStream : public Stream {
     Current const current(device_);
     finish(cuda::await(stream_, words, counters), "wait on");
   }
-  void post(StreamWords const& words, StreamRing const& ring, u32 operation,
-            StreamPut const& put, bool until_taken) override {
+  void post(StreamWords const& words, StreamRing const& ring, u32 operation, StreamPut const& put,
+            bool until_taken) override {
     Current const current(device_);
     finish(cuda::post(stream_, words, ring, operation, put, until_taken), "post from");
   }

@@ -6,7 +6,7 @@
 //     the block's first thread. With several blocks, that thread then adds to `copied`; the block
 //     that adds last has acquired the others' shares (its add is acquire and release), and fences
 //     at system scope behind that. Fences are cumulative.
-//  2. What earlier work of the stream stored, happens before the kernel begins.
+//  2. Stores of the stream's earlier work happen before the kernel begins.
 //  3. The counter is raised by a relaxed add at system scope behind the fence; a warp of the target's
 //     stream reads it, or a later value, with acquire at system scope. All adds are
 //     read-modify-writes, so later values continue the release sequence. (The same as for ranks: see
@@ -94,8 +94,8 @@ struct Awaited {
 };
 
 // The host's memory is far away: it is read and written seldom.
-constexpr u32 looks_before_host = 128;  // about 0.1 ms
-constexpr u32 looks_before_count_of_host = 8;
+constexpr u32 looks_before_host = 128;          // about 0.1 ms
+constexpr u32 looks_before_count_of_host = 32;  // the first after some 8 us
 
 // One warp; each thread has a counter.
 template <u32 most>
@@ -108,14 +108,13 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
   u32 const consumed = memory::load_relaxed(one.consumed);
   u32 by_host = 0;  // what was seen of it
   for (u32 looks = 1;; ++looks) {
-    if (looks % looks_before_count_of_host == 0)
+    if (looks % looks_before_count_of_host == looks_before_count_of_host / 2)
       by_host = memory::load_acquire(one.raised_by_host);
     u32 const come = memory::load_acquire(one.raised) + by_host - consumed;
     bool const has_come = !any || static_cast<i32>(come - one.count) >= 0;
     u32 const missing = __ballot_sync(~0u, !has_come);
     if (missing == 0) {
-      if (looks > looks_before_host && mine == 0)
-        memory::store_relaxed(&words.note->waiting, 0);
+      if (looks > looks_before_host && mine == 0) memory::store_relaxed(&words.note->waiting, 0);
       break;
     }
     if (looks % looks_before_host != 0) continue;
@@ -159,8 +158,7 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
   do {
     u64 const left = bytes - offset;
     u64 const size = left < StreamMessage::most_bytes ? left : StreamMessage::most_bytes;
-    bool const poisoned =
-        threadIdx.x == 0 && !await_taken(words, ring, number, StreamRing::slots);
+    bool const poisoned = threadIdx.x == 0 && !await_taken(words, ring, number, StreamRing::slots);
     if (__syncthreads_or(poisoned)) break;
     memory::copy(ring.bytes_of(number), static_cast<char const*>(put.source) + offset, size,
                  threadIdx.x, blockDim.x);
@@ -179,8 +177,9 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
   if (until_taken) await_taken(words, ring, number, 1);
 }
 
-// A small grid may become resident while the work in front of it ends, which saves the time to launch
-// it. A large one must not: it could keep a cooperative launch off the GPU, that this work waits for.
+// A small grid may become resident while the work in front of it ends, which saves the time to
+// launch it. A large one must not: it could keep a cooperative launch off the GPU, that this work
+// waits for.
 template <class... Parameters, class... Arguments>
 cudaError_t run_behind(void (*kernel)(Parameters...), u32 blocks, u32 threads, cudaStream_t stream,
                        Arguments const&... arguments) {

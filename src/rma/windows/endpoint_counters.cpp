@@ -40,7 +40,8 @@ void EndpointCounters::furnish(HostCounters& window) {
 }
 
 u32* EndpointCounters::take(u64 words) {
-  if (auto const found = free_.find(words); found != free_.end()) return free_.extract(found).mapped();
+  if (auto const found = free_.find(words); found != free_.end())
+    return free_.extract(found).mapped();
   constexpr u64 usual = u64{64} << 10;
   if (chunks_.empty() || chunks_.back().memory.size() / sizeof(u32) - chunks_.back().used < words)
     chunks_.push_back({layout_.devices.front()->allocate(

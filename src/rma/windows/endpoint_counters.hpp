@@ -10,7 +10,7 @@
 
 namespace meshpost::detail {
 
-/// What a host keeps of the counters of endpoints that are not ranks, in one window: its own, and
+/// A host's part of the counters of endpoints that are not ranks, in one window: of its own, and of
 /// those of its devices' streams.
 struct HostCounters {
   explicit HostCounters(WindowInfo const& window)

@@ -106,11 +106,10 @@ std::string FarMemory::answer(std::string_view text) {
   bool const reads = question.action == Action::read, writes = question.action == Action::write;
   if (text.size() != sizeof question + (writes ? question.bytes : 0)) return {};
   if (question.action == Action::raise_stream || question.action == Action::raise_host) {
-    bool const raised =
-        question.action == Action::raise_host
-            ? endpoints_.raise(question.window, Tag{question.tag})
-            : endpoints_.raise(question.window, {question.device, question.stream},
-                               Tag{question.tag});
+    bool const raised = question.action == Action::raise_host
+                            ? endpoints_.raise(question.window, Tag{question.tag})
+                            : endpoints_.raise(question.window, {question.device, question.stream},
+                                               Tag{question.tag});
     return raised ? std::string{'\1'} : std::string{};
   }
   if (question.action == Action::raise) {

@@ -45,8 +45,8 @@ void HostWindows::check_rank(std::string const& operation, RankId rank) const {
       fmt::format("use ranks from 0 to {}", layout_.ranks() - 1));
 }
 
-void HostWindows::check_range(std::string const& operation, WindowRecord const& record,
-                              RankId rank, u64 offset, u64 count) const {
+void HostWindows::check_range(std::string const& operation, WindowRecord const& record, RankId rank,
+                              u64 offset, u64 count) const {
   u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
   if (offset <= limit && count <= limit - offset) return;
   throw Error(Kind::bad_argument, operation,
@@ -99,6 +99,27 @@ void HostWindows::transfer(WindowRecord const& record, u64 element_bytes, RankId
         fmt::format("{} is out of reach of a process without devices", layout_.names[device]),
         "read and write in a process that has some");
   }
+}
+
+Part HostWindows::own_part(WindowInfo const& window, RankId rank) {
+  guard("part");
+  auto const lock = runs_.now();
+  auto const& record = windows_.record_of(window, "part");
+  auto const told = fmt::format("part, {}", record.name);
+  check_rank(told, rank);
+  u32 const device = layout_.device_of(rank);
+  if (!layout_.owns(device))
+    throw Error(
+        Kind::bad_argument, told,
+        fmt::format("rank {} is on {}, which is another process's", rank.value,
+                    layout_.names[device]),
+        layout_.devices.empty()
+            ? "ask in a process that has devices"
+            : fmt::format(
+                  "name one of ranks {} to {}", layout_.first_device * layout_.ranks_per_device,
+                  (layout_.first_device + layout_.own_count()) * layout_.ranks_per_device - 1));
+  u64 const count = record.parts.empty() ? record.info.count : record.parts[rank].count;
+  return {windows_.part_of(device - layout_.first_device, record, rank), count};
 }
 
 u64 HostWindows::part_count(WindowInfo const& window, RankId rank) {
@@ -171,9 +192,8 @@ void HostWindows::raise_endpoint(WindowInfo const& info, StreamId stream, Tag ta
     endpoints_.raise(info.number, stream, tag);
     return;
   }
-  bool const reached =
-      layout_.neighbour(stream.device) ||
-      (layout_.devices.empty() && !group_.far(layout_.processes[stream.device]));
+  bool const reached = layout_.neighbour(stream.device) ||
+                       (layout_.devices.empty() && !group_.far(layout_.processes[stream.device]));
   if (!layout_.traits[stream.device].in_host_memory || !reached)
     return far_.raise(info, stream, tag);
   others_are_told();

@@ -26,6 +26,8 @@ class HostWindows : WorldMemory {
   std::string sender_name(u32 sender) const;  ///< "rank 3", "the host"
   /// Elements of a rank's part.
   u64 part_count(WindowInfo const& window, RankId rank);
+  /// The part of a rank of this process, in its device's addresses.
+  Part own_part(WindowInfo const& window, RankId rank);
   /// Reads if there is a target, else writes.
   void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
                 void const* source, u64 count);

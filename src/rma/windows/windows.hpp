@@ -15,8 +15,7 @@ namespace meshpost::detail {
 /// The windows of a World. The caller holds the World's mutex, or supervises a run.
 class Windows : WorldMemory {
  public:
-  Windows(u32 world, WorldMemory const& memory, HostEndpoint& endpoint,
-          EndpointCounters& endpoints)
+  Windows(u32 world, WorldMemory const& memory, HostEndpoint& endpoint, EndpointCounters& endpoints)
       : WorldMemory(memory), number_(world), endpoint_(endpoint), endpoints_(endpoints) {}
 
   /// Collective, as free() is. \throws Error(bad_argument, out_of_memory, bad_environment)

@@ -135,8 +135,8 @@ TEST(JobLoss, ends_the_waits_of_streams) {
   for (u32 process = 0; process < 2; ++process)
     EXPECT_THAT(all[process].out,
                 AllOf(HasSubstr("wait, stream 'mine' of"), HasSubstr("window 'box'"),
-                      HasSubstr("0 of 1 notifications of tag 1 had come: "),
-                      HasSubstr("process 2"), HasSubstr("[peer lost]")));
+                      HasSubstr("0 of 1 notifications of tag 1 had come: "), HasSubstr("process 2"),
+                      HasSubstr("[peer lost]")));
   EXPECT_LT(all[0].seconds, 10);
 }
 
