@@ -132,6 +132,7 @@ int main(int argc, char** argv) try {
   } else {  // only the benchmarks that tools/compare.py asks for
     benchmark::ClearRegisteredBenchmarks();
     if (!pairs.empty()) bench::add_pairs(pairs);
+    if (!pairs.empty()) bench::add_streams(pairs);
     if (!groups.empty()) bench::add_groups(groups);
     if (launches) bench::add_launches();  // of no size
   }

@@ -39,6 +39,7 @@ void add_engine_between_processes();
 /// Registers benchmarks that are compared with other libraries, with messages of these sizes:
 /// between two devices, and among all that MESHPOST_DEVICES names.
 void add_pairs(std::vector<std::int64_t> const& sizes);
+void add_streams(std::vector<std::int64_t> const& sizes);
 void add_groups(std::vector<std::int64_t> const& sizes);
 /// The same without messages: launches on all devices that MESHPOST_DEVICES names.
 void add_launches();

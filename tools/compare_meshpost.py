@@ -20,6 +20,8 @@ MEASURES = {
     "run_nothing": "launch",
     "queue_nothing": "launch_queued",
     "graph_of_nothing": "launch_graph",
+    "stream_put_notify_one_way": "stream_put",
+    "stream_graph_one_way": "stream_put_graph",
 }
 TIMED = {
     "flag": "relaxed add to the other device, acquire polling there; half a round trip",
@@ -31,6 +33,8 @@ TIMED = {
     "launch": "World::run; host's clock",
     "launch_queued": "200 times World::launch, one wait",
     "launch_graph": "a Graph of 20 runs, launched and waited for",
+    "stream_put": "StreamEndpoint::put_notify and wait, all queued before; half a round trip",
+    "stream_put_graph": "the same of 8 bytes, replayed from a CUDA graph for each GPU",
 }
 
 

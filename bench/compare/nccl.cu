@@ -11,6 +11,11 @@ void check(ncclResult_t status, char const* what) {
   if (status != ncclSuccess) fail(what, ncclGetErrorString(status));
 }
 
+__global__ void wait_for_host(int volatile* go) {
+  while (*go == 0) {
+  }
+}
+
 class Group {
  public:
   Group(int gpus, u64 bytes) : comms(gpus), streams(gpus), from(gpus), into(gpus) {
@@ -49,6 +54,22 @@ class Group {
     for (auto const stream : streams) peer::check(cudaStreamSynchronize(stream), "NCCL's kernels");
   }
 
+  /// The same if all operations are queued before the first begins, so that the host's speed does
+  /// not count. Few enough for the driver to hold.
+  double each_held_us(u64 rounds, auto&& operation) {
+    auto const time_of = [&](u64 times) {
+      *go = 0;
+      for (std::size_t gpu = 0; gpu < streams.size(); ++gpu) {
+        peer::check(cudaSetDevice(static_cast<int>(gpu)), "cudaSetDevice");
+        wait_for_host<<<1, 1, 0, streams[gpu]>>>(go);
+      }
+      for (u64 i = 0; i < times; ++i) operation();
+      return host_us([&] { *go = 1; }, [&] { finish(); });
+    };
+    time_of(rounds);
+    return (time_of(rounds) - time_of(rounds / 10)) / static_cast<double>(rounds - rounds / 10);
+  }
+
   /// Time of one `operation` of so many in a row. As many untimed ones come first, in which NCCL
   /// sets itself up.
   template <class Operation>
@@ -65,6 +86,11 @@ class Group {
   std::vector<ncclComm_t> comms;
   std::vector<cudaStream_t> streams;
   std::vector<char*> from, into;
+  int volatile* go = [] {
+    int* word = nullptr;
+    peer::check(cudaHostAlloc(&word, sizeof *word, cudaHostAllocPortable), "cudaHostAlloc");
+    return word;
+  }();
 };
 
 void measure_pairs(Group& group, Arguments const& given) {
@@ -78,6 +104,11 @@ void measure_pairs(Group& group, Arguments const& given) {
            0, bytes},
           repeat(given.repetitions,
                  [&] { return group.each_us(rounds_of(bytes, 200), there_and_back) / 2; }));
+    print({"NCCL", "stream_put",
+           "ncclSend and ncclRecv, then back, in two streams, all queued before; half a round trip",
+           2, 0, bytes},
+          repeat(given.repetitions,
+                 [&] { return group.each_held_us(50, there_and_back) / 2; }));
     print({"NCCL", "put_rate", "ncclSend and ncclRecv, 64 in a row; host's clock", 2, 0, bytes},
           repeat(given.repetitions,
                  [&] { return group.each_us(in_a_row, [&] { group.send(0, bytes); }); }));

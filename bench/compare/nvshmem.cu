@@ -174,6 +174,33 @@ class Job {
            static_cast<double>(rounds);
   }
 
+  double one_way_on_stream_us(u64 bytes) {
+    check(cudaMemset(signals, 0, sizeof(u64)), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaMemset");
+    nvshmem_barrier_all();
+    u64 const rounds = rounds_of(bytes, 200);
+    u64 done = 0;
+    auto const send = [&](u64 number) {
+      nvshmemx_putmem_signal_on_stream(target(), source(), bytes, signals, number,
+                                       NVSHMEM_SIGNAL_SET, 1 - process, stream);
+    };
+    auto const receive = [&](u64 number) {
+      nvshmemx_signal_wait_until_on_stream(signals, NVSHMEM_CMP_GE, number, stream);
+    };
+    auto const enqueue = [&] {
+      for (u64 i = 0; i < rounds; ++i) {
+        ++done;
+        if (process == 0) send(done), receive(done);
+        else receive(done), send(done);
+      }
+    };
+    auto const finish = [&] { check(cudaStreamSynchronize(stream), "puts on a stream"); };
+    enqueue();
+    finish();
+    nvshmem_barrier_all();
+    return host_us(enqueue, finish) / static_cast<double>(rounds) / 2;
+  }
+
   double all_reduce_on_stream_us(u64 bytes) {
     u64 const rounds = rounds_of(bytes, 200);
     auto const enqueue = [&] {
@@ -208,6 +235,14 @@ class Job {
 constexpr char by_kernel[] = "NVSHMEM", by_host[] = "NVSHMEM on a stream";
 
 void measure_pairs(Job& job, Arguments const& given, auto const& report) {
+  for (u64 const bytes : given.sizes) {
+    bool const held = job.hold(bytes);
+    report({by_host, "stream_put",
+            "nvshmemx_putmem_signal_on_stream, nvshmemx_signal_wait_until_on_stream; host's clock, "
+            "half a round trip",
+            2, 0, bytes},
+           [&] { return job.one_way_on_stream_us(bytes); }, held);
+  }
   for (int const blocks : {1, job.blocks}) {
     report({by_kernel, "notify", "nvshmemx_signal_op, nvshmem_signal_wait_until; half a round trip",
             2, blocks},

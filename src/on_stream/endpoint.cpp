@@ -48,8 +48,8 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
       name_(std::move(name)),
       note_(device_->allocate(Bytes{sizeof(StreamNote)}, MemoryKind::pinned)),
       words_(device_->allocate(Bytes{2 * sizeof(u32)}, MemoryKind::device)),
-      stream_(std::move(stream)),
-      deadline_(world.options().deadline) {
+      deadline_(world.options().deadline),
+      stream_(std::move(stream)) {
   std::memset(note_.data(), 0, note_.size());
   device_->fill(words_.data(), 0, words_.size());
   shared_ = {
@@ -59,8 +59,7 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
   heap_end_ = heap_begin_ + world.heap().spaces().stride();
 }
 
-EndpointState::~EndpointState() {
-  if (id_.device == StreamId{}.device) return;  // it was never added
+void EndpointState::end() {
   auto const use = streams_->use_if_there();
   if (use) {
     finish();

@@ -19,7 +19,7 @@ class EndpointState {
   /// `native`: null to make a stream. \throws Error
   static std::shared_ptr<EndpointState> make(u32 world, u32 own, void* native, bool adopt,
                                              std::string name);
-  ~EndpointState();
+  ~EndpointState() = default;
   EndpointState(EndpointState const&) = delete;
   EndpointState& operator=(EndpointState const&) = delete;
 
@@ -28,6 +28,8 @@ class EndpointState {
   void send(char const* operation, StreamSend const& send);
   void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
   void synchronize();
+  /// Its StreamEndpoint is destroyed. (The supervisor may have this a little longer.)
+  void end();
 
   // While the World is in use. Any thread.
   /// Returns when the work so far is done. Errors are kept.
@@ -60,8 +62,6 @@ class EndpointState {
   StreamId id_;
   Allocation note_, words_;  // pinned; the device's
   StreamWords shared_;
-  std::unique_ptr<Stream> const stream_;
-  std::unique_ptr<FarSender> far_;  // GPUs, from the first message on
   char const* heap_begin_ = nullptr;
   char const* heap_end_ = nullptr;
   // Memory of a source that the device reads; the driver takes long to ask.
@@ -71,6 +71,9 @@ class EndpointState {
   std::optional<Error> failure_;
   std::set<u32> windows_;  // that its operations use
   Deadline deadline_;      // of the supervisor
+  // Last, because their threads use the others.
+  std::unique_ptr<Stream> const stream_;
+  std::unique_ptr<FarSender> far_;  // GPUs, from the first message on
 };
 
 }  // namespace meshpost::detail

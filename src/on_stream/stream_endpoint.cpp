@@ -13,7 +13,10 @@ StreamEndpoint::StreamEndpoint(World const& world, u32 device, std::string name)
 StreamEndpoint::StreamEndpoint(World const& world, u32 device, void* native, std::string name)
     : state_(
           EndpointState::make(world.communicator().world, device, native, true, std::move(name))) {}
-StreamEndpoint::~StreamEndpoint() { leave_to_parent(state_); }
+StreamEndpoint::~StreamEndpoint() {
+  if (!state_ || leave_to_parent(state_)) return;
+  state_->end();
+}
 StreamEndpoint::StreamEndpoint(StreamEndpoint&&) noexcept = default;
 
 StreamId StreamEndpoint::id() const { return state_->id(); }

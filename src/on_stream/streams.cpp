@@ -16,18 +16,8 @@ std::shared_ptr<Streams> Streams::of(u32 world) {
   return std::static_pointer_cast<Streams>(client);
 }
 
-Streams::~Streams() {
-  if (!supervisor_.joinable()) return;
-  {
-    std::scoped_lock const lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_all();
-  supervisor_.join();
-}
-
 Streams::Use Streams::use(std::string const& operation) {
-  Use use(using_, world_);
+  Use use(*this);
   if (!use.world_)
     throw Error(Kind::misuse, operation, "the World of this stream does not exist any more",
                 "keep the World alive while its streams are used");
@@ -35,7 +25,7 @@ Streams::Use Streams::use(std::string const& operation) {
 }
 
 std::optional<Streams::Use> Streams::use_if_there() {
-  Use use(using_, world_);
+  Use use(*this);
   if (!use.world_) return std::nullopt;
   return use;
 }
@@ -47,7 +37,7 @@ StreamId Streams::add(u32 device, std::weak_ptr<EndpointState> endpoint) {
       return entry.id.device == device && entry.id.number == number;
     };
     if (std::ranges::any_of(entries_, has_it)) continue;
-    if (!supervisor_.joinable())
+    if (!supervisor_.joinable() && !closing_)
       supervisor_ = start_thread("supervise streams", [this] { supervise(); });
     entries_.push_back({{device, number}, std::move(endpoint)});
     return {device, number};
@@ -82,6 +72,12 @@ void Streams::release(u32 window) {
 void Streams::close() {
   if (auto const world = use_if_there())
     for (auto const& endpoint : all()) endpoint->finish();
+  {
+    std::scoped_lock const lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (supervisor_.joinable()) supervisor_.join();
   std::unique_lock const lock(using_);
   world_ = nullptr;
 }

@@ -19,7 +19,7 @@ class EndpointState;
 class Streams : public WorldClient {
  public:
   explicit Streams(WorldState& world) : world_(&world) {}
-  ~Streams() override;
+  ~Streams() override = default;
   Streams(Streams const&) = delete;
   Streams& operator=(Streams const&) = delete;
 
@@ -33,7 +33,7 @@ class Streams : public WorldClient {
 
    private:
     friend class Streams;
-    Use(std::shared_mutex& mutex, WorldState* world) : lock_(mutex), world_(world) {}
+    explicit Use(Streams& streams) : lock_(streams.using_), world_(streams.world_) {}
     std::shared_lock<std::shared_mutex> lock_;
     WorldState* world_;
   };
