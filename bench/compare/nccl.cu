@@ -107,8 +107,7 @@ void measure_pairs(Group& group, Arguments const& given) {
     print({"NCCL", "stream_put",
            "ncclSend and ncclRecv, then back, in two streams, all queued before; half a round trip",
            2, 0, bytes},
-          repeat(given.repetitions,
-                 [&] { return group.each_held_us(50, there_and_back) / 2; }));
+          repeat(given.repetitions, [&] { return group.each_held_us(50, there_and_back) / 2; }));
     print({"NCCL", "put_rate", "ncclSend and ncclRecv, 64 in a row; host's clock", 2, 0, bytes},
           repeat(given.repetitions,
                  [&] { return group.each_us(in_a_row, [&] { group.send(0, bytes); }); }));

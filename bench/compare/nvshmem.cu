@@ -237,11 +237,12 @@ constexpr char by_kernel[] = "NVSHMEM", by_host[] = "NVSHMEM on a stream";
 void measure_pairs(Job& job, Arguments const& given, auto const& report) {
   for (u64 const bytes : given.sizes) {
     bool const held = job.hold(bytes);
-    report({by_host, "stream_put",
-            "nvshmemx_putmem_signal_on_stream, nvshmemx_signal_wait_until_on_stream; host's clock, "
-            "half a round trip",
-            2, 0, bytes},
-           [&] { return job.one_way_on_stream_us(bytes); }, held);
+    report(
+        {by_host, "stream_put",
+         "nvshmemx_putmem_signal_on_stream, nvshmemx_signal_wait_until_on_stream; host's clock, "
+         "half a round trip",
+         2, 0, bytes},
+        [&] { return job.one_way_on_stream_us(bytes); }, held);
   }
   for (int const blocks : {1, job.blocks}) {
     report({by_kernel, "notify", "nvshmemx_signal_op, nvshmem_signal_wait_until; half a round trip",

@@ -68,10 +68,14 @@ Destination Destinations::of(std::string const& operation, StreamSend const& sen
   auto const& layout = world_.layout();
   Destination found;
   u32 const device = device_of(told, send);
-  if (device < layout.device_count() && layout.far(own(), device))
+  // After a failure the counter's owner may clear its memory until the next run begins. Hosts keep
+  // counts meanwhile.
+  bool const kept = std::holds_alternative<RankId>(send.notified) && !world_.agreement().valid();
+  if (device < layout.device_count() && (kept || layout.far(own(), device)))
     found.far.emplace(world_, record.info);
   if (send.put) place(told, record, send, found);
   count(told, record, send, found);
+  found.window = record.name;
   found.before_runs = !std::holds_alternative<StreamId>(send.notified) &&
                       !std::holds_alternative<HostId>(send.notified);
   found.touches_ranks = send.put || std::holds_alternative<RankId>(send.notified);
@@ -148,11 +152,12 @@ void Destinations::count(Told const& told, WindowRecord const& record, StreamSen
 }
 
 AwaitedCounter Destinations::awaited(std::string const& operation, WindowInfo const& window,
-                                     Counts const& counts) const {
+                                     Counts const& counts, std::string& name) const {
   auto const lock = world_.queue().now();
   auto const& record = world_.windows().record_of(window, operation);
   Told const told{operation, record.name};
   auto const& info = record.info;
+  name = record.name;
   if (counts.tag.value >= info.tags) world_.host().check_tag(told.text(), info, counts.tag);
   constexpr u32 most = 1u << 30;
   if (counts.count > most)

@@ -47,6 +47,7 @@ class FarTarget {
 struct Destination {
   StreamPut near{};
   std::optional<FarTarget> far{};
+  std::string window{};        ///< its name
   bool touches_ranks = false;  ///< their memory or counters
   /// Runs that follow the stream (Launch::streams) follow this, too.
   bool before_runs = false;
@@ -60,8 +61,9 @@ class Destinations {
 
   Destination of(std::string const& operation, StreamSend const& send) const;
   /// The words of counters of this stream.
+  /// `name`: gets the window's name.
   AwaitedCounter awaited(std::string const& operation, WindowInfo const& window,
-                         Counts const& counts) const;
+                         Counts const& counts, std::string& name) const;
 
  private:
   /// The operation and its window, for messages. Their text is made only if it is needed.

@@ -36,7 +36,7 @@ std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* nat
   auto stream = adopt ? device.adopt_stream(native) : device.make_stream();
   std::shared_ptr<EndpointState> state(
       new EndpointState(streams, use.world(), own, std::move(stream), std::move(name)));
-  state->id_ = streams->add(use.world().layout().first_device + own, state);
+  streams->add(use.world().layout().first_device + own, state);
   return state;
 }
 
@@ -57,6 +57,9 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
   u32 const device = world.layout().first_device + own;
   heap_begin_ = world.heap().at(device, 0);
   heap_end_ = heap_begin_ + world.heap().spaces().stride();
+  // Now: later a stream may wait, or be captured, when the driver is asked for memory.
+  for (u32 other = 0; other < world.layout().device_count() && !far_; ++other)
+    if (world.layout().far(own, other) && !stream_->on_host()) make_far_sender();
 }
 
 void EndpointState::end() {
@@ -70,7 +73,8 @@ void EndpointState::end() {
     }
   }
   streams_->remove(id_);
-  if (failure_)
+  std::scoped_lock const lock(mutex_);
+  if (failure_ && !told_)
     warn(fmt::format("an error of a stream that no call has thrown: {}", failure_->what()));
 }
 
@@ -81,14 +85,16 @@ std::string EndpointState::said(std::string_view operation) const {
 
 // -- operations
 
-void EndpointState::throw_failure() const {
+void EndpointState::throw_failure() {
   std::scoped_lock const lock(mutex_);
-  if (failure_) throw Error(*failure_);
+  if (!failure_) return;
+  told_ = true;
+  throw Error(*failure_);
 }
 
-void EndpointState::use(u32 window) {
+void EndpointState::use(WindowInfo const& window, std::string const& name) {
   std::scoped_lock const lock(mutex_);
-  windows_.insert(window);
+  windows_.try_emplace(window.number, name);
 }
 
 void EndpointState::check_source(std::string const& operation, TypedPut const& put) {
@@ -131,33 +137,36 @@ void EndpointState::send(char const* operation, StreamSend const& send) {
     put.bytes = send.put->count * send.put->element_bytes;
     put.units = send.put->units, put.unit = send.put->element_bytes;
   }
+  use(*send.window, found.window);
   if (found.touches_ranks) world.queue().let_wait_for_runs(*stream_);
-  use(send.window->number);
   if (found.far) send_far(operation, *found.far, put, found.before_runs);
   else stream_->put(shared_, put);
 }
 
-void EndpointState::send_far(std::string const& operation, FarTarget const& target,
-                             StreamPut const& put, bool until_taken) {
-  auto const failed = [this, operation](std::exception_ptr const& why) {
+void EndpointState::make_far_sender() {
+  far_ = std::make_unique<FarSender>(*device_, [this](std::exception_ptr const& why) {
     try {
       std::rethrow_exception(why);
     } catch (...) {
-      fail(caught(said(operation)));
+      fail(caught(said("send")));
     }
-  };
+  });
+}
+
+void EndpointState::send_far(std::string const& operation, FarTarget const& target,
+                             StreamPut const& put, bool until_taken) {
   if (stream_->on_host())
-    return stream_->call([this, target, put, failed] {
+    return stream_->call([this, operation, target, put] {
       if (memory::load_relaxed(shared_.ended) != 0) return;
       try {
         target.write(0, put.source, put.size());
         target.notify();
       } catch (...) {
         memory::store_relaxed(shared_.ended, 1);
-        failed(std::current_exception());
+        fail(caught(said(operation)));
       }
     });
-  if (!far_) far_ = std::make_unique<FarSender>(*device_, failed);
+  if (!far_) make_far_sender();
   stream_->post(shared_, far_->ring(), far_->number_of(target), put, until_taken);
 }
 
@@ -175,12 +184,18 @@ void EndpointState::wait(WindowInfo const& window, std::vector<Counts> const& aw
         "wait for some of them first");
   std::vector<AwaitedCounter> words;
   words.reserve(counts.size());
-  Destinations const destinations(use_of_world.world(), id_);
+  auto& world = use_of_world.world();
+  Destinations const destinations(world, id_);
+  std::string name;
   for (auto const& [tag, count] : counts)
     words.push_back(destinations.awaited(
-        operation, window, {Tag{tag}, static_cast<u32>(std::min<u64>(count, ~u32{0}))}));
+        operation, window, {Tag{tag}, static_cast<u32>(std::min<u64>(count, ~u32{0}))}, name));
   if (words.empty()) return;
-  use(window.number);
+  use(window, name);
+  if (note().waiting == 0) {
+    std::scoped_lock const lock(mutex_);
+    failures_before_ = world.queue().failures();
+  }
   stream_->await(shared_, words);
 }
 
@@ -202,12 +217,26 @@ void EndpointState::synchronize() {
   std::optional<Error> failure;
   {
     std::scoped_lock const lock(mutex_);
-    windows_.clear();
     failure = failure_;
   }
   if (!failure) return;
+  bool const of_loss = [&] {
+    std::scoped_lock const lock(mutex_);
+    return of_loss_;
+  }();
+  if (auto const last = note(); of_loss && last.waiting == 2) failure = ended_wait(last, *failure);
   begin_anew(use_of_world.world());
   throw Error(*failure);
+}
+
+std::string EndpointState::so_far(StreamNote const& note) {
+  return fmt::format("{} of {} notifications of tag {} had come", static_cast<i32>(note.come),
+                     note.count, note.tag);
+}
+
+Error EndpointState::ended_wait(StreamNote const& note, Error const& loss) const {
+  return {loss.kind(), said(note), fmt::format("{}: {}", so_far(note), loss.cause()),
+          loss.remedy()};
 }
 
 // Nothing of the stream is in progress.
@@ -216,10 +245,12 @@ void EndpointState::begin_anew(WorldState& world) {
   device_->write(shared_.ended, &none, Bytes{sizeof none});
   world.host().forget_counts(own_, id_.number);
   if (far_) far_->drop(false);
-  memory::store(&shared_.note->poisoned, 0u, Order::system);
+  // The supervisor sees all of that at once, or nothing.
   std::scoped_lock const lock(mutex_);
+  memory::store(&shared_.note->waiting, 0u, Order::system);
+  memory::store(&shared_.note->poisoned, 0u, Order::system);
   failure_.reset();
-  deadline_.renew();
+  told_ = of_loss_ = false;
 }
 
 void EndpointState::finish() {
@@ -232,11 +263,12 @@ void EndpointState::finish() {
 }
 
 void EndpointState::release(u32 window) {
+  bool uses = false;
   {
     std::scoped_lock const lock(mutex_);
-    if (!windows_.contains(window)) return;
+    uses = windows_.contains(window);
   }
-  if (stream_->captures())
+  if (uses && stream_->captures())
     throw Error(Kind::misuse, said(fmt::format("free window {}", window)),
                 "the stream that uses it is captured", "end the capture before");
   finish();
@@ -255,56 +287,56 @@ StreamNote EndpointState::note() const {
   copy.count = memory::load_relaxed(&there->count);
   copy.come = memory::load_relaxed(&there->come);
   copy.consumed = memory::load_relaxed(&there->consumed);
+  copy.all = memory::load_relaxed(&there->all);
   return copy;
 }
 
-std::string EndpointState::said(WorldState& world, StreamNote const& note) const {
-  auto const lock = world.queue().now();
-  return fmt::format("{}, {}", said("wait"), world.windows().name(note.window));
+// It takes no lock of the World: others hold that while they wait for a device or a process.
+std::string EndpointState::said(StreamNote const& note) const {
+  std::scoped_lock const lock(mutex_);
+  auto const found = windows_.find(note.window);
+  return fmt::format(
+      "{}, {}", said("wait"),
+      found == windows_.end() ? fmt::format("window {}", note.window) : found->second);
 }
 
-void EndpointState::fail(Error error) {
+void EndpointState::fail(Error error, bool of_loss) {
   std::scoped_lock const lock(mutex_);
-  if (!failure_) failure_ = std::move(error);
+  if (failure_) return;
+  failure_ = std::move(error);
+  of_loss_ = of_loss;
   memory::store(&shared_.note->poisoned, 1u, Order::system);
 }
 
-void EndpointState::look(WorldState& world, std::optional<Error> const& failed_run,
-                         std::optional<Loss> const& loss) {
+void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
+  u64 failures_before = 0;
   {
     std::scoped_lock const lock(mutex_);
-    if (failure_) return;
+    if (failure_) return deadline_.renew();
+    failures_before = failures_before_;
   }
+  // It may have begun to wait just now.
+  if (loss) return fail(world.group().processes().lost_error(said("use"), *loss), true);
   auto const now = note();
-  if (now.waiting == 0) {
-    if (loss) fail(world.group().processes().lost_error(said("use"), *loss));
-    return deadline_.renew();
-  }
-  auto const so_far = fmt::format("{} of {} notifications of tag {} had come",
-                                  static_cast<i32>(now.come), now.count, now.tag);
-  if (loss) {
-    auto const lost = world.group().processes().lost_error(said(world, now), *loss);
-    return fail({lost.kind(), lost.operation(), fmt::format("{}: {}", so_far, lost.cause()),
-                 lost.remedy()});
-  }
-  if (failed_run)
-    return fail({failed_run->kind(), said(world, now),
-                 fmt::format("{} when a run failed: {}: {}", so_far, failed_run->operation(),
-                             failed_run->cause()),
-                 failed_run->remedy()});
+  if (now.waiting == 0) return deadline_.renew();
+  if (auto const run = world.queue().failure_behind(failures_before))
+    return fail(
+        {run->kind(), said(now),
+         fmt::format("{} when a run failed: {}: {}", so_far(now), run->operation(), run->cause()),
+         run->remedy()});
   u64 const progress =
-      ((u64{now.consumed} * 31 + now.come) * 65599 + now.tag) * 65599 + now.window + 1;
-  if (deadline_.ends(progress) && !watched_by_debugger(deadline_))
-    fail(
-        {Kind::deadline, said(world, now),
-         fmt::format("{}, and none for {}", so_far, deadline_.text()),
-         std::string("see that somebody notifies this stream with this tag, or give a longer "
-                     "deadline (MESHPOST_DEADLINE)") +
-             (stream_->on_host() ? ""
-                                 : "; if what it waits for is on another stream of this GPU, or "
-                                   "needs a kernel that is not loaded, let it come first, or raise "
-                                   "CUDA_DEVICE_MAX_CONNECTIONS, or set "
-                                   "CUDA_MODULE_LOADING=EAGER")});
+      ((u64{now.consumed} * 31 + now.all) * 65599 + now.tag) * 65599 + now.window + 1;
+  if (!deadline_.ends(progress) || watched_by_debugger(deadline_)) return;
+  std::string remedy =
+      "see that somebody notifies this stream with this tag, or give a longer deadline "
+      "(MESHPOST_DEADLINE)";
+  if (!stream_->on_host())
+    remedy +=
+        "; if what it waits for is on another stream of this GPU, or needs a kernel that is not "
+        "loaded, let it come first, or raise CUDA_DEVICE_MAX_CONNECTIONS, or set "
+        "CUDA_MODULE_LOADING=EAGER";
+  fail({Kind::deadline, said(now),
+        fmt::format("{}, and none for {}", so_far(now), deadline_.text()), remedy});
 }
 
 }  // namespace meshpost::detail

@@ -1,9 +1,9 @@
 #pragma once
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +30,7 @@ class EndpointState {
   void synchronize();
   /// Its StreamEndpoint is destroyed. (The supervisor may have this a little longer.)
   void end();
+  void know_id(StreamId id) { id_ = id; }
 
   // While the World is in use. Any thread.
   /// Returns when the work so far is done. Errors are kept.
@@ -37,22 +38,24 @@ class EndpointState {
   /// The same if it used the window. \throws Error(misuse) if the stream is captured
   void release(u32 window);
   /// Ends a wait that takes too long, or whose notifications will not come.
-  void look(WorldState& world, std::optional<Error> const& failed_run,
-            std::optional<Loss> const& loss);
+  void look(WorldState& world, std::optional<Loss> const& loss);
 
  private:
   EndpointState(std::shared_ptr<Streams> streams, WorldState& world, u32 own,
                 std::unique_ptr<Stream> stream, std::string name);
   std::string said(std::string_view operation) const;
-  std::string said(WorldState& world, StreamNote const& note) const;
+  std::string said(StreamNote const& note) const;
   StreamNote note() const;
+  static std::string so_far(StreamNote const& note);
+  Error ended_wait(StreamNote const& note, Error const& loss) const;
   void check_source(std::string const& operation, TypedPut const& put);
   void send_far(std::string const& operation, FarTarget const& target, StreamPut const& put,
                 bool until_taken);
-  void use(u32 window);
-  void fail(Error error);
-  void throw_failure() const;
+  void use(WindowInfo const& window, std::string const& name);
+  void fail(Error error, bool of_loss = false);
+  void throw_failure();
   void await_work();
+  void make_far_sender();
   void begin_anew(WorldState& world);
 
   std::shared_ptr<Streams> const streams_;
@@ -69,8 +72,11 @@ class EndpointState {
   char const* known_end_ = nullptr;
   mutable std::mutex mutex_;  // of the next
   std::optional<Error> failure_;
-  std::set<u32> windows_;  // that its operations use
-  Deadline deadline_;      // of the supervisor
+  bool of_loss_ = false;                // it is that a process is lost, whatever the stream did
+  bool told_ = false;                   // a call has thrown it
+  std::map<u32, std::string> windows_;  // that its operations use: their names
+  u64 failures_before_ = 0;             // runs that had failed when it began to wait
+  Deadline deadline_;                   // only the supervisor uses it
   // Last, because their threads use the others.
   std::unique_ptr<Stream> const stream_;
   std::unique_ptr<FarSender> far_;  // GPUs, from the first message on

@@ -35,8 +35,9 @@ FarSender::~FarSender() {
 u32 FarSender::number_of(FarTarget const& target) {
   std::scoped_lock const lock(mutex_);
   auto const found = std::ranges::find(targets_, target);
-  if (found == targets_.end()) targets_.push_back(target);
-  return static_cast<u32>(found - targets_.begin());
+  auto const number = static_cast<u32>(found - targets_.begin());
+  if (number == targets_.size()) targets_.push_back(target);
+  return number;
 }
 
 FarTarget const& FarSender::target(u32 number) {

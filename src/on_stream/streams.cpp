@@ -18,7 +18,7 @@ std::shared_ptr<Streams> Streams::of(u32 world) {
 
 Streams::Use Streams::use(std::string const& operation) {
   Use use(*this);
-  if (!use.world_)
+  if (!use.world_ || ends_)
     throw Error(Kind::misuse, operation, "the World of this stream does not exist any more",
                 "keep the World alive while its streams are used");
   return use;
@@ -30,7 +30,7 @@ std::optional<Streams::Use> Streams::use_if_there() {
   return use;
 }
 
-StreamId Streams::add(u32 device, std::weak_ptr<EndpointState> endpoint) {
+void Streams::add(u32 device, std::shared_ptr<EndpointState> const& endpoint) {
   std::scoped_lock const lock(mutex_);
   for (u32 number = 0; number < StreamId::most; ++number) {
     auto const has_it = [&](Entry const& entry) {
@@ -39,8 +39,10 @@ StreamId Streams::add(u32 device, std::weak_ptr<EndpointState> endpoint) {
     if (std::ranges::any_of(entries_, has_it)) continue;
     if (!supervisor_.joinable() && !closing_)
       supervisor_ = start_thread("supervise streams", [this] { supervise(); });
-    entries_.push_back({{device, number}, std::move(endpoint)});
-    return {device, number};
+    StreamId const id{device, number};
+    endpoint->know_id(id);
+    entries_.push_back({id, endpoint});
+    return;
   }
   throw Error(Kind::bad_argument, "make a stream",
               fmt::format("{} has {} streams, which is the most", world_->layout().names[device],
@@ -70,6 +72,10 @@ void Streams::release(u32 window) {
 }
 
 void Streams::close() {
+  {
+    std::unique_lock const lock(using_);
+    ends_ = true;
+  }
   if (auto const world = use_if_there())
     for (auto const& endpoint : all()) endpoint->finish();
   {
@@ -84,8 +90,6 @@ void Streams::close() {
 
 void Streams::supervise() {
   constexpr std::chrono::milliseconds pause{10};
-  u64 failures = 0;
-  if (auto const world = use_if_there()) failures = world->world().queue().failures();
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -94,11 +98,9 @@ void Streams::supervise() {
     auto const use = use_if_there();
     if (!use) continue;
     auto& world = use->world();
-    auto const failed = world.queue().failure_behind(failures);
-    failures = world.queue().failures();
     std::optional<Loss> loss;
     if (!world.group().alone()) loss = world.group().processes().lost();
-    for (auto const& endpoint : all()) endpoint->look(world, failed, loss);
+    for (auto const& endpoint : all()) endpoint->look(world, loss);
   }
 }
 

@@ -43,7 +43,7 @@ class Streams : public WorldClient {
   std::optional<Use> use_if_there();
 
   /// Gives it the smallest number that is free on that device. \throws Error(bad_argument)
-  StreamId add(u32 device, std::weak_ptr<EndpointState> endpoint);
+  void add(u32 device, std::shared_ptr<EndpointState> const& endpoint);
   void remove(StreamId stream);
 
   // WorldClient
@@ -60,6 +60,7 @@ class Streams : public WorldClient {
 
   std::shared_mutex using_;  // held while the World is used; before mutex_
   WorldState* world_;        // null: it is gone
+  bool ends_ = false;        // the World: calls are refused; guarded by using_
   std::mutex mutex_;         // of the next
   std::vector<Entry> entries_;
   std::condition_variable changed_;

@@ -92,6 +92,32 @@ TEST_P(StreamFailures, hear_of_a_run_that_fails_while_they_wait) {
   b_.synchronize();
 }
 
+TEST_P(StreamFailures, of_runs_before_do_not_end_a_wait) {
+  for (u32 i = 0; i < 5; ++i) {
+    EXPECT_THROW(world_.run(Fail{}), Error);
+    b_.wait(box_, Tag{1});
+    std::this_thread::sleep_for(25ms);  // the supervisor looks meanwhile
+    box_.notify(b_.id(), Tag{1});
+    b_.synchronize();
+  }
+}
+
+// A notification of any of them is progress.
+TEST_P(StreamFailures, count_a_deadline_for_all_tags_of_a_wait) {
+  auto wanted = options();
+  wanted.deadline = test::sanitized ? 1500ms : 300ms;
+  World world(wanted);
+  auto const box = world.window<u32>(4, Tags{4}, "mail");
+  StreamEndpoint one(world);
+  one.wait(box, {{Tag{0}, 1}, {Tag{1}, 6}});
+  for (u32 i = 0; i < 6; ++i) {
+    std::this_thread::sleep_for(wanted.deadline / 3);
+    box.notify(one.id(), Tag{1});
+  }
+  box.notify(one.id(), Tag{0});
+  one.synchronize();
+}
+
 TEST_P(StreamFailures, have_their_work_done_before_a_window_is_freed) {
   auto const box = world_.window<u32>(1000, Tags{1}, "short lived");
   Buffer source(device(0), 1000);

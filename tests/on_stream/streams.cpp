@@ -104,6 +104,19 @@ TEST_P(Streams, may_both_send_first) {
   EXPECT_EQ(in_a.read(RankId{0}), numbers(1000, 2));
 }
 
+TEST_P(Streams, reach_many_places_and_tags) {
+  Buffer source(device(0), 1);
+  source.write({77});
+  constexpr u32 places = 40;
+  for (u32 i = 0; i < places; ++i)
+    a_.put_notify(box_.at(RankId{last()}, u64{3} * i), source.span(), b_.id(), Tag{i % 8});
+  for (u32 i = 0; i < places; ++i) b_.wait(box_, Tag{i % 8});
+  a_.synchronize();
+  b_.synchronize();
+  auto const got = box_.read(RankId{last()});
+  for (u32 i = 0; i < places; ++i) EXPECT_EQ(got[u64{3} * i], 77u) << i;
+}
+
 TEST_P(Streams, wait_for_several_tags_at_once) {
   for (u32 i = 0; i < 3; ++i) a_.notify(box_, b_.id(), Tag{1});
   b_.wait(box_, {{Tag{1}, 2}, {Tag{4}, 1}, {Tag{1}, 1}, {Tag{5}, 0}});  // three of tag 1

@@ -11,12 +11,15 @@ namespace meshpost {
 /// of both.
 struct StreamNote {
   u32 poisoned;  ///< by the host. 1: waits end at once, and later operations do nothing
-  u32 waiting;   ///< by the stream. 1: it has waited for some time, for the counter named here
-  u32 window;    ///< its number
+  /// By the stream. 1: it has waited for some time, for the counter named here. 2: that wait has
+  /// ended because of `poisoned`.
+  u32 waiting;
+  u32 window;  ///< its number
   u32 tag;
   u32 count;
   u32 come;      ///< of `count`
   u32 consumed;  ///< from this counter before, so that two waits differ
+  u32 all;       ///< sum of what has come of all that it waits for
 };
 
 /// Memory of a stream that raises and awaits counters.

@@ -54,16 +54,22 @@ struct TypedPut {
 /// put(), and notify() of a rank, take effect after the runs that were launched before the call, if
 /// not all of these have Launch::with_host. On a GPU they have no such order while the stream is
 /// captured into a CUDA graph. Then, and if a run has Launch::with_host, notifications alone order
-/// what the stream and ranks do. A run that is launched later, and reads or consumes what they
-/// bring, follows the stream (Launch::streams), or has Launch::with_host.
+/// what the stream and ranks do. Runs that are launched later, up to the one that reads or
+/// consumes what they bring, follow the stream (Launch::streams), or have Launch::with_host: a run
+/// in between would take the notification as one that nobody consumed. After a run that failed,
+/// notifications of ranks that were queued before its error was thrown may be dropped.
 ///
 /// Failures: a wait ends if nothing comes for the World's deadline, if a process of the job is
 /// lost, or if a run fails meanwhile. Then the stream's later operations do nothing (but bytes of a
 /// long put may arrive), and the next call throws the error. synchronize() throws it, too; after
 /// that the stream may be used again, and notifications that came before are dropped.
 ///
+/// Graphs: they are launched into the endpoint's own stream, while the endpoint and the windows
+/// live. No endpoint is destroyed while it is captured.
+///
 /// Calls come from one thread at a time; each endpoint may have another one. They are not allowed
-/// inside a kernel or after fork(). A World that ends waits for its streams.
+/// inside a kernel or after fork(). A World that ends waits for its streams. An endpoint that was
+/// moved from may only be destroyed.
 class StreamEndpoint {
  public:
   /// A new stream on a device of this process, by its number in World::devices(). `name` is for

@@ -71,38 +71,48 @@ void carry_out(StreamWords const& words, StreamPut const& put) {
   memory::add(put.counter, 1, Order::system);  // releases the bytes
 }
 
-// The first that has not come; null: all have.
-AwaitedCounter const* missing(std::vector<AwaitedCounter> const& counters, u32& come) {
+struct Missing {
+  AwaitedCounter const* first = nullptr;  // null: all have come
+  u32 come = 0;                           // of that one
+  u32 all = 0;
+};
+
+Missing missing_of(std::vector<AwaitedCounter> const& counters) {
+  Missing found;
   for (auto const& one : counters) {
-    come = memory::load_acquire(one.raised) + memory::load_acquire(one.raised_by_host) -
-           memory::load_relaxed(one.consumed);
-    if (static_cast<i32>(come - one.count) < 0) return &one;
+    u32 const come = memory::load_acquire(one.raised) + memory::load_acquire(one.raised_by_host) -
+                     memory::load_relaxed(one.consumed);
+    found.all += come;
+    if (!found.first && static_cast<i32>(come - one.count) < 0)
+      found.first = &one, found.come = come;
   }
-  return nullptr;
+  return found;
 }
 
-void tell(StreamNote& note, AwaitedCounter const& awaited, u32 come) {
+void tell(StreamNote& note, Missing const& missing, u32 waiting) {
+  auto const& awaited = *missing.first;
   memory::store_relaxed(&note.window, awaited.window);
   memory::store_relaxed(&note.tag, awaited.tag);
   memory::store_relaxed(&note.count, awaited.count);
-  memory::store_relaxed(&note.come, come);
+  memory::store_relaxed(&note.come, missing.come);
   memory::store_relaxed(&note.consumed, memory::load_relaxed(awaited.consumed));
-  memory::store(&note.waiting, 1u, Order::system);
+  memory::store_relaxed(&note.all, missing.all);
+  memory::store(&note.waiting, waiting, Order::system);
 }
 
 void carry_out(StreamWords const& words, std::vector<AwaitedCounter> const& counters) {
   constexpr u32 long_wait = 64;  // looks, after which the host is told
   if (memory::load_relaxed(words.ended) != 0) return;
-  u32 come = 0;
-  for (Pauses pauses; auto const* const one = missing(counters, come); pauses.rest()) {
+  Pauses pauses;
+  for (auto missing = missing_of(counters); missing.first; missing = missing_of(counters)) {
     if (memory::load_acquire(&words.note->poisoned) != 0) {
       memory::store_relaxed(words.ended, 1);
-      break;
+      return tell(*words.note, missing, 2);
     }
-    if (pauses.looks() >= long_wait) tell(*words.note, *one, come);
+    if (pauses.looks() >= long_wait) tell(*words.note, missing, 1);
+    pauses.rest();
   }
   memory::store(&words.note->waiting, 0u, Order::system);
-  if (memory::load_relaxed(words.ended) != 0) return;
   for (auto const& one : counters)
     memory::store_relaxed(one.consumed, memory::load_relaxed(one.consumed) + one.count);
 }

@@ -17,6 +17,7 @@
 #include "device/cuda/stream_kernels.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "meshpost/device/block.hpp"
 
@@ -114,10 +115,14 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
     bool const has_come = !any || static_cast<i32>(come - one.count) >= 0;
     u32 const missing = __ballot_sync(~0u, !has_come);
     if (missing == 0) {
+      __syncwarp();
       if (looks > looks_before_host && mine == 0) memory::store_relaxed(&words.note->waiting, 0);
       break;
     }
     if (looks % looks_before_host != 0) continue;
+    u32 all = any ? come : 0;
+    for (u32 distance = 16; distance != 0; distance /= 2)
+      all += __shfl_xor_sync(~0u, all, static_cast<int>(distance));
     bool poisoned = false;
     if (mine == static_cast<u32>(__ffs(static_cast<int>(missing))) - 1) {
       memory::store_relaxed(&words.note->window, one.window);
@@ -125,9 +130,10 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
       memory::store_relaxed(&words.note->count, one.count);
       memory::store_relaxed(&words.note->come, come);
       memory::store_relaxed(&words.note->consumed, consumed);
+      memory::store_relaxed(&words.note->all, all);
       poisoned = memory::load_acquire(&words.note->poisoned) != 0;
       if (poisoned) memory::store_relaxed(words.ended, 1);
-      memory::store(&words.note->waiting, poisoned ? 0u : 1u, Order::system);
+      memory::store(&words.note->waiting, poisoned ? 2u : 1u, Order::system);
     }
     if (__any_sync(~0u, poisoned)) return;
   }
@@ -177,6 +183,9 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
   if (until_taken) await_taken(words, ring, number, 1);
 }
 
+// True if begin_behind_others() waits, on all GPUs of this process.
+std::atomic<bool> waits_for_others = true;
+
 // A small grid may become resident while the work in front of it ends, which saves the time to
 // launch it. A large one must not: it could keep a cooperative launch off the GPU, that this work
 // waits for.
@@ -191,7 +200,7 @@ cudaError_t run_behind(void (*kernel)(Parameters...), u32 blocks, u32 threads, c
   config.blockDim = dim3(threads);
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = blocks <= most_early_blocks ? 1 : 0;
+  config.numAttrs = blocks <= most_early_blocks && waits_for_others ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
@@ -207,14 +216,16 @@ cudaError_t launch_await(cudaStream_t stream, StreamWords const& words,
 }  // namespace
 
 cudaError_t load_stream_kernels() {
-  cudaFuncAttributes unused{};
+  cudaFuncAttributes found{};
   for (auto const* const kernel :
        {reinterpret_cast<void const*>(&put_kernel), reinterpret_cast<void const*>(&raise_kernel),
         reinterpret_cast<void const*>(&add_kernel), reinterpret_cast<void const*>(&post_kernel),
         reinterpret_cast<void const*>(&await_kernel<1>),
         reinterpret_cast<void const*>(&await_kernel<AwaitedCounter::most>)})
-    if (auto const status = cudaFuncGetAttributes(&unused, kernel); status != cudaSuccess)
+    if (auto const status = cudaFuncGetAttributes(&found, kernel); status != cudaSuccess)
       return status;
+  // Code for older GPUs has no griddepcontrol, also if it was compiled anew for this one.
+  if (found.ptxVersion < 90 || found.binaryVersion < 90) waits_for_others = false;
   return cudaSuccess;
 }
 

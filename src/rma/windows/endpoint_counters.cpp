@@ -26,8 +26,9 @@ void EndpointCounters::forget(u32 window) {
 
 void EndpointCounters::expect_streams() {
   std::scoped_lock const lock(mutex_);
-  if (std::exchange(expects_streams_, true)) return;
+  if (expects_streams_) return;
   for (auto const& [number, window] : windows_) furnish(*window);
+  expects_streams_ = true;
 }
 
 // While mutex_ is held.
@@ -36,7 +37,14 @@ void EndpointCounters::furnish(HostCounters& window) {
   u64 const words = words_of(window);
   if (window.of_streams || words == 0) return;
   window.of_streams = take(words);
-  std::fill_n(window.of_streams, words, 0);
+  window.early.resize(words);
+  std::ranges::copy(std::exchange(window.early, {}), window.of_streams);
+}
+
+// CPU devices read all memory of the host, GPUs only memory that they pin.
+Device& EndpointCounters::pinning_device() const {
+  auto const gpu = std::ranges::find_if_not(layout_.devices, &Device::in_host_memory);
+  return gpu == layout_.devices.end() ? *layout_.devices.front() : **gpu;
 }
 
 u32* EndpointCounters::take(u64 words) {
@@ -44,8 +52,8 @@ u32* EndpointCounters::take(u64 words) {
     return free_.extract(found).mapped();
   constexpr u64 usual = u64{64} << 10;
   if (chunks_.empty() || chunks_.back().memory.size() / sizeof(u32) - chunks_.back().used < words)
-    chunks_.push_back({layout_.devices.front()->allocate(
-        Bytes{std::max(usual, words * sizeof(u32))}, MemoryKind::pinned)});
+    chunks_.push_back({pinning_device().allocate(Bytes{std::max(usual, words * sizeof(u32))},
+                                                 MemoryKind::pinned)});
   auto& chunk = chunks_.back();
   return chunk.memory.as<u32>() + std::exchange(chunk.used, chunk.used + words);
 }
@@ -64,9 +72,13 @@ bool EndpointCounters::raise(u32 window, Tag tag) {
   return true;
 }
 
-u32* EndpointCounters::of_stream(HostCounters& window, StreamId stream) {
+u64 EndpointCounters::place_of(HostCounters const& window, StreamId stream) const {
   u64 const own = stream.device - layout_.first_device;
-  return window.of_streams + (own * StreamId::most + stream.number) * window.info.tags;
+  return (own * StreamId::most + stream.number) * window.info.tags;
+}
+
+u32* EndpointCounters::of_stream(HostCounters& window, StreamId stream) const {
+  return window.of_streams + place_of(window, stream);
 }
 
 bool EndpointCounters::raise(u32 window, StreamId stream, Tag tag) {
@@ -74,12 +86,13 @@ bool EndpointCounters::raise(u32 window, StreamId stream, Tag tag) {
   if (!found || tag.value >= found->info.tags || stream.number >= StreamId::most ||
       !layout_.owns(stream.device))
     return false;
-  {
-    std::scoped_lock const all(mutex_);
-    furnish(*found);
-  }
   std::scoped_lock const lock(found->mutex);
-  if (found->freed || !found->of_streams) return false;
+  if (found->freed) return false;
+  if (!found->of_streams) {
+    found->early.resize(words_of(*found));
+    ++found->early[place_of(*found, stream) + tag.value];
+    return true;
+  }
   u32* const word = of_stream(*found, stream) + tag.value;
   memory::store(word, memory::load_relaxed(word) + 1, Order::system);
   return true;

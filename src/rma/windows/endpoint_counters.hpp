@@ -20,13 +20,15 @@ struct HostCounters {
   std::vector<u32> consumed;  // of this host's own, by tag; the words of devices only count up
   std::vector<u32> raised;    // of these, by hosts
   /// Of own devices' streams, by hosts: by device, stream and tag. In memory that the devices read.
-  /// Null: no stream was made yet, and none was notified.
+  /// Null: no stream was made yet.
   u32* of_streams = nullptr;
+  std::vector<u32> early;  ///< the same until then, or empty
   bool freed = false;
 };
 
 /// Hosts raise counters of streams and of hosts. At any time: these counters are not swept at the
-/// end of a run. Any thread, also the one that answers other processes.
+/// end of a run. Any thread, also the one that answers other processes: raise() never waits for a
+/// device, and nobody holds its locks while he does.
 ///
 /// A stream that waits may hold up all other work on its GPU: kernels if they have no room or share
 /// its hardware queue, and small copies. So a host puts its counts into its own memory, and the
@@ -45,7 +47,7 @@ class EndpointCounters : WorldMemory {
   /// Raises this host's own counter. False: likewise.
   bool raise(u32 window, Tag tag);
   /// The counts of hosts for an own device's stream, by tag.
-  u32* of_stream(HostCounters& window, StreamId stream);
+  u32* of_stream(HostCounters& window, StreamId stream) const;
 
  private:
   struct Chunk {
@@ -56,6 +58,8 @@ class EndpointCounters : WorldMemory {
   u64 words_of(HostCounters const& window) const {
     return u64{layout_.own_count()} * StreamId::most * window.info.tags;
   }
+  u64 place_of(HostCounters const& window, StreamId stream) const;
+  Device& pinning_device() const;
   void furnish(HostCounters& window);
   u32* take(u64 words);
 

@@ -29,8 +29,9 @@ std::string text_of(Question const& question) {
 
 Error gone(ProcessGroup const& group, u32 process, std::string operation) {
   return {Kind::peer_lost, std::move(operation),
-          fmt::format("{} has destroyed this World already", group.processes().name(process)),
-          "keep the World until no process uses its windows any more"};
+          fmt::format("{} has destroyed this World, or freed the window, already",
+                      group.processes().name(process)),
+          "keep both until no process uses them any more"};
 }
 
 }  // namespace

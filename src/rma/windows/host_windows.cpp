@@ -216,32 +216,41 @@ void HostWindows::forget_counts() {
   if (layout_.devices.empty()) return;
   for (auto const& [number, window] : windows_.all()) {
     if (window.host_bytes == 0) continue;
-    std::scoped_lock const lock(window.host->mutex);
-    layout_.devices.front()->read(window.host->consumed.data(),
+    std::vector<u32> counts(window.info.tags);
+    layout_.devices.front()->read(counts.data(),
                                   heap_.at(layout_.first_device, window.info.host_counters),
-                                  Bytes{window.info.tags * sizeof(u32)});
-    for (u32 tag = 0; tag < window.info.tags; ++tag)
-      window.host->consumed[tag] += window.host->raised[tag];
+                                  Bytes{counts.size() * sizeof(u32)});
+    std::scoped_lock const lock(window.host->mutex);
+    for (u32 tag = 0; tag < counts.size(); ++tag)
+      window.host->consumed[tag] = counts[tag] + window.host->raised[tag];
   }
 }
 
+// Another stream that waits may hold up copies: no lock is held meanwhile. The caller keeps the
+// World. A window that is freed meanwhile has no counts that matter, and the heap stays mapped; so
+// nothing is written once it is freed.
 void HostWindows::forget_counts(u32 own, u32 stream) {
-  auto const lock = runs_.now();
+  std::vector<std::shared_ptr<HostCounters>> windows;
+  {
+    auto const lock = runs_.now();
+    for (auto const& [number, window] : windows_.all()) windows.push_back(window.host);
+  }
   auto& device = *layout_.devices[own];
-  for (auto const& [number, window] : windows_.all()) {
-    auto const& info = window.info;
-    if (info.tags == 0) continue;
+  for (auto const& window : windows) {
+    auto const& info = window->info;
     auto const words_of = [&](WindowInfo::StreamArray array) {
       return heap_.at(layout_.first_device + own, info.stream_counters(stream, array));
     };
     Bytes const size{info.tags * sizeof(u32)};
+    if (size == 0) continue;
     std::vector<u32> raised(info.tags);
-    std::scoped_lock const of_window(window.host->mutex);
     device.read(raised.data(), words_of(WindowInfo::raised), size);
-    if (window.host->of_streams) {
+    {
+      std::scoped_lock const of_window(window->mutex);
+      if (window->freed) continue;
       auto const* const by_host =
-          endpoints_.of_stream(*window.host, {layout_.first_device + own, stream});
-      for (u32 tag = 0; tag < info.tags; ++tag) raised[tag] += by_host[tag];
+          endpoints_.of_stream(*window, {layout_.first_device + own, stream});
+      for (u32 tag = 0; window->of_streams && tag < info.tags; ++tag) raised[tag] += by_host[tag];
     }
     device.write(words_of(WindowInfo::consumed), raised.data(), size);
   }
@@ -268,13 +277,15 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
   u64 const failed_before = runs_.failures_before_last_launch();
   Deadline timeout(deadline);
   for (Pauses pauses;; pauses.rest()) {
+    u32 const counted = count_of(info, tag);  // may take long: no lock is held
     u32 come = 0;
     {
       std::scoped_lock const lock(host->mutex);
       if (host->freed)
         throw Error(Kind::misuse, told, "the window was freed meanwhile",
                     "use windows until they are freed");
-      come = count_of(info, tag) + host->raised[tag.value] - host->consumed[tag.value];
+      come = counted + host->raised[tag.value] - host->consumed[tag.value];
+      if (static_cast<i32>(come) < 0) come = 0;  // another thread has consumed since
       if (come >= count) {
         host->consumed[tag.value] += count;
         heard_of_others();

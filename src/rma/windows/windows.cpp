@@ -90,6 +90,7 @@ void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
   record.host = std::make_shared<HostCounters>(info);
   // Nobody writes into a part before it is zeroed.
   group_.together("fill a window", [&] {
+    endpoints_.know(record.host);  // behind this meeting others may notify its endpoints
     for (u32 own = 0; own < layout_.own_count() && record.data_bytes != 0; ++own)
       layout_.devices[own]->fill(heap_.at(layout_.first_device + own, info.offset), 0,
                                  Bytes{record.data_bytes});
@@ -153,11 +154,11 @@ WindowInfo Windows::make(World::WindowSpec const& spec) {
   try {
     furnish(spec, record);
   } catch (...) {
+    endpoints_.forget(info.number);
     give_back(record);
     throw;
   }
   ++next_;
-  endpoints_.know(record.host);
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }
 
