@@ -166,6 +166,45 @@ TEST_P(Streams, read_how_much_to_send_when_they_get_there) {
   }
 }
 
+struct Double {
+  Window<u32> box;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const mine = box.local(self);
+    for (u64 i = self.thread(); i < mine.size(); i += self.threads()) mine[i] *= 2;
+    self.barrier();  // else the put below could come before
+    u32 const next = (self.id() + 1) % self.size();
+    self.put_notify(box.at(RankId{next}, 0), mine.subspan(1, 1), Tag{1});
+    self.wait(box, Tag{1});
+  }
+};
+
+// Memory of the host that the devices use in place.
+TEST_P(Streams, use_windows_and_sources_in_pinned_memory) {
+  std::vector<Allocation> memory;
+  std::vector<std::span<u32>> parts;
+  for (u32 rank = 0; rank < world_.size(); ++rank) {
+    memory.push_back(device(rank).allocate(Bytes{400}, MemoryKind::pinned));
+    parts.emplace_back(memory.back().as<u32>(), 100);
+    std::ranges::fill(parts.back(), 1000 + rank);
+  }
+  auto const box = world_.register_memory(parts, Tags{2}, "pinned");
+  Buffer source(device(0), 50, MemoryKind::pinned);
+  std::ranges::copy(numbers(50, 6), source.span().begin());
+  a_.put_notify(box.at(RankId{last()}, 30), source.span(), b_.id(), Tag{0});
+  b_.wait(box, Tag{0});
+  a_.synchronize();
+  b_.synchronize();
+  auto const got = parts[last()];  // the host reads in place
+  EXPECT_EQ(got[29], 1000 + last());
+  EXPECT_TRUE(std::ranges::equal(got.subspan(30, 50), numbers(50, 6)));
+  EXPECT_EQ(got[80], 1000 + last());
+  world_.run(Double{box});
+  EXPECT_EQ(got[30], 2 * numbers(50, 6)[0]);
+  EXPECT_EQ(got[0], 2 * (1000 + (world_.size() + last() - 1) % world_.size()));
+  EXPECT_EQ(box.read(RankId{last()})[79], got[79]);
+  world_.free(box);
+}
+
 // -- ranks and hosts
 
 struct AnswerStream {

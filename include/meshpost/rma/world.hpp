@@ -119,12 +119,12 @@ class World {
         make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}));
   }
   /// Memory of the user: a span for each world rank, in the memory of that rank's device
-  /// (cudaMalloc, a tensor; any memory on CPU devices). Spans may overlap. The memory must live
-  /// until free() or the World's end. In a job each process names the parts of its own ranks, and
-  /// leaves the others' empty. If other processes of the node reach them by loads and stores,
-  /// memory of CPU devices must come from allocate(). Parts out of reach are written by way of the
-  /// host. For a GPU's that is so even if the network reaches windows. \throws Error(bad_argument,
-  /// out_of_memory, bad_environment)
+  /// (cudaMalloc, a tensor; any memory on CPU devices). If this process is alone, also pinned
+  /// memory of the host. Spans may overlap. The memory must live until free() or the World's end.
+  /// In a job each process names the parts of its own ranks, and leaves the others' empty. If other
+  /// processes of the node reach them by loads and stores, memory of CPU devices must come from
+  /// allocate(). Parts out of reach are written by way of the host. For a GPU's that is so even if
+  /// the network reaches windows. \throws Error(bad_argument, out_of_memory, bad_environment)
   template <class T>
   Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16},
                             std::string name = {}) {

@@ -112,8 +112,11 @@ void Windows::check_memory(World::WindowSpec const& spec) {
     if (!part.data)
       throw refusal(rank, part.data, fmt::format("{} elements at a null pointer", part.count),
                     remedy);
-    if (!where.usable || where.kind != MemoryKind::device)
-      throw refusal(rank, part.data, fmt::format("it is not memory of {}", device.name()), remedy);
+    // Other processes can't map pinned memory.
+    bool const pinned = where.kind == MemoryKind::pinned && group_.alone();
+    if (!where.usable || (where.kind != MemoryKind::device && !pinned))
+      throw refusal(rank, part.data, fmt::format("it is not memory of {}", device.name()),
+                    group_.alone() ? remedy + ", or pinned memory" : remedy);
     if (known && !known->live)
       throw refusal(rank, part.data, "it was freed", "keep it until the window is freed");
     if (part.count > extent / spec.element_bytes)
