@@ -7,6 +7,17 @@ namespace meshpost {
 
 using detail::EndpointState;
 
+namespace {
+
+EndpointState& checked(std::shared_ptr<EndpointState> const& state) {
+  if (!state)
+    throw Error(Kind::misuse, "use a stream", "the endpoint was moved from",
+                "use the one that it was moved to");
+  return *state;
+}
+
+}  // namespace
+
 StreamEndpoint::StreamEndpoint(World const& world, u32 device, std::string name)
     : state_(EndpointState::make(world.communicator().world, device, nullptr, false,
                                  std::move(name))) {}
@@ -19,30 +30,32 @@ StreamEndpoint::~StreamEndpoint() {
 }
 StreamEndpoint::StreamEndpoint(StreamEndpoint&&) noexcept = default;
 
-StreamId StreamEndpoint::id() const { return state_->id(); }
-Stream& StreamEndpoint::stream() const { return state_->stream(); }
-void StreamEndpoint::synchronize() { state_->synchronize(); }
+StreamId StreamEndpoint::id() const { return checked(state_).id(); }
+Stream& StreamEndpoint::stream() const { return checked(state_).stream(); }
+void StreamEndpoint::synchronize() { checked(state_).synchronize(); }
 
 void StreamEndpoint::put(detail::TypedPut const& put) {
-  state_->send("put", {.window = &put.window, .put = &put});
+  checked(state_).send("put", {.window = &put.window, .put = &put});
 }
 void StreamEndpoint::put(detail::TypedPut const& put, RankId rank, Tag tag) {
-  state_->send("put_notify", {.window = &put.window, .put = &put, .notified = rank, .tag = tag});
+  checked(state_).send("put_notify",
+                       {.window = &put.window, .put = &put, .notified = rank, .tag = tag});
 }
 void StreamEndpoint::put(detail::TypedPut const& put, StreamId stream, Tag tag) {
-  state_->send("put_notify", {.window = &put.window, .put = &put, .notified = stream, .tag = tag});
+  checked(state_).send("put_notify",
+                       {.window = &put.window, .put = &put, .notified = stream, .tag = tag});
 }
 void StreamEndpoint::notify(WindowInfo const& window, RankId rank, Tag tag) {
-  state_->send("notify", {.window = &window, .notified = rank, .tag = tag});
+  checked(state_).send("notify", {.window = &window, .notified = rank, .tag = tag});
 }
 void StreamEndpoint::notify(WindowInfo const& window, StreamId stream, Tag tag) {
-  state_->send("notify", {.window = &window, .notified = stream, .tag = tag});
+  checked(state_).send("notify", {.window = &window, .notified = stream, .tag = tag});
 }
 void StreamEndpoint::notify(WindowInfo const& window, HostId host, Tag tag) {
-  state_->send("notify", {.window = &window, .notified = host, .tag = tag});
+  checked(state_).send("notify", {.window = &window, .notified = host, .tag = tag});
 }
 void StreamEndpoint::wait(WindowInfo const& window, std::vector<Counts> const& awaited) {
-  state_->wait(window, awaited);
+  checked(state_).wait(window, awaited);
 }
 
 }  // namespace meshpost

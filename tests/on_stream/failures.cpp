@@ -142,6 +142,7 @@ TEST_P(StreamFailures, have_their_work_done_before_their_world_ends) {
   auto const box = world->window<u32>(1, Tags{1}, "box");
   std::optional<StreamEndpoint> one(std::in_place, *world, 0);
   StreamEndpoint moved = std::move(*one);
+  EXPECT_TRUE(says(error_of([&] { one->wait(box, Tag{0}); }), Kind::misuse, {"moved from"}));
   one.reset();
   auto const id = moved.id();
   std::thread late([&] {
