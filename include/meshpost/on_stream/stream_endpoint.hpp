@@ -17,7 +17,7 @@ struct Counts {
 };
 
 /// The first elements of `most`. How many, the stream reads at `count` when it gets there: no more
-/// than there are. `count` is in memory of the stream's device, or in pinned memory.
+/// than there are. `count` is in memory of the stream's device, or in pinned memory; null: all.
 template <class T>
 struct CountedSource {
   std::span<T const> most;
@@ -51,35 +51,40 @@ struct TypedPut {
 /// notification of a stream delivers its earlier puts to that device, and all that its earlier work
 /// has stored. A wait of a stream delivers as a rank's does, to the stream's later work.
 ///
-/// put(), and notify() of a rank, take effect after the runs that were launched before the call, if
-/// not all of these have Launch::with_host. On a GPU they have no such order while the stream is
-/// captured into a CUDA graph. Then, and if a run has Launch::with_host, notifications alone order
-/// what the stream and ranks do. Runs that are launched later, up to the one that reads or
-/// consumes what they bring, follow the stream (Launch::streams), or have Launch::with_host: a run
-/// in between would take the notification as one that nobody consumed. After a run that failed,
-/// notifications of ranks that were queued before its error was thrown may be dropped.
+/// Runs: put(), put_notify(), and notify() of a rank begin after the runs that were launched before
+/// the call. If all of these have Launch::with_host, they begin at once; so they do on a GPU while
+/// the stream is captured into a CUDA graph. Notifications alone then order what the stream and
+/// ranks do. A run that is launched later and reads or consumes what they bring must follow the
+/// stream (Launch::streams) or have Launch::with_host. So must the runs before that one: each would
+/// take the notification as one that nobody consumed. After a run that failed, notifications of
+/// ranks that were queued before its error was thrown may be dropped.
 ///
 /// Failures: a wait ends if nothing comes for the World's deadline, if a process of the job is
-/// lost, or if a run fails meanwhile. Then the stream's later operations do nothing (but bytes of a
-/// long put may arrive), and the next call throws the error. synchronize() throws it, too; after
-/// that the stream may be used again, and notifications that came before are dropped.
+/// lost, or if a run fails meanwhile. Then all later operations of this endpoint do nothing (but
+/// bytes of a put of more than 32 MiB may arrive). The stream's other work, and runs that follow
+/// it, go on. Each call throws the error and queues nothing, until synchronize() has thrown it.
+/// After that the endpoint may be used again, and all notifications that have come to it by then
+/// are dropped.
 ///
 /// Graphs: they are launched into the endpoint's own stream, while the endpoint and the windows
 /// live. No endpoint is destroyed while it is captured.
 ///
 /// Calls come from one thread at a time; each endpoint may have another one. They are not allowed
-/// inside a kernel or after fork(). A World that ends waits for its streams. An endpoint that was
-/// moved from may only be destroyed.
+/// inside a kernel or after fork(), nor of an endpoint that was moved from. A World that ends waits
+/// for its streams.
 class StreamEndpoint {
  public:
   /// A new stream on a device of this process, by its number in World::devices(). `name` is for
   /// messages.
-  /// \throws Error(bad_argument) if there is no such device, or the device has StreamId::most
+  /// \throws Error(bad_argument) if there is no such device, or the device has
+  /// StreamId::most streams already
   explicit StreamEndpoint(World const& world, u32 device = 0, std::string name = {});
   /// Around a stream of the user of that device (cudaStream_t). It must live as long as this.
   /// \throws Error(bad_argument) likewise, on CPU devices, and if the stream is another device's
   StreamEndpoint(World const& world, u32 device, void* native, std::string name = {});
-  /// Waits for the stream's work. An error that no call has thrown is reported as a warning.
+  /// Waits for the stream's work, which may take as long as its waits do. An error that no call has
+  /// thrown is reported as a warning. Notifications that have come by then are dropped; another
+  /// endpoint may get the number.
   ~StreamEndpoint();
   StreamEndpoint(StreamEndpoint&&) noexcept;
   StreamEndpoint& operator=(StreamEndpoint&&) = delete;
@@ -87,7 +92,8 @@ class StreamEndpoint {
   StreamEndpoint& operator=(StreamEndpoint const&) = delete;
 
   /// The number is the smallest that no other stream of the device has. So another process knows it
-  /// if the streams of a device are made in a fixed order.
+  /// if the streams of a device are made in a fixed order. It may notify the stream before that is
+  /// made: the notification counts.
   StreamId id() const;
   /// For other work, and for Launch::streams.
   Stream& stream() const;
@@ -95,7 +101,8 @@ class StreamEndpoint {
   void* native() const { return stream().native(); }
 
   // Ranks are those of the world. `source` is memory of the stream's device, or pinned memory; on
-  // CPU devices any. It must not change before the operation is over. Errors of all:
+  // CPU devices any. It must not change or be freed before the operation is over: when work
+  // behind it begins, or synchronize() returns. Errors of all:
   // \throws Error(bad_argument) naming the value and its limit; Error(misuse);
   // Error(device_failed); and the error of an earlier wait (see above)
 
@@ -148,12 +155,13 @@ class StreamEndpoint {
   }
 
   /// The stream's later work begins when `count` notifications with `tag` have come to this stream,
-  /// which are then consumed.
+  /// which are then consumed. 0: at once; at most 2^30.
   template <class T>
   void wait(Window<T> const& window, Tag tag, u32 count = 1) {
     wait(window.info(), {{tag, count}});
   }
-  /// The same for several tags at once; at most AwaitedCounter::most.
+  /// The same for several tags at once, at most 32 (AwaitedCounter::most). Counts of one tag add
+  /// up.
   template <class T>
   void wait(Window<T> const& window, std::vector<Counts> const& awaited) {
     wait(window.info(), awaited);
