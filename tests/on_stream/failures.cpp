@@ -21,9 +21,7 @@ using test::says;
 class StreamFailures : public test::TwoStreams {};
 
 TEST_P(StreamFailures, end_a_wait_that_nobody_answers) {
-  auto wanted = options();
-  wanted.deadline = 200ms;
-  World world(wanted);
+  World world(options(200ms));
   auto const box = world.window<u32>(4, Tags{4}, "mail");
   StreamEndpoint one(world, 0, "one");
   box.notify(one.id(), Tag{1});
@@ -46,9 +44,7 @@ TEST_P(StreamFailures, end_a_wait_that_nobody_answers) {
 }
 
 TEST_P(StreamFailures, say_an_error_at_the_next_call) {
-  auto wanted = options();
-  wanted.deadline = 100ms;
-  World world(wanted);
+  World world(options(100ms));
   auto const box = world.window<u32>(4, Tags{4}, "mail");
   StreamEndpoint one(world);
   one.wait(box, Tag{1});
@@ -61,14 +57,13 @@ TEST_P(StreamFailures, say_an_error_at_the_next_call) {
 
 // Each of many waits is shorter than the deadline; together they are longer.
 TEST_P(StreamFailures, count_a_deadline_for_each_wait) {
-  auto wanted = options();
-  wanted.deadline = test::sanitized ? 1500ms : 300ms;
-  World world(wanted);
+  auto const deadline = test::sanitized ? 1500ms : 300ms;
+  World world(options(deadline));
   auto const box = world.window<u32>(4, Tags{4}, "mail");
   StreamEndpoint one(world);
   for (u32 i = 0; i < 6; ++i) one.wait(box, Tag{1});
   for (u32 i = 0; i < 6; ++i) {
-    std::this_thread::sleep_for(wanted.deadline / 3);
+    std::this_thread::sleep_for(deadline / 3);
     box.notify(one.id(), Tag{1});
   }
   one.synchronize();
@@ -104,14 +99,13 @@ TEST_P(StreamFailures, of_runs_before_do_not_end_a_wait) {
 
 // A notification of any of them is progress.
 TEST_P(StreamFailures, count_a_deadline_for_all_tags_of_a_wait) {
-  auto wanted = options();
-  wanted.deadline = test::sanitized ? 1500ms : 300ms;
-  World world(wanted);
+  auto const deadline = test::sanitized ? 1500ms : 300ms;
+  World world(options(deadline));
   auto const box = world.window<u32>(4, Tags{4}, "mail");
   StreamEndpoint one(world);
   one.wait(box, {{Tag{0}, 1}, {Tag{1}, 6}});
   for (u32 i = 0; i < 6; ++i) {
-    std::this_thread::sleep_for(wanted.deadline / 3);
+    std::this_thread::sleep_for(deadline / 3);
     box.notify(one.id(), Tag{1});
   }
   box.notify(one.id(), Tag{0});

@@ -3,6 +3,7 @@
 #include <meshpost/meshpost.hpp>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,12 @@ enum class Reach { one_device, several_devices, apart };
 
 class TwoStreams : public testing::TestWithParam<Reach> {
  protected:
-  static WorldOptions options() {
+  static WorldOptions options(std::chrono::milliseconds deadline = std::chrono::seconds(10)) {
     bool const one = GetParam() == Reach::one_device;
     auto wanted = test::options(
         1, test::devices(one ? test::Spread::one_device : test::Spread::several_devices));
     wanted.apart = GetParam() == Reach::apart;
-    wanted.deadline = std::chrono::seconds(10);
+    wanted.deadline = deadline;
     return wanted;
   }
   // The rank of the last device, which has a stream of its own there: the same device if there is

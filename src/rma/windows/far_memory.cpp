@@ -34,6 +34,12 @@ Error gone(ProcessGroup const& group, u32 process, std::string operation) {
           "keep both until no process uses them any more"};
 }
 
+void ask_to_raise(ProcessGroup const& group, u32 process, Question const& question,
+                  std::string operation) {
+  auto const reply = group.processes().ask(group.channel(), process, text_of(question));
+  if (reply.empty()) throw gone(group, process, std::move(operation));
+}
+
 }  // namespace
 
 FarMemory::FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
@@ -70,32 +76,28 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
 }
 
 void FarMemory::raise(u32 device, via::Signal const& count) const {
-  u32 const process = layout_.processes[device];
-  auto const reply = group_.processes().ask(
-      group_.channel(), process,
-      text_of({.signal = count, .action = Action::raise, .device = device, .run = runs_.runs()}));
-  if (reply.empty()) throw gone(group_, process, "notify");
+  ask_to_raise(group_, layout_.processes[device],
+               {.signal = count, .action = Action::raise, .device = device, .run = runs_.runs()},
+               "notify");
 }
 
 void FarMemory::raise(WindowInfo const& window, StreamId stream, Tag tag) const {
-  u32 const process = layout_.processes[stream.device];
-  auto const reply = group_.processes().ask(group_.channel(), process,
-                                            text_of({.action = Action::raise_stream,
-                                                     .device = stream.device,
-                                                     .window = window.number,
-                                                     .stream = stream.number,
-                                                     .tag = tag.value}));
-  if (reply.empty()) throw gone(group_, process, "notify a stream");
+  ask_to_raise(group_, layout_.processes[stream.device],
+               {.action = Action::raise_stream,
+                .device = stream.device,
+                .window = window.number,
+                .stream = stream.number,
+                .tag = tag.value},
+               "notify a stream");
 }
 
 void FarMemory::raise(WindowInfo const& window, HostId host, Tag tag) const {
-  u32 const process = layout_.processes[host.device];
-  auto const reply = group_.processes().ask(group_.channel(), process,
-                                            text_of({.action = Action::raise_host,
-                                                     .device = host.device,
-                                                     .window = window.number,
-                                                     .tag = tag.value}));
-  if (reply.empty()) throw gone(group_, process, "notify a host");
+  ask_to_raise(group_, layout_.processes[host.device],
+               {.action = Action::raise_host,
+                .device = host.device,
+                .window = window.number,
+                .tag = tag.value},
+               "notify a host");
 }
 
 // Runs of all processes end together: a run that has ended for the sender has ended here too.
