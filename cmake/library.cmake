@@ -112,9 +112,13 @@ add_library(meshpost
   src/net/rounds.cpp
   src/net/shuffled.cpp
   src/net/watched.cpp
+  src/on_stream/calls.cpp
   src/on_stream/destination.cpp
   src/on_stream/endpoint.cpp
+  src/on_stream/explain.cpp
   src/on_stream/far_sender.cpp
+  src/on_stream/mailbox.cpp
+  src/on_stream/messages.cpp
   src/on_stream/stream_endpoint.cpp
   src/on_stream/streams.cpp
   src/pipeline/crossing.cpp
@@ -228,8 +232,10 @@ if(MESHPOST_CUDA)
     src/device/cuda/mps.cpp
     src/device/cuda/ipc_memory.cpp
     src/device/cuda/stream.cpp
+    src/device/cuda/channel_kernels.cpp
     src/device/cuda/stream_kernels.cpp)
-  meshpost_kernel_sources(meshpost src/device/cuda/clock.cpp src/device/cuda/stream_kernels.cpp)
+  meshpost_kernel_sources(meshpost src/device/cuda/channel_kernels.cpp src/device/cuda/clock.cpp
+                          src/device/cuda/stream_kernels.cpp)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
 else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)

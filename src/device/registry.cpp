@@ -246,6 +246,15 @@ void Stream::post(StreamWords const& /*words*/, StreamRing const& /*ring*/, u32 
                   StreamPut const& /*put*/, bool /*until_taken*/) {
   refuse_counters("post a message");
 }
+void Stream::send(StreamWords const& /*words*/, StreamChannel const& /*to*/,
+                  StreamPut const& /*put*/, StreamPost const* /*far*/) {
+  refuse_counters("send a message");
+}
+void Stream::receive(StreamWords const& /*words*/, StreamChannel const& /*from*/,
+                     StreamReceive const& /*into*/, StreamPost const* /*far*/) {
+  refuse_counters("receive a message");
+}
+StreamWay Stream::way_of(StreamPut const& /*put*/) const { return {}; }
 void Device::raise(u32* counter, u32 value, u32* origin_word, u32 origin) {
   if (in_host_memory()) {
     if (origin_word) memory::store_relaxed(origin_word, origin);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace meshpost::detail {
 
 void FarTarget::write(u64 offset, void const* source, u64 bytes) const {
@@ -29,29 +31,20 @@ void FarTarget::notify() const {
 }
 
 bool FarTarget::operator==(FarTarget const& other) const {
-  auto const same_endpoint = [&] {
-    if (notified_.index() != other.notified_.index()) return false;
-    if (auto const* const stream = std::get_if<StreamId>(&notified_)) {
-      auto const& theirs = std::get<StreamId>(other.notified_);
-      return stream->device == theirs.device && stream->number == theirs.number;
-    }
-    if (auto const* const host = std::get_if<HostId>(&notified_))
-      return host->device == std::get<HostId>(other.notified_).device;
-    return true;
-  };
   return window_.number == other.window_.number && address_.device == other.address_.device &&
          address_.offset == other.address_.offset && tag_.value == other.tag_.value &&
-         device_ == other.device_ && signal_.counter == other.signal_.counter && same_endpoint();
+         device_ == other.device_ && signal_.counter == other.signal_.counter &&
+         notified_ == other.notified_;
 }
 
 std::string Destinations::Told::text() const { return fmt::format("{}, {}", operation, window); }
 
 // The device whose memory and counters are meant.
-u32 Destinations::device_of(Told const& told, StreamSend const& send) const {
+u32 Destinations::device_of(Told const& told, StreamCall const& send) const {
   auto const& layout = world_.layout();
-  if (send.put) {
-    if (send.put->rank >= layout.ranks()) world_.host().check_rank(told.text(), send.put->rank);
-    return layout.device_of(send.put->rank);
+  if (send.puts()) {
+    if (send.rank >= layout.ranks()) world_.host().check_rank(told.text(), send.rank);
+    return layout.device_of(send.rank);
   }
   if (auto const* const rank = std::get_if<RankId>(&send.notified)) {
     if (*rank >= layout.ranks()) world_.host().check_rank(told.text(), *rank);
@@ -61,30 +54,29 @@ u32 Destinations::device_of(Told const& told, StreamSend const& send) const {
   return std::get<HostId>(send.notified).device;
 }
 
-Destination Destinations::of(std::string const& operation, StreamSend const& send) const {
+ResolvedCall Destinations::of(std::string const& operation, StreamCall const& send) const {
   auto const lock = world_.queue().now();
-  auto const& record = world_.windows().record_of(*send.window, operation);
+  auto const& record = world_.windows().record_of(send.window, operation);
   Told const told{operation, record.name};
   auto const& layout = world_.layout();
-  Destination found;
+  ResolvedCall found;
   u32 const device = device_of(told, send);
   // After a failure the counter's owner may clear its memory until the next run begins. Hosts keep
   // counts meanwhile.
   bool const kept = std::holds_alternative<RankId>(send.notified) && !world_.agreement().valid();
   if (device < layout.device_count() && (kept || layout.far(own(), device)))
     found.far.emplace(world_, record.info);
-  if (send.put) place(told, record, send, found);
+  if (send.puts()) place(told, record, send, found);
   count(told, record, send, found);
   found.window = record.name;
   found.before_runs = !std::holds_alternative<StreamId>(send.notified) &&
                       !std::holds_alternative<HostId>(send.notified);
-  found.touches_ranks = send.put || std::holds_alternative<RankId>(send.notified);
+  found.touches_ranks = send.puts() || std::holds_alternative<RankId>(send.notified);
   return found;
 }
 
-void Destinations::place(Told const& told, WindowRecord const& record, StreamSend const& send,
-                         Destination& found) const {
-  auto const& put = *send.put;
+void Destinations::place(Told const& told, WindowRecord const& record, StreamCall const& put,
+                         ResolvedCall& found) const {
   if (put.offset == RemoteSpan<char>::beyond)
     throw Error(Kind::bad_argument, told.text(), "the target is a subspan that leaves its span",
                 "check its offset and size");
@@ -100,30 +92,29 @@ void Destinations::place(Told const& told, WindowRecord const& record, StreamSen
     found.far->address_ = world_.windows().address_of(record, put.rank);
     found.far->address_.offset += skipped;
   } else {
-    found.near.target = world_.windows().part_of(own(), record, put.rank) + skipped;
+    found.put.target = world_.windows().part_of(own(), record, put.rank) + skipped;
   }
 }
 
-void Destinations::count(Told const& told, WindowRecord const& record, StreamSend const& send,
-                         Destination& found) const {
+void Destinations::count(Told const& told, WindowRecord const& record, StreamCall const& send,
+                         ResolvedCall& found) const {
   auto const& layout = world_.layout();
   auto const& info = record.info;
   if (std::holds_alternative<std::monostate>(send.notified)) return;
   if (found.far) found.far->notified_ = send.notified, found.far->tag_ = send.tag;
   auto const near_counter = [&](u32 device, u64 offset) {
     if (!found.far)
-      found.near.counter =
-          reinterpret_cast<u32*>(world_.heap().at(device, offset)) + send.tag.value;
+      found.put.counter = reinterpret_cast<u32*>(world_.heap().at(device, offset)) + send.tag.value;
   };
   if (auto const* const stream = std::get_if<StreamId>(&send.notified)) {
     if (stream->device >= layout.device_count() || stream->number >= StreamId::most ||
         send.tag.value >= info.tags)
       world_.host().check_stream(told.text(), info, *stream, send.tag);
-    if (send.put && layout.device_of(send.put->rank) != stream->device)
+    if (send.puts() && layout.device_of(send.rank) != stream->device)
       throw Error(
           Kind::bad_argument, told.text(),
           fmt::format("the target is on {}, and the stream that is notified on {}",
-                      layout.names[layout.device_of(send.put->rank)], layout.names[stream->device]),
+                      layout.names[layout.device_of(send.rank)], layout.names[stream->device]),
           "notify a stream of the target's device");
     return near_counter(stream->device, info.stream_counters(stream->number, WindowInfo::raised));
   }
@@ -147,23 +138,41 @@ void Destinations::count(Told const& told, WindowRecord const& record, StreamSen
     return;
   }
   near_counter(device, counters);
-  found.near.origin_word = found.near.counter + distance / sizeof(u32);
-  found.near.origin = origin;
+  found.put.origin_word = found.put.counter + distance / sizeof(u32);
+  found.put.origin = origin;
 }
 
-AwaitedCounter Destinations::awaited(std::string const& operation, WindowInfo const& window,
-                                     Counts const& counts, std::string& name) const {
+ResolvedCall Destinations::awaited(std::string const& operation, StreamCall const& call) const {
   auto const lock = world_.queue().now();
-  auto const& record = world_.windows().record_of(window, operation);
+  auto const& record = world_.windows().record_of(call.window, operation);
   Told const told{operation, record.name};
   auto const& info = record.info;
-  name = record.name;
-  if (counts.tag.value >= info.tags) world_.host().check_tag(told.text(), info, counts.tag);
-  constexpr u32 most = 1u << 30;
-  if (counts.count > most)
-    throw Error(Kind::bad_argument, told.text(),
-                fmt::format("{} notifications were asked for; it may be {}", counts.count, most),
-                "wait for fewer at once");
+  auto const refuse = [&](std::string cause, std::string remedy) {
+    throw Error(Kind::bad_argument, told.text(), std::move(cause), std::move(remedy));
+  };
+  std::map<u32, u64> counts;  // two of one tag would consume twice
+  for (auto const& one : call.awaited) {
+    if (one.tag.value >= info.tags) world_.host().check_tag(told.text(), info, one.tag);
+    counts[one.tag.value] += one.count;
+  }
+  if (counts.size() > AwaitedCounter::most)
+    refuse(fmt::format("{} tags were named; it may be {}", counts.size(), AwaitedCounter::most),
+           "wait for some of them first");
+  ResolvedCall found;
+  found.window = record.name;
+  found.awaited.reserve(counts.size());
+  for (auto const& [tag, count] : counts) {
+    constexpr u32 most = 1u << 30;
+    if (count > most)
+      refuse(fmt::format("{} notifications were asked for; it may be {}", count, most),
+             "wait for fewer at once");
+    found.awaited.push_back(counter(record, {Tag{tag}, static_cast<u32>(count)}));
+  }
+  return found;
+}
+
+AwaitedCounter Destinations::counter(WindowRecord const& record, Counts const& counts) const {
+  auto const& info = record.info;
   auto const word_in = [&](WindowInfo::StreamArray array) {
     return reinterpret_cast<u32*>(
                world_.heap().at(stream_.device, info.stream_counters(stream_.number, array))) +

@@ -2,22 +2,13 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
-#include "meshpost/on_stream/stream_endpoint.hpp"
+#include "meshpost/device/stream_channel.hpp"
+#include "meshpost/on_stream/stream_calls.hpp"
 #include "rma/world_state.hpp"
 
 namespace meshpost::detail {
-
-/// The endpoint that is notified.
-using Notified = std::variant<std::monostate, RankId, StreamId, HostId>;
-
-/// A message of a stream: bytes, a notification, or both.
-struct StreamSend {
-  WindowInfo const* window = nullptr;
-  TypedPut const* put = nullptr;  ///< null: no bytes
-  Notified notified{};
-  Tag tag{};
-};
 
 /// Where a message of a stream goes, as its host carries it out: the target is out of reach of the
 /// stream's device.
@@ -43,9 +34,12 @@ class FarTarget {
   via::Signal signal_{};  // its counter, as an offset
 };
 
-/// The same in reach of the device: `target`, `counter` and the counter's origin of a StreamPut.
-struct Destination {
-  StreamPut near{};
+/// A call of a stream with the addresses that it needs. The call's verb says which members count.
+struct ResolvedCall {
+  StreamPut put{};  ///< also a message's source
+  std::vector<AwaitedCounter> awaited{};
+  StreamChannel channel{};
+  StreamReceive into{};
   std::optional<FarTarget> far{};
   std::string window{};        ///< its name
   bool touches_ranks = false;  ///< their memory or counters
@@ -59,11 +53,11 @@ class Destinations {
  public:
   Destinations(WorldState& world, StreamId stream) : world_(world), stream_(stream) {}
 
-  Destination of(std::string const& operation, StreamSend const& send) const;
-  /// The words of counters of this stream.
-  /// `name`: gets the window's name.
-  AwaitedCounter awaited(std::string const& operation, WindowInfo const& window,
-                         Counts const& counts, std::string& name) const;
+  /// put, put_notify, notify
+  ResolvedCall of(std::string const& operation, StreamCall const& call) const;
+  ResolvedCall awaited(std::string const& operation, StreamCall const& call) const;
+  /// send, receive
+  ResolvedCall message(std::string const& operation, StreamCall const& call) const;
 
  private:
   /// The operation and its window, for messages. Their text is made only if it is needed.
@@ -72,11 +66,14 @@ class Destinations {
     std::string const& window;
     std::string text() const;
   };
-  void place(Told const& told, WindowRecord const& record, StreamSend const& send,
-             Destination& found) const;
-  void count(Told const& told, WindowRecord const& record, StreamSend const& send,
-             Destination& found) const;
-  u32 device_of(Told const& told, StreamSend const& send) const;
+  void place(Told const& told, WindowRecord const& record, StreamCall const& call,
+             ResolvedCall& found) const;
+  void count(Told const& told, WindowRecord const& record, StreamCall const& call,
+             ResolvedCall& found) const;
+  AwaitedCounter counter(WindowRecord const& record, Counts const& counts) const;
+  void check_message(Told const& told, StreamCall const& call) const;
+  FarTarget far_end(WindowRecord const& record, StreamCall const& call) const;
+  u32 device_of(Told const& told, StreamCall const& call) const;
   u32 own() const { return stream_.device - world_.layout().first_device; }
 
   WorldState& world_;

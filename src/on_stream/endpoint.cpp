@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include "base/caught.hpp"
@@ -20,6 +19,23 @@ Device& device_of(WorldState& world, u32 own) {
               fmt::format("device {} was named; this process has {}", own, devices.size()),
               devices.empty() ? "make streams in a process that has devices"
                               : fmt::format("name one from 0 to {}", devices.size() - 1));
+}
+
+char const* name_of(StreamNote const& note) {
+  switch (note.operation) {
+    case StreamNote::send: return "send";
+    case StreamNote::receive: return "receive";
+    default: return "wait";
+  }
+}
+char const* remedy_for(StreamNote const& note) {
+  switch (note.operation) {
+    case StreamNote::send:
+      return "see that the other stream receives; if both send first, let one receive first, or "
+             "make the mailbox with more slots";
+    case StreamNote::receive: return "see that the other stream sends with this tag";
+    default: return "see that somebody notifies this stream with this tag";
+  }
 }
 
 }  // namespace
@@ -47,13 +63,14 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
       own_(own),
       name_(std::move(name)),
       note_(device_->allocate(Bytes{sizeof(StreamNote)}, MemoryKind::pinned)),
-      words_(device_->allocate(Bytes{2 * sizeof(u32)}, MemoryKind::device)),
+      words_(device_->allocate(Bytes{StreamWords::words * sizeof(u32)}, MemoryKind::device)),
       deadline_(world.options().deadline),
       stream_(std::move(stream)) {
   std::memset(note_.data(), 0, note_.size());
   device_->fill(words_.data(), 0, words_.size());
+  auto* const words = words_.as<u32>();
   shared_ = {
-      .note = note_.as<StreamNote>(), .ended = words_.as<u32>(), .copied = words_.as<u32>() + 1};
+      .note = note_.as<StreamNote>(), .ended = words, .copied = words + 1, .moved = words + 2};
   u32 const device = world.layout().first_device + own;
   heap_begin_ = world.heap().at(device, 0);
   heap_end_ = heap_begin_ + world.heap().spaces().stride();
@@ -92,111 +109,18 @@ void EndpointState::throw_failure() {
   throw Error(*failure_);
 }
 
-void EndpointState::use(WindowInfo const& window, std::string const& name) {
+void EndpointState::use(StreamCall const& call, std::string const& name) {
+  u32 const window = call.window.number;
   std::scoped_lock const lock(mutex_);
-  windows_.try_emplace(window.number, name);
-}
-
-void EndpointState::check_source(std::string const& operation, TypedPut const& put) {
-  auto const refuse = [&](std::string cause, std::string remedy) {
-    throw Error(Kind::bad_argument, said(operation), std::move(cause), std::move(remedy));
-  };
-  u64 const bytes = put.count * put.element_bytes;
-  auto const check = [&](void const* memory, u64 needed, std::string_view what) {
-    auto const* const at = static_cast<char const*>(memory);
-    if (at >= heap_begin_ && at < heap_end_ && needed <= static_cast<u64>(heap_end_ - at)) return;
-    if (at >= known_begin_ && at < known_end_ && needed <= static_cast<u64>(known_end_ - at))
-      return;
-    auto const found = device_->locate(memory);
-    if (!found.usable)
-      refuse(fmt::format("{} at {} is memory that {} can't read", what, memory, device_->name()),
-             "use memory of that device, or pinned memory (Device::allocate, cudaHostAlloc)");
-    if (needed > found.extent)
-      refuse(fmt::format("{} bytes were named at {}, {}; its allocation ends after {}", needed,
-                         memory, what, found.extent),
-             "name memory that is there");
-    if (found.extent != ~u64{0}) known_begin_ = at, known_end_ = at + found.extent;
-  };
-  if (bytes != 0 && !put.source)
-    refuse(fmt::format("{} elements were named at a null pointer", put.count),
-           "give a span that points to memory");
-  if (bytes != 0) check(put.source, bytes, "the source");
-  if (put.units) check(put.units, sizeof(u64), "the count");
-}
-
-void EndpointState::send(char const* operation, StreamSend const& send) {
-  guard(operation);
-  auto const use_of_world = streams_->use(operation);
-  auto& world = use_of_world.world();
-  throw_failure();
-  auto const found = Destinations(world, id_).of(operation, send);
-  StreamPut put = found.near;
-  if (send.put) {
-    check_source(operation, *send.put);
-    put.source = send.put->source;
-    put.bytes = send.put->count * send.put->element_bytes;
-    put.units = send.put->units, put.unit = send.put->element_bytes;
+  if (call.mailbox.devices != 0) {
+    if (torn_mailboxes_.contains(window))
+      throw Error(Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
+                  "this stream used the mailbox before one of its operations failed; a message may "
+                  "be half there",
+                  "free the mailbox, and make a new one");
+    mailboxes_.insert(window);
   }
-  use(*send.window, found.window);
-  if (found.touches_ranks) world.queue().let_wait_for_runs(*stream_);
-  if (found.far) send_far(operation, *found.far, put, found.before_runs);
-  else stream_->put(shared_, put);
-}
-
-void EndpointState::make_far_sender() {
-  far_ = std::make_unique<FarSender>(*device_, [this](std::exception_ptr const& why) {
-    try {
-      std::rethrow_exception(why);
-    } catch (...) {
-      fail(caught(said("send")));
-    }
-  });
-}
-
-void EndpointState::send_far(std::string const& operation, FarTarget const& target,
-                             StreamPut const& put, bool until_taken) {
-  if (stream_->on_host())
-    return stream_->call([this, operation, target, put] {
-      if (memory::load_relaxed(shared_.ended) != 0) return;
-      try {
-        target.write(0, put.source, put.size());
-        target.notify();
-      } catch (...) {
-        memory::store_relaxed(shared_.ended, 1);
-        fail(caught(said(operation)));
-      }
-    });
-  if (!far_) make_far_sender();
-  stream_->post(shared_, far_->ring(), far_->number_of(target), put, until_taken);
-}
-
-void EndpointState::wait(WindowInfo const& window, std::vector<Counts> const& awaited) {
-  constexpr auto operation = "wait";
-  guard(operation);
-  auto const use_of_world = streams_->use(operation);
-  throw_failure();
-  std::map<u32, u64> counts;  // two of one tag would consume twice
-  for (auto const& one : awaited) counts[one.tag.value] += one.count;
-  if (counts.size() > AwaitedCounter::most)
-    throw Error(
-        Kind::bad_argument, said(operation),
-        fmt::format("{} tags were named; it may be {}", counts.size(), AwaitedCounter::most),
-        "wait for some of them first");
-  std::vector<AwaitedCounter> words;
-  words.reserve(counts.size());
-  auto& world = use_of_world.world();
-  Destinations const destinations(world, id_);
-  std::string name;
-  for (auto const& [tag, count] : counts)
-    words.push_back(destinations.awaited(
-        operation, window, {Tag{tag}, static_cast<u32>(std::min<u64>(count, ~u32{0}))}, name));
-  if (words.empty()) return;
-  use(window, name);
-  if (note().waiting == 0) {
-    std::scoped_lock const lock(mutex_);
-    failures_before_ = world.queue().failures();
-  }
-  stream_->await(shared_, words);
+  windows_.try_emplace(window, name);
 }
 
 // -- the end of its work
@@ -214,6 +138,7 @@ void EndpointState::synchronize() {
     throw Error(Kind::misuse, said(operation), "the stream is captured",
                 "end the capture before (cudaStreamEndCapture)");
   await_work();
+  find_misfit();
   std::optional<Error> failure;
   {
     std::scoped_lock const lock(mutex_);
@@ -224,14 +149,35 @@ void EndpointState::synchronize() {
     std::scoped_lock const lock(mutex_);
     return of_loss_;
   }();
-  if (auto const last = note(); of_loss && last.waiting == 2) failure = ended_wait(last, *failure);
+  if (auto const last = note(); of_loss && last.waiting == StreamNote::ended)
+    failure = ended_wait(last, *failure);
   begin_anew(use_of_world.world());
   throw Error(*failure);
 }
 
-std::string EndpointState::so_far(StreamNote const& note) {
+std::string EndpointState::peer(StreamNote const& note) const {
+  return fmt::format("stream {} of device {}", note.peer % StreamId::most,
+                     note.peer / StreamId::most);
+}
+
+std::string EndpointState::so_far(StreamNote const& note) const {
+  if (note.operation == StreamNote::send)
+    return fmt::format("the mailbox has no room: {} has not received what was sent with tag {}",
+                       peer(note), note.tag);
+  if (note.operation == StreamNote::receive)
+    return fmt::format("no message with tag {} had come from {}", note.tag, peer(note));
   return fmt::format("{} of {} notifications of tag {} had come", static_cast<i32>(note.come),
                      note.count, note.tag);
+}
+
+// A message that does not fit: the stream has found it.
+void EndpointState::find_misfit() {
+  auto const now = note();
+  if (now.waiting != StreamNote::failed) return;
+  fail({Kind::bad_argument, said(now),
+        fmt::format("a message of {} bytes with tag {} came from {}; the target has {}", now.bytes,
+                    now.tag, peer(now), now.room),
+        "receive as many elements as are sent, or at least as many with a count"});
 }
 
 Error EndpointState::ended_wait(StreamNote const& note, Error const& loss) const {
@@ -241,14 +187,15 @@ Error EndpointState::ended_wait(StreamNote const& note, Error const& loss) const
 
 // Nothing of the stream is in progress.
 void EndpointState::begin_anew(WorldState& world) {
-  u32 const none = 0;
-  device_->write(shared_.ended, &none, Bytes{sizeof none});
+  device_->fill(words_.data(), 0, words_.size());
   world.host().forget_counts(own_, id_.number);
   if (far_) far_->drop(false);
   // The supervisor sees all of that at once, or nothing.
   std::scoped_lock const lock(mutex_);
-  memory::store(&shared_.note->waiting, 0u, Order::system);
+  memory::store(&shared_.note->waiting, u32{StreamNote::no}, Order::system);
   memory::store(&shared_.note->poisoned, 0u, Order::system);
+  torn_mailboxes_.merge(mailboxes_);
+  mailboxes_.clear();
   failure_.reset();
   told_ = of_loss_ = false;
 }
@@ -274,6 +221,8 @@ void EndpointState::release(u32 window) {
   finish();
   std::scoped_lock const lock(mutex_);
   windows_.erase(window);
+  mailboxes_.erase(window);
+  torn_mailboxes_.erase(window);
 }
 
 // -- supervision
@@ -282,12 +231,15 @@ StreamNote EndpointState::note() const {
   auto* const there = shared_.note;
   StreamNote copy{};
   copy.waiting = memory::load_acquire(&there->waiting);
+  copy.operation = memory::load_relaxed(&there->operation);
   copy.window = memory::load_relaxed(&there->window);
+  copy.peer = memory::load_relaxed(&there->peer);
   copy.tag = memory::load_relaxed(&there->tag);
   copy.count = memory::load_relaxed(&there->count);
   copy.come = memory::load_relaxed(&there->come);
   copy.consumed = memory::load_relaxed(&there->consumed);
   copy.all = memory::load_relaxed(&there->all);
+  if (copy.waiting == StreamNote::failed) copy.bytes = there->bytes, copy.room = there->room;
   return copy;
 }
 
@@ -296,7 +248,7 @@ std::string EndpointState::said(StreamNote const& note) const {
   std::scoped_lock const lock(mutex_);
   auto const found = windows_.find(note.window);
   return fmt::format(
-      "{}, {}", said("wait"),
+      "{}, {}", said(name_of(note)),
       found == windows_.end() ? fmt::format("window {}", note.window) : found->second);
 }
 
@@ -318,7 +270,8 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
   // It may have begun to wait just now.
   if (loss) return fail(world.group().processes().lost_error(said("use"), *loss), true);
   auto const now = note();
-  if (now.waiting == 0) return deadline_.renew();
+  if (now.waiting == StreamNote::failed) return find_misfit();
+  if (now.waiting == StreamNote::no) return deadline_.renew();
   if (auto const run = world.queue().failure_behind(failures_before))
     return fail(
         {run->kind(), said(now),
@@ -328,8 +281,7 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
       ((u64{now.consumed} * 31 + now.all) * 65599 + now.tag) * 65599 + now.window + 1;
   if (!deadline_.ends(progress) || watched_by_debugger(deadline_)) return;
   std::string remedy =
-      "see that somebody notifies this stream with this tag, or give a longer deadline "
-      "(MESHPOST_DEADLINE)";
+      fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)", remedy_for(now));
   if (!stream_->on_host())
     remedy +=
         "; if what it waits for is on another stream of this GPU, or needs a kernel that is not "

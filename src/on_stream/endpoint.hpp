@@ -4,17 +4,28 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "meshpost/on_stream/stream_endpoint.hpp"
 #include "on_stream/far_sender.hpp"
 #include "on_stream/streams.hpp"
 
 namespace meshpost::detail {
 
+char const* name_of(StreamCall::Verb verb);
+
+/// What a StreamRequest holds.
+struct PreparedCall {
+  std::weak_ptr<EndpointState> const endpoint;
+  StreamCall const call;
+  ResolvedCall const resolved;
+};
+
 /// The state of a StreamEndpoint.
-class EndpointState {
+class EndpointState : public std::enable_shared_from_this<EndpointState> {
  public:
   /// `native`: null to make a stream. \throws Error
   static std::shared_ptr<EndpointState> make(u32 world, u32 own, void* native, bool adopt,
@@ -25,8 +36,11 @@ class EndpointState {
 
   StreamId id() const { return id_; }
   Stream& stream() { return *stream_; }
-  void send(char const* operation, StreamSend const& send);
-  void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
+  void take(StreamCall const& call);
+  std::shared_ptr<PreparedCall> prepare(StreamCall const& call);
+  /// Puts a prepared call on the stream.
+  void post(PreparedCall const& prepared);
+  std::string explain(StreamCall const& call);
   void synchronize();
   /// Its StreamEndpoint is destroyed. (The supervisor may have this a little longer.)
   void end();
@@ -46,12 +60,31 @@ class EndpointState {
   std::string said(std::string_view operation) const;
   std::string said(StreamNote const& note) const;
   StreamNote note() const;
-  static std::string so_far(StreamNote const& note);
+  std::string so_far(StreamNote const& note) const;
+  std::string peer(StreamNote const& note) const;
   Error ended_wait(StreamNote const& note, Error const& loss) const;
-  void check_source(std::string const& operation, TypedPut const& put);
-  void send_far(std::string const& operation, FarTarget const& target, StreamPut const& put,
-                bool until_taken);
-  void use(WindowInfo const& window, std::string const& name);
+  void find_misfit();
+
+  struct Needed {
+    void const* memory;
+    u64 bytes;
+    std::string_view what;
+    bool written;
+  };
+  [[noreturn]] void refuse(std::string_view operation, std::string cause, std::string remedy) const;
+  void check_memory(char const* operation, Needed const& needed);
+  void check_memories(StreamCall const& call);
+  ResolvedCall resolve(WorldState& world, StreamCall const& call);
+  std::string explained(WorldState& world, StreamCall const& call,
+                        ResolvedCall const& resolved) const;
+  void carry_out(WorldState& world, StreamCall const& call, ResolvedCall const& resolved);
+  void begin_wait(WorldState& world);
+  bool write_far(char const* operation, std::function<void()> const& write);
+  StreamPost post_to(FarTarget const& target);
+  void put_far(char const* operation, ResolvedCall const& resolved);
+  void send_far(ResolvedCall const& resolved);
+  void receive_far(ResolvedCall const& resolved);
+  void use(StreamCall const& call, std::string const& name);
   void fail(Error error, bool of_loss = false);
   void throw_failure();
   void await_work();
@@ -75,6 +108,8 @@ class EndpointState {
   bool of_loss_ = false;                // it is that a process is lost, whatever the stream did
   bool told_ = false;                   // a call has thrown it
   std::map<u32, std::string> windows_;  // that its operations use: their names
+  std::set<u32> mailboxes_;             // windows of mailboxes that it used since the last failure
+  std::set<u32> torn_mailboxes_;        // that it used before: a message may be half there
   u64 failures_before_ = 0;             // runs that had failed when it began to wait
   Deadline deadline_;                   // only the supervisor uses it
   // Last, because their threads use the others.

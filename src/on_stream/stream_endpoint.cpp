@@ -34,28 +34,23 @@ StreamId StreamEndpoint::id() const { return checked(state_).id(); }
 Stream& StreamEndpoint::stream() const { return checked(state_).stream(); }
 void StreamEndpoint::synchronize() { checked(state_).synchronize(); }
 
-void StreamEndpoint::put(detail::TypedPut const& put) {
-  checked(state_).send("put", {.window = &put.window, .put = &put});
+void StreamEndpoint::take(detail::StreamCall const& call) { checked(state_).take(call); }
+
+StreamRequest StreamPreparation::take(detail::StreamCall const& call) {
+  return StreamRequest(checked(state_).prepare(call));
 }
-void StreamEndpoint::put(detail::TypedPut const& put, RankId rank, Tag tag) {
-  checked(state_).send("put_notify",
-                       {.window = &put.window, .put = &put, .notified = rank, .tag = tag});
+std::string StreamExplanation::take(detail::StreamCall const& call) {
+  return checked(state_).explain(call);
 }
-void StreamEndpoint::put(detail::TypedPut const& put, StreamId stream, Tag tag) {
-  checked(state_).send("put_notify",
-                       {.window = &put.window, .put = &put, .notified = stream, .tag = tag});
-}
-void StreamEndpoint::notify(WindowInfo const& window, RankId rank, Tag tag) {
-  checked(state_).send("notify", {.window = &window, .notified = rank, .tag = tag});
-}
-void StreamEndpoint::notify(WindowInfo const& window, StreamId stream, Tag tag) {
-  checked(state_).send("notify", {.window = &window, .notified = stream, .tag = tag});
-}
-void StreamEndpoint::notify(WindowInfo const& window, HostId host, Tag tag) {
-  checked(state_).send("notify", {.window = &window, .notified = host, .tag = tag});
-}
-void StreamEndpoint::wait(WindowInfo const& window, std::vector<Counts> const& awaited) {
-  checked(state_).wait(window, awaited);
+void StreamRequest::post() {
+  if (!call_)
+    throw Error(Kind::misuse, "post a request of a stream", "the request was moved from",
+                "post the one that it was moved to");
+  auto const endpoint = call_->endpoint.lock();
+  if (!endpoint)
+    throw Error(Kind::misuse, std::string(detail::name_of(call_->call.verb)) + ", post a request",
+                "its stream does not exist any more", "keep the StreamEndpoint alive");
+  endpoint->post(*call_);
 }
 
 }  // namespace meshpost

@@ -60,6 +60,10 @@ void for_each_row(PitchedCopy const& copy, Work&& work) {
           copy.width);
 }
 
+struct StreamChannel;
+struct StreamReceive;
+struct StreamPost;
+
 /// A point in a stream's order. Thread-safe.
 class Event {
  public:
@@ -115,6 +119,15 @@ class Stream {
   /// of the host.
   virtual void post(StreamWords const& words, StreamRing const& ring, u32 operation,
                     StreamPut const& put, bool until_taken);
+  /// Sends a message: the bytes of `put`. It waits while the channel is full. `far`: null unless
+  /// the receiver is out of reach. Only if the work is not done by a thread of the host, then.
+  virtual void send(StreamWords const& words, StreamChannel const& to, StreamPut const& put,
+                    StreamPost const* far);
+  /// Takes the next message, which must fit. `far`: likewise, for the sender.
+  virtual void receive(StreamWords const& words, StreamChannel const& from,
+                       StreamReceive const& into, StreamPost const* far);
+  /// How it would carry out a put.
+  virtual StreamWay way_of(StreamPut const& put) const;
 };
 
 /// Properties of a device, for tables and for choosing the number of ranks.

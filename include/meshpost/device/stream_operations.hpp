@@ -10,16 +10,26 @@ namespace meshpost {
 /// A stream that waits tells the host what it waits for, and the host may end the wait. In memory
 /// of both.
 struct StreamNote {
+  enum Waiting : u32 {
+    no,
+    yes,    ///< it has waited for some time, for what is named here
+    ended,  ///< that wait has ended because of `poisoned`
+    failed  ///< a message of another size has come: `bytes`, and not `room`
+  };
+  enum Operation : u32 { wait, send, receive };
+
   u32 poisoned;  ///< by the host. 1: waits end at once, and later operations do nothing
-  /// By the stream. 1: it has waited for some time, for the counter named here. 2: that wait has
-  /// ended because of `poisoned`.
+  // By the stream:
   u32 waiting;
+  u32 operation;
   u32 window;  ///< its number
   u32 tag;
+  u32 peer;  ///< of a message: the other stream (StreamId::word())
   u32 count;
   u32 come;      ///< of `count`
-  u32 consumed;  ///< from this counter before, so that two waits differ
+  u32 consumed;  ///< from this counter before, or chunks before, so that two waits differ
   u32 all;       ///< sum of what has come of all that it waits for
+  u64 bytes, room;
 };
 
 /// Memory of a stream that raises and awaits counters.
@@ -27,7 +37,9 @@ struct StreamWords {
   StreamNote* note = nullptr;
   // In the device's memory:
   u32* ended = nullptr;   ///< 1: a wait has found `poisoned`
-  u32* copied = nullptr;  ///< blocks of a put that have copied their shares
+  u32* copied = nullptr;  ///< blocks of an operation that have done their shares
+  u32* moved = nullptr;   ///< chunks of messages, ever
+  static constexpr u64 words = 3;
 };
 
 /// Copies bytes, then raises a counter. Either may be missing.
@@ -51,6 +63,13 @@ struct StreamPut {
   }
 };
 
+/// The mechanism of a put, for people.
+struct StreamWay {
+  enum By : u32 { thread, kernel, copy_engine } by = thread;
+  u32 blocks = 0;      ///< of the kernel
+  bool early = false;  ///< it may be resident before the work in front of it is over
+};
+
 /// Counts that a stream awaits and consumes: what was raised, less what was consumed before. Only
 /// the stream itself writes `consumed`.
 struct AwaitedCounter {
@@ -67,11 +86,11 @@ struct AwaitedCounter {
 struct StreamMessage {
   static constexpr u64 most_bytes = u64{256} << 10;
 
-  u32 flag;       ///< its number, plus one, once it is whole
-  u32 operation;  ///< its sender's number for it
-  u64 offset;     ///< of these bytes among those of the operation
-  u64 bytes;      ///< of these
-  u64 whole;      ///< of the operation
+  u32 flag = 0;       ///< its number, plus one, once it is whole
+  u32 operation = 0;  ///< its sender's number for it
+  u64 offset = 0;     ///< of these bytes in the target
+  u64 bytes = 0;      ///< of these
+  u64 whole = 0;      ///< where the last bytes end: behind them comes the notification
 };
 
 /// The ring of a stream's messages, in pinned memory. Only the stream fills it, in its order.

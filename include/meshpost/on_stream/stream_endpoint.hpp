@@ -1,48 +1,53 @@
 #pragma once
-#include <initializer_list>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "meshpost/device/device.hpp"
-#include "meshpost/rma/world.hpp"
+#include "meshpost/on_stream/stream_calls.hpp"
 
 namespace meshpost {
 
-/// Notifications of one tag, for StreamEndpoint::wait.
-struct Counts {
-  Tag tag;
-  u32 count = 1;
-};
-
-/// The first elements of `most`. How many, the stream reads at `count` when it gets there: no more
-/// than there are. `count` is in memory of the stream's device, or in pinned memory; null: all.
-template <class T>
-struct CountedSource {
-  std::span<T const> most;
-  u64 const* count = nullptr;
-};
-
 namespace detail {
 class EndpointState;
-
-/// A put of a stream, without its types.
-struct TypedPut {
-  WindowInfo const& window;
-  u64 element_bytes;
-  RankId rank;
-  u64 offset;
-  void const* source;
-  u64 count;
-  u64 limit = ~u64{0};         ///< elements of the target
-  u64 const* units = nullptr;  ///< CountedSource::count
-};
+struct PreparedCall;
 }  // namespace detail
 
-/// A stream as an endpoint of a World: it puts into windows, notifies, and waits for notifications,
-/// in the order of its other work. The calls put operations on the stream, and return. On a GPU no
-/// thread of the host takes part in them, if the target is in reach.
+/// An operation of a stream that was checked and prepared once, and may be posted many times
+/// (StreamEndpoint::prepare). It may outlive the endpoint, but not be posted then.
+class StreamRequest {
+ public:
+  /// Puts the operation on the stream, and returns. As a call of the endpoint itself; what the
+  /// operation names must still be there. \throws Error: as that call
+  void post();
+
+ private:
+  friend class StreamPreparation;
+  explicit StreamRequest(std::shared_ptr<detail::PreparedCall> call) : call_(std::move(call)) {}
+  std::shared_ptr<detail::PreparedCall> call_;
+};
+
+/// Calls of StreamEndpoint::prepare().
+class StreamPreparation : public StreamCalls<StreamPreparation, StreamRequest> {
+  friend StreamCalls;
+  friend class StreamEndpoint;
+  explicit StreamPreparation(std::shared_ptr<detail::EndpointState> const& state) : state_(state) {}
+  StreamRequest take(detail::StreamCall const& call);
+  std::shared_ptr<detail::EndpointState> state_;
+};
+
+/// Calls of StreamEndpoint::explain().
+class StreamExplanation : public StreamCalls<StreamExplanation, std::string> {
+  friend StreamCalls;
+  friend class StreamEndpoint;
+  explicit StreamExplanation(std::shared_ptr<detail::EndpointState> const& state) : state_(state) {}
+  std::string take(detail::StreamCall const& call);
+  std::shared_ptr<detail::EndpointState> state_;
+};
+
+/// A stream as an endpoint of a World: it puts into windows, notifies, waits for notifications, and
+/// exchanges messages with other streams, in the order of its other work (StreamCalls). The calls
+/// put operations on the stream, and return. On a GPU no thread of the host takes part in them, if
+/// the target is in reach.
 ///
 /// Ranks, hosts and other streams notify it by its id(); it notifies any of them. Its counters are
 /// in the windows of the World. They are its own, and stay as they are when a run ends.
@@ -72,7 +77,7 @@ struct TypedPut {
 /// Calls come from one thread at a time; each endpoint may have another one. They are not allowed
 /// inside a kernel or after fork(), nor of an endpoint that was moved from. A World that ends waits
 /// for its streams.
-class StreamEndpoint {
+class StreamEndpoint : public StreamCalls<StreamEndpoint, void> {
  public:
   /// A new stream on a device of this process, by its number in World::devices(). `name` is for
   /// messages.
@@ -100,97 +105,21 @@ class StreamEndpoint {
   /// The cudaStream_t; null on CPU devices.
   void* native() const { return stream().native(); }
 
-  // Ranks are those of the world. `source` is memory of the stream's device, or pinned memory; on
-  // CPU devices any. It must not change or be freed before the operation is over: when work
-  // behind it begins, or synchronize() returns. Errors of all:
-  // \throws Error(bad_argument) naming the value and its limit; Error(misuse);
-  // Error(device_failed); and the error of an earlier wait (see above)
-
-  /// Copies `source` to the beginning of `target`. A later notification of this stream delivers it.
-  template <class T>
-  void put(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source) {
-    put(typed(target, source));
-  }
-  template <class T>
-  void put(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source) {
-    put(typed(target, source));
-  }
-  /// put(), then raises the counter for `tag` of the target's rank, in the target's window.
-  template <class T>
-  void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source, Tag tag) {
-    put(typed(target, source), target.rank(), tag);
-  }
-  template <class T>
-  void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                  Tag tag) {
-    put(typed(target, source), target.rank(), tag);
-  }
-  /// put(), then raises the counter for `tag` of a stream, in the target's window. The stream is of
-  /// the target's device.
-  template <class T>
-  void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source,
-                  StreamId notified, Tag tag) {
-    put(typed(target, source), notified, tag);
-  }
-  template <class T>
-  void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                  StreamId notified, Tag tag) {
-    put(typed(target, source), notified, tag);
-  }
-
-  /// Raises a counter of a rank by one.
-  template <class T>
-  void notify(Window<T> const& window, RankId rank, Tag tag) {
-    notify(window.info(), rank, tag);
-  }
-  /// Raises a counter of a stream by one.
-  template <class T>
-  void notify(Window<T> const& window, StreamId stream, Tag tag) {
-    notify(window.info(), stream, tag);
-  }
-  /// Raises a counter of the host of a process by one, which waits with Window::wait.
-  template <class T>
-  void notify(Window<T> const& window, HostId host, Tag tag) {
-    notify(window.info(), host, tag);
-  }
-
-  /// The stream's later work begins when `count` notifications with `tag` have come to this stream,
-  /// which are then consumed. 0: at once; at most 2^30.
-  template <class T>
-  void wait(Window<T> const& window, Tag tag, u32 count = 1) {
-    wait(window.info(), {{tag, count}});
-  }
-  /// The same for several tags at once, at most 32 (AwaitedCounter::most). Counts of one tag add
-  /// up.
-  template <class T>
-  void wait(Window<T> const& window, std::vector<Counts> const& awaited) {
-    wait(window.info(), awaited);
-  }
+  /// Takes the same calls, which then give a StreamRequest: checked once, posted many times.
+  ///
+  ///     auto request = stream.prepare().put_notify(box.at(RankId{1}), source, other, Tag{0});
+  ///     for (int step = 0; step < steps; ++step) request.post();
+  StreamPreparation prepare() const { return StreamPreparation(state_); }
+  /// Takes the same calls, which then say by what mechanism they would be carried out.
+  StreamExplanation explain() const { return StreamExplanation(state_); }
 
   /// Returns when all work of the stream so far is done, and its messages to targets out of reach
   /// are there. \throws Error: see above
   void synchronize();
 
  private:
-  template <class T>
-  static detail::TypedPut typed(RemoteSpan<T> const& target, std::span<T const> source) {
-    return {target.window(), sizeof(T),     target.rank(), target.offset(),
-            source.data(),   source.size(), target.count()};
-  }
-  template <class T>
-  static detail::TypedPut typed(RemoteSpan<T> const& target, CountedSource<T> const& source) {
-    auto put = typed(target, source.most);
-    put.units = source.count;
-    return put;
-  }
-  void put(detail::TypedPut const& put);
-  void put(detail::TypedPut const& put, RankId rank, Tag tag);
-  void put(detail::TypedPut const& put, StreamId stream, Tag tag);
-  void notify(WindowInfo const& window, RankId rank, Tag tag);
-  void notify(WindowInfo const& window, StreamId stream, Tag tag);
-  void notify(WindowInfo const& window, HostId host, Tag tag);
-  void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
-
+  friend StreamCalls;
+  void take(detail::StreamCall const& call);
   std::shared_ptr<detail::EndpointState> state_;
 };
 

@@ -22,6 +22,8 @@ struct Part {
 /// The host of a process, for kernels that notify it: World::host() makes it.
 struct HostId {
   u32 device = ~0u;  ///< the first of that process, which has its counters
+
+  bool operator==(HostId const&) const = default;
 };
 
 /// A stream that is notified. It is known before it is made: the device's number in the world, and
@@ -31,6 +33,8 @@ struct StreamId {
 
   u32 device = ~0u;
   u32 number = 0;  ///< less than `most`
+
+  bool operator==(StreamId const&) const = default;
 };
 
 /// The values with which a kernel finds any rank's part of a window and its counters.

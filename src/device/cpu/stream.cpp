@@ -12,6 +12,7 @@
 #include "base/fork.hpp"
 #include "base/pauses.hpp"
 #include "base/thread.hpp"
+#include "device/cpu/channel.hpp"
 #include "device/cpu/event.hpp"
 #include "meshpost/device/block.hpp"
 
@@ -89,15 +90,16 @@ Missing missing_of(std::vector<AwaitedCounter> const& counters) {
   return found;
 }
 
-void tell(StreamNote& note, Missing const& missing, u32 waiting) {
+void tell(StreamNote& note, Missing const& missing, StreamNote::Waiting waiting) {
   auto const& awaited = *missing.first;
+  memory::store_relaxed(&note.operation, u32{StreamNote::wait});
   memory::store_relaxed(&note.window, awaited.window);
   memory::store_relaxed(&note.tag, awaited.tag);
   memory::store_relaxed(&note.count, awaited.count);
   memory::store_relaxed(&note.come, missing.come);
   memory::store_relaxed(&note.consumed, memory::load_relaxed(awaited.consumed));
   memory::store_relaxed(&note.all, missing.all);
-  memory::store(&note.waiting, waiting, Order::system);
+  memory::store(&note.waiting, u32{waiting}, Order::system);
 }
 
 void carry_out(StreamWords const& words, std::vector<AwaitedCounter> const& counters) {
@@ -107,9 +109,9 @@ void carry_out(StreamWords const& words, std::vector<AwaitedCounter> const& coun
   for (auto missing = missing_of(counters); missing.first; missing = missing_of(counters)) {
     if (memory::load_acquire(&words.note->poisoned) != 0) {
       memory::store_relaxed(words.ended, 1);
-      return tell(*words.note, missing, 2);
+      return tell(*words.note, missing, StreamNote::ended);
     }
-    if (pauses.looks() >= long_wait) tell(*words.note, missing, 1);
+    if (pauses.looks() >= long_wait) tell(*words.note, missing, StreamNote::yes);
     pauses.rest();
   }
   memory::store(&words.note->waiting, 0u, Order::system);
@@ -157,6 +159,14 @@ class CpuStream : public Stream {
   }
   void await(StreamWords const& words, std::span<AwaitedCounter const> counters) override {
     call([words, all = std::vector(counters.begin(), counters.end())] { carry_out(words, all); });
+  }
+  void send(StreamWords const& words, StreamChannel const& to, StreamPut const& put,
+            StreamPost const* /*far*/) override {
+    call([=] { cpu::send(words, to, put); });
+  }
+  void receive(StreamWords const& words, StreamChannel const& from, StreamReceive const& into,
+               StreamPost const* /*far*/) override {
+    call([=] { cpu::receive(words, from, into); });
   }
 
  private:

@@ -182,6 +182,17 @@ class CudaStream : public Stream {
     Current const current(device_);
     finish(cuda::post(stream_, words, ring, operation, put, until_taken), "post from");
   }
+  void send(StreamWords const& words, StreamChannel const& to, StreamPut const& put,
+            StreamPost const* far) override {
+    Current const current(device_);
+    finish(cuda::send(stream_, words, to, put, far), "send from");
+  }
+  void receive(StreamWords const& words, StreamChannel const& from, StreamReceive const& into,
+               StreamPost const* far) override {
+    Current const current(device_);
+    finish(cuda::receive(stream_, words, from, into, far), "receive on");
+  }
+  StreamWay way_of(StreamPut const& put) const override { return cuda::way_of(put); }
 
  private:
   // Makes the text only if it is needed: it takes as long as the call.

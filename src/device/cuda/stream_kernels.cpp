@@ -17,11 +17,13 @@
 #include "device/cuda/stream_kernels.hpp"
 
 #include <algorithm>
-#include <atomic>
 
-#include "meshpost/device/block.hpp"
+#include "device/cuda/stream_launch.hpp"
 
 namespace meshpost::cuda {
+
+std::atomic<bool> waits_for_others = true;
+
 namespace {
 
 constexpr u32 put_threads = 256;
@@ -29,22 +31,6 @@ constexpr u64 bytes_a_block = u64{8} << 10;
 constexpr u64 most_blocks = 64;
 // Copy engines take longer to begin, and are a tenth faster then.
 constexpr u64 longest_by_kernel = u64{32} << 20;
-// Blocks of a grid that may be resident while it waits for the work in front of it.
-constexpr u32 most_early_blocks = 8;
-
-/// Launched by run_behind(): the grid may be resident before the work in front of it is over. From
-/// here on that has ended, and all its stores are seen. The next one may become resident now.
-__device__ void begin_behind_others() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
-__device__ bool has_ended(StreamWords const& words) {
-  return memory::load_relaxed(words.ended) != 0;
-}
-
 __device__ void raise_counter(StreamPut const& put) {
   if (!put.counter) return;
   if (put.origin_word) memory::store_relaxed(put.origin_word, put.origin);
@@ -67,11 +53,7 @@ __global__ void put_kernel(StreamWords const words, StreamPut const put) {
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
-  if (gridDim.x != 1) {
-    memory::fence(Order::device);
-    if (memory::fetch_add_device(words.copied, 1) + 1 != gridDim.x) return;
-    memory::store_relaxed(words.copied, 0);
-  }
+  if (!is_last_block(words)) return;
   memory::fence(Order::system);
   raise_counter(put);
 }
@@ -94,8 +76,6 @@ struct Awaited {
   u32 count;
 };
 
-// The host's memory is far away: it is read and written seldom.
-constexpr u32 looks_before_host = 128;          // about 0.1 ms
 constexpr u32 looks_before_count_of_host = 32;  // the first after some 8 us
 
 // One warp; each thread has a counter.
@@ -125,6 +105,7 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
       all += __shfl_xor_sync(~0u, all, static_cast<int>(distance));
     bool poisoned = false;
     if (mine == static_cast<u32>(__ffs(static_cast<int>(missing))) - 1) {
+      memory::store_relaxed(&words.note->operation, StreamNote::wait);
       memory::store_relaxed(&words.note->window, one.window);
       memory::store_relaxed(&words.note->tag, one.tag);
       memory::store_relaxed(&words.note->count, one.count);
@@ -133,24 +114,12 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
       memory::store_relaxed(&words.note->all, all);
       poisoned = memory::load_acquire(&words.note->poisoned) != 0;
       if (poisoned) memory::store_relaxed(words.ended, 1);
-      memory::store(&words.note->waiting, poisoned ? 2u : 1u, Order::system);
+      memory::store(&words.note->waiting, u32{poisoned ? StreamNote::ended : StreamNote::yes},
+                    Order::system);
     }
     if (__any_sync(~0u, poisoned)) return;
   }
   if (any) memory::store_relaxed(one.consumed, consumed + one.count);
-}
-
-// By one thread: returns once the host has taken so many messages that `number` is less than
-// `beyond` more. False: the stream was poisoned.
-__device__ bool await_taken(StreamWords const& words, StreamRing const& ring, u32 number,
-                            u32 beyond) {
-  for (u32 looks = 1; static_cast<i32>(number - memory::load_acquire(ring.taken) - beyond) >= 0;
-       ++looks)
-    if (looks % looks_before_host == 0 && memory::load_acquire(&words.note->poisoned) != 0) {
-      memory::store_relaxed(words.ended, 1);
-      return false;
-    }
-  return true;
 }
 
 // One block. The ring's order: device/detail/ring.hpp.
@@ -169,39 +138,15 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
     memory::copy(ring.bytes_of(number), static_cast<char const*>(put.source) + offset, size,
                  threadIdx.x, blockDim.x);
     __syncthreads();
-    if (threadIdx.x == 0) {
-      StreamMessage& message = ring.messages[number % StreamRing::slots];
-      message.operation = operation;
-      message.offset = offset, message.bytes = size, message.whole = bytes;
-      memory::store(&message.flag, number + 1, Order::system);
-    }
+    if (threadIdx.x == 0)
+      publish(ring, number,
+              {.operation = operation, .offset = offset, .bytes = size, .whole = bytes});
     offset += size;
     ++number;
   } while (offset < bytes);
   if (threadIdx.x != 0) return;
   memory::store_relaxed(ring.posted, number);
   if (until_taken) await_taken(words, ring, number, 1);
-}
-
-// True if begin_behind_others() waits, on all GPUs of this process.
-std::atomic<bool> waits_for_others = true;
-
-// A small grid may become resident while the work in front of it ends, which saves the time to
-// launch it. A large one must not: it could keep a cooperative launch off the GPU, that this work
-// waits for.
-template <class... Parameters, class... Arguments>
-cudaError_t run_behind(void (*kernel)(Parameters...), u32 blocks, u32 threads, cudaStream_t stream,
-                       Arguments const&... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(threads);
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = blocks <= most_early_blocks && waits_for_others ? 1 : 0;
-  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
 template <u32 most>
@@ -224,19 +169,26 @@ cudaError_t load_stream_kernels() {
         reinterpret_cast<void const*>(&await_kernel<AwaitedCounter::most>)})
     if (auto const status = cudaFuncGetAttributes(&found, kernel); status != cudaSuccess)
       return status;
+  if (auto const status = load_channel_kernels(); status != cudaSuccess) return status;
   // Code for older GPUs has no griddepcontrol, also if it was compiled anew for this one.
   if (found.ptxVersion < 90 || found.binaryVersion < 90) waits_for_others = false;
   return cudaSuccess;
 }
 
+StreamWay way_of(StreamPut const& put) {
+  if (put.bytes > longest_by_kernel && !put.units) return {StreamWay::copy_engine, 1, true};
+  auto const blocks = static_cast<u32>(std::clamp<u64>(put.bytes / bytes_a_block, 1, most_blocks));
+  return {StreamWay::kernel, blocks, starts_early(blocks)};
+}
+
 cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put) {
-  if (put.bytes > longest_by_kernel && !put.units) {
+  auto const way = way_of(put);
+  if (way.by == StreamWay::copy_engine) {
     auto const status =
         cudaMemcpyAsync(put.target, put.source, put.bytes, cudaMemcpyDefault, stream);
     if (status != cudaSuccess || !put.counter) return status;
   } else if (put.bytes != 0) {
-    auto const blocks = std::clamp<u64>(put.bytes / bytes_a_block, 1, most_blocks);
-    return run_behind(&put_kernel, static_cast<u32>(blocks), put_threads, stream, words, put);
+    return run_behind(&put_kernel, way.blocks, put_threads, stream, words, put);
   }
   return run_behind(&raise_kernel, 1, 1, stream, words, put);
 }

@@ -5,13 +5,22 @@
 
 #include "meshpost/device/stream_operations.hpp"
 
-// The kernels of Stream::put, await and post, and of Device::raise. All return CUDA's error.
+// The kernels of streams' operations, and of Device::raise. All return CUDA's error.
+
+namespace meshpost {
+struct StreamChannel;
+struct StreamReceive;
+struct StreamPost;
+}  // namespace meshpost
 
 namespace meshpost::cuda {
 
 /// Loads the kernels into the current device. Later a kernel that waits may run there, and CUDA
 /// would load others only when it has ended.
 cudaError_t load_stream_kernels();
+cudaError_t load_channel_kernels();  // part of it
+
+StreamWay way_of(StreamPut const& put);
 
 cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put);
 /// At most AwaitedCounter::most counters.
@@ -19,6 +28,11 @@ cudaError_t await(cudaStream_t stream, StreamWords const& words,
                   std::span<AwaitedCounter const> counters);
 cudaError_t post(cudaStream_t stream, StreamWords const& words, StreamRing const& ring,
                  u32 operation, StreamPut const& put, bool until_taken);
+/// `far`: null unless the other end is out of reach.
+cudaError_t send(cudaStream_t stream, StreamWords const& words, StreamChannel const& to,
+                 StreamPut const& put, StreamPost const* far);
+cudaError_t receive(cudaStream_t stream, StreamWords const& words, StreamChannel const& from,
+                    StreamReceive const& into, StreamPost const* far);
 cudaError_t raise(cudaStream_t stream, u32* counter, u32 value, u32* origin_word, u32 origin);
 
 }  // namespace meshpost::cuda

@@ -1,0 +1,79 @@
+#include "meshpost/on_stream/mailbox.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "meshpost/device/stream_channel.hpp"
+#include "rma/world_state.hpp"
+
+namespace meshpost {
+namespace {
+
+constexpr u64 line = 128;
+
+u64 lines(u64 bytes) { return (bytes + line - 1) / line * line; }
+
+void check(MailboxOptions const& options) {
+  auto const refuse = [&](std::string cause, std::string remedy) {
+    throw Error(Kind::bad_argument, fmt::format("make mailbox '{}'", options.name),
+                std::move(cause), std::move(remedy));
+  };
+  if (options.streams == 0 || options.streams > StreamId::most)
+    refuse(fmt::format("{} streams of a device were asked for", options.streams),
+           fmt::format("ask for 1 to {}", StreamId::most));
+  if (options.tags == 0 || options.tags > 1024)
+    refuse(fmt::format("{} tags were asked for", options.tags), "ask for 1 to 1024");
+  if (!std::has_single_bit(options.slots) || options.slots > 1024)
+    refuse(fmt::format("{} slots were asked for", options.slots),
+           "ask for a power of two, at most 1024");
+  constexpr u64 most = StreamMessage::most_bytes - ChunkHeader::pitch;
+  if (options.slot_bytes == 0 || options.slot_bytes % line != 0 || options.slot_bytes > most)
+    refuse(fmt::format("slots of {} bytes were asked for", options.slot_bytes),
+           fmt::format("ask for a multiple of {}, at most {}; longer messages take several slots",
+                       line, most));
+}
+
+// Three lines: each word that another device writes has one that its owner does not write.
+u64 words_of(Mailbox::Layout const& layout) { return 2 * line + lines(layout.slots * sizeof(u32)); }
+u64 ring_of(Mailbox::Layout const& layout) {
+  return layout.slots * (ChunkHeader::pitch + layout.slot_bytes);
+}
+
+}  // namespace
+
+u64 Mailbox::Layout::words_at(u32 mine, u32 channel) const {
+  return (u64{mine} * channels() + channel) * words_of(*this);
+}
+u64 Mailbox::Layout::slots_at(u32 mine, u32 channel) const {
+  return words_at(streams, 0) + (u64{mine} * channels() + channel) * ring_of(*this);
+}
+u64 Mailbox::Layout::bytes() const { return slots_at(streams, 0); }
+
+Mailbox::Mailbox(World& world, MailboxOptions const& options) {
+  check(options);
+  auto const state = detail::world_of(world.communicator().world, "make a mailbox");
+  auto const& ranks = state->layout();
+  layout_ = {.devices = ranks.device_count(),
+             .streams = options.streams,
+             .tags = options.tags,
+             .slots = options.slots,
+             .slot_bytes = options.slot_bytes};
+  // A device's memory is the part of its first rank.
+  std::vector<Extent> parts(ranks.ranks());
+  for (u32 rank = 0; rank < parts.size(); rank += ranks.ranks_per_device)
+    parts[rank].count = layout_.bytes();
+  // Counters are used only out of reach: chunks that have come, and permissions to send. A process
+  // may not know of all pairs of devices.
+  auto const answers = state->group().exchange(
+      fmt::format("make mailbox '{}' of {} streams, {} tags, {} slots of {} bytes", options.name,
+                  options.streams, options.tags, options.slots, options.slot_bytes),
+      ranks.any_far() ? "far" : "");
+  bool const any_far = std::ranges::any_of(answers, [](auto const& one) { return !one.empty(); });
+  window_ = world.window<std::byte>(parts, Tags{any_far ? 2 * layout_.channels() : 0},
+                                    options.name.empty() ? "mailbox" : options.name);
+}
+
+}  // namespace meshpost
