@@ -3,6 +3,7 @@
 
 #include "meshpost/rma/kernel.hpp"
 #include "meshpost/rma/rank.hpp"
+#include "meshpost/rma/roles.hpp"
 #include "meshpost/rma/window.hpp"
 
 #if !defined(__CUDACC_RTC__)

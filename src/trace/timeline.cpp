@@ -75,7 +75,7 @@ std::string_view to_string(Operation operation) {
       "publish",   "wait",   "test",       "put_value",      "wait_until", "barrier",
       "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "scratch",
       "log",       "mark",   "timer",      "fail",           "kernel",     "local",
-      "id",        "size",   "world_rank"};
+      "id",        "size",   "world_rank", "roles"};
   return names.at(static_cast<u32>(operation));
 }
 

@@ -101,6 +101,9 @@ std::string missing(RankView const& view, ByRank const& ranks, ReportNames const
 std::string culprits(RankView const& view, ByRank const& ranks, ReportNames const& names) {
   bool const counts =
       view.note.operation == Operation::wait || view.note.operation == Operation::test;
+  if (view.note.operation == Operation::wait_until && !view.could_wake.empty())
+    return fmt::format("; rank {}, which is expected to store it, {}", view.could_wake.front(),
+                       state_of(ranks, view.could_wake.front(), names));
   if (!counts) return missing(view, ranks, names);
   if (view.could_wake.empty()) return "; nobody has sent it yet";
   u32 const rank = view.could_wake.front();

@@ -45,6 +45,7 @@ enum class Operation : u32 {
   id,
   size,
   world_rank,
+  roles,
   count
 };
 

@@ -19,7 +19,7 @@ MESHPOST_FN inline void notify(DeliveryLedger*, Block&, u32, u32, u32 const*) {}
 MESHPOST_FN inline void consume(DeliveryLedger*, Block&, u32, u32 const*, u32) {}
 MESHPOST_FN inline void use(DeliveryLedger*, Block&, Operation, u32, void const*, u64) {}
 MESHPOST_FN inline void put_value(DeliveryLedger*, u32, u32, void const*) {}
-MESHPOST_FN inline void wait_until(DeliveryLedger*, Block&, u32, void const*) {}
+MESHPOST_FN inline void wait_until(DeliveryLedger*, Block&, void const*) {}
 #else
 inline bool checked(DeliveryLedger* ledger) { return ledger != nullptr; }
 /// Keeps the bytes of a put from rank `from` to rank `to` in the ledger. One thread of the rank
@@ -35,9 +35,9 @@ void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, vo
          u64 bytes);
 /// Notes that a word of rank `to` is about to be stored by rank `from`.
 void put_value(DeliveryLedger* ledger, u32 from, u32 to, void const* word);
-/// Rank `to` has seen this word: brings in the bytes that the ranks which stored it had put to `to`
-/// before.
-void wait_until(DeliveryLedger* ledger, Block& block, u32 to, void const* word);
+/// A rank has seen this word: brings in the bytes that the ranks which stored it had put to its
+/// target before.
+void wait_until(DeliveryLedger* ledger, Block& block, void const* word);
 #endif
 
 }  // namespace delivery

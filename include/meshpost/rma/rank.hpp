@@ -203,13 +203,14 @@ class Rank : private via::Sender {
   MESHPOST_FN void put_value(RemoteSpan<T> const& target, NonDeduced<T> value);
   /// Waits until the comparison of the first element of `word`, in a window of this rank, with
   /// `value` is true. T is an integer or floating type of 4 or 8 bytes. It consumes no
-  /// notification.
+  /// notification. `expected`, a rank of the world, is named in the report if it never comes true.
   /// Called by: all threads.
   /// Order:  all threads may then read the earlier puts of the rank whose put_value() it has seen.
   /// Errors: a word that is null or misaligned, or no element. A wait that can never end, or during
   ///         which no rank makes progress for the deadline, ends the run.
   template <class T>
-  MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value);
+  MESHPOST_FN void wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value,
+                              RankId expected = {Note::no_rank});
 
   // -- all ranks of a group together. All threads of all its ranks call them, in the same order.
   // The ranks that call one wait for those that don't, until a deadlock is found or the deadline

@@ -80,23 +80,11 @@ class Ledger : public DeliveryLedger {
     inbox.push_back({from, nullptr, {}, word, false});
   }
 
-  std::string wait_until(u32 to, void const* word) {
+  // Parts of a device's ranks may overlap. So the word may have been stored for another rank of it.
+  std::string wait_until(void const* word) {
     std::scoped_lock const lock(mutex_);
-    auto& inbox = inbox_[to];
     std::string violation;
-    for (auto at = inbox.begin(); at != inbox.end();) {
-      if (at->counter != word) {
-        ++at;
-        continue;
-      }
-      u32 const from = at->from;
-      at = inbox.erase(at);
-      deliver(inbox, from, at, violation);
-      // A word announces nothing: its sender may have put over the same bytes since.
-      for (auto later = at; later != inbox.end(); ++later)
-        if (later->from == from && !later->counter)
-          std::memset(later->target, undelivered, later->bytes.size());
-    }
+    for (auto& inbox : inbox_) see(inbox, word, violation);
     return violation;
   }
 
@@ -133,6 +121,21 @@ class Ledger : public DeliveryLedger {
             pick(message))
           return &message;
     return nullptr;
+  }
+  void see(std::list<Message>& inbox, void const* word, std::string& violation) const {
+    for (auto at = inbox.begin(); at != inbox.end();) {
+      if (at->counter != word) {
+        ++at;
+        continue;
+      }
+      u32 const from = at->from;
+      at = inbox.erase(at);
+      deliver(inbox, from, at, violation);
+      // A word announces nothing: its sender may have put over the same bytes since.
+      for (auto later = at; later != inbox.end(); ++later)
+        if (later->from == from && !later->counter)
+          std::memset(later->target, undelivered, later->bytes.size());
+    }
   }
   // Delivers everything that rank `from` put before `end`, in order.
   void deliver(std::list<Message>& inbox, u32 from, std::list<Message>::iterator end,
@@ -188,8 +191,8 @@ void consume(DeliveryLedger* ledger, Block& block, u32 to, u32 const* counter, u
 void put_value(DeliveryLedger* ledger, u32 from, u32 to, void const* word) {
   own(ledger).put_value(from, to, word);
 }
-void wait_until(DeliveryLedger* ledger, Block& block, u32 to, void const* word) {
-  fail_if(own(ledger).wait_until(to, word), block, Operation::wait_until);
+void wait_until(DeliveryLedger* ledger, Block& block, void const* word) {
+  fail_if(own(ledger).wait_until(word), block, Operation::wait_until);
 }
 void use(DeliveryLedger* ledger, Block& block, Operation operation, u32 rank, void const* data,
          u64 bytes) {

@@ -111,21 +111,22 @@ MESHPOST_FN constexpr WordType word_type() {
 }  // namespace detail
 
 template <class T>
-MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value) {
+MESHPOST_FN void Rank::wait_until(LocalSpan<T> word, Compare compare, NonDeduced<T> value,
+                                  RankId expected) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wait_until polls a word of 4 or 8 bytes");
   block_.tick();
   check_source(Operation::wait_until, word);
   if (word.size() == 0) fail(Operation::wait_until, Fault::size, 1, 0);
   if (reinterpret_cast<u64>(word.data()) % sizeof(T) != 0)
     fail(Operation::wait_until, Fault::alignment, reinterpret_cast<u64>(word.data()), sizeof(T));
-  Traced const traced(*this, Operation::wait_until);
+  Traced const traced(*this, Operation::wait_until, expected);
   block_.await({word.data(), bits_of(value), detail::word_type<T>(), compare},
-               {Operation::wait_until, 0, 0, 0}, state_->command_queue);
+               {Operation::wait_until, 0, 0, 0, expected}, state_->command_queue);
   // Messages that the word's sender sent by lane before it are unpacked into the window now
   // (via/lane/lane.hpp, 7). A register says if there are lanes.
   via::lane::read(*this);
   if (delivery::checked(state_->ledger)) {
-    if (thread() == 0) delivery::wait_until(state_->ledger, block_, id_, word.data());
+    if (thread() == 0) delivery::wait_until(state_->ledger, block_, word.data());
     block_.sync();
   }
 }

@@ -99,6 +99,8 @@ class Diagnosis {
     return all;
   }
   void explain(RankView& view) const {
+    if (view.note.operation == Operation::wait_until && view.note.expected != Note::no_rank)
+      view.could_wake = {view.note.expected};
     if (view.note.operation != Operation::wait && view.note.operation != Operation::test) return;
     if (!run_.world.windows().all().contains(view.note.window)) return;
     auto const [count, sender] = run_.failed_state.awaited(view.rank);
