@@ -29,7 +29,7 @@ CHAPTERS = {
         "on_stream/stream_endpoint.hpp",
         "base/types.hpp",
     ],
-    "Kernels": ["rma/rank.hpp", "base/span.hpp", "base/fn.hpp"],
+    "Kernels": ["rma/rank.hpp", "rma/roles.hpp", "base/span.hpp", "base/fn.hpp"],
     "Errors, messages, configuration": ["base/error.hpp", "base/events.hpp", "base/config.hpp"],
     "Devices": ["device/device.hpp"],
     "Tests of protocols": ["base/step.hpp", "base/hooks.hpp"],

@@ -89,10 +89,9 @@ int main() try {
 
   // [windows]
   // All ranks of a device have the same parts of these.
-  Heat const kernel{
-      world.window<double>(mp::shared_parts(world, 2 * cells), mp::Tags{0}, "plate"),
-      world.window<double>(mp::shared_parts(world, 4 * width), mp::Tags{0}, "inbox"),
-      mp::role_words(world, 2)};
+  Heat const kernel{world.window<double>(mp::shared_parts(world, 2 * cells), mp::Tags{0}, "plate"),
+                    world.window<double>(mp::shared_parts(world, 4 * width), mp::Tags{0}, "inbox"),
+                    mp::role_words(world, 2)};
   // [/windows]
   for (mp::u32 device = 0; device < devices; ++device)
     for (mp::u64 copy = 0; copy < 2; ++copy)  // both have the fixed rows at the ends

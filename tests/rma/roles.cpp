@@ -1,8 +1,4 @@
 // Ranks of a device draw their tasks by ticket: no order of draws makes a deadlock or a wrong byte.
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -13,121 +9,6 @@ namespace {
 using test::error_of;
 using test::mixed;
 using test::says;
-
-// All interleavings of draws and ends of tasks, as a value: a ring of devices, a few steps.
-class Model {
- public:
-  Model(RoleTasks const& tasks, u32 devices, u32 ranks, bool receives_first)
-      : tasks_(tasks), devices_(devices), ranks_(ranks), first_(receives_first) {}
-
-  /// True if each order of events ends with all steps done. Each state is looked at once.
-  bool always_ends() {
-    State begin(devices_, Device{0, 0, 0, 0, std::vector<u32>(ranks_, idle)});
-    std::vector<State> left{begin};
-    std::set<State> seen{begin};
-    while (!left.empty()) {
-      State const state = left.back();
-      left.pop_back();
-      auto const next = successors(state);
-      if (next.empty() &&
-          !std::ranges::all_of(state, [](auto const& device) { return device.step == steps; }))
-        return false;
-      for (auto const& one : next)
-        if (seen.insert(one).second) left.push_back(one);
-    }
-    states = seen.size();
-    return true;
-  }
-  std::size_t states = 0;
-
- private:
-  static constexpr u32 steps = 2, idle = ~0u;
-  struct Device {
-    u32 step, drawn, sent, announced;  // sent: parts, in all steps
-    std::vector<u32> tickets;          // that the ranks work on
-    auto operator<=>(Device const&) const = default;
-  };
-  using State = std::vector<Device>;
-
-  RoleTask task(u32 ticket) const {
-    return tasks_.at(ticket, first_ ? ReceiveTicket::first : ReceiveTicket::behind_interior);
-  }
-  std::vector<State> successors(State const& state) const {
-    std::vector<State> next;
-    for (u32 d = 0; d < devices_; ++d)
-      for (u32 r = 0; r < ranks_ && state[d].step < steps; ++r) {
-        State after = state;
-        if (advance(after, d, r)) next.push_back(after);
-      }
-    return next;
-  }
-  // A rank draws, or ends its task. False: it waits.
-  bool advance(State& state, u32 d, u32 r) const {
-    Device& device = state[d];
-    u32& ticket = device.tickets[r];
-    if (ticket == idle) {
-      ticket = device.drawn++;
-      return true;
-    }
-    switch (task(ticket).role) {
-      case Role::send: ++device.sent; break;
-      case Role::interior: break;
-      case Role::receive:
-        for (u32 const from : {(d + 1) % devices_, (d + devices_ - 1) % devices_})
-          if (state[from].sent < (device.step + 1) * tasks_.sends()) return false;
-        device.announced = device.step + 1;
-        break;
-      case Role::unpack:
-        if (device.announced != device.step + 1) return false;
-        break;
-      case Role::none:
-        if (device.drawn != tasks_.count() + ranks_) return false;
-        for (u32 const other : device.tickets)
-          if (other == idle || task(other).role != Role::none) return false;
-        device.tickets.assign(ranks_, idle);
-        device.drawn = 0, ++device.step;
-        return true;
-    }
-    ticket = idle;
-    return true;
-  }
-
-  RoleTasks tasks_;
-  u32 devices_, ranks_;
-  bool first_;
-};
-
-TEST(RoleTasks, no_order_of_draws_makes_a_deadlock) {
-  for (u32 devices = 1; devices <= 2; ++devices)
-    for (u32 ranks = 1; ranks <= 3; ++ranks) {
-      if (devices * ranks > 4) continue;
-      Model model({.messages = 2, .packers = 1, .interior = 1, .unpackers = 1}, devices, ranks,
-                  ranks > 1);
-      EXPECT_TRUE(model.always_ends()) << devices << " devices of " << ranks << " ranks";
-      EXPECT_GT(model.states, 10u);
-    }
-}
-
-TEST(RoleTasks, a_rank_that_is_alone_must_not_receive_first) {
-  Model model({.messages = 2, .packers = 1, .interior = 1, .unpackers = 1}, 2, 1, true);
-  EXPECT_FALSE(model.always_ends());  // so the model finds deadlocks
-}
-
-TEST(RoleTasks, every_task_has_one_ticket) {
-  RoleTasks const tasks{.messages = 2, .packers = 3, .interior = 4, .unpackers = 2};
-  for (auto const receive : {ReceiveTicket::first, ReceiveTicket::behind_interior}) {
-    std::map<Role, std::set<std::pair<u32, u32>>> found;
-    for (u64 ticket = 0; ticket < tasks.count(); ++ticket) {
-      auto const task = tasks.at(ticket, receive);
-      EXPECT_TRUE(found[task.role].insert({task.index, task.part}).second);
-    }
-    EXPECT_EQ(found[Role::receive].size(), 1u);
-    EXPECT_EQ(found[Role::send].size(), 6u);
-    EXPECT_EQ(found[Role::interior].size(), 4u);
-    EXPECT_EQ(found[Role::unpack].size(), 2u);
-    EXPECT_FALSE(tasks.at(tasks.count(), receive));
-  }
-}
 
 enum class Trouble { none, fails, sends_nothing, packs_nothing, waits_to_send, packs_twice };
 
@@ -150,8 +31,7 @@ struct Mix {
     auto const now = state.local(self).subspan(u64{step % 2} * size, size);
     auto const got = halo.local(self).subspan((u64{step % 2} * 2 + side) * length, length);
     auto const out = outbox.local(self).subspan(u64{side} * length, length);
-    u64 const from = u64{task.part} * length / packers,
-              to = u64{task.part + 1} * length / packers;
+    u64 const from = u64{task.part} * length / packers, to = u64{task.part + 1} * length / packers;
     self.each(to - from, [&](u64 k) {
       u64 const i = from + k;
       out[i] = sent(now[i % size], got[i], step, i);
@@ -244,7 +124,9 @@ class Roles : public testing::TestWithParam<test::Shape> {
   test::Listener listener;
 
   static Mix make(World& world, u64 seed) {
-    auto const draw = [&](u64 what, u64 most) { return 1 + static_cast<u32>(mixed(seed, what) % most); };
+    auto const draw = [&](u64 what, u64 most) {
+      return 1 + static_cast<u32>(mixed(seed, what) % most);
+    };
     Mix mix{};
     mix.size = draw(1, 40), mix.length = draw(2, 300), mix.packers = draw(3, 5);
     mix.pieces = draw(4, 9), mix.steps = 2 * draw(5, 4), mix.seed = seed;
@@ -278,15 +160,14 @@ class Roles : public testing::TestWithParam<test::Shape> {
     world.free(mix.words.words), world.free(mix.delays);
   }
 };
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, Roles,
-    testing::Values(test::Shape{test::Spread::one_device, 1, {0, 1, 1}},
-                    test::Shape{test::Spread::one_device, 2, {0, 1, 1}},
-                    test::Shape{test::Spread::several_devices, 1, {0, 1, 1}},
-                    test::Shape{test::Spread::several_devices, 2, {0, 1, 1}},
-                    test::Shape{test::Spread::several_devices, 3, {0, 1, 1}},
-                    test::Shape{test::Spread::several_devices, 3, {32, 1, 1}}),
-    test::shape_name);
+INSTANTIATE_TEST_SUITE_P(Shapes, Roles,
+                         testing::Values(test::Shape{test::Spread::one_device, 1, {0, 1, 1}},
+                                         test::Shape{test::Spread::one_device, 2, {0, 1, 1}},
+                                         test::Shape{test::Spread::several_devices, 1, {0, 1, 1}},
+                                         test::Shape{test::Spread::several_devices, 2, {0, 1, 1}},
+                                         test::Shape{test::Spread::several_devices, 3, {0, 1, 1}},
+                                         test::Shape{test::Spread::several_devices, 3, {32, 1, 1}}),
+                         test::shape_name);
 
 TEST_P(Roles, in_any_order_of_draws_give_what_one_piece_gives) {
   for (u64 seed = 1; seed <= (test::sanitized ? 5 : 30); ++seed) {
@@ -300,8 +181,8 @@ TEST_P(Roles, in_any_order_of_draws_give_what_one_piece_gives) {
 TEST_P(Roles, a_device_that_fails_ends_the_run_and_the_next_one_works) {
   auto mix = make(world, 7);
   mix.trouble = Trouble::fails;
-  EXPECT_TRUE(says(error_of([&] { world.run(mix, launch); }), Kind::kernel_failed,
-                   {"the input is odd"}));
+  EXPECT_TRUE(
+      says(error_of([&] { world.run(mix, launch); }), Kind::kernel_failed, {"the input is odd"}));
   mix.trouble = Trouble::none;
   expect_right(world, mix);
 }
@@ -320,8 +201,8 @@ TEST_P(Roles, a_message_that_is_not_sent_is_a_deadlock_that_names_the_sender) {
 
 TEST_P(Roles, misuse_is_an_error) {
   auto const expect = [&](Mix const& mix, std::string_view text) {
-    EXPECT_TRUE(says(error_of([&] { world.run(mix, launch); }), Kind::kernel_failed,
-                     {"roles in", text}));
+    EXPECT_TRUE(
+        says(error_of([&] { world.run(mix, launch); }), Kind::kernel_failed, {"roles in", text}));
   };
   auto mix = make(world, 9);
   auto wrong = mix;

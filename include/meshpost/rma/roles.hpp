@@ -73,10 +73,10 @@ struct RolePlaces {
   u32 messages, ranks;
 
   static constexpr u32 line = 32;
-  static constexpr u32 tickets = 0;           ///< drawn so far in this kernel
-  static constexpr u32 announced = line;      ///< the last step whose messages have arrived
-  static constexpr u32 agreed = 2 * line;     ///< RoleTasks of the device's first rank
-  static constexpr u32 parts = 3 * line;      ///< of each message: parts packed so far
+  static constexpr u32 tickets = 0;        ///< drawn so far in this kernel
+  static constexpr u32 announced = line;   ///< the last step whose messages have arrived
+  static constexpr u32 agreed = 2 * line;  ///< RoleTasks of the device's first rank
+  static constexpr u32 parts = 3 * line;   ///< of each message: parts packed so far
   /// Of each message: the last step in which it has arrived, for odd steps and for even ones.
   MESHPOST_FN constexpr u32 arrived(u32 step) const { return parts + (1 + step % 2) * messages; }
   /// Of each rank: two words that thread 0 passes values in.

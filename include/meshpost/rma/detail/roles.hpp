@@ -123,8 +123,7 @@ MESHPOST_FN inline RoleTask RolesByTicket::next() {
   if (role_ == Role::send)
     self.fail(Operation::roles, Fault::misuse, 0, 0, 0,
               "a task of Role::send has ended without packed(); call it when the part is packed");
-  if (role_ == Role::receive)
-    self.put_value(words_.words.at(self.id(), places_.announced), step_);
+  if (role_ == Role::receive) self.put_value(words_.words.at(self.id(), places_.announced), step_);
   u32 drawn = 0;
   if (self.thread() == 0)
     drawn = memory::fetch_add_device(word(places_.tickets), 1) - first_ticket_;
