@@ -26,10 +26,10 @@ struct Heat {
   mp::Window<double> inbox;  // rows of its neighbours, in two places that take turns
   mp::RoleWords words;
 
-  static constexpr mp::Tag from_above{0}, from_below{1};
   static constexpr mp::u32 packers = 3;  // ranks that compute a border row
 
   MESHPOST_FN void operator()(mp::Rank& self) const {
+    mp::Tag const from_above{0}, from_below{1};
     bool const above = self.device() > 0, below = self.device() + 1 < self.device_count();
     mp::u32 const neighbours = (above ? 1 : 0) + (below ? 1 : 0);
     mp::RankId const upper{(self.device() - 1) * self.local_size()},
