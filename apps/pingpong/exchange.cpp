@@ -15,7 +15,7 @@ namespace {
 
 constexpr Tag message{0};
 
-// What kernels add to the first byte of a message: device 0 before it sends, device 1 before it
+// Kernels add these to the first byte of a message: device 0 before it sends, device 1 before it
 // sends back.
 constexpr unsigned char added_by[] = {1, 2};
 
@@ -55,7 +55,8 @@ struct RoundTrips {
   }
   MESHPOST_FN void compute(Rank& self, unsigned char* first, u32 device) const {
     u64 const begin = self.now();
-    while (self.now() - begin < kernel_ns) {}
+    while (self.now() - begin < kernel_ns) {
+    }
     if (self.local_id() == 0 && self.thread() == 0)
       *first = static_cast<unsigned char>(*first + (device == 0 ? 1 : 2));
     self.sync();
@@ -81,8 +82,8 @@ std::unique_ptr<World> make_world(WorldOptions options) {
 
 u32 senders_of(Bytes size, u32 ranks_per_device) {
   constexpr u64 share = u64{32} << 10;  // of a rank; a barrier costs about as much as its copy
-  return static_cast<u32>(std::bit_floor(
-      std::min<u64>(std::max<u64>(1, size.value / share), ranks_per_device)));
+  return static_cast<u32>(
+      std::bit_floor(std::min<u64>(std::max<u64>(1, size.value / share), ranks_per_device)));
 }
 
 Exchange::Exchange(WorldOptions const& options, Bytes largest) : world_(make_world(options)) {
@@ -165,14 +166,10 @@ void Exchange::play_stream(Task const& task, u32 device) {
 
 Took Exchange::run_kernel(Task const& task) {
   u32 const senders = senders_of(Bytes{task.bytes}, world_->ranks_per_device());
-  RoundTrips const kernel{window(task.memory),
-                          sides_[static_cast<u32>(std::countr_zero(senders))],
-                          task.bytes,
-                          Places(task.bytes).pitch,
-                          task.kernel_ns,
-                          slots,
-                          task.rounds,
-                          senders};
+  RoundTrips const kernel{window(task.memory), sides_[static_cast<u32>(std::countr_zero(senders))],
+                          task.bytes,          Places(task.bytes).pitch,
+                          task.kernel_ns,      slots,
+                          task.rounds,         senders};
   double const cpu = cpu_seconds();
   auto const begin = std::chrono::steady_clock::now();
   world_->run(kernel);

@@ -47,9 +47,7 @@ class Exchange {
   static constexpr u32 slots = 3;
 
   meshpost::Window<Byte> const& window(meshpost::MemoryKind memory) const;
-  meshpost::RankId rank_of(u32 device) const {
-    return {device * world_->ranks_per_device()};
-  }
+  meshpost::RankId rank_of(u32 device) const { return {device * world_->ranks_per_device()}; }
   void warm_up();
   void play_host(Task const& task, u32 device);
   void play_stream(Task const& task, u32 device);

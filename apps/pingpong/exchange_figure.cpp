@@ -24,21 +24,21 @@ u64 kernel_ns(Options const& options) {
   return static_cast<u64>(us * 1000 + 0.5);
 }
 
-std::vector<Task> tasks_of(Options const& options, std::vector<u64> const& sizes) {
+std::vector<Task> tasks_of(Options const& options, std::vector<u64> const& sizes, u32 trips) {
   std::vector<Task> tasks;
   for (auto const memory : {MemoryKind::device, MemoryKind::pinned})
     for (u64 const size : sizes)
       for (auto const mode : all_modes)
-        if (options.has(mode) && std::ranges::find(options.buffers, name(memory)) !=
-                                     options.buffers.end())
-          tasks.push_back({mode, memory, size, kernel_ns(options), options.trips});
+        if (options.has(mode) &&
+            std::ranges::find(options.buffers, name(memory)) != options.buffers.end())
+          tasks.push_back({mode, memory, size, kernel_ns(options), trips});
   return tasks;
 }
 
 // Prints the points of one memory: a row for each size.
 void print_table(Options const& options, std::vector<Point> const& points, MemoryKind memory) {
-  std::printf("\n%s buffers: round trip in us (CPU time of the process in us)\n%10s",
-              name(memory), "");
+  std::printf("\n%s buffers: round trip in us (CPU time of the process in us)\n%10s", name(memory),
+              "");
   for (auto const mode : all_modes)
     if (options.has(mode)) std::printf(" %21s", pingpong::name(mode).c_str());
   u64 row = 0;
@@ -94,13 +94,15 @@ int run_exchange(Options const& options) {
   Exchange exchange(world_options(options), Bytes{sizes.back()});
   auto facts = facts_of(options, exchange.world());
   facts["kernel_seconds"] = static_cast<double>(kernel_ns(options)) * 1e-9;
-  facts["trips"] = options.trips;
-  auto const tasks = tasks_of(options, sizes);
+  bool const gpu = exchange.world().devices().front()->kind() == "cuda";
+  u32 const trips = options.trips != 0 ? options.trips : gpu ? 100 : 20;
+  facts["trips"] = trips;
+  auto const tasks = tasks_of(options, sizes, trips);
   std::vector<Point> points;
   u32 wrong = 0;
   for (auto const& task : tasks) {
-    points.push_back({task, measure(options.repetitions, task.rounds,
-                                    [&] { return exchange.run(task); }), ""});
+    points.push_back(
+        {task, measure(options.repetitions, task.rounds, [&] { return exchange.run(task); }), ""});
     auto& point = points.back();
     if (options.check) point.problem = exchange.check(task, options.seed + points.size());
     if (!point.problem.empty()) {
@@ -121,7 +123,7 @@ int run_exchange(Options const& options) {
     if (std::ranges::find(options.buffers, name(memory)) != options.buffers.end())
       print_table(options, points, memory);
   if (sizes.size() > 1) facts["jumps"] = jumps_of(options, points);
-  std::printf("\nmessages    %s\n", wrong          ? "WRONG"
+  std::printf("\nmessages    %s\n", wrong           ? "WRONG"
                                     : options.check ? "as they should be"
                                                     : "not checked");
   return write_json(options, facts) && wrong == 0 ? 0 : 1;

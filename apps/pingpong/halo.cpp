@@ -51,9 +51,12 @@ Block Halo::block(u32 device, u32 step) const {
   u64 const now = step % 2, box = u64{faces} * n_ * n_;
   auto* const field = fields_.part(rank_of(device)).data();
   auto* const boxes = boxes_.part(rank_of(device)).data();
-  return {field + now * field_size(), field + (1 - now) * field_size(),
-          boxes + 2 * box,            boxes + now * box,
-          n_,                         blocks_.inner_faces(device)};
+  return {field + now * field_size(),
+          field + (1 - now) * field_size(),
+          boxes + 2 * box,
+          boxes + now * box,
+          n_,
+          blocks_.inner_faces(device)};
 }
 
 template <class Work>
@@ -233,9 +236,9 @@ std::vector<double> halo_reference(Blocks blocks, u32 n, std::vector<double> fie
       for (u64 j = 0; j < y; ++j)
         for (u64 i = 0; i < x; ++i) {
           double const u = at(i, j, k);
-          double const around = ((at(i - 1, j, k) + at(i + 1, j, k)) +
-                                 (at(i, j - 1, k) + at(i, j + 1, k))) +
-                                (at(i, j, k - 1) + at(i, j, k + 1));
+          double const around =
+              ((at(i - 1, j, k) + at(i + 1, j, k)) + (at(i, j - 1, k) + at(i, j + 1, k))) +
+              (at(i, j, k - 1) + at(i, j, k + 1));
           next[(k * y + j) * x + i] = u + coefficient * (around - 6.0 * u);
         }
     field.swap(next);

@@ -34,7 +34,7 @@ class Halo {
   Took run(Loop const& loop);
 
  private:
-  // What the hosts of two neighbours share.
+  // Shared by the hosts of neighbours: a device's faces whose points have come.
   struct Arrivals {
     Flag of[faces];
   };

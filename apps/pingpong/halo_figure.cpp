@@ -15,7 +15,7 @@ using namespace meshpost;
 
 namespace {
 
-// What is measured of one size of blocks.
+// A row of measurements of one size of blocks.
 struct Setting {
   u32 steps;
   Tasks tasks;
@@ -23,7 +23,7 @@ struct Setting {
 
 class HaloFigure {
  public:
-  explicit HaloFigure(Options const& options) : options_(options) {
+  explicit HaloFigure(Options const& options) : options_(options), cubes_(options.cubes) {
     for (auto const& text : options.tasks) tasks_.push_back(parse_tasks(text));
     for (auto const& mode : all_modes)
       if (options.has(mode)) modes_.push_back(mode);
@@ -33,6 +33,8 @@ class HaloFigure {
     wanted.devices = devices_of(options);
     bool const gpu = open_devices(wanted.devices).front()->kind() == "cuda";
     wanted.ranks = options.ranks != 0 ? options.ranks : gpu ? 0 : 1;
+    if (cubes_.empty())
+      cubes_ = gpu ? std::vector<u32>{16, 32, 64, 128} : std::vector<u32>{8, 16, 32};
     wanted.collectives = Bytes{1u << 20};  // only barriers are used
     world_ = std::make_shared<World>(wanted);
     use_devices_for_copies(physical_devices(world_->devices()));
@@ -40,15 +42,14 @@ class HaloFigure {
   }
 
   int run() {
-    auto& cubes = options_.cubes;
     Halo{world_, blocks_, 2};  // refuses what it can't do before something is printed
     facts_ = facts_of(options_, *world_);
     facts_["blocks"] = {blocks_.x, blocks_.y, blocks_.z};
     facts_["coefficient"] = coefficient;
     std::printf("blocks      %s, one a device\n", blocks_.text().c_str());
-    u32 const more = std::min<u32>(1, static_cast<u32>(cubes.size()) - 1);
-    for (u32 i = 0; i < cubes.size(); ++i) measure_cube(cubes[i], i == more);
-    std::printf("\nfields      %s\n", wrong_          ? "WRONG"
+    u32 const more = std::min<u32>(1, static_cast<u32>(cubes_.size()) - 1);
+    for (u32 i = 0; i < cubes_.size(); ++i) measure_cube(cubes_[i], i == more);
+    std::printf("\nfields      %s\n", wrong_           ? "WRONG"
                                       : options_.check ? "equal to the bit in all modes"
                                                        : "not checked");
     return write_json(options_, facts_) && wrong_ == 0 ? 0 : 1;
@@ -60,8 +61,7 @@ class HaloFigure {
     std::mt19937_64 random(options_.seed + n);
     std::vector<double> field(halo.points());
     for (auto& value : field) value = std::uniform_real_distribution<>(-1, 1)(random);
-    std::vector<Tasks> const all =
-        of_tasks ? tasks_ : std::vector<Tasks>{tasks_.empty() ? Tasks{} : tasks_.front()};
+    auto const all = of_tasks ? tasks_ : std::vector<Tasks>{tasks_.front()};
     for (auto const& tasks : all)
       if (options_.check) check(halo, n, tasks, field);
     std::printf("\n%u^3 points a device: us a step (CPU time of the process in us)\n%18s", n, "");
@@ -76,9 +76,8 @@ class HaloFigure {
   void measure_row(Halo& halo, u32 n, Setting const& setting) {
     std::printf("%6s, %4u steps", setting.tasks.text().c_str(), setting.steps);
     for (auto const mode : modes_) {
-      auto const times = measure(options_.repetitions, setting.steps, [&] {
-        return halo.run({mode, setting.steps, setting.tasks});
-      });
+      auto const times = measure(options_.repetitions, setting.steps,
+                                 [&] { return halo.run({mode, setting.steps, setting.tasks}); });
       std::printf(" %10.2f (%8.2f)", times.median * 1e6, times.cpu * 1e6);
       std::fflush(stdout);
       auto result = json_of(times);
@@ -135,6 +134,7 @@ class HaloFigure {
   }
 
   Options const& options_;
+  std::vector<u32> cubes_;
   std::shared_ptr<World> world_;
   Blocks blocks_;
   std::vector<Tasks> tasks_;

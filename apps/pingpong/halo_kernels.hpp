@@ -65,9 +65,12 @@ struct HaloSteps {
     auto const field = fields.local(self), all = boxes.local(self);
     for (u32 step = 0; step < steps; ++step) {
       u32 const now = step % 2;
-      Block const block{field.data() + now * size,   field.data() + (1 - now) * size,
-                        all.data() + 2 * box,        all.data() + now * box,
-                        n,                           inner_of(device)};
+      Block const block{field.data() + now * size,
+                        field.data() + (1 - now) * size,
+                        all.data() + 2 * box,
+                        all.data() + now * box,
+                        n,
+                        inner_of(device)};
       if (mine < senders)
         for (u32 x = 0; x < tasks.x; ++x) pack_and_send(self, block, now, x);
       auto const inside = part_of(block.interior_points(), mine, self.local_size());
@@ -84,12 +87,13 @@ struct HaloSteps {
     return face < 2 ? 1 : face < 4 ? blocks.x : blocks.x * blocks.y;
   }
   MESHPOST_FN u32 inner_of(u32 device) const {
-    u32 const at[] = {device % blocks.x, device / blocks.x % blocks.y, device / blocks.x / blocks.y};
+    u32 const at[] = {device % blocks.x, device / blocks.x % blocks.y,
+                      device / blocks.x / blocks.y};
     u32 const along[] = {blocks.x, blocks.y, blocks.z};
     u32 mask = 0;
     for (u32 axis = 0; axis < 3; ++axis)
-      mask |= (at[axis] > 0 ? 1u : 0u) << 2 * axis |
-              (at[axis] + 1 < along[axis] ? 2u : 0u) << 2 * axis;
+      mask |= (at[axis] > 0 ? 1u : 0u) << 2 * axis | (at[axis] + 1 < along[axis] ? 2u : 0u)
+                                                         << 2 * axis;
     return mask;
   }
   MESHPOST_FN meshpost::RankId peer(meshpost::Rank const& self, u32 face) const {
@@ -113,9 +117,8 @@ struct HaloSteps {
       if (!block.has_neighbour(face)) continue;
       auto const source =
           boxes.local(self).subspan(2 * box + u64{face} * n * n + share.begin, count);
-      self.put_notify(
-          boxes.at(peer(self, face), now * box + u64{there} * n * n + share.begin), source,
-          meshpost::Tag{there});
+      self.put_notify(boxes.at(peer(self, face), now * box + u64{there} * n * n + share.begin),
+                      source, meshpost::Tag{there});
     }
   }
   MESHPOST_FN void receive_and_unpack(meshpost::Rank& self, Block const& block, u32 z) const {

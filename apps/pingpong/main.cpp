@@ -34,12 +34,13 @@ int main(int argc, char** argv) {
   app.add_option("--kernel-us", options.kernel_us,
                  "13, 18: microseconds of a kernel before each put; 0: no kernel")
       ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--trips", options.trips, "13, 18: round trips of a run")
-      ->capture_default_str()
+  app.add_option("--trips", options.trips,
+                 "13, 18: round trips of a run; default: 100 on GPUs, 20 on CPU devices")
       ->check(CLI::Range(1u, 100000u));
-  app.add_option("--cubes", options.cubes, "halo: points of a device's block along each axis")
+  app.add_option("--cubes", options.cubes,
+                 "halo: points of a device's block along each axis; default: 16,32,64,128 on GPUs, "
+                 "8,16,32 on CPU devices")
       ->delimiter(',')
-      ->capture_default_str()
       ->check(CLI::Range(2u, 512u));
   app.add_option("--steps", options.steps, "halo: steps of a run")
       ->delimiter(',')
@@ -47,9 +48,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1u, 100000u));
   app.add_option("--blocks", options.blocks,
                  "halo: blocks along x, y and z, such as 2x2x1; default: close to a cube");
-  app.add_option("--tasks", options.tasks,
-                 "halo: X,Y,Z kernels of a step that pack, compute the interior and unpack; several "
-                 "with ;, for the second of --cubes")
+  app.add_option(
+         "--tasks", options.tasks,
+         "halo: X,Y,Z kernels of a step that pack, compute the interior and unpack; several "
+         "with ;, for the second of --cubes")
       ->delimiter(';');
   app.add_option("--fields", options.fields,
                  "halo: folder for the first checked field, before and after, as float64");

@@ -79,8 +79,7 @@ Took Hosts::run(std::function<void(u32)> const& work) {
   });
   double const end = now();
   if (first_) std::rethrow_exception(first_);
-  return {end - begin_, cpu_seconds() - cpu_,
-          *std::ranges::max_element(queued_)};
+  return {end - begin_, cpu_seconds() - cpu_, *std::ranges::max_element(queued_)};
 }
 
 void Hosts::fail() {

@@ -12,7 +12,7 @@ namespace pingpong {
 using meshpost::u32;
 using meshpost::u64;
 
-/// Who launches kernels, moves bytes and waits for them.
+/// The driver of a loop: it launches kernels, moves bytes and waits for them.
 enum class Mode {
   host,    ///< the host: it waits for each kernel, and copies
   stream,  ///< streams: the host puts all on them, and waits at the end

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "common/command.hpp"
 #include "blocks.hpp"
+#include "common/command.hpp"
 #include "measure.hpp"
 
 namespace pingpong {
@@ -12,14 +12,15 @@ namespace pingpong {
 struct Options : meshpost::apps::Common {
   std::string figure = "13";
   std::vector<std::string> modes{"host", "stream", "kernel"}, buffers{"device", "host"};
-  std::vector<u64> sizes;           ///< bytes of a message; empty: those of the figure
-  std::vector<u32> cubes{16, 32, 64, 128};
+  std::vector<u64> sizes;  ///< bytes of a message; empty: those of the figure
+  std::vector<u32> cubes;  ///< empty: those that suit the devices
   std::vector<u32> steps{1, 2, 5, 10, 20, 50, 100};
   std::vector<std::string> tasks{"1,1,1", "2,1,2", "6,1,6", "6,4,6"};
   std::string blocks;
   std::string fields;  ///< folder
   double kernel_us = -1;
-  u32 trips = 100, repetitions = 7;
+  u32 trips = 0;  ///< 0: as many as suit the devices
+  u32 repetitions = 7;
   u64 seed = 0;
 
   bool halo() const { return figure == "halo"; }

@@ -15,23 +15,24 @@ def size_name(count: float) -> str:
     return f"{count:g} {BYTES[unit]}"
 
 
-def model(facts: dict, buffer: str) -> tuple[float, float] | None:
+def floor_of(facts: dict, buffer: str) -> tuple[float, float] | None:
     """Latency (s) and bandwidth (bytes/s) of the floor 2 (latency + bytes / bandwidth).
 
-    They are those of the fastest mode at the smallest and at the largest size. The latency contains
-    the kernel. None if there is only one size, or the largest took no longer.
+    The latency is half the shortest round trip of all modes and contains the kernel. The bandwidth
+    is the highest that any message of at least a 16th of the largest had beyond that latency. None
+    if no message took longer than the shortest.
     """
-    best: dict[int, float] = {}
-    for one in facts["results"]:
-        if one["buffer"] == buffer and not one["problem"]:
-            best[one["bytes"]] = min(best.get(one["bytes"], one["seconds"]), one["seconds"])
-    if len(best) < 2:
+    rows = [r for r in facts["results"] if r["buffer"] == buffer and not r["problem"]]
+    if not rows:
         return None
-    small, large = min(best), max(best)
-    if best[large] <= best[small]:
-        return None
-    bandwidth = 2 * (large - small) / (best[large] - best[small])
-    return best[small] / 2 - small / bandwidth, bandwidth
+    shortest = min(row["seconds"] for row in rows)
+    largest = max(row["bytes"] for row in rows)
+    rates = [
+        2 * row["bytes"] / (row["seconds"] - shortest)
+        for row in rows
+        if 16 * row["bytes"] >= largest and row["seconds"] > shortest
+    ]
+    return (shortest / 2, max(rates)) if rates else None
 
 
 def draw_exchange(facts: dict, file: Path) -> None:
@@ -63,7 +64,7 @@ def draw_exchange(facts: dict, file: Path) -> None:
             )
             time.plot(x, [r["seconds"] * 1e6 for r in rows], ".-", color=colour, label=mode)
             cpu.plot(x, [r["cpu_seconds"] * 1e6 for r in rows], ".-", color=colour, label=mode)
-        if found := model(facts, buffer):
+        if found := floor_of(facts, buffer):
             latency, bandwidth = found
             x = sorted(sizes)
             floor = [2e6 * (latency + size / bandwidth) for size in x]
@@ -121,7 +122,11 @@ def draw_halo(facts: dict, file: Path) -> None:
             rows = sorted((r["steps"], r["gain"]) for r in plain if r["cube"] == cube)
             if rows:
                 over_steps.plot(
-                    *zip(*rows, strict=True), style, ms=4, color=f"C{place}", label=f"{mode}, {cube}³"
+                    *zip(*rows, strict=True),
+                    style,
+                    ms=4,
+                    color=f"C{place}",
+                    label=f"{mode}, {cube}³",
                 )
         rows = sorted((r["cube"], r["gain"]) for r in plain if r["steps"] == most)
         if rows:

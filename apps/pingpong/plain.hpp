@@ -58,7 +58,8 @@ struct Spin {
 
   MESHPOST_FN void operator()(u64 thread, u64) const {
     u64 const begin = meshpost::memory::clock_ns();
-    while (meshpost::memory::clock_ns() - begin < nanoseconds) {}
+    while (meshpost::memory::clock_ns() - begin < nanoseconds) {
+    }
     if (thread == 0) *first = static_cast<unsigned char>(*first + addend);
   }
 };

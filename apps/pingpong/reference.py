@@ -38,7 +38,5 @@ def differing(fields: dict) -> list[str]:
     for _ in range(fields["steps"]):
         expected = step(expected)
     return [
-        mode
-        for mode, path in fields["after"].items()
-        if read(path).tobytes() != expected.tobytes()
+        mode for mode, path in fields["after"].items() if read(path).tobytes() != expected.tobytes()
     ]

@@ -25,9 +25,9 @@ nlohmann::json facts_of(Options const& options, World const& world) {
 }
 
 nlohmann::json json_of(Times const& times) {
-  return {{"seconds", times.median},         {"least_seconds", times.least},
-          {"lower_quartile", times.lower},   {"upper_quartile", times.upper},
-          {"cpu_seconds", times.cpu},        {"queued_seconds", times.queued}};
+  return {{"seconds", times.median},       {"least_seconds", times.least},
+          {"lower_quartile", times.lower}, {"upper_quartile", times.upper},
+          {"cpu_seconds", times.cpu},      {"queued_seconds", times.queued}};
 }
 
 bool write_json(Options const& options, nlohmann::json const& facts) {

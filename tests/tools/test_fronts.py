@@ -54,6 +54,19 @@ def measured(places=("pageable:0", "pinned:0", "cuda:0"), sizes=(8, 1 << 26)) ->
     return {"places": list(places), "variants": variants, "results": results}
 
 
+def ping_pong() -> dict:
+    times = ("seconds", "lower_quartile", "upper_quartile", "cpu_seconds")
+    results = [
+        dict.fromkeys(times, 1e-6 * size)
+        | {"mode": mode, "buffer": "host", "bytes": size}
+        | {"problem": ""}
+        for mode in ("host", "stream", "kernel")
+        for size in (1, 64)
+    ]
+    facts = {"figure": "13", "kernel_seconds": 0, "devices": ["cpu:0 (A)", "cpu:1 (A)"]}
+    return facts | {"results": results}
+
+
 GEMM = {"n": 5, "m": 5, "k": 5, "gflops": 1.0, "one_device_seconds": None}
 REPORTS = {  # by app: as its program writes them
     "topo": server(gpus=1, nodes=1),
@@ -65,6 +78,7 @@ REPORTS = {  # by app: as its program writes them
         "devices": ["cpu:0 (A)"], "grid": [1, 1], "type": "float", "peer": None,
         "results": [GEMM | {"openblas_seconds": 1.0}],
     },
+    "pingpong": ping_pong(),
 }  # fmt: skip
 
 
