@@ -87,13 +87,14 @@ u32 senders_of(Bytes size, u32 ranks_per_device) {
 }
 
 Exchange::Exchange(WorldOptions const& options, Bytes largest) : world_(make_world(options)) {
+  devices_ = world_->devices();
   u64 const count = Places(largest.value).all();
   u32 const each = world_->ranks_per_device();
   // Every rank of a device has all its memory as its part, so hosts, streams and ranks use it.
   in_devices_ =
       world_->window<Byte>(std::vector<Extent>(world_->size(), {0, count}), Tags{1}, "in devices");
   std::vector<std::span<Byte>> parts;
-  for (auto const& device : world_->devices()) {
+  for (auto const& device : devices_) {
     pinned_.push_back(device->allocate(Bytes{count}, MemoryKind::pinned));
     for (u32 rank = 0; rank < each; ++rank) parts.emplace_back(pinned_.back().as<Byte>(), count);
   }
@@ -103,7 +104,7 @@ Exchange::Exchange(WorldOptions const& options, Bytes largest) : world_(make_wor
       return rank % each < ranks ? static_cast<i64>(rank / each) : i64{-1};
     }));
   for (u32 device = 0; device < 2; ++device) ends_.emplace_back(*world_, device);
-  use_devices_for_copies(physical_devices(world_->devices()));
+  use_devices_for_copies(physical_devices(devices_));
   warm_up();
 }
 
@@ -114,7 +115,7 @@ Exchange::~Exchange() = default;
 void Exchange::warm_up() {
   for (u32 device = 0; device < 2; ++device) {
     auto* const anywhere = in_devices_.part(rank_of(device)).data();
-    enqueue(*world_->devices()[device], ends_[device].stream(), 1, Spin{0, anywhere, 0});
+    enqueue(*devices_[device], ends_[device].stream(), 1, Spin{0, anywhere, 0});
     ends_[device].synchronize();
   }
 }
@@ -133,8 +134,7 @@ void Exchange::play_host(Task const& task, u32 device) {
     auto* const source = mine + (device == 0 ? at.source(round) : at.inbox(round));
     if (device == 1) hosts_.await(arrived_[1], round + 1);
     if (task.kernel_ns != 0) {
-      enqueue(*world_->devices()[device], stream, 1,
-              Spin{task.kernel_ns, source, added_by[device]});
+      enqueue(*devices_[device], stream, 1, Spin{task.kernel_ns, source, added_by[device]});
       stream.synchronize();
     }
     copy(others + at.inbox(round), source, Bytes{task.bytes});
@@ -153,7 +153,7 @@ void Exchange::play_stream(Task const& task, u32 device) {
     u64 const source = device == 0 ? at.source(round) : at.inbox(round);
     if (device == 1) end.wait(box, message);
     if (task.kernel_ns != 0)
-      enqueue(*world_->devices()[device], end.stream(), 1,
+      enqueue(*devices_[device], end.stream(), 1,
               Spin{task.kernel_ns, mine.data() + source, added_by[device]});
     end.put_notify(box.at(rank_of(1 - device), at.inbox(round)), mine.subspan(source, task.bytes),
                    ends_[1 - device].id(), message);

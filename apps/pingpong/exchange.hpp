@@ -53,8 +53,9 @@ class Exchange {
   void play_stream(Task const& task, u32 device);
   Took run_kernel(Task const& task);
 
+  std::vector<std::shared_ptr<meshpost::Device>> devices_;
+  std::vector<meshpost::Allocation> pinned_;  // lives longer than the World, whose window it is
   std::unique_ptr<meshpost::World> world_;
-  std::vector<meshpost::Allocation> pinned_;
   meshpost::Window<Byte> in_devices_, in_host_;
   std::vector<meshpost::Communicator> sides_;  // [i]: the first 2^i ranks of each device
   std::vector<meshpost::StreamEndpoint> ends_;

@@ -37,7 +37,11 @@ Halo::Halo(std::shared_ptr<World> world, Blocks blocks, u32 n)
                                    Tags{1}, "fields");
   boxes_ = world_->window<double>(std::vector<Extent>(world_->size(), {0, boxes}), Tags{faces},
                                   "inboxes and outbox");
-  for (u32 device = 0; device < devices; ++device) ends_.emplace_back(*world_, device);
+  for (u32 device = 0; device < devices; ++device) {
+    field_.push_back(fields_.part(rank_of(device)).data());
+    box_.push_back(boxes_.part(rank_of(device)).data());
+    ends_.emplace_back(*world_, device);
+  }
   warm_up();
 }
 
@@ -49,8 +53,7 @@ Halo::~Halo() {
 
 Block Halo::block(u32 device, u32 step) const {
   u64 const now = step % 2, box = u64{faces} * n_ * n_;
-  auto* const field = fields_.part(rank_of(device)).data();
-  auto* const boxes = boxes_.part(rank_of(device)).data();
+  auto *const field = field_[device], *const boxes = box_[device];
   return {field + now * field_size(),
           field + (1 - now) * field_size(),
           boxes + 2 * box,
@@ -100,8 +103,7 @@ void Halo::play_host(Loop const& loop, u32 device) {
         auto const there = blocks_.neighbour(device, face);
         if (!there) continue;
         u64 const inbox = (step % 2 * u64{faces} + opposite(face)) * points;
-        copy(boxes_.part(rank_of(*there)).data() + inbox, mine.outbox + face * points,
-             Bytes{points * sizeof(double)});
+        copy(box_[*there] + inbox, mine.outbox + face * points, Bytes{points * sizeof(double)});
         arrived_[*there].of[opposite(face)].raise(step + 1);
       }
     }
@@ -121,7 +123,6 @@ void Halo::play_host(Loop const& loop, u32 device) {
 
 void Halo::play_stream(Loop const& loop, u32 device) {
   auto& end = ends_[device];
-  auto const boxes = boxes_.part(rank_of(device));
   u64 const points = u64{n_} * n_;
   Throttle throttle(end.stream());
   for (u32 step = 0; step < loop.steps; ++step) {
@@ -134,8 +135,8 @@ void Halo::play_stream(Loop const& loop, u32 device) {
         if (!there) continue;
         u64 const inbox = (step % 2 * u64{faces} + opposite(face)) * points;
         end.put_notify(boxes_.at(rank_of(*there), inbox),
-                       boxes.subspan((2 * u64{faces} + face) * points, points), ends_[*there].id(),
-                       Tag{opposite(face)});
+                       std::span<double const>(mine.outbox + face * points, points),
+                       ends_[*there].id(), Tag{opposite(face)});
       }
     }
     for (u32 y = 0; y < loop.tasks.y; ++y)

@@ -55,8 +55,9 @@ class Halo {
   std::shared_ptr<meshpost::World> world_;
   Blocks blocks_;
   u32 n_;
-  meshpost::Window<double> fields_;  // two of a device
-  meshpost::Window<double> boxes_;   // of a device: two inboxes, then the outbox
+  meshpost::Window<double> fields_;   // two of a device
+  meshpost::Window<double> boxes_;    // of a device: two inboxes, then the outbox
+  std::vector<double*> field_, box_;  // by device: its parts of the windows
   std::vector<meshpost::StreamEndpoint> ends_;
   std::vector<Arrivals> arrived_;  // by device
   Hosts hosts_;
