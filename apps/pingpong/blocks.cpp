@@ -28,20 +28,6 @@ std::vector<u32> three(std::string const& text, char separator) {
 
 }  // namespace
 
-std::optional<u32> Blocks::neighbour(u32 device, u32 face) const {
-  u32 const axis = face / 2, at = place(device, axis);
-  u32 const stride = axis == 0 ? 1 : axis == 1 ? x : x * y;
-  if (face % 2 == 0) return at == 0 ? std::nullopt : std::optional(device - stride);
-  return at + 1 == along(axis) ? std::nullopt : std::optional(device + stride);
-}
-
-u32 Blocks::inner_faces(u32 device) const {
-  u32 mask = 0;
-  for (u32 face = 0; face < faces; ++face)
-    if (neighbour(device, face)) mask |= 1u << face;
-  return mask;
-}
-
 std::string Blocks::text() const {
   return std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z);
 }

@@ -11,22 +11,38 @@ using meshpost::u64;
 
 /// Faces of a block: -x, +x, -y, +y, -z, +z. The opposite of face f is f ^ 1.
 inline constexpr u32 faces = 6;
-inline constexpr u32 opposite(u32 face) { return face ^ 1u; }
+MESHPOST_FN constexpr u32 opposite(u32 face) { return face ^ 1u; }
 
 /// A grid that is cut into blocks, one for each device; x fastest.
 struct Blocks {
   u32 x = 1, y = 1, z = 1;
 
   u32 count() const { return x * y * z; }
-  u32 along(u32 axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
+  MESHPOST_FN u32 along(u32 axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
   /// The place of a device along an axis.
-  u32 place(u32 device, u32 axis) const {
+  MESHPOST_FN u32 place(u32 device, u32 axis) const {
     return axis == 0 ? device % x : axis == 1 ? device / x % y : device / x / y;
   }
-  /// The device behind a face; none at the edge of the grid.
-  std::optional<u32> neighbour(u32 device, u32 face) const;
   /// A bit for each face with a neighbour.
-  u32 inner_faces(u32 device) const;
+  MESHPOST_FN u32 inner_faces(u32 device) const {
+    u32 mask = 0;
+    for (u32 face = 0; face < faces; ++face) {
+      u32 const at = place(device, face / 2);
+      bool const inner = face % 2 == 0 ? at > 0 : at + 1 < along(face / 2);
+      if (inner) mask |= 1u << face;
+    }
+    return mask;
+  }
+  /// The device behind a face that has a neighbour.
+  MESHPOST_FN u32 beyond(u32 device, u32 face) const {
+    u32 const stride = face < 2 ? 1 : face < 4 ? x : x * y;
+    return face % 2 == 0 ? device - stride : device + stride;
+  }
+  /// The same; none at the edge of the grid.
+  std::optional<u32> neighbour(u32 device, u32 face) const {
+    return (inner_faces(device) >> face & 1u) != 0 ? std::optional(beyond(device, face))
+                                                   : std::nullopt;
+  }
   std::string text() const;  ///< "2x2x1"
 };
 

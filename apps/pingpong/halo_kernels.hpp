@@ -70,7 +70,7 @@ struct HaloSteps {
                         all.data() + 2 * box,
                         all.data() + now * box,
                         n,
-                        inner_of(device)};
+                        blocks.inner_faces(device)};
       if (mine < senders)
         for (u32 x = 0; x < tasks.x; ++x) pack_and_send(self, block, now, x);
       auto const inside = part_of(block.interior_points(), mine, self.local_size());
@@ -83,23 +83,8 @@ struct HaloSteps {
   }
 
  private:
-  MESHPOST_FN u32 stride_of(u32 face) const {
-    return face < 2 ? 1 : face < 4 ? blocks.x : blocks.x * blocks.y;
-  }
-  MESHPOST_FN u32 inner_of(u32 device) const {
-    u32 const at[] = {device % blocks.x, device / blocks.x % blocks.y,
-                      device / blocks.x / blocks.y};
-    u32 const along[] = {blocks.x, blocks.y, blocks.z};
-    u32 mask = 0;
-    for (u32 axis = 0; axis < 3; ++axis)
-      mask |= (at[axis] > 0 ? 1u : 0u) << 2 * axis | (at[axis] + 1 < along[axis] ? 2u : 0u)
-                                                         << 2 * axis;
-    return mask;
-  }
   MESHPOST_FN meshpost::RankId peer(meshpost::Rank const& self, u32 face) const {
-    u32 const device =
-        face % 2 == 0 ? self.device() - stride_of(face) : self.device() + stride_of(face);
-    return {device * self.local_size() + self.local_id()};
+    return {blocks.beyond(self.device(), face) * self.local_size() + self.local_id()};
   }
 
   MESHPOST_FN void pack_and_send(meshpost::Rank& self, Block const& block, u32 now, u32 x) const {
@@ -113,7 +98,7 @@ struct HaloSteps {
       });
     self.sync();
     for (u64 f = group.begin; f < group.end; ++f) {
-      u32 const face = static_cast<u32>(f), there = face ^ 1u;
+      u32 const face = static_cast<u32>(f), there = opposite(face);
       if (!block.has_neighbour(face)) continue;
       auto const source =
           boxes.local(self).subspan(2 * box + u64{face} * n * n + share.begin, count);
