@@ -117,7 +117,7 @@ add_library(meshpost
   src/on_stream/endpoint.cpp
   src/on_stream/explain.cpp
   src/on_stream/far_sender.cpp
-  src/on_stream/mailbox.cpp
+  src/on_stream/message_window.cpp
   src/on_stream/messages.cpp
   src/on_stream/stream_endpoint.cpp
   src/on_stream/streams.cpp

@@ -27,6 +27,8 @@ CHAPTERS = {
         "rma/run.hpp",
         "rma/window.hpp",
         "on_stream/stream_endpoint.hpp",
+        "on_stream/stream_calls.hpp",
+        "on_stream/message_window.hpp",
         "base/types.hpp",
     ],
     "Kernels": ["rma/rank.hpp", "rma/roles.hpp", "base/span.hpp", "base/fn.hpp"],

@@ -93,6 +93,35 @@ void one_way(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
 }
 
+// The same by messages, which the receiver takes out of a message window.
+void message(benchmark::State& state) {
+  auto* const pair = pair_of(state);
+  if (!pair) return;
+  static MessageWindow const mail(*pair->world, {.tags = 1});
+  auto const bytes = static_cast<u64>(state.range(0));
+  auto const time_of = [&](u32 trips) {
+    pair->hold_streams();
+    for (u32 i = 0; i < trips; ++i) {
+      std::span<char> const one(pair->sources[0].as<char>(), bytes),
+          other(pair->sources[1].as<char>(), bytes);
+      pair->a.send(mail, pair->b.id(), one, Tag{0});
+      pair->b.receive(mail, pair->a.id(), other, Tag{0});
+      pair->b.send(mail, pair->a.id(), other, Tag{0});
+      pair->a.receive(mail, pair->b.id(), one, Tag{0});
+    }
+    auto const begin = std::chrono::steady_clock::now();
+    pair->let_streams_go();
+    pair->finish();
+    return microseconds(begin);
+  };
+  time_of(few);
+  for (auto _ : state) {
+    double const before = time_of(few), all = time_of(many);
+    state.SetIterationTime((all - before) / (2 * (many - few)) * 1e-6);
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+}
+
 // Of an operation, when nothing holds the host up.
 void host_time(benchmark::State& state) {
   auto* const pair = pair_of(state);
@@ -170,6 +199,9 @@ void add(std::vector<std::int64_t> const& all_bytes) {
   auto* const sizes = benchmark::RegisterBenchmark("stream_put_notify_one_way", one_way);
   sizes->ArgName("bytes")->Iterations(5)->UseManualTime();
   for (auto const bytes : all_bytes) sizes->Arg(bytes);
+  auto* const messages = benchmark::RegisterBenchmark("stream_message_one_way", message);
+  messages->ArgName("bytes")->Iterations(5)->UseManualTime();
+  for (auto const bytes : all_bytes) messages->Arg(bytes);
 #if defined(MESHPOST_BENCH_GRAPHS)
   benchmark::RegisterBenchmark("stream_graph_one_way", graph_one_way)
       ->Iterations(10)

@@ -32,7 +32,7 @@ char const* remedy_for(StreamNote const& note) {
   switch (note.operation) {
     case StreamNote::send:
       return "see that the other stream receives; if both send first, let one receive first, or "
-             "make the mailbox with more slots";
+             "make the message window with more slots";
     case StreamNote::receive: return "see that the other stream sends with this tag";
     default: return "see that somebody notifies this stream with this tag";
   }
@@ -112,13 +112,14 @@ void EndpointState::throw_failure() {
 void EndpointState::use(StreamCall const& call, std::string const& name) {
   u32 const window = call.window.number;
   std::scoped_lock const lock(mutex_);
-  if (call.mailbox.devices != 0) {
-    if (torn_mailboxes_.contains(window))
-      throw Error(Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
-                  "this stream used the mailbox before one of its operations failed; a message may "
-                  "be half there",
-                  "free the mailbox, and make a new one");
-    mailboxes_.insert(window);
+  if (call.messages.devices != 0) {
+    if (torn_windows_.contains(window))
+      throw Error(
+          Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
+          "this stream used the message window before one of its operations failed; a message may "
+          "be half there",
+          "free the message window, and make a new one");
+    message_windows_.insert(window);
   }
   windows_.try_emplace(window, name);
 }
@@ -162,8 +163,9 @@ std::string EndpointState::peer(StreamNote const& note) const {
 
 std::string EndpointState::so_far(StreamNote const& note) const {
   if (note.operation == StreamNote::send)
-    return fmt::format("the mailbox has no room: {} has not received what was sent with tag {}",
-                       peer(note), note.tag);
+    return fmt::format(
+        "the message window has no room: {} has not received what was sent with tag {}", peer(note),
+        note.tag);
   if (note.operation == StreamNote::receive)
     return fmt::format("no message with tag {} had come from {}", note.tag, peer(note));
   return fmt::format("{} of {} notifications of tag {} had come", static_cast<i32>(note.come),
@@ -194,8 +196,8 @@ void EndpointState::begin_anew(WorldState& world) {
   std::scoped_lock const lock(mutex_);
   memory::store(&shared_.note->waiting, u32{StreamNote::no}, Order::system);
   memory::store(&shared_.note->poisoned, 0u, Order::system);
-  torn_mailboxes_.merge(mailboxes_);
-  mailboxes_.clear();
+  torn_windows_.merge(message_windows_);
+  message_windows_.clear();
   failure_.reset();
   told_ = of_loss_ = false;
 }
@@ -221,8 +223,8 @@ void EndpointState::release(u32 window) {
   finish();
   std::scoped_lock const lock(mutex_);
   windows_.erase(window);
-  mailboxes_.erase(window);
-  torn_mailboxes_.erase(window);
+  message_windows_.erase(window);
+  torn_windows_.erase(window);
 }
 
 // -- supervision

@@ -17,7 +17,7 @@ namespace meshpost::detail {
 
 char const* name_of(StreamCall::Verb verb);
 
-/// What a StreamRequest holds.
+/// The state of a StreamRequest.
 struct PreparedCall {
   std::weak_ptr<EndpointState> const endpoint;
   StreamCall const call;
@@ -108,8 +108,8 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   bool of_loss_ = false;                // it is that a process is lost, whatever the stream did
   bool told_ = false;                   // a call has thrown it
   std::map<u32, std::string> windows_;  // that its operations use: their names
-  std::set<u32> mailboxes_;             // windows of mailboxes that it used since the last failure
-  std::set<u32> torn_mailboxes_;        // that it used before: a message may be half there
+  std::set<u32> message_windows_;       // message windows that it used since the last failure
+  std::set<u32> torn_windows_;          // that it used before: a message may be half there
   u64 failures_before_ = 0;             // runs that had failed when it began to wait
   Deadline deadline_;                   // only the supervisor uses it
   // Last, because their threads use the others.

@@ -1,4 +1,4 @@
-// Where messages of mailboxes lie.
+// Where messages of message windows lie.
 #include <fmt/format.h>
 
 #include "on_stream/destination.hpp"
@@ -6,29 +6,29 @@
 namespace meshpost::detail {
 
 void Destinations::check_message(Told const& told, StreamCall const& call) const {
-  auto const& box = call.mailbox;
+  auto const& box = call.messages;
   auto const refuse = [&](std::string cause, std::string remedy) {
     throw Error(Kind::bad_argument, told.text(), std::move(cause), std::move(remedy));
   };
   if (stream_.number >= box.streams)
-    refuse(fmt::format("this is stream {} of its device; the mailbox has {}", stream_.number,
+    refuse(fmt::format("this is stream {} of its device; the message window has {}", stream_.number,
                        box.streams),
-           "make the mailbox with MailboxOptions::streams for all that use it");
+           "make the message window with MessageWindowOptions::streams for all that use it");
   if (call.peer.device >= box.devices || call.peer.number >= box.streams)
-    refuse(fmt::format("stream {} of device {} was named; the mailbox has streams 0 to {} of each "
-                       "of {} devices",
-                       call.peer.number, static_cast<i32>(call.peer.device), box.streams - 1,
-                       box.devices),
-           "name a stream that it has, or make it with more (MailboxOptions::streams)");
+    refuse(fmt::format(
+               "stream {} of device {} was named; the message window has streams 0 to {} of each "
+               "of {} devices",
+               call.peer.number, static_cast<i32>(call.peer.device), box.streams - 1, box.devices),
+           "name a stream that it has, or make it with more (MessageWindowOptions::streams)");
   if (call.tag.value >= box.tags)
     refuse(fmt::format("tag {} does not exist; it has {}", call.tag.value, box.tags),
-           "use a smaller tag, or make the mailbox with more");
+           "use a smaller tag, or make the message window with more");
 }
 
 // Out of reach: where the sender's host writes, or whom the receiver's host tells that a slot is
 // free.
 FarTarget Destinations::far_end(WindowRecord const& record, StreamCall const& call) const {
-  auto const& box = call.mailbox;
+  auto const& box = call.messages;
   u32 const back = box.channel(stream_, call.tag);  // for the other end, this is the peer
   FarTarget far(world_, record.info);
   far.notified_ = call.peer;
@@ -48,7 +48,7 @@ ResolvedCall Destinations::message(std::string const& operation, StreamCall cons
   auto const& record = world_.windows().record_of(call.window, operation);
   Told const told{operation, record.name};
   check_message(told, call);
-  auto const& box = call.mailbox;
+  auto const& box = call.messages;
   bool const sends = call.verb == StreamCall::send;
   u32 const channel = box.channel(call.peer, call.tag), back = box.channel(stream_, call.tag);
   auto const memory_of = [&](u32 device) {

@@ -90,6 +90,46 @@ TEST_F(StreamGraphs, are_right_in_the_first_and_the_thousandth_replay) {
   for (auto const graph : graphs) check(cudaGraphExecDestroy(graph));
 }
 
+// Chunks are numbered on the device, so each replay goes on where the last one ended.
+TEST_F(StreamGraphs, send_and_receive_messages_in_each_replay) {
+  MessageWindow const mail(*world, {.tags = 1, .slots = 4, .slot_bytes = 128});
+  constexpr u64 size = 100;  // four chunks
+  std::vector<Allocation> memory;
+  std::vector<cudaGraphExec_t> graphs(count());
+  for (u32 d = 0; d < count(); ++d) {
+    auto& device = *world->devices()[d];
+    auto& buffer =
+        memory.emplace_back(device.allocate(Bytes{size * sizeof(u32)}, MemoryKind::device));
+    device.fill(buffer.data(), 0, buffer.size());
+  }
+  for (u32 d = 0; d < count(); ++d) {
+    choose(d);
+    cudaGraph_t graph = nullptr;
+    std::span<u32> const all(memory[d].as<u32>(), size);
+    u32 const next = (d + 1) % count(), previous = (d + count() - 1) % count();
+    auto send = ends[d].prepare().send(mail, ends[next].id(), all, Tag{0});
+    check(cudaStreamBeginCapture(streams[d], cudaStreamCaptureModeThreadLocal));
+    if (d != 0) ends[d].receive(mail, ends[previous].id(), all, Tag{0});
+    add_one<<<1, 1, 0, streams[d]>>>(all.data() + size - 1);
+    send.post();
+    if (d == 0) ends[d].receive(mail, ends[previous].id(), all, Tag{0});
+    check(cudaStreamEndCapture(streams[d], &graph));
+    check(cudaGraphInstantiate(&graphs[d], graph, 0));
+    check(cudaGraphDestroy(graph));
+  }
+  constexpr u32 replays = 1000;
+  for (u32 i = 0; i < replays; ++i)
+    for (u32 d = 0; d < count(); ++d) {
+      choose(d);
+      check(cudaGraphLaunch(graphs[d], streams[d]));
+    }
+  for (auto& end : ends) end.synchronize();
+  u32 got = 0;
+  world->devices()[0]->read(&got, memory[0].as<u32>() + size - 1, Bytes{4});
+  EXPECT_EQ(got, replays * count());
+  for (auto const graph : graphs) check(cudaGraphExecDestroy(graph));
+}
+
 TEST_F(StreamGraphs, refuse_to_wait_or_free_in_a_capture_and_stand_one_that_breaks_off) {
   choose(0);
   check(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeThreadLocal));

@@ -1,4 +1,5 @@
-// Messages between streams by mailboxes, requests that are posted many times, and explanations.
+// Messages between streams by message windows, requests that are posted many times, and
+// explanations.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -19,8 +20,8 @@ using test::numbers;
 using test::Reach;
 using test::says;
 
-// A small mailbox: its rings are full after 4 chunks of 256 bytes.
-MailboxOptions small() {
+// A small message window: its rings are full after 4 chunks of 256 bytes.
+MessageWindowOptions small() {
   return {.streams = 2, .tags = 3, .slots = 4, .slot_bytes = 256, .name = "post"};
 }
 
@@ -39,8 +40,8 @@ TEST_P(StreamMessages, bring_any_size_to_where_the_receiver_says) {
       static_cast<u32>(std::chrono::steady_clock::now().time_since_epoch().count()));
   SCOPED_TRACE(testing::Message() << "seed of the state: " << random());
   u64 const most = GetParam() == Reach::apart ? 5000 : 200'000;
-  for (auto const& options : {small(), MailboxOptions{.streams = 2}}) {
-    Mailbox const box(world_, options);
+  for (auto const& options : {small(), MessageWindowOptions{.streams = 2}}) {
+    MessageWindow const box(world_, options);
     Buffer from(device(0), most), to(device(last()), most);
     for (u64 const elements : {u64{0}, u64{1}, u64{63}, u64{64}, u64{65}, u64{1000}, most}) {
       auto const values = numbers(elements, random());
@@ -62,7 +63,7 @@ TEST_P(StreamMessages, bring_any_size_to_where_the_receiver_says) {
 
 // Tags are independent; messages of one tag come in order. Both streams send first.
 TEST_P(StreamMessages, of_a_tag_come_in_order_whatever_other_tags_do) {
-  Mailbox const box(world_, small());
+  MessageWindow const box(world_, small());
   constexpr u64 size = 8;
   Buffer from(device(0), size), to(device(last()), size), back(device(last()), size),
       home(device(0), size);
@@ -85,7 +86,7 @@ TEST_P(StreamMessages, of_a_tag_come_in_order_whatever_other_tags_do) {
 
 // A stream whose receiver is not ready holds up neither its host nor another stream.
 TEST_P(StreamMessages, wait_for_their_receiver_and_hold_up_nobody_else) {
-  Mailbox const box(world_, small());
+  MessageWindow const box(world_, small());
   StreamEndpoint other(world_, 0, "other");  // an own number, also on one device
   auto const words = world_.window<u32>(1, Tags{2}, "words");
   Buffer from(device(0), 1000), to(device(last()), 1000);
@@ -103,7 +104,7 @@ TEST_P(StreamMessages, wait_for_their_receiver_and_hold_up_nobody_else) {
 }
 
 TEST_P(StreamMessages, may_be_shorter_if_the_receiver_counts) {
-  Mailbox const box(world_, small());
+  MessageWindow const box(world_, small());
   Buffer from(device(0), 500), to(device(last()), 500);
   auto const values = numbers(500, 9);
   from.write(values);
@@ -130,7 +131,7 @@ TEST_P(StreamMessages, may_be_shorter_if_the_receiver_counts) {
 
 // Random messages of both directions, posted by prepared requests; each ring wraps many times.
 TEST_P(StreamMessages, of_prepared_requests_may_be_posted_many_times) {
-  Mailbox const box(world_, small());
+  MessageWindow const box(world_, small());
   auto const words = world_.window<u32>(1, Tags{2}, "words");
   u32 const rounds = GetParam() == Reach::apart ? 10 : 200;
   constexpr u64 size = 150;  // three chunks of four
@@ -158,7 +159,7 @@ TEST_P(StreamMessages, of_prepared_requests_may_be_posted_many_times) {
 }
 
 TEST_P(StreamMessages, of_another_size_end_the_receiver_with_an_error) {
-  Mailbox const box(world_, small());
+  MessageWindow const box(world_, small());
   Buffer from(device(0), 100), to(device(last()), 100);
   a_.send(box, b_.id(), from.span().first(100), Tag{2});
   b_.receive(box, a_.id(), to.span().first(50), Tag{2});
@@ -169,9 +170,9 @@ TEST_P(StreamMessages, of_another_size_end_the_receiver_with_an_error) {
                     "400 bytes with tag 2 came from stream 0", "the target has 200"}));
   auto const torn = error_of([&] { b_.receive(box, a_.id(), to.span(), Tag{2}); });
   EXPECT_TRUE(says(torn, Kind::misuse, {"receive, stream 'b'", "half there", "make a new one"}));
-  // Other operations go on, and so does a new mailbox.
+  // Other operations go on, and so does a new message window.
   world_.free(box.window());
-  Mailbox const next(world_, small());
+  MessageWindow const next(world_, small());
   a_.send(next, b_.id(), from.span(), Tag{2});
   b_.receive(next, a_.id(), to.span(), Tag{2});
   a_.synchronize();
@@ -180,7 +181,7 @@ TEST_P(StreamMessages, of_another_size_end_the_receiver_with_an_error) {
 
 TEST_P(StreamMessages, that_nobody_sends_or_receives_end_by_the_deadline) {
   World world(options(200ms));
-  Mailbox const box(world, small());
+  MessageWindow const box(world, small());
   StreamEndpoint one(world, 0, "one"), two(world, 0, "two");
   Buffer buffer(*world.devices()[0], 300);
   one.receive(box, two.id(), buffer.span(), Tag{1});
@@ -196,14 +197,14 @@ TEST_P(StreamMessages, that_nobody_sends_or_receives_end_by_the_deadline) {
 }
 
 TEST_P(StreamMessages, refuse_bad_arguments) {
-  Mailbox const box(world_, {.streams = 1, .tags = 2, .slots = 2, .slot_bytes = 128});
+  MessageWindow const box(world_, {.streams = 1, .tags = 2, .slots = 2, .slot_bytes = 128});
   Buffer buffer(device(0), 10);
   StreamEndpoint second(world_, 0, "second"), third(world_, 0, "third");
   auto const refused = [&](auto const& call, std::initializer_list<std::string_view> parts) {
     EXPECT_TRUE(says(error_of(call), Kind::bad_argument, parts));
   };
   refused([&] { third.send(box, a_.id(), buffer.span(), Tag{0}); },
-          {"send", "window 'mailbox'", "of its device; the mailbox has 1"});
+          {"send", "window 'messages'", "of its device; the message window has 1"});
   refused([&] { a_.send(box, StreamId{99, 0}, buffer.span(), Tag{0}); },
           {"send", "stream 0 of device 99 was named"});
   refused([&] { a_.receive(box, StreamId{0, 1}, buffer.span(), Tag{0}); },
@@ -211,10 +212,10 @@ TEST_P(StreamMessages, refuse_bad_arguments) {
   refused([&] { a_.send(box, a_.id(), buffer.span(), Tag{2}); }, {"send", "tag 2", "it has 2"});
   refused([&] { a_.receive(box, a_.id(), std::span<u32>(static_cast<u32*>(nullptr), 2), Tag{0}); },
           {"receive", "2 elements were named at a null pointer"});
-  refused([&] { Mailbox(world_, {.streams = 9}); }, {"9 streams", "1 to 8"});
-  refused([&] { Mailbox(world_, {.tags = 0}); }, {"0 tags"});
-  refused([&] { Mailbox(world_, {.slots = 3}); }, {"3 slots", "power of two"});
-  refused([&] { Mailbox(world_, {.slot_bytes = 100}); }, {"100 bytes", "multiple of 128"});
+  refused([&] { MessageWindow(world_, {.streams = 9}); }, {"9 streams", "1 to 8"});
+  refused([&] { MessageWindow(world_, {.tags = 0}); }, {"0 tags"});
+  refused([&] { MessageWindow(world_, {.slots = 3}); }, {"3 slots", "power of two"});
+  refused([&] { MessageWindow(world_, {.slot_bytes = 100}); }, {"100 bytes", "multiple of 128"});
   auto late = a_.prepare().send(box, a_.id(), buffer.span(), Tag{0});
   world_.free(box.window());
   EXPECT_EQ(error_of([&] { late.post(); }).kind(), Kind::bad_argument);
@@ -226,7 +227,7 @@ TEST_P(StreamMessages, refuse_bad_arguments) {
 }
 
 TEST_P(StreamMessages, are_explained_before_they_are_sent) {
-  Mailbox const box(world_, small());
+  MessageWindow const box(world_, small());
   Buffer buffer(device(0), 200);
   auto const target = box_.at(RankId{last()});
   auto const put = a_.explain().put_notify(target, buffer.span(), b_.id(), Tag{1});

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "meshpost/on_stream/mailbox.hpp"
+#include "meshpost/on_stream/message_window.hpp"
 
 namespace meshpost {
 
@@ -45,7 +45,7 @@ struct StreamCall {
   u64 limit = ~u64{0};         ///< elements of the target
   u64 const* units = nullptr;  ///< CountedSource::count
   // A message:
-  Mailbox::Layout mailbox{};
+  MessageWindow::Layout messages{};
   StreamId peer{};
   void* target = nullptr;
   u64* received = nullptr;
@@ -133,16 +133,17 @@ class StreamCalls {
   }
 
   /// Sends a message to another stream, which receives it by this tag. It waits on the device while
-  /// the mailbox has no room for that stream and tag. Neither the host nor other streams wait then.
+  /// the message window has no room for that stream and tag. Neither the host nor other streams
+  /// wait then.
   template <class T>
-  Result send(Mailbox const& mailbox, StreamId to, std::span<T> source, Tag tag) {
-    auto message = message_of(Call::send, mailbox, to, tag, source);
+  Result send(MessageWindow const& messages, StreamId to, std::span<T> source, Tag tag) {
+    auto message = message_of(Call::send, messages, to, tag, source);
     message.source = source.data();
     return take(message);
   }
   template <class T>
-  Result send(Mailbox const& mailbox, StreamId to, CountedSource<T> const& source, Tag tag) {
-    auto message = message_of(Call::send, mailbox, to, tag, source.most);
+  Result send(MessageWindow const& messages, StreamId to, CountedSource<T> const& source, Tag tag) {
+    auto message = message_of(Call::send, messages, to, tag, source.most);
     message.source = source.most.data(), message.units = source.count;
     return take(message);
   }
@@ -151,9 +152,9 @@ class StreamCalls {
   /// shorter, and *count gets its number of elements; one thread block then copies. A message of
   /// another size ends this stream's operations with an error.
   template <class T>
-  Result receive(Mailbox const& mailbox, StreamId from, std::span<T> target, Tag tag,
+  Result receive(MessageWindow const& messages, StreamId from, std::span<T> target, Tag tag,
                  u64* count = nullptr) {
-    auto message = message_of(Call::receive, mailbox, from, tag, target);
+    auto message = message_of(Call::receive, messages, from, tag, target);
     message.target = target.data(), message.received = count;
     return take(message);
   }
@@ -189,15 +190,15 @@ class StreamCalls {
     return put;
   }
   template <class T>
-  static Call message_of(Call::Verb verb, Mailbox const& mailbox, StreamId peer, Tag tag,
+  static Call message_of(Call::Verb verb, MessageWindow const& messages, StreamId peer, Tag tag,
                          std::span<T> memory) {
     static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes that may be copied");
     return {.verb = verb,
-            .window = mailbox.window().info(),
+            .window = messages.window().info(),
             .tag = tag,
             .element_bytes = sizeof(T),
             .count = memory.size(),
-            .mailbox = mailbox.layout(),
+            .messages = messages.layout(),
             .peer = peer};
   }
 };

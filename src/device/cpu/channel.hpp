@@ -8,7 +8,7 @@
 
 namespace meshpost::cpu {
 
-/// What a stream that waits tells its host.
+/// A stream that waits for a chunk, and tells its host.
 class ChunkWait {
  public:
   ChunkWait(StreamWords const& words, StreamChannel const& channel, StreamNote::Operation operation,

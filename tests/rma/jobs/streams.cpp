@@ -86,6 +86,34 @@ Role const ring("streams_of_processes", [] {
     for (auto& end : ends) end.wait(box, Tag{2}, devices);
     for (auto& end : ends) end.synchronize();
   }
+  // Messages of several chunks go round all devices, and back. The message window holds two chunks.
+  MessageWindow const mail(world, {.tags = 2, .slots = 2, .slot_bytes = 1024, .name = "mail"});
+  constexpr u64 length = 1000;
+  std::vector<Buffer> sources_of_messages, come_messages;
+  for (u32 own = 0; own < ends.size(); ++own) {
+    sources_of_messages.emplace_back(*world.devices()[own], numbers(length, first + own));
+    come_messages.emplace_back(*world.devices()[own], std::vector<u32>(2 * length, 7));
+  }
+  for (u32 round = 0; round < 3; ++round)
+    for (u32 own = 0; own < ends.size(); ++own) {
+      u32 const device = first + own, next = (device + 1) % devices,
+                previous = (device + devices - 1) % devices;
+      auto const mine = sources_of_messages[own].span();
+      std::span<u32> const come(come_messages[own].memory.as<u32>(), 2 * length);
+      // If all sent first, all would wait for room.
+      bool const sends_first = device % 2 == 0;
+      if (sends_first) ends[own].send(mail, first_stream(next), mine, Tag{0});
+      ends[own].receive(mail, first_stream(previous), come.first(length), Tag{0});
+      if (!sends_first) ends[own].send(mail, first_stream(next), mine, Tag{0});
+    }
+  for (auto& end : ends) end.synchronize();
+  for (u32 own = 0; own < ends.size(); ++own) {
+    std::vector<u32> got(length);
+    world.devices()[own]->read(got.data(), come_messages[own].memory.data(),
+                               Bytes{length * sizeof(u32)});
+    require(got == numbers(length, (first + own + devices - 1) % devices), "what the other sent");
+  }
+  world.free(mail.window());
   // Hosts, streams and ranks of other processes.
   u32 const next_process = (world.process() + 1) % world.processes();
   ends[0].notify(box, world.host(next_process), Tag{4});
@@ -126,6 +154,31 @@ Role const waiting("streams_that_wait", [] {
   print_error([&] { end.synchronize(); });
   print_error([&] { box.wait(Tag{0}, 1, std::chrono::milliseconds(10)); });
 });
+
+Role const receiving("streams_that_receive", [] {
+  auto options = test::world_options();
+  options.ranks = 1;
+  World world(options);
+  MessageWindow const mail(world, {.name = "mail"});
+  StreamEndpoint end(world, 0, "mine");
+  Buffer const buffer(*world.devices()[0], {1, 2});
+  u32 const other = (world.first_rank() + 1) % world.device_count();
+  end.receive(mail, first_stream(other), std::span(buffer.memory.as<u32>(), 2), Tag{3});
+  say("waits");
+  print_error([&] { end.synchronize(); });
+});
+
+TEST(JobLoss, ends_streams_that_receive_a_message) {
+  test::Job job("streams_that_receive", 2);
+  for (u32 process = 0; process < 2; ++process) job.wait_for(process, "waits");
+  job.kill(1);
+  auto const& all = job.wait();
+  EXPECT_THAT(all[0].out,
+              AllOf(HasSubstr("receive, stream 'mine' of"), HasSubstr("window 'mail'"),
+                    HasSubstr("no message with tag 3 had come from stream 0 of device 1"),
+                    HasSubstr("process 1"), HasSubstr("[peer lost]")));
+  EXPECT_LT(all[0].seconds, 10);
+}
 
 TEST(JobLoss, ends_the_waits_of_streams) {
   test::Job job("streams_that_wait", 3);

@@ -6,10 +6,10 @@
 
 namespace meshpost {
 
-/// Memory of a Mailbox. For each pair of streams and each tag there is a ring of slots, in the
-/// memory of the receiver's device. So a device needs about
-/// streams x devices x streams x tags x slots x slot_bytes bytes.
-struct MailboxOptions {
+/// Memory of a MessageWindow. For each pair of streams and each tag there is a ring of slots, in
+/// the memory of the receiver's device. So a device needs about streams x devices x streams x tags
+/// x slots x slot_bytes bytes.
+struct MessageWindowOptions {
   u32 streams = 1;  ///< of each device, from number 0 on; at most StreamId::most
   u32 tags = 4;
   u32 slots = 32;  ///< of a ring; a power of two
@@ -22,14 +22,14 @@ struct MailboxOptions {
 /// receive. Messages from one stream to another with the same tag are received in the order in
 /// which they were sent. A stream that sends waits only while the ring is full.
 ///
-/// If an operation of a stream has failed, a message may be half there. So a mailbox that this
-/// stream has used is then refused there: free it, and make a new one.
-class Mailbox {
+/// If an operation of a stream has failed, a message may be half there. So a message window that
+/// this stream has used is then refused there: free it, and make a new one.
+class MessageWindow {
  public:
-  Mailbox() = default;
+  MessageWindow() = default;
   /// Collective in a job, with equal options. \throws Error(bad_argument) for options that can't
   /// be, Error(out_of_memory)
-  explicit Mailbox(World& world, MailboxOptions const& options = {});
+  explicit MessageWindow(World& world, MessageWindowOptions const& options = {});
 
   /// Its memory, for World::free.
   Window<std::byte> const& window() const { return window_; }

@@ -1,4 +1,4 @@
-#include "meshpost/on_stream/mailbox.hpp"
+#include "meshpost/on_stream/message_window.hpp"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,9 @@ constexpr u64 line = 128;
 
 u64 lines(u64 bytes) { return (bytes + line - 1) / line * line; }
 
-void check(MailboxOptions const& options) {
+void check(MessageWindowOptions const& options) {
   auto const refuse = [&](std::string cause, std::string remedy) {
-    throw Error(Kind::bad_argument, fmt::format("make mailbox '{}'", options.name),
+    throw Error(Kind::bad_argument, fmt::format("make message window '{}'", options.name),
                 std::move(cause), std::move(remedy));
   };
   if (options.streams == 0 || options.streams > StreamId::most)
@@ -37,24 +37,26 @@ void check(MailboxOptions const& options) {
 }
 
 // Three lines: each word that another device writes has one that its owner does not write.
-u64 words_of(Mailbox::Layout const& layout) { return 2 * line + lines(layout.slots * sizeof(u32)); }
-u64 ring_of(Mailbox::Layout const& layout) {
+u64 words_of(MessageWindow::Layout const& layout) {
+  return 2 * line + lines(layout.slots * sizeof(u32));
+}
+u64 ring_of(MessageWindow::Layout const& layout) {
   return layout.slots * (ChunkHeader::pitch + layout.slot_bytes);
 }
 
 }  // namespace
 
-u64 Mailbox::Layout::words_at(u32 mine, u32 channel) const {
+u64 MessageWindow::Layout::words_at(u32 mine, u32 channel) const {
   return (u64{mine} * channels() + channel) * words_of(*this);
 }
-u64 Mailbox::Layout::slots_at(u32 mine, u32 channel) const {
+u64 MessageWindow::Layout::slots_at(u32 mine, u32 channel) const {
   return words_at(streams, 0) + (u64{mine} * channels() + channel) * ring_of(*this);
 }
-u64 Mailbox::Layout::bytes() const { return slots_at(streams, 0); }
+u64 MessageWindow::Layout::bytes() const { return slots_at(streams, 0); }
 
-Mailbox::Mailbox(World& world, MailboxOptions const& options) {
+MessageWindow::MessageWindow(World& world, MessageWindowOptions const& options) {
   check(options);
-  auto const state = detail::world_of(world.communicator().world, "make a mailbox");
+  auto const state = detail::world_of(world.communicator().world, "make a message window");
   auto const& ranks = state->layout();
   layout_ = {.devices = ranks.device_count(),
              .streams = options.streams,
@@ -68,12 +70,12 @@ Mailbox::Mailbox(World& world, MailboxOptions const& options) {
   // Counters are used only out of reach: chunks that have come, and permissions to send. A process
   // may not know of all pairs of devices.
   auto const answers = state->group().exchange(
-      fmt::format("make mailbox '{}' of {} streams, {} tags, {} slots of {} bytes", options.name,
-                  options.streams, options.tags, options.slots, options.slot_bytes),
+      fmt::format("make message window '{}' of {} streams, {} tags, {} slots of {} bytes",
+                  options.name, options.streams, options.tags, options.slots, options.slot_bytes),
       ranks.any_far() ? "far" : "");
   bool const any_far = std::ranges::any_of(answers, [](auto const& one) { return !one.empty(); });
   window_ = world.window<std::byte>(parts, Tags{any_far ? 2 * layout_.channels() : 0},
-                                    options.name.empty() ? "mailbox" : options.name);
+                                    options.name.empty() ? "messages" : options.name);
 }
 
 }  // namespace meshpost
