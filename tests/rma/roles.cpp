@@ -61,14 +61,14 @@ struct Mix {
         auto const task = roles.next();
         if (!task) break;
         switch (task.role) {
-          case Role::receive:
+          case HaloRole::receive:
             for (u32 side = 0; side < 2; ++side) {
               u32 const from = (self.device() + (side == 0 ? devices - 1 : 1)) % devices;
               roles.wait(Tag{side}, RankId{from * self.local_size()});
             }
             break;
-          case Role::send: send(self, roles, task, step); break;
-          case Role::interior: {
+          case HaloRole::send: send(self, roles, task, step); break;
+          case HaloRole::interior: {
             auto const now = state.local(self).subspan(u64{step % 2} * size, size);
             auto const next = state.local(self).subspan(u64{1 - step % 2} * size, size);
             self.each(size, [&](u64 i) {
@@ -76,7 +76,7 @@ struct Mix {
             });
             break;
           }
-          case Role::unpack: {
+          case HaloRole::unpack: {
             u64 const side = task.index;
             auto const came = inbox.local(self).subspan((step % 2 * 2 + side) * length, length);
             auto const next =
@@ -84,7 +84,7 @@ struct Mix {
             self.each(length, [&](u64 i) { next[i] = came[i]; });
             break;
           }
-          case Role::none: break;
+          case HaloRole::none: break;
         }
       }
   }
@@ -224,7 +224,7 @@ TEST_P(Roles, misuse_is_an_error) {
   wrong.trouble = Trouble::packs_twice;
   expect(wrong, "or twice in one");
   wrong.trouble = Trouble::waits_to_send;
-  expect(wrong, "outside of the task of Role::receive");
+  expect(wrong, "outside of the task of HaloRole::receive");
   EXPECT_TRUE(says(error_of([&] { role_words(world, 65537); }), Kind::bad_argument, {"65536"}));
   expect_right(world, mix);
 }

@@ -12,7 +12,7 @@
 namespace meshpost {
 
 /// The tasks of a step, by what they do.
-enum class Role : u32 {
+enum class HaloRole : u32 {
   none,      ///< all tasks of the step are done
   receive,   ///< waits for the messages of the neighbours; one task a step
   send,      ///< computes and packs a part of a message; the last one of a message sends it
@@ -22,10 +22,10 @@ enum class Role : u32 {
 
 /// A task that a rank has drawn.
 struct RoleTask {
-  Role role = Role::none;
+  HaloRole role = HaloRole::none;
   u32 index = 0;  ///< number of the message (send), or of the task among those of its role
   u32 part = 0;   ///< send: number of the part of its message
-  MESHPOST_FN constexpr explicit operator bool() const { return role != Role::none; }
+  MESHPOST_FN constexpr explicit operator bool() const { return role != HaloRole::none; }
 };
 
 /// The place of the receiving task among the tickets of a step.
@@ -38,8 +38,8 @@ enum class ReceiveTicket : u32 {
 struct RoleTasks {
   u32 messages = 0;   ///< that the device sends
   u32 packers = 1;    ///< tasks that pack a message, each a part; at least 1
-  u32 interior = 0;   ///< tasks of Role::interior
-  u32 unpackers = 0;  ///< tasks of Role::unpack
+  u32 interior = 0;   ///< tasks of HaloRole::interior
+  u32 unpackers = 0;  ///< tasks of HaloRole::unpack
 
   static constexpr u64 most = u64{1} << 30;  ///< of all tasks
 
@@ -49,14 +49,15 @@ struct RoleTasks {
   /// The task of a ticket. Tickets of a step count from 0; those from count() on get no task.
   MESHPOST_FN constexpr RoleTask at(u64 ticket, ReceiveTicket receive) const {
     u64 const early = sends() + interior;  // tasks that wait for nothing
-    if (ticket == (receive == ReceiveTicket::first ? 0 : early)) return {Role::receive, 0, 0};
+    if (ticket == (receive == ReceiveTicket::first ? 0 : early)) return {HaloRole::receive, 0, 0};
     if (ticket > early) {
       u64 const index = ticket - early - 1;
-      return index < unpackers ? RoleTask{Role::unpack, static_cast<u32>(index), 0} : RoleTask{};
+      return index < unpackers ? RoleTask{HaloRole::unpack, static_cast<u32>(index), 0}
+                               : RoleTask{};
     }
     if (receive == ReceiveTicket::first) --ticket;
-    if (ticket >= sends()) return {Role::interior, static_cast<u32>(ticket - sends()), 0};
-    return {Role::send, static_cast<u32>(ticket / packers), static_cast<u32>(ticket % packers)};
+    if (ticket >= sends()) return {HaloRole::interior, static_cast<u32>(ticket - sends()), 0};
+    return {HaloRole::send, static_cast<u32>(ticket / packers), static_cast<u32>(ticket % packers)};
   }
 };
 
@@ -92,8 +93,8 @@ struct RolePlaces {
 ///     for (u32 step = 0; step < steps; ++step)
 ///       while (auto const task = roles.next()) switch (task.role) ...
 ///
-/// No order in which ranks draw tickets can make a deadlock, if tasks of Role::send and
-/// Role::interior wait for nothing. detail/roles.hpp has the proof.
+/// No order in which ranks draw tickets can make a deadlock, if tasks of HaloRole::send and
+/// HaloRole::interior wait for nothing. detail/roles.hpp has the proof.
 ///
 /// Buffers: let two buffers take turns for what a neighbour puts, by the parity of the step. A
 /// device may put into a buffer again two steps later, if each step it receives a message from
@@ -110,21 +111,21 @@ class RolesByTicket {
   MESHPOST_FN RolesByTicket(Rank& self, RoleWords const& words, RoleTasks const& tasks);
 
   /// The next task of this rank. Behind the last one of a step: no task, once all ranks of the
-  /// device have come so far; then the next step begins. Tasks of Role::unpack are returned when
-  /// the receiving task is done, which is when its rank calls next() again.
-  /// Order: what tasks of a step stored is seen by all ranks of the device in the next step. A task
-  ///         of Role::unpack sees what the messages brought.
+  /// device have come so far; then the next step begins. Tasks of HaloRole::unpack are returned
+  /// when the receiving task is done, which is when its rank calls next() again. Order: what tasks
+  /// of a step stored is seen by all ranks of the device in the next step. A task
+  ///         of HaloRole::unpack sees what the messages brought.
   MESHPOST_FN RoleTask next();
-  /// Called in a task of Role::send, when its part is packed. Returns true in the last such task of
-  /// the message: this rank then puts the message, and notifies the neighbour.
-  /// Order: if true, this rank sees what all ranks have packed for this message.
-  /// Errors: the task has another role.
+  /// Called in a task of HaloRole::send, when its part is packed. Returns true in the last such
+  /// task of the message: this rank then puts the message, and notifies the neighbour. Order: if
+  /// true, this rank sees what all ranks have packed for this message. Errors: the task has another
+  /// role.
   MESHPOST_FN bool packed(RoleTask const& task);
   /// Tells the device of `target`, which may be any of its ranks, that message `tag` of this step
   /// is there: that which this rank has put to `target` before.
   /// Order: as Rank::put_value. Errors: no such rank; a tag for which the words have no room.
   MESHPOST_FN void notify(RankId target, Tag tag);
-  /// Called in the task of Role::receive: waits until a neighbour has called notify() with this
+  /// Called in the task of HaloRole::receive: waits until a neighbour has called notify() with this
   /// tag, in the same step. `expected`, a rank of the world, is named in the report if it never
   /// does.
   /// Errors: the task has another role; a tag for which the words have no room; as
@@ -142,7 +143,7 @@ class RolesByTicket {
   RoleTasks tasks_;
   detail::RolePlaces places_;
   LocalSpan<u32> shared_;
-  Role role_ = Role::none;  ///< of the task that this rank has; none behind packed()
+  HaloRole role_ = HaloRole::none;  ///< of the task that this rank has; none behind packed()
   u32 step_ = 1;
   u32 first_ticket_ = 0;  ///< of this step
   u32 passed_ = 0;        ///< values passed from thread 0 to the others

@@ -67,20 +67,20 @@ class Model {
       return true;
     }
     switch (task(ticket).role) {
-      case Role::send: ++device.sent; break;
-      case Role::interior: break;
-      case Role::receive:
+      case HaloRole::send: ++device.sent; break;
+      case HaloRole::interior: break;
+      case HaloRole::receive:
         for (u32 const from : {(d + 1) % devices_, (d + devices_ - 1) % devices_})
           if (state[from].sent < (device.step + 1) * tasks_.sends()) return false;
         device.announced = device.step + 1;
         break;
-      case Role::unpack:
+      case HaloRole::unpack:
         if (device.announced != device.step + 1) return false;
         break;
-      case Role::none:
+      case HaloRole::none:
         if (device.drawn != tasks_.count() + ranks_) return false;
         for (u32 const other : device.tickets)
-          if (other == idle || task(other).role != Role::none) return false;
+          if (other == idle || task(other).role != HaloRole::none) return false;
         device.tickets.assign(ranks_, idle);
         device.drawn = 0, ++device.step;
         return true;
@@ -113,15 +113,15 @@ TEST(RoleTasks, a_rank_that_is_alone_must_not_receive_first) {
 TEST(RoleTasks, every_task_has_one_ticket) {
   RoleTasks const tasks{.messages = 2, .packers = 3, .interior = 4, .unpackers = 2};
   for (auto const receive : {ReceiveTicket::first, ReceiveTicket::behind_interior}) {
-    std::map<Role, std::set<std::pair<u32, u32>>> found;
+    std::map<HaloRole, std::set<std::pair<u32, u32>>> found;
     for (u64 ticket = 0; ticket < tasks.count(); ++ticket) {
       auto const task = tasks.at(ticket, receive);
       EXPECT_TRUE(found[task.role].insert({task.index, task.part}).second);
     }
-    EXPECT_EQ(found[Role::receive].size(), 1u);
-    EXPECT_EQ(found[Role::send].size(), 6u);
-    EXPECT_EQ(found[Role::interior].size(), 4u);
-    EXPECT_EQ(found[Role::unpack].size(), 2u);
+    EXPECT_EQ(found[HaloRole::receive].size(), 1u);
+    EXPECT_EQ(found[HaloRole::send].size(), 6u);
+    EXPECT_EQ(found[HaloRole::interior].size(), 4u);
+    EXPECT_EQ(found[HaloRole::unpack].size(), 2u);
     EXPECT_FALSE(tasks.at(tasks.count(), receive));
   }
 }

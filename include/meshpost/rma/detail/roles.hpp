@@ -120,10 +120,12 @@ MESHPOST_FN inline u32 RolesByTicket::from_first_thread(u32 value) {
 
 MESHPOST_FN inline RoleTask RolesByTicket::next() {
   Rank& self = *self_;
-  if (role_ == Role::send)
-    self.fail(Operation::roles, Fault::misuse, 0, 0, 0,
-              "a task of Role::send has ended without packed(); call it when the part is packed");
-  if (role_ == Role::receive) self.put_value(words_.words.at(self.id(), places_.announced), step_);
+  if (role_ == HaloRole::send)
+    self.fail(
+        Operation::roles, Fault::misuse, 0, 0, 0,
+        "a task of HaloRole::send has ended without packed(); call it when the part is packed");
+  if (role_ == HaloRole::receive)
+    self.put_value(words_.words.at(self.id(), places_.announced), step_);
   u32 drawn = 0;
   if (self.thread() == 0)
     drawn = memory::fetch_add_device(word(places_.tickets), 1) - first_ticket_;
@@ -131,9 +133,9 @@ MESHPOST_FN inline RoleTask RolesByTicket::next() {
       self.local_size() == 1 ? ReceiveTicket::behind_interior : ReceiveTicket::first;
   RoleTask const task = tasks_.at(from_first_thread(drawn), receive);
   role_ = task.role;
-  if (task.role == Role::unpack)
+  if (task.role == HaloRole::unpack)
     self.wait_until(shared_.subspan(places_.announced, 1), Compare::equal, step_);
-  if (task.role == Role::none) {
+  if (task.role == HaloRole::none) {
     self.barrier(self.device_communicator());
     first_ticket_ += static_cast<u32>(tasks_.count()) + self.local_size();
     ++step_;
@@ -142,13 +144,13 @@ MESHPOST_FN inline RoleTask RolesByTicket::next() {
 }
 
 MESHPOST_FN inline bool RolesByTicket::packed(RoleTask const& task) {
-  if (role_ != Role::send)
+  if (role_ != HaloRole::send)
     self_->fail(Operation::roles, Fault::misuse, 0, 0, 0,
-                "packed() was called outside of a task of Role::send, or twice in one");
+                "packed() was called outside of a task of HaloRole::send, or twice in one");
   if (task.index >= tasks_.messages)
     self_->fail(Operation::roles, Fault::argument, task.index, 0, tasks_.messages - 1,
                 "the message of the task");
-  role_ = Role::none;
+  role_ = HaloRole::none;
   self_->sync();
   u32 last = 0;
   if (self_->thread() == 0) {
@@ -165,10 +167,11 @@ MESHPOST_FN inline void RolesByTicket::notify(RankId target, Tag tag) {
 }
 
 MESHPOST_FN inline void RolesByTicket::wait(Tag tag, RankId expected) {
-  if (role_ != Role::receive)
-    self_->fail(Operation::roles, Fault::misuse, 0, 0, 0,
-                "wait() was called outside of the task of Role::receive; others must not wait for "
-                "messages, which would keep this device from sending");
+  if (role_ != HaloRole::receive)
+    self_->fail(
+        Operation::roles, Fault::misuse, 0, 0, 0,
+        "wait() was called outside of the task of HaloRole::receive; others must not wait for "
+        "messages, which would keep this device from sending");
   check_tag(tag);
   self_->wait_until(shared_.subspan(places_.arrived(step_) + tag.value, 1), Compare::equal, step_,
                     expected);
