@@ -40,7 +40,7 @@ TEST_P(StreamMessages, bring_any_size_to_where_the_receiver_says) {
       static_cast<u32>(std::chrono::steady_clock::now().time_since_epoch().count()));
   SCOPED_TRACE(testing::Message() << "seed of the state: " << random());
   u64 const most = GetParam() == Reach::apart ? 5000 : 200'000;
-  for (auto const& options : {small(), MessageWindowOptions{.streams = 2}}) {
+  for (auto const& options : {small(), MessageWindowOptions{.streams = 2, .tags = 2}}) {
     MessageWindow const box(world_, options);
     Buffer from(device(0), most), to(device(last()), most);
     for (u64 const elements : {u64{0}, u64{1}, u64{63}, u64{64}, u64{65}, u64{1000}, most}) {

@@ -11,8 +11,8 @@ namespace meshpost {
 /// x slots x slot_bytes bytes.
 struct MessageWindowOptions {
   u32 streams = 1;  ///< of each device, from number 0 on; at most StreamId::most
-  u32 tags = 4;
-  u32 slots = 32;  ///< of a ring; a power of two
+  u32 tags = 1;
+  u32 slots = 128;  ///< of a ring; a power of two
   /// A message that is longer takes several slots.
   u64 slot_bytes = u64{32} << 10;
   std::string name{};  ///< for messages

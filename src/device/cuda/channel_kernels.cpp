@@ -14,7 +14,7 @@ namespace meshpost::cuda {
 namespace {
 
 constexpr u32 channel_threads = 512;
-constexpr u32 most_channel_blocks = 32;
+constexpr u32 most_channel_blocks = 64;
 
 struct ChunkWait {
   u32 operation;  // StreamNote::Operation
@@ -52,11 +52,18 @@ __device__ bool await_chunk(StreamWords const& words, StreamChannel const& chann
   return true;
 }
 
-__device__ void has_moved(StreamWords const& words) { memory::fetch_add_device(words.moved, 1); }
+__device__ void has_moved(StreamWords const& words) { memory::add(words.moved, 1, Order::none); }
 
 __device__ u64 bytes_in(StreamChannel const& channel, u64 whole, u32 chunk) {
   u64 const offset = chunk * channel.slot_bytes, left = whole - offset;
   return left < channel.slot_bytes ? left : channel.slot_bytes;
+}
+
+// A short message whose words lie well: each thread has one of them, and loads it while others of
+// its loads are in flight.
+__device__ bool is_short(StreamChannel const& channel, void const* memory, u64 bytes) {
+  return bytes % 4 == 0 && bytes <= u64{4} * blockDim.x && bytes <= channel.slot_bytes &&
+         reinterpret_cast<u64>(memory) % 4 == 0;
 }
 
 // True if the message in the chunk's slot does not fit. All threads of the block.
@@ -74,8 +81,11 @@ __device__ bool refuses(StreamWords const& words, StreamChannel const& from, u32
 
 __global__ void send_kernel(StreamWords const words, StreamChannel const to, StreamPut const put) {
   begin_behind_others();
-  if (has_ended(words)) return;
+  bool const one_word = !put.units && is_short(to, put.source, put.bytes);
+  bool const mine = one_word && threadIdx.x < put.bytes / 4;
+  u32 const word = mine ? static_cast<u32 const*>(put.source)[threadIdx.x] : 0;
   u32 const first = memory::load_relaxed(to.number);
+  if (has_ended(words)) return;
   u64 const whole = put.size();
   u32 const chunks = to.chunks(whole);
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
@@ -83,8 +93,10 @@ __global__ void send_kernel(StreamWords const words, StreamChannel const to, Str
     bool const poisoned = threadIdx.x == 0 && !await_chunk(words, to, {StreamNote::send, first},
                                                            [&] { return to.is_free(n); });
     if (__syncthreads_or(poisoned)) return;
-    memory::copy(to.bytes_of(n), static_cast<char const*>(put.source) + chunk * to.slot_bytes,
-                 bytes_in(to, whole, chunk), threadIdx.x, blockDim.x);
+    if (mine) reinterpret_cast<u32*>(to.bytes_of(n))[threadIdx.x] = word;
+    if (!one_word)
+      memory::copy(to.bytes_of(n), static_cast<char const*>(put.source) + chunk * to.slot_bytes,
+                   bytes_in(to, whole, chunk), threadIdx.x, blockDim.x);
     if (threadIdx.x == 0) to.header(n)->whole = whole;
     __syncthreads();
     if (threadIdx.x != 0) continue;
@@ -98,10 +110,12 @@ __global__ void send_kernel(StreamWords const words, StreamChannel const to, Str
 __global__ void receive_kernel(StreamWords const words, StreamChannel const from,
                                StreamReceive const into) {
   begin_behind_others();
-  if (has_ended(words)) return;
   u32 const first = memory::load_relaxed(from.number);
+  if (has_ended(words)) return;
   u64 whole = into.bytes;
   u32 chunks = from.chunks(whole);
+  bool const one_word = !into.count && is_short(from, into.target, whole);
+  bool const mine = one_word && threadIdx.x < whole / 4;
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 const n = first + chunk;
     bool const poisoned =
@@ -109,13 +123,16 @@ __global__ void receive_kernel(StreamWords const words, StreamChannel const from
         !await_chunk(words, from, {StreamNote::receive, first}, [&] { return from.has_come(n); });
     if (__syncthreads_or(poisoned)) return;
     u64 const named = from.header(n)->whole;
+    u32 const word = mine ? reinterpret_cast<u32 const*>(from.bytes_of(n))[threadIdx.x] : 0;
     if (refuses(words, from, first, named, into, whole)) return;
     if (into.count && chunk == 0) {
       whole = named, chunks = from.chunks(named);
       if (threadIdx.x == 0) *into.count = named / into.unit;
     }
-    memory::copy(static_cast<char*>(into.target) + chunk * from.slot_bytes, from.bytes_of(n),
-                 bytes_in(from, whole, chunk), threadIdx.x, blockDim.x);
+    if (mine) static_cast<u32*>(into.target)[threadIdx.x] = word;
+    if (!one_word)
+      memory::copy(static_cast<char*>(into.target) + chunk * from.slot_bytes, from.bytes_of(n),
+                   bytes_in(from, whole, chunk), threadIdx.x, blockDim.x);
     __syncthreads();
     if (threadIdx.x != 0) continue;
     from.free(n);

@@ -159,7 +159,7 @@ Role const receiving("streams_that_receive", [] {
   auto options = test::world_options();
   options.ranks = 1;
   World world(options);
-  MessageWindow const mail(world, {.name = "mail"});
+  MessageWindow const mail(world, {.tags = 4, .slots = 2, .name = "mail"});
   StreamEndpoint end(world, 0, "mine");
   Buffer const buffer(*world.devices()[0], {1, 2});
   u32 const other = (world.first_rank() + 1) % world.device_count();
