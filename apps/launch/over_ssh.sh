@@ -37,9 +37,8 @@ rendezvous=${MESHPOST_RENDEZVOUS:-${hosts[0]#*@}:$({ declare -f free_port && ech
 pipes=$(mktemp -d) to=() left=${#hosts[@]} result=0 next=TERM due=''
 end() { for line in "${to[@]}"; do echo "$next" >&"$line" || true; done 2>/dev/null; next=KILL due=$((SECONDS + 3)); }
 trap 'result=$((result ? result : 130)) && end' HUP INT QUIT TERM
-mkfifo "$pipes/ended" && exec {ended}<>"$pipes/ended"
+(cd "$pipes" && mkfifo ended "${!hosts[@]}") && exec {ended}<>"$pipes/ended"
 for k in "${!hosts[@]}"; do
-  mkfifo "$pipes/$k"
   { set +e && trap '' HUP INT QUIT
     "${ssh[@]}" "${hosts[k]//[\[\]]/}" bash <"$pipes/$k" 2>&1 | tee "$logs/process-$k.log" | sed -u "s/^/[$k] /"
     echo "$k ${PIPESTATUS[0]}" >&"$ended"
@@ -50,7 +49,7 @@ for k in "${!hosts[@]}"; do # after all starts: no other process may hold these 
   { for name in $(compgen -e MESHPOST_); do printf 'export %s=%q\n' "$name" "${!name}"; done
     printf 'export MESHPOST_%s\n' "SECRET=$secret" "RENDEZVOUS=$rendezvous" "PROCESSES=${#hosts[@]}" "PROCESS=$k"
     printf 'cd %q || exit\n%s\nthere %s\n' "$PWD" "$(declare -f there)" "$(printf ' %q' "${@:2}")"; } >&"$line" || true
-done 2>/dev/null; rm -r "$pipes"
+done 2>/dev/null; rm -r "$pipes" || rm -rf "$pipes" || true # a signal of the terminal may have ended the first
 while ((left)); do
   [[ ! $due ]] || ((SECONDS < due)) || end
   read -r -t 0.2 k status <&"$ended" || continue

@@ -159,10 +159,9 @@ class StreamCalls {
     return take(message);
   }
 
- protected:
-  StreamCalls() = default;
-
  private:
+  friend Taker;
+  StreamCalls() = default;
   Result take(Call const& call) { return static_cast<Taker*>(this)->take(call); }
   template <class T>
   static Call call(Call::Verb verb, Window<T> const& window) {
