@@ -49,6 +49,9 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
       note_(device_->allocate(Bytes{sizeof(StreamNote)}, MemoryKind::pinned)),
       words_(device_->allocate(Bytes{2 * sizeof(u32)}, MemoryKind::device)),
       deadline_(world.options().deadline),
+      times_(world.host_timeline()
+                 ? std::make_unique<StreamTimes>(*device_, world.host_timeline()->capacity())
+                 : nullptr),
       stream_(std::move(stream)) {
   std::memset(note_.data(), 0, note_.size());
   device_->fill(words_.data(), 0, words_.size());
@@ -66,6 +69,7 @@ void EndpointState::end() {
   auto const use = streams_->use_if_there();
   if (use) {
     finish();
+    give_times(use->world());
     try {
       use->world().host().forget_counts(own_, id_.number);
     } catch (Error const& error) {
@@ -78,9 +82,25 @@ void EndpointState::end() {
     warn(fmt::format("an error of a stream that no call has thrown: {}", failure_->what()));
 }
 
+std::string EndpointState::subject() const {
+  return name_.empty() ? fmt::format("stream {} of {}", id_.number, device_->name())
+                       : fmt::format("stream '{}' of {}", name_, device_->name());
+}
+
 std::string EndpointState::said(std::string_view operation) const {
-  return name_.empty() ? fmt::format("{}, stream {} of {}", operation, id_.number, device_->name())
-                       : fmt::format("{}, stream '{}' of {}", operation, name_, device_->name());
+  return fmt::format("{}, {}", operation, subject());
+}
+
+void EndpointState::give_times(WorldState& world) {
+  if (!times_ || !world.host_timeline()) return;
+  try {
+    auto& physical = *meshpost::physical(device_);
+    auto const offset = backend(physical.kind()).clock_offset(physical);
+    auto row = times_->take(device_->name(), subject(), offset);
+    if (!row.spans.empty() || row.lost != 0) world.host_timeline()->add_row(std::move(row));
+  } catch (Error const& error) {
+    warn(error.what());
+  }
 }
 
 // -- operations
@@ -139,6 +159,7 @@ void EndpointState::send(char const* operation, StreamSend const& send) {
   }
   use(*send.window, found.window);
   if (found.touches_ranks) world.queue().let_wait_for_runs(*stream_);
+  StreamTimes::Around const around(times_.get(), *stream_, operation, "send", put.bytes);
   if (found.far) send_far(operation, *found.far, put, found.before_runs);
   else stream_->put(shared_, put);
 }
@@ -196,6 +217,7 @@ void EndpointState::wait(WindowInfo const& window, std::vector<Counts> const& aw
     std::scoped_lock const lock(mutex_);
     failures_before_ = world.queue().failures();
   }
+  StreamTimes::Around const around(times_.get(), *stream_, operation, "wait", 0);
   stream_->await(shared_, words);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/deadline.hpp"
 #include "on_stream/far_sender.hpp"
+#include "on_stream/stream_times.hpp"
 #include "on_stream/streams.hpp"
 
 namespace meshpost::detail {
@@ -25,6 +26,9 @@ class EndpointState {
 
   StreamId id() const { return id_; }
   Stream& stream() { return *stream_; }
+  std::string subject() const;                           ///< as in "stream 'left' of cuda:0"
+  StreamTimes* times() const { return times_.get(); }    ///< null: there is no timeline
+  void give_times(WorldState& world);                    ///< to it, when the work is over
   void send(char const* operation, StreamSend const& send);
   void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
   void synchronize();
@@ -77,6 +81,7 @@ class EndpointState {
   std::map<u32, std::string> windows_;  // that its operations use: their names
   u64 failures_before_ = 0;             // runs that had failed when it began to wait
   Deadline deadline_;                   // only the supervisor uses it
+  std::unique_ptr<StreamTimes> const times_;
   // Last, because their threads use the others.
   std::unique_ptr<Stream> const stream_;
   std::unique_ptr<FarSender> far_;  // GPUs, from the first message on

@@ -1,6 +1,7 @@
 #pragma once
 #include <initializer_list>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -108,68 +109,102 @@ class StreamEndpoint {
 
   /// Copies `source` to the beginning of `target`. A later notification of this stream delivers it.
   template <class T>
-  void put(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source) {
-    put(typed(target, source));
+  void put(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source,
+           std::source_location where = std::source_location::current()) {
+    put(typed(target, source), where);
   }
   template <class T>
-  void put(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source) {
-    put(typed(target, source));
+  void put(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
+           std::source_location where = std::source_location::current()) {
+    put(typed(target, source), where);
   }
   /// put(), then raises the counter for `tag` of the target's rank, in the target's window.
   template <class T>
-  void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source, Tag tag) {
-    put(typed(target, source), target.rank(), tag);
+  void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source, Tag tag,
+                  std::source_location where = std::source_location::current()) {
+    put(typed(target, source), target.rank(), tag, where);
   }
   template <class T>
   void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                  Tag tag) {
-    put(typed(target, source), target.rank(), tag);
+                  Tag tag, std::source_location where = std::source_location::current()) {
+    put(typed(target, source), target.rank(), tag, where);
   }
   /// put(), then raises the counter for `tag` of a stream, in the target's window. The stream is of
   /// the target's device.
   template <class T>
   void put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source,
-                  StreamId notified, Tag tag) {
-    put(typed(target, source), notified, tag);
+                  StreamId notified, Tag tag,
+                  std::source_location where = std::source_location::current()) {
+    put(typed(target, source), notified, tag, where);
   }
   template <class T>
   void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                  StreamId notified, Tag tag) {
-    put(typed(target, source), notified, tag);
+                  StreamId notified, Tag tag,
+                  std::source_location where = std::source_location::current()) {
+    put(typed(target, source), notified, tag, where);
   }
 
   /// Raises a counter of a rank by one.
   template <class T>
-  void notify(Window<T> const& window, RankId rank, Tag tag) {
-    notify(window.info(), rank, tag);
+  void notify(Window<T> const& window, RankId rank, Tag tag,
+              std::source_location where = std::source_location::current()) {
+    notify(window.info(), rank, tag, where);
   }
   /// Raises a counter of a stream by one.
   template <class T>
-  void notify(Window<T> const& window, StreamId stream, Tag tag) {
-    notify(window.info(), stream, tag);
+  void notify(Window<T> const& window, StreamId stream, Tag tag,
+              std::source_location where = std::source_location::current()) {
+    notify(window.info(), stream, tag, where);
   }
   /// Raises a counter of the host of a process by one, which waits with Window::wait.
   template <class T>
-  void notify(Window<T> const& window, HostId host, Tag tag) {
-    notify(window.info(), host, tag);
+  void notify(Window<T> const& window, HostId host, Tag tag,
+              std::source_location where = std::source_location::current()) {
+    notify(window.info(), host, tag, where);
   }
 
   /// The stream's later work begins when `count` notifications with `tag` have come to this stream,
   /// which are then consumed. 0: at once; at most 2^30.
   template <class T>
-  void wait(Window<T> const& window, Tag tag, u32 count = 1) {
-    wait(window.info(), {{tag, count}});
+  void wait(Window<T> const& window, Tag tag, u32 count = 1,
+            std::source_location where = std::source_location::current()) {
+    wait(window.info(), {{tag, count}}, where);
   }
   /// The same for several tags at once, at most 32 (AwaitedCounter::most). Counts of one tag add
   /// up.
   template <class T>
-  void wait(Window<T> const& window, std::vector<Counts> const& awaited) {
-    wait(window.info(), awaited);
+  void wait(Window<T> const& window, std::vector<Counts> const& awaited,
+            std::source_location where = std::source_location::current()) {
+    wait(window.info(), awaited, where);
   }
 
   /// Returns when all work of the stream so far is done, and its messages to targets out of reach
   /// are there. \throws Error: see above
-  void synchronize();
+  void synchronize(std::source_location where = std::source_location::current());
+
+  /// The user's own work on the stream: kernels, copies. While the object lives, what is put on the
+  /// stream belongs to the task. The host's timeline (WorldOptions::trace_host) then shows when the
+  /// host launched it, and when the stream began and ended it. Without such a timeline it does
+  /// nothing. It ends before its endpoint, on the same thread.
+  class Task {
+   public:
+    ~Task();
+    Task(Task&&) = delete;
+    Task(Task const&) = delete;
+    Task& operator=(Task&&) = delete;
+    Task& operator=(Task const&) = delete;
+
+   private:
+    friend class StreamEndpoint;
+    Task(detail::EndpointState& state, std::string_view name, std::source_location where);
+    detail::EndpointState& state_;
+    std::string name_;
+    std::source_location where_;
+    u64 begin_ = 0;       // 0: nobody observes
+    u64* end_ = nullptr;  // for the stream's clock
+  };
+  [[nodiscard]] Task task(std::string_view name,
+                          std::source_location where = std::source_location::current());
 
  private:
   template <class T>
@@ -183,13 +218,13 @@ class StreamEndpoint {
     put.units = source.count;
     return put;
   }
-  void put(detail::TypedPut const& put);
-  void put(detail::TypedPut const& put, RankId rank, Tag tag);
-  void put(detail::TypedPut const& put, StreamId stream, Tag tag);
-  void notify(WindowInfo const& window, RankId rank, Tag tag);
-  void notify(WindowInfo const& window, StreamId stream, Tag tag);
-  void notify(WindowInfo const& window, HostId host, Tag tag);
-  void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
+  void put(detail::TypedPut const& put, std::source_location where);
+  void put(detail::TypedPut const& put, RankId rank, Tag tag, std::source_location where);
+  void put(detail::TypedPut const& put, StreamId stream, Tag tag, std::source_location where);
+  void notify(WindowInfo const& window, RankId rank, Tag tag, std::source_location where);
+  void notify(WindowInfo const& window, StreamId stream, Tag tag, std::source_location where);
+  void notify(WindowInfo const& window, HostId host, Tag tag, std::source_location where);
+  void wait(WindowInfo const& window, std::vector<Counts> const& awaited, std::source_location where);
 
   std::shared_ptr<detail::EndpointState> state_;
 };
