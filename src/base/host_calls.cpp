@@ -51,6 +51,9 @@ void tell_host_observers(HostCallRecord const& call) noexcept {
     }
 }
 
+HidesHostCalls::HidesHostCalls() { ++host_call_depth; }
+HidesHostCalls::~HidesHostCalls() { --host_call_depth; }
+
 void HostCall::begin() {
   observed_ = true;
   if (++host_call_depth == 1) begin_ = host_clock_ns();

@@ -85,4 +85,13 @@ class HostCall {
   bool observed_ = false;
 };
 
+/// While it lives, calls of this thread are parts of the library's own work.
+class HidesHostCalls {
+ public:
+  HidesHostCalls();
+  HidesHostCalls(HidesHostCalls const&) = delete;
+  HidesHostCalls& operator=(HidesHostCalls const&) = delete;
+  ~HidesHostCalls();
+};
+
 }  // namespace meshpost

@@ -11,7 +11,7 @@ void Stream::synchronize(std::source_location where) {
 }
 
 void Stream::stamp(u64* word) {
-  call([word] { memory::store_relaxed(word, host_clock_ns()); });
+  call([word] { *word = host_clock_ns(); });
 }
 
 void Device::read(void* host, void const* device, Bytes size, std::source_location where) {

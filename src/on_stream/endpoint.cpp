@@ -8,6 +8,7 @@
 
 #include "base/caught.hpp"
 #include "base/fork.hpp"
+#include "base/host_calls.hpp"
 #include "meshpost/base/events.hpp"
 
 namespace meshpost::detail {
@@ -27,6 +28,7 @@ Device& device_of(WorldState& world, u32 own) {
 std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* native, bool adopt,
                                                    std::string name) {
   guard("make a stream");
+  HidesHostCalls const hidden;
   auto streams = Streams::of(world);
   auto const use = streams->use("make a stream");
   auto& device = device_of(use.world(), own);
@@ -66,6 +68,7 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
 }
 
 void EndpointState::end() {
+  HidesHostCalls const hidden;
   auto const use = streams_->use_if_there();
   if (use) {
     finish();

@@ -43,7 +43,7 @@ trace::StreamRow StreamTimes::take(std::string device, std::string name, i64 off
   trace::StreamRow row{std::move(device), std::move(name), {}, lost_};
   auto const* word = words_.as<u64>();
   for (auto& span : spans_) {
-    u64 const begin = memory::load_acquire(word), end = memory::load_acquire(word + 1);
+    u64 const begin = word[0], end = word[1];  // the stream is over
     word += 2;
     if (begin == 0 || end == 0) continue;
     span.begin = begin + static_cast<u64>(offset), span.end = end + static_cast<u64>(offset);
