@@ -143,7 +143,7 @@ def find_steps(trace: HostTrace) -> Steps:
     return Steps(calls[first : first + covered], each, covered // each)
 
 
-def letters(step: list[Span], given: dict[str, str]) -> dict[str, str]:
+def classes(step: list[Span], given: dict[str, str]) -> dict[str, str]:
     """A, B or C for each task of a step: as given, as its name says, or by its place."""
 
     def message(call: Span) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 
-from host_trace import SENDS, HostTrace, Steps, TraceError, find_steps, letters
+from host_trace import SENDS, HostTrace, Steps, TraceError, classes, find_steps
 
 VERSIONS = ("synchronous", "stream", "kernel")
 FEW_STEPS = 0.05  # C3: the first launch weighs less than this
@@ -40,7 +40,7 @@ def measure(trace: HostTrace, version: str) -> Measured:
     return Measured(trace.path.name, max(ends) - begin, steps.count)
 
 
-def host_terms(steps: Steps, letter: dict[str, str]) -> dict[str, float]:
+def host_terms(steps: Steps, class_of: dict[str, str]) -> dict[str, float]:
     """The host's time of each term in a step, in us; `gap` is the host's own work between calls."""
     spent, now, stop = defaultdict(float), "TH", None
     for call in steps.calls:
@@ -48,7 +48,7 @@ def host_terms(steps: Steps, letter: dict[str, str]) -> dict[str, float]:
             spent["gap"] += max(0.0, call.start - stop)
         stop = call.stop
         if call.category == "launch":
-            spent["L" + letter[call.of]] += call.length
+            spent["L" + class_of[call.of]] += call.length
             now = "TH"
         elif call.category == "queue":
             waits = call.name == "wait"
@@ -63,7 +63,7 @@ def host_terms(steps: Steps, letter: dict[str, str]) -> dict[str, float]:
     return {term: time / steps.count for term, time in spent.items()}
 
 
-def device_terms(trace: HostTrace, steps: Steps, letter: dict[str, str]) -> dict[str, float]:
+def device_terms(trace: HostTrace, steps: Steps, class_of: dict[str, str]) -> dict[str, float]:
     """The streams' time of each term in a step: those of the row with the longest sum, in us."""
     begin = steps.calls[0].start
     rows = trace.rows or {"runs": trace.runs}
@@ -75,8 +75,8 @@ def device_terms(trace: HostTrace, steps: Steps, letter: dict[str, str]) -> dict
                 continue
             if span.category in ("task", "run"):
                 # One that the loop does not launch is none of its own.
-                if span.name in letter:
-                    spent[letter[span.name]] += span.length
+                if span.name in class_of:
+                    spent[class_of[span.name]] += span.length
             else:
                 spent["W" if span.category == "wait" else "S"] += span.length
         spent = {term: time / steps.count for term, time in spent.items()}
@@ -114,11 +114,11 @@ class Model:
                 "record the same loop"
             )
         self.count = steps.count
-        letter = letters(steps.calls[: steps.calls_each], self.given)
-        self.host[version] = host_terms(steps, letter)
-        self.device[version] = device_terms(trace, steps, letter)
+        class_of = classes(steps.calls[: steps.calls_each], self.given)
+        self.host[version] = host_terms(steps, class_of)
+        self.device[version] = device_terms(trace, steps, class_of)
         threads = f", the busiest of {trace.threads} threads" if trace.threads > 1 else ""
-        tasks = ", ".join(f"{name} is {one}" for name, one in letter.items() if name != one)
+        tasks = ", ".join(f"{name} is {one}" for name, one in class_of.items() if name != one)
         self.notes.append(
             f"{trace.path.name}: {version} version, {steps.count} steps of {steps.calls_each} calls "
             f"of the host{threads}, {max(1, len(trace.rows))} rows of devices"
@@ -183,7 +183,9 @@ class Model:
         for version in VERSIONS:
             value = total[version]
             text = f"{value:.0f}" if value is not None else f"{kernel[0]:.0f} to {kernel[1]:.0f}"
-            lines.append(f"{version:<13}{text:>24}" + self.compared(version, value, kernel, measured))
+            lines.append(
+                f"{version:<13}{text:>24}" + self.compared(version, value, kernel, measured)
+            )
         lines += ["", *self.conditions(sync, stream, host, gpu, first, total)]
         return lines + ["", recommendation(total, kernel)]
 

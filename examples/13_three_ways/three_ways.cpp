@@ -35,7 +35,8 @@ struct Work {
     mp::u64 const end = mp::memory::clock_ns() + static_cast<mp::u64>(us * 1e3);
 #if !defined(__CUDA_ARCH__)
     constexpr double spun = 200;  // us: a thread may wake up late
-    if (us > spun) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us - spun));
+    if (us > spun)
+      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us - spun));
 #endif
     while (mp::memory::clock_ns() < end) {
     }
@@ -154,8 +155,9 @@ double by_kernel(Loop const& loop) {
   mp::Launch how;
   how.thread_a_rank = true;  // CPU devices: a rank that computes does not delay another one
   auto const begin = std::chrono::steady_clock::now();
-  world.run(Kernel{box, world.device_communicator(), {loop.us[0], loop.us[1], loop.us[2]}, loop.steps},
-            how);
+  world.run(
+      Kernel{box, world.device_communicator(), {loop.us[0], loop.us[1], loop.us[2]}, loop.steps},
+      how);
   return seconds_since(begin);
 }
 

@@ -26,9 +26,9 @@ class EndpointState {
 
   StreamId id() const { return id_; }
   Stream& stream() { return *stream_; }
-  std::string subject() const;                           ///< as in "stream 'left' of cuda:0"
-  StreamTimes* times() const { return times_.get(); }    ///< null: there is no timeline
-  void give_times(WorldState& world);                    ///< to it, when the work is over
+  std::string subject() const;                         ///< as in "stream 'left' of cuda:0"
+  StreamTimes* times() const { return times_.get(); }  ///< null: there is no timeline
+  void give_times(WorldState& world);                  ///< to it, when the work is over
   void send(char const* operation, StreamSend const& send);
   void wait(WindowInfo const& window, std::vector<Counts> const& awaited);
   void synchronize();

@@ -102,8 +102,7 @@ StreamEndpoint::Task::Task(EndpointState& state, std::string_view name, std::sou
     : state_(state), where_(where) {
   if (!host_is_observed()) return;
   name_ = name;
-  if (auto* const times = state_.times())
-    end_ = times->begin(state_.stream(), name, "task", 0);
+  if (auto* const times = state_.times()) end_ = times->begin(state_.stream(), name, "task", 0);
   begin_ = host_clock_ns();
 }
 StreamEndpoint::Task::~Task() {

@@ -92,14 +92,15 @@ std::vector<std::string> SyncReport::take() {
   std::vector<std::string> lines;
   for (auto const& [key, found] : all) {
     if (lines.size() == most_places) {
-      lines.push_back(fmt::format("the host waited at {} further places", all.size() - most_places));
+      lines.push_back(
+          fmt::format("the host waited at {} further places", all.size() - most_places));
       break;
     }
     auto const& [subject, at, before, behind] = key;
-    std::string const times =
-        found.count == 1 ? fmt::format("{:.1f} us", us(found.total))
-                         : fmt::format("{} times, {:.1f} us in all, at most {:.1f} us",
-                                       found.count, us(found.total), us(found.worst));
+    std::string const times = found.count == 1
+                                  ? fmt::format("{:.1f} us", us(found.total))
+                                  : fmt::format("{} times, {:.1f} us in all, at most {:.1f} us",
+                                                found.count, us(found.total), us(found.worst));
     lines.push_back(
         fmt::format("the host waited for {} between {} and {}, at {}: {}; let streams and "
                     "notifications order the work, or wait once behind the last operation",

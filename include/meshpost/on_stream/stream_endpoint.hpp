@@ -125,8 +125,8 @@ class StreamEndpoint {
     put(typed(target, source), target.rank(), tag, where);
   }
   template <class T>
-  void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                  Tag tag, std::source_location where = std::source_location::current()) {
+  void put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source, Tag tag,
+                  std::source_location where = std::source_location::current()) {
     put(typed(target, source), target.rank(), tag, where);
   }
   /// put(), then raises the counter for `tag` of a stream, in the target's window. The stream is of
@@ -224,7 +224,8 @@ class StreamEndpoint {
   void notify(WindowInfo const& window, RankId rank, Tag tag, std::source_location where);
   void notify(WindowInfo const& window, StreamId stream, Tag tag, std::source_location where);
   void notify(WindowInfo const& window, HostId host, Tag tag, std::source_location where);
-  void wait(WindowInfo const& window, std::vector<Counts> const& awaited, std::source_location where);
+  void wait(WindowInfo const& window, std::vector<Counts> const& awaited,
+            std::source_location where);
 
   std::shared_ptr<detail::EndpointState> state_;
 };

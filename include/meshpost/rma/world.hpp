@@ -50,7 +50,7 @@ struct WorldOptions {
   /// Report, when the World is destroyed, where a thread of the host waited between operations that
   /// it queued on devices: a warning for each place (trace/sync_report.hpp).
   bool report_sync = Config::from_environment().report_sync;
-  std::string net = Config::from_environment().net;            ///< engine between nodes
+  std::string net = Config::from_environment().net;  ///< engine between nodes
   bool alone = false;  ///< only this process's devices, though its job has more processes
   /// The processes of a job other than the launcher's; options_over() (rma/mpi.hpp) sets them.
   std::shared_ptr<Processes> processes = {};
@@ -104,8 +104,7 @@ class World {
   Communicator device_communicator() const;  ///< for each rank, those on its device
   /// Ranks of `parent` with equal color form a group, in the order of their world ranks. Ranks with
   /// a negative color are in none.
-  Communicator split(Communicator const& parent,
-                     std::function<i64(RankId world_rank)> const& color,
+  Communicator split(Communicator const& parent, std::function<i64(RankId world_rank)> const& color,
                      std::source_location where = std::source_location::current());
 
   /// `count` elements at every rank, zeroed, and `tags` counters. `name` is for messages.
@@ -153,8 +152,7 @@ class World {
   /// Ends a window. Its memory is used again after the runs launched so far. When it returns,
   /// memory that the user registered may be freed, in every process. \throws Error(bad_argument)
   template <class T>
-  void free(Window<T> const& window,
-            std::source_location where = std::source_location::current()) {
+  void free(Window<T> const& window, std::source_location where = std::source_location::current()) {
     free_window(window.info(), where);
   }
 
@@ -188,8 +186,7 @@ class World {
   /// For kernels compiled elsewhere (at run time, say). `kernel` is copied. `awaited`: the caller
   /// waits at once, so no other thread needs to supervise the run.
   Run start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch,
-            bool awaited = false,
-            std::source_location where = std::source_location::current());
+            bool awaited = false, std::source_location where = std::source_location::current());
 
   struct WindowSpec {
     Communicator communicator;
