@@ -73,25 +73,19 @@ ResolvedCall EndpointState::resolve(WorldState& world, StreamCall const& call) {
 // -- on the stream
 
 void EndpointState::take(StreamCall const& call) {
-  guard(name_of(call.verb));
-  auto const use = streams_->use(name_of(call.verb));
-  throw_failure();
+  auto const use = begin(name_of(call.verb));
   carry_out(use.world(), call, resolve(use.world(), call));
 }
 
 std::shared_ptr<PreparedCall> EndpointState::prepare(StreamCall const& call) {
-  guard(name_of(call.verb));
-  auto const use = streams_->use(name_of(call.verb));
-  throw_failure();
+  auto const use = begin(name_of(call.verb));
   return std::make_shared<PreparedCall>(
       PreparedCall{weak_from_this(), call, resolve(use.world(), call)});
 }
 
 void EndpointState::post(PreparedCall const& prepared) {
   auto const& call = prepared.call;
-  guard(name_of(call.verb));
-  auto const use = streams_->use(name_of(call.verb));
-  throw_failure();
+  auto const use = begin(name_of(call.verb));
   auto& world = use.world();
   // After a run that failed, hosts keep counts of ranks: then it goes another way.
   if (std::holds_alternative<RankId>(call.notified) && !world.agreement().valid())
@@ -104,9 +98,7 @@ void EndpointState::post(PreparedCall const& prepared) {
 }
 
 std::string EndpointState::explain(StreamCall const& call) {
-  guard("explain");
-  auto const use = streams_->use("explain");
-  throw_failure();
+  auto const use = begin("explain");
   return explained(use.world(), call, resolve(use.world(), call));
 }
 
@@ -192,7 +184,7 @@ void EndpointState::send_far(ResolvedCall const& resolved) {
   stream_->call([this, target = *resolved.far, to, put] {
     cpu::send(shared_, to, put,
               [&](u32 n, ChunkHeader const& header, char const* source, u64 bytes) {
-                write_far("send", [&] {
+                return write_far("send", [&] {
                   u64 const at = to.slot_at(n);
                   target.write(at, &header, sizeof header);
                   target.write(at + ChunkHeader::pitch, source, bytes);
@@ -210,7 +202,8 @@ void EndpointState::receive_far(ResolvedCall const& resolved) {
     return stream_->receive(shared_, from, into, &post);
   }
   stream_->call([this, sender = *resolved.far, from, into] {
-    cpu::receive(shared_, from, into, [&](u32) { write_far("receive", [&] { sender.notify(); }); });
+    cpu::receive(shared_, from, into,
+                 [&](u32) { return write_far("receive", [&] { sender.notify(); }); });
   });
 }
 

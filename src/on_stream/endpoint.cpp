@@ -89,7 +89,16 @@ void EndpointState::end() {
       warn(error.what());
     }
   }
-  streams_->remove(id_);
+  bool failed = false;
+  std::set<u32> used;
+  {
+    std::scoped_lock const lock(mutex_);
+    over_ = true;
+    failed = failure_.has_value();
+    used = message_windows_;
+  }
+  if (failed) streams_->tear(id_, used);
+  streams_->remove(id_);  // the number is free
   std::scoped_lock const lock(mutex_);
   if (failure_ && !told_)
     warn(fmt::format("an error of a stream that no call has thrown: {}", failure_->what()));
@@ -102,25 +111,30 @@ std::string EndpointState::said(std::string_view operation) const {
 
 // -- operations
 
-void EndpointState::throw_failure() {
+// Of each call. \throws Error of an operation before
+Streams::Use EndpointState::begin(char const* operation) {
+  guard(operation);
+  auto use = streams_->use(operation);
   std::scoped_lock const lock(mutex_);
-  if (!failure_) return;
+  if (over_)
+    throw Error(Kind::misuse, said(operation), "its StreamEndpoint does not exist any more",
+                "keep the StreamEndpoint alive");
+  if (!failure_) return use;
   told_ = true;
   throw Error(*failure_);
 }
 
 void EndpointState::use(StreamCall const& call, std::string const& name) {
   u32 const window = call.window.number;
+  bool const message = call.messages.devices != 0;
+  if (message && streams_->torn(id_, window))
+    throw Error(
+        Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
+        "this stream used the message window before one of its operations failed; a message may be "
+        "half there",
+        "free the message window, and make a new one");
   std::scoped_lock const lock(mutex_);
-  if (call.messages.devices != 0) {
-    if (torn_windows_.contains(window))
-      throw Error(
-          Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
-          "this stream used the message window before one of its operations failed; a message may "
-          "be half there",
-          "free the message window, and make a new one");
-    message_windows_.insert(window);
-  }
+  if (message) message_windows_.insert(window);
   windows_.try_emplace(window, name);
 }
 
@@ -139,7 +153,7 @@ void EndpointState::synchronize() {
     throw Error(Kind::misuse, said(operation), "the stream is captured",
                 "end the capture before (cudaStreamEndCapture)");
   await_work();
-  find_misfit();
+  find_misfit(epoch());
   std::optional<Error> failure;
   {
     std::scoped_lock const lock(mutex_);
@@ -156,30 +170,33 @@ void EndpointState::synchronize() {
   throw Error(*failure);
 }
 
-std::string EndpointState::peer(StreamNote const& note) const {
-  return fmt::format("stream {} of device {}", note.peer % StreamId::most,
-                     note.peer / StreamId::most);
+std::string EndpointState::stream_of(u32 peer) {
+  return fmt::format("stream {} of device {}", peer % StreamId::most, peer / StreamId::most);
 }
 
 std::string EndpointState::so_far(StreamNote const& note) const {
   if (note.operation == StreamNote::send)
     return fmt::format(
-        "the message window has no room: {} has not received what was sent with tag {}", peer(note),
-        note.tag);
+        "the message window has no room: {} has not received what was sent with tag {}",
+        stream_of(note.peer), note.tag);
   if (note.operation == StreamNote::receive)
-    return fmt::format("no message with tag {} had come from {}", note.tag, peer(note));
+    return fmt::format("no message with tag {} had come from {}", note.tag, stream_of(note.peer));
   return fmt::format("{} of {} notifications of tag {} had come", static_cast<i32>(note.come),
                      note.count, note.tag);
 }
 
 // A message that does not fit: the stream has found it.
-void EndpointState::find_misfit() {
-  auto const now = note();
-  if (now.waiting != StreamNote::failed) return;
-  fail({Kind::bad_argument, said(now),
-        fmt::format("a message of {} bytes with tag {} came from {}; the target has {}", now.bytes,
-                    now.tag, peer(now), now.room),
-        "receive as many elements as are sent, or at least as many with a count"});
+void EndpointState::find_misfit(u64 epoch) {
+  auto const& misfit = shared_.note->misfit;
+  if (memory::load_acquire(&misfit.found) == 0) return;
+  auto const bytes = [](u64 const& word) { return memory::load_bits_acquire(&word, sizeof word); };
+  fail({Kind::bad_argument,
+        fmt::format("{}, {}", said("receive"), named(memory::load_relaxed(&misfit.window))),
+        fmt::format("a message of {} bytes with tag {} came from {}; the target has {}",
+                    bytes(misfit.bytes), memory::load_relaxed(&misfit.tag),
+                    stream_of(memory::load_relaxed(&misfit.peer)), bytes(misfit.room)),
+        "receive as many elements as are sent, or at least as many with a count"},
+       epoch);
 }
 
 Error EndpointState::ended_wait(StreamNote const& note, Error const& loss) const {
@@ -192,20 +209,29 @@ void EndpointState::begin_anew(WorldState& world) {
   device_->fill(words_.data(), 0, words_.size());
   world.host().forget_counts(own_, id_.number);
   if (far_) far_->drop(false);
-  // The supervisor sees all of that at once, or nothing.
+  std::set<u32> used;
+  {
+    std::scoped_lock const lock(mutex_);
+    used = message_windows_;
+  }
+  streams_->tear(id_, used);
+  // The supervisor sees all of that at once, or nothing. Its findings of the last epoch are
+  // dropped.
   std::scoped_lock const lock(mutex_);
   memory::store(&shared_.note->waiting, u32{StreamNote::no}, Order::system);
+  memory::store(&shared_.note->misfit.found, 0u, Order::system);
   memory::store(&shared_.note->poisoned, 0u, Order::system);
-  torn_windows_.merge(message_windows_);
   message_windows_.clear();
   failure_.reset();
   told_ = of_loss_ = false;
+  ++epoch_;
 }
 
 void EndpointState::finish() {
   try {
     if (stream_->captures()) return;  // nothing of that is in progress
     await_work();
+    find_misfit(epoch());
   } catch (Error const& error) {
     fail(error);
   }
@@ -224,7 +250,6 @@ void EndpointState::release(u32 window) {
   std::scoped_lock const lock(mutex_);
   windows_.erase(window);
   message_windows_.erase(window);
-  torn_windows_.erase(window);
 }
 
 // -- supervision
@@ -241,44 +266,55 @@ StreamNote EndpointState::note() const {
   copy.come = memory::load_relaxed(&there->come);
   copy.consumed = memory::load_relaxed(&there->consumed);
   copy.all = memory::load_relaxed(&there->all);
-  if (copy.waiting == StreamNote::failed) copy.bytes = there->bytes, copy.room = there->room;
   return copy;
 }
 
 // It takes no lock of the World: others hold that while they wait for a device or a process.
 std::string EndpointState::said(StreamNote const& note) const {
-  std::scoped_lock const lock(mutex_);
-  auto const found = windows_.find(note.window);
-  return fmt::format(
-      "{}, {}", said(name_of(note)),
-      found == windows_.end() ? fmt::format("window {}", note.window) : found->second);
+  return fmt::format("{}, {}", said(name_of(note)), named(note.window));
 }
 
-void EndpointState::fail(Error error, bool of_loss) {
+std::string EndpointState::named(u32 window) const {
   std::scoped_lock const lock(mutex_);
-  if (failure_) return;
+  auto const found = windows_.find(window);
+  return found == windows_.end() ? fmt::format("window {}", window) : found->second;
+}
+
+u64 EndpointState::epoch() const {
+  std::scoped_lock const lock(mutex_);
+  return epoch_;
+}
+
+void EndpointState::fail(Error error) { fail(std::move(error), epoch()); }
+
+// Nothing if the program was told of a failure after that epoch: it goes on with a fresh stream.
+void EndpointState::fail(Error error, u64 epoch, bool of_loss) {
+  std::scoped_lock const lock(mutex_);
+  if (failure_ || epoch != epoch_) return;
   failure_ = std::move(error);
   of_loss_ = of_loss;
   memory::store(&shared_.note->poisoned, 1u, Order::system);
 }
 
 void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
-  u64 failures_before = 0;
+  u64 failures_before = 0, epoch = 0;
   {
     std::scoped_lock const lock(mutex_);
     if (failure_) return deadline_.renew();
     failures_before = failures_before_;
+    epoch = epoch_;
   }
   // It may have begun to wait just now.
-  if (loss) return fail(world.group().processes().lost_error(said("use"), *loss), true);
+  if (loss) return fail(world.group().processes().lost_error(said("use"), *loss), epoch, true);
+  find_misfit(epoch);
   auto const now = note();
-  if (now.waiting == StreamNote::failed) return find_misfit();
   if (now.waiting == StreamNote::no) return deadline_.renew();
   if (auto const run = world.queue().failure_behind(failures_before))
     return fail(
         {run->kind(), said(now),
          fmt::format("{} when a run failed: {}: {}", so_far(now), run->operation(), run->cause()),
-         run->remedy()});
+         run->remedy()},
+        epoch);
   u64 const progress =
       ((u64{now.consumed} * 31 + now.all) * 65599 + now.tag) * 65599 + now.window + 1;
   if (!deadline_.ends(progress) || watched_by_debugger(deadline_)) return;
@@ -290,7 +326,8 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
         "loaded, let it come first, or raise CUDA_DEVICE_MAX_CONNECTIONS, or set "
         "CUDA_MODULE_LOADING=EAGER";
   fail({Kind::deadline, said(now),
-        fmt::format("{}, and none for {}", so_far(now), deadline_.text()), remedy});
+        fmt::format("{}, and none for {}", so_far(now), deadline_.text()), remedy},
+       epoch);
 }
 
 }  // namespace meshpost::detail

@@ -59,11 +59,12 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
                 std::unique_ptr<Stream> stream, std::string name);
   std::string said(std::string_view operation) const;
   std::string said(StreamNote const& note) const;
+  std::string named(u32 window) const;
   StreamNote note() const;
   std::string so_far(StreamNote const& note) const;
-  std::string peer(StreamNote const& note) const;
+  static std::string stream_of(u32 peer);
   Error ended_wait(StreamNote const& note, Error const& loss) const;
-  void find_misfit();
+  void find_misfit(u64 epoch);
 
   struct Needed {
     void const* memory;
@@ -85,8 +86,10 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   void send_far(ResolvedCall const& resolved);
   void receive_far(ResolvedCall const& resolved);
   void use(StreamCall const& call, std::string const& name);
-  void fail(Error error, bool of_loss = false);
-  void throw_failure();
+  void fail(Error error);
+  void fail(Error error, u64 epoch, bool of_loss = false);
+  u64 epoch() const;
+  Streams::Use begin(char const* operation);
   void await_work();
   void make_far_sender();
   void begin_anew(WorldState& world);
@@ -109,7 +112,8 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   bool told_ = false;                   // a call has thrown it
   std::map<u32, std::string> windows_;  // that its operations use: their names
   std::set<u32> message_windows_;       // message windows that it used since the last failure
-  std::set<u32> torn_windows_;          // that it used before: a message may be half there
+  bool over_ = false;                   // its StreamEndpoint is destroyed
+  u64 epoch_ = 0;                       // failures that the program was told of
   u64 failures_before_ = 0;             // runs that had failed when it began to wait
   Deadline deadline_;                   // only the supervisor uses it
   // Last, because their threads use the others.

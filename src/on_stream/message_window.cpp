@@ -36,6 +36,18 @@ void check(MessageWindowOptions const& options) {
                        line, most));
 }
 
+// Out of reach each channel has two counters.
+void check_counters(MessageWindow::Layout const& layout, std::string const& name, bool any_far) {
+  constexpr u64 most = (u64{1} << 16) / 2;
+  u64 const channels = u64{layout.devices} * layout.streams * layout.tags;
+  if (!any_far || channels <= most) return;
+  throw Error(Kind::bad_argument, fmt::format("make message window '{}'", name),
+              fmt::format("{} devices with {} streams and {} tags were asked for, which are {} "
+                          "channels of a stream; between devices out of reach there are at most {}",
+                          layout.devices, layout.streams, layout.tags, channels, most),
+              "ask for fewer streams or tags, or make several message windows");
+}
+
 // Three lines: each word that another device writes has one that its owner does not write.
 u64 words_of(MessageWindow::Layout const& layout) {
   return 2 * line + lines(layout.slots * sizeof(u32));
@@ -74,6 +86,7 @@ MessageWindow::MessageWindow(World& world, MessageWindowOptions const& options) 
                   options.name, options.streams, options.tags, options.slots, options.slot_bytes),
       ranks.any_far() ? "far" : "");
   bool const any_far = std::ranges::any_of(answers, [](auto const& one) { return !one.empty(); });
+  check_counters(layout_, options.name, any_far);
   window_ = world.window<std::byte>(parts, Tags{any_far ? 2 * layout_.channels() : 0},
                                     options.name.empty() ? "messages" : options.name);
 }

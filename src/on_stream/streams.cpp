@@ -57,6 +57,16 @@ void Streams::remove(StreamId stream) {
   });
 }
 
+void Streams::tear(StreamId stream, std::set<u32> const& windows) {
+  std::scoped_lock const lock(mutex_);
+  for (u32 const window : windows) torn_.emplace(stream.device, stream.number, window);
+}
+
+bool Streams::torn(StreamId stream, u32 window) {
+  std::scoped_lock const lock(mutex_);
+  return torn_.contains({stream.device, stream.number, window});
+}
+
 std::vector<std::shared_ptr<EndpointState>> Streams::all() {
   std::vector<std::shared_ptr<EndpointState>> found;
   std::scoped_lock const lock(mutex_);
@@ -69,6 +79,8 @@ void Streams::release(u32 window) {
   auto const world = use_if_there();
   if (!world) return;
   for (auto const& endpoint : all()) endpoint->release(window);
+  std::scoped_lock const lock(mutex_);
+  std::erase_if(torn_, [&](auto const& one) { return std::get<2>(one) == window; });
 }
 
 void Streams::close() {

@@ -3,9 +3,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "rma/world_state.hpp"
@@ -46,6 +48,11 @@ class Streams : public WorldClient {
   void add(u32 device, std::shared_ptr<EndpointState> const& endpoint);
   void remove(StreamId stream);
 
+  // Message windows that a stream used before it failed: a message may be half there. The channels
+  // belong to the stream's number, so this outlives the endpoint.
+  void tear(StreamId stream, std::set<u32> const& windows);
+  bool torn(StreamId stream, u32 window);
+
   // WorldClient
   void release(u32 window) override;
   void close() override;
@@ -63,6 +70,7 @@ class Streams : public WorldClient {
   bool ends_ = false;        // the World: calls are refused; guarded by using_
   std::mutex mutex_;         // of the next
   std::vector<Entry> entries_;
+  std::set<std::tuple<u32, u32, u32>> torn_;  // device, number, window
   std::condition_variable changed_;
   bool closing_ = false;
   std::thread supervisor_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <random>
 #include <thread>
@@ -177,6 +179,63 @@ TEST_P(StreamMessages, of_another_size_end_the_receiver_with_an_error) {
   b_.receive(next, a_.id(), to.span(), Tag{2});
   a_.synchronize();
   b_.synchronize();
+}
+
+// On a GPU the chunks of a receive have a block each. Those of the message behind are no success.
+TEST_P(StreamMessages, of_another_size_are_found_when_the_next_one_fills_the_target) {
+  Buffer from(device(0), 1000), to(device(last()), 1000);
+  for (u32 i = 0; i < 5; ++i) {
+    MessageWindow const box(world_, {.streams = 2, .tags = 1, .slots = 32, .slot_bytes = 256});
+    a_.send(box, b_.id(), from.span().first(320), Tag{0});
+    a_.send(box, b_.id(), from.span(), Tag{0});
+    b_.receive(box, a_.id(), to.span(), Tag{0});
+    a_.synchronize();
+    EXPECT_TRUE(says(error_of([&] { b_.synchronize(); }), Kind::bad_argument,
+                     {"receive, stream 'b'", "1280 bytes", "the target has 4000"}));
+    b_.synchronize();  // it is fresh
+    world_.free(box.window());
+  }
+}
+
+// The channels belong to the number of the stream.
+TEST_P(StreamMessages, may_be_half_there_for_the_next_stream_of_that_number) {
+  MessageWindow const box(world_, {.streams = 3, .tags = 1, .name = "post"});
+  Buffer from(device(0), 100), to(device(last()), 100);
+  StreamId failed{};
+  {
+    StreamEndpoint c(world_, last(), "c");
+    failed = c.id();
+    a_.send(box, failed, from.span(), Tag{0});
+    c.receive(box, a_.id(), to.span().first(50), Tag{0});
+  }
+  StreamEndpoint next(world_, last(), "next");
+  ASSERT_EQ(next.id().number, failed.number);
+  EXPECT_TRUE(says(error_of([&] { next.receive(box, a_.id(), to.span(), Tag{0}); }), Kind::misuse,
+                   {"receive, stream 'next'", "half there"}));
+  a_.synchronize();
+}
+
+TEST(MessageWindows, between_devices_out_of_reach_have_so_many_channels) {
+  auto wanted = test::options(1, "cpu:5");
+  wanted.apart = true;
+  World world(wanted);
+  auto const error =
+      error_of([&] { MessageWindow(world, {.streams = StreamId::most, .tags = 1024}); });
+  EXPECT_TRUE(says(error, Kind::bad_argument, {"40960 channels", "fewer streams or tags"}));
+}
+
+TEST_P(StreamMessages, are_refused_by_what_is_left_of_a_stream_that_is_gone) {
+  MessageWindow const box(world_, {.streams = 3, .tags = 1, .name = "post"});
+  Buffer from(device(0), 100);
+  auto stream = std::make_optional<StreamEndpoint>(world_, 0, "gone");
+  auto prepares = stream->prepare();
+  auto explains = stream->explain();
+  auto request = prepares.send(box, b_.id(), from.span(), Tag{0});
+  stream.reset();
+  for (auto const& call : std::initializer_list<std::function<void()>>{
+           [&] { prepares.send(box, b_.id(), from.span(), Tag{0}); },
+           [&] { explains.send(box, b_.id(), from.span(), Tag{0}); }, [&] { request.post(); }})
+    EXPECT_TRUE(says(error_of(call), Kind::misuse, {"stream 'gone'", "does not exist any more"}));
 }
 
 TEST_P(StreamMessages, that_nobody_sends_or_receives_end_by_the_deadline) {

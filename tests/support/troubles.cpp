@@ -190,6 +190,7 @@ class Troubles::Thread {
   void strike(Connection& one, std::string& bytes, std::size_t at) {
     switch (one.trouble.fault) {
       case Trouble::Fault::flip:
+        if (one.trouble.spares && one.trouble.spares(bytes, at)) return;
         bytes[at] = static_cast<char>(bytes[at] ^ 1 << random_() % 8);
         break;
       case Trouble::Fault::reset:

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "meshpost/base/types.hpp"
@@ -30,6 +31,8 @@ struct Trouble {
   Fault fault = Fault::none;
   u64 at = 0;         ///< the byte where it happens, of those that go this way:
   bool forth = true;  ///< from the connecting to the accepting side
+  /// If not null: true for a byte of a piece that `flip` leaves as it is.
+  bool (*spares)(std::string_view piece, u64 at) = nullptr;
 };
 
 class Troubles {

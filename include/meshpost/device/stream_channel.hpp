@@ -16,8 +16,11 @@
 //  2. The sender stores the bytes, the header, and then the flag n + 1 with release at system
 //     scope. The receiver acquires the flag. A flag of an older chunk differs, because numbers
 //     count on; they wrap after 2^32 chunks, when all others have long been written over.
-//  3. Each block of a kernel carries whole chunks, so no block waits for another one. The last
-//     block to finish stores the number of the next chunk. Later work of the stream sees it.
+//  3. Each block of a kernel carries whole chunks, and signals them alone. It waits for a block of
+//     its own grid only if the message has more chunks than the ring and the receiver has one block
+//     (with a count), which takes chunks in their order: that block began before, since blocks
+//     begin in the order of their numbers. The last block to finish stores the number of the next
+//     chunk. Later work of the stream sees it.
 // Out of reach, the sender's host writes a slot and raises a counter of the receiver's stream; the
 // receiver's host raises one of the sender's for each chunk taken. Chunks then arrive in order, so
 // the two counts stand for flags and freed[].
@@ -87,10 +90,23 @@ struct StreamReceive {
   u64 unit = 1;
   u64* count = nullptr;  ///< gets how many units have come; in memory of the device, or pinned
 
+  /// Of a message of `whole` bytes.
   MESHPOST_FN bool fits(u64 whole) const {
     return count ? whole <= bytes && whole % unit == 0 : whole == bytes;
   }
 };
+
+/// By one thread that has found a message which does not fit.
+MESHPOST_FN inline void report_misfit(StreamWords const& words, StreamChannel const& from,
+                                      u64 whole, StreamReceive const& into) {
+  auto& misfit = words.note->misfit;
+  memory::store_relaxed(&misfit.window, from.window);
+  memory::store_relaxed(&misfit.tag, from.tag);
+  memory::store_relaxed(&misfit.peer, from.peer);
+  memory::store(&misfit.bytes, whole, Order::none);
+  memory::store(&misfit.room, into.bytes, Order::none);
+  memory::store(&misfit.found, u32{1}, Order::system);
+}
 
 /// For an end of a channel that is out of reach: its messages to its host.
 struct StreamPost {

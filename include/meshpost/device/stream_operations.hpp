@@ -12,9 +12,8 @@ namespace meshpost {
 struct StreamNote {
   enum Waiting : u32 {
     no,
-    yes,    ///< it has waited for some time, for what is named here
-    ended,  ///< that wait has ended because of `poisoned`
-    failed  ///< a message of another size has come: `bytes`, and not `room`
+    yes,   ///< it has waited for some time, for what is named here
+    ended  ///< that wait has ended because of `poisoned`
   };
   enum Operation : u32 { wait, send, receive };
 
@@ -29,14 +28,19 @@ struct StreamNote {
   u32 come;      ///< of `count`
   u32 consumed;  ///< from this counter before, or chunks before, so that two waits differ
   u32 all;       ///< sum of what has come of all that it waits for
-  u64 bytes, room;
+  /// A message of another size has come, which ends the stream. The host alone clears it.
+  struct Misfit {
+    u32 found;
+    u32 window, tag, peer;
+    u64 bytes, room;  ///< of the message, of the target
+  } misfit;
 };
 
 /// Memory of a stream that raises and awaits counters.
 struct StreamWords {
   StreamNote* note = nullptr;
   // In the device's memory:
-  u32* ended = nullptr;   ///< 1: a wait has found `poisoned`
+  u32* ended = nullptr;   ///< 1: a wait has found `poisoned`, or a message did not fit
   u32* copied = nullptr;  ///< blocks of an operation that have done their shares
   u32* moved = nullptr;   ///< chunks of messages, ever
   static constexpr u64 words = 3;

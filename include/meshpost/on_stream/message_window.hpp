@@ -23,7 +23,8 @@ struct MessageWindowOptions {
 /// which they were sent. A stream that sends waits only while the ring is full.
 ///
 /// If an operation of a stream has failed, a message may be half there. So a message window that
-/// this stream has used is then refused there: free it, and make a new one.
+/// this stream has used is then refused there: free it, and make a new one. Graphs that use it must
+/// not be replayed then; nothing sees that.
 class MessageWindow {
  public:
   MessageWindow() = default;

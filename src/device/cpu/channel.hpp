@@ -59,6 +59,7 @@ inline void has_moved(StreamWords const& words) {
 }
 
 /// write(number of a chunk, header, bytes, their count): writes a slot, and says that it is whole.
+/// False: it could not.
 template <class Write>
 void send(StreamWords const& words, StreamChannel const& to, StreamPut const& put,
           Write const& write) {
@@ -70,8 +71,10 @@ void send(StreamWords const& words, StreamChannel const& to, StreamPut const& pu
   for (u32 chunk = 0; chunk < chunks; ++chunk) {
     u32 const n = first + chunk;
     if (!wait.until([&] { return to.is_free(n); })) return;
-    write(n, ChunkHeader{.flag = 0, .unused = 0, .whole = whole},
-          static_cast<char const*>(put.source) + chunk * to.slot_bytes, bytes_in(to, whole, chunk));
+    if (!write(n, ChunkHeader{.flag = 0, .unused = 0, .whole = whole},
+               static_cast<char const*>(put.source) + chunk * to.slot_bytes,
+               bytes_in(to, whole, chunk)))
+      return;
     memory::store_relaxed(to.number, n + 1);
     has_moved(words);
   }
@@ -81,10 +84,11 @@ inline void send(StreamWords const& words, StreamChannel const& to, StreamPut co
     if (bytes != 0) std::memcpy(to.bytes_of(n), source, bytes);
     to.header(n)->whole = header.whole;
     to.publish(n);
+    return true;
   });
 }
 
-/// free(number of a chunk): tells the sender that it was taken.
+/// free(number of a chunk): tells the sender that it was taken. False: it could not.
 template <class Free>
 void receive(StreamWords const& words, StreamChannel const& from, StreamReceive const& into,
              Free const& free) {
@@ -97,23 +101,25 @@ void receive(StreamWords const& words, StreamChannel const& from, StreamReceive 
     if (!wait.until([&] { return from.has_come(n); })) return;
     u64 const named = from.header(n)->whole;
     if (!into.fits(named)) {
-      words.note->bytes = named, words.note->room = into.bytes;
       memory::store_relaxed(words.ended, 1);
-      return wait.tell(StreamNote::failed);
+      return report_misfit(words, from, named, into);
     }
     whole = named;
     if (into.count) *into.count = named / into.unit;
     if (u64 const bytes = bytes_in(from, whole, chunk); bytes != 0)
       std::memcpy(static_cast<char*>(into.target) + chunk * from.slot_bytes, from.bytes_of(n),
                   bytes);
+    if (!free(n)) return;
     memory::store_relaxed(from.number, n + 1);
-    free(n);
     has_moved(words);
   }
 }
 inline void receive(StreamWords const& words, StreamChannel const& from,
                     StreamReceive const& into) {
-  receive(words, from, into, [&](u32 n) { from.free(n); });
+  receive(words, from, into, [&](u32 n) {
+    from.free(n);
+    return true;
+  });
 }
 
 }  // namespace meshpost::cpu

@@ -2,7 +2,8 @@
 // clang-format off
 // A block's share in it: __syncthreads() orders the stores (loads) of all threads of the block before
 // the release of its first thread, which is cumulative; and what that thread has acquired before
-// those of the others.
+// those of the others. That thread alone looks whether the stream has ended, which another block may
+// store at any time, and the block votes: all its threads leave, or none.
 // clang-format on
 #include <algorithm>
 
@@ -33,13 +34,15 @@ __device__ void tell(StreamWords const& words, StreamChannel const& channel,
   memory::store_relaxed(&note.all, moved);
 }
 
-// By one thread. False: the stream was poisoned.
+// By one thread. False: the stream was poisoned, or another block has found a misfit, which this
+// one may wait for in vain.
 template <class Done>
 __device__ bool await_chunk(StreamWords const& words, StreamChannel const& channel,
                             ChunkWait const& wait, Done const& done) {
   bool told = false;
   for (u32 looks = 1; !done(); ++looks) {
     if (looks % looks_before_host != 0) continue;
+    if (has_ended(words)) return false;
     tell(words, channel, wait);
     told = true;
     bool const poisoned = memory::load_acquire(&words.note->poisoned) != 0;
@@ -66,15 +69,15 @@ __device__ bool is_short(StreamChannel const& channel, void const* memory, u64 b
          reinterpret_cast<u64>(memory) % 4 == 0;
 }
 
-// True if the message in the chunk's slot does not fit. All threads of the block.
-__device__ bool refuses(StreamWords const& words, StreamChannel const& from, u32 first, u64 whole,
+// True if the message in the chunk's slot does not fit. All threads of the block. Several blocks
+// may find it: of one message they store the same; else the host reads one of two truths, or a mix
+// of numbers of the same channel.
+__device__ bool refuses(StreamWords const& words, StreamChannel const& from, u64 whole,
                         StreamReceive const& into, u64 expected) {
   if (into.count ? into.fits(whole) : whole == expected) return false;
   if (threadIdx.x == 0) {
-    tell(words, from, {StreamNote::receive, first});
-    words.note->bytes = whole, words.note->room = into.bytes;
     memory::store_relaxed(words.ended, 1);
-    memory::store(&words.note->waiting, u32{StreamNote::failed}, Order::system);
+    report_misfit(words, from, whole, into);
   }
   return true;
 }
@@ -85,14 +88,15 @@ __global__ void send_kernel(StreamWords const words, StreamChannel const to, Str
   bool const mine = one_word && threadIdx.x < put.bytes / 4;
   u32 const word = mine ? static_cast<u32 const*>(put.source)[threadIdx.x] : 0;
   u32 const first = memory::load_relaxed(to.number);
-  if (has_ended(words)) return;
+  bool const over = threadIdx.x == 0 && has_ended(words);
   u64 const whole = put.size();
   u32 const chunks = to.chunks(whole);
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 const n = first + chunk;
-    bool const poisoned = threadIdx.x == 0 && !await_chunk(words, to, {StreamNote::send, first},
-                                                           [&] { return to.is_free(n); });
-    if (__syncthreads_or(poisoned)) return;
+    bool const ends =
+        threadIdx.x == 0 &&
+        (over || !await_chunk(words, to, {StreamNote::send, first}, [&] { return to.is_free(n); }));
+    if (__syncthreads_or(ends)) return;
     if (mine) reinterpret_cast<u32*>(to.bytes_of(n))[threadIdx.x] = word;
     if (!one_word)
       memory::copy(to.bytes_of(n), static_cast<char const*>(put.source) + chunk * to.slot_bytes,
@@ -111,20 +115,20 @@ __global__ void receive_kernel(StreamWords const words, StreamChannel const from
                                StreamReceive const into) {
   begin_behind_others();
   u32 const first = memory::load_relaxed(from.number);
-  if (has_ended(words)) return;
+  bool const over = threadIdx.x == 0 && has_ended(words);
   u64 whole = into.bytes;
   u32 chunks = from.chunks(whole);
   bool const one_word = !into.count && is_short(from, into.target, whole);
   bool const mine = one_word && threadIdx.x < whole / 4;
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 const n = first + chunk;
-    bool const poisoned =
-        threadIdx.x == 0 &&
-        !await_chunk(words, from, {StreamNote::receive, first}, [&] { return from.has_come(n); });
-    if (__syncthreads_or(poisoned)) return;
+    bool const ends =
+        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first},
+                                                  [&] { return from.has_come(n); }));
+    if (__syncthreads_or(ends)) return;
     u64 const named = from.header(n)->whole;
     u32 const word = mine ? reinterpret_cast<u32 const*>(from.bytes_of(n))[threadIdx.x] : 0;
-    if (refuses(words, from, first, named, into, whole)) return;
+    if (refuses(words, from, named, into, whole)) return;
     if (into.count && chunk == 0) {
       whole = named, chunks = from.chunks(named);
       if (threadIdx.x == 0) *into.count = named / into.unit;
@@ -145,7 +149,7 @@ __global__ void receive_kernel(StreamWords const words, StreamChannel const from
 __global__ void send_far_kernel(StreamWords const words, StreamChannel const to,
                                 StreamPut const put, StreamPost const far) {
   begin_behind_others();
-  if (has_ended(words)) return;
+  bool const over = threadIdx.x == 0 && has_ended(words);
   auto const& ring = far.ring;
   u32 const first = memory::load_relaxed(to.number);
   u64 const whole = put.size();
@@ -153,11 +157,11 @@ __global__ void send_far_kernel(StreamWords const words, StreamChannel const to,
   u32 posted = memory::load_relaxed(ring.posted);
   for (u32 chunk = 0; chunk < chunks; ++chunk, ++posted) {
     u32 const n = first + chunk;
-    bool const poisoned =
-        threadIdx.x == 0 && (!await_chunk(words, to, {StreamNote::send, first}, [&] {
-          return to.is_free(n);
-        }) || !await_taken(words, ring, posted, StreamRing::slots));
-    if (__syncthreads_or(poisoned)) return;
+    bool const ends = threadIdx.x == 0 && (over ||
+                                           !await_chunk(words, to, {StreamNote::send, first},
+                                                        [&] { return to.is_free(n); }) ||
+                                           !await_taken(words, ring, posted, StreamRing::slots));
+    if (__syncthreads_or(ends)) return;
     char* const bytes = ring.bytes_of(posted);
     u64 const size = bytes_in(to, whole, chunk);
     memory::copy(bytes + ChunkHeader::pitch,
@@ -178,7 +182,7 @@ __global__ void send_far_kernel(StreamWords const words, StreamChannel const to,
 __global__ void receive_far_kernel(StreamWords const words, StreamChannel const from,
                                    StreamReceive const into, StreamPost const far) {
   begin_behind_others();
-  if (has_ended(words)) return;
+  bool const over = threadIdx.x == 0 && has_ended(words);
   auto const& ring = far.ring;
   u32 const first = memory::load_relaxed(from.number);
   u64 whole = into.bytes;
@@ -186,12 +190,12 @@ __global__ void receive_far_kernel(StreamWords const words, StreamChannel const 
   u32 posted = memory::load_relaxed(ring.posted);
   for (u32 chunk = 0; chunk < chunks; ++chunk, ++posted) {
     u32 const n = first + chunk;
-    bool const poisoned =
-        threadIdx.x == 0 &&
-        !await_chunk(words, from, {StreamNote::receive, first}, [&] { return from.has_come(n); });
-    if (__syncthreads_or(poisoned)) return;
+    bool const ends =
+        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first},
+                                                  [&] { return from.has_come(n); }));
+    if (__syncthreads_or(ends)) return;
     u64 const named = from.header(n)->whole;
-    if (refuses(words, from, first, named, into, whole)) return;
+    if (refuses(words, from, named, into, whole)) return;
     if (into.count && chunk == 0) {
       whole = named, chunks = from.chunks(named);
       if (threadIdx.x == 0) *into.count = named / into.unit;
