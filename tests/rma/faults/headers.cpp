@@ -1,5 +1,5 @@
-// One bit is changed in the headers that libfabric puts before messages and writes. No process
-// crashes, for any content of the headers but one byte.
+// One bit is changed in the sizes that libfabric puts before messages, or in what connects two
+// processes. No process crashes, whatever the size.
 #include <cstdlib>
 #include <random>
 
@@ -57,12 +57,17 @@ Role const two_engines("two_engines", [] {
               seen[1].writes);
 });
 
-// The byte of libfabric's header that makes a message an acknowledgement: its third; the seventh
-// says that the header has 16 bytes. libfabric 1.17 itself reads a null pointer for one that it
-// does not wait for.
-bool acknowledges(std::string_view piece, u64 at) {
-  return at >= 2 && at + 4 < piece.size() && piece[at - 2] == 0 && piece[at - 1] == 0 &&
-         piece[at + 4] == 16;
+// libfabric 1.17 puts 80 bytes before a message over tcp;ofi_rxm: 16 of tcp, which begin with the
+// version 3, and 64 of rxm, which begin with the version 4. Each part has a size of 8 bytes. Other
+// changed fields crash libfabric itself (README.md of src/net), so they stay as they are.
+bool is_no_size(std::string_view piece, u64 at) {
+  for (u64 const size : {8, 56})
+    for (u64 byte = 0; byte < 8; ++byte) {
+      if (at < size + byte) continue;
+      auto const header = piece.substr(at - size - byte);
+      if (header.size() > 16 && header[0] == 3 && header[6] == 16 && header[16] == 4) return false;
+    }
+  return true;
 }
 
 // MESHPOST_TEST_ROUNDS: of four jobs each.
@@ -78,10 +83,14 @@ TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
     std::vector<std::unique_ptr<test::Job>> jobs;
     std::vector<std::string> traces;
     for (u32 i = 0; i < 4; ++i) {
-      // The greeting of a connection has 56 bytes; the first messages and writes follow it. With
-      // libfabric 1.17 the size of a message lies between bytes 900 and 980.
-      Trouble trouble{.at_first = 256, .fault = Trouble::Fault::flip, .spares = &acknowledges};
-      trouble.at = random() % 2 ? 900 + random() % 80 : 56 + random() % 1200;
+      // The greeting of a connection has 56 bytes; messages that connect follow it, then those of
+      // the program, of which the first begins at byte 900, or 908.
+      Trouble trouble{.at_first = 256, .fault = Trouble::Fault::flip};
+      trouble.at = 56 + random() % 840;
+      if (random() % 2) {
+        trouble.at = (random() % 2 ? 908 : 956) + random() % 16;
+        trouble.spares = &is_no_size;
+      }
       trouble.forth = random() % 2 != 0;
       traces.push_back("byte " + std::to_string(trouble.at) + (trouble.forth ? " forth" : " back"));
       troubles.push_back(
