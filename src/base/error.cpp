@@ -1,8 +1,21 @@
 #include "meshpost/base/error.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace meshpost {
+namespace {
+
+// Further lines of a cause, as who waits for whom, stand behind the remedy.
+std::string text_of(Error const& error) {
+  auto const& cause = error.cause();
+  auto const end = std::min(cause.find('\n'), cause.size());
+  return error.operation() + ": " + cause.substr(0, end) +
+         (error.remedy().empty() ? "" : "; " + error.remedy()) + " [" +
+         std::string(to_string(error.kind())) + "]" + cause.substr(end);
+}
+
+}  // namespace
 
 std::string_view to_string(Kind kind) {
   switch (kind) {
@@ -26,7 +39,6 @@ Error::Error(Kind kind, std::string operation, std::string cause, std::string re
       operation_(std::move(operation)),
       cause_(std::move(cause)),
       remedy_(std::move(remedy)),
-      text_(operation_ + ": " + cause_ + (remedy_.empty() ? "" : "; " + remedy_) + " [" +
-            std::string(to_string(kind)) + "]") {}
+      text_(text_of(*this)) {}
 
 }  // namespace meshpost

@@ -296,6 +296,12 @@ void EndpointState::fail(Error error, u64 epoch, bool of_loss) {
   memory::store(&shared_.note->poisoned, 1u, Order::system);
 }
 
+std::optional<std::string> EndpointState::waits() const {
+  auto const now = note();
+  if (now.waiting != StreamNote::yes) return std::nullopt;
+  return fmt::format("also waits: {}: {}", said(now), so_far(now));
+}
+
 void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
   u64 failures_before = 0, epoch = 0;
   {
@@ -325,9 +331,11 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
         "; if what it waits for is on another stream of this GPU, or needs a kernel that is not "
         "loaded, let it come first, or raise CUDA_DEVICE_MAX_CONNECTIONS, or set "
         "CUDA_MODULE_LOADING=EAGER";
-  fail({Kind::deadline, said(now),
-        fmt::format("{}, and none for {}", so_far(now), deadline_.text()), remedy},
-       epoch);
+  auto cause = fmt::format("{}, and none for {}", so_far(now), deadline_.text());
+  auto const own = waits();
+  for (auto const& line : streams_->waiting())
+    if (line != own) cause += "\n  " + line;
+  fail({Kind::deadline, said(now), cause, remedy}, epoch);
 }
 
 }  // namespace meshpost::detail

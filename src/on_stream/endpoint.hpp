@@ -51,6 +51,8 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   void finish();
   /// The same if it used the window. \throws Error(misuse) if the stream is captured
   void release(u32 window);
+  /// If it waits: a line that says for what.
+  std::optional<std::string> waits() const;
   /// Ends a wait that takes too long, or whose notifications will not come.
   void look(WorldState& world, std::optional<Loss> const& loss);
 

@@ -83,6 +83,13 @@ void Streams::release(u32 window) {
   std::erase_if(torn_, [&](auto const& one) { return std::get<2>(one) == window; });
 }
 
+std::vector<std::string> Streams::waiting() {
+  std::vector<std::string> lines;
+  for (auto const& endpoint : all())
+    if (auto line = endpoint->waits()) lines.push_back(std::move(*line));
+  return lines;
+}
+
 void Streams::close() {
   {
     std::unique_lock const lock(using_);

@@ -55,6 +55,7 @@ class Streams : public WorldClient {
 
   // WorldClient
   void release(u32 window) override;
+  std::vector<std::string> waiting() override;
   void close() override;
 
  private:

@@ -25,6 +25,8 @@ class WorldClient {
   virtual ~WorldClient() = default;
   /// The window is about to be freed: returns when nobody uses it any more.
   virtual void release(u32 window) = 0;
+  /// A line for each part of it that waits, for reports. It may not wait for a device or process.
+  virtual std::vector<std::string> waiting() = 0;
   /// The World ends: returns when the client uses it no more.
   virtual void close() = 0;
 };

@@ -87,6 +87,27 @@ TEST_P(StreamFailures, hear_of_a_run_that_fails_while_they_wait) {
   b_.synchronize();
 }
 
+struct Await {
+  Window<u32> box;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() == 0) self.wait(box, Tag{0});
+  }
+};
+
+TEST_P(StreamFailures, of_a_run_name_streams_that_wait) {
+  auto const box = world_.window<u32>(4, Tags{4}, "mail");
+  a_.wait(box, {{Tag{1}, 1}, {Tag{3}, 2}});
+  Launch launch;
+  launch.with_host = true;
+  launch.deadline = test::sanitized ? 1500ms : 300ms;
+  auto const error = error_of([&] { world_.run(Await{box}, launch); });
+  EXPECT_TRUE(says(
+      error, Kind::deadline,
+      {"MESHPOST_DEADLINE (seconds) or Launch::deadline [deadline]\n  rank 0",
+       "\n  also waits: wait, stream 'a' of", "window 'mail': 0 of 1 notifications of tag 1"}));
+  EXPECT_THROW(a_.synchronize(), Error);  // the run has failed
+}
+
 TEST_P(StreamFailures, of_runs_before_do_not_end_a_wait) {
   for (u32 i = 0; i < 5; ++i) {
     EXPECT_THROW(world_.run(Fail{}), Error);

@@ -69,7 +69,7 @@ class StreamExplanation : public StreamCalls<StreamExplanation, std::string> {
 /// bytes of a put of more than 32 MiB may arrive). The stream's other work, and runs that follow
 /// it, go on. Each call throws the error and queues nothing, until synchronize() has thrown it.
 /// After that the endpoint may be used again, and all notifications that have come to it by then
-/// are dropped.
+/// are dropped. The error of a deadline, and of a run, names all streams of this process that wait.
 ///
 /// Graphs: they are launched into the endpoint's own stream, while the endpoint and the windows
 /// live. No endpoint is destroyed while it is captured.

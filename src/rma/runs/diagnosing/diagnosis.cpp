@@ -18,7 +18,7 @@ class Diagnosis {
     auto const operation = fmt::format("run {}", run_.record.name());
     auto const all = views();
     auto const waits = who_waits(all);
-    auto const behind = waits.empty() ? "" : "\n  " + waits;
+    auto const behind = (waits.empty() ? "" : "\n  " + waits) + waiting_streams();
     for (auto const& view : all) {
       if (view.state != RankState::failed) continue;
       Names const names{run_.record.name(), [this](u32 rank) { return rank_name(rank); },
@@ -131,6 +131,15 @@ class Diagnosis {
     return wait_report(all, {[&](u32 number) { return world.windows().name(number); },
                              [&](u32 number) { return world.communicators().name(number); },
                              [&](u32 rank) { return place_of(process_of(rank)); }});
+  }
+
+  // Of this process.
+  std::string waiting_streams() const {
+    std::string text;
+    auto const client = run_.world.client(nullptr);
+    if (!client) return text;
+    for (auto const& line : client->waiting()) text += "\n  " + line;
+    return text;
   }
 
   // After a loss the processes exchange nothing more. So only this is known of others' ranks.
