@@ -38,6 +38,7 @@ add_library(meshpost
   src/base/hash.cpp
   src/base/held.cpp
   src/base/hooks.cpp
+  src/base/host_calls.cpp
   src/base/host_hooks.cpp
   src/base/fork.cpp
   src/base/prompt_threads.cpp
@@ -90,6 +91,7 @@ add_library(meshpost
   src/device/cpu/stream.cpp
   src/device/memory_map.cpp
   src/device/logical.cpp
+  src/device/observed.cpp
   src/device/registry.cpp
   src/fabric/allocate.cpp
   src/fabric/calibrate.cpp
@@ -120,6 +122,7 @@ add_library(meshpost
   src/on_stream/message_window.cpp
   src/on_stream/messages.cpp
   src/on_stream/stream_endpoint.cpp
+  src/on_stream/stream_times.cpp
   src/on_stream/streams.cpp
   src/pipeline/crossing.cpp
   src/pipeline/distribution.cpp
@@ -181,7 +184,9 @@ add_library(meshpost
   src/rma/windows/global_addresses.cpp
   src/rma/windows/user_windows.cpp
   src/rma/windows/windows.cpp
+  src/trace/host_timeline.cpp
   src/trace/log.cpp
+  src/trace/sync_report.cpp
   src/trace/event_text.cpp
   src/trace/timeline.cpp
   src/trace/timeline_writer.cpp

@@ -58,7 +58,12 @@ std::vector<Variable> const& variables() {
       {"MESHPOST_LANES",
        "lanes of each rank for short messages, on GPUs at most 32; 0: none; empty: 32 on GPUs", ""},
       {"MESHPOST_TRACE", "file that the last run's timeline is written to, as Perfetto JSON", ""},
-      {"MESHPOST_TRACE_EVENTS", "events that the timeline keeps for each rank", "4096"},
+      {"MESHPOST_TRACE_EVENTS",
+       "events that a timeline keeps for each rank, stream and thread of the host", "4096"},
+      {"MESHPOST_TRACE_HOST",
+       "file that the timeline of the host and its streams is written to, as Perfetto JSON", ""},
+      {"MESHPOST_REPORT_SYNC",
+       "1: report where the host waits between operations that it queues on devices", "0"},
       {"MESHPOST_PROCESSES", "processes of this job; meshpost-run, mpirun and srun set it", "1"},
       {"MESHPOST_PROCESS", "this process's number among them", "0"},
       {"MESHPOST_RENDEZVOUS", "host:port where process 0 listens, or file:PATH that holds it", ""},
@@ -96,6 +101,8 @@ Config Config::from_environment() {
   if (!value_of("MESHPOST_LANES", "").empty()) config.lanes = number("MESHPOST_LANES", "", 1024);
   config.trace = value_of("MESHPOST_TRACE", "");
   config.trace_events = number("MESHPOST_TRACE_EVENTS", "4096", 1u << 24);
+  config.trace_host = value_of("MESHPOST_TRACE_HOST", "");
+  config.report_sync = number("MESHPOST_REPORT_SYNC", "0", 1) != 0;
   config.net = value_of("MESHPOST_NET", "");
   config.start = seconds("MESHPOST_START_DEADLINE", "30");
   config.dcuda_memory = number("MESHPOST_DCUDA_MEMORY", "0", 1u << 20);

@@ -1,5 +1,6 @@
 #include "meshpost/copy/copy.hpp"
 
+#include "base/host_calls.hpp"
 #include "copy/order.hpp"
 #include "copy/request.hpp"
 
@@ -43,7 +44,9 @@ Copy copy_async(void* target, Pitch target_pitch, void const* source, Pitch sour
   return Copy(begin(copying::check_request(rows), options));
 }
 
-void copy(void* target, void const* source, Bytes size) {
+void copy(void* target, void const* source, Bytes size, std::source_location where) {
+  HostCall call(HostCallKind::write, "copy", where);
+  call.about([] { return "a copy"; });
   copying::check_caller("copy");
   if (size == 0) return;
   PitchedCopy rows;

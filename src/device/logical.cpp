@@ -29,13 +29,13 @@ class LogicalDevice : public Device {
     return whole_->adopt_stream(native);
   }
   PointerInfo locate(void const* pointer) override { return whole_->locate(pointer); }
-  void read(void* host, void const* device, Bytes size) override {
+  void do_read(void* host, void const* device, Bytes size) override {
     whole_->read(host, device, size);
   }
-  void write(void* device, void const* host, Bytes size) override {
+  void do_write(void* device, void const* host, Bytes size) override {
     whole_->write(device, host, size);
   }
-  void fill(void* target, u8 value, Bytes size) override { whole_->fill(target, value, size); }
+  void do_fill(void* target, u8 value, Bytes size) override { whole_->fill(target, value, size); }
   void raise(u32* counter, u32 value, u32* origin_word, u32 origin) override {
     whole_->raise(counter, value, origin_word, origin);
   }

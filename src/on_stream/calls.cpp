@@ -3,6 +3,7 @@
 
 #include "base/caught.hpp"
 #include "base/fork.hpp"
+#include "base/host_calls.hpp"
 #include "device/cpu/channel.hpp"
 #include "on_stream/endpoint.hpp"
 
@@ -73,6 +74,8 @@ ResolvedCall EndpointState::resolve(WorldState& world, StreamCall const& call) {
 // -- on the stream
 
 void EndpointState::take(StreamCall const& call) {
+  HostCall observed(HostCallKind::queue, name_of(call.verb), call.where);
+  observed.about([this] { return subject(); });
   auto const use = begin(name_of(call.verb));
   carry_out(use.world(), call, resolve(use.world(), call));
 }
@@ -83,8 +86,10 @@ std::shared_ptr<PreparedCall> EndpointState::prepare(StreamCall const& call) {
       PreparedCall{weak_from_this(), call, resolve(use.world(), call)});
 }
 
-void EndpointState::post(PreparedCall const& prepared) {
+void EndpointState::post(PreparedCall const& prepared, std::source_location where) {
   auto const& call = prepared.call;
+  HostCall observed(HostCallKind::queue, name_of(call.verb), where);
+  observed.about([this] { return subject(); });
   auto const use = begin(name_of(call.verb));
   auto& world = use.world();
   // After a run that failed, hosts keep counts of ranks: then it goes another way.
@@ -107,6 +112,9 @@ void EndpointState::carry_out(WorldState& world, StreamCall const& call,
   if (call.verb == StreamCall::wait && resolved.awaited.empty()) return;
   use(call, resolved.window);
   if (resolved.touches_ranks) world.queue().let_wait_for_runs(*stream_);
+  bool const waits = call.verb == StreamCall::wait || call.verb == StreamCall::receive;
+  StreamTimes::Around const around(times_.get(), *stream_, name_of(call.verb),
+                                   waits ? "wait" : "send", call.count * call.element_bytes);
   switch (call.verb) {
     case StreamCall::put:
     case StreamCall::put_notify:

@@ -7,6 +7,7 @@
 
 #include "base/caught.hpp"
 #include "base/fork.hpp"
+#include "base/host_calls.hpp"
 #include "meshpost/base/events.hpp"
 
 namespace meshpost::detail {
@@ -43,6 +44,7 @@ char const* remedy_for(StreamNote const& note) {
 std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* native, bool adopt,
                                                    std::string name) {
   guard("make a stream");
+  HidesHostCalls const hidden;
   auto streams = Streams::of(world);
   auto const use = streams->use("make a stream");
   auto& device = device_of(use.world(), own);
@@ -65,6 +67,9 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
       note_(device_->allocate(Bytes{sizeof(StreamNote)}, MemoryKind::pinned)),
       words_(device_->allocate(Bytes{StreamWords::words * sizeof(u32)}, MemoryKind::device)),
       deadline_(world.options().deadline),
+      times_(world.host_timeline()
+                 ? std::make_unique<StreamTimes>(*device_, world.host_timeline()->capacity())
+                 : nullptr),
       stream_(std::move(stream)) {
   std::memset(note_.data(), 0, note_.size());
   device_->fill(words_.data(), 0, words_.size());
@@ -80,9 +85,11 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
 }
 
 void EndpointState::end() {
+  HidesHostCalls const hidden;
   auto const use = streams_->use_if_there();
   if (use) {
     finish();
+    give_times(use->world());
     try {
       use->world().host().forget_counts(own_, id_.number);
     } catch (Error const& error) {
@@ -104,9 +111,25 @@ void EndpointState::end() {
     warn(fmt::format("an error of a stream that no call has thrown: {}", failure_->what()));
 }
 
+std::string EndpointState::subject() const {
+  return name_.empty() ? fmt::format("stream {} of {}", id_.number, device_->name())
+                       : fmt::format("stream '{}' of {}", name_, device_->name());
+}
+
 std::string EndpointState::said(std::string_view operation) const {
-  return name_.empty() ? fmt::format("{}, stream {} of {}", operation, id_.number, device_->name())
-                       : fmt::format("{}, stream '{}' of {}", operation, name_, device_->name());
+  return fmt::format("{}, {}", operation, subject());
+}
+
+void EndpointState::give_times(WorldState& world) {
+  if (!times_ || !world.host_timeline()) return;
+  try {
+    auto& physical = *meshpost::physical(device_);
+    auto const offset = backend(physical.kind()).clock_offset(physical);
+    auto row = times_->take(device_->name(), subject(), offset);
+    if (!row.spans.empty() || row.lost != 0) world.host_timeline()->add_row(std::move(row));
+  } catch (Error const& error) {
+    warn(error.what());
+  }
 }
 
 // -- operations

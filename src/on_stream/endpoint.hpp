@@ -11,6 +11,7 @@
 #include "base/deadline.hpp"
 #include "meshpost/on_stream/stream_endpoint.hpp"
 #include "on_stream/far_sender.hpp"
+#include "on_stream/stream_times.hpp"
 #include "on_stream/streams.hpp"
 
 namespace meshpost::detail {
@@ -36,10 +37,13 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
 
   StreamId id() const { return id_; }
   Stream& stream() { return *stream_; }
+  std::string subject() const;                         ///< as in "stream 'left' of cuda:0"
+  StreamTimes* times() const { return times_.get(); }  ///< null: there is no timeline
+  void give_times(WorldState& world);                  ///< to it, when the work is over
   void take(StreamCall const& call);
   std::shared_ptr<PreparedCall> prepare(StreamCall const& call);
   /// Puts a prepared call on the stream.
-  void post(PreparedCall const& prepared);
+  void post(PreparedCall const& prepared, std::source_location where);
   std::string explain(StreamCall const& call);
   void synchronize();
   /// Its StreamEndpoint is destroyed. (The supervisor may have this a little longer.)
@@ -118,6 +122,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   u64 epoch_ = 0;                       // failures that the program was told of
   u64 failures_before_ = 0;             // runs that had failed when it began to wait
   Deadline deadline_;                   // only the supervisor uses it
+  std::unique_ptr<StreamTimes> const times_;
   // Last, because their threads use the others.
   std::unique_ptr<Stream> const stream_;
   std::unique_ptr<FarSender> far_;  // GPUs, from the first message on

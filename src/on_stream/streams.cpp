@@ -96,7 +96,10 @@ void Streams::close() {
     ends_ = true;
   }
   if (auto const world = use_if_there())
-    for (auto const& endpoint : all()) endpoint->finish();
+    for (auto const& endpoint : all()) {
+      endpoint->finish();
+      endpoint->give_times(world->world());
+    }
   {
     std::scoped_lock const lock(mutex_);
     closing_ = true;

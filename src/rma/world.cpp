@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/fork.hpp"
+#include "base/host_calls.hpp"
 #include "meshpost/base/events.hpp"
 #include "rma/world_state.hpp"
 #include "world/mappable.hpp"
@@ -75,24 +76,39 @@ Communicator World::communicator() const { return implementation_->state->commun
 Communicator World::device_communicator() const {
   return implementation_->state->communicators().device();
 }
-Communicator World::split(Communicator const& parent, std::function<i64(RankId)> const& color) {
+Communicator World::split(Communicator const& parent, std::function<i64(RankId)> const& color,
+                          std::source_location where) {
+  HostCall call(HostCallKind::other, "split", where);
+  call.about([] { return "a split"; });
   return implementation_->state->split(parent, color);
 }
-WindowInfo World::make_window(WindowSpec const& spec) {
+WindowInfo World::make_window(WindowSpec const& spec, std::source_location where) {
+  HostCall call(HostCallKind::other, "window", where);
+  call.about([&] { return fmt::format("window '{}' to be made", spec.name); });
   return implementation_->state->make_window(spec);
 }
-void World::free_window(WindowInfo const& info) { implementation_->state->free_window(info); }
+void World::free_window(WindowInfo const& info, std::source_location where) {
+  HostCall call(HostCallKind::other, "free", where);
+  call.about([] { return "a window to be freed"; });
+  implementation_->state->free_window(info);
+}
 Allocation World::allocate(Device& device, Bytes size) { return allocate_mappable(device, size); }
 Run World::start(KernelImage const& image, void const* kernel, std::size_t bytes,
-                 Launch const& launch, bool awaited) {
+                 Launch const& launch, bool awaited, std::source_location where) {
+  HostCall call(HostCallKind::launch, "launch", where);
+  call.about([&] { return image.name; });
   return Run(implementation_->state->start(image, kernel, bytes, launch, awaited));
 }
 
-Run World::launch(Graph const& graph, Launch const& launch) {
+Run World::launch(Graph const& graph, Launch const& launch, std::source_location where) {
+  HostCall call(HostCallKind::launch, "launch", where);
+  call.about([] { return "a graph"; });
   return Run(implementation_->state->start(graph.record_, launch, false));
 }
-RunResult World::run(Graph const& graph, Launch const& launch) {
-  return Run(implementation_->state->start(graph.record_, launch, true)).wait();
+RunResult World::run(Graph const& graph, Launch const& launch, std::source_location where) {
+  HostCall call(HostCallKind::wait, "run", where);
+  call.about([] { return "a graph"; });
+  return Run(implementation_->state->start(graph.record_, launch, true)).wait(where);
 }
 
 Run::Run(std::shared_ptr<detail::RunRecord> record) : record_(std::move(record)) {}
@@ -112,7 +128,9 @@ Run::~Run() {
   }
 }
 
-RunResult const& Run::wait() {
+RunResult const& Run::wait(std::source_location where) {
+  HostCall call(HostCallKind::wait, "Run::wait", where);
+  call.about([this] { return record_->graph ? "a graph" : "run " + record_->image.name; });
   refuse_after_fork("wait for a run");
   if (inside_kernel())
     throw Error(Kind::misuse, "wait for a run", "it was called from inside a kernel",
@@ -167,25 +185,33 @@ std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
 }
 
 void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
-              void const* source, u64 count) {
+              void const* source, u64 count, std::source_location where) {
+  HostCall call(source ? HostCallKind::write : HostCallKind::read,
+                source ? "Window::write" : "Window::read", where);
+  call.about([] { return "the runs before, and a copy"; });
   world_of(window.world, source ? "write" : "read")
       ->host()
       .transfer(window, element_bytes, rank, offset, target, source, count);
 }
 
 void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void const* source,
-           u64 count, Tag tag) {
+           u64 count, Tag tag, std::source_location where) {
+  HostCall call(HostCallKind::write, source ? "Window::put_notify" : "Window::notify", where);
+  call.about([] { return "the runs before, and a message"; });
   world_of(window.world, "notify from the host")
       ->host()
       .raise(window, element_bytes, rank, offset, source, count, tag);
 }
 
-void raise(WindowInfo const& window, StreamId stream, Tag tag) {
+void raise(WindowInfo const& window, StreamId stream, Tag tag, std::source_location where) {
+  HostCall const call(HostCallKind::notify, "Window::notify", where);
   world_of(window.world, "notify a stream from the host")->host().raise(window, stream, tag);
 }
 
 void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
-                  std::optional<std::chrono::milliseconds> deadline) {
+                  std::optional<std::chrono::milliseconds> deadline, std::source_location where) {
+  HostCall call(HostCallKind::read, "Window::wait", where);
+  call.about([&] { return fmt::format("a notification with tag {}", tag.value); });
   auto const world = world_of(window.world, "wait on the host");
   world->host().wait(window, tag, count, deadline.value_or(world->options().deadline));
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "net/rounds.hpp"
 #include "rma/runs/launching/run.hpp"
+#include "trace/sync_report.hpp"
 #include "trace/timeline_writer.hpp"
 
 namespace meshpost::detail {
@@ -76,6 +78,29 @@ WorldState::WorldState(WorldOptions options)
     queue_.end_thread();
     throw;
   }
+  begin_to_observe();
+}
+
+void WorldState::begin_to_observe() {
+  if (options_.report_sync) trace::SyncReport::switch_on();
+  if (options_.trace_host.empty()) return;
+  host_timeline_ = std::make_shared<trace::HostTimeline>(options_.trace_events);
+  add_host_observer(host_timeline_);
+}
+
+void WorldState::end_to_observe() {
+  if (options_.report_sync) trace::SyncReport::switch_off();
+  if (!host_timeline_) return;
+  remove_host_observer(host_timeline_);
+  trace::TimelineWriter::write_file(own_file(options_.trace_host), host_timeline_->to_perfetto());
+}
+
+std::string WorldState::own_file(std::string const& file) const {
+  if (file.empty() || group_.alone()) return file;
+  std::filesystem::path path(file);
+  auto const name =
+      fmt::format("{}-{}{}", path.stem().string(), group_.number(), path.extension().string());
+  return path.replace_filename(name).string();
 }
 
 void WorldState::end(WorldState* state) {
@@ -95,6 +120,7 @@ void WorldState::close() {
   if (auto const client = this->client(nullptr)) client->close();
   queue_.end_thread();
   queue_.await_unpinned();
+  end_to_observe();
   trace::TimelineWriter::of_process().finish();  // they read memory of this World
   // After an error the other processes do not make this exchange, and will learn of the error.
   if (std::uncaught_exceptions() > exceptions_) return;

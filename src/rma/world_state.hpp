@@ -16,6 +16,7 @@
 #include "rma/via/proxy/proxy.hpp"
 #include "rma/windows/host_windows.hpp"
 #include "rma/windows/windows.hpp"
+#include "trace/host_timeline.hpp"
 
 namespace meshpost::detail {
 
@@ -76,6 +77,7 @@ class WorldState {
   WindowInfo const& tags() const { return tags_; }
   /// The client, which the first call makes. Any thread.
   std::shared_ptr<WorldClient> client(std::function<std::shared_ptr<WorldClient>()> const& make);
+  trace::HostTimeline* host_timeline() const { return host_timeline_.get(); }  ///< may be null
   u64 last_end() const { return last_end_; }  ///< of a run, on the host's clock
   void has_ended_at(u64 time) { last_end_ = time; }
   /// True if runs are launches in streams of the devices, and are over when their kernels have
@@ -84,9 +86,13 @@ class WorldState {
   std::string const& trace_file(Launch const& launch) const {
     return launch.trace.empty() ? options_.trace : launch.trace;
   }
+  /// Each process of a job writes a separate file.
+  std::string own_file(std::string const& file) const;
 
  private:
   void close();
+  void begin_to_observe();
+  void end_to_observe();
   void check_launch(KernelImage const& image, Launch const& launch) const;
 
   WorldOptions const options_;
@@ -111,6 +117,7 @@ class WorldState {
   std::mutex of_client_;
   std::shared_ptr<WorldClient> client_;
   u64 last_end_ = 0;
+  std::shared_ptr<trace::HostTimeline> host_timeline_;
   int const exceptions_ = std::uncaught_exceptions();  // at the World's construction
 };
 

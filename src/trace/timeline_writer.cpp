@@ -54,7 +54,19 @@ int replace_file(fs::path file, std::string_view text) {
   return failed == EACCES && fs::exists(status) ? write_text(file, text) : failed;
 }
 
+void warn_of(std::string const& file, std::string_view why) {
+  warn(
+      fmt::format("the timeline could not be written to '{}': {}; check the folder and the "
+                  "space that is left, or name another file",
+                  file, why));
+}
+
 }  // namespace
+
+void TimelineWriter::write_file(std::string const& file, std::string_view text) {
+  if (int const number = replace_file(file, text); number != 0)
+    warn_of(file, std::generic_category().message(number));
+}
 
 // Never destroyed: its thread may use it as long as the process lives.
 TimelineWriter& TimelineWriter::of_process() {
@@ -147,20 +159,14 @@ void TimelineWriter::await_others(Lock& lock, std::string const& file) {
 void TimelineWriter::write_one(Lock& lock, std::string const& file, Collect collect) {
   auto const mine = being_written_.insert(file).first;
   lock.unlock();
-  auto const failed = [&](std::string_view why) {
-    warn(
-        fmt::format("the timeline could not be written to '{}': {}; check the folder and the "
-                    "space that is left, or name another file",
-                    file, why));
-  };
   try {
     hooks::at("write a timeline");
     auto const timeline = collect();
     collect = {};  // from here on a run may record in that memory
     if (int const number = replace_file(file, to_perfetto(timeline)); number != 0)
-      failed(std::generic_category().message(number));
+      warn_of(file, std::generic_category().message(number));
   } catch (std::exception const& error) {
-    failed(error.what());
+    warn_of(file, error.what());
   }
   collect = {};
   lock.lock();

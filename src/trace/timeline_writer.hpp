@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "meshpost/trace/timeline.hpp"
 
@@ -20,6 +21,9 @@ class TimelineWriter {
   /// Reads the records of the ranks. It is called once, without a lock of the writer, and then
   /// destroyed.
   using Collect = std::function<Timeline()>;
+
+  /// Replaces the file by `text`, at once.
+  static void write_file(std::string const& file, std::string_view text);
 
   static TimelineWriter& of_process();
   TimelineWriter() = default;

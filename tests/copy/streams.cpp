@@ -31,7 +31,7 @@ class Told : public Stream {
     if (before_wait) before_wait();
     inner_->wait(std::move(event));
   }
-  void synchronize() override { inner_->synchronize(); }
+  void do_synchronize() override { inner_->synchronize(); }
   void* native() override { return nullptr; }
   bool on_host() const override { return true; }
 

@@ -36,7 +36,7 @@ class LostStream : public Stream {
       }
     });
   }
-  void synchronize() override {
+  void do_synchronize() override {
     inner_->synchronize();
     use();
   }
@@ -81,9 +81,9 @@ class LostDevice : public Device {
     return inner_->adopt_stream(native);
   }
   PointerInfo locate(void const* pointer) override { return inner_->locate(pointer); }
-  void read(void* h, void const* d, Bytes size) override { inner_->read(h, d, size); }
-  void write(void* d, void const* h, Bytes size) override { inner_->write(d, h, size); }
-  void fill(void* target, u8 value, Bytes size) override { inner_->fill(target, value, size); }
+  void do_read(void* h, void const* d, Bytes size) override { inner_->read(h, d, size); }
+  void do_write(void* d, void const* h, Bytes size) override { inner_->write(d, h, size); }
+  void do_fill(void* target, u8 value, Bytes size) override { inner_->fill(target, value, size); }
   std::shared_ptr<std::atomic<int>> left;
 
  private:

@@ -84,13 +84,13 @@ class BoxedDevice : public Device {
     return inside_->adopt_stream(native);
   }
   PointerInfo locate(void const* pointer) override { return inside_->locate(pointer); }
-  void read(void* host, void const* device, Bytes size) override {
+  void do_read(void* host, void const* device, Bytes size) override {
     inside_->read(host, device, size);
   }
-  void write(void* device, void const* host, Bytes size) override {
+  void do_write(void* device, void const* host, Bytes size) override {
     inside_->write(device, host, size);
   }
-  void fill(void* target, u8 value, Bytes size) override { inside_->fill(target, value, size); }
+  void do_fill(void* target, u8 value, Bytes size) override { inside_->fill(target, value, size); }
 
  private:
   u32 index_;

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -82,7 +83,8 @@ class Copy {
 /// and for source and target that overlap; Error(no_route); Error(device_failed);
 /// Error(out_of_memory) if the system gives no thread to copy; Error(misuse) inside a kernel and
 /// after fork()
-void copy(void* target, void const* source, Bytes size);
+void copy(void* target, void const* source, Bytes size,
+          std::source_location where = std::source_location::current());
 
 /// The same, but returns at once, after all checks. Source and target must not change until the
 /// copy is done.
@@ -99,14 +101,15 @@ Copy copy_batch(std::span<Segment const> segments, BatchOptions const& options =
 
 /// The same for elements. \throws also Error(bad_argument) if the spans differ in length
 template <class T>
-void copy(std::span<T> target, std::type_identity_t<std::span<T const>> source) {
+void copy(std::span<T> target, std::type_identity_t<std::span<T const>> source,
+          std::source_location where = std::source_location::current()) {
   static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");
   if (target.size() != source.size())
     throw Error(Kind::bad_argument, "copy of spans",
                 "the target has " + std::to_string(target.size()) + " elements, the source " +
                     std::to_string(source.size()),
                 "give spans of one length");
-  copy(target.data(), source.data(), Bytes{target.size_bytes()});
+  copy(target.data(), source.data(), Bytes{target.size_bytes()}, where);
 }
 
 /// Chooses the devices whose places copies know. Call it before the first copy. Otherwise they are

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -96,13 +97,16 @@ class Stream {
   /// Later work of this stream starts after `event`, which may be another device's or kind's.
   virtual void wait(std::shared_ptr<Event> event) = 0;
   /// Returns when all work so far is done. \throws Error(device_failed)
-  virtual void synchronize() = 0;
+  void synchronize(std::source_location where = std::source_location::current());
   /// The cudaStream_t, null on CPU devices.
   virtual void* native() = 0;
   /// A thread of the host does this stream's work.
   virtual bool on_host() const { return false; }
   /// Its work is being recorded for a graph.
   virtual bool captures() { return false; }
+  /// Stores the device's clock, in ns, in a word of pinned memory. Backend::clock_offset() leads to
+  /// the host's clock.
+  virtual void stamp(u64* word);
 
   // Operations on counters, for the part on_stream (device/stream_operations.hpp). If the stream
   // was poisoned, they do nothing. Memory that they name outlives them. \throws
@@ -128,6 +132,9 @@ class Stream {
                        StreamReceive const& into, StreamPost const* far);
   /// How it would carry out a put.
   virtual StreamWay way_of(StreamPut const& put) const;
+
+ protected:
+  virtual void do_synchronize() = 0;
 };
 
 /// Properties of a device, for tables and for choosing the number of ranks.
@@ -191,11 +198,14 @@ class Device {
   virtual std::unique_ptr<Stream> adopt_stream(void* native) = 0;
   virtual PointerInfo locate(void const* pointer) = 0;
   /// Copies from this device's memory to the host's, and returns when that is done.
-  virtual void read(void* host, void const* device, Bytes size) = 0;
+  void read(void* host, void const* device, Bytes size,
+            std::source_location where = std::source_location::current());
   /// Copies from the host's memory to this device's, and returns when that is done.
-  virtual void write(void* device, void const* host, Bytes size) = 0;
+  void write(void* device, void const* host, Bytes size,
+             std::source_location where = std::source_location::current());
   /// Sets this device's memory, and returns when that is done.
-  virtual void fill(void* target, u8 value, Bytes size) = 0;
+  void fill(void* target, u8 value, Bytes size,
+            std::source_location where = std::source_location::current());
   /// Adds to a counter in this device's memory, and notes its origin unless that word is null.
   /// Returns when that is done. Kinds whose kernels or streams may add at the same time override
   /// it.
@@ -204,6 +214,11 @@ class Device {
   /// kernels see those bytes, once they have acquired something that the host releases after the
   /// call.
   virtual void see_writes() {}
+
+ protected:
+  virtual void do_read(void* host, void const* device, Bytes size) = 0;
+  virtual void do_write(void* device, void const* host, Bytes size) = 0;
+  virtual void do_fill(void* target, u8 value, Bytes size) = 0;
 };
 
 /// The devices that MESHPOST_DEVICES or `spec` name. "cpu:4" is four CPU devices, "cuda:0,2" those

@@ -1,8 +1,10 @@
 #pragma once
 #include <initializer_list>
+#include <source_location>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,6 +51,7 @@ struct StreamCall {
   StreamId peer{};
   void* target = nullptr;
   u64* received = nullptr;
+  std::source_location where{};  ///< the user's line
 
   bool puts() const { return verb == put || verb == put_notify; }
 };
@@ -71,81 +74,93 @@ class StreamCalls {
  public:
   /// Copies `source` to the beginning of `target`. A later notification of this stream delivers it.
   template <class T>
-  Result put(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source) {
-    return take(put_of(Call::put, target, source));
+  Result put(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source,
+             std::source_location where = std::source_location::current()) {
+    return take(put_of(Call::put, target, source), where);
   }
   template <class T>
-  Result put(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source) {
-    return take(put_of(Call::put, target, source));
+  Result put(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
+             std::source_location where = std::source_location::current()) {
+    return take(put_of(Call::put, target, source), where);
   }
   /// put(), then raises the counter for `tag` of the target's rank, in the target's window.
   template <class T>
-  Result put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source, Tag tag) {
-    return take(notifying(put_of(Call::put_notify, target, source), target.rank(), tag));
+  Result put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source, Tag tag,
+                    std::source_location where = std::source_location::current()) {
+    return take(notifying(put_of(Call::put_notify, target, source), target.rank(), tag), where);
   }
   template <class T>
   Result put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                    Tag tag) {
-    return take(notifying(put_of(Call::put_notify, target, source), target.rank(), tag));
+                    Tag tag, std::source_location where = std::source_location::current()) {
+    return take(notifying(put_of(Call::put_notify, target, source), target.rank(), tag), where);
   }
   /// put(), then raises the counter for `tag` of a stream, in the target's window. The stream is of
   /// the target's device.
   template <class T>
   Result put_notify(RemoteSpan<T> const& target, std::span<NonDeduced<T> const> source,
-                    StreamId notified, Tag tag) {
-    return take(notifying(put_of(Call::put_notify, target, source), notified, tag));
+                    StreamId notified, Tag tag,
+                    std::source_location where = std::source_location::current()) {
+    return take(notifying(put_of(Call::put_notify, target, source), notified, tag), where);
   }
   template <class T>
   Result put_notify(RemoteSpan<T> const& target, CountedSource<NonDeduced<T>> const& source,
-                    StreamId notified, Tag tag) {
-    return take(notifying(put_of(Call::put_notify, target, source), notified, tag));
+                    StreamId notified, Tag tag,
+                    std::source_location where = std::source_location::current()) {
+    return take(notifying(put_of(Call::put_notify, target, source), notified, tag), where);
   }
 
   /// Raises a counter of a rank by one.
   template <class T>
-  Result notify(Window<T> const& window, RankId rank, Tag tag) {
-    return take(notifying(call(Call::notify, window), rank, tag));
+  Result notify(Window<T> const& window, RankId rank, Tag tag,
+                std::source_location where = std::source_location::current()) {
+    return take(notifying(call(Call::notify, window), rank, tag), where);
   }
   /// Raises a counter of a stream by one.
   template <class T>
-  Result notify(Window<T> const& window, StreamId stream, Tag tag) {
-    return take(notifying(call(Call::notify, window), stream, tag));
+  Result notify(Window<T> const& window, StreamId stream, Tag tag,
+                std::source_location where = std::source_location::current()) {
+    return take(notifying(call(Call::notify, window), stream, tag), where);
   }
   /// Raises a counter of the host of a process by one, which waits with Window::wait.
   template <class T>
-  Result notify(Window<T> const& window, HostId host, Tag tag) {
-    return take(notifying(call(Call::notify, window), host, tag));
+  Result notify(Window<T> const& window, HostId host, Tag tag,
+                std::source_location where = std::source_location::current()) {
+    return take(notifying(call(Call::notify, window), host, tag), where);
   }
 
   /// The stream's later work begins when `count` notifications with `tag` have come to this stream,
   /// which are then consumed. 0: at once; at most 2^30.
   template <class T>
-  Result wait(Window<T> const& window, Tag tag, u32 count = 1) {
-    return wait(window, std::vector<Counts>{{tag, count}});
+  Result wait(Window<T> const& window, Tag tag, u32 count = 1,
+              std::source_location where = std::source_location::current()) {
+    return wait(window, std::vector<Counts>{{tag, count}}, where);
   }
   /// The same for several tags at once, at most 32 (AwaitedCounter::most). Counts of one tag add
   /// up.
   template <class T>
-  Result wait(Window<T> const& window, std::vector<Counts> const& awaited) {
+  Result wait(Window<T> const& window, std::vector<Counts> const& awaited,
+              std::source_location where = std::source_location::current()) {
     auto wait = call(Call::wait, window);
     wait.awaited = awaited;
-    return take(wait);
+    return take(std::move(wait), where);
   }
 
   /// Sends a message to another stream, which receives it by this tag. It waits on the device while
   /// the message window has no room for that stream and tag. Neither the host nor other streams
   /// wait then.
   template <class T>
-  Result send(MessageWindow const& messages, StreamId to, std::span<T> source, Tag tag) {
+  Result send(MessageWindow const& messages, StreamId to, std::span<T> source, Tag tag,
+              std::source_location where = std::source_location::current()) {
     auto message = message_of(Call::send, messages, to, tag, source);
     message.source = source.data();
-    return take(message);
+    return take(std::move(message), where);
   }
   template <class T>
-  Result send(MessageWindow const& messages, StreamId to, CountedSource<T> const& source, Tag tag) {
+  Result send(MessageWindow const& messages, StreamId to, CountedSource<T> const& source, Tag tag,
+              std::source_location where = std::source_location::current()) {
     auto message = message_of(Call::send, messages, to, tag, source.most);
     message.source = source.most.data(), message.units = source.count;
-    return take(message);
+    return take(std::move(message), where);
   }
   /// Waits for the next message with this tag from another stream, and copies it to `target`. It
   /// must have that size. With `count` (memory of the stream's device, or pinned) it may be
@@ -153,16 +168,20 @@ class StreamCalls {
   /// another size ends this stream's operations with an error.
   template <class T>
   Result receive(MessageWindow const& messages, StreamId from, std::span<T> target, Tag tag,
-                 u64* count = nullptr) {
+                 u64* count = nullptr,
+                 std::source_location where = std::source_location::current()) {
     auto message = message_of(Call::receive, messages, from, tag, target);
     message.target = target.data(), message.received = count;
-    return take(message);
+    return take(std::move(message), where);
   }
 
  private:
   friend Taker;
   StreamCalls() = default;
-  Result take(Call const& call) { return static_cast<Taker*>(this)->take(call); }
+  Result take(Call call, std::source_location where) {
+    call.where = where;
+    return static_cast<Taker*>(this)->take(call);
+  }
   template <class T>
   static Call call(Call::Verb verb, Window<T> const& window) {
     return {.verb = verb, .window = window.info()};

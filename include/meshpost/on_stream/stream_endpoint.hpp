@@ -1,6 +1,8 @@
 #pragma once
 #include <memory>
+#include <source_location>
 #include <string>
+#include <string_view>
 
 #include "meshpost/device/device.hpp"
 #include "meshpost/on_stream/stream_calls.hpp"
@@ -18,7 +20,7 @@ class StreamRequest {
  public:
   /// Puts the operation on the stream, and returns. As a call of the endpoint itself; what the
   /// operation names must still be there. \throws Error: as that call
-  void post();
+  void post(std::source_location where = std::source_location::current());
 
  private:
   friend class StreamPreparation;
@@ -115,7 +117,31 @@ class StreamEndpoint : public StreamCalls<StreamEndpoint, void> {
 
   /// Returns when all work of the stream so far is done, and its messages to targets out of reach
   /// are there. \throws Error: see above
-  void synchronize();
+  void synchronize(std::source_location where = std::source_location::current());
+
+  /// The user's own work on the stream: kernels, copies. While the object lives, what is put on the
+  /// stream belongs to the task. The host's timeline (WorldOptions::trace_host) then shows when the
+  /// host launched it, and when the stream began and ended it. Without such a timeline it does
+  /// nothing. It ends before its endpoint, on the same thread.
+  class Task {
+   public:
+    ~Task();
+    Task(Task&&) = delete;
+    Task(Task const&) = delete;
+    Task& operator=(Task&&) = delete;
+    Task& operator=(Task const&) = delete;
+
+   private:
+    friend class StreamEndpoint;
+    Task(detail::EndpointState& state, std::string_view name, std::source_location where);
+    detail::EndpointState& state_;
+    std::string name_;
+    std::source_location where_;
+    u64 begin_ = 0;       // 0: nobody observes
+    u64* end_ = nullptr;  // for the stream's clock
+  };
+  [[nodiscard]] Task task(std::string_view name,
+                          std::source_location where = std::source_location::current());
 
  private:
   friend StreamCalls;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,7 @@ class Run {
   /// Returns when all ranks of all devices have ended. Not collective. Any thread may call it,
   /// several times.
   /// \throws Error(kernel_failed, deadlock, deadline, device_failed) naming ranks and operations
-  RunResult const& wait();
+  RunResult const& wait(std::source_location where = std::source_location::current());
   /// True if wait() would return at once. Thread-safe. \throws Error(misuse) after fork()
   bool done() const;
 

@@ -5,6 +5,7 @@
 #if !defined(__CUDACC_RTC__)
 #include <chrono>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <vector>
 #endif
@@ -104,11 +105,14 @@ class Window {
 #if !defined(__CUDACC_RTC__)
   /// Copies from the host into a rank's part (world rank), after the runs launched so far.
   /// Not collective. Thread-safe. \throws Error(bad_argument) naming the range and its limit
-  void write(RankId rank, u64 offset, std::span<T const> source) const;
+  void write(RankId rank, u64 offset, std::span<T const> source,
+             std::source_location where = std::source_location::current()) const;
   /// Copies from a rank's part to the host, after the runs launched so far. Otherwise as write().
-  void read(RankId rank, u64 offset, std::span<T> target) const;
+  void read(RankId rank, u64 offset, std::span<T> target,
+            std::source_location where = std::source_location::current()) const;
   /// All of a rank's part.
-  std::vector<T> read(RankId rank) const;
+  std::vector<T> read(RankId rank,
+                      std::source_location where = std::source_location::current()) const;
 
   /// The part of a rank (of the world) of this process, in the addresses of its device: for work on
   /// streams of that device (StreamEndpoint). Not collective. Thread-safe. \throws
@@ -125,13 +129,16 @@ class Window {
 
   /// write(), then notify(): the rank that consumes the notification finds the bytes.
   /// \throws Error(bad_argument, misuse)
-  void put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag) const;
+  void put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag,
+                  std::source_location where = std::source_location::current()) const;
   /// Raises the counter for `tag` of a rank (of the world) by one. \throws Error(bad_argument,
   /// misuse)
-  void notify(RankId rank, Tag tag) const;
+  void notify(RankId rank, Tag tag,
+              std::source_location where = std::source_location::current()) const;
   /// The same for a counter of a stream, at once, whatever runs. If the stream is to read what
   /// write() has written, this comes behind it. \throws Error(bad_argument, misuse, peer_lost)
-  void notify(StreamId stream, Tag tag) const;
+  void notify(StreamId stream, Tag tag,
+              std::source_location where = std::source_location::current()) const;
   /// Returns once ranks have notified this process's host `count` times with `tag` in this window
   /// (Rank::notify with World::host()), and consumes these notifications. read() then finds what
   /// such a rank has stored into its own part before. `deadline` is the time without a
@@ -139,7 +146,8 @@ class Window {
   /// \throws Error(deadline) saying how many have come; Error(bad_argument, misuse);
   /// Error(peer_lost); and the error of a run that failed meanwhile
   void wait(Tag tag, u32 count = 1,
-            std::optional<std::chrono::milliseconds> deadline = std::nullopt) const;
+            std::optional<std::chrono::milliseconds> deadline = std::nullopt,
+            std::source_location where = std::source_location::current()) const;
 #endif
 
  private:

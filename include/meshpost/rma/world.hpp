@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,7 +42,15 @@ struct WorldOptions {
   /// process ends by exit(). After a run that failed, it is complete when wait() throws.
   std::string trace = Config::from_environment().trace;
   u32 trace_events = Config::from_environment().trace_events;  ///< kept for each rank
-  std::string net = Config::from_environment().net;            ///< engine between nodes
+  /// File for the timeline of the host and of streams, as Perfetto JSON: calls of the host, runs as
+  /// a whole, and the operations of StreamEndpoints with the user's tasks. It is written when the
+  /// World is destroyed. Calls of other Worlds, and of devices, are on it too. A stream of a GPU
+  /// stores its clock before and after each operation, by a small kernel.
+  std::string trace_host = Config::from_environment().trace_host;
+  /// Report, when the World is destroyed, where a thread of the host waited between operations that
+  /// it queued on devices: a warning for each place (trace/sync_report.hpp).
+  bool report_sync = Config::from_environment().report_sync;
+  std::string net = Config::from_environment().net;  ///< engine between nodes
   bool alone = false;  ///< only this process's devices, though its job has more processes
   /// The processes of a job other than the launcher's; options_over() (rma/mpi.hpp) sets them.
   std::shared_ptr<Processes> processes = {};
@@ -95,28 +104,31 @@ class World {
   Communicator device_communicator() const;  ///< for each rank, those on its device
   /// Ranks of `parent` with equal color form a group, in the order of their world ranks. Ranks with
   /// a negative color are in none.
-  Communicator split(Communicator const& parent,
-                     std::function<i64(RankId world_rank)> const& color);
+  Communicator split(Communicator const& parent, std::function<i64(RankId world_rank)> const& color,
+                     std::source_location where = std::source_location::current());
 
   /// `count` elements at every rank, zeroed, and `tags` counters. `name` is for messages.
   /// \throws Error(out_of_memory, bad_argument)
   template <class T>
-  Window<T> window(u64 count, Tags tags = Tags{16}, std::string name = {}) {
-    return window<T>(communicator(), count, tags, std::move(name));
+  Window<T> window(u64 count, Tags tags = Tags{16}, std::string name = {},
+                   std::source_location where = std::source_location::current()) {
+    return window<T>(communicator(), count, tags, std::move(name), where);
   }
   /// Over another communicator of this world: at(rank) then takes the rank's number in the group.
   template <class T>
   Window<T> window(Communicator const& communicator, u64 count, Tags tags = Tags{16},
-                   std::string name = {}) {
+                   std::string name = {},
+                   std::source_location where = std::source_location::current()) {
     return Window<T>(
-        make_window({communicator, element<T>(), count, {}, {}, tags, std::move(name)}));
+        make_window({communicator, element<T>(), count, {}, {}, tags, std::move(name)}, where));
   }
   /// A part for each world rank. Parts of one device lie in one block and may overlap: a put whose
   /// source and target are the same copies nothing.
   template <class T>
-  Window<T> window(std::vector<Extent> const& parts, Tags tags = Tags{16}, std::string name = {}) {
+  Window<T> window(std::vector<Extent> const& parts, Tags tags = Tags{16}, std::string name = {},
+                   std::source_location where = std::source_location::current()) {
     return Window<T>(
-        make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}));
+        make_window({communicator(), element<T>(), 0, parts, {}, tags, std::move(name)}, where));
   }
   /// Memory of the user: a span for each world rank, in the memory of that rank's device
   /// (cudaMalloc, a tensor; any memory on CPU devices). If this process is alone, also pinned
@@ -127,11 +139,12 @@ class World {
   /// the network reaches windows. \throws Error(bad_argument, out_of_memory, bad_environment)
   template <class T>
   Window<T> register_memory(std::vector<std::span<T>> const& parts, Tags tags = Tags{16},
-                            std::string name = {}) {
+                            std::string name = {},
+                            std::source_location where = std::source_location::current()) {
     std::vector<Part> memory;
     for (auto const& part : parts) memory.push_back({part.data(), part.size()});
     return Window<T>(make_window(
-        {communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}));
+        {communicator(), element<T>(), 0, {}, std::move(memory), tags, std::move(name)}, where));
   }
   /// Memory of a device of this process that register_memory() takes in every job. A GPU's is like
   /// cudaMalloc's; a CPU device's is zeroed. Not collective. \throws Error(out_of_memory)
@@ -139,20 +152,23 @@ class World {
   /// Ends a window. Its memory is used again after the runs launched so far. When it returns,
   /// memory that the user registered may be freed, in every process. \throws Error(bad_argument)
   template <class T>
-  void free(Window<T> const& window) {
-    free_window(window.info());
+  void free(Window<T> const& window, std::source_location where = std::source_location::current()) {
+    free_window(window.info(), where);
   }
 
   /// Starts `kernel` on all ranks after the runs launched before, and returns.
   /// \throws Error(misuse, version_mismatch); Run::wait throws later errors
   template <class Kernel, bool nvcc = detail::by_nvcc>
-  Run launch(Kernel const& kernel, Launch const& launch = {}) {
-    return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch);
+  Run launch(Kernel const& kernel, Launch const& launch = {},
+             std::source_location where = std::source_location::current()) {
+    return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch, false, where);
   }
   /// launch(), and waits. \throws what either throws
   template <class Kernel, bool nvcc = detail::by_nvcc>
-  RunResult run(Kernel const& kernel, Launch const& launch = {}) {
-    return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch, true).wait();
+  RunResult run(Kernel const& kernel, Launch const& launch = {},
+                std::source_location where = std::source_location::current()) {
+    return start(detail::image_of<Kernel, nvcc>(), &kernel, sizeof kernel, launch, true, where)
+        .wait(where);
   }
 
   /// Starts all runs of `graph`, one after the other, after the runs launched before. Of `launch`
@@ -161,14 +177,16 @@ class World {
   /// other. The first run that fails ends those behind it, and Run::wait() throws its error.
   /// \throws Error(bad_argument) for an empty graph, or if a field of Graph::add is set; as
   /// launch()
-  Run launch(Graph const& graph, Launch const& launch = {});
+  Run launch(Graph const& graph, Launch const& launch = {},
+             std::source_location where = std::source_location::current());
   /// launch(), and waits. \throws what either throws
-  RunResult run(Graph const& graph, Launch const& launch = {});
+  RunResult run(Graph const& graph, Launch const& launch = {},
+                std::source_location where = std::source_location::current());
 
   /// For kernels compiled elsewhere (at run time, say). `kernel` is copied. `awaited`: the caller
   /// waits at once, so no other thread needs to supervise the run.
   Run start(KernelImage const& image, void const* kernel, std::size_t bytes, Launch const& launch,
-            bool awaited = false);
+            bool awaited = false, std::source_location where = std::source_location::current());
 
   struct WindowSpec {
     Communicator communicator;
@@ -186,8 +204,8 @@ class World {
     static_assert(std::is_trivially_copyable_v<T>, "windows hold bytes that may be copied");
     return sizeof(T);
   }
-  WindowInfo make_window(WindowSpec const& spec);
-  void free_window(WindowInfo const& info);
+  WindowInfo make_window(WindowSpec const& spec, std::source_location where);
+  void free_window(WindowInfo const& info, std::source_location where);
 
   class Implementation;
   std::unique_ptr<Implementation> implementation_;
@@ -196,28 +214,30 @@ class World {
 namespace detail {
 /// Host side of Window::read (target) and write (source).
 void transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void* target,
-              void const* source, u64 count);
+              void const* source, u64 count, std::source_location where);
 /// Host side of Window::part.
 Part own_part(WindowInfo const& window, RankId rank);
 /// Elements of a rank's part.
 u64 part_count(WindowInfo const& window, RankId rank);
 /// Host side of Window::put_notify (`source`, which may be null: of nothing) and notify.
 void raise(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset, void const* source,
-           u64 count, Tag tag);
+           u64 count, Tag tag, std::source_location where);
 /// The same for a stream.
-void raise(WindowInfo const& window, StreamId stream, Tag tag);
+void raise(WindowInfo const& window, StreamId stream, Tag tag, std::source_location where);
 /// Host side of Window::wait.
 void wait_on_host(WindowInfo const& window, Tag tag, u32 count,
-                  std::optional<std::chrono::milliseconds> deadline);
+                  std::optional<std::chrono::milliseconds> deadline, std::source_location where);
 }  // namespace detail
 
 template <class T>
-void Window<T>::write(RankId rank, u64 offset, std::span<T const> source) const {
-  detail::transfer(info_, sizeof(T), rank, offset, nullptr, source.data(), source.size());
+void Window<T>::write(RankId rank, u64 offset, std::span<T const> source,
+                      std::source_location where) const {
+  detail::transfer(info_, sizeof(T), rank, offset, nullptr, source.data(), source.size(), where);
 }
 template <class T>
-void Window<T>::read(RankId rank, u64 offset, std::span<T> target) const {
-  detail::transfer(info_, sizeof(T), rank, offset, target.data(), nullptr, target.size());
+void Window<T>::read(RankId rank, u64 offset, std::span<T> target,
+                     std::source_location where) const {
+  detail::transfer(info_, sizeof(T), rank, offset, target.data(), nullptr, target.size(), where);
 }
 template <class T>
 std::span<T> Window<T>::part(RankId rank) const {
@@ -225,25 +245,27 @@ std::span<T> Window<T>::part(RankId rank) const {
   return {static_cast<T*>(own.data), own.count};
 }
 template <class T>
-void Window<T>::put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag) const {
-  detail::raise(info_, sizeof(T), rank, offset, source.data(), source.size(), tag);
+void Window<T>::put_notify(RankId rank, u64 offset, std::span<T const> source, Tag tag,
+                           std::source_location where) const {
+  detail::raise(info_, sizeof(T), rank, offset, source.data(), source.size(), tag, where);
 }
 template <class T>
-void Window<T>::notify(RankId rank, Tag tag) const {
-  detail::raise(info_, sizeof(T), rank, 0, nullptr, 0, tag);
+void Window<T>::notify(RankId rank, Tag tag, std::source_location where) const {
+  detail::raise(info_, sizeof(T), rank, 0, nullptr, 0, tag, where);
 }
 template <class T>
-void Window<T>::notify(StreamId stream, Tag tag) const {
-  detail::raise(info_, stream, tag);
+void Window<T>::notify(StreamId stream, Tag tag, std::source_location where) const {
+  detail::raise(info_, stream, tag, where);
 }
 template <class T>
-void Window<T>::wait(Tag tag, u32 count, std::optional<std::chrono::milliseconds> deadline) const {
-  detail::wait_on_host(info_, tag, count, deadline);
+void Window<T>::wait(Tag tag, u32 count, std::optional<std::chrono::milliseconds> deadline,
+                     std::source_location where) const {
+  detail::wait_on_host(info_, tag, count, deadline, where);
 }
 template <class T>
-std::vector<T> Window<T>::read(RankId rank) const {
+std::vector<T> Window<T>::read(RankId rank, std::source_location where) const {
   std::vector<T> all(detail::part_count(info_, rank));
-  read(rank, 0, all);
+  read(rank, 0, all, where);
   return all;
 }
 

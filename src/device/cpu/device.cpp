@@ -48,9 +48,9 @@ class CpuDevice : public Device {
   PointerInfo locate(void const* pointer) override {
     return {MemoryKind::device, pointer != nullptr, ~u64{0}};
   }
-  void read(void* host, void const* device, Bytes size) override { move(host, device, size); }
-  void write(void* device, void const* host, Bytes size) override { move(device, host, size); }
-  void fill(void* target, u8 value, Bytes size) override {
+  void do_read(void* host, void const* device, Bytes size) override { move(host, device, size); }
+  void do_write(void* device, void const* host, Bytes size) override { move(device, host, size); }
+  void do_fill(void* target, u8 value, Bytes size) override {
     if (size != 0) std::memset(target, value, size);
   }
 

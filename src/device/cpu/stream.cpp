@@ -151,7 +151,7 @@ class CpuStream : public Stream {
   void wait(std::shared_ptr<Event> event) override {
     call([event = std::move(event)] { event->wait(); });
   }
-  void synchronize() override { record()->wait(); }
+  void do_synchronize() override { record()->wait(); }
   void* native() override { return nullptr; }
   bool on_host() const override { return true; }
   void put(StreamWords const& words, StreamPut const& put) override {

@@ -29,6 +29,12 @@ __global__ void answer_with_time(ClockExchange volatile* exchange) {
   }
 }
 
+__global__ void store_time(u64* word) {
+  u64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  *word = now;
+}
+
 i64 host_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -69,6 +75,11 @@ i64 clock_offset(int device) {
   cudaFreeHost(shared);
   check(launched, "align clocks");
   return offset;
+}
+
+cudaError_t store_clock(cudaStream_t stream, u64* word) {
+  store_time<<<1, 1, 0, stream>>>(word);
+  return cudaGetLastError();
 }
 
 }  // namespace meshpost::cuda

@@ -93,17 +93,17 @@ class CudaDevice : public Device {
     bool const here = found.type == cudaMemoryTypeManaged || found.device == number();
     return {MemoryKind::device, here, extent};
   }
-  void read(void* host, void const* device, Bytes size) override {
+  void do_read(void* host, void const* device, Bytes size) override {
     std::scoped_lock const lock(mutex_);
     transfers_->copy(host, device, size);
     transfers_->synchronize();
   }
-  void write(void* device, void const* host, Bytes size) override {
+  void do_write(void* device, void const* host, Bytes size) override {
     std::scoped_lock const lock(mutex_);
     transfers_->copy(device, host, size);
     transfers_->synchronize();
   }
-  void fill(void* target, u8 value, Bytes size) override {
+  void do_fill(void* target, u8 value, Bytes size) override {
     std::scoped_lock const lock(mutex_);
     transfers_->fill(target, value, size);
     transfers_->synchronize();

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/cuda/check.hpp"
+#include "device/cuda/clock.hpp"
 #include "device/cuda/stream_kernels.hpp"
 
 namespace meshpost::cuda {
@@ -159,7 +160,7 @@ class CudaStream : public Stream {
           "make a stream wait for the host");
     event->then([flag] { std::atomic_ref(*flag).store(1, std::memory_order_release); });
   }
-  void synchronize() override {
+  void do_synchronize() override {
     Current const current(device_);
     check(cudaStreamSynchronize(stream_), fmt::format("wait for a stream of cuda:{}", device_));
   }
@@ -168,6 +169,10 @@ class CudaStream : public Stream {
     auto status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream_, &status), "ask if a stream is captured");
     return status != cudaStreamCaptureStatusNone;
+  }
+  void stamp(u64* word) override {
+    Current const current(device_);
+    finish(store_clock(stream_, word), "store the clock in");
   }
   void put(StreamWords const& words, StreamPut const& put) override {
     Current const current(device_);

@@ -69,9 +69,9 @@ class Drum : public Device {
     return inner_->adopt_stream(native);
   }
   PointerInfo locate(void const* pointer) override { return inner_->locate(pointer); }
-  void read(void* h, void const* d, Bytes size) override { inner_->read(h, d, size); }
-  void write(void* d, void const* h, Bytes size) override { inner_->write(d, h, size); }
-  void fill(void* target, u8 value, Bytes size) override { inner_->fill(target, value, size); }
+  void do_read(void* h, void const* d, Bytes size) override { inner_->read(h, d, size); }
+  void do_write(void* d, void const* h, Bytes size) override { inner_->write(d, h, size); }
+  void do_fill(void* target, u8 value, Bytes size) override { inner_->fill(target, value, size); }
 
  private:
   std::shared_ptr<Device> inner_ = backend("cpu").open(0);

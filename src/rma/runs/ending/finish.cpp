@@ -1,8 +1,6 @@
 // The result of a run whose ranks have ended.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "base/caught.hpp"
 #include "rma/runs/diagnosing/diagnosis.hpp"
 #include "rma/runs/ending/end.hpp"
@@ -157,14 +155,8 @@ void RunSupervisor::write_timeline(bool at_once) {
   else writer.put_off(trace_file(), std::move(collect));
 }
 
-// Each process writes a separate file.
 std::string RunSupervisor::trace_file() const {
-  auto file = world_.trace_file(record_.launch);
-  if (file.empty() || group_.alone()) return file;
-  std::filesystem::path path(file);
-  auto const name =
-      fmt::format("{}-{}{}", path.stem().string(), group_.number(), path.extension().string());
-  return path.replace_filename(name).string();
+  return world_.own_file(world_.trace_file(record_.launch));
 }
 
 }  // namespace meshpost::detail

@@ -289,6 +289,8 @@ Ending RunSupervisor::run_ranks() {
   running_.clear();
   launches_.clear();
   end_ = steady_ns();
+  if (auto* const timeline = world_.host_timeline())
+    timeline->add_run(record_.image.name, begin_, end_);
   record_.result.seconds += static_cast<double>(end_ - begin_) * 1e-9;
   if (not_launched_) ending.failure = not_launched_;
   return ending;

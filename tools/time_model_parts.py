@@ -1,0 +1,256 @@
+"""The terms of the time model, from timelines, and its totals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+
+from host_trace import SENDS, HostTrace, Steps, TraceError, classes, find_steps
+
+VERSIONS = ("synchronous", "stream", "kernel")
+FEW_STEPS = 0.05  # C3: the first launch weighs less than this
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What a timeline says of its own time, in us."""
+
+    path: str
+    total: float
+    steps: int | None  # not known of a kernel
+
+
+def version_of(trace: HostTrace) -> str:
+    """Of which version the timeline is."""
+    if not trace.rows and len(trace.runs) == 1:
+        return "kernel"
+    steps = find_steps(trace)
+    step = steps.calls[: steps.calls_each]
+    return "synchronous" if any(call.category == "sync" for call in step) else "stream"
+
+
+def measure(trace: HostTrace, version: str) -> Measured:
+    """The time from the first call of the loop to the end of its work."""
+    if version == "kernel":
+        run = trace.runs[0]
+        return Measured(trace.path.name, run.length, None)
+    steps = find_steps(trace)
+    begin, last = steps.calls[0].start, steps.calls[-1]
+    ends = [last.stop] + [span.stop for row in trace.rows.values() for span in row]
+    return Measured(trace.path.name, max(ends) - begin, steps.count)
+
+
+def host_terms(steps: Steps, class_of: dict[str, str]) -> dict[str, float]:
+    """The host's time of each term in a step, in us; `gap` is the host's own work between calls."""
+    spent, now, stop = defaultdict(float), "TH", None
+    for call in steps.calls:
+        if stop is not None:
+            spent["gap"] += max(0.0, call.start - stop)
+        stop = call.stop
+        if call.category == "launch":
+            spent["L" + class_of[call.of]] += call.length
+            now = "TH"
+        elif call.category == "queue":
+            waits = call.name == "wait"
+            spent["LW" if waits else "LS"] += call.length
+            now = "W" if waits else "S"
+        elif call.category == "sync":
+            spent[now] += call.length  # it waits for what was queued last
+        elif call.name == "Window::wait":
+            spent["W"] += call.length
+        elif call.category in SENDS:
+            spent["S"] += call.length
+    return {term: time / steps.count for term, time in spent.items()}
+
+
+def device_terms(trace: HostTrace, steps: Steps, class_of: dict[str, str]) -> dict[str, float]:
+    """The streams' time of each term in a step: those of the row with the longest sum, in us."""
+    begin = steps.calls[0].start
+    rows = trace.rows or {"runs": trace.runs}
+    best: dict[str, float] = {}
+    for row in rows.values():
+        spent = dict.fromkeys("ABCSW", 0.0)
+        for span in row:
+            if span.start < begin:
+                continue
+            if span.category in ("task", "run"):
+                # One that the loop does not launch is none of its own.
+                if span.name in class_of:
+                    spent[class_of[span.name]] += span.length
+            else:
+                spent["W" if span.category == "wait" else "S"] += span.length
+        spent = {term: time / steps.count for term, time in spent.items()}
+        if sum(spent[task] for task in "ABC") > sum(best.get(task, 0.0) for task in "ABC"):
+            best = spent
+    if not best:
+        raise TraceError(
+            f"{trace.path} has no times of tasks: put them on streams inside StreamEndpoint::task"
+        )
+    return best
+
+
+@dataclasses.dataclass
+class Model:
+    """The model: timelines are added, then it reports."""
+
+    given: dict[str, str]
+    put: float | None = None
+    wait: float | None = None
+    blocks: tuple[int, int, int] | None = None
+    resident: int | None = None
+    host: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    device: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    count: int = 0  # R
+
+    def add(self, trace: HostTrace, steps: Steps) -> None:
+        """Takes the terms of a timeline of the synchronous or the stream version."""
+        version = version_of(trace)
+        if version in self.host:
+            raise TraceError(f"{trace.path} is a second timeline of the {version} version")
+        if self.count and self.count != steps.count:
+            raise TraceError(
+                f"{trace.path} has {steps.count} steps, the timeline before has {self.count}: "
+                "record the same loop"
+            )
+        self.count = steps.count
+        class_of = classes(steps.calls[: steps.calls_each], self.given)
+        self.host[version] = host_terms(steps, class_of)
+        self.device[version] = device_terms(trace, steps, class_of)
+        threads = f", the busiest of {trace.threads} threads" if trace.threads > 1 else ""
+        tasks = ", ".join(f"{name} is {one}" for name, one in class_of.items() if name != one)
+        self.notes.append(
+            f"{trace.path.name}: {version} version, {steps.count} steps of {steps.calls_each} calls "
+            f"of the host{threads}, {max(1, len(trace.rows))} rows of devices"
+            + (f"; {tasks}" if tasks else "")
+        )
+
+    def terms(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The host's terms of the synchronous version, and the terms of the stream version."""
+        sync, stream = self.host.get("synchronous"), self.host.get("stream")
+        of_sync, of_stream = self.device.get("synchronous"), self.device.get("stream")
+        work = of_stream or of_sync
+        launches = {name: (stream or sync).get(name, 0.0) for name in ("LA", "LB", "LC")}
+        there = [time for time in launches.values() if time]
+        usual = sum(there) / max(1, len(there))
+        gpu = {name: work[name] for name in "ABC"}
+        if of_stream:
+            gpu |= {"S": of_stream["S"], "W": of_stream["W"]}
+        else:
+            gpu |= {"S": sync.get("S", 0.0), "W": sync.get("W", 0.0)}
+        gpu["S"] = gpu["S"] if self.put is None else self.put
+        gpu["W"] = gpu["W"] if self.wait is None else self.wait
+        for name in ("LS", "LW"):
+            launches[name] = stream.get(name, 0.0) if stream else usual
+        launches["gap"] = stream.get("gap", 0.0) if stream else 0.0
+        if sync is None:
+            tasks = sum(gpu[name] for name in "ABC")
+            sync = {name: stream.get(name, 0.0) for name in ("LA", "LB", "LC")}
+            sync |= {"TH": tasks, "S": gpu["S"], "W": gpu["W"]}
+        return sync, launches | gpu
+
+    def overlap(self, gpu: dict[str, float]) -> tuple[float, float, float | None]:
+        """Time of a step of the kernel version: at best, at worst, and by the blocks if given.
+
+        C needs A and S of the neighbour, so only B overlaps with the others.
+        """
+        a, b, c = gpu["A"] + gpu["S"], gpu["B"], gpu["W"] + gpu["C"]
+        best, worst = max(a + c, b), a + b + c
+        if not self.blocks:
+            return best, worst, None
+        need = self.blocks[0] * a + self.blocks[1] * b + self.blocks[2] * c
+        return best, worst, min(worst, max(best, need / self.resident))
+
+    def report(self, measured: dict[str, list[Measured]]) -> list[str]:
+        """Terms, totals, conditions, and what they recommend."""
+        sync, stream = self.terms()
+        host = sum(stream[name] for name in ("LA", "LS", "LB", "LW", "LC", "gap"))
+        gpu = sum(stream[name] for name in "ASBWC")
+        first = stream["LA"]  # nothing runs meanwhile
+        best, worst, likely = self.overlap(stream)
+        count = self.count
+        total = {
+            "synchronous": count * sum(sync.values()),
+            "stream": first + count * max(host, gpu),
+        }
+        kernel = count * best, count * worst
+        total["kernel"] = count * likely if likely is not None else None
+        lines = [*self.notes, "", "us a step      " + "".join(f"{n:>9}" for n in TERMS)]
+        lines.append("synchronous    " + columns(sync))
+        lines.append("stream: host   " + columns(stream, "L"))
+        lines.append("stream: device " + columns({name: stream[name] for name in "ABCSW"}))
+        lines += ["", f"{'version':<13}{'model, us':>24}{'measured':>12}{'error':>8}"]
+        for version in VERSIONS:
+            value = total[version]
+            text = f"{value:.0f}" if value is not None else f"{kernel[0]:.0f} to {kernel[1]:.0f}"
+            lines.append(
+                f"{version:<13}{text:>24}" + self.compared(version, value, kernel, measured)
+            )
+        lines += ["", *self.conditions(sync, stream, host, gpu, first, total)]
+        return lines + ["", recommendation(total, kernel)]
+
+    def compared(self, version: str, value: float | None, kernel, measured) -> str:
+        """Columns with the measured total, the median of several, and the model's error."""
+        runs = measured.get(version)
+        if not runs:
+            return ""
+        for run in runs:
+            if run.steps not in (None, self.count):
+                raise TraceError(
+                    f"{run.path} has {run.steps} steps, the model {self.count}: record the same loop"
+                )
+        true = sorted(run.total for run in runs)[len(runs) // 2]
+        if value is None:
+            near = min(max(true, kernel[0]), kernel[1])
+            inside = "within" if near == true else f"{(near - true) / true:+.1%}"
+            return f"{true:12.0f}{inside:>8}"
+        return f"{true:12.0f}{(value - true) / true:+8.1%}"
+
+    def conditions(self, sync, stream, host, gpu, first, total) -> list[str]:
+        """C1 to C3, each with its numbers."""
+        idle = sum(sync.values()) - sum(stream[name] for name in "ABC")
+        messages = stream["S"] + stream["W"]
+        share = first / total["stream"]
+
+        def told(holds: bool) -> str:
+            return "holds" if holds else "fails"
+
+        return [
+            f"C1 {told(host < gpu)}: the host launches a step in {host:.1f} us, the device works "
+            f"{gpu:.1f} us",
+            f"C2 {told(messages < idle)}: messages of streams take {messages:.1f} us a step, the "
+            f"device of the synchronous version is idle for {idle:.1f} us",
+            f"C3 {told(share < FEW_STEPS)}: the first launch, which overlaps with nothing, is "
+            f"{share:.2%} of {self.count} steps",
+        ]
+
+
+TERMS = ("LA", "LS", "LB", "LW", "LC", "A", "S", "B", "W", "C", "TH", "gap")
+
+
+def columns(terms: dict[str, float], begin: str = "") -> str:
+    """A line of the table of terms."""
+    shown = {name: time for name, time in terms.items() if name.startswith(begin) or name == "gap"}
+    return "".join(f"{shown[name]:9.1f}" if name in shown else " " * 9 for name in TERMS)
+
+
+def recommendation(total: dict[str, float | None], kernel: tuple[float, float]) -> str:
+    """Which version would pay, and by how much."""
+    sync, stream = total["synchronous"], total["stream"]
+    one = total["kernel"]
+    low, high = (one, one) if one is not None else kernel
+
+    def gain(time: float) -> str:
+        return f"{sync - time:.0f} us, {(sync - time) / sync:.1%}"
+
+    if min(stream, low) >= sync:
+        return "Keep the synchronous version: neither streams nor a kernel would be faster."
+    by_kernel = gain(low) if low == high else f"{gain(high)} to {gain(low)}"
+    if stream >= sync:
+        return f"A fused kernel would save {by_kernel}; streams would not pay."
+    saved = f"Streams would save {gain(stream)} of the synchronous version. "
+    if high < 0.98 * stream or (one is not None and one < stream):
+        return saved + f"A fused kernel would save more: {by_kernel}."
+    if low < 0.98 * stream:
+        return saved + f"A fused kernel would save {by_kernel}, as far as its blocks overlap."
+    return saved + "A fused kernel would not save more."
