@@ -58,6 +58,7 @@ def options() -> argparse.ArgumentParser:
     add("--map", type=parse_map, action="append", default=[], metavar="TASK=A", help="its class")
     add("--put", type=duration, metavar="US", help="S of streams, a step; default: as recorded")
     add("--wait", type=duration, metavar="US", help="W of streams, a step; default: as recorded")
+    add("--sync", type=duration, metavar="US", help="idle time by a wait of the host; default: seen")
     add("--blocks", type=parse_blocks, metavar="A,B,C", help="blocks of a fused kernel's parts")
     add("--resident", type=int, metavar="N", help="blocks that are resident at once")
     return parser
@@ -69,7 +70,7 @@ def run(given: argparse.Namespace) -> list[str]:
         raise TraceError("--blocks and --resident belong together")
     if given.resident is not None and given.resident < 1:
         raise TraceError(f"--resident is {given.resident}; at least one block is resident")
-    model = Model(dict(given.map), given.put, given.wait, given.blocks, given.resident)
+    model = Model(dict(given.map), given.put, given.wait, given.blocks, given.resident, given.sync)
     for path in given.traces:
         trace = read_host_trace(path)
         if version_of(trace) == "kernel":

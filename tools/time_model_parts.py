@@ -89,6 +89,37 @@ def device_terms(trace: HostTrace, steps: Steps, class_of: dict[str, str]) -> di
     return best
 
 
+def slowest_tasks(trace: HostTrace, steps: Steps, class_of: dict[str, str]) -> float:
+    """The time of a step's tasks if each one waits for the one before on all rows, in us."""
+    begin, longest = steps.calls[0].start, defaultdict(float)
+    for row in trace.rows.values():
+        seen = defaultdict(int)
+        for span in row:
+            if span.category == "task" and span.name in class_of and span.start >= begin:
+                which = span.name, seen[span.name]
+                seen[span.name] += 1
+                longest[which] = max(longest[which], span.length)
+    return sum(longest.values()) / steps.count
+
+
+def host_delay(trace: HostTrace, steps: Steps) -> float | None:
+    """The time that devices are idle because the host waits for them and launches again, in us.
+
+    A device begins that late behind the first launch, and the host returns that late from the wait
+    behind the last operation. None if the timeline has not both.
+    """
+    spans = [span for row in trace.rows.values() for span in row]
+    launched = steps.calls[0].start
+    begun = min((span.start for span in spans if span.start >= launched), default=None)
+    last = steps.calls[-1].stop
+    waits = [call for call in trace.calls if call.category == "sync" and call.stop > last]
+    if begun is None or not waits:
+        return None
+    done = max(span.stop for span in spans)
+    back = min((call.stop for call in waits if call.stop >= done), default=done)
+    return begun - launched + back - done
+
+
 @dataclasses.dataclass
 class Model:
     """The model: timelines are added, then it reports."""
@@ -98,10 +129,15 @@ class Model:
     wait: float | None = None
     blocks: tuple[int, int, int] | None = None
     resident: int | None = None
+    sync: float | None = None
     host: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     device: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     count: int = 0  # R
+    tasks: int = 0  # of a row, in a step
+    rows: int = 1
+    slowest: float = 0.0  # tasks of a step, of the stream version
+    delay: float | None = None  # see host_delay, of the stream version
 
     def add(self, trace: HostTrace, steps: Steps) -> None:
         """Takes the terms of a timeline of the synchronous or the stream version."""
@@ -117,6 +153,12 @@ class Model:
         class_of = classes(steps.calls[: steps.calls_each], self.given)
         self.host[version] = host_terms(steps, class_of)
         self.device[version] = device_terms(trace, steps, class_of)
+        step = steps.calls[: steps.calls_each]
+        self.rows = max(1, len(trace.rows))
+        self.tasks = -(-sum(call.category == "launch" for call in step) // self.rows)
+        if version == "stream":
+            self.slowest = slowest_tasks(trace, steps, class_of)
+            self.delay = host_delay(trace, steps)
         threads = f", the busiest of {trace.threads} threads" if trace.threads > 1 else ""
         tasks = ", ".join(f"{name} is {one}" for name, one in class_of.items() if name != one)
         self.notes.append(
@@ -129,24 +171,25 @@ class Model:
         """The host's terms of the synchronous version, and the terms of the stream version."""
         sync, stream = self.host.get("synchronous"), self.host.get("stream")
         of_sync, of_stream = self.device.get("synchronous"), self.device.get("stream")
-        work = of_stream or of_sync
+        gpu = dict(of_stream or of_sync)
+        if not of_stream:
+            # The host sends for all streams, one after the other; each stream sends its own.
+            gpu["S"] = sync.get("S", 0.0) / self.rows
+            gpu["W"] = of_sync["W"] or sync.get("W", 0.0)
+        gpu["S"] = gpu["S"] if self.put is None else self.put
+        gpu["W"] = gpu["W"] if self.wait is None else self.wait
         launches = {name: (stream or sync).get(name, 0.0) for name in ("LA", "LB", "LC")}
         there = [time for time in launches.values() if time]
         usual = sum(there) / max(1, len(there))
-        gpu = {name: work[name] for name in "ABC"}
-        if of_stream:
-            gpu |= {"S": of_stream["S"], "W": of_stream["W"]}
-        else:
-            gpu |= {"S": sync.get("S", 0.0), "W": sync.get("W", 0.0)}
-        gpu["S"] = gpu["S"] if self.put is None else self.put
-        gpu["W"] = gpu["W"] if self.wait is None else self.wait
         for name in ("LS", "LW"):
             launches[name] = stream.get(name, 0.0) if stream else usual
         launches["gap"] = stream.get("gap", 0.0) if stream else 0.0
         if sync is None:
-            tasks = sum(gpu[name] for name in "ABC")
+            delay = self.sync if self.sync is not None else self.delay or 0.0
             sync = {name: stream.get(name, 0.0) for name in ("LA", "LB", "LC")}
-            sync |= {"TH": tasks, "S": gpu["S"], "W": gpu["W"]}
+            sync["TH"] = max(self.slowest, sum(gpu[name] for name in "ABC")) + self.tasks * delay
+            # A message of the host ends a copy, and its wait is one more.
+            sync |= {"S": gpu["S"] * self.rows + delay, "W": gpu["W"] + delay}
         return sync, launches | gpu
 
     def overlap(self, gpu: dict[str, float]) -> tuple[float, float, float | None]:

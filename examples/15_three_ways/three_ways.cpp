@@ -34,7 +34,7 @@ struct Work {
   MESHPOST_FN void operator()() const {
     mp::u64 const end = mp::memory::clock_ns() + static_cast<mp::u64>(us * 1e3);
 #if !defined(__CUDA_ARCH__)
-    constexpr double spun = 200;  // us: a thread may wake up late
+    constexpr double spun = 50;  // us: a thread may wake up late
     if (us > spun)
       std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us - spun));
 #endif
