@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 SENDS = ("write", "notify", "read")  # categories of the host's own messages
+STREAM_WAITS = ("wait", "receive")  # calls that let a stream wait
 LEAST_STEPS = 3
 
 
@@ -147,7 +148,7 @@ def classes(step: list[Span], given: dict[str, str]) -> dict[str, str]:
     """A, B or C for each task of a step: as given, as its name says, or by its place."""
 
     def message(call: Span) -> str | None:
-        if call.name in ("wait", "Window::wait"):
+        if call.name in (*STREAM_WAITS, "Window::wait"):
             return "wait"
         return "send" if call.category in ("queue", *SENDS) else None
 

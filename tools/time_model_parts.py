@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 
-from host_trace import SENDS, HostTrace, Steps, TraceError, classes, find_steps
+from host_trace import SENDS, STREAM_WAITS, HostTrace, Steps, TraceError, classes, find_steps
 
 VERSIONS = ("synchronous", "stream", "kernel")
 FEW_STEPS = 0.05  # C3: the first launch weighs less than this
@@ -51,7 +51,7 @@ def host_terms(steps: Steps, class_of: dict[str, str]) -> dict[str, float]:
             spent["L" + class_of[call.of]] += call.length
             now = "TH"
         elif call.category == "queue":
-            waits = call.name == "wait"
+            waits = call.name in STREAM_WAITS
             spent["LW" if waits else "LS"] += call.length
             now = "W" if waits else "S"
         elif call.category == "sync":

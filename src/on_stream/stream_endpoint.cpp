@@ -66,8 +66,12 @@ StreamEndpoint::Task::Task(EndpointState& state, std::string_view name, std::sou
     : state_(state), where_(where) {
   if (!host_is_observed()) return;
   name_ = name;
-  if (auto* const times = state_.times()) end_ = times->begin(state_.stream(), name, "task", 0);
   begin_ = host_clock_ns();
+  auto* const times = state_.times();
+  if (!times) return;
+  end_ = times->begin(state_.stream(), name, "task", 0);
+  // A thread of the host was woken up for that; the task itself would have done it.
+  if (!state_.stream().on_host()) begin_ = host_clock_ns();
 }
 StreamEndpoint::Task::~Task() {
   if (begin_ == 0) return;

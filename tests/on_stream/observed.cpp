@@ -60,6 +60,34 @@ TEST(SyncReport, names_the_wait_and_the_operations_around_it_with_their_lines) {
       << found[0];
 }
 
+TEST(SyncReport, has_the_lines_of_messages_and_of_posts_not_of_what_was_prepared) {
+  Listener const listener;
+  u32 sent = 0, posted = 0;
+  {
+    World world(reporting());
+    MessageWindow const box(world, {.streams = 2});
+    StreamEndpoint left(world, 0, "left"), right(world, 1, "right");
+    auto& device = *world.devices()[1];
+    auto const memory = device.allocate(Bytes{16}, MemoryKind::pinned);
+    std::span<u32> const bytes(memory.as<u32>(), 4);
+    auto request = right.prepare().receive(box, left.id(), bytes, Tag{0});
+    sent = here(), left.send(box, right.id(), bytes, Tag{0});
+    left.synchronize();
+    posted = here(), request.post();
+    right.synchronize();
+    left.send(box, right.id(), bytes, Tag{0});
+    right.receive(box, left.id(), bytes, Tag{0});
+    left.synchronize();
+  }
+  auto const all = about(listener.warnings(), "");
+  ASSERT_EQ(all.size(), 2u);
+  auto const says = [&](std::string const& what) { return about(all, what).size() == 1; };
+  EXPECT_TRUE(says("between send (" + line(sent) + ") and receive (" + line(posted) + "), at " +
+                   line(sent + 1) + " "));
+  EXPECT_TRUE(says("between receive (" + line(posted) + ") and send (" + line(posted + 2) +
+                   "), at " + line(posted + 1) + " "));
+}
+
 TEST(SyncReport, says_nothing_of_a_wait_behind_the_last_operation) {
   Listener const listener;
   {
@@ -187,6 +215,29 @@ TEST_F(HostTimeline, has_rows_for_the_host_for_streams_and_for_runs) {
     EXPECT_GE(end(waits[step]) + slack, sends[step]["ts"].get<double>());
     EXPECT_LE(end(waits[step]), end(syncs[step]) + slack);
   }
+}
+
+TEST_F(HostTimeline, has_messages_with_their_bytes_and_posts_by_the_name_of_their_operation) {
+  {
+    World world(options());
+    MessageWindow const box(world, {.streams = 2});
+    StreamEndpoint left(world, 0, "left"), right(world, 1, "right");
+    auto const memory = world.devices()[0]->allocate(Bytes{16}, MemoryKind::pinned);
+    std::span<u32> const bytes(memory.as<u32>(), 4);
+    left.prepare().send(box, right.id(), bytes, Tag{0}).post();
+    right.receive(box, left.id(), bytes, Tag{0});
+    right.synchronize();
+  }
+  auto const whole = read();
+  auto const sends = spans(whole, "send"), waits = spans(whole, "wait"),
+             queued = spans(whole, "queue");
+  ASSERT_EQ(sends.size(), 1u);
+  ASSERT_EQ(waits.size(), 1u);
+  ASSERT_EQ(queued.size(), 2u);
+  EXPECT_EQ(sends[0]["name"], "send");
+  EXPECT_EQ(waits[0]["name"], "receive");
+  EXPECT_EQ(sends[0]["args"]["bytes"], 16);
+  EXPECT_EQ(queued[0]["name"], "send");
 }
 
 TEST_F(HostTimeline, counts_what_had_no_room) {
