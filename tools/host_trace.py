@@ -125,6 +125,8 @@ def find_steps(trace: HostTrace) -> Steps:
         count = (best[0] + each) // each
         if best[0] and count >= LEAST_STEPS:
             found.append((count * each, -each, -best[1]))
+            if count * each >= 0.8 * len(tokens):
+                break  # a longer group can't cover much more
     most = max((covered for covered, _, _ in found), default=0)
     good = [one for one in found if one[0] >= 0.8 * most]
     if not good or most < 0.5 * len(tokens):

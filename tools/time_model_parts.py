@@ -201,8 +201,10 @@ class Model:
         best, worst = max(a + c, b), a + b + c
         if not self.blocks:
             return best, worst, None
-        need = self.blocks[0] * a + self.blocks[1] * b + self.blocks[2] * c
-        return best, worst, min(worst, max(best, need / self.resident))
+        # A part with more blocks than are resident takes all of them for its time.
+        shares = [min(1.0, count / self.resident) for count in self.blocks]
+        need = sum(share * time for share, time in zip(shares, (a, b, c), strict=True))
+        return best, worst, min(worst, max(best, need))
 
     def report(self, measured: dict[str, list[Measured]]) -> list[str]:
         """Terms, totals, conditions, and what they recommend."""
