@@ -58,7 +58,9 @@ def options() -> argparse.ArgumentParser:
     add("--map", type=parse_map, action="append", default=[], metavar="TASK=A", help="its class")
     add("--put", type=duration, metavar="US", help="S of streams, a step; default: as recorded")
     add("--wait", type=duration, metavar="US", help="W of streams, a step; default: as recorded")
-    add("--sync", type=duration, metavar="US", help="idle time by a wait of the host; default: seen")
+    add(
+        "--sync", type=duration, metavar="US", help="idle time by a wait of the host; default: seen"
+    )
     add("--blocks", type=parse_blocks, metavar="A,B,C", help="blocks of a fused kernel's parts")
     add("--resident", type=int, metavar="N", help="blocks that are resident at once")
     return parser

@@ -162,8 +162,8 @@ class Model:
         threads = f", the busiest of {trace.threads} threads" if trace.threads > 1 else ""
         tasks = ", ".join(f"{name} is {one}" for name, one in class_of.items() if name != one)
         self.notes.append(
-            f"{trace.path.name}: {version} version, {steps.count} steps of {steps.calls_each} calls "
-            f"of the host{threads}, {max(1, len(trace.rows))} rows of devices"
+            f"{trace.path.name}: {version} version, {steps.count} steps of {steps.calls_each} "
+            f"calls of the host{threads}, {max(1, len(trace.rows))} rows of devices"
             + (f"; {tasks}" if tasks else "")
         )
 
@@ -232,7 +232,7 @@ class Model:
                 f"{version:<13}{text:>24}" + self.compared(version, value, kernel, measured)
             )
         lines += ["", *self.conditions(sync, stream, host, gpu, first, total)]
-        return lines + ["", recommendation(total, kernel)]
+        return [*lines, "", recommendation(total, kernel)]
 
     def compared(self, version: str, value: float | None, kernel, measured) -> str:
         """Columns with the measured total, the median of several, and the model's error."""
@@ -242,7 +242,8 @@ class Model:
         for run in runs:
             if run.steps not in (None, self.count):
                 raise TraceError(
-                    f"{run.path} has {run.steps} steps, the model {self.count}: record the same loop"
+                    f"{run.path} has {run.steps} steps, the model {self.count}: "
+                    "record the same loop"
                 )
         true = sorted(run.total for run in runs)[len(runs) // 2]
         if value is None:

@@ -48,7 +48,9 @@ __global__ void kernel(Work const work) { work(); }
 #endif
 
 void launch(mp::Device const& device, mp::StreamEndpoint& end, char const* name, double us) {
+  // [task]
   auto const task = end.task(name);
+  // [/task]
 #if defined(__CUDACC__)
   if (end.native()) {
     cudaSetDevice(static_cast<int>(device.index()));

@@ -25,7 +25,8 @@ struct StreamRow {
   u64 lost = 0;  ///< operations that had no room
 };
 
-/// What the host, the streams of a World and its runs did, on the host's clock. Thread-safe.
+/// Calls of the host, operations of a World's streams, and its runs, on the host's clock.
+/// Thread-safe.
 class HostTimeline : public HostObserver {
  public:
   /// `capacity`: spans to keep for each row.

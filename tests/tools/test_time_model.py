@@ -127,19 +127,19 @@ def by_kernel(loop: Loop, blocks: tuple[int, int, int], resident: int) -> float:
 
     A part alone takes its time, in several waves if it has more blocks than fit.
     """
-    free, sent = [0.0] * resident, 0.0
+    free = [0.0] * resident
+
+    def run(count: int, time: float, not_before: float) -> float:
+        last = 0.0
+        for _ in range(count):
+            free.sort()
+            waves = -(-count // resident)
+            free[0] = last = max(free[0], not_before) + time / waves
+        return last
+
     for _ in range(loop.steps):
         begin = max(free)
-        free = [begin] * resident
-
-        def run(count: int, time: float, not_before: float) -> float:
-            last = 0.0
-            for _ in range(count):
-                free.sort()
-                waves = -(-count // resident)
-                free[0] = last = max(free[0], not_before) + time / waves
-            return last
-
+        free[:] = [begin] * resident
         sent = run(blocks[0], loop.a + loop.send, begin)
         run(blocks[1], loop.b, begin)
         run(blocks[2], loop.wait + loop.c, sent)
@@ -190,7 +190,9 @@ class TimeModel(FolderCase):
         for name, loop in LOOPS.items():
             with self.subTest(name):
                 path, two = self.write("a", synchronous(loop)), by_streams(loop)
-                found = self.totals(self.told(path, "--put", str(loop.send), "--wait", str(loop.wait)))
+                found = self.totals(
+                    self.told(path, "--put", str(loop.send), "--wait", str(loop.wait))
+                )
                 self.assert_near(found["stream"], two["known"], "stream")
 
     def test_the_synchronous_version_from_the_stream_one(self) -> None:
@@ -204,7 +206,12 @@ class TimeModel(FolderCase):
     def test_the_kernel_version_by_its_blocks(self) -> None:
         loop = Loop(launch=1)
         path = self.write("b", by_streams(loop))
-        for blocks, resident in (((1, 1, 1), 3), ((1, 1, 1), 1), ((24, 320, 24), 32), ((8, 8, 8), 99)):
+        for blocks, resident in (
+            ((1, 1, 1), 3),
+            ((1, 1, 1), 1),
+            ((24, 320, 24), 32),
+            ((8, 8, 8), 99),
+        ):
             with self.subTest(f"{blocks} {resident}"):
                 text = self.told(
                     path, "--blocks", ",".join(map(str, blocks)), "--resident", str(resident)
