@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "meshpost/base/events.hpp"
 #include "net/rounds.hpp"
 #include "rma/runs/launching/run.hpp"
 #include "trace/sync_report.hpp"
@@ -92,7 +93,12 @@ void WorldState::end_to_observe() {
   if (options_.report_sync) trace::SyncReport::switch_off();
   if (!host_timeline_) return;
   remove_host_observer(host_timeline_);
-  trace::TimelineWriter::write_file(own_file(options_.trace_host), host_timeline_->to_perfetto());
+  try {
+    trace::TimelineWriter::write_file(own_file(options_.trace_host), host_timeline_->to_perfetto());
+  } catch (std::exception const& error) {  // the World ends: without a timeline
+    warn(fmt::format("the timeline could not be written to '{}': {}", options_.trace_host,
+                     error.what()));
+  }
 }
 
 std::string WorldState::own_file(std::string const& file) const {
