@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import math
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -55,18 +57,36 @@ class HostTrace:
     rows: dict[str, list[Span]]
     runs: list[Span]
 
+    @functools.cached_property
+    def steps(self) -> Steps:
+        """See find_steps."""
+        return find_steps(self)
+
+
+def argument(event: dict, name: str) -> str:
+    """One of the event's arguments, as text."""
+    given = event.get("args")
+    return str(given.get(name, "")) if isinstance(given, dict) else ""
+
 
 def read_host_trace(path: Path) -> HostTrace:
     """Reads a timeline of MESHPOST_TRACE_HOST. Raises TraceError if it is none."""
     try:
         content = json.loads(Path(path).read_bytes())
     except OSError as error:
-        raise TraceError(f"can't read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise TraceError(f"{path} is no JSON: {error}; did the program end early?") from error
+        raise TraceError(
+            f"can't read {path}: {error.strerror}; record it with MESHPOST_TRACE_HOST=FILE"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise TraceError(
+            f"{path} is no JSON: {error}; record it again, and let the program end by itself"
+        ) from error
     events = content.get("traceEvents") if isinstance(content, dict) else None
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        raise TraceError(f"{path} has no list 'traceEvents': it is no timeline")
+        raise TraceError(
+            f"{path} has no list 'traceEvents', so it is no timeline: record one with "
+            "MESHPOST_TRACE_HOST=FILE"
+        )
     more = content.get("otherData")
     more = more if isinstance(more, dict) else {}
     if more.get("host") != 1:
@@ -80,7 +100,7 @@ def read_host_trace(path: Path) -> HostTrace:
             "record fewer steps"
         )
     names = {
-        (event.get("pid"), event.get("tid")): str(event.get("args", {}).get("name", ""))
+        (str(event.get("pid")), str(event.get("tid"))): argument(event, "name")
         for event in events
         if event.get("ph") == "M" and event.get("name") == "thread_name"
     }
@@ -89,9 +109,12 @@ def read_host_trace(path: Path) -> HostTrace:
         if event.get("ph") != "X":
             continue
         values = [event.get(key) for key in ("ts", "dur", "pid", "tid")]
-        if any(type(value) not in (int, float) for value in values):
-            raise TraceError(f"event {json.dumps(event)[:120]} has no numbers for its time and row")
-        of = str(event.get("args", {}).get("of", ""))
+        if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+            raise TraceError(
+                f"{path}: event {json.dumps(event)[:120]} has no numbers for its time and row; "
+                "record the timeline again"
+            )
+        of = argument(event, "of")
         span = Span(str(event.get("name")), str(event.get("cat")), values[0], values[1], of)
         row = values[2], values[3]
         if values[2] == 0:
@@ -99,9 +122,13 @@ def read_host_trace(path: Path) -> HostTrace:
         elif span.category == "run":
             runs.append(span)
         else:
-            rows[f"{names.get(row, row[1])} (row {row[1]})"].append(span)
+            name = names.get((str(row[0]), str(row[1])), row[1])
+            rows[f"{name} (row {row[1]})"].append(span)
     if not threads:
-        raise TraceError(f"{path} has no calls of the host: did the program make any?")
+        raise TraceError(
+            f"{path} has no calls of the host: record a program that queues work on streams, or "
+            "launches runs"
+        )
     for some in (*threads.values(), *rows.values(), runs):
         some.sort(key=lambda span: span.start)
     calls = max(threads.values(), key=len)
@@ -113,6 +140,8 @@ def find_steps(trace: HostTrace) -> Steps:
     calls = [call for call in trace.calls if call.category != "other"]
     # A name with a number such as "step 7" differs from step to step.
     tokens = [tuple(re.sub(r"\d+", "#", part) for part in call.token) for call in calls]
+    numbers: dict[tuple, int] = {}
+    tokens = [numbers.setdefault(token, len(numbers)) for token in tokens]
     found = []
     for each in range(1, len(tokens) // LEAST_STEPS + 1):
         first = length = 0
@@ -125,8 +154,8 @@ def find_steps(trace: HostTrace) -> Steps:
         count = (best[0] + each) // each
         if best[0] and count >= LEAST_STEPS:
             found.append((count * each, -each, -best[1]))
-            if count * each >= 0.8 * len(tokens):
-                break  # a longer group can't cover much more
+            if count * each >= 0.9 * len(tokens):
+                break
     most = max((covered for covered, _, _ in found), default=0)
     good = [one for one in found if one[0] >= 0.8 * most]
     if not good or most < 0.5 * len(tokens):
@@ -146,8 +175,9 @@ def find_steps(trace: HostTrace) -> Steps:
     return Steps(calls[first : first + covered], each, covered // each)
 
 
-def classes(step: list[Span], given: dict[str, str]) -> dict[str, str]:
-    """A, B or C for each task of a step: as given, as its name says, or by its place."""
+def classes(steps: Steps, given: dict[str, str]) -> dict[str, str]:
+    """A, B or C for each task of the steps: as given, as its name says, or by its place."""
+    step = steps.calls[: steps.calls_each]
 
     def message(call: Span) -> str | None:
         if call.name in (*STREAM_WAITS, "Window::wait"):
@@ -163,7 +193,7 @@ def classes(step: list[Span], given: dict[str, str]) -> dict[str, str]:
         )
     if unknown := set(given) - {step[i].of for i in tasks}:
         raise TraceError(
-            f"--map names {', '.join(sorted(unknown))}; the tasks are "
+            f"--map names {', '.join(sorted(unknown))}, which is no task of a step; give one of "
             f"{', '.join(sorted({step[i].of for i in tasks}))}"
         )
     if not any(kinds):
@@ -188,4 +218,8 @@ def classes(step: list[Span], given: dict[str, str]) -> dict[str, str]:
             found[name] = "A" if last or before == "send" else "C"
         else:
             found[name] = "B" if before == "send" else "C"
+    # Names with a number differ from step to step.
+    for i, call in enumerate(steps.calls):
+        if call.category == "launch":
+            found.setdefault(call.of, found[step[i % steps.calls_each].of])
     return found

@@ -20,8 +20,8 @@ import re
 import sys
 from pathlib import Path
 
-from host_trace import TraceError, find_steps, read_host_trace
-from time_model_parts import VERSIONS, Model, measure, version_of
+from host_trace import TraceError, read_host_trace
+from time_model_parts import Model, measure, version_of
 
 
 def parse_map(text: str) -> tuple[str, str]:
@@ -55,7 +55,14 @@ def options() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("traces", type=Path, nargs="+", metavar="TRACE.json", help="of MESHPOST_TRACE_HOST")
     add("--check", type=Path, nargs="+", default=[], metavar="TRACE.json", help="measured runs")
-    add("--map", type=parse_map, action="append", default=[], metavar="TASK=A", help="its class")
+    add(
+        "--map",
+        type=parse_map,
+        action="append",
+        default=[],
+        metavar="TASK=A",
+        help="class of a task",
+    )
     add("--put", type=duration, metavar="US", help="S of streams, a step; default: as recorded")
     add("--wait", type=duration, metavar="US", help="W of streams, a step; default: as recorded")
     add(
@@ -73,17 +80,16 @@ def run(given: argparse.Namespace) -> list[str]:
     if given.resident is not None and given.resident < 1:
         raise TraceError(f"--resident is {given.resident}; at least one block is resident")
     model = Model(dict(given.map), given.put, given.wait, given.blocks, given.resident, given.sync)
-    for path in given.traces:
-        trace = read_host_trace(path)
+    traces = [read_host_trace(path) for path in given.traces]
+    for path, trace in zip(given.traces, traces, strict=True):
         if version_of(trace) == "kernel":
             raise TraceError(
-                f"{path} has one run and no steps: the model needs the timeline of the "
-                "synchronous or the stream version; give this one to --check"
+                f"{path} has one run and no steps; the model needs the timeline of the synchronous "
+                "or the stream version: give it, and this one to --check"
             )
-        model.add(trace, find_steps(trace))
+        model.add(trace)
     measured = {}
-    for path in [*given.traces, *given.check]:
-        trace = read_host_trace(path)
+    for trace in [*traces, *map(read_host_trace, given.check)]:
         version = version_of(trace)
         measured.setdefault(version, []).append(measure(trace, version))
     return model.report(measured)
@@ -99,8 +105,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     return 0
 
-
-assert VERSIONS == ("synchronous", "stream", "kernel")
 
 if __name__ == "__main__":
     sys.exit(main())

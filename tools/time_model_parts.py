@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections import defaultdict
 
-from host_trace import SENDS, STREAM_WAITS, HostTrace, Steps, TraceError, classes, find_steps
+from host_trace import SENDS, STREAM_WAITS, HostTrace, Steps, TraceError, classes
 
 VERSIONS = ("synchronous", "stream", "kernel")
 FEW_STEPS = 0.05  # C3: the first launch weighs less than this
@@ -24,7 +25,7 @@ def version_of(trace: HostTrace) -> str:
     """Of which version the timeline is."""
     if not trace.rows and len(trace.runs) == 1:
         return "kernel"
-    steps = find_steps(trace)
+    steps = trace.steps
     step = steps.calls[: steps.calls_each]
     return "synchronous" if any(call.category == "sync" for call in step) else "stream"
 
@@ -34,9 +35,10 @@ def measure(trace: HostTrace, version: str) -> Measured:
     if version == "kernel":
         run = trace.runs[0]
         return Measured(trace.path.name, run.length, None)
-    steps = find_steps(trace)
+    steps = trace.steps
     begin, last = steps.calls[0].start, steps.calls[-1]
-    ends = [last.stop] + [span.stop for row in trace.rows.values() for span in row]
+    spans = [*trace.runs, *(span for row in trace.rows.values() for span in row)]
+    ends = [last.stop, *(span.stop for span in spans)]
     return Measured(trace.path.name, max(ends) - begin, steps.count)
 
 
@@ -105,8 +107,10 @@ def slowest_tasks(trace: HostTrace, steps: Steps, class_of: dict[str, str]) -> f
 def host_delay(trace: HostTrace, steps: Steps) -> float | None:
     """The time that devices are idle because the host waits for them and launches again, in us.
 
-    A device begins that late behind the first launch, and the host returns that late from the wait
-    behind the last operation. None if the timeline has not both.
+    The host returns that late from the wait behind the last operation, and a device begins that
+    late behind the first launch. The first launch also starts threads or loads code, which later
+    ones don't: so the second delay counts at most as much as the first one. None if the timeline
+    has not both.
     """
     spans = [span for row in trace.rows.values() for span in row]
     launched = steps.calls[0].start
@@ -117,7 +121,25 @@ def host_delay(trace: HostTrace, steps: Steps) -> float | None:
         return None
     done = max(span.stop for span in spans)
     back = min((call.stop for call in waits if call.stop >= done), default=done)
-    return begun - launched + back - done
+    return back - done + min(max(0.0, begun - steps.calls[0].stop), back - done)
+
+
+def time_of_blocks(times, blocks: tuple[int, int, int], resident: int) -> float:
+    """Time of a step whose blocks take their parts by tickets, those of A first, then B, then C.
+
+    `times` are those of the three tasks as kernels of their own. There, a task of more blocks than
+    are resident runs them in rounds, which share its time.
+    """
+    free, sent = [0.0] * resident, 0.0
+    for task, (time, count) in enumerate(zip(times, blocks, strict=True)):
+        rounds = max(1, -(-count // resident))
+        for _ in range(count):
+            begin = max(free[0], sent) if task == 2 else free[0]
+            stop = begin + time / rounds
+            heapq.heapreplace(free, stop)
+            if task == 0:
+                sent = stop  # the last block of A ends last
+    return max(free)
 
 
 @dataclasses.dataclass
@@ -139,9 +161,9 @@ class Model:
     slowest: float = 0.0  # tasks of a step, of the stream version
     delay: float | None = None  # see host_delay, of the stream version
 
-    def add(self, trace: HostTrace, steps: Steps) -> None:
+    def add(self, trace: HostTrace) -> None:
         """Takes the terms of a timeline of the synchronous or the stream version."""
-        version = version_of(trace)
+        version, steps = version_of(trace), trace.steps
         if version in self.host:
             raise TraceError(f"{trace.path} is a second timeline of the {version} version")
         if self.count and self.count != steps.count:
@@ -150,7 +172,7 @@ class Model:
                 "record the same loop"
             )
         self.count = steps.count
-        class_of = classes(steps.calls[: steps.calls_each], self.given)
+        class_of = classes(steps, self.given)
         self.host[version] = host_terms(steps, class_of)
         self.device[version] = device_terms(trace, steps, class_of)
         step = steps.calls[: steps.calls_each]
@@ -160,7 +182,8 @@ class Model:
             self.slowest = slowest_tasks(trace, steps, class_of)
             self.delay = host_delay(trace, steps)
         threads = f", the busiest of {trace.threads} threads" if trace.threads > 1 else ""
-        tasks = ", ".join(f"{name} is {one}" for name, one in class_of.items() if name != one)
+        names = {call.of: class_of[call.of] for call in step if call.category == "launch"}
+        tasks = ", ".join(f"{name} is {one}" for name, one in names.items() if name != one)
         self.notes.append(
             f"{trace.path.name}: {version} version, {steps.count} steps of {steps.calls_each} "
             f"calls of the host{threads}, {max(1, len(trace.rows))} rows of devices"
@@ -197,14 +220,11 @@ class Model:
 
         C needs A and S of the neighbour, so only B overlaps with the others.
         """
-        a, b, c = gpu["A"] + gpu["S"], gpu["B"], gpu["W"] + gpu["C"]
-        best, worst = max(a + c, b), a + b + c
+        times = gpu["A"] + gpu["S"], gpu["B"], gpu["W"] + gpu["C"]
+        best, worst = max(times[0] + times[2], times[1]), sum(times)
         if not self.blocks:
             return best, worst, None
-        # A part with more blocks than are resident takes all of them for its time.
-        shares = [min(1.0, count / self.resident) for count in self.blocks]
-        need = sum(share * time for share, time in zip(shares, (a, b, c), strict=True))
-        return best, worst, min(worst, max(best, need))
+        return best, worst, time_of_blocks(times, self.blocks, self.resident)
 
     def report(self, measured: dict[str, list[Measured]]) -> list[str]:
         """Terms, totals, conditions, and what they recommend."""
@@ -242,10 +262,12 @@ class Model:
         for run in runs:
             if run.steps not in (None, self.count):
                 raise TraceError(
-                    f"{run.path} has {run.steps} steps, the model {self.count}: "
-                    "record the same loop"
+                    f"{run.path} has {run.steps} steps, the model {self.count}: record the same "
+                    "loop"
                 )
         true = sorted(run.total for run in runs)[len(runs) // 2]
+        if not true > 0:
+            raise TraceError(f"{runs[0].path} takes {true:.0f} us: record a longer loop")
         if value is None:
             near = min(max(true, kernel[0]), kernel[1])
             inside = "within" if near == true else f"{(near - true) / true:+.1%}"
@@ -295,7 +317,7 @@ def recommendation(total: dict[str, float | None], kernel: tuple[float, float]) 
     if stream >= sync:
         return f"A fused kernel would save {by_kernel}; streams would not pay."
     saved = f"Streams would save {gain(stream)} of the synchronous version. "
-    if high < 0.98 * stream or (one is not None and one < stream):
+    if high < 0.98 * stream:
         return saved + f"A fused kernel would save more: {by_kernel}."
     if low < 0.98 * stream:
         return saved + f"A fused kernel would save {by_kernel}, as far as its blocks overlap."

@@ -127,8 +127,8 @@ void EndpointState::give_times(WorldState& world) {
     auto const offset = backend(physical.kind()).clock_offset(physical);
     auto row = times_->take(device_->name(), subject(), offset);
     if (!row.spans.empty() || row.lost != 0) world.host_timeline()->add_row(std::move(row));
-  } catch (Error const& error) {
-    warn(error.what());
+  } catch (std::exception const& error) {  // the timeline lacks the row
+    warn(fmt::format("{} is not on the timeline: {}", subject(), error.what()));
   }
 }
 

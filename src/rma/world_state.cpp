@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <new>
 
 #include "meshpost/base/events.hpp"
 #include "net/rounds.hpp"
@@ -75,29 +76,34 @@ WorldState::WorldState(WorldOptions options)
       if (proxy_) proxy_->begin_thread();
       queue_.begin_thread();
     });
+    begin_to_observe();
   } catch (...) {
     queue_.end_thread();
     throw;
   }
-  begin_to_observe();
 }
 
 void WorldState::begin_to_observe() {
   if (options_.report_sync) trace::SyncReport::switch_on();
   if (options_.trace_host.empty()) return;
-  host_timeline_ = std::make_shared<trace::HostTimeline>(options_.trace_events);
-  add_host_observer(host_timeline_);
+  try {
+    host_timeline_ = std::make_shared<trace::HostTimeline>(options_.trace_events);
+    add_host_observer(host_timeline_);
+  } catch (std::bad_alloc const&) {
+    if (options_.report_sync) trace::SyncReport::switch_off();
+    throw;
+  }
 }
 
 void WorldState::end_to_observe() {
-  if (options_.report_sync) trace::SyncReport::switch_off();
-  if (!host_timeline_) return;
-  remove_host_observer(host_timeline_);
+  if (host_timeline_) remove_host_observer(host_timeline_);
   try {
-    trace::TimelineWriter::write_file(own_file(options_.trace_host), host_timeline_->to_perfetto());
-  } catch (std::exception const& error) {  // the World ends: without a timeline
-    warn(fmt::format("the timeline could not be written to '{}': {}", options_.trace_host,
-                     error.what()));
+    if (options_.report_sync) trace::SyncReport::switch_off();
+    if (host_timeline_)
+      trace::TimelineWriter::write_file(own_file(options_.trace_host),
+                                        host_timeline_->to_perfetto());
+  } catch (std::bad_alloc const&) {  // the World ends all the same
+    warn("no memory to report calls of the host; set MESHPOST_TRACE_EVENTS to less");
   }
 }
 

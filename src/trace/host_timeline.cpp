@@ -55,8 +55,14 @@ void HostTimeline::add_row(StreamRow row) {
 
 void HostTimeline::add_run(std::string const& kernel, u64 begin, u64 end) {
   std::scoped_lock const lock(mutex_);
-  if (runs_.spans.size() < capacity_) runs_.spans.push_back({kernel, "run", begin, end});
-  else ++runs_.lost;
+  try {
+    if (runs_.spans.size() < capacity_) {
+      runs_.spans.push_back({kernel, "run", begin, end});
+      return;
+    }
+  } catch (std::bad_alloc const&) {  // the run itself has succeeded
+  }
+  ++runs_.lost;
 }
 
 std::string HostTimeline::to_perfetto() const {

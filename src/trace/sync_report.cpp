@@ -36,9 +36,12 @@ double us(u64 ns) { return static_cast<double>(ns) * 1e-3; }
 
 void SyncReport::switch_on() {
   std::scoped_lock const lock(the_switch().mutex);
-  if (the_switch().worlds++ != 0) return;
-  the_switch().report = std::make_shared<SyncReport>();
-  add_host_observer(the_switch().report);
+  if (the_switch().worlds == 0) {
+    auto report = std::make_shared<SyncReport>();
+    add_host_observer(report);
+    the_switch().report = std::move(report);
+  }
+  ++the_switch().worlds;
 }
 
 void SyncReport::switch_off() {

@@ -1,13 +1,12 @@
-"""The time model on loops whose times are known, and on timelines that can't be used."""
+"""Applies the time model to loops whose times are known."""
 
 import contextlib
 import io
 import json
-import random
 import re
 import sys
 import unittest
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
@@ -15,281 +14,305 @@ import time_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from folder_case import FolderCase
+from time_model_loop import NAMES, Loop, by_host, by_kernel, by_streams
 
-
-@dataclass
-class Loop:
-    """A loop with known times, in us: tasks and messages of a device, and the host's own."""
-
-    a: float = 100
-    send: float = 10
-    b: float = 150
-    wait: float = 5
-    c: float = 50
-    launch: float = 4  # of each call that queues something
-    overhead: float = 8  # of the host's return from a wait
-    steps: int = 60
-    devices: int = 2
-    noise: float = 0.0  # of each time, relative
-
-
-class Recorder:
-    """Plays a version of a loop, and keeps its events."""
-
-    def __init__(self, loop: Loop, seed: int = 1) -> None:
-        self.loop, self.events, self.random = loop, [], random.Random(seed)
-        self.now = 20.0  # of the host
-        self.free = [0.0] * loop.devices  # when each stream has done its work
-        self.sent = [0.0] * loop.devices  # when the message to this device has come
-        self.call("World::window", "other", 15)
-        self.begin = self.now
-
-    def noisy(self, time: float) -> float:
-        return time * (1 + self.random.uniform(-self.loop.noise, self.loop.noise))
-
-    def slice(self, row: tuple[int, int], name: str, kind: str, start: float, stop: float, **more):
-        self.events.append(
-            {"ph": "X", "name": name, "cat": kind, "ts": start, "dur": stop - start,
-             "pid": row[0], "tid": row[1], "args": more}
-        )  # fmt: skip
-
-    def call(self, name: str, kind: str, length: float, **more) -> None:
-        start, self.now = self.now, self.now + self.noisy(length)
-        self.slice((0, 0), name, kind, start, self.now, **more)
-
-    def on_stream(self, d: int, name: str, kind: str, length: float, not_before: float = 0) -> None:
-        start = max(self.free[d], self.now)
-        stop = max(start, not_before) + self.noisy(length)
-        self.slice((d + 1, d), name, kind, start, stop)
-        self.free[d] = stop
-
-    def launch(self, name: str, length: float) -> None:
-        for d in range(self.loop.devices):
-            self.call("StreamEndpoint::task", "launch", self.loop.launch, of=name)
-            self.on_stream(d, name, "task", length)
-
-    def synchronize(self) -> None:
-        for done in self.free:
-            wait = max(done - self.now, 0) + self.loop.overhead
-            self.call("StreamEndpoint::synchronize", "sync", wait)
-
-    def queue(self, name: str) -> None:
-        for d in range(self.loop.devices):
-            self.call(f"StreamEndpoint::{name}" if name == "put" else name, "queue",
-                      self.loop.launch)  # fmt: skip
-            if name == "wait":
-                self.on_stream(d, name, "wait", self.loop.wait, self.sent[d])
-            else:
-                self.on_stream(d, name, "send", self.loop.send)
-                self.sent[(d + 1) % self.loop.devices] = self.free[d]
-
-    def trace(self) -> dict:
-        total = max(self.now, *self.free) - self.begin
-        names = [
-            {"ph": "M", "name": "thread_name", "pid": d + 1, "tid": d,
-             "args": {"name": f"stream {d}"}} for d in range(self.loop.devices)
-        ]  # fmt: skip
-        more = {"host": 1, "lost_events": 0}
-        return {"traceEvents": names + self.events, "otherData": more, "known": total}
-
-
-def synchronous(loop: Loop) -> dict:
-    """The host waits, sends for all devices, and waits for messages."""
-    play = Recorder(loop)
-    for _ in range(loop.steps):
-        play.launch("A", loop.a)
-        play.synchronize()
-        for _ in range(loop.devices):
-            play.call("Window::write", "write", loop.send)
-        play.launch("B", loop.b)
-        play.synchronize()
-        play.call("Window::wait", "read", loop.wait)
-        play.launch("C", loop.c)
-        play.synchronize()
-    return play.trace()
-
-
-def by_streams(loop: Loop) -> dict:
-    """The host queues all, and waits at the end."""
-    play = Recorder(loop)
-    for _ in range(loop.steps):
-        play.launch("A", loop.a)
-        play.queue("put_notify")
-        play.launch("B", loop.b)
-        play.queue("wait")
-        play.launch("C", loop.c)
-    play.synchronize()
-    return play.trace()
-
-
-def by_kernel(loop: Loop, blocks: tuple[int, int, int], resident: int) -> float:
-    """Time of a kernel of one step after the other: as many blocks at once as fit, C after A.
-
-    A part alone takes its time, in several waves if it has more blocks than fit.
-    """
-    free = [0.0] * resident
-
-    def run(count: int, time: float, not_before: float) -> float:
-        last = 0.0
-        for _ in range(count):
-            free.sort()
-            waves = -(-count // resident)
-            free[0] = last = max(free[0], not_before) + time / waves
-        return last
-
-    for _ in range(loop.steps):
-        begin = max(free)
-        free[:] = [begin] * resident
-        sent = run(blocks[0], loop.a + loop.send, begin)
-        run(blocks[1], loop.b, begin)
-        run(blocks[2], loop.wait + loop.c, sent)
-    return max(free)
-
-
-LOOPS = {
-    "tasks are long": Loop(),
-    "one device": Loop(devices=1, a=80, b=300, c=20),
-    "launches are long": Loop(a=6, send=2, b=8, wait=1, c=6, launch=12),
-    "messages are long": Loop(a=40, send=120, b=60, wait=30, c=40),
-    "no work to hide messages": Loop(a=60, b=1, c=60, send=25, wait=20),
-    "noise": Loop(noise=0.15, steps=200),
+SHAPES = {
+    "device bound": Loop(),
+    "with noise": Loop(noise=0.1, steps=100),
+    "more noise": Loop(noise=0.2, steps=200, seed=2),
+    "host bound": Loop(a=4, b=3, c=2, s=1, w=1, launch=6, queue=5),
+    "long messages": Loop(s=80, w=60, host_s=120, host_w=90, noise=0.05, seed=3),
+    "slow host": Loop(th=200, launch=20, noise=0.05, seed=4),
+    "long B": Loop(a=10, b=900, c=10, noise=0.05, seed=5),
+    "few steps": Loop(steps=5),
+    "long step": Loop(a=1e5, b=1.5e5, c=5e4, s=800, w=50, noise=0.02, seed=6),
 }
+BLOCKS = (40, 160, 40)
+RESIDENT = 64
 
 
-class TimeModel(FolderCase):
-    def write(self, name: str, trace: object) -> str:
+class Case(FolderCase):
+    def write(self, name: str, content) -> Path:
         path = self.folder / name
-        path.write_text(json.dumps(trace))
-        return str(path)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
 
-    def told(self, *arguments: str, status: int = 0) -> str:
+    def run_tool(self, *arguments) -> tuple[int, str, str]:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            self.assertEqual(time_model.main([*arguments]), status, err.getvalue())
-        return out.getvalue() + err.getvalue()
+            try:
+                status = time_model.main([str(argument) for argument in arguments])
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue(), err.getvalue()
 
-    def totals(self, text: str) -> dict[str, float]:
-        """The model's totals; of a kernel the two ends, `best` and `worst`."""
-        found = dict(re.findall(r"^(synchronous|stream|kernel) +(\d+)\b(?! to)", text, re.M))
-        if ends := re.search(r"^kernel +(\d+) to (\d+)", text, re.M):
-            found |= {"best": ends[1], "worst": ends[2]}
-        return {name: float(value) for name, value in found.items()}
+    def model(self, *arguments) -> str:
+        status, out, err = self.run_tool(*arguments)
+        self.assertEqual((status, err), (0, ""))
+        return out
 
-    def assert_near(self, value: float, known: float, what: str) -> None:
-        self.assertLess(abs(value - known), 0.05 * known, f"{what}: {value} for {known}")
+    def totals(self, said: str) -> dict[str, float]:
+        """The model's time of each version; the kernel's has two without blocks."""
+        found = {}
+        for version in ("synchronous", "stream", "kernel"):
+            match = re.search(rf"^{version} +(\d+)(?: to (\d+))?(?: |$)", said, re.MULTILINE)
+            found[version] = float(match[1])
+            if match[2]:
+                found["kernel at worst"] = float(match[2])
+        return found
 
-    def test_all_totals_of_both_timelines(self) -> None:
-        for name, loop in LOOPS.items():
-            with self.subTest(name):
-                one, two = synchronous(loop), by_streams(loop)
-                found = self.totals(self.told(self.write("a", one), self.write("b", two)))
-                self.assert_near(found["synchronous"], one["known"], "synchronous")
-                self.assert_near(found["stream"], two["known"], "stream")
+    def assert_near(self, value: float, known: float, what: str):
+        self.assertLess(abs(value - known), 0.05 * known, f"{what}: {value}, known: {known}")
 
-    def test_the_stream_version_from_the_synchronous_one(self) -> None:
-        for name, loop in LOOPS.items():
-            with self.subTest(name):
-                path, two = self.write("a", synchronous(loop)), by_streams(loop)
-                found = self.totals(
-                    self.told(path, "--put", str(loop.send), "--wait", str(loop.wait))
-                )
-                self.assert_near(found["stream"], two["known"], "stream")
 
-    def test_the_synchronous_version_from_the_stream_one(self) -> None:
-        for name in ("tasks are long", "one device", "messages are long"):
-            with self.subTest(name):
-                loop = LOOPS[name]
-                one, path = synchronous(loop), self.write("b", by_streams(loop))
-                found = self.totals(self.told(path, "--sync", str(loop.overhead)))
-                self.assert_near(found["synchronous"], one["known"], "synchronous")
+class Totals(Case):
+    def test_of_both_timelines(self):
+        for shape, loop in SHAPES.items():
+            with self.subTest(shape):
+                sync, stream = self.write("a", by_host(loop)), self.write("b", by_streams(loop))
+                more = "--blocks", ",".join(map(str, BLOCKS)), "--resident", RESIDENT
+                found = self.totals(self.model(sync, stream, *more))
+                self.assert_near(found["synchronous"], loop.synchronous(), "synchronous")
+                self.assert_near(found["stream"], loop.stream(), "stream")
+                self.assert_near(found["kernel"], loop.kernel(BLOCKS, RESIDENT), "kernel")
 
-    def test_the_kernel_version_by_its_blocks(self) -> None:
-        loop = Loop(launch=1)
-        path = self.write("b", by_streams(loop))
-        for blocks, resident in (
-            ((1, 1, 1), 3),
-            ((1, 1, 1), 1),
-            ((24, 320, 24), 32),
-            ((8, 8, 8), 99),
+    def test_of_the_synchronous_timeline_alone(self):
+        for shape, loop in SHAPES.items():
+            # The launches of messages are taken to be as long as those of tasks.
+            loop = replace(loop, queue=loop.launch)
+            with self.subTest(shape):
+                sync = self.write("a", by_host(loop))
+                found = self.totals(self.model(sync, "--put", loop.s, "--wait", loop.w))
+                self.assert_near(found["synchronous"], loop.synchronous(), "synchronous")
+                self.assert_near(found["stream"], loop.stream(), "stream")
+
+    def test_of_the_stream_timeline_alone(self):
+        for shape, loop in SHAPES.items():
+            # Messages of the host are taken to be those of a stream and a wait of the host.
+            loop = replace(loop, host_s=loop.s + loop.th, host_w=loop.w + loop.th)
+            with self.subTest(shape):
+                stream = self.write("b", by_streams(loop))
+                found = self.totals(self.model(stream, "--sync", loop.th))
+                self.assert_near(found["synchronous"], loop.synchronous(), "synchronous")
+                self.assert_near(found["stream"], loop.stream(), "stream")
+                if loop.noise == 0:  # the delay of one wait is seen, with its noise
+                    seen = self.totals(self.model(stream))
+                    self.assert_near(seen["synchronous"], loop.synchronous(), "delay as seen")
+
+    def test_of_a_kernel_lie_between_full_overlap_and_none(self):
+        loop = SHAPES["device bound"]
+        found = self.totals(self.model(self.write("a", by_host(loop)), self.streams(loop)))
+        self.assert_near(found["kernel"], loop.kernel((1, 1, 1), 3), "each has a place")
+        self.assert_near(found["kernel at worst"], loop.kernel((1, 1, 1), 1), "one place")
+
+    def streams(self, loop: Loop) -> Path:
+        return self.write("b", by_streams(loop))
+
+    def test_follow_the_blocks_of_a_kernel(self):
+        loop = SHAPES["device bound"]
+        sync, stream = self.write("a", by_host(loop)), self.streams(loop)
+        a, b, c = 106, 150, 54  # with messages
+        for blocks, resident, step in (
+            ((1, 1, 1), 3, a + c),
+            ((1, 1, 1), 1, a + b + c),
+            ((64, 64, 64), 64, a + b + c),
+            ((8, 8, 8), 24, a + c),
+            ((1, 2, 1), 2, a + b),  # A and then a block of B; the other one and then C
+            ((2, 2, 2), 3, a + b),  # C in the place of the first block of B
+            ((4, 8, 4), 4, a + b + c),  # two rounds of B share its time
         ):
-            with self.subTest(f"{blocks} {resident}"):
-                text = self.told(
-                    path, "--blocks", ",".join(map(str, blocks)), "--resident", str(resident)
-                )
-                known = by_kernel(loop, blocks, resident)
-                self.assert_near(self.totals(text)["kernel"], known, "kernel")
+            with self.subTest(blocks=blocks, resident=resident):
+                self.assertAlmostEqual(loop.kernel(blocks, resident), loop.steps * step)
+                more = "--blocks", ",".join(map(str, blocks)), "--resident", resident
+                found = self.totals(self.model(sync, stream, *more))
+                self.assert_near(found["kernel"], loop.kernel(blocks, resident), "kernel")
 
-    def test_measured_runs_are_compared(self) -> None:
-        loop = LOOPS["tasks are long"]
-        paths = self.write("a", synchronous(loop)), self.write("b", by_streams(loop))
-        text = self.told(paths[0], "--put", "10", "--wait", "5", "--check", paths[1])
-        self.assertRegex(text, r"stream +\d+ +\d+ +[+-][0-4]\.\d%")
-        self.assertIn("Streams would save", text)
+    def test_are_compared_with_measured_runs(self):
+        loop = SHAPES["with noise"]
+        files = [self.write("a", by_host(loop)), self.streams(loop), "--check"]
+        for seed in (7, 8, 9):
+            other = replace(loop, seed=seed)
+            files.append(self.write(f"sync-{seed}", by_host(other)))
+            files.append(self.write(f"kernel-{seed}", by_kernel(1.3 * loop.kernel((1, 1, 1), 2))))
+        said = self.model(*files)
+        for version in ("synchronous", "stream"):
+            error = re.search(rf"^{version} .* ([+-]\d+\.\d)%$", said, re.MULTILINE)
+            self.assertLess(abs(float(error[1])), 5, said)
+        self.assertRegex(said, r"(?m)^kernel +\d+ to \d+ +\d+ +within$")
 
-    def conditions(self, loop: Loop, version=by_streams) -> list[str]:
-        text = self.told(self.write("c", version(loop)), "--sync", str(loop.overhead))
-        return re.findall(r"^C[123] (holds|fails)", text, re.M)
 
-    def test_c1_compares_launches_with_the_device(self) -> None:
-        # Five launches a step for 100 us of work.
-        for launch, answer in ((19, "holds"), (21, "fails")):
-            loop = Loop(a=30, send=10, b=40, wait=5, c=15, launch=launch, devices=1)
-            self.assertEqual(self.conditions(loop)[0], answer, launch)
+class Conditions(Case):
+    """C1 to C3, on both sides of their thresholds."""
 
-    def test_c2_compares_messages_with_idle_time(self) -> None:
-        # The host's waits and launches leave the device idle; its messages do too.
-        path = self.write("a", synchronous(Loop(devices=1)))
-        idle = float(re.search(r"is idle for ([\d.]+) us", self.told(path))[1])
-        for messages, answer in ((0.95 * idle, "C2 holds"), (1.05 * idle, "C2 fails")):
-            text = self.told(path, "--put", str(messages / 2), "--wait", str(messages / 2))
-            self.assertIn(answer, text)
+    def holds(self, which: str, loop: Loop, *more) -> bool:
+        said = self.model(self.write("a", by_host(loop)), self.write("b", by_streams(loop)), *more)
+        return re.search(rf"^{which} (holds|fails):", said, re.MULTILINE)[1] == "holds"
 
-    def test_c3_compares_the_first_launch_with_all_steps(self) -> None:
-        # The first launch is 40 us, a step 200 us.
-        for steps, answer in ((3, "fails"), (5, "holds")):
-            loop = Loop(a=80, send=10, b=80, wait=10, c=20, launch=39, devices=1, steps=steps)
-            self.assertEqual(self.conditions(loop)[2], answer, steps)
+    def test_c1_launches_are_shorter_than_the_devices_work(self):
+        loop = Loop(a=40, b=40, c=40, s=5, w=5)  # 130 us on the device
+        for launches, holds in ((126, True), (134, False)):
+            self.assertEqual(self.holds("C1", replace(loop, launch=(launches - 6) / 3)), holds)
 
-    def test_streams_that_would_not_pay(self) -> None:
-        text = self.told(self.write("a", synchronous(Loop())), "--put", "900", "--wait", "900")
-        self.assertIn("Keep the synchronous version", text)
+    def test_c2_messages_of_streams_are_shorter_than_the_idle_time(self):
+        loop = Loop()  # idle for 3 (5 + 15) + 20 + 12 us
+        idle = 3 * (loop.launch + loop.th) + loop.host_s + loop.host_w
+        for share, holds in ((0.97, True), (1.03, False)):
+            messages = "--put", 0.6 * share * idle, "--wait", 0.4 * share * idle
+            self.assertEqual(self.holds("C2", loop, *messages), holds)
+            recorded = replace(loop, s=0.6 * share * idle, w=0.4 * share * idle)
+            self.assertEqual(self.holds("C2", recorded), holds)
 
-    def test_timelines_that_cannot_be_used(self) -> None:
-        good = by_streams(Loop())
-        without = {**good, "otherData": {}}
-        lost = {**good, "otherData": {"host": 1, "lost_events": 7}}
-        calls = [event for event in good["traceEvents"] if event.get("pid") == 0]
-        irregular = {**good, "traceEvents": [{**event, "name": chr(65 + i)} for i, event in
-                                             enumerate(calls[:40])]}  # fmt: skip
-        self.write("good", good)
-        (self.folder / "text").write_text("{")
-        for name, content, message in (
-            ("none", None, "can't read"),
-            ("text", None, "is no JSON"),
-            ("list", [1], "has no list 'traceEvents'"),
-            ("ranks", without, "has no row for the host: record it with MESHPOST_TRACE_HOST"),
-            ("lost", lost, "has lost 7 events: raise MESHPOST_TRACE_EVENTS"),
-            ("irregular", irregular, "no repetition found in 39 calls"),
+    def test_c3_many_steps(self):
+        loop = Loop(a=100, b=100, c=100, s=5, w=5, launch=80)  # 310 us a step
+        # 80 / (80 + steps 310) is 0.05 at 4.9 steps
+        for steps, holds in ((4, False), (5, True), (50, True)):
+            self.assertEqual(self.holds("C3", replace(loop, steps=steps)), holds)
+
+
+class Advice(Case):
+    def last_line(self, loop: Loop, *more) -> str:
+        said = self.model(self.write("a", by_host(loop)), self.write("b", by_streams(loop)), *more)
+        return said.strip().split("\n")[-1]
+
+    def test_tells_what_streams_and_a_kernel_save(self):
+        loop = Loop()
+        line = self.last_line(loop, "--blocks", "1,1,1", "--resident", "3")
+        saved = re.findall(r"(-?\d+) us, (-?\d+\.\d)%", line)
+        for (time, share), of in zip(
+            saved, (loop.stream(), loop.kernel((1, 1, 1), 3)), strict=True
         ):
-            with self.subTest(name):
-                path = self.write(name, content) if content else str(self.folder / name)
-                self.assertIn(message, self.told(path, status=2))
-        path = str(self.folder / "good")
-        for arguments, message in (
-            (("--map", "pack=A"), "--map names pack; the tasks are A, B, C"),
-            ((path,), "is a second timeline of the stream version"),
-            (("--blocks", "1,2,3"), "--blocks and --resident belong together"),
-            (("--blocks", "1,2,3", "--resident", "0"), "at least one block is resident"),
-            (("--check", self.write("short", by_streams(Loop(steps=30)))), "has 30 steps"),
-        ):
-            with self.subTest(message):
-                self.assertIn(message, self.told(path, *arguments, status=2))
+            known = loop.synchronous() - of
+            self.assert_near(float(time), known, line)
+            self.assert_near(float(share), 100 * known / loop.synchronous(), line)
+        self.assertIn("kernel would save more", line)
 
-    def test_arguments_that_are_none(self) -> None:
-        for arguments in (("--put", "fast"), ("--map", "pack=D"), ("--blocks", "1,2"), ()):
-            with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as ended:
-                time_model.main([*arguments, "x"] if arguments else [])
-            self.assertEqual(ended.exception.code, 2)
+    def test_keeps_the_synchronous_version_if_nothing_pays(self):
+        loop = Loop(s=200, w=200, b=1)
+        line = self.last_line(loop, "--blocks", "1,1,1", "--resident", "1")
+        self.assertIn("Keep the synchronous version", line)
+
+    def test_prefers_streams_if_blocks_do_not_overlap(self):
+        line = self.last_line(Loop(), "--blocks", "1,1,1", "--resident", "1")
+        self.assertIn("A fused kernel would not save more", line)
+
+
+class Names(Case):
+    def test_of_tasks_are_classed_by_their_place(self):
+        loop = Loop()
+        files = self.write("a", by_host(loop, ("pack", "inner", "unpack")))
+        self.assertIn("pack is A, inner is B, unpack is C", self.model(files))
+
+    def test_of_tasks_are_classed_as_given(self):
+        files = self.write("a", by_host(Loop(), ("pack", "inner", "unpack")))
+        self.assertIn("inner is C", self.model(files, "--map", "inner=C"))
+
+    def test_may_have_the_number_of_the_step(self):
+        loop = Loop()
+        named = by_streams(loop, tuple(name + " of step {}" for name in NAMES))
+        found = self.totals(self.model(self.write("b", named)))
+        self.assert_near(found["stream"], loop.stream(), "stream")
+
+
+class Refuses(Case):
+    """Wrong input gives a message with the operation, the value and the remedy, and status 2."""
+
+    def setUp(self):
+        super().setUp()
+        self.good = self.write("good.json", by_host(Loop()))
+
+    def refused(self, *arguments) -> str:
+        status, out, err = self.run_tool(*arguments)
+        self.assertEqual((status, out), (2, ""), err)
+        self.assertNotIn("Traceback", err)
+        return err
+
+    def changed(self, **more) -> Path:
+        return self.write("changed.json", by_host(Loop()) | more)
+
+    def test_a_missing_file(self):
+        for arguments in ([self.folder / "none.json"], [self.good, "--check", "none.json"]):
+            err = self.refused(*arguments)
+            self.assertRegex(err, "can't read .*none.json: No such file.*MESHPOST_TRACE_HOST")
+
+    def test_a_file_that_is_no_json(self):
+        for text in ("", "{", "[" * 100000, "events"):
+            self.assertRegex(self.refused(self.write("x.json", text)), "x.json is no JSON.*record")
+        binary = self.folder / "x.json"
+        binary.write_bytes(b"\xff\xfe\x80")
+        self.assertRegex(self.refused(binary), "x.json is no JSON.*record")
+
+    def test_json_that_is_no_timeline(self):
+        for content in (1, [], {}, {"traceEvents": 3}, {"traceEvents": [3]}):
+            err = self.refused(self.write("x.json", content))
+            self.assertRegex(err, "x.json has no list 'traceEvents'.*MESHPOST_TRACE_HOST")
+
+    def test_a_timeline_without_a_row_of_the_host(self):
+        for content in ({}, {"host": 0}, [], None):
+            err = self.refused(self.changed(otherData=content))
+            self.assertRegex(err, "changed.json has no row for the host.*MESHPOST_TRACE_HOST")
+
+    def test_a_timeline_that_has_lost_events(self):
+        err = self.refused(self.changed(otherData={"host": 1, "lost_events": 7}))
+        self.assertRegex(err, "has lost 7 events: raise MESHPOST_TRACE_EVENTS")
+
+    def test_events_that_are_not_whole(self):
+        good = {"ph": "X", "name": "task", "cat": "launch", "pid": 0, "tid": 0, "ts": 1, "dur": 1}
+        for key, value in (("ts", None), ("dur", "x"), ("pid", [1]), ("tid", {}), ("ts", True)):
+            err = self.refused(self.changed(traceEvents=[good | {key: value}]))
+            self.assertRegex(err, "changed.json: event .* has no numbers.*record")
+        err = self.refused(self.changed(traceEvents=[good | {"ts": float("nan")}]))
+        self.assertRegex(err, "has no numbers")
+        odd = [good | {"args": [1]}, {"ph": "M", "name": "thread_name", "pid": [], "args": None}]
+        self.assertIn("no repetition", self.refused(self.changed(traceEvents=odd)))
+
+    def test_a_timeline_without_calls(self):
+        err = self.refused(self.changed(traceEvents=[]))
+        self.assertRegex(err, "has no calls of the host: record a program that")
+
+    def test_a_timeline_without_steps(self):
+        for steps in (1, 2):
+            err = self.refused(self.write("x.json", by_host(Loop(steps=steps))))
+            self.assertRegex(err, r"x.json: no repetition found in \d+ calls.*at least 3 steps")
+
+    def test_steps_without_tasks_messages_or_times(self):
+        events = by_host(Loop())["traceEvents"]
+        for keep, message in (
+            (
+                lambda one: one.get("cat") not in ("launch", "task"),
+                "no tasks.*StreamEndpoint::task",
+            ),
+            (lambda one: one.get("cat") not in ("write", "notify", "read"), "send nothing"),
+            (lambda one: one.get("pid") == 0, "no times of tasks.*StreamEndpoint::task"),
+        ):
+            kept = [one for one in events if keep(one)]
+            self.assertRegex(self.refused(self.changed(traceEvents=kept)), message)
+        short = self.write("short.json", by_kernel(0))
+        err = self.refused(self.good, "--check", short)
+        self.assertIn("short.json takes 0 us: record a longer loop", err)
+
+    def test_an_unknown_task(self):
+        err = self.refused(self.good, "--map", "pack=A")
+        self.assertRegex(err, "--map names pack, which is no task of a step; give one of A, B, C")
+
+    def test_options_that_do_not_fit(self):
+        for more, message in (
+            (["--map", "A=D"], "'A=D' is not like pack=A; tasks are A, B or C"),
+            (["--put", "-1"], "'-1' is no time in us"),
+            (["--wait", "nan"], "'nan' is no time in us"),
+            (["--blocks", "1,2", "--resident", "3"], "'1,2' is not like 8,32,8"),
+            (["--blocks", "1,2,3"], "--blocks and --resident belong together"),
+            (["--blocks", "1,2,3", "--resident", "0"], "--resident is 0; at least one"),
+        ):
+            self.assertIn(message, self.refused(self.good, *more))
+
+    def test_timelines_that_do_not_belong_together(self):
+        other = self.write("other.json", by_streams(Loop(steps=20)))
+        self.assertRegex(self.refused(self.good, other), "20 steps.*has 50: record the same loop")
+        self.assertRegex(self.refused(self.good, "--check", other), "record the same loop")
+        again = self.write("again.json", by_host(Loop(seed=2)))
+        self.assertRegex(self.refused(self.good, again), "second timeline of the synchronous")
+        kernel = self.write("kernel.json", by_kernel(100))
+        self.assertRegex(self.refused(kernel), "kernel.json has one run.*--check")
 
 
 if __name__ == "__main__":

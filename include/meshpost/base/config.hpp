@@ -30,7 +30,7 @@ struct Config {
   bool apart = false;                 ///< MESHPOST_REACH=device
   std::optional<unsigned> lanes;      ///< MESHPOST_LANES: of each rank, 0: all puts go direct
   std::string trace;                  ///< MESHPOST_TRACE: file for the timeline, "" for none
-  unsigned trace_events = 0;          ///< MESHPOST_TRACE_EVENTS: events kept for each rank
+  unsigned trace_events = 0;          ///< MESHPOST_TRACE_EVENTS: kept of each rank, stream, thread
   std::string trace_host;             ///< MESHPOST_TRACE_HOST: file for the host's timeline
   bool report_sync = false;           ///< MESHPOST_REPORT_SYNC=1
   std::string net;                    ///< MESHPOST_NET: engine between nodes, "": the best
