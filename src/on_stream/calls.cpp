@@ -55,7 +55,23 @@ void EndpointState::check_memories(StreamCall const& call) {
   if (call.received) check_memory(operation, {call.received, sizeof(u64), "the count", true});
 }
 
+// Errors of windows and of messages do not know the stream.
+Error EndpointState::with_stream(Error const& error, std::string_view operation) const {
+  auto const& found = error.operation();
+  if (!found.starts_with(operation) || found.starts_with(said(operation))) return error;
+  return {error.kind(), said(operation) + found.substr(operation.size()), error.cause(),
+          error.remedy()};
+}
+
 ResolvedCall EndpointState::resolve(WorldState& world, StreamCall const& call) {
+  try {
+    return resolve_unnamed(world, call);
+  } catch (Error const& error) {
+    throw with_stream(error, name_of(call.verb));
+  }
+}
+
+ResolvedCall EndpointState::resolve_unnamed(WorldState& world, StreamCall const& call) {
   auto const* const operation = name_of(call.verb);
   Destinations const destinations(world, id_);
   if (call.verb == StreamCall::wait) return destinations.awaited(operation, call);

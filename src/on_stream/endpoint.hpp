@@ -81,7 +81,9 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   [[noreturn]] void refuse(std::string_view operation, std::string cause, std::string remedy) const;
   void check_memory(char const* operation, Needed const& needed);
   void check_memories(StreamCall const& call);
+  Error with_stream(Error const& error, std::string_view operation) const;
   ResolvedCall resolve(WorldState& world, StreamCall const& call);
+  ResolvedCall resolve_unnamed(WorldState& world, StreamCall const& call);
   std::string explained(WorldState& world, StreamCall const& call,
                         ResolvedCall const& resolved) const;
   void carry_out(WorldState& world, StreamCall const& call, ResolvedCall const& resolved);

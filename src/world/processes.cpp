@@ -168,6 +168,12 @@ std::string Processes::Implementation::name_of(u32 process) const {
 }
 
 Error Processes::Implementation::gone_error(std::string const& operation, Loss const& loss) const {
+  if (loss.process == job_.process)
+    return {Kind::peer_lost, operation,
+            fmt::format("the other processes of the job go on without this one, {}: {}",
+                        name_of(loss.process), loss.how),
+            "start the job again; if it was busy or stopped for so long, raise "
+            "MESHPOST_PEER_DEADLINE"};
   return {Kind::peer_lost, operation,
           fmt::format("{} is gone: {}", name_of(loss.process), loss.how),
           loss.left ? "let all processes of the job make the same calls before they end"

@@ -187,13 +187,16 @@ TEST_P(StreamFailures, refuse_wrong_arguments) {
     EXPECT_TRUE(says(error, kind, pieces));
   };
   constexpr auto bad = Kind::bad_argument;
-  said_by([&] { a_.notify(box_, RankId{9}, Tag{0}); }, bad, {"notify, window 'box'", "rank 9"});
-  said_by([&] { a_.notify(box_, RankId{0}, Tag{8}); }, bad, {"notify, window 'box'", "tag 8", "8"});
+  said_by([&] { a_.notify(box_, RankId{9}, Tag{0}); }, bad,
+          {"notify, stream 'a' of", "window 'box'", "rank 9"});
+  said_by([&] { a_.notify(box_, RankId{0}, Tag{8}); }, bad,
+          {"notify, stream 'a' of", "window 'box'", "tag 8", "8"});
   said_by([&] { a_.notify(box_, StreamId{9, 0}, Tag{0}); }, bad, {"device 9"});
   said_by([&] { a_.notify(box_, StreamId{0, 8}, Tag{0}); }, bad, {"0 to 7", "8"});
   said_by([&] { a_.notify(box_, StreamId{0, 0}, Tag{70}); }, bad, {"tag 70"});
   said_by([&] { a_.notify(box_, HostId{}, Tag{0}); }, bad, {"HostId::device is -1"});
-  said_by([&] { a_.put(box_.at(RankId{9}), ten); }, bad, {"put, window 'box'", "rank 9"});
+  said_by([&] { a_.put(box_.at(RankId{9}), ten); }, bad,
+          {"put, stream 'a' of", "window 'box'", "rank 9"});
   said_by([&] { a_.put(box_.at(RankId{0}, count - 3), ten); }, bad,
           {"elements 1048573 to 1048583 of rank 0", "1048576"});
   said_by([&] { a_.put(box_.at(RankId{0}).subspan(2, 5), ten); }, bad,
@@ -206,7 +209,7 @@ TEST_P(StreamFailures, refuse_wrong_arguments) {
   if (world_.size() > 1)
     said_by([&] { a_.put_notify(box_.at(RankId{0}), ten, b_.id(), Tag{0}); }, bad,
             {"the target is on " + device(0).name(), "notified on " + device(last()).name()});
-  said_by([&] { a_.wait(box_, Tag{8}); }, bad, {"wait, window 'box'", "tag 8"});
+  said_by([&] { a_.wait(box_, Tag{8}); }, bad, {"wait, stream 'a' of", "window 'box'", "tag 8"});
   said_by([&] { a_.wait(box_, Tag{0}, (1u << 30) + 1); }, bad, {"1073741825", "1073741824"});
   auto const many = world_.window<u32>(0, Tags{40}, "many");
   std::vector<Counts> all;
