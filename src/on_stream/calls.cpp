@@ -162,9 +162,17 @@ void EndpointState::make_far_sender() {
     try {
       std::rethrow_exception(why);
     } catch (...) {
-      fail(caught(said("send")));
+      fail(far_error("send"));
     }
   });
+}
+
+// Inside a catch clause: an error of what this stream asked of another process.
+Error EndpointState::far_error(std::string_view operation) const {
+  auto const error = caught(said(operation));
+  if (error.operation() == said(operation)) return error;
+  return {error.kind(), said(operation), fmt::format("{}: {}", error.operation(), error.cause()),
+          error.remedy()};
 }
 
 // By the stream's thread. False: it failed.
@@ -174,7 +182,7 @@ bool EndpointState::write_far(char const* operation, std::function<void()> const
     return true;
   } catch (...) {
     memory::store_relaxed(shared_.ended, 1);
-    fail(caught(said(operation)));
+    fail(far_error(operation));
     return false;
   }
 }

@@ -354,7 +354,9 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
         "; if what it waits for is on another stream of this GPU, or needs a kernel that is not "
         "loaded, let it come first, or raise CUDA_DEVICE_MAX_CONNECTIONS, or set "
         "CUDA_MODULE_LOADING=EAGER";
-  auto cause = fmt::format("{}, and none for {}", so_far(now), deadline_.text());
+  auto cause =
+      fmt::format("{}, and {} for {}", so_far(now),
+                  now.operation == StreamNote::send ? "nothing" : "none", deadline_.text());
   auto const own = waits();
   for (auto const& line : streams_->waiting())
     if (line != own) cause += "\n  " + line;

@@ -88,6 +88,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
                         ResolvedCall const& resolved) const;
   void carry_out(WorldState& world, StreamCall const& call, ResolvedCall const& resolved);
   void begin_wait(WorldState& world);
+  Error far_error(std::string_view operation) const;
   bool write_far(char const* operation, std::function<void()> const& write);
   StreamPost post_to(FarTarget const& target);
   void put_far(char const* operation, ResolvedCall const& resolved);
