@@ -152,7 +152,8 @@ void Supervisor::on_signal(int number) {
   if (passed_.insert(number).second) {
     output_.say(fmt::format("{} is passed on to {}; the same signal again kills them", name,
                             still_running()));
-    return children_.signal(number);
+    children_.signal(number);
+    return children_.signal(SIGCONT);  // one that is stopped would not take it
   }
   output_.say(fmt::format("{} again: killed {}", name, still_running()));
   if (!status_) status_ = 128 + number;

@@ -45,14 +45,23 @@ void EndpointState::check_memories(StreamCall const& call) {
   auto const* const operation = name_of(call.verb);
   bool const receives = call.verb == StreamCall::receive;
   void const* const memory = receives ? call.target : call.source;
+  if (call.count > ~u64{0} / call.element_bytes)
+    refuse(operation,
+           fmt::format("{} elements of {} bytes were named", call.count, call.element_bytes),
+           "name memory that is there");
   u64 const bytes = call.count * call.element_bytes;
   if (bytes != 0 && !memory)
     refuse(operation, fmt::format("{} elements were named at a null pointer", call.count),
            "give a span that points to memory");
   if (bytes != 0)
     check_memory(operation, {memory, bytes, receives ? "the target" : "the source", receives});
-  if (call.units) check_memory(operation, {call.units, sizeof(u64), "the count", false});
-  if (call.received) check_memory(operation, {call.received, sizeof(u64), "the count", true});
+  for (void const* const count :
+       {static_cast<void const*>(call.units), static_cast<void const*>(call.received)}) {
+    if (!count) continue;
+    if (reinterpret_cast<u64>(count) % sizeof(u64) != 0)
+      refuse(operation, fmt::format("the count is at {}", count), "align it to 8 bytes");
+    check_memory(operation, {count, sizeof(u64), "the count", count == call.received});
+  }
 }
 
 // Errors of windows and of messages do not know the stream.
@@ -126,7 +135,7 @@ std::string EndpointState::explain(StreamCall const& call) {
 void EndpointState::carry_out(WorldState& world, StreamCall const& call,
                               ResolvedCall const& resolved) {
   if (call.verb == StreamCall::wait && resolved.awaited.empty()) return;
-  use(call, resolved.window);
+  use(world, call, resolved.window);
   if (resolved.touches_ranks) world.queue().let_wait_for_runs(*stream_);
   bool const waits = call.verb == StreamCall::wait || call.verb == StreamCall::receive;
   StreamTimes::Around const around(times_.get(), *stream_, name_of(call.verb),

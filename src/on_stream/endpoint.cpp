@@ -147,15 +147,20 @@ Streams::Use EndpointState::begin(char const* operation) {
   throw Error(*failure_);
 }
 
-void EndpointState::use(StreamCall const& call, std::string const& name) {
+void EndpointState::use(WorldState& world, StreamCall const& call, std::string const& name) {
   u32 const window = call.window.number;
   bool const message = call.messages.devices != 0;
-  if (message && streams_->torn(id_, window))
+  if (message && streams_->torn(id_, window)) {
+    // After a loss a new message window can't be made.
+    if (auto const loss = world.group().alone() ? std::nullopt : world.group().processes().lost())
+      throw world.group().processes().lost_error(
+          fmt::format("{}, {}", said(name_of(call.verb)), name), *loss);
     throw Error(
         Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
         "this stream used the message window before one of its operations failed; a message may be "
         "half there",
         "free the message window, and make a new one");
+  }
   std::scoped_lock const lock(mutex_);
   if (message) message_windows_.insert(window);
   windows_.try_emplace(window, name);
@@ -218,7 +223,7 @@ void EndpointState::find_misfit(u64 epoch) {
         fmt::format("a message of {} bytes with tag {} came from {}; the target has {}",
                     bytes(misfit.bytes), memory::load_relaxed(&misfit.tag),
                     stream_of(memory::load_relaxed(&misfit.peer)), bytes(misfit.room)),
-        "receive as many elements as are sent, or at least as many with a count"},
+        "receive as many elements as are sent, of the same size, or at least as many with a count"},
        epoch);
 }
 

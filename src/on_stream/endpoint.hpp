@@ -94,7 +94,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   void put_far(char const* operation, ResolvedCall const& resolved);
   void send_far(ResolvedCall const& resolved);
   void receive_far(ResolvedCall const& resolved);
-  void use(StreamCall const& call, std::string const& name);
+  void use(WorldState& world, StreamCall const& call, std::string const& name);
   void fail(Error error);
   void fail(Error error, u64 epoch, bool of_loss = false);
   u64 epoch() const;

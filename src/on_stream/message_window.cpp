@@ -87,8 +87,15 @@ MessageWindow::MessageWindow(World& world, MessageWindowOptions const& options) 
       ranks.any_far() ? "far" : "");
   bool const any_far = std::ranges::any_of(answers, [](auto const& one) { return !one.empty(); });
   check_counters(layout_, options.name, any_far);
-  window_ = world.window<std::byte>(parts, Tags{any_far ? 2 * layout_.channels() : 0},
-                                    options.name.empty() ? "messages" : options.name);
+  auto const name = options.name.empty() ? std::string("messages") : options.name;
+  try {
+    window_ = world.window<std::byte>(parts, Tags{any_far ? 2 * layout_.channels() : 0}, name);
+  } catch (Error const& error) {
+    if (error.kind() != Kind::bad_argument && error.kind() != Kind::out_of_memory) throw;
+    throw Error(error.kind(), fmt::format("make message window '{}'", name),
+                fmt::format("it needs {} bytes of each device: {}", layout_.bytes(), error.cause()),
+                "ask for fewer streams, tags or slots, or for smaller slots");
+  }
 }
 
 }  // namespace meshpost

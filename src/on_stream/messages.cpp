@@ -20,6 +20,10 @@ void Destinations::check_message(Told const& told, StreamCall const& call) const
                "of {} devices",
                call.peer.number, static_cast<i32>(call.peer.device), box.streams - 1, box.devices),
            "name a stream that it has, or make it with more (MessageWindowOptions::streams)");
+  // Numbers of chunks wrap.
+  if (call.count > (u64{1} << 30) * box.slot_bytes / call.element_bytes)
+    refuse(fmt::format("{} elements of {} bytes were named", call.count, call.element_bytes),
+           "send parts of at most 2^30 slots");
   if (call.tag.value >= box.tags)
     refuse(fmt::format("tag {} does not exist; it has {}", call.tag.value, box.tags),
            "use a smaller tag, or make the message window with more");

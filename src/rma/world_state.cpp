@@ -39,6 +39,10 @@ std::vector<Setting> settings_of(WorldOptions const& options) {
 }
 
 Layout layout_of(WorldOptions const& options, ProcessGroup const& group) {
+  if (options.deadline.count() < 0)
+    throw Error(Kind::bad_argument, "World",
+                fmt::format("the deadline is {} ms", options.deadline.count()),
+                "give 0 (never) or more");
   auto layout =
       make_layout(options.devices, options.ranks, options.apart, group, settings_of(options));
   if (options.check_delivery && !std::ranges::all_of(layout.devices, &Device::in_host_memory))

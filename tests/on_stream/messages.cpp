@@ -215,6 +215,25 @@ TEST_P(StreamMessages, may_be_half_there_for_the_next_stream_of_that_number) {
   a_.synchronize();
 }
 
+TEST_P(StreamMessages, of_sizes_and_counts_that_cannot_be_are_refused) {
+  MessageWindow const box(world_, small());
+  Buffer buffer(device(0), 10);
+  std::span<u32> const endless(buffer.span().data(), (u64{1} << 62) + 5);
+  auto const refused = [&](auto const& work, std::string_view why) {
+    EXPECT_TRUE(says(error_of(work), Kind::bad_argument, {"stream 'a' of", why}));
+  };
+  refused([&] { a_.send(box, b_.id(), endless, Tag{0}); }, "elements of 4 bytes were named");
+  refused([&] { a_.receive(box, b_.id(), endless, Tag{0}); }, "elements of 4 bytes were named");
+  refused([&] { a_.receive(box, b_.id(), buffer.span(), Tag{0}, reinterpret_cast<u64*>(3)); },
+          "align it to 8 bytes");
+  refused([&] { a_.put(box_.at(RankId{0}), endless); }, "were named");
+  EXPECT_TRUE(says(error_of([&] {
+                     MessageWindow(world_,
+                                   {.streams = 8, .tags = 1024, .slots = 1024, .name = "big"});
+                   }),
+                   Kind::bad_argument, {"make message window 'big'", "bytes of each device"}));
+}
+
 TEST(MessageWindows, between_devices_out_of_reach_have_so_many_channels) {
   auto wanted = test::options(1, "cpu:5");
   wanted.apart = true;

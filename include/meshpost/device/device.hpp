@@ -88,7 +88,8 @@ class Stream {
   virtual void copy(PitchedCopy const& rows) = 0;
   /// Sets `size` bytes to `value`.
   virtual void fill(void* target, u8 value, Bytes size) = 0;
-  /// Calls `work` on a thread of the library, which must not call into this device.
+  /// Calls `work` on a thread of the library, which must not call into this device. An exception
+  /// that leaves `work` ends the process.
   virtual void call(std::function<void()> work) = 0;
   /// Stores a word of the host's pinned memory. A thread that sees it also sees the effects of
   /// earlier work of the stream.

@@ -11,9 +11,9 @@ namespace meshpost {
 /// x slots x slot_bytes bytes.
 struct MessageWindowOptions {
   u32 streams = 1;  ///< of each device, from number 0 on; at most StreamId::most
-  u32 tags = 1;
-  u32 slots = 128;  ///< of a ring; a power of two
-  /// A message that is longer takes several slots.
+  u32 tags = 1;     ///< at most 1024
+  u32 slots = 128;  ///< of a ring; a power of two, at most 1024
+  /// A multiple of 128, at most 262,016. A message that is longer takes several slots.
   u64 slot_bytes = u64{32} << 10;
   std::string name{};  ///< for messages
 };
@@ -32,7 +32,7 @@ class MessageWindow {
   /// be, Error(out_of_memory)
   explicit MessageWindow(World& world, MessageWindowOptions const& options = {});
 
-  /// Its memory, for World::free.
+  /// Its memory, for World::free; it is there until then, or until the World ends.
   Window<std::byte> const& window() const { return window_; }
 
   // How its memory is divided, on each device. `mine`: the number of a stream of that device.
