@@ -3,7 +3,9 @@
  * for C and C++. Memory of "the GPU" is the host's. A stream is a thread that works off its
  * operations in order. In the include path of the CMake target meshpost::mp if meshpost was built
  * without CUDA. */
+#include <limits.h> /* as CUDA's header */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __cplusplus
