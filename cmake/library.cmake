@@ -50,6 +50,7 @@ add_library(meshpost
   src/compat/dscuda.cpp
   src/compat/mp/buffer.cpp
   src/compat/mp/channel.cpp
+  src/compat/mp/descriptors.cpp
   src/compat/mp/engine.cpp
   src/compat/mp/guarded.cpp
   src/compat/mp/messages.cpp

@@ -31,7 +31,7 @@
 /** True if a program for version `v` may use this one. */
 #define MP_API_VERSION_COMPATIBLE(v)                      \
   (((uint32_t)(v) >> 16) == MP_API_MAJOR_VERSION &&       \
-   ((uint32_t)(v)&0xffffu) >= MP_API_MINOR_VERSION)
+   (int)((v)&0xffff) >= MP_API_MINOR_VERSION)
 
 #ifdef __cplusplus
 extern "C" {

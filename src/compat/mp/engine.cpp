@@ -33,7 +33,9 @@ Engine::Engine(Channels channels, std::vector<u32> peers, std::shared_ptr<Device
     : channels_(std::move(channels)),
       options_(std::move(options)),
       peers_(std::move(peers)),
-      words_(std::move(words)) {
+      words_(std::move(words)),
+      failed_(words_.take()) {
+  failed_.finish();
   for (u32 const peer : peers_) at_[peer];
   if (options_.thread) thread_ = start_thread("carry out LibMP's requests", [this] { run(); });
 }
@@ -211,10 +213,10 @@ void Engine::wait(std::string const& operation, u64 request, Stream& stream, u32
   stream.await_word(words.done, words.number);
 }
 
-std::optional<RequestWords> Engine::words_of(std::string const& operation, u64 request) {
+RequestWords Engine::words_of(std::string const& operation, u64 request) {
   Lock const lock(mutex_);
   auto const* const one = awaited(operation, request);
-  return one ? std::optional(one->words) : std::nullopt;
+  return one ? one->words : failed_;
 }
 
 void Engine::wait(std::string const& operation, AwaitedWord const& awaited) {
@@ -265,6 +267,7 @@ void Engine::finish(Request& request) {
 void Engine::fail(Error error) {
   if (failure_) return;
   failure_ = std::move(error);
+  failed_.ring();
   for (auto const& [number, request] : requests_) request->words.finish();
   for (auto& [process, peer] : at_) peer = {};
   watches_.clear();

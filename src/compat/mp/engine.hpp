@@ -79,8 +79,11 @@ class Engine {
   /// Later work of the stream begins when it is complete. `begun`: a pinned word of that stream, to
   /// which the stream stores the number of its wait.
   void wait(std::string const& operation, u64 request, Stream& stream, u32* begun, u32 wait_number);
-  /// The word that a kernel waits for; nothing if it is complete.
-  std::optional<RequestWords> words_of(std::string const& operation, u64 request);
+  /// The words for a kernel that waits. If the request is complete, they say so.
+  RequestWords words_of(std::string const& operation, u64 request);
+  /// A pinned word; not 0 after a failure.
+  u32 const* failed() const { return failed_.rung; }
+  std::chrono::milliseconds deadline() const { return options_.deadline; }
 
   /// Returns when the word is as awaited. \throws Error(deadline), the failure
   void wait(std::string const& operation, AwaitedWord const& awaited);
@@ -139,6 +142,7 @@ class Engine {
   std::vector<u32> peers_;  // their numbers
   mutable std::mutex mutex_;
   WordPool words_;
+  RequestWords const failed_;  // `rung`: after a failure; `done`: always
   std::map<u32, Peer> at_;  // by process
   std::map<u32, WindowPart> windows_;
   std::unordered_map<u64, std::unique_ptr<Request>> requests_;
