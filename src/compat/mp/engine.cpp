@@ -320,6 +320,7 @@ bool Engine::send_to(u32 process, Peer& peer) {
     if (what.kind == Task::get) {
       header.kind = ChunkHeader::get, header.offset = 0;
       peer.outgoing.pop_front();
+      ++peer.gets;
       channels_.send(to, header, [](char*) {});
       continue;  // the reply ends it
     }
@@ -406,7 +407,7 @@ bool Engine::take(u32 process, Peer& peer, Channels::Chunk const& chunk) {
     case ChunkHeader::message: return take_message(process, peer, chunk);
     case ChunkHeader::put: take_put(process, chunk); break;
     case ChunkHeader::get: take_get(process, peer, chunk); break;
-    case ChunkHeader::reply: take_reply(chunk); break;
+    case ChunkHeader::reply: take_reply(peer, chunk); break;
   }
   return true;
 }
@@ -454,12 +455,14 @@ void Engine::take_get(u32 process, Peer& peer, Channels::Chunk const& chunk) {
                               header.total)});
 }
 
-void Engine::take_reply(Channels::Chunk const& chunk) {
+void Engine::take_reply(Peer& peer, Channels::Chunk const& chunk) {
   auto const& header = chunk.header;
   auto& request = *requests_.at(header.request);
   request.what.buffer.write(header.offset, chunk.bytes, header.bytes);
   request.moved = header.offset + header.bytes;
-  if (request.moved == header.total) finish(request);
+  if (request.moved != header.total) return;
+  --peer.gets;
+  finish(request);
 }
 
 // -- the thread
@@ -479,7 +482,8 @@ void Engine::look_at_stream_waits() {
 void Engine::look_for_losses() {
   if (!options_.lost) return;
   for (auto const& [process, peer] : at_) {
-    bool const needed = !peer.outgoing.empty() || !peer.in_flight.empty() || !peer.receives.empty();
+    bool const needed = !peer.outgoing.empty() || !peer.in_flight.empty() ||
+                        !peer.receives.empty() || peer.gets != 0;
     if (!needed) continue;
     if (auto lost = options_.lost(process)) return fail(std::move(*lost));
   }

@@ -104,6 +104,7 @@ class Engine {
     std::deque<Request*> in_flight;  // all their chunks are sent
     std::deque<Request*> receives;
     std::deque<Reply> replies;
+    u32 gets = 0;  // asked for, without a whole reply
     u64 progress = 0;
   };
   struct StreamWait {
@@ -128,7 +129,7 @@ class Engine {
   bool take_message(u32 process, Peer& peer, Channels::Chunk const& chunk);
   void take_put(u32 process, Channels::Chunk const& chunk);
   void take_get(u32 process, Peer& peer, Channels::Chunk const& chunk);
-  void take_reply(Channels::Chunk const& chunk);
+  void take_reply(Peer& peer, Channels::Chunk const& chunk);
   bool end_in_flight(u32 process, Peer& peer);
   bool end_watches();
   Error late(std::string const& operation, Request const& request, Deadline const& deadline) const;

@@ -32,6 +32,20 @@ class Peers {
   int next() const { return (own + 1) % count; }
   int previous() const { return (own + count - 1) % count; }
 
+  /// Returns when all processes have called it.
+  void meet() const {
+    char word = 0;
+    mp_reg_t reg;
+    MESHPOST_MP(mp_register(&word, 1, &reg));
+    std::vector<mp_request_t> requests;
+    for (int peer = 0; peer < count; ++peer) {
+      MESHPOST_MP(mp_irecv(&word, 1, peer, &reg, &requests.emplace_back()));
+      MESHPOST_MP(mp_isend(&word, 1, peer, &reg, &requests.emplace_back()));
+    }
+    MESHPOST_MP(mp_wait_all(static_cast<uint32_t>(requests.size()), requests.data()));
+    MESHPOST_MP(mp_deregister(&reg));
+  }
+
   int own = 0, count = 1;
 };
 

@@ -174,4 +174,17 @@ static inline const char* cudaGetErrorString(cudaError_t error) {
 
 #ifdef __cplusplus
 }
+
+template <class T>
+cudaError_t cudaMalloc(T** data, size_t size) {
+  return cudaMalloc((void**)(void*)data, size);
+}
+template <class T>
+cudaError_t cudaMallocHost(T** data, size_t size) {
+  return cudaMalloc((void**)(void*)data, size);
+}
+template <class T>
+cudaError_t cudaHostAlloc(T** data, size_t size, unsigned flags) {
+  return cudaHostAlloc((void**)(void*)data, size, flags);
+}
 #endif
