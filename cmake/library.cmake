@@ -55,6 +55,7 @@ add_library(meshpost
   src/compat/mp/guarded.cpp
   src/compat/mp/messages.cpp
   src/compat/mp/operations.cpp
+  src/compat/mp/progress.cpp
   src/compat/mp/queues.cpp
   src/compat/mp/request.cpp
   src/compat/mp/session.cpp

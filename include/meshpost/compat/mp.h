@@ -29,9 +29,8 @@
 #define MP_API_MINOR_VERSION 0
 #define MP_API_VERSION ((MP_API_MAJOR_VERSION << 16) | MP_API_MINOR_VERSION)
 /** True if a program for version `v` may use this one. */
-#define MP_API_VERSION_COMPATIBLE(v)                      \
-  (((uint32_t)(v) >> 16) == MP_API_MAJOR_VERSION &&       \
-   (int)((v)&0xffff) >= MP_API_MINOR_VERSION)
+#define MP_API_VERSION_COMPATIBLE(v) \
+  (((uint32_t)(v) >> 16) == MP_API_MAJOR_VERSION && (int)((v) & 0xffff) >= MP_API_MINOR_VERSION)
 
 #ifdef __cplusplus
 extern "C" {
@@ -93,8 +92,8 @@ int mp_send_on_stream(void* buf, int size, int peer, mp_reg_t* reg, mp_request_t
                       cudaStream_t stream);
 int mp_isend_on_stream(void* buf, int size, int peer, mp_reg_t* reg, mp_request_t* req,
                        cudaStream_t stream);
-int mp_isendv_on_stream(struct iovec* blocks, int count, int peer, mp_reg_t* reg,
-                        mp_request_t* req, cudaStream_t stream);
+int mp_isendv_on_stream(struct iovec* blocks, int count, int peer, mp_reg_t* reg, mp_request_t* req,
+                        cudaStream_t stream);
 /** Later work of the stream begins when the operation is complete. */
 int mp_wait_on_stream(mp_request_t* req, cudaStream_t stream);
 int mp_wait_all_on_stream(uint32_t count, mp_request_t* reqs, cudaStream_t stream);

@@ -38,9 +38,7 @@ void PeerPart::publish(u64 offset, u32 value) const {
 }
 
 Channels::Channels(Window<std::byte> const& window, ChannelShape const& shape, RankId rank)
-    : shape_(shape),
-      own_(rank.value),
-      sides_(std::size_t{shape.processes} * ChannelShape::lanes) {
+    : shape_(shape), own_(rank.value), sides_(std::size_t{shape.processes} * ChannelShape::lanes) {
   auto const world = detail::world_of(window.info().world, "mp_init");
   auto const& record = world->windows().record_of(window.info(), "mp_init");
   auto const& layout = world->layout();
@@ -56,9 +54,7 @@ Channels::Channels(Window<std::byte> const& window, ChannelShape const& shape, R
 u32 Channels::count_taken(End const& to) const {
   return memory::load_acquire(word_at(part_, shape_.taken_at(to.process, to.lane)));
 }
-u32 Channels::room(End const& to) const {
-  return shape_.slots - (side(to).sent - count_taken(to));
-}
+u32 Channels::room(End const& to) const { return shape_.slots - (side(to).sent - count_taken(to)); }
 bool Channels::taken(End const& to, u32 number) const {
   return static_cast<i32>(count_taken(to) - number) >= 0;
 }

@@ -11,7 +11,7 @@
 
 namespace meshpost::compat::mp {
 
-/// What its receiver does with a chunk.
+/// Tells the receiver how to use a chunk.
 struct ChunkHeader {
   enum Kind : u32 {
     message,

@@ -66,8 +66,9 @@ class Engine {
   /// A new request, by its number. Numbers are never used again.
   u64 prepare(Task operation);
   /// Puts it in order. \throws Error(misuse) if that was done before
-  void post(std::string const& operation, u64 request);                  ///< begins now
-  void post(std::string const& operation, u64 request, Stream& stream);  ///< when the stream is there
+  void post(std::string const& operation, u64 request);  ///< begins now
+  void post(std::string const& operation, u64 request,
+            Stream& stream);  ///< when the stream is there
   /// begins when somebody stores RequestWords::number in RequestWords::rung
   RequestWords post_by_kernel(std::string const& operation, u64 request);
 
@@ -144,7 +145,7 @@ class Engine {
   mutable std::mutex mutex_;
   WordPool words_;
   RequestWords const failed_;  // `rung`: after a failure; `done`: always
-  std::map<u32, Peer> at_;  // by process
+  std::map<u32, Peer> at_;     // by process
   std::map<u32, WindowPart> windows_;
   std::unordered_map<u64, std::unique_ptr<Request>> requests_;
   std::vector<Request*> watches_;

@@ -99,8 +99,7 @@ int mp_isend_on_stream(void* buf, int size, int peer, mp_reg_t* reg, mp_request_
 }
 int mp_isendv_on_stream(iovec* blocks, int count, int peer, mp_reg_t* reg, mp_request_t* req,
                         cudaStream_t stream) {
-  return send_on(stream, false, {"mp_isendv_on_stream", Task::send, peer, reg}, req, blocks,
-                 count);
+  return send_on(stream, false, {"mp_isendv_on_stream", Task::send, peer, reg}, req, blocks, count);
 }
 
 int mp_send_prepare(void* buf, int size, int peer, mp_reg_t* reg, mp_request_t* req) {

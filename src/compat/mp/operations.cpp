@@ -94,10 +94,8 @@ int post_on_stream(char const* name, u32 count, mp_request_t const* requests, cu
     if (count != 0) check_given(name, requests, "the list of requests");
     auto const here = session(name);
     auto& on = here->stream(name, stream);
-    for (u32 i = 0; i < count; ++i)
-      here->engine().post(name, number_of(&requests[i]), on.stream());
-    for (u32 i = 0; waits && i < count; ++i)
-      on.wait(here->engine(), name, number_of(&requests[i]));
+    for (u32 i = 0; i < count; ++i) here->engine().post(name, number_of(&requests[i]), on.stream());
+    for (u32 i = 0; waits && i < count; ++i) on.wait(here->engine(), name, number_of(&requests[i]));
   });
 }
 

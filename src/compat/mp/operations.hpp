@@ -7,7 +7,7 @@
 #define MESHPOST_MP_WITHOUT_MPI  // NOLINT: this part of the library has none
 #include "meshpost/compat/mp.h"
 
-// What the functions of the C interface share.
+// Steps that the functions of the C interface share.
 
 namespace meshpost::compat::mp {
 

@@ -83,8 +83,7 @@ int mp_desc_queue_post_on_stream(cudaStream_t stream, mp_desc_queue_t* queue, in
     auto const operations = std::move(here->queue(name, number_of(queue)));
     here->queue(name, number_of(queue)).clear();
     for (auto const& one : operations) {
-      if (one.kind == QueuedOperation::post)
-        here->engine().post(name, one.request, on.stream());
+      if (one.kind == QueuedOperation::post) here->engine().post(name, one.request, on.stream());
       else on.wait(here->engine(), name, one.request);
     }
   });

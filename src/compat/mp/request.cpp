@@ -35,8 +35,7 @@ std::string Request::text() const {
     case Task::receive:
       return fmt::format("receive of {} bytes from process {}", what.size(), what.peer);
     case Task::put: return fmt::format("put of {} bytes to process {}", what.size(), what.peer);
-    case Task::get:
-      return fmt::format("get of {} bytes from process {}", what.size(), what.peer);
+    case Task::get: return fmt::format("get of {} bytes from process {}", what.size(), what.peer);
     case Task::store: return "store of a word";
     case Task::watch: break;
   }

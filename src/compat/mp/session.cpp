@@ -31,10 +31,10 @@ std::vector<u32> checked_peers(std::vector<int> const& peers, u32 processes) {
   std::vector<u32> checked;
   for (int const peer : peers) {
     if (peer < 0 || static_cast<u32>(peer) >= processes)
-      throw Error(Kind::bad_argument, "mp_init",
-                  fmt::format("peer {} was named; there are processes 0 to {}", peer,
-                              processes - 1),
-                  "name peers by their numbers in the communicator");
+      throw Error(
+          Kind::bad_argument, "mp_init",
+          fmt::format("peer {} was named; there are processes 0 to {}", peer, processes - 1),
+          "name peers by their numbers in the communicator");
     auto const number = static_cast<u32>(peer);
     if (std::ranges::find(checked, number) == checked.end()) checked.push_back(number);
   }
@@ -151,8 +151,7 @@ UserStream& Session::stream(std::string const& operation, void* native) {
                 "create the stream first, or let mp_init find the GPU (cudaSetDevice)");
   auto const found = streams_.find(native);
   // Another stream may have got the address of one that was destroyed.
-  if (found != streams_.end() && (gpu_ || &found->second.stream() == on_cpu))
-    return found->second;
+  if (found != streams_.end() && (gpu_ || &found->second.stream() == on_cpu)) return found->second;
   streams_.erase(native);
   auto owned = gpu_ ? gpu_->adopt_stream(native) : nullptr;
   auto& stream = owned ? *owned : *on_cpu;

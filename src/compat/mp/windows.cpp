@@ -42,13 +42,13 @@ int mp_window_destroy(mp_window_t* window) {
 
 int mp_iput(void* src, int size, mp_reg_t* src_reg, int peer, size_t displ, mp_window_t* window,
             mp_request_t* req, int flags) {
-  return put_or_get({"mp_iput", Task::put, peer, src_reg}, {src, size}, {window, displ, flags},
-                    req, true);
+  return put_or_get({"mp_iput", Task::put, peer, src_reg}, {src, size}, {window, displ, flags}, req,
+                    true);
 }
 int mp_iget(void* dst, int size, mp_reg_t* dst_reg, int peer, size_t displ, mp_window_t* window,
             mp_request_t* req) {
-  return put_or_get({"mp_iget", Task::get, peer, dst_reg}, {dst, size}, {window, displ, 0},
-                    req, true);
+  return put_or_get({"mp_iget", Task::get, peer, dst_reg}, {dst, size}, {window, displ, 0}, req,
+                    true);
 }
 int mp_put_prepare(void* src, int size, mp_reg_t* src_reg, int peer, size_t displ,
                    mp_window_t* window, mp_request_t* req, int flags) {
@@ -59,8 +59,7 @@ int mp_iput_on_stream(void* src, int size, mp_reg_t* src_reg, int peer, size_t d
                       mp_window_t* window, mp_request_t* req, int flags, cudaStream_t stream) {
   int const status = put_or_get({"mp_iput_on_stream", Task::put, peer, src_reg}, {src, size},
                                 {window, displ, flags}, req, false);
-  return status != MP_SUCCESS ? status
-                              : post_on_stream("mp_iput_on_stream", 1, req, stream, false);
+  return status != MP_SUCCESS ? status : post_on_stream("mp_iput_on_stream", 1, req, stream, false);
 }
 int mp_iput_post_on_stream(mp_request_t* req, cudaStream_t stream) {
   return post_on_stream("mp_iput_post_on_stream", 1, req, stream, false);

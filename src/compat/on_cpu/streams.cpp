@@ -133,8 +133,7 @@ int meshpost_on_cpu_copy(void* target, void const* source, size_t size, cudaStre
   return with(stream, [=](Stream& one) { one.copy(target, source, Bytes{size}); });
 }
 int meshpost_on_cpu_fill(void* target, int value, size_t size, cudaStream_t stream) {
-  return with(stream,
-              [=](Stream& one) { one.fill(target, static_cast<u8>(value), Bytes{size}); });
+  return with(stream, [=](Stream& one) { one.fill(target, static_cast<u8>(value), Bytes{size}); });
 }
 int meshpost_on_cpu_call(cudaStream_t stream, void (*work)(void*), void* argument) {
   return with(stream, [=](Stream& one) { one.call([=] { work(argument); }); });

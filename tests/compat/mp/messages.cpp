@@ -31,12 +31,14 @@ Role const messages("mp_messages", [] {
     for (int peer = 0; peer < peers.count; ++peer)
       for (int message = 0; message < each; ++message) {
         auto& to = *come.emplace_back(std::make_unique<Registered<int>>(size, -1));
-        MESHPOST_MP(mp_irecv(to.values.data(), to.bytes(), peer, &to.reg, &receives.emplace_back()));
+        MESHPOST_MP(
+            mp_irecv(to.values.data(), to.bytes(), peer, &to.reg, &receives.emplace_back()));
         auto& from = *sent.emplace_back(std::make_unique<Registered<int>>(size));
         from.values = numbers(peers.own, message, size);
         MESHPOST_MP(mp_deregister(&from.reg));
         MESHPOST_MP(mp_register(from.values.data(), from.values.size() * sizeof(int), &from.reg));
-        MESHPOST_MP(mp_isend(from.values.data(), from.bytes(), peer, &from.reg, &sends.emplace_back()));
+        MESHPOST_MP(
+            mp_isend(from.values.data(), from.bytes(), peer, &from.reg, &sends.emplace_back()));
       }
     MESHPOST_MP(mp_wait_all(static_cast<uint32_t>(receives.size()), receives.data()));
     MESHPOST_MP(mp_wait_all(static_cast<uint32_t>(sends.size()), sends.data()));
@@ -86,7 +88,8 @@ struct Held {
 Role const streams("mp_streams", [] {
   Peers const peers;
   cudaStream_t slow, fast;
-  require(cudaStreamCreate(&slow) == cudaSuccess && cudaStreamCreate(&fast) == cudaSuccess, "streams");
+  require(cudaStreamCreate(&slow) == cudaSuccess && cudaStreamCreate(&fast) == cudaSuccess,
+          "streams");
   constexpr std::size_t size = 50'000;
   void *out = nullptr, *in = nullptr;
   require(cudaMalloc(&out, 4 * size) == cudaSuccess && cudaMalloc(&in, 4 * size) == cudaSuccess,
@@ -104,7 +107,8 @@ Role const streams("mp_streams", [] {
     // The slow stream's message is posted first, so it comes first.
     require(cudaLaunchHostFunc(slow, Held::sleep, nullptr) == cudaSuccess, "a host function");
     for (std::size_t i = 0; i < 4; ++i)
-      cudaMemsetAsync(at(out, i * size), 10 * round + static_cast<int>(i), size, i < 2 ? slow : fast);
+      cudaMemsetAsync(at(out, i * size), 10 * round + static_cast<int>(i), size,
+                      i < 2 ? slow : fast);
     MESHPOST_MP(mp_isend_on_stream(out, size, peers.next(), &out_reg, &sends[0], slow));
     for (std::size_t i = 1; i < 4; ++i)
       MESHPOST_MP(mp_send_prepare(at(out, i * size), size, peers.next(), &out_reg, &sends[i]));
@@ -113,10 +117,12 @@ Role const streams("mp_streams", [] {
     MESHPOST_MP(mp_wait_all_on_stream(4, receives, fast));
     MESHPOST_MP(mp_wait_on_stream(&sends[1], slow));
     std::vector<char> got(4 * size);
-    require(cudaMemcpyAsync(got.data(), in, 4 * size, cudaMemcpyDefault, fast) == cudaSuccess, "copy");
+    require(cudaMemcpyAsync(got.data(), in, 4 * size, cudaMemcpyDefault, fast) == cudaSuccess,
+            "copy");
     require(cudaStreamSynchronize(fast) == cudaSuccess, "the stream ends");
     for (std::size_t i = 0; i < 4 * size; ++i)
-      require(got[i] == 10 * round + static_cast<int>(i / size), "the stream sees the messages in order");
+      require(got[i] == 10 * round + static_cast<int>(i / size),
+              "the stream sees the messages in order");
     MESHPOST_MP(mp_wait_all(4, sends));
     require(cudaStreamSynchronize(slow) == cudaSuccess, "the stream ends");
   }

@@ -99,10 +99,10 @@ TEST(MpWaits, have_their_own_conditions) {
     uint32_t value, no, yes;
   };
   // The original maps EQ to >, and AND to GEQ, among others.
-  Case const cases[] = {{MP_WAIT_EQ, 5, 6, 5},          {MP_WAIT_EQ, 5, 4, 5},
-                        {MP_WAIT_GEQ, 5, 4, 5},         {MP_WAIT_GEQ, 5, 4, 6},
+  Case const cases[] = {{MP_WAIT_EQ, 5, 6, 5},           {MP_WAIT_EQ, 5, 4, 5},
+                        {MP_WAIT_GEQ, 5, 4, 5},          {MP_WAIT_GEQ, 5, 4, 6},
                         {MP_WAIT_GEQ, 2, 0xffffffff, 3}, {MP_WAIT_GEQ, 0xffffffff, 0xfffffffe, 1},
-                        {MP_WAIT_AND, 4, 3, 6},         {MP_WAIT_AND, 4, 8, 4}};
+                        {MP_WAIT_AND, 4, 3, 6},          {MP_WAIT_AND, 4, 8, 4}};
   for (auto const& one : cases) {
     __atomic_store_n(&word, one.no, __ATOMIC_RELEASE);
     MESHPOST_MP(mp_wait32_on_stream(&word, one.value, one.flags, stream));
@@ -147,8 +147,7 @@ TEST(MpWaits, end_after_the_deadline) {
   EXPECT_THAT(all[0].out,
               AllOf(HasSubstr("word: mp_wait32"), HasSubstr("is 0; 3 is awaited"),
                     HasSubstr("stream: "), HasSubstr("receive of 1000 bytes from process 0"),
-                    HasSubstr("nothing has come for 0.3 s"),
-                    HasSubstr("[deadline]")));
+                    HasSubstr("nothing has come for 0.3 s"), HasSubstr("[deadline]")));
 }
 
 Role const left("mp_left", [] {

@@ -23,7 +23,8 @@ Role const windows("mp_windows", [] {
   mp_request_t put, last, get, message;
   Registered<int> word(1), told(1);
   MESHPOST_MP(mp_irecv(told.values.data(), 4, peers.previous(), &told.reg, &message));
-  MESHPOST_MP(mp_iput(mine.values.data(), 4 * 99'000, &mine.reg, peers.next(), 0, &window, &put, 0));
+  MESHPOST_MP(
+      mp_iput(mine.values.data(), 4 * 99'000, &mine.reg, peers.next(), 0, &window, &put, 0));
   MESHPOST_MP(mp_iput(mine.values.data(), 4 * 1000, &mine.reg, peers.next(), 4 * behind, &window,
                       &last, MP_PUT_NOWAIT));
   // A message behind puts tells that they have come.
@@ -41,7 +42,8 @@ Role const windows("mp_windows", [] {
   Registered<int> got(1000, -1);
   MESHPOST_MP(mp_iget(got.values.data(), 4000, &got.reg, peers.next(), 4 * behind, &window, &get));
   MESHPOST_MP(mp_wait(&get));
-  require(got.values == std::vector<int>(mine.values.begin(), mine.values.begin() + 1000), "the get");
+  require(got.values == std::vector<int>(mine.values.begin(), mine.values.begin() + 1000),
+          "the get");
   peers.meet();  // others still use the memory
   MESHPOST_MP(mp_window_destroy(&window));
 });
@@ -84,10 +86,12 @@ Role const ready("mp_ready", [] {
     MESHPOST_MP(mp_wait_dword_geq_on_stream(&table.values[static_cast<std::size_t>(peers.next())],
                                             expected, stream));
     for (auto& value : out.values) value = 1000 * peers.own + round;
-    MESHPOST_MP(mp_isend_on_stream(out.values.data(), out.bytes(), peers.next(), &out.reg, &send, stream));
+    MESHPOST_MP(
+        mp_isend_on_stream(out.values.data(), out.bytes(), peers.next(), &out.reg, &send, stream));
     MESHPOST_MP(mp_wait_on_stream(&receive, stream));
     require(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
-    require(in.values == std::vector<int>(1000, 1000 * peers.previous() + round), "the round's numbers");
+    require(in.values == std::vector<int>(1000, 1000 * peers.previous() + round),
+            "the round's numbers");
     MESHPOST_MP(mp_wait(&send));
   }
   require(cudaStreamDestroy(stream) == cudaSuccess, "the stream");
@@ -108,23 +112,24 @@ Role const queues("mp_queues", [] {
   require(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
   mp_desc_queue_t queue;
   MESHPOST_MP(mp_desc_queue_alloc(&queue));
-  alignas(64) static uint32_t gate, stored;
+  alignas(64) static uint32_t opened, stored;
   for (int round = 1; round < 4; ++round) {
-    gate = 0;
+    opened = 0;
     for (auto& value : mine.values) value = round;
     mp_request_t put, send, receive;
     MESHPOST_MP(mp_irecv(come.values.data(), 4, peers.previous(), &come.reg, &receive));
-    MESHPOST_MP(mp_put_prepare(mine.values.data(), 400, &mine.reg, peers.next(), 0, &window, &put, 0));
+    MESHPOST_MP(
+        mp_put_prepare(mine.values.data(), 400, &mine.reg, peers.next(), 0, &window, &put, 0));
     MESHPOST_MP(mp_send_prepare(word.values.data(), 4, peers.next(), &word.reg, &send));
-    MESHPOST_MP(mp_desc_queue_add_wait_value32(&queue, &gate, 5, MP_WAIT_EQ));
+    MESHPOST_MP(mp_desc_queue_add_wait_value32(&queue, &opened, 5, MP_WAIT_EQ));
     MESHPOST_MP(mp_desc_queue_add_send(&queue, &put));
     MESHPOST_MP(mp_desc_queue_add_wait_send(&queue, &put));
     MESHPOST_MP(mp_desc_queue_add_send(&queue, &send));
     MESHPOST_MP(mp_desc_queue_add_wait_recv(&queue, &receive));
     MESHPOST_MP(mp_desc_queue_add_write_value32(&queue, &stored, static_cast<uint32_t>(round)));
     MESHPOST_MP(mp_desc_queue_post_on_stream(stream, &queue, 0));
-    require(cudaStreamQuery(stream) == cudaErrorNotReady, "the gate is closed");
-    __atomic_store_n(&gate, 5u, __ATOMIC_RELEASE);
+    require(cudaStreamQuery(stream) == cudaErrorNotReady, "nobody has opened it");
+    __atomic_store_n(&opened, 5u, __ATOMIC_RELEASE);
     MESHPOST_MP(mp_wait32(&stored, static_cast<uint32_t>(round), MP_WAIT_EQ));
     require(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
     require(box.values == std::vector<int>(100, round), "the put came before the message");

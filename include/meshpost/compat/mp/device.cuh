@@ -64,8 +64,8 @@ __device__ inline int poll(isem32_t const& sem, Holds const& holds) {
 // Each is called by one thread. It sees what was stored before the word was; after a
 // __syncthreads(), so does its block.
 __device__ inline int wait_geq(isem32_t const& sem) {
-  return detail::poll(
-      sem, [&](uint32_t word) { return static_cast<int32_t>(word - sem.value) >= 0; });
+  return detail::poll(sem,
+                      [&](uint32_t word) { return static_cast<int32_t>(word - sem.value) >= 0; });
 }
 __device__ inline int wait_eq(isem32_t const& sem) {
   return detail::poll(sem, [&](uint32_t word) { return word == sem.value; });
@@ -94,7 +94,7 @@ __device__ inline void release(isem32_t const& sem) {
 
 namespace mp::device::mlx5 {
 
-/// Begins the request. Called by one thread. What other threads of its block have stored must be
+/// Begins the request. Called by one thread. Stores of other threads of its block must be
 /// ordered before by __syncthreads(); send_by_block() does that.
 __device__ inline void send(mp::mlx5::send_desc_t const& descriptor) {
   gdsync::device::release(descriptor.begin);
