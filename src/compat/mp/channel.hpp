@@ -59,7 +59,7 @@ struct ChannelShape {
 class PeerPart {
  public:
   PeerPart(Window<std::byte> window, RankId rank, char* near)
-      : window_(std::move(window)), rank_(rank), near_(near) {}
+      : window_(window), rank_(rank), near_(near) {}
 
   /// Where this process stores directly; null: write() does.
   char* near(u64 offset) const { return near_ ? near_ + offset : nullptr; }

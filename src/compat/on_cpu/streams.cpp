@@ -77,7 +77,7 @@ using namespace meshpost::compat;
 void* meshpost_on_cpu_allocate(size_t size) {
   constexpr size_t alignment = 256;  // as CUDA's
   size_t const rounded = (size + alignment - 1) / alignment * alignment;
-  return rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
+  return size == 0 || rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
 }
 void meshpost_on_cpu_release(void* memory) { std::free(memory); }
 

@@ -37,7 +37,7 @@ struct cudaDeviceProp {
 };
 
 /* The library's part. Each returns a cudaError_t. */
-void* meshpost_on_cpu_allocate(size_t size);
+void* meshpost_on_cpu_allocate(size_t size); /**< null for 0 */
 void meshpost_on_cpu_release(void* memory);
 int meshpost_on_cpu_stream_create(cudaStream_t* stream);
 int meshpost_on_cpu_stream_destroy(cudaStream_t stream);
@@ -57,7 +57,7 @@ int meshpost_on_cpu_wait_event(cudaStream_t stream, cudaEvent_t event);
 
 static inline cudaError_t cudaMalloc(void** data, size_t size) {
   if (!data) return cudaErrorInvalidValue;
-  *data = size == 0 ? NULL : meshpost_on_cpu_allocate(size);
+  *data = meshpost_on_cpu_allocate(size);
   return *data || size == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 static inline cudaError_t cudaMallocHost(void** data, size_t size) {
@@ -177,14 +177,14 @@ static inline const char* cudaGetErrorString(cudaError_t error) {
 
 template <class T>
 cudaError_t cudaMalloc(T** data, size_t size) {
-  return cudaMalloc((void**)(void*)data, size);
+  return cudaMalloc(reinterpret_cast<void**>(data), size);
 }
 template <class T>
 cudaError_t cudaMallocHost(T** data, size_t size) {
-  return cudaMalloc((void**)(void*)data, size);
+  return cudaMalloc(reinterpret_cast<void**>(data), size);
 }
 template <class T>
 cudaError_t cudaHostAlloc(T** data, size_t size, unsigned flags) {
-  return cudaHostAlloc((void**)(void*)data, size, flags);
+  return cudaHostAlloc(reinterpret_cast<void**>(data), size, flags);
 }
 #endif
