@@ -20,7 +20,7 @@ constexpr u64 header_at = ChannelShape::line, bytes_at = 2 * ChannelShape::line;
 }  // namespace
 
 ChannelShape ChannelShape::of(u32 processes) {
-  constexpr u64 budget = u64{32} << 20, least = 1024, most = u64{64} << 10;
+  constexpr u64 budget = u64{32} << 20, least = 1024, most = u64{32} << 10;
   ChannelShape shape{.processes = processes};
   u64 const each = budget / (u64{processes} * lanes * shape.slots);
   shape.slot_bytes = std::clamp(std::bit_floor(each), least, most);

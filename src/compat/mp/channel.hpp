@@ -36,7 +36,7 @@ struct ChannelShape {
   static constexpr u64 line = 64;
 
   u32 processes = 1;
-  u32 slots = 8;
+  u32 slots = 64;      ///< a power of two
   u64 slot_bytes = 0;  ///< of a chunk
 
   /// A part takes some 32 MiB, or less.

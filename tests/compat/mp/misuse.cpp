@@ -182,7 +182,7 @@ TEST(MpProcesses, may_be_more_than_128) {
   options.devices = "cpu:" + std::to_string(count);
   options.ranks = 1;
   World world(options);
-  mp::ChannelShape const shape{.processes = count, .slot_bytes = 64};
+  mp::ChannelShape const shape{.processes = count, .slots = 8, .slot_bytes = 64};
   auto const window = world.window<std::byte>(shape.bytes(), Tags{0}, "channels");
   std::vector<std::unique_ptr<mp::Engine>> all;
   for (u32 own = 0; own < count; ++own) {
