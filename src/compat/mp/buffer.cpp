@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "meshpost/device/backend.hpp"
+#include "meshpost/device/block.hpp"
 
 namespace meshpost::compat::mp {
 
@@ -44,10 +45,14 @@ void Buffer::read(u64 offset, void* host, u64 bytes) const {
 }
 
 void Buffer::write(u64 offset, void const* host, u64 bytes) const {
-  each(offset, bytes, [&](char* memory, Device* gpu, u64 at, u64 count) {
+  each(offset, bytes, [&](char* to, Device* gpu, u64 at, u64 count) {
     char const* const from = static_cast<char const*>(host) + at;
-    if (gpu) gpu->write(memory, from, Bytes{count});
-    else std::memcpy(memory, from, count);
+    if (gpu) return gpu->write(to, from, Bytes{count});
+    if (count != sizeof(u32) || reinterpret_cast<u64>(to) % sizeof(u32) != 0)
+      return void(std::memcpy(to, from, count));
+    u32 word = 0;  // somebody may poll it
+    std::memcpy(&word, from, sizeof word);
+    memory::store(reinterpret_cast<u32*>(to), word, Order::system);
   });
 }
 
