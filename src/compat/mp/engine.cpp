@@ -193,7 +193,7 @@ void Engine::wait(std::string const& operation, u64 request) {
     if (!one) return;
     if (!deadline.ends(progress_of(*one)) || watched_by_debugger(deadline)) continue;
     fail(late(operation, *one, deadline));
-    std::rethrow_exception(std::make_exception_ptr(*failure_));
+    throw Error(*failure_);
   }
 }
 

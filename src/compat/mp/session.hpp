@@ -14,6 +14,9 @@ class UserStream {
  public:
   /// `owned`: null for a stream that others own.
   UserStream(Stream& stream, std::unique_ptr<Stream> owned, Device& device);
+  ~UserStream() { keep_for_ever(std::move(begun_)); }
+  UserStream(UserStream const&) = delete;
+  UserStream& operator=(UserStream const&) = delete;
   Stream& stream() const { return stream_; }
   /// Later work of the stream begins when the request is complete.
   void wait(Engine& engine, std::string const& operation, u64 request);

@@ -1,6 +1,8 @@
 #include "compat/mp/words.hpp"
 
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "meshpost/device/block.hpp"
 
@@ -11,6 +13,13 @@ bool RequestWords::has_rung() const {
 }
 void RequestWords::ring() const { memory::store(rung, number, Order::system); }
 void RequestWords::finish() const { memory::store(done, number, Order::system); }
+
+void keep_for_ever(Allocation memory) {
+  static std::mutex mutex;
+  static auto* const all = new std::vector<Allocation>;
+  std::scoped_lock const lock(mutex);
+  all->push_back(std::move(memory));
+}
 
 RequestWords WordPool::take() {
   if (free_.empty()) {

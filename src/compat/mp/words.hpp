@@ -18,10 +18,19 @@ struct RequestWords {
   void finish() const;
 };
 
+/// Streams may store words, or look at them, when nobody else uses these any more: such memory is
+/// never freed.
+void keep_for_ever(Allocation memory);
+
 /// Words of requests, used again and again. One thread at a time.
 class WordPool {
  public:
   explicit WordPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~WordPool() {
+    for (auto& block : blocks_) keep_for_ever(std::move(block));
+  }
+  WordPool(WordPool const&) = delete;
+  WordPool& operator=(WordPool const&) = delete;
   RequestWords take();
   /// The request is complete, and has begun.
   void give(RequestWords const& words) { free_.push_back(words); }
