@@ -178,7 +178,7 @@ void EndpointState::make_far_sender() {
 
 // Inside a catch clause: an error of what this stream asked of another process.
 Error EndpointState::far_error(std::string_view operation) const {
-  auto const error = caught(said(operation));
+  auto error = caught(said(operation));
   if (error.operation() == said(operation)) return error;
   return {error.kind(), said(operation), fmt::format("{}: {}", error.operation(), error.cause()),
           error.remedy()};

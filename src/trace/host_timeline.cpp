@@ -56,13 +56,11 @@ void HostTimeline::add_row(StreamRow row) {
 void HostTimeline::add_run(std::string const& kernel, u64 begin, u64 end) {
   std::scoped_lock const lock(mutex_);
   try {
-    if (runs_.spans.size() < capacity_) {
-      runs_.spans.push_back({kernel, "run", begin, end});
-      return;
-    }
+    if (runs_.spans.size() < capacity_) runs_.spans.push_back({kernel, "run", begin, end});
+    else ++runs_.lost;
   } catch (std::bad_alloc const&) {  // the run itself has succeeded
+    ++runs_.lost;
   }
-  ++runs_.lost;
 }
 
 std::string HostTimeline::to_perfetto() const {
