@@ -124,6 +124,7 @@ add_library(meshpost
   src/on_stream/stream_endpoint.cpp
   src/on_stream/stream_times.cpp
   src/on_stream/streams.cpp
+  src/on_stream/supervision.cpp
   src/pipeline/crossing.cpp
   src/pipeline/distribution.cpp
   src/pipeline/failure.cpp
