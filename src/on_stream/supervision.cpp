@@ -1,4 +1,4 @@
-// What a stream waits for, as its host sees it, and how its waits end.
+// The waits of a stream, as its host sees them, and how they end.
 #include <fmt/format.h>
 
 #include <utility>
