@@ -234,6 +234,7 @@ void EndpointState::begin_anew(WorldState& world) {
   memory::store(&shared_.note->poisoned, 0u, Order::system);
   message_windows_.clear();
   failure_.reset();
+  gave_up_.clear();
   told_ = of_loss_ = false;
   ++epoch_;
 }

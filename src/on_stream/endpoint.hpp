@@ -55,7 +55,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   void finish();
   /// The same if it used the window. \throws Error(misuse) if the stream is captured
   void release(u32 window);
-  /// If it waits: a line that says for what.
+  /// If it waits, or waited until its deadline: a line that says for what.
   std::optional<std::string> waits() const;
   /// Ends a wait that takes too long, or whose notifications will not come.
   void look(WorldState& world, std::optional<Loss> const& loss);
@@ -119,6 +119,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   std::optional<Error> failure_;
   bool of_loss_ = false;                // it is that a process is lost, whatever the stream did
   bool told_ = false;                   // a call has thrown it
+  std::string gave_up_;                 // if it ended by a deadline: the wait, and what had come
   std::map<u32, std::string> windows_;  // that its operations use: their names
   std::set<u32> message_windows_;       // message windows that it used since the last failure
   bool over_ = false;                   // its StreamEndpoint is destroyed

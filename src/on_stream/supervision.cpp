@@ -70,6 +70,10 @@ void EndpointState::fail(Error error, u64 epoch, bool of_loss) {
 }
 
 std::optional<std::string> EndpointState::waits() const {
+  {
+    std::scoped_lock const lock(mutex_);
+    if (failure_ && !gave_up_.empty()) return "also waited: " + gave_up_;
+  }
   auto const now = note();
   if (now.waiting != StreamNote::yes) return std::nullopt;
   return fmt::format("also waits: {}: {}", said(now), so_far(now));
@@ -110,6 +114,12 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
   auto const own = waits();
   for (auto const& line : streams_->waiting())
     if (line != own) cause += "\n  " + line;
+  auto line = fmt::format("{}: {}", said(now), so_far(now));  // said() locks too
+  {
+    // Those that end after this one name it too.
+    std::scoped_lock const lock(mutex_);
+    gave_up_ = std::move(line);
+  }
   fail({Kind::deadline, said(now), cause, remedy}, epoch);
 }
 

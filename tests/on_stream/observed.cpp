@@ -78,6 +78,7 @@ TEST(SyncReport, has_the_lines_of_messages_and_of_posts_not_of_what_was_prepared
     left.send(box, right.id(), bytes, Tag{0});
     right.receive(box, left.id(), bytes, Tag{0});
     left.synchronize();
+    right.synchronize();  // before the memory goes
   }
   auto const all = about(listener.warnings(), "");
   ASSERT_EQ(all.size(), 2u);
