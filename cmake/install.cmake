@@ -2,7 +2,7 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/meshpost)
-install(TARGETS meshpost meshpost_dcuda EXPORT meshpost)
+install(TARGETS meshpost meshpost_dcuda meshpost_mp EXPORT meshpost)
 install(DIRECTORY include/meshpost ${PROJECT_BINARY_DIR}/include/meshpost DESTINATION include
         PATTERN .clang-tidy EXCLUDE)
 install(EXPORT meshpost NAMESPACE meshpost:: DESTINATION ${package} FILE meshpostTargets.cmake)

@@ -49,6 +49,20 @@ add_library(meshpost
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
   src/compat/dscuda.cpp
+  src/compat/mp/buffer.cpp
+  src/compat/mp/channel.cpp
+  src/compat/mp/descriptors.cpp
+  src/compat/mp/engine.cpp
+  src/compat/mp/guarded.cpp
+  src/compat/mp/messages.cpp
+  src/compat/mp/operations.cpp
+  src/compat/mp/progress.cpp
+  src/compat/mp/queues.cpp
+  src/compat/mp/request.cpp
+  src/compat/mp/session.cpp
+  src/compat/mp/windows.cpp
+  src/compat/mp/words.cpp
+  src/compat/on_cpu/streams.cpp
   src/compat/shared_memory.cpp
   src/copy/batch.cpp
   src/copy/chain.cpp
@@ -318,6 +332,7 @@ if(NOT MESHPOST_MPI STREQUAL "OFF")
 endif()
 if(MESHPOST_HAS_MPI)
   add_library(meshpost_mpi
+    src/compat/mpi/mp_init.cpp
     src/net/mpi/frame.cpp
     src/net/mpi/make.cpp
     src/net/mpi/mpi.cpp
@@ -332,3 +347,18 @@ if(MESHPOST_HAS_MPI)
   target_link_libraries(meshpost_mpi PUBLIC meshpost MPI::MPI_CXX PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt)
   meshpost_unity(meshpost_mpi 12)
 endif()
+
+# The target for programs of LibMP. It has its include names, mp.h and mp/device.cuh, and without
+# CUDA those functions of cuda_runtime.h that such programs use. mp_init needs MPI.
+add_library(meshpost_mp INTERFACE)
+add_library(meshpost::mp ALIAS meshpost_mp)
+set_target_properties(meshpost_mp PROPERTIES EXPORT_NAME mp)
+set(mp_folders include/meshpost/compat)
+if(NOT MESHPOST_CUDA)
+  list(PREPEND mp_folders include/meshpost/compat/on_cpu)
+endif()
+foreach(folder IN LISTS mp_folders)
+  target_include_directories(meshpost_mp
+    INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/${folder}> $<INSTALL_INTERFACE:${folder}>)
+endforeach()
+target_link_libraries(meshpost_mp INTERFACE meshpost)

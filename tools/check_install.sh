@@ -29,8 +29,10 @@ if compgen -G "$temporary/prefix/lib*/cmake/meshpost/meshpostMpiTargets.cmake" >
 fi
 # A dCUDA program runs on the kind of device that its compiler makes kernels for.
 if grep -q '^MESHPOST_CUDA:BOOL=ON' "$build/CMakeCache.txt"; then
-  echo "check_install: reduction was built for GPUs; it is not run here"
+  echo "check_install: reduction and exchange were built for GPUs; they are not run here"
 else
   MESHPOST_DEVICES=cpu:1 "$temporary/build/reduction"
   echo "check_install: reduction, a dCUDA program, ran on a CPU device"
+  "$temporary/build/exchange"
+  echo "check_install: exchange, a LibMP program, ran on a CPU device"
 fi

@@ -242,6 +242,7 @@ void Stream::put(StreamWords const& /*words*/, StreamPut const& /*put*/) {
 void Stream::await(StreamWords const& /*words*/, std::span<AwaitedCounter const> /*counters*/) {
   refuse_counters("await a counter");
 }
+void Stream::await_word(u32 const* /*word*/, u32 /*value*/) { refuse_counters("await a word"); }
 void Stream::post(StreamWords const& /*words*/, StreamRing const& /*ring*/, u32 /*operation*/,
                   StreamPut const& /*put*/, bool /*until_taken*/) {
   refuse_counters("post a message");

@@ -94,6 +94,9 @@ class Stream {
   /// Stores a word of the host's pinned memory. A thread that sees it also sees the effects of
   /// earlier work of the stream.
   virtual void store(u32* word, u32 value) = 0;
+  /// Later work of this stream begins when a word of the host's pinned memory, a count that wraps,
+  /// has come to `value`. It sees what was stored before.
+  virtual void await_word(u32 const* word, u32 value);
   virtual std::shared_ptr<Event> record() = 0;
   /// Later work of this stream starts after `event`, which may be another device's or kind's.
   virtual void wait(std::shared_ptr<Event> event) = 0;

@@ -143,6 +143,12 @@ class CpuStream : public Stream {
   void store(u32* word, u32 value) override {
     call([=] { std::atomic_ref(*word).store(value, std::memory_order_release); });
   }
+  void await_word(u32 const* word, u32 value) override {
+    call([=] {
+      Pauses pauses;
+      while (static_cast<i32>(memory::load_acquire(word) - value) < 0) pauses.rest();
+    });
+  }
   std::shared_ptr<Event> record() override {
     auto event = std::make_shared<HostEvent>();
     call([event] { event->signal(); });

@@ -145,6 +145,12 @@ class CudaStream : public Stream {
                                       CU_STREAM_WRITE_VALUE_DEFAULT),
           "store a word in the order of a stream");
   }
+  void await_word(u32 const* word, u32 value) override {
+    Current const current(device_);
+    check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(word), value,
+                                     CU_STREAM_WAIT_VALUE_GEQ),
+          "make a stream wait for a word");
+  }
   std::shared_ptr<Event> record() override { return std::make_shared<CudaEvent>(device_, stream_); }
   void wait(std::shared_ptr<Event> event) override {
     Current const current(device_);

@@ -1,0 +1,314 @@
+#include "compat/mp/engine.hpp"
+
+#include <fmt/format.h>
+
+#include "base/pauses.hpp"
+#include "base/thread.hpp"
+#include "meshpost/device/block.hpp"
+
+namespace meshpost::compat::mp {
+namespace {
+
+char const* remedy_for(Request const& request) {
+  switch (request.what.kind) {
+    case Task::send:
+      return "see that the other process posts a receive for it, and one for each message before";
+    case Task::receive:
+      return "see that the other process sends as many messages as this one receives";
+    case Task::put:
+    case Task::get:
+      return "see that the other process receives the messages that were sent to it before";
+    case Task::watch:
+    case Task::store: break;
+  }
+  return "see that somebody stores the word";
+}
+
+}  // namespace
+
+Engine::Engine(Channels channels, std::vector<u32> peers, std::shared_ptr<Device> words,
+               Options options)
+    : channels_(std::move(channels)),
+      options_(std::move(options)),
+      peers_(std::move(peers)),
+      words_(std::move(words)),
+      failed_(words_.take()) {
+  failed_.finish();
+  for (u32 const peer : peers_) at_[peer];
+  if (options_.thread) thread_ = start_thread("carry out LibMP's requests", [this] { run(); });
+}
+
+Engine::~Engine() {
+  ends_ = true;
+  if (thread_.joinable()) thread_.join();
+  for (auto const& [number, request] : requests_) request->words.finish();  // for streams
+}
+
+u32 Engine::checked_peer(std::string const& operation, int peer) const {
+  auto const number = static_cast<u32>(peer);
+  if (peer >= 0 && at_.contains(number)) return number;
+  throw Error(Kind::bad_argument, operation,
+              fmt::format("process {} is none of the {} peers that mp_init got", peer, at_.size()),
+              fmt::format("name one of them; there are processes 0 to {}", processes() - 1));
+}
+
+// -- windows
+
+void Engine::add_window(u32 number, WindowPart part) {
+  std::scoped_lock const lock(mutex_);
+  windows_[number] = std::move(part);
+}
+
+void Engine::drop_window(u32 number) {
+  std::scoped_lock const lock(mutex_);
+  windows_.erase(number);
+}
+
+void Engine::check_range(std::string const& operation, u32 window, u32 peer, u64 displacement,
+                         u64 bytes) const {
+  std::scoped_lock const lock(mutex_);
+  auto const found = windows_.find(window);
+  if (found == windows_.end())
+    throw Error(Kind::misuse, operation, "there is no such window, or it was destroyed",
+                "use it between mp_window_create and mp_window_destroy");
+  u64 const limit = found->second.sizes[peer];
+  if (displacement <= limit && bytes <= limit - displacement) return;
+  throw Error(Kind::bad_argument, operation,
+              fmt::format("{} bytes at {} of the window of process {} were named; it has {} bytes",
+                          bytes, displacement, peer, limit),
+              "stay inside the window");
+}
+
+// -- requests
+
+void Engine::throw_failure(std::string const& operation) const {
+  if (!failure_) return;
+  throw Error(
+      failure_->kind(), operation,
+      fmt::format("an operation has failed: {}: {}", failure_->operation(), failure_->cause()),
+      failure_->remedy());
+}
+
+u64 Engine::prepare(Task operation) {
+  Lock const lock(mutex_);
+  throw_failure("prepare an operation");
+  auto request = std::make_unique<Request>();
+  request->what = std::move(operation);
+  request->number = next_++;
+  request->words = words_.take();
+  u64 const number = request->number;
+  requests_.emplace(number, std::move(request));
+  return number;
+}
+
+Request& Engine::unposted(std::string const& operation, u64 request) {
+  throw_failure(operation);
+  auto const found = requests_.find(request);
+  if (found != requests_.end() && !found->second->posted) return *found->second;
+  bool const any = request != 0 && request < next_;
+  throw Error(Kind::misuse, operation,
+              any ? "the request was posted before" : "there was no such request",
+              "post each prepared request once");
+}
+
+void Engine::put_in_order(Request& request) {
+  request.posted = true;
+  auto const kind = request.what.kind;
+  if (kind == Task::watch || kind == Task::store) return watches_.push_back(&request);
+  auto& peer = at_.at(request.what.peer);
+  (kind == Task::receive ? peer.receives : peer.outgoing).push_back(&request);
+}
+
+void Engine::post(std::string const& operation, u64 request) {
+  Lock const lock(mutex_);
+  auto& posted = unposted(operation, request);
+  posted.words.ring();
+  put_in_order(posted);
+  carry_on(lock);
+}
+
+void Engine::post(std::string const& operation, u64 request, Stream& stream) {
+  auto const words = post_by_kernel(operation, request);
+  stream.store(words.rung,
+               words.number);  // without the lock: it waits while the stream has no room
+}
+
+RequestWords Engine::post_by_kernel(std::string const& operation, u64 request) {
+  Lock const lock(mutex_);
+  auto& posted = unposted(operation, request);
+  put_in_order(posted);
+  return posted.words;
+}
+
+// Null: it is complete.
+Request* Engine::awaited(std::string const& operation, u64 request) {
+  if (request == 0 || request >= next_)
+    throw Error(Kind::misuse, operation, "there was no such request",
+                "wait for a request that a call has given");
+  auto const found = requests_.find(request);
+  if (found == requests_.end()) return nullptr;
+  throw_failure(operation);
+  auto& one = *found->second;
+  if (!one.posted)
+    throw Error(Kind::misuse, operation,
+                fmt::format("the {} was prepared, and not posted", one.text()),
+                "post it before a wait");
+  if (!one.what.awaitable)
+    throw Error(Kind::misuse, operation, fmt::format("the {} has MP_PUT_NOWAIT", one.text()),
+                "put without this flag, or send a message behind it and wait for that");
+  return &one;
+}
+
+bool Engine::complete(std::string const& operation, u64 request) {
+  Lock const lock(mutex_);
+  return !awaited(operation, request);
+}
+
+u64 Engine::progress_of(Request const& request) const {
+  bool const has_peer = request.what.kind != Task::watch && request.what.kind != Task::store;
+  if (!has_peer) return 0;
+  return at_.at(request.what.peer).progress;
+}
+
+Error Engine::late(std::string const& operation, Request const& request,
+                   Deadline const& deadline) const {
+  auto const& what = request.what;
+  bool const watches = what.kind == Task::watch;
+  auto const so_far = watches
+                          ? what.awaited.text()
+                          : fmt::format("{} of {} bytes were moved", request.moved, what.size());
+  return {
+      Kind::deadline, operation,
+      fmt::format("{}: {}, and nothing has come for {}", request.text(), so_far, deadline.text()),
+      fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)", remedy_for(request))};
+}
+
+void Engine::wait(std::string const& operation, u64 request) {
+  Deadline deadline(options_.deadline);
+  Pauses pauses;
+  for (;; pauses.rest()) {
+    Lock const lock(mutex_);
+    if (carry_on(lock)) pauses = {};
+    auto const* const one = awaited(operation, request);
+    if (!one) return;
+    if (!deadline.ends(progress_of(*one)) || watched_by_debugger(deadline)) continue;
+    fail(late(operation, *one, deadline));
+    throw Error(*failure_);
+  }
+}
+
+void Engine::wait(std::string const& operation, u64 request, Stream& stream, u32* begun,
+                  u32 wait_number) {
+  RequestWords words;
+  {
+    Lock const lock(mutex_);
+    auto const* const one = awaited(operation, request);
+    if (!one) return;
+    words = one->words;
+    stream_waits_.push_back({request, begun, wait_number, Deadline(options_.deadline)});
+  }
+  stream.store(begun, wait_number);
+  stream.await_word(words.done, words.number);
+}
+
+RequestWords Engine::words_of(std::string const& operation, u64 request) {
+  Lock const lock(mutex_);
+  auto const* const one = awaited(operation, request);
+  return one ? one->words : failed_;
+}
+
+void Engine::wait(std::string const& operation, AwaitedWord const& awaited) {
+  Deadline deadline(options_.deadline);
+  Pauses pauses;
+  Request request;
+  request.what = {.kind = Task::watch, .awaited = awaited};
+  for (; !awaited.holds(); pauses.rest()) {
+    Lock const lock(mutex_);
+    throw_failure(operation);
+    carry_on(lock);
+    u32 const now = memory::load_relaxed(awaited.word);
+    if (!deadline.ends(now) || watched_by_debugger(deadline)) continue;
+    throw late(operation, request, deadline);
+  }
+}
+
+void Engine::flush(std::string const& operation) {
+  Deadline deadline(options_.deadline);
+  Pauses pauses;
+  for (;; pauses.rest()) {
+    Lock const lock(mutex_);
+    if (failure_) return;
+    if (carry_on(lock)) pauses = {};
+    Request const* open = nullptr;
+    u64 progress = 0;
+    for (auto const& [process, peer] : at_) {
+      progress += peer.progress;
+      for (auto const* const one : peer.in_flight) open = one;
+      if (!peer.outgoing.empty() && peer.outgoing.front()->words.has_rung())
+        open = peer.outgoing.front();
+    }
+    if (!open) return;
+    if (!deadline.ends(progress) || watched_by_debugger(deadline)) continue;
+    throw late(operation, *open, deadline);
+  }
+}
+
+// The request is in no queue any more.
+void Engine::finish(Request& request) {
+  request.words.finish();
+  words_.give(request.words);
+  u64 const number = request.number;
+  std::erase_if(stream_waits_, [&](auto const& wait) { return wait.request == number; });
+  requests_.erase(number);
+}
+
+void Engine::fail(Error error) {
+  if (failure_) return;
+  failure_ = std::move(error);
+  failed_.ring();
+  for (auto const& [number, request] : requests_) request->words.finish();
+  for (auto& [process, peer] : at_) peer = {};
+  watches_.clear();
+  stream_waits_.clear();
+}
+
+// -- the thread
+
+void Engine::look_at_stream_waits() {
+  for (auto& wait : stream_waits_) {
+    if (static_cast<i32>(memory::load_acquire(wait.begun) - wait.number) < 0) {
+      wait.deadline.renew();
+      continue;
+    }
+    auto const& request = *requests_.at(wait.request);
+    if (!wait.deadline.ends(progress_of(request)) || watched_by_debugger(wait.deadline)) continue;
+    return fail(late("wait of a stream", request, wait.deadline));  // empties the list
+  }
+}
+
+void Engine::look_for_losses() {
+  if (!options_.lost) return;
+  for (auto const& [process, peer] : at_) {
+    bool const needed = !peer.outgoing.empty() || !peer.in_flight.empty() ||
+                        !peer.receives.empty() || peer.gets != 0;
+    if (!needed) continue;
+    if (auto lost = options_.lost(process)) return fail(std::move(*lost));
+  }
+}
+
+void Engine::run() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds each{10};
+  Pauses pauses;
+  for (auto last = Clock::now(); !ends_; pauses.rest()) {
+    if (progress()) pauses = {};
+    if (Clock::now() - last < each) continue;
+    last = Clock::now();
+    Lock const lock(mutex_);
+    if (failure_) continue;
+    look_at_stream_waits();
+    look_for_losses();
+  }
+}
+
+}  // namespace meshpost::compat::mp
