@@ -11,6 +11,7 @@
  * Programs without MPI define MESHPOST_MP_WITHOUT_MPI, and call mp_init_job(). */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h> /* as the original's: its programs use getenv() without */
 #include <sys/uio.h>
 
 #if defined(__CUDACC__) || __has_include(<cuda_runtime.h>)

@@ -13,6 +13,7 @@
 #include "device/cpu/memory.hpp"
 #include "device/cpu/scheduler.hpp"
 #include "device/cpu/stream.hpp"
+#include "meshpost/device/block.hpp"
 
 namespace meshpost {
 namespace {
@@ -49,7 +50,14 @@ class CpuDevice : public Device {
     return {MemoryKind::device, pointer != nullptr, ~u64{0}};
   }
   void do_read(void* host, void const* device, Bytes size) override { move(host, device, size); }
-  void do_write(void* device, void const* host, Bytes size) override { move(device, host, size); }
+  // A word is stored whole, behind what this thread has stored before: somebody may poll it.
+  void do_write(void* device, void const* host, Bytes size) override {
+    if (size != sizeof(u32) || reinterpret_cast<u64>(device) % sizeof(u32) != 0)
+      return move(device, host, size);
+    u32 word = 0;
+    std::memcpy(&word, host, sizeof word);
+    memory::store(static_cast<u32*>(device), word, Order::system);
+  }
   void do_fill(void* target, u8 value, Bytes size) override {
     if (size != 0) std::memset(target, value, size);
   }
