@@ -128,14 +128,15 @@ void Engine::post(std::string const& operation, u64 request) {
 }
 
 void Engine::post(std::string const& operation, u64 request, Stream& stream) {
-  auto const words = post_by_kernel(operation, request);
+  auto const words = post_later(operation, request, true);
   stream.store(words.rung,
                words.number);  // without the lock: it waits while the stream has no room
 }
 
-RequestWords Engine::post_by_kernel(std::string const& operation, u64 request) {
+RequestWords Engine::post_later(std::string const& operation, u64 request, bool on_stream) {
   Lock const lock(mutex_);
   auto& posted = unposted(operation, request);
+  posted.on_stream = on_stream;
   put_in_order(posted);
   return posted.words;
 }
@@ -170,6 +171,17 @@ u64 Engine::progress_of(Request const& request) const {
   return at_.at(request.what.peer).progress;
 }
 
+// True if a stream of this process has not come to the request, or to one before it. It may be busy
+// with the program's kernels for any time; if it waits for a request, that wait has its own
+// deadline. (So waits of streams don't ask this: two streams could wait for each other for ever.)
+bool Engine::held_by_stream(Request const& request) const {
+  auto const kind = request.what.kind;
+  bool const ordered = kind == Task::send || kind == Task::put || kind == Task::get;
+  if (!ordered) return request.on_stream && !request.words.has_rung();
+  auto const& outgoing = at_.at(request.what.peer).outgoing;
+  return !outgoing.empty() && outgoing.front()->on_stream && !outgoing.front()->words.has_rung();
+}
+
 Error Engine::late(std::string const& operation, Request const& request,
                    Deadline const& deadline) const {
   auto const& what = request.what;
@@ -191,6 +203,7 @@ void Engine::wait(std::string const& operation, u64 request) {
     if (carry_on(lock)) pauses = {};
     auto const* const one = awaited(operation, request);
     if (!one) return;
+    if (held_by_stream(*one)) deadline.renew();
     if (!deadline.ends(progress_of(*one)) || watched_by_debugger(deadline)) continue;
     fail(late(operation, *one, deadline));
     throw Error(*failure_);

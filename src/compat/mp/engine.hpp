@@ -70,7 +70,9 @@ class Engine {
   void post(std::string const& operation, u64 request,
             Stream& stream);  ///< when the stream is there
   /// begins when somebody stores RequestWords::number in RequestWords::rung
-  RequestWords post_by_kernel(std::string const& operation, u64 request);
+  RequestWords post_by_kernel(std::string const& operation, u64 request) {
+    return post_later(operation, request, false);
+  }
 
   /// True if it is complete. \throws Error(misuse) if there was no such request, or it was not
   /// posted; the failure
@@ -116,6 +118,8 @@ class Engine {
   };
   using Lock = std::unique_lock<std::mutex>;
 
+  RequestWords post_later(std::string const& operation, u64 request, bool on_stream);
+  bool held_by_stream(Request const& request) const;
   Request& unposted(std::string const& operation, u64 request);
   Request* awaited(std::string const& operation, u64 request);
   void put_in_order(Request& request);

@@ -42,6 +42,7 @@ struct Request {
   u64 number = 0;
   RequestWords words;
   bool posted = false;
+  bool on_stream = false;    ///< a stream begins it
   u64 moved = 0;             ///< bytes
   u32 chunks = 0;            ///< send, put: number of the last chunk
   std::string text() const;  ///< "the send of 400 bytes to process 1"

@@ -128,6 +128,14 @@ Role const late("mp_late", [] {
   Registered<char> mine(1000);
   cudaStream_t stream;
   cudaStreamCreate(&stream);
+  // A stream that is busy is not late.
+  auto const busy = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(700)); };
+  mp_request_t send, taken;
+  MESHPOST_MP(mp_irecv(mine.values.data(), 10, 0, &mine.reg, &taken));
+  if (cudaLaunchHostFunc(stream, busy, nullptr) != cudaSuccess) throw std::runtime_error("no work");
+  MESHPOST_MP(mp_isend_on_stream(mine.values.data() + 10, 10, 0, &mine.reg, &send, stream));
+  MESHPOST_MP(mp_wait(&send));
+  MESHPOST_MP(mp_wait(&taken));
   static uint32_t word = 0;
   if (mp_wait32(&word, 3, MP_WAIT_EQ) != MP_FAILURE) throw std::runtime_error("no error");
   test::say(std::string("word: ") + mp_last_error());
