@@ -181,15 +181,23 @@ void EndpointState::synchronize() {
   throw Error(*failure);
 }
 
-std::string EndpointState::stream_of(u32 peer) {
-  return fmt::format("stream {} of device {}", peer % StreamId::most, peer / StreamId::most);
+std::string EndpointState::stream_of(u32 peer) const {
+  StreamId const id{peer / StreamId::most, peer % StreamId::most};
+  auto const name = streams_->name_of(id);
+  return fmt::format("stream {} of device {}{}", id.number, id.device,
+                     name.empty() ? "" : fmt::format(" ('{}')", name));
 }
 
 std::string EndpointState::so_far(StreamNote const& note) const {
+  bool const begun = note.come != 0;
   if (note.operation == StreamNote::send)
-    return fmt::format(
-        "the message window has no room: {} has not received what was sent with tag {}",
-        stream_of(note.peer), note.tag);
+    return fmt::format("the message window has no room{}: {} has not received what was sent with "
+                       "tag {}",
+                       begun ? fmt::format(" for chunk {} of {}", note.come + 1, note.count) : "",
+                       stream_of(note.peer), note.tag);
+  if (note.operation == StreamNote::receive && begun)
+    return fmt::format("only a part of a message with tag {} had come from {}", note.tag,
+                       stream_of(note.peer));
   if (note.operation == StreamNote::receive)
     return fmt::format("no message with tag {} had come from {}", note.tag, stream_of(note.peer));
   return fmt::format("{} of {} notifications of tag {} had come", static_cast<i32>(note.come),

@@ -37,6 +37,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
 
   StreamId id() const { return id_; }
   Stream& stream() { return *stream_; }
+  std::string const& name() const { return name_; }
   std::string subject() const;                         ///< as in "stream 'left' of cuda:0"
   StreamTimes* times() const { return times_.get(); }  ///< null: there is no timeline
   void give_times(WorldState& world);                  ///< to it, when the work is over
@@ -68,7 +69,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   std::string named(u32 window) const;
   StreamNote note() const;
   std::string so_far(StreamNote const& note) const;
-  static std::string stream_of(u32 peer);
+  std::string stream_of(u32 peer) const;
   Error ended_wait(StreamNote const& note, Error const& loss) const;
   void find_misfit(u64 epoch);
 

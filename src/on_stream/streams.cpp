@@ -57,6 +57,14 @@ void Streams::remove(StreamId stream) {
   });
 }
 
+std::string Streams::name_of(StreamId stream) {
+  std::shared_ptr<EndpointState> endpoint;  // its destructor calls remove()
+  std::scoped_lock const lock(mutex_);
+  for (auto const& entry : entries_)
+    if (entry.id == stream) endpoint = entry.endpoint.lock();
+  return endpoint ? endpoint->name() : std::string{};
+}
+
 void Streams::tear(StreamId stream, std::set<u32> const& windows) {
   std::scoped_lock const lock(mutex_);
   for (u32 const window : windows) torn_.emplace(stream.device, stream.number, window);

@@ -47,6 +47,8 @@ class Streams : public WorldClient {
   /// Gives it the smallest number that is free on that device. \throws Error(bad_argument)
   void add(u32 device, std::shared_ptr<EndpointState> const& endpoint);
   void remove(StreamId stream);
+  /// As the program has named it; empty if it has not, or if the stream is of another process.
+  std::string name_of(StreamId stream);
 
   // Message windows that a stream used before it failed: a message may be half there. The channels
   // belong to the stream's number, so this outlives the endpoint.

@@ -268,11 +268,12 @@ TEST_P(StreamMessages, that_nobody_sends_or_receives_end_by_the_deadline) {
   auto const none = error_of([&] { one.synchronize(); });
   EXPECT_TRUE(says(none, Kind::deadline,
                    {"receive, stream 'one'", "window 'post'",
-                    "no message with tag 1 had come from stream 1 of device 0", "0.2 s",
+                    "no message with tag 1 had come from stream 1 of device 0 ('two')", "0.2 s",
                     "\n  also wait", "send, stream 'two'"}));
   auto const full = error_of([&] { two.synchronize(); });
   EXPECT_TRUE(says(full, Kind::deadline,
-                   {"send, stream 'two'", "stream 0 of device 0 has not received", "tag 2",
+                   {"send, stream 'two'", "no room for chunk 5 of 5",
+                    "stream 0 of device 0 ('one') has not received", "tag 2",
                     "if both send first"}));
 }
 

@@ -244,6 +244,25 @@ TEST_P(Streams, and_a_running_kernel_notify_each_other) {
   a_.synchronize();
 }
 
+// On GPUs the thread stays inside the copy, and the driver then lets no other copy to such memory
+// begin.
+TEST_P(Streams, let_the_host_write_while_a_thread_is_in_a_copy_behind_a_wait) {
+  auto const values = numbers(1000, 5);
+  std::vector<u32> copied(values.size()), read(values.size());
+  a_.wait(box_, Tag{0});
+  std::thread copies([&] {
+    a_.stream().copy(copied.data(), box_.part(RankId{0}).data(), Bytes{copied.size() * sizeof(u32)});
+  });
+  std::this_thread::sleep_for(50ms);
+  box_.write(RankId{0}, 0, std::span(values));
+  box_.read(RankId{0}, 0, std::span(read));
+  EXPECT_EQ(read, values);
+  box_.notify(a_.id(), Tag{0});
+  copies.join();
+  a_.synchronize();
+  EXPECT_EQ(copied, values);
+}
+
 struct Consume {
   Window<u32> box;
   u32 count;

@@ -74,6 +74,11 @@ struct StreamChannel {
     if (!freed) return static_cast<i32>(has_come_to() - n) > 0;
     return memory::load_acquire(&header(n)->flag) == n + 1;
   }
+  /// The receiver: chunk n has come, if it was taken since or not.
+  MESHPOST_FN bool had_come(u32 n) const {
+    u32 const last = freed ? memory::load_relaxed(&header(n)->flag) : has_come_to();
+    return static_cast<i32>(last - n) > 0;
+  }
   /// By one thread, behind all stores of the chunk.
   MESHPOST_FN void publish(u32 n) const { memory::store(&header(n)->flag, n + 1, Order::system); }
   /// By one thread, behind all loads of the chunk.

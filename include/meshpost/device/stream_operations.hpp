@@ -24,8 +24,8 @@ struct StreamNote {
   u32 window;  ///< its number
   u32 tag;
   u32 peer;  ///< of a message: the other stream (StreamId::word())
-  u32 count;
-  u32 come;      ///< of `count`
+  u32 count;     ///< notifications, or chunks of a message
+  u32 come;      ///< of `count`; of a message: the chunk that is awaited, 0 if none has come
   u32 consumed;  ///< from this counter before, or chunks before, so that two waits differ
   u32 all;       ///< sum of what has come of all that it waits for
   /// A message of another size has come, which ends the stream. The host alone clears it.

@@ -2,59 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "meshpost/device/backend.hpp"
 #include "meshpost/device/block.hpp"
 
 namespace meshpost::compat::mp {
-namespace {
-
-// Bytes of GPUs pass through pinned memory. While a thread of the program is inside a copy to other
-// memory of the host, behind a wait of its stream, the driver lets no other such copy begin, and
-// that wait may need these bytes. (Copies to pinned memory go on: seen on an H100.)
-class Staging {
- public:
-  explicit Staging(Device& gpu) : memory_(gpu.allocate(Bytes{size}, MemoryKind::pinned)) {}
-
-  template <class Piece>
-  void in_pieces(u64 bytes, Piece&& piece) {
-    std::scoped_lock const lock(mutex_);
-    for (u64 done = 0; done < bytes;) {
-      u64 const count = std::min(bytes - done, size);
-      piece(memory_.as<char>(), done, count);
-      done += count;
-    }
-  }
-
- private:
-  static constexpr u64 size = u64{256} << 10;
-  std::mutex mutex_;
-  Allocation memory_;
-};
-
-Staging& staging(Device& gpu) {
-  static auto* const one = new Staging(gpu);  // the GPU may be closed before main ends
-  return *one;
-}
-
-void read_gpu(Device& gpu, char* host, char const* memory, u64 bytes) {
-  staging(gpu).in_pieces(bytes, [&](char* pinned, u64 at, u64 count) {
-    gpu.read(pinned, memory + at, Bytes{count});
-    std::memcpy(host + at, pinned, count);
-  });
-}
-
-void write_gpu(Device& gpu, char* memory, char const* host, u64 bytes) {
-  staging(gpu).in_pieces(bytes, [&](char* pinned, u64 at, u64 count) {
-    std::memcpy(pinned, host + at, count);
-    gpu.write(memory + at, pinned, Bytes{count});
-  });
-}
-
-}  // namespace
-
-void make_staging(Device& gpu) { staging(gpu); }
 
 Device* gpu_of(void const* memory) {
   auto& kind = default_backend();
@@ -87,7 +39,7 @@ void Buffer::each(u64 offset, u64 bytes, Work&& work) const {
 void Buffer::read(u64 offset, void* host, u64 bytes) const {
   each(offset, bytes, [&](char* memory, Device* gpu, u64 at, u64 count) {
     char* const to = static_cast<char*>(host) + at;
-    if (gpu) read_gpu(*gpu, to, memory, count);
+    if (gpu) gpu->read(to, memory, Bytes{count});
     else std::memcpy(to, memory, count);
   });
 }
@@ -95,7 +47,7 @@ void Buffer::read(u64 offset, void* host, u64 bytes) const {
 void Buffer::write(u64 offset, void const* host, u64 bytes) const {
   each(offset, bytes, [&](char* to, Device* gpu, u64 at, u64 count) {
     char const* const from = static_cast<char const*>(host) + at;
-    if (gpu) return write_gpu(*gpu, to, from, count);
+    if (gpu) return gpu->write(to, from, Bytes{count});
     if (count != sizeof(u32) || reinterpret_cast<u64>(to) % sizeof(u32) != 0)
       return void(std::memcpy(to, from, count));
     u32 word = 0;  // somebody may poll it

@@ -8,10 +8,6 @@ namespace meshpost::compat::mp {
 /// The GPU whose memory this is; null: it is the host's.
 Device* gpu_of(void const* memory);
 
-/// Makes what copies from and to GPUs need, now: the driver may let nobody allocate memory while a
-/// thread waits inside it.
-void make_staging(Device& gpu);
-
 /// Memory of a program, in one block or several, as one row of bytes.
 class Buffer {
  public:

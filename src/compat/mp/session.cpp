@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compat/mp/buffer.hpp"
 #include "compat/on_cpu/streams.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
@@ -64,7 +63,6 @@ Session::Session(WorldOptions options, std::vector<int> const& peers, int gpu)
     : world_(for_processes(std::move(options))),
       gpu_(open_gpu(gpu)),
       words_(gpu_ ? gpu_ : world_.devices().front()) {
-  if (gpu_) make_staging(*gpu_);
   auto const known = checked_peers(peers, world_.processes());
   auto const shape = ChannelShape::of(world_.processes());
   window_ = world_.window<std::byte>(shape.bytes(), Tags{0}, "LibMP's channels");

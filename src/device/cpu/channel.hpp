@@ -15,30 +15,32 @@ class ChunkWait {
             u32 first)
       : words_(words), channel_(channel), operation_(operation), first_(first) {}
 
-  /// Returns when `done`. False: the stream was poisoned.
+  /// Returns when `done`, for one of the message's chunks. False: the stream was poisoned.
   template <class Done>
-  bool until(Done const& done) const {
+  bool until(u32 chunk, u32 chunks, Done const& done) const {
     constexpr u32 long_wait = 64;  // looks, after which the host is told
     bool told = false;
     for (Pauses pauses; !done(); pauses.rest()) {
       if (memory::load_acquire(&words_.note->poisoned) != 0) {
         memory::store_relaxed(words_.ended, 1);
-        tell(StreamNote::ended);
+        tell(StreamNote::ended, chunk, chunks);
         return false;
       }
       if (pauses.looks() < long_wait) continue;
-      tell(StreamNote::yes);
+      tell(StreamNote::yes, chunk, chunks);
       told = true;
     }
     if (told) memory::store(&words_.note->waiting, u32{StreamNote::no}, Order::system);
     return true;
   }
-  void tell(StreamNote::Waiting waiting) const {
+  void tell(StreamNote::Waiting waiting, u32 chunk, u32 chunks) const {
     auto& note = *words_.note;
     memory::store_relaxed(&note.operation, operation_);
     memory::store_relaxed(&note.window, channel_.window);
     memory::store_relaxed(&note.tag, channel_.tag);
     memory::store_relaxed(&note.peer, channel_.peer);
+    memory::store_relaxed(&note.come, chunk);
+    memory::store_relaxed(&note.count, chunks);
     memory::store_relaxed(&note.consumed, first_);
     memory::store_relaxed(&note.all, memory::load_relaxed(words_.moved));
     memory::store(&note.waiting, u32{waiting}, Order::system);
@@ -70,7 +72,7 @@ void send(StreamWords const& words, StreamChannel const& to, StreamPut const& pu
   ChunkWait const wait(words, to, StreamNote::send, first);
   for (u32 chunk = 0; chunk < chunks; ++chunk) {
     u32 const n = first + chunk;
-    if (!wait.until([&] { return to.is_free(n); })) return;
+    if (!wait.until(chunk, chunks, [&] { return to.is_free(n); })) return;
     if (!write(n, ChunkHeader{.flag = 0, .unused = 0, .whole = whole},
                static_cast<char const*>(put.source) + chunk * to.slot_bytes,
                bytes_in(to, whole, chunk)))
@@ -98,7 +100,7 @@ void receive(StreamWords const& words, StreamChannel const& from, StreamReceive 
   ChunkWait const wait(words, from, StreamNote::receive, first);
   for (u32 chunk = 0; chunk < from.chunks(whole); ++chunk) {
     u32 const n = first + chunk;
-    if (!wait.until([&] { return from.has_come(n); })) return;
+    if (!wait.until(chunk, from.chunks(whole), [&] { return from.has_come(n); })) return;
     u64 const named = from.header(n)->whole;
     if (!into.fits(named)) {
       memory::store_relaxed(words.ended, 1);

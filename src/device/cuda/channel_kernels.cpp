@@ -20,6 +20,8 @@ constexpr u32 most_channel_blocks = 64;
 struct ChunkWait {
   u32 operation;  // StreamNote::Operation
   u32 first;      // chunk of the message
+  u32 chunk;      // of the message, that it waits for
+  u32 chunks;
 };
 
 __device__ void tell(StreamWords const& words, StreamChannel const& channel,
@@ -30,6 +32,10 @@ __device__ void tell(StreamWords const& words, StreamChannel const& channel,
   memory::store_relaxed(&note.window, channel.window);
   memory::store_relaxed(&note.tag, channel.tag);
   memory::store_relaxed(&note.peer, channel.peer);
+  // Another block may wait for an earlier chunk.
+  bool const begun = wait.operation == StreamNote::send || channel.had_come(wait.first);
+  memory::store_relaxed(&note.come, begun ? wait.chunk : 0);
+  memory::store_relaxed(&note.count, wait.chunks);
   memory::store_relaxed(&note.consumed, wait.first);
   memory::store_relaxed(&note.all, moved);
 }
@@ -95,7 +101,7 @@ __global__ void send_kernel(StreamWords const words, StreamChannel const to, Str
     u32 const n = first + chunk;
     bool const ends =
         threadIdx.x == 0 &&
-        (over || !await_chunk(words, to, {StreamNote::send, first}, [&] { return to.is_free(n); }));
+        (over || !await_chunk(words, to, {StreamNote::send, first, chunk, chunks}, [&] { return to.is_free(n); }));
     if (__syncthreads_or(ends)) return;
     if (mine) reinterpret_cast<u32*>(to.bytes_of(n))[threadIdx.x] = word;
     if (!one_word)
@@ -123,7 +129,7 @@ __global__ void receive_kernel(StreamWords const words, StreamChannel const from
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 const n = first + chunk;
     bool const ends =
-        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first},
+        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first, chunk, chunks},
                                                   [&] { return from.has_come(n); }));
     if (__syncthreads_or(ends)) return;
     u64 const named = from.header(n)->whole;
@@ -158,7 +164,7 @@ __global__ void send_far_kernel(StreamWords const words, StreamChannel const to,
   for (u32 chunk = 0; chunk < chunks; ++chunk, ++posted) {
     u32 const n = first + chunk;
     bool const ends = threadIdx.x == 0 && (over ||
-                                           !await_chunk(words, to, {StreamNote::send, first},
+                                           !await_chunk(words, to, {StreamNote::send, first, chunk, chunks},
                                                         [&] { return to.is_free(n); }) ||
                                            !await_taken(words, ring, posted, StreamRing::slots));
     if (__syncthreads_or(ends)) return;
@@ -191,7 +197,7 @@ __global__ void receive_far_kernel(StreamWords const words, StreamChannel const 
   for (u32 chunk = 0; chunk < chunks; ++chunk, ++posted) {
     u32 const n = first + chunk;
     bool const ends =
-        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first},
+        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first, chunk, chunks},
                                                   [&] { return from.has_come(n); }));
     if (__syncthreads_or(ends)) return;
     u64 const named = from.header(n)->whole;

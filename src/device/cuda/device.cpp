@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
@@ -39,6 +40,10 @@ class CudaDevice : public Device {
                   "it has no cooperative launch", "use a GPU of compute capability 7.0 or higher");
     check(cuda::load_stream_kernels(), fmt::format("load the library's kernels on {}", name()));
     transfers_ = cuda::make_stream(number());
+    void* pinned = nullptr;
+    check(cudaHostAlloc(&pinned, staging_bytes, cudaHostAllocPortable),
+          fmt::format("allocate pinned memory for {}", name()));
+    staging_.reset(static_cast<char*>(pinned));
     sees_writes_at_once_ = cuda::attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
                                            index) >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
     info_ = {properties.name,
@@ -95,13 +100,20 @@ class CudaDevice : public Device {
   }
   void do_read(void* host, void const* device, Bytes size) override {
     std::scoped_lock const lock(mutex_);
-    transfers_->copy(host, device, size);
-    transfers_->synchronize();
+    in_pieces(host, size, [&](char* pinned, u64 at, Bytes bytes) {
+      transfers_->copy(pinned, static_cast<char const*>(device) + at, bytes);
+      transfers_->synchronize();
+      if (pinned == staging_.get()) std::memcpy(static_cast<char*>(host) + at, pinned, bytes);
+    });
   }
   void do_write(void* device, void const* host, Bytes size) override {
     std::scoped_lock const lock(mutex_);
-    transfers_->copy(device, host, size);
-    transfers_->synchronize();
+    in_pieces(const_cast<void*>(host), size, [&](char* pinned, u64 at, Bytes bytes) {
+      if (pinned == staging_.get())
+        std::memcpy(pinned, static_cast<char const*>(host) + at, bytes);
+      transfers_->copy(static_cast<char*>(device) + at, pinned, bytes);
+      transfers_->synchronize();
+    });
   }
   void do_fill(void* target, u8 value, Bytes size) override {
     std::scoped_lock const lock(mutex_);
@@ -127,6 +139,16 @@ class CudaDevice : public Device {
   }
 
  private:
+  // Small copies pass through pinned memory. While a thread of the program is inside a copy to
+  // other memory of the host, behind a wait of its stream, the driver lets no such copy of another
+  // thread begin (seen on an H100), and that stream may wait for what the library copies here.
+  template <class Copy>
+  void in_pieces(void* host, u64 size, Copy&& copy) {
+    if (size > most_staged) return copy(static_cast<char*>(host), 0, Bytes{size});
+    for (u64 at = 0; at < size; at += staging_bytes)
+      copy(staging_.get(), at, Bytes{std::min(size - at, staging_bytes)});
+  }
+
   Allocation known(void* data, Bytes size, MemoryKind kind, void (*release)(void*)) {
     memory_map().add({static_cast<char*>(data), size, kind, this, true, 0});
     return {data, size, [release](void* memory) {
@@ -154,7 +176,12 @@ class CudaDevice : public Device {
   u32 index_;
   DeviceInfo info_;
   bool sees_writes_at_once_ = false;
-  std::mutex mutex_;
+  static constexpr u64 staging_bytes = u64{256} << 10, most_staged = u64{1} << 20;
+  struct FreePinned {
+    void operator()(char* memory) const { cudaFreeHost(memory); }
+  };
+  std::mutex mutex_;  // of the next two
+  std::unique_ptr<char, FreePinned> staging_;
   std::unique_ptr<Stream> transfers_;  // non-blocking: works while a kernel runs
 };
 
