@@ -191,10 +191,11 @@ std::string EndpointState::stream_of(u32 peer) const {
 std::string EndpointState::so_far(StreamNote const& note) const {
   bool const begun = note.come != 0;
   if (note.operation == StreamNote::send)
-    return fmt::format("the message window has no room{}: {} has not received what was sent with "
-                       "tag {}",
-                       begun ? fmt::format(" for chunk {} of {}", note.come + 1, note.count) : "",
-                       stream_of(note.peer), note.tag);
+    return fmt::format(
+        "the message window has no room{}: {} has not received what was sent with "
+        "tag {}",
+        begun ? fmt::format(" for chunk {} of {}", note.come + 1, note.count) : "",
+        stream_of(note.peer), note.tag);
   if (note.operation == StreamNote::receive && begun)
     return fmt::format("only a part of a message with tag {} had come from {}", note.tag,
                        stream_of(note.peer));

@@ -271,10 +271,10 @@ TEST_P(StreamMessages, that_nobody_sends_or_receives_end_by_the_deadline) {
                     "no message with tag 1 had come from stream 1 of device 0 ('two')", "0.2 s",
                     "\n  also wait", "send, stream 'two'"}));
   auto const full = error_of([&] { two.synchronize(); });
-  EXPECT_TRUE(says(full, Kind::deadline,
-                   {"send, stream 'two'", "no room for chunk 5 of 5",
-                    "stream 0 of device 0 ('one') has not received", "tag 2",
-                    "if both send first"}));
+  EXPECT_TRUE(
+      says(full, Kind::deadline,
+           {"send, stream 'two'", "no room for chunk 5 of 5",
+            "stream 0 of device 0 ('one') has not received", "tag 2", "if both send first"}));
 }
 
 TEST_P(StreamMessages, refuse_bad_arguments) {

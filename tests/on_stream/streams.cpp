@@ -251,7 +251,8 @@ TEST_P(Streams, let_the_host_write_while_a_thread_is_in_a_copy_behind_a_wait) {
   std::vector<u32> copied(values.size()), read(values.size());
   a_.wait(box_, Tag{0});
   std::thread copies([&] {
-    a_.stream().copy(copied.data(), box_.part(RankId{0}).data(), Bytes{copied.size() * sizeof(u32)});
+    a_.stream().copy(copied.data(), box_.part(RankId{0}).data(),
+                     Bytes{copied.size() * sizeof(u32)});
   });
   std::this_thread::sleep_for(50ms);
   box_.write(RankId{0}, 0, std::span(values));

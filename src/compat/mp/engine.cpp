@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/caught.hpp"
 #include "base/pauses.hpp"
 #include "base/thread.hpp"
+#include "meshpost/base/events.hpp"
 #include "meshpost/device/block.hpp"
 
 namespace meshpost::compat::mp {
@@ -24,6 +28,9 @@ char const* remedy_for(Request const& request) {
   return "see that somebody stores the word";
 }
 
+// Numbers of requests of earlier sessions are not used again: a program may still have them.
+std::atomic<u64> used_numbers = 0;
+
 }  // namespace
 
 Engine::Engine(Channels channels, std::vector<u32> peers, std::shared_ptr<Device> words,
@@ -32,7 +39,9 @@ Engine::Engine(Channels channels, std::vector<u32> peers, std::shared_ptr<Device
       options_(std::move(options)),
       peers_(std::move(peers)),
       words_(std::move(words)),
-      failed_(words_.take()) {
+      failed_(words_.take()),
+      first_(used_numbers + 1),
+      next_(first_) {
   failed_.finish();
   for (u32 const peer : peers_) at_[peer];
   if (options_.thread) thread_ = start_thread("carry out LibMP's requests", [this] { run(); });
@@ -41,7 +50,14 @@ Engine::Engine(Channels channels, std::vector<u32> peers, std::shared_ptr<Device
 Engine::~Engine() {
   ends_ = true;
   if (thread_.joinable()) thread_.join();
-  for (auto const& [number, request] : requests_) request->words.finish();  // for streams
+  used_numbers = std::max<u64>(used_numbers, next_);
+  std::size_t open = 0;
+  for (auto const& [number, request] : requests_) {
+    request->words.finish();  // streams that wait go on
+    if (request->posted && !failure_ && open++ == 0)
+      warn(fmt::format("mp_finalize: the {} was posted, and is not complete", request->text()));
+  }
+  if (open > 1) warn(fmt::format("mp_finalize: so are {} other requests", open - 1));
 }
 
 u32 Engine::checked_peer(std::string const& operation, int peer) const {
@@ -90,7 +106,13 @@ void Engine::throw_failure(std::string const& operation) const {
 }
 
 u64 Engine::prepare(Task operation) {
-  Lock const lock(mutex_);
+  Lock lock(mutex_);
+  while (words_.empty()) {
+    lock.unlock();
+    auto block = words_.allocate();
+    lock.lock();
+    words_.add(std::move(block));
+  }
   throw_failure("prepare an operation");
   auto request = std::make_unique<Request>();
   request->what = std::move(operation);
@@ -101,14 +123,26 @@ u64 Engine::prepare(Task operation) {
   return number;
 }
 
+// Null: it is complete.
+Request* Engine::find(std::string const& operation, u64 request) const {
+  if (request < first_ || request >= next_)
+    throw Error(Kind::misuse, operation, "there was no such request since mp_init",
+                "name a request that a call has given");
+  auto const found = requests_.find(request);
+  return found == requests_.end() ? nullptr : found->second.get();
+}
+
 Request& Engine::unposted(std::string const& operation, u64 request) {
   throw_failure(operation);
-  auto const found = requests_.find(request);
-  if (found != requests_.end() && !found->second->posted) return *found->second;
-  bool const any = request != 0 && request < next_;
-  throw Error(Kind::misuse, operation,
-              any ? "the request was posted before" : "there was no such request",
+  auto* const found = find(operation, request);
+  if (found && !found->posted) return *found;
+  throw Error(Kind::misuse, operation, "the request was posted before",
               "post each prepared request once");
+}
+
+void Engine::check_unposted(std::string const& operation, u64 request) {
+  Lock const lock(mutex_);
+  unposted(operation, request);
 }
 
 void Engine::put_in_order(Request& request) {
@@ -129,8 +163,19 @@ void Engine::post(std::string const& operation, u64 request) {
 
 void Engine::post(std::string const& operation, u64 request, Stream& stream) {
   auto const words = post_later(operation, request, true);
-  stream.store(words.rung,
-               words.number);  // without the lock: it waits while the stream has no room
+  // Without the lock: it waits while the stream has no room.
+  queue_on([&] { stream.store(words.rung, words.number); });
+}
+
+// The request is in order already. If it can never begin, those behind it can't either.
+void Engine::queue_on(std::function<void()> const& work) {
+  try {
+    work();
+  } catch (...) {
+    Lock const lock(mutex_);
+    fail(caught("use a stream"));
+    throw;
+  }
 }
 
 RequestWords Engine::post_later(std::string const& operation, u64 request, bool on_stream) {
@@ -143,13 +188,10 @@ RequestWords Engine::post_later(std::string const& operation, u64 request, bool 
 
 // Null: it is complete.
 Request* Engine::awaited(std::string const& operation, u64 request) {
-  if (request == 0 || request >= next_)
-    throw Error(Kind::misuse, operation, "there was no such request",
-                "wait for a request that a call has given");
-  auto const found = requests_.find(request);
-  if (found == requests_.end()) return nullptr;
+  auto* const found = find(operation, request);
+  if (!found) return nullptr;
   throw_failure(operation);
-  auto& one = *found->second;
+  auto& one = *found;
   if (!one.posted)
     throw Error(Kind::misuse, operation,
                 fmt::format("the {} was prepared, and not posted", one.text()),
@@ -166,8 +208,9 @@ bool Engine::complete(std::string const& operation, u64 request) {
 }
 
 u64 Engine::progress_of(Request const& request) const {
-  bool const has_peer = request.what.kind != Task::watch && request.what.kind != Task::store;
-  if (!has_peer) return 0;
+  auto const kind = request.what.kind;
+  if (kind == Task::watch) return memory::load_relaxed(request.what.awaited.word);
+  if (kind == Task::store) return 0;
   return at_.at(request.what.peer).progress;
 }
 
@@ -175,6 +218,7 @@ u64 Engine::progress_of(Request const& request) const {
 // with the program's kernels for any time; if it waits for a request, that wait has its own
 // deadline. (So waits of streams don't ask this: two streams could wait for each other for ever.)
 bool Engine::held_by_stream(Request const& request) const {
+  if (request.sent) return false;
   auto const kind = request.what.kind;
   bool const ordered = kind == Task::send || kind == Task::put || kind == Task::get;
   if (!ordered) return request.on_stream && !request.words.has_rung();
@@ -220,8 +264,10 @@ void Engine::wait(std::string const& operation, u64 request, Stream& stream, u32
     words = one->words;
     stream_waits_.push_back({request, begun, wait_number, Deadline(options_.deadline)});
   }
-  stream.store(begun, wait_number);
-  stream.await_word(words.done, words.number);
+  queue_on([&] {
+    stream.store(begun, wait_number);
+    stream.await_word(words.done, words.number);
+  });
 }
 
 RequestWords Engine::words_of(std::string const& operation, u64 request) {
@@ -257,6 +303,10 @@ void Engine::flush(std::string const& operation) {
     for (auto const& [process, peer] : at_) {
       progress += peer.progress;
       for (auto const* const one : peer.in_flight) open = one;
+      if (peer.gets != 0)
+        for (auto const& [number, one] : requests_)
+          if (one->what.kind == Task::get && one->sent && one->what.peer == process)
+            open = one.get();
       if (!peer.outgoing.empty() && peer.outgoing.front()->words.has_rung())
         open = peer.outgoing.front();
     }
@@ -299,6 +349,16 @@ void Engine::look_at_stream_waits() {
   }
 }
 
+// A GPU that has failed comes to none of the requests in its streams.
+void Engine::look_at_device() {
+  try {
+    u32 word = 0;
+    words_.device().read(&word, failed_.done, Bytes{sizeof word});
+  } catch (...) {
+    fail(caught("look at the GPU"));
+  }
+}
+
 void Engine::look_for_losses() {
   if (!options_.lost) return;
   for (auto const& [process, peer] : at_) {
@@ -320,6 +380,7 @@ void Engine::run() {
     Lock const lock(mutex_);
     if (failure_) continue;
     look_at_stream_waits();
+    look_at_device();
     look_for_losses();
   }
 }

@@ -73,6 +73,8 @@ class Engine {
   RequestWords post_by_kernel(std::string const& operation, u64 request) {
     return post_later(operation, request, false);
   }
+  /// \throws Error(misuse) unless the request was prepared, and not posted
+  void check_unposted(std::string const& operation, u64 request);
 
   /// True if it is complete. \throws Error(misuse) if there was no such request, or it was not
   /// posted; the failure
@@ -120,6 +122,8 @@ class Engine {
 
   RequestWords post_later(std::string const& operation, u64 request, bool on_stream);
   bool held_by_stream(Request const& request) const;
+  Request* find(std::string const& operation, u64 request) const;
+  void queue_on(std::function<void()> const& work);
   Request& unposted(std::string const& operation, u64 request);
   Request* awaited(std::string const& operation, u64 request);
   void put_in_order(Request& request);
@@ -139,6 +143,7 @@ class Engine {
   bool end_watches();
   Error late(std::string const& operation, Request const& request, Deadline const& deadline) const;
   u64 progress_of(Request const& request) const;
+  void look_at_device();
   void look_at_stream_waits();
   void look_for_losses();
   void run();
@@ -155,7 +160,8 @@ class Engine {
   std::vector<Request*> watches_;
   std::vector<StreamWait> stream_waits_;
   std::optional<Error> failure_;
-  u64 next_ = 1;
+  u64 const first_;  // number of a request
+  u64 next_;
   std::atomic<bool> ends_ = false;
   std::thread thread_;
 };

@@ -150,6 +150,7 @@ int mp_wait_all_on_stream(uint32_t count, mp_request_t* reqs, cudaStream_t strea
     if (count != 0) check_given(name, reqs, "the request");
     auto const here = session(name);
     auto& on = here->stream(name, stream);
+    std::scoped_lock const lock(on.mutex());
     for (uint32_t i = 0; i < count; ++i) on.wait(here->engine(), name, number_of(&reqs[i]));
   });
 }

@@ -52,7 +52,7 @@ u64 prepare(Session& session, Call const& call, void* memory, int bytes, Place c
   auto operation = operation_of(session, call);
   u64 const size = checked_size(call.name, bytes);
   add_block(session, call, operation, memory, size);
-  operation.window = static_cast<u32>(number_of(place.window));
+  operation.window = session.number_of_window(call.name, number_of(place.window));
   operation.displacement = place.displacement;
   operation.awaitable = (place.flags & MP_PUT_NOWAIT) == 0;
   session.engine().check_range(call.name, operation.window, operation.peer, place.displacement,
@@ -94,6 +94,9 @@ int post_on_stream(char const* name, u32 count, mp_request_t const* requests, cu
     if (count != 0) check_given(name, requests, "the list of requests");
     auto const here = session(name);
     auto& on = here->stream(name, stream);
+    std::scoped_lock const lock(on.mutex());
+    // All or none.
+    for (u32 i = 0; i < count; ++i) here->engine().check_unposted(name, number_of(&requests[i]));
     for (u32 i = 0; i < count; ++i) here->engine().post(name, number_of(&requests[i]), on.stream());
     for (u32 i = 0; waits && i < count; ++i) on.wait(here->engine(), name, number_of(&requests[i]));
   });

@@ -53,6 +53,7 @@ bool Engine::send_to(u32 process, Peer& peer) {
     if (what.kind == Task::get) {
       header.kind = ChunkHeader::get, header.offset = 0;
       peer.outgoing.pop_front();
+      request.sent = true;
       ++peer.gets;
       channels_.send(to, header, [](char*) {});
       continue;  // the reply ends it
@@ -66,6 +67,7 @@ bool Engine::send_to(u32 process, Peer& peer) {
     request.moved += header.bytes;
     if (request.moved < size) continue;
     request.chunks = channels_.sent(to);
+    request.sent = true;
     peer.outgoing.pop_front();
     peer.in_flight.push_back(&request);
   }

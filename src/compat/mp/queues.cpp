@@ -1,6 +1,8 @@
 // mp.h: descriptor queues.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "compat/mp/guarded.hpp"
 #include "compat/mp/operations.hpp"
 
@@ -14,16 +16,27 @@ int add(char const* name, mp_desc_queue_t const* queue, mp_request_t const* requ
   return guarded([&] {
     check_given(name, queue, "the queue");
     check_given(name, request, "the request");
-    auto const here = session(name);
-    here->queue(name, number_of(queue)).push_back({kind, number_of(request)});
+    session(name)->add_to_queue(name, number_of(queue), {{kind, number_of(request)}});
   });
 }
 
 // A request that the stream begins and then waits for.
 void add_both(Session& here, char const* name, mp_desc_queue_t const* queue, u64 request) {
-  auto& operations = here.queue(name, number_of(queue));
-  operations.push_back({QueuedOperation::post, request});
-  operations.push_back({QueuedOperation::wait, request});
+  here.add_to_queue(name, number_of(queue),
+                    {{QueuedOperation::post, request}, {QueuedOperation::wait, request}});
+}
+
+// All or none are posted.
+void check(Engine& engine, char const* name, std::vector<QueuedOperation> const& operations) {
+  std::set<u64> posted;
+  for (auto const& one : operations) {
+    bool const is_new = one.kind == QueuedOperation::post && posted.insert(one.request).second;
+    if (is_new) engine.check_unposted(name, one.request);
+    else if (one.kind == QueuedOperation::post)
+      throw Error(Kind::misuse, name, "the queue has a request twice",
+                  "add each prepared request once");
+    else if (!posted.contains(one.request)) engine.complete(name, one.request);
+  }
 }
 
 }  // namespace
@@ -80,8 +93,10 @@ int mp_desc_queue_post_on_stream(cudaStream_t stream, mp_desc_queue_t* queue, in
       throw Error(Kind::bad_argument, name, fmt::format("the flags are {}", flags), "pass 0");
     auto const here = session(name);
     auto& on = here->stream(name, stream);
-    auto const operations = std::move(here->queue(name, number_of(queue)));
-    here->queue(name, number_of(queue)).clear();
+    auto const operations = here->queued(name, number_of(queue));
+    check(here->engine(), name, operations);
+    here->clear_queue(name, number_of(queue));
+    std::scoped_lock const lock(on.mutex());
     for (auto const& one : operations) {
       if (one.kind == QueuedOperation::post) here->engine().post(name, one.request, on.stream());
       else on.wait(here->engine(), name, one.request);

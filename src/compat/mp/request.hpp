@@ -43,6 +43,7 @@ struct Request {
   RequestWords words;
   bool posted = false;
   bool on_stream = false;    ///< a stream begins it
+  bool sent = false;         ///< send, put, get: in whole; it holds up no other
   u64 moved = 0;             ///< bytes
   u32 chunks = 0;            ///< send, put: number of the last chunk
   std::string text() const;  ///< "the send of 400 bytes to process 1"

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
 
 #include "compat/on_cpu/streams.hpp"
 #include "meshpost/base/events.hpp"
@@ -41,6 +43,9 @@ std::vector<u32> checked_peers(std::vector<int> const& peers, u32 processes) {
   return checked;
 }
 
+// Registrations, windows and queues, of all sessions of the process.
+std::atomic<u64> handles = 0;
+
 Error no_queue(std::string const& operation) {
   return {Kind::misuse, operation, "there is no such descriptor queue",
           "use it between mp_desc_queue_alloc and mp_desc_queue_free"};
@@ -60,18 +65,20 @@ void UserStream::wait(Engine& engine, std::string const& operation, u64 request)
 }
 
 Session::Session(WorldOptions options, std::vector<int> const& peers, int gpu)
-    : world_(for_processes(std::move(options))),
-      gpu_(open_gpu(gpu)),
-      words_(gpu_ ? gpu_ : world_.devices().front()) {
-  auto const known = checked_peers(peers, world_.processes());
+    : world_(for_processes(std::move(options))) {
   auto const shape = ChannelShape::of(world_.processes());
   window_ = world_.window<std::byte>(shape.bytes(), Tags{0}, "LibMP's channels");
-  Channels channels(window_, shape, RankId{world_.process()});
-  Engine::Options engine;
   auto const state = detail::world_of(window_.info().world, "mp_init");
-  engine.deadline = state->options().deadline;
-  if (!state->group().alone()) engine.lost = [this](u32 process) { return lost(process); };
-  engine_ = std::make_unique<Engine>(std::move(channels), known, words_, std::move(engine));
+  state->group().together("mp_init", [&] {
+    auto known = checked_peers(peers, world_.processes());
+    gpu_ = open_gpu(gpu);
+    words_ = gpu_ ? gpu_ : world_.devices().front();
+    Engine::Options engine;
+    engine.deadline = state->options().deadline;
+    if (!state->group().alone()) engine.lost = [this](u32 process) { return lost(process); };
+    engine_ = std::make_unique<Engine>(Channels(window_, shape, RankId{world_.process()}),
+                                       std::move(known), words_, std::move(engine));
+  });
 }
 
 // Streams may still use words that they wait for.
@@ -86,15 +93,22 @@ std::optional<Error> Session::lost(u32 process) const {
 }
 
 void Session::finish() {
-  engine_->flush("mp_finalize");
+  std::exception_ptr failure;
+  try {
+    engine_->flush("mp_finalize");
+  } catch (...) {
+    failure = std::current_exception();
+  }
   auto const state = detail::world_of(window_.info().world, "mp_finalize");
-  state->group().exchange("mp_finalize", {}, Waiters::patient);
+  state->group().exchange("mp_finalize", {}, Waiters::patient);  // others wait for it
+  if (failure) std::rethrow_exception(failure);
 }
 
 u64 Session::add_registration(void* memory, u64 bytes) {
   std::scoped_lock const lock(mutex_);
-  registered_[++made_] = {static_cast<char const*>(memory), bytes};
-  return made_;
+  u64 const made = ++handles;
+  registered_[made] = {static_cast<char const*>(memory), bytes};
+  return made;
 }
 
 void Session::drop_registration(u64 registration) {
@@ -126,7 +140,7 @@ u64 Session::create_window(void* memory, u64 bytes) {
   u32 number = 0;
   {
     std::scoped_lock const lock(mutex_);
-    number = ++windows_;
+    number = ++windows_made_;
   }
   WindowPart part{memory, bytes, std::vector<u64>(processes(), bytes)};
   engine_->add_window(number, part);  // others may put before this returns
@@ -137,10 +151,24 @@ u64 Session::create_window(void* memory, u64 bytes) {
       part.sizes[process] = std::stoull(all[process]);
     engine_->add_window(number, part);
   }
-  return number;
+  std::scoped_lock const lock(mutex_);
+  u64 const made = ++handles;
+  windows_[made] = number;
+  return made;
 }
 
-void Session::destroy_window(u64 window) { engine_->drop_window(static_cast<u32>(window)); }
+u32 Session::number_of_window(std::string const& operation, u64 window) const {
+  std::scoped_lock const lock(mutex_);
+  if (auto const found = windows_.find(window); found != windows_.end()) return found->second;
+  throw Error(Kind::misuse, operation, "there is no such window, or it was destroyed",
+              "use it between mp_window_create and mp_window_destroy");
+}
+
+void Session::destroy_window(u64 window) {
+  engine_->drop_window(number_of_window("mp_window_destroy", window));
+  std::scoped_lock const lock(mutex_);
+  windows_.erase(window);
+}
 
 UserStream& Session::stream(std::string const& operation, void* native) {
   std::scoped_lock const lock(mutex_);
@@ -160,8 +188,9 @@ UserStream& Session::stream(std::string const& operation, void* native) {
 
 u64 Session::add_queue() {
   std::scoped_lock const lock(mutex_);
-  queues_[++made_];
-  return made_;
+  u64 const made = ++handles;
+  queues_[made];
+  return made;
 }
 
 void Session::drop_queue(u64 queue) {
@@ -174,11 +203,26 @@ void Session::drop_queue(u64 queue) {
   queues_.erase(found);
 }
 
+// The caller holds the lock.
 std::vector<QueuedOperation>& Session::queue(std::string const& operation, u64 queue) {
-  std::scoped_lock const lock(mutex_);
   auto const found = queues_.find(queue);
   if (found == queues_.end()) throw no_queue(operation);
   return found->second;
+}
+
+void Session::add_to_queue(std::string const& operation, u64 queue,
+                           std::vector<QueuedOperation> const& operations) {
+  std::scoped_lock const lock(mutex_);
+  auto& all = this->queue(operation, queue);
+  all.insert(all.end(), operations.begin(), operations.end());
+}
+std::vector<QueuedOperation> Session::queued(std::string const& operation, u64 queue) {
+  std::scoped_lock const lock(mutex_);
+  return this->queue(operation, queue);
+}
+void Session::clear_queue(std::string const& operation, u64 queue) {
+  std::scoped_lock const lock(mutex_);
+  this->queue(operation, queue).clear();
 }
 
 // -- the process's
@@ -212,13 +256,17 @@ std::shared_ptr<Session> session(std::string const& operation) {
 
 void end_session() {
   auto const ended = session("mp_finalize");
+  std::exception_ptr failure;
   try {
     ended->finish();
-  } catch (Error const& error) {
-    warn(error.what());
+  } catch (...) {
+    failure = std::current_exception();
   }
-  std::scoped_lock const lock(current().mutex);
-  current().session.reset();
+  {
+    std::scoped_lock const lock(current().mutex);
+    current().session.reset();
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace meshpost::compat::mp

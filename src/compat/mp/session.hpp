@@ -18,6 +18,8 @@ class UserStream {
   UserStream(UserStream const&) = delete;
   UserStream& operator=(UserStream const&) = delete;
   Stream& stream() const { return stream_; }
+  /// Held while requests are posted on the stream: it takes them in the order that peers do.
+  std::mutex& mutex() { return mutex_; }
   /// Later work of the stream begins when the request is complete.
   void wait(Engine& engine, std::string const& operation, u64 request);
 
@@ -26,6 +28,7 @@ class UserStream {
   Stream& stream_;
   Allocation begun_;
   u32 waits_ = 0;
+  std::mutex mutex_;
 };
 
 /// An operation of a descriptor queue.
@@ -34,7 +37,8 @@ struct QueuedOperation {
   u64 request;
 };
 
-/// From mp_init to mp_finalize. Handles of the C interface are numbers that are never used again.
+/// From mp_init to mp_finalize. Handles of the C interface are numbers that are never used again,
+/// also not by a later session.
 class Session {
  public:
   /// Collective over the processes of `options`. `gpu`: -1 for none.
@@ -58,16 +62,18 @@ class Session {
   /// Collective.
   u64 create_window(void* memory, u64 bytes);
   void destroy_window(u64 window);
+  /// The number that all processes use for it. \throws Error(misuse)
+  u32 number_of_window(std::string const& operation, u64 window) const;
 
   UserStream& stream(std::string const& operation, void* native);
 
   u64 add_queue();
   void drop_queue(u64 queue);
   /// \throws Error(misuse)
-  std::vector<QueuedOperation>& queue(std::string const& operation, u64 queue);
-
-  /// Held by each call that changes the members above.
-  std::mutex& mutex() { return mutex_; }
+  void add_to_queue(std::string const& operation, u64 queue,
+                    std::vector<QueuedOperation> const& operations);
+  std::vector<QueuedOperation> queued(std::string const& operation, u64 queue);
+  void clear_queue(std::string const& operation, u64 queue);
 
  private:
   struct Registered {
@@ -75,6 +81,7 @@ class Session {
     u64 bytes;
   };
   std::optional<Error> lost(u32 process) const;
+  std::vector<QueuedOperation>& queue(std::string const& operation, u64 queue);
 
   World world_;
   Window<std::byte> window_;
@@ -85,8 +92,8 @@ class Session {
   std::map<u64, Registered> registered_;
   std::map<u64, std::vector<QueuedOperation>> queues_;
   std::map<void*, UserStream> streams_;
-  u32 windows_ = 0;
-  u64 made_ = 0;  // registrations and queues
+  std::map<u64, u32> windows_;  // their numbers
+  u32 windows_made_ = 0;
 };
 
 /// Makes the process's session. \throws Error(misuse) if there is one

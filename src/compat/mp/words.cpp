@@ -21,15 +21,24 @@ void keep_for_ever(Allocation memory) {
   all->push_back(std::move(memory));
 }
 
+constexpr u64 words_of_request = 16;  // its two share a cache line with no other's
+
+Allocation WordPool::allocate() const {
+  constexpr u64 requests = 4096;
+  auto block =
+      device_->allocate(Bytes{requests * words_of_request * sizeof(u32)}, MemoryKind::pinned);
+  std::memset(block.data(), 0, block.size());
+  return block;
+}
+
+void WordPool::add(Allocation block) {
+  auto* const first = block.as<u32>();
+  u64 const words = block.size() / sizeof(u32);
+  blocks_.push_back(std::move(block));
+  for (u64 i = 0; i < words; i += words_of_request) free_.push_back({first + i, first + i + 1, 0});
+}
+
 RequestWords WordPool::take() {
-  if (free_.empty()) {
-    constexpr u64 requests = 4096, line = 16;  // words; a request's two share a cache line
-    auto& block = blocks_.emplace_back(
-        device_->allocate(Bytes{requests * line * sizeof(u32)}, MemoryKind::pinned));
-    std::memset(block.data(), 0, block.size());
-    for (u64 i = 0; i < requests; ++i)
-      free_.push_back({block.as<u32>() + i * line, block.as<u32>() + i * line + 1, 0});
-  }
   auto words = free_.front();
   free_.pop_front();
   ++words.number;

@@ -22,16 +22,24 @@ struct RequestWords {
 /// never freed.
 void keep_for_ever(Allocation memory);
 
-/// Words of requests, used again and again. One thread at a time.
+/// Words of requests, used again and again. One thread at a time, except for allocate().
 class WordPool {
  public:
-  explicit WordPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit WordPool(std::shared_ptr<Device> device) : device_(std::move(device)) {
+    add(allocate());
+  }
   ~WordPool() {
     for (auto& block : blocks_) keep_for_ever(std::move(block));
   }
   WordPool(WordPool const&) = delete;
   WordPool& operator=(WordPool const&) = delete;
-  RequestWords take();
+  bool empty() const { return free_.empty(); }
+  RequestWords take();  ///< not if it is empty
+  /// Memory for more. It may have to wait for the program's work on a GPU, so the caller holds no
+  /// lock that others need.
+  Allocation allocate() const;
+  void add(Allocation block);
+  Device& device() const { return *device_; }
   /// The request is complete, and has begun.
   void give(RequestWords const& words) { free_.push_back(words); }
 

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct TimedEvent {
 struct OnCpu {
   std::mutex mutex;
   std::map<void*, std::unique_ptr<Stream>> streams;
+  std::map<void*, std::shared_ptr<Event>> asked;  // by a query of a stream
+  std::set<void*> apart;                          // the null stream's copies don't wait for them
   std::map<void*, TimedEvent> events;
 };
 OnCpu& on_cpu() {
@@ -52,10 +56,22 @@ int with(cudaStream_t stream, Work&& work) noexcept {
   });
 }
 
-TimedEvent* find(cudaEvent_t event) {
+std::optional<TimedEvent> find(cudaEvent_t event) {
   std::scoped_lock const lock(on_cpu().mutex);
   auto const found = on_cpu().events.find(event);
-  return found == on_cpu().events.end() ? nullptr : &found->second;
+  if (found == on_cpu().events.end()) return std::nullopt;
+  return found->second;
+}
+
+// Of all streams, or of those that the null stream's copies wait for.
+void await_streams(bool all) {
+  std::vector<std::shared_ptr<Event>> events;
+  {
+    std::scoped_lock const lock(on_cpu().mutex);
+    for (auto const& [handle, stream] : on_cpu().streams)
+      if (all || !on_cpu().apart.contains(handle)) events.push_back(stream->record());
+  }
+  for (auto const& event : events) event->wait();
 }
 
 }  // namespace
@@ -81,13 +97,14 @@ void* meshpost_on_cpu_allocate(size_t size) {
 }
 void meshpost_on_cpu_release(void* memory) { std::free(memory); }
 
-int meshpost_on_cpu_stream_create(cudaStream_t* stream) {
+int meshpost_on_cpu_stream_create(cudaStream_t* stream, unsigned flags) {
   return guarded([&] {
     if (!stream) return false;
     auto made = host_backend().open(0)->make_stream();
     *stream = reinterpret_cast<cudaStream_t>(made.get());
     std::scoped_lock const lock(on_cpu().mutex);
     on_cpu().streams[*stream] = std::move(made);
+    if (flags == cudaStreamNonBlocking) on_cpu().apart.insert(*stream);
     return true;
   });
 }
@@ -101,6 +118,8 @@ int meshpost_on_cpu_stream_destroy(cudaStream_t stream) {
     if (found == on_cpu().streams.end()) return false;
     ended = std::move(found->second);
     on_cpu().streams.erase(found);
+    on_cpu().asked.erase(stream);
+    on_cpu().apart.erase(stream);
     return true;
   });
 }
@@ -111,7 +130,14 @@ int meshpost_on_cpu_stream_synchronize(cudaStream_t stream) {
 int meshpost_on_cpu_stream_query(cudaStream_t stream) {
   bool done = true;
   int const status = with(stream, [&](Stream& one) {
-    auto const event = one.record();
+    std::shared_ptr<Event> event;
+    {
+      // One question at a time is in the stream.
+      std::scoped_lock const lock(on_cpu().mutex);
+      auto& asked = on_cpu().asked[stream];
+      if (!asked || asked->done()) asked = one.record();
+      event = asked;
+    }
     // An idle stream's thread does it at once.
     for (int look = 0; look < 100 && !event->done(); ++look) std::this_thread::yield();
     done = event->done();
@@ -120,12 +146,13 @@ int meshpost_on_cpu_stream_query(cudaStream_t stream) {
 }
 int meshpost_on_cpu_synchronize() {
   return guarded([] {
-    std::vector<std::shared_ptr<Event>> events;
-    {
-      std::scoped_lock const lock(on_cpu().mutex);
-      for (auto const& [handle, stream] : on_cpu().streams) events.push_back(stream->record());
-    }
-    for (auto const& event : events) event->wait();
+    await_streams(true);
+    return true;
+  });
+}
+int meshpost_on_cpu_synchronize_null() {
+  return guarded([] {
+    await_streams(false);
     return true;
   });
 }
@@ -136,6 +163,7 @@ int meshpost_on_cpu_fill(void* target, int value, size_t size, cudaStream_t stre
   return with(stream, [=](Stream& one) { one.fill(target, static_cast<u8>(value), Bytes{size}); });
 }
 int meshpost_on_cpu_call(cudaStream_t stream, void (*work)(void*), void* argument) {
+  if (!work) return cudaErrorInvalidValue;
   return with(stream, [=](Stream& one) { one.call([=] { work(argument); }); });
 }
 
@@ -157,35 +185,48 @@ int meshpost_on_cpu_event_destroy(cudaEvent_t event) {
 }
 int meshpost_on_cpu_event_record(cudaEvent_t event, cudaStream_t stream) {
   return guarded([&] {
-    auto* const found = find(event);
     auto* const one = stream_on_cpu(stream);
-    if (!found || !one) return false;
-    found->time = std::make_shared<Clock::time_point>();
-    one->call([time = found->time] { *time = Clock::now(); });
-    found->event = one->record();
+    if (!find(event) || !one) return false;
+    auto const time = std::make_shared<Clock::time_point>();
+    one->call([time] { *time = Clock::now(); });
+    auto recorded = one->record();
+    std::scoped_lock const lock(on_cpu().mutex);
+    on_cpu().events[event] = {std::move(recorded), time};
     return true;
   });
 }
 int meshpost_on_cpu_event_query(cudaEvent_t event) {
-  auto const* const found = find(event);
-  if (!found) return cudaErrorInvalidValue;
-  return !found->event || found->event->done() ? cudaSuccess : cudaErrorNotReady;
+  bool done = true;
+  int const status = guarded([&] {
+    auto const found = find(event);
+    done = !found || !found->event || found->event->done();
+    return found.has_value();
+  });
+  return status != cudaSuccess ? status : done ? cudaSuccess : cudaErrorNotReady;
 }
 int meshpost_on_cpu_event_synchronize(cudaEvent_t event) {
-  auto const* const found = find(event);
-  if (!found) return cudaErrorInvalidValue;
-  if (found->event) found->event->wait();
-  return cudaSuccess;
+  return guarded([&] {
+    auto const found = find(event);
+    if (found && found->event) found->event->wait();
+    return found.has_value();
+  });
 }
 int meshpost_on_cpu_event_elapsed(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  auto const *const begin = find(from), *const end = find(to);
-  if (!milliseconds || !begin || !end || !begin->event || !end->event) return cudaErrorInvalidValue;
-  if (!begin->event->done() || !end->event->done()) return cudaErrorNotReady;
-  *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
-  return cudaSuccess;
+  bool done = true;
+  int const status = guarded([&] {
+    auto const begin = find(from), end = find(to);
+    if (!milliseconds || !begin || !end || !begin->event || !end->event) return false;
+    done = begin->event->done() && end->event->done();
+    if (done)
+      *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
+    return true;
+  });
+  return status != cudaSuccess ? status : done ? cudaSuccess : cudaErrorNotReady;
 }
 int meshpost_on_cpu_wait_event(cudaStream_t stream, cudaEvent_t event) {
+  auto const found = find(event);
+  if (!found) return cudaErrorInvalidValue;
   return with(stream, [&](Stream& one) {
-    if (auto const* const found = find(event); found && found->event) one.wait(found->event);
+    if (found->event) one.wait(found->event);
   });
 }

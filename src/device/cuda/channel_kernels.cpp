@@ -99,9 +99,9 @@ __global__ void send_kernel(StreamWords const words, StreamChannel const to, Str
   u32 const chunks = to.chunks(whole);
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 const n = first + chunk;
-    bool const ends =
-        threadIdx.x == 0 &&
-        (over || !await_chunk(words, to, {StreamNote::send, first, chunk, chunks}, [&] { return to.is_free(n); }));
+    bool const ends = threadIdx.x == 0 &&
+                      (over || !await_chunk(words, to, {StreamNote::send, first, chunk, chunks},
+                                            [&] { return to.is_free(n); }));
     if (__syncthreads_or(ends)) return;
     if (mine) reinterpret_cast<u32*>(to.bytes_of(n))[threadIdx.x] = word;
     if (!one_word)
@@ -129,8 +129,9 @@ __global__ void receive_kernel(StreamWords const words, StreamChannel const from
   for (u32 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     u32 const n = first + chunk;
     bool const ends =
-        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first, chunk, chunks},
-                                                  [&] { return from.has_come(n); }));
+        threadIdx.x == 0 &&
+        (over || !await_chunk(words, from, {StreamNote::receive, first, chunk, chunks},
+                              [&] { return from.has_come(n); }));
     if (__syncthreads_or(ends)) return;
     u64 const named = from.header(n)->whole;
     u32 const word = mine ? reinterpret_cast<u32 const*>(from.bytes_of(n))[threadIdx.x] : 0;
@@ -163,10 +164,11 @@ __global__ void send_far_kernel(StreamWords const words, StreamChannel const to,
   u32 posted = memory::load_relaxed(ring.posted);
   for (u32 chunk = 0; chunk < chunks; ++chunk, ++posted) {
     u32 const n = first + chunk;
-    bool const ends = threadIdx.x == 0 && (over ||
-                                           !await_chunk(words, to, {StreamNote::send, first, chunk, chunks},
-                                                        [&] { return to.is_free(n); }) ||
-                                           !await_taken(words, ring, posted, StreamRing::slots));
+    bool const ends =
+        threadIdx.x == 0 && (over ||
+                             !await_chunk(words, to, {StreamNote::send, first, chunk, chunks},
+                                          [&] { return to.is_free(n); }) ||
+                             !await_taken(words, ring, posted, StreamRing::slots));
     if (__syncthreads_or(ends)) return;
     char* const bytes = ring.bytes_of(posted);
     u64 const size = bytes_in(to, whole, chunk);
@@ -197,8 +199,9 @@ __global__ void receive_far_kernel(StreamWords const words, StreamChannel const 
   for (u32 chunk = 0; chunk < chunks; ++chunk, ++posted) {
     u32 const n = first + chunk;
     bool const ends =
-        threadIdx.x == 0 && (over || !await_chunk(words, from, {StreamNote::receive, first, chunk, chunks},
-                                                  [&] { return from.has_come(n); }));
+        threadIdx.x == 0 &&
+        (over || !await_chunk(words, from, {StreamNote::receive, first, chunk, chunks},
+                              [&] { return from.has_come(n); }));
     if (__syncthreads_or(ends)) return;
     u64 const named = from.header(n)->whole;
     if (refuses(words, from, named, into, whole)) return;

@@ -109,8 +109,7 @@ class CudaDevice : public Device {
   void do_write(void* device, void const* host, Bytes size) override {
     std::scoped_lock const lock(mutex_);
     in_pieces(const_cast<void*>(host), size, [&](char* pinned, u64 at, Bytes bytes) {
-      if (pinned == staging_.get())
-        std::memcpy(pinned, static_cast<char const*>(host) + at, bytes);
+      if (pinned == staging_.get()) std::memcpy(pinned, static_cast<char const*>(host) + at, bytes);
       transfers_->copy(static_cast<char*>(device) + at, pinned, bytes);
       transfers_->synchronize();
     });

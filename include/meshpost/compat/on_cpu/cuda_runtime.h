@@ -39,11 +39,12 @@ struct cudaDeviceProp {
 /* The library's part. Each returns a cudaError_t. */
 void* meshpost_on_cpu_allocate(size_t size); /**< null for 0 */
 void meshpost_on_cpu_release(void* memory);
-int meshpost_on_cpu_stream_create(cudaStream_t* stream);
+int meshpost_on_cpu_stream_create(cudaStream_t* stream, unsigned flags);
 int meshpost_on_cpu_stream_destroy(cudaStream_t stream);
 int meshpost_on_cpu_stream_synchronize(cudaStream_t stream);
 int meshpost_on_cpu_stream_query(cudaStream_t stream);
-int meshpost_on_cpu_synchronize(void); /**< all streams */
+int meshpost_on_cpu_synchronize(void);      /**< all streams */
+int meshpost_on_cpu_synchronize_null(void); /**< all but non-blocking ones */
 int meshpost_on_cpu_copy(void* target, const void* source, size_t size, cudaStream_t stream);
 int meshpost_on_cpu_fill(void* target, int value, size_t size, cudaStream_t stream);
 int meshpost_on_cpu_call(cudaStream_t stream, void (*work)(void*), void* argument);
@@ -76,10 +77,12 @@ static inline cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
 static inline cudaError_t cudaMemcpy(void* target, const void* source, size_t size,
                                      enum cudaMemcpyKind kind) {
   (void)kind;
+  meshpost_on_cpu_synchronize_null(); /* as CUDA's */
   if (size != 0) memmove(target, source, size);
   return cudaSuccess;
 }
 static inline cudaError_t cudaMemset(void* target, int value, size_t size) {
+  meshpost_on_cpu_synchronize_null();
   if (size != 0) memset(target, value, size);
   return cudaSuccess;
 }
@@ -97,11 +100,10 @@ static inline cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*work)(v
   return (cudaError_t)meshpost_on_cpu_call(stream, work, argument);
 }
 static inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return (cudaError_t)meshpost_on_cpu_stream_create(stream);
+  return (cudaError_t)meshpost_on_cpu_stream_create(stream, cudaStreamDefault);
 }
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  (void)flags;
-  return cudaStreamCreate(stream);
+  return (cudaError_t)meshpost_on_cpu_stream_create(stream, flags);
 }
 static inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return (cudaError_t)meshpost_on_cpu_stream_destroy(stream);
@@ -144,10 +146,12 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
   return (cudaError_t)meshpost_on_cpu_wait_event(stream, event);
 }
 static inline cudaError_t cudaGetDeviceCount(int* count) {
+  if (!count) return cudaErrorInvalidValue;
   *count = 1;
   return cudaSuccess;
 }
 static inline cudaError_t cudaGetDevice(int* device) {
+  if (!device) return cudaErrorInvalidValue;
   *device = 0;
   return cudaSuccess;
 }
@@ -155,7 +159,7 @@ static inline cudaError_t cudaSetDevice(int device) {
   return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 static inline cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {
-  if (device != 0) return cudaErrorInvalidValue;
+  if (!properties || device != 0) return cudaErrorInvalidValue;
   memset(properties, 0, sizeof *properties);
   strcpy(properties->name, "CPU device");
   properties->multiProcessorCount = 1;

@@ -1,0 +1,191 @@
+// What streams, threads and the end of a LibMP program may meet.
+#include "peers.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Peers;
+using test::Registered;
+using test::Role;
+using testing::HasSubstr;
+
+void require_here(bool condition, char const* what) {
+  if (!condition) throw std::runtime_error(std::string("not so: ") + what);
+}
+
+// The deadline is 0.6 s.
+Role const slow("mp_slow", [] {
+  Peers const peers;
+  Registered<char> mine(100);
+  cudaStream_t stream;
+  require_here(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
+  // A word that changes is news.
+  alignas(64) static uint32_t word = 0;
+  MESHPOST_MP(mp_wait32_on_stream(&word, 12, MP_WAIT_GEQ, stream));
+  for (uint32_t i = 1; i <= 12; ++i) {
+    std::this_thread::sleep_for(100ms);
+    __atomic_store_n(&word, i, __ATOMIC_RELEASE);
+  }
+  require_here(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
+  // Nobody receives the first. That the stream has not come to the second is no excuse.
+  mp_request_t first, second;
+  MESHPOST_MP(mp_isend(mine.values.data(), 10, 0, &mine.reg, &first));
+  auto const busy = [](void*) { std::this_thread::sleep_for(3s); };
+  require_here(cudaLaunchHostFunc(stream, busy, nullptr) == cudaSuccess, "a host function");
+  MESHPOST_MP(mp_isend_on_stream(mine.values.data(), 10, 0, &mine.reg, &second, stream));
+  auto const begin = std::chrono::steady_clock::now();
+  require_here(mp_wait(&first) == MP_FAILURE, "an error");
+  require_here(std::chrono::steady_clock::now() - begin < 2s, "in time");
+  test::say(mp_last_error());
+  cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+});
+
+TEST(MpSessions, count_a_deadline_for_what_does_not_move) {
+  test::Job job("mp_slow", 1, {{"MESHPOST_DEADLINE", "0.6"}});
+  auto const& all = job.wait();
+  test::expect_well(all);
+  EXPECT_THAT(all[0].out, HasSubstr("send of 10 bytes to process 0"));
+}
+
+Role const unreceived("mp_unreceived", [] {
+  Peers const peers;
+  Registered<char> mine(10);
+  mp_request_t send;
+  if (peers.own == 0) MESHPOST_MP(mp_isend(mine.values.data(), 10, 1, &mine.reg, &send));
+  mp_finalize();
+  test::say("end: " + std::string(mp_last_error()));
+});
+
+TEST(MpSessions, end_in_all_processes_if_one_has_sent_what_nobody_receives) {
+  test::Job job("mp_unreceived", 2, {{"MESHPOST_DEADLINE", "0.6"}});
+  auto const& all = job.wait();
+  test::expect_well(all);
+  EXPECT_THAT(all[0].out, HasSubstr("end: mp_finalize: send of 10 bytes to process 1"));
+  EXPECT_LT(all[1].seconds, 10);
+}
+
+TEST(MpSessions, end_behind_what_has_begun) {
+  std::vector<char> from(8 << 20, 'a'), to(from.size(), 'b');
+  {
+    Peers const peers;
+    mp_reg_t reg;
+    mp_window_t window;
+    mp_request_t get;
+    MESHPOST_MP(mp_register(to.data(), to.size(), &reg));
+    MESHPOST_MP(mp_window_create(from.data(), from.size(), &window));
+    MESHPOST_MP(mp_iget(to.data(), static_cast<int>(to.size()), &reg, 0, 0, &window, &get));
+  }
+  EXPECT_TRUE(from == to);
+}
+
+TEST(MpSessions, know_no_handles_of_earlier_ones) {
+  char memory[10] = {};
+  mp_reg_t old, reg;
+  mp_request_t send, receive;
+  mp_window_t window;
+  {
+    Peers const peers;
+    MESHPOST_MP(mp_register(memory, sizeof memory, &old));
+    MESHPOST_MP(mp_irecv(memory, 5, 0, &old, &receive));
+    MESHPOST_MP(mp_isend(memory + 5, 5, 0, &old, &send));
+    MESHPOST_MP(mp_wait(&receive));
+    MESHPOST_MP(mp_window_create(memory, sizeof memory, &window));
+  }
+  Peers const peers;
+  MESHPOST_MP(mp_register(memory, sizeof memory, &reg));
+  EXPECT_EQ(mp_deregister(&old), MP_FAILURE);
+  EXPECT_EQ(mp_isend(memory, 1, 0, &old, &receive), MP_FAILURE);
+  EXPECT_EQ(mp_wait(&send), MP_FAILURE);
+  EXPECT_THAT(mp_last_error(), HasSubstr("no such request since mp_init"));
+  EXPECT_EQ(mp_window_destroy(&window), MP_FAILURE);
+  MESHPOST_MP(mp_window_create(memory, sizeof memory, &window));
+  MESHPOST_MP(mp_window_destroy(&window));
+  EXPECT_EQ(mp_window_destroy(&window), MP_FAILURE);
+  MESHPOST_MP(mp_deregister(&reg));
+}
+
+TEST(MpSessions, post_a_list_as_a_whole_or_not) {
+  Peers const peers;
+  Registered<char> mine(100);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  mp_request_t sends[2], receives[2];
+  mp_desc_queue_t queue;
+  MESHPOST_MP(mp_desc_queue_alloc(&queue));
+  for (int i = 0; i < 2; ++i) {
+    MESHPOST_MP(mp_irecv(&mine.values[10 * i], 10, 0, &mine.reg, &receives[i]));
+    MESHPOST_MP(mp_send_prepare(&mine.values[50], 10, 0, &mine.reg, &sends[i]));
+    MESHPOST_MP(mp_desc_queue_add_send(&queue, &sends[i]));
+  }
+  MESHPOST_MP(mp_isend_post_on_stream(&sends[1], stream));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_EQ(mp_desc_queue_post_on_stream(stream, &queue, 0), MP_FAILURE);
+    EXPECT_EQ(mp_isend_post_all_on_stream(2, sends, stream), MP_FAILURE);
+    EXPECT_THAT(mp_last_error(), HasSubstr("posted before"));
+  }
+  MESHPOST_MP(mp_isend_post_on_stream(&sends[0], stream));
+  MESHPOST_MP(mp_wait_all(2, receives));
+  MESHPOST_MP(mp_wait_all(2, sends));
+  MESHPOST_MP(mp_desc_queue_free(&queue));
+  cudaStreamDestroy(stream);
+}
+
+TEST(MpSessions, take_calls_of_two_threads_for_one_stream) {
+  Peers const peers;
+  constexpr int each = 100;
+  Registered<char> mine(4 * each);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  std::vector<mp_request_t> receives(2 * each);
+  for (auto& one : receives) MESHPOST_MP(mp_irecv(mine.values.data(), 1, 0, &mine.reg, &one));
+  auto const sends = [&](int thread) {
+    for (int i = 0; i < each; ++i) {
+      mp_request_t send;
+      char* const from = &mine.values[static_cast<std::size_t>((2 + thread) * each + i)];
+      EXPECT_EQ(mp_send_on_stream(from, 1, 0, &mine.reg, &send, stream), MP_SUCCESS);
+    }
+  };
+  std::thread other([&] { sends(1); });
+  sends(0);
+  other.join();
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  MESHPOST_MP(mp_wait_all(2 * each, receives.data()));
+  cudaStreamDestroy(stream);
+}
+
+TEST(MpSessions, let_a_copy_wait_for_the_null_stream) {
+  Peers const peers;
+  Registered<char> mine(10, 'n');
+  void* target = nullptr;
+  ASSERT_EQ(cudaMalloc(&target, 10), cudaSuccess);
+  mp_reg_t reg;
+  MESHPOST_MP(mp_register(target, 10, &reg));
+  mp_request_t receive;
+  MESHPOST_MP(mp_irecv(target, 10, 0, &reg, &receive));
+  MESHPOST_MP(mp_wait_on_stream(&receive, nullptr));
+  std::thread other([&] {
+    std::this_thread::sleep_for(50ms);
+    mp_request_t send;
+    EXPECT_EQ(mp_isend(mine.values.data(), 10, 0, &mine.reg, &send), MP_SUCCESS);
+  });
+  std::vector<char> come(10);
+  EXPECT_EQ(cudaMemcpy(come.data(), target, 10, cudaMemcpyDeviceToHost), cudaSuccess);
+  other.join();
+  EXPECT_EQ(come, mine.values);
+  MESHPOST_MP(mp_deregister(&reg));
+  cudaFree(target);
+}
+
+}  // namespace
+}  // namespace meshpost
