@@ -1,4 +1,4 @@
-// What streams, threads and the end of a LibMP program may meet.
+// Streams, threads and the end of a LibMP program, where these are slow or wrong.
 #include "peers.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Role const slow("mp_slow", [] {
     __atomic_store_n(&word, i, __ATOMIC_RELEASE);
   }
   require_here(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
-  // Nobody receives the first. That the stream has not come to the second is no excuse.
+  // Nobody receives the first. It does not matter that the stream has not come to the second.
   mp_request_t first, second;
   MESHPOST_MP(mp_isend(mine.values.data(), 10, 0, &mine.reg, &first));
   auto const busy = [](void*) { std::this_thread::sleep_for(3s); };
