@@ -40,9 +40,11 @@ Engine::Engine(Channels channels, std::vector<u32> peers, std::shared_ptr<Device
       peers_(std::move(peers)),
       words_(std::move(words)),
       failed_(words_.take()),
+      on_device_(words_.device().allocate(Bytes{sizeof(u32)}, MemoryKind::device)),
       first_(used_numbers + 1),
       next_(first_) {
   failed_.finish();
+  words_.device().fill(on_device_.data(), 0, Bytes{sizeof(u32)});
   for (u32 const peer : peers_) at_[peer];
   if (options_.thread) thread_ = start_thread("carry out LibMP's requests", [this] { run(); });
 }
@@ -353,7 +355,7 @@ void Engine::look_at_stream_waits() {
 void Engine::look_at_device() {
   try {
     u32 word = 0;
-    words_.device().read(&word, failed_.done, Bytes{sizeof word});
+    words_.device().read(&word, on_device_.data(), Bytes{sizeof word});
   } catch (...) {
     fail(caught("look at the GPU"));
   }

@@ -153,8 +153,9 @@ class Engine {
   std::vector<u32> peers_;  // their numbers
   mutable std::mutex mutex_;
   WordPool words_;
-  RequestWords const failed_;  // `rung`: after a failure; `done`: always
-  std::map<u32, Peer> at_;     // by process
+  RequestWords const failed_;   // `rung`: after a failure; `done`: always
+  Allocation const on_device_;  // a word that look_at_device() reads
+  std::map<u32, Peer> at_;      // by process
   std::map<u32, WindowPart> windows_;
   std::unordered_map<u64, std::unique_ptr<Request>> requests_;
   std::vector<Request*> watches_;

@@ -1,12 +1,14 @@
 #include "compat/mp/session.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <exception>
 
+#include "base/cores.hpp"
 #include "compat/on_cpu/streams.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/backend.hpp"
@@ -51,6 +53,15 @@ Error no_queue(std::string const& operation) {
           "use it between mp_desc_queue_alloc and mp_desc_queue_free"};
 }
 
+// mpirun binds processes to cores, if they are few.
+void warn_of_one_core() {
+  if (usable_cores() > 1 || sysconf(_SC_NPROCESSORS_CONF) < 2) return;
+  warn(
+      "mp_init: this process may run on one core only. A program that polls keeps the library's "
+      "thread from it, and messages then take milliseconds; start it with mpirun --bind-to "
+      "none, or with more cores a process");
+}
+
 }  // namespace
 
 UserStream::UserStream(Stream& stream, std::unique_ptr<Stream> owned, Device& device)
@@ -69,6 +80,7 @@ Session::Session(WorldOptions options, std::vector<int> const& peers, int gpu)
   auto const shape = ChannelShape::of(world_.processes());
   window_ = world_.window<std::byte>(shape.bytes(), Tags{0}, "LibMP's channels");
   auto const state = detail::world_of(window_.info().world, "mp_init");
+  warn_of_one_core();
   state->group().together("mp_init", [&] {
     auto known = checked_peers(peers, world_.processes());
     gpu_ = open_gpu(gpu);

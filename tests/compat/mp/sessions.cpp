@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -57,6 +59,22 @@ TEST(MpSessions, count_a_deadline_for_what_does_not_move) {
   auto const& all = job.wait();
   test::expect_well(all);
   EXPECT_THAT(all[0].out, HasSubstr("send of 10 bytes to process 0"));
+}
+
+Role const bound("mp_bound", [] {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  require_here(sched_setaffinity(0, sizeof one, &one) == 0, "one core");
+  Peers const peers;
+});
+
+TEST(MpSessions, warn_if_their_threads_share_a_core) {
+  if (sysconf(_SC_NPROCESSORS_CONF) < 2) GTEST_SKIP() << "there is one core";
+  test::Job job("mp_bound", 1);
+  auto const& all = job.wait();
+  test::expect_well(all);
+  EXPECT_THAT(all[0].out, HasSubstr("mpirun --bind-to none"));
 }
 
 Role const unreceived("mp_unreceived", [] {
