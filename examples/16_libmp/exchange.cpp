@@ -57,6 +57,7 @@ int main() {
     check(mp_wait_on_stream(&send, stream));  // before `out` changes
     // Up to here the host has not waited for anything.
     check(cudaStreamSynchronize(stream));
+    check(mp_progress_all(0, nullptr));  // has a wait of the stream failed?
     for (char const value : received) right &= value == static_cast<char>(10 * step + previous);
   }
   // [/ready]

@@ -53,6 +53,7 @@ Engine::~Engine() {
   ends_ = true;
   if (thread_.joinable()) thread_.join();
   used_numbers = std::max<u64>(used_numbers, next_);
+  if (failure_ && !told_) warn(failure_->what());
   std::size_t open = 0;
   for (auto const& [number, request] : requests_) {
     request->words.finish();  // streams that wait go on
@@ -101,13 +102,19 @@ void Engine::check_range(std::string const& operation, u32 window, u32 peer, u64
 
 void Engine::throw_failure(std::string const& operation) const {
   if (!failure_) return;
+  told_ = true;
   throw Error(
       failure_->kind(), operation,
       fmt::format("an operation has failed: {}: {}", failure_->operation(), failure_->cause()),
       failure_->remedy());
 }
 
-u64 Engine::prepare(Task operation) {
+void Engine::check(std::string const& operation) const {
+  std::scoped_lock const lock(mutex_);
+  throw_failure(operation);
+}
+
+u64 Engine::prepare(std::string const& operation, Task task) {
   Lock lock(mutex_);
   while (words_.empty()) {
     lock.unlock();
@@ -115,9 +122,9 @@ u64 Engine::prepare(Task operation) {
     lock.lock();
     words_.add(std::move(block));
   }
-  throw_failure("prepare an operation");
+  throw_failure(operation);
   auto request = std::make_unique<Request>();
-  request->what = std::move(operation);
+  request->what = std::move(task);
   request->number = next_++;
   request->words = words_.take();
   u64 const number = request->number;
@@ -252,6 +259,7 @@ void Engine::wait(std::string const& operation, u64 request) {
     if (held_by_stream(*one)) deadline.renew();
     if (!deadline.ends(progress_of(*one)) || watched_by_debugger(deadline)) continue;
     fail(late(operation, *one, deadline));
+    told_ = true;
     throw Error(*failure_);
   }
 }
@@ -283,6 +291,15 @@ void Engine::wait(std::string const& operation, AwaitedWord const& awaited) {
   Pauses pauses;
   Request request;
   request.what = {.kind = Task::watch, .awaited = awaited};
+  struct Counted {  // look_for_losses() looks for it
+    Engine& engine;
+    explicit Counted(Engine& one) : engine(one) { change(1); }
+    ~Counted() { change(~0u); }
+    void change(u32 by) const {
+      std::scoped_lock const lock(engine.mutex_);
+      engine.word_waits_ += by;
+    }
+  } const counted(*this);
   for (; !awaited.holds(); pauses.rest()) {
     Lock const lock(mutex_);
     throw_failure(operation);
@@ -363,8 +380,10 @@ void Engine::look_at_device() {
 
 void Engine::look_for_losses() {
   if (!options_.lost) return;
+  // Any peer may be the one that stores a word.
+  bool const any = !watches_.empty() || word_waits_ != 0;
   for (auto const& [process, peer] : at_) {
-    bool const needed = !peer.outgoing.empty() || !peer.in_flight.empty() ||
+    bool const needed = any || !peer.outgoing.empty() || !peer.in_flight.empty() ||
                         !peer.receives.empty() || peer.gets != 0;
     if (!needed) continue;
     if (auto lost = options_.lost(process)) return fail(std::move(*lost));
@@ -373,6 +392,7 @@ void Engine::look_for_losses() {
 
 void Engine::run() {
   using Clock = std::chrono::steady_clock;
+  keeps_gpu = true;  // GPU 0 would start late, or never while the null stream of another one waits
   constexpr std::chrono::milliseconds each{10};
   Pauses pauses;
   for (auto last = Clock::now(); !ends_; pauses.rest()) {
@@ -380,7 +400,12 @@ void Engine::run() {
     if (Clock::now() - last < each) continue;
     last = Clock::now();
     Lock const lock(mutex_);
-    if (failure_) continue;
+    if (failure_) {
+      // The program may ask its streams alone, which know no errors.
+      if (!told_) warn(failure_->what());
+      told_ = true;
+      continue;
+    }
     look_at_stream_waits();
     look_at_device();
     look_for_losses();

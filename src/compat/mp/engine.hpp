@@ -64,7 +64,7 @@ class Engine {
                    u64 bytes) const;
 
   /// A new request, by its number. Numbers are never used again.
-  u64 prepare(Task operation);
+  u64 prepare(std::string const& operation, Task task);
   /// Puts it in order. \throws Error(misuse) if that was done before
   void post(std::string const& operation, u64 request);  ///< begins now
   void post(std::string const& operation, u64 request,
@@ -95,6 +95,8 @@ class Engine {
 
   /// Carries on what can be. True if something was.
   bool progress();
+  /// \throws the failure
+  void check(std::string const& operation) const;
   /// Returns when all sends, puts and gets that have begun are complete. \throws as wait()
   void flush(std::string const& operation);
 
@@ -161,7 +163,9 @@ class Engine {
   std::vector<Request*> watches_;
   std::vector<StreamWait> stream_waits_;
   std::optional<Error> failure_;
-  u64 const first_;  // number of a request
+  mutable bool told_ = false;  // a call has thrown the failure
+  u32 word_waits_ = 0;         // of the host
+  u64 const first_;            // number of a request
   u64 next_;
   std::atomic<bool> ends_ = false;
   std::thread thread_;

@@ -51,6 +51,9 @@ int mp_query_param(mp_param_t param, int* value) {
 
 int mp_init_job(int const* peers, int count, int /*flags*/, int gpu, int* process, int* processes) {
   return guarded([&] {
+    if (count < 0)
+      throw Error(Kind::bad_argument, "mp_init_job", fmt::format("{} peers were named", count),
+                  "give 0 or more");
     if (count > 0) check_given("mp_init_job", peers, "the list of peers");
     begin_session({}, std::vector<int>(peers, peers + std::max(count, 0)), gpu);
     auto const here = session("mp_init_job");
@@ -65,6 +68,11 @@ int mp_register(void* addr, size_t length, mp_reg_t* reg) {
   return guarded([&] {
     check_given("mp_register", reg, "the pointer for the registration");
     if (length != 0) check_given("mp_register", addr, "the memory");
+    if (length > ~reinterpret_cast<std::uintptr_t>(addr))
+      throw Error(
+          Kind::bad_argument, "mp_register",
+          fmt::format("{} bytes at {} were named, which no address space has", length, addr),
+          "give the size of the memory in bytes");
     give(reg, session("mp_register")->add_registration(addr, length));
   });
 }
@@ -137,7 +145,11 @@ int mp_wait_all(uint32_t count, mp_request_t* reqs) {
 }
 
 int mp_progress_all(uint32_t /*count*/, mp_request_t* /*reqs*/) {
-  return guarded([&] { session("mp_progress_all")->engine().progress(); });
+  return guarded([&] {
+    auto const here = session("mp_progress_all");
+    here->engine().progress();
+    here->engine().check("mp_progress_all");
+  });
 }
 
 int mp_wait_on_stream(mp_request_t* req, cudaStream_t stream) {

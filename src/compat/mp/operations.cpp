@@ -31,7 +31,7 @@ Task operation_of(Session& session, Call const& call) {
 u64 prepare(Session& session, Call const& call, void* memory, int bytes) {
   auto operation = operation_of(session, call);
   add_block(session, call, operation, memory, checked_size(call.name, bytes));
-  return session.engine().prepare(std::move(operation));
+  return session.engine().prepare(call.name, std::move(operation));
 }
 
 u64 prepare(Session& session, Call const& call, iovec const* blocks, int count) {
@@ -40,7 +40,7 @@ u64 prepare(Session& session, Call const& call, iovec const* blocks, int count) 
   if (count != 0) check_given(call.name, blocks, "the list of blocks");
   for (int i = 0; i < count; ++i)
     add_block(session, call, operation, blocks[i].iov_base, blocks[i].iov_len);
-  return session.engine().prepare(std::move(operation));
+  return session.engine().prepare(call.name, std::move(operation));
 }
 
 u64 prepare(Session& session, Call const& call, void* memory, int bytes, Place const& place) {
@@ -62,7 +62,7 @@ u64 prepare(Session& session, Call const& call, void* memory, int bytes, Place c
     operation.buffer.read(0, operation.inlined.data(), size);
     operation.buffer = {};
   }
-  return session.engine().prepare(std::move(operation));
+  return session.engine().prepare(call.name, std::move(operation));
 }
 
 AwaitedWord awaited_word(std::string const& operation, u32 const* word, u32 value, int flags) {
@@ -84,8 +84,8 @@ AwaitedWord awaited_word(std::string const& operation, u32 const* word, u32 valu
               "use MP_WAIT_GEQ, MP_WAIT_EQ or MP_WAIT_AND");
 }
 
-u64 prepare_watch(Session& session, AwaitedWord const& awaited) {
-  return session.engine().prepare({.kind = Task::watch, .awaited = awaited});
+u64 prepare_watch(Session& session, std::string const& operation, AwaitedWord const& awaited) {
+  return session.engine().prepare(operation, {.kind = Task::watch, .awaited = awaited});
 }
 
 int post_on_stream(char const* name, u32 count, mp_request_t const* requests, cudaStream_t stream,

@@ -34,7 +34,7 @@ u64 prepare(Session& session, Call const& call, void* memory, int bytes, Place c
 /// A wait for a word. \throws Error(bad_argument)
 AwaitedWord awaited_word(std::string const& operation, u32 const* word, u32 value, int flags);
 /// A new request that is complete when the word is as awaited.
-u64 prepare_watch(Session& session, AwaitedWord const& awaited);
+u64 prepare_watch(Session& session, std::string const& operation, AwaitedWord const& awaited);
 
 /// Posts requests on a stream, one after the other; `waits`: the stream then waits for each.
 int post_on_stream(char const* name, u32 count, mp_request_t const* requests, cudaStream_t stream,

@@ -71,7 +71,7 @@ int mp_desc_queue_add_wait_value32(mp_desc_queue_t* queue, uint32_t* ptr, uint32
     check_given(name, queue, "the queue");
     auto const here = session(name);
     auto const awaited = awaited_word(name, ptr, value, flags);
-    add_both(*here, name, queue, prepare_watch(*here, awaited));
+    add_both(*here, name, queue, prepare_watch(*here, name, awaited));
   });
 }
 int mp_desc_queue_add_write_value32(mp_desc_queue_t* queue, uint32_t* ptr, uint32_t value) {
@@ -81,7 +81,7 @@ int mp_desc_queue_add_write_value32(mp_desc_queue_t* queue, uint32_t* ptr, uint3
     auto const here = session(name);
     awaited_word(name, ptr, value, MP_WAIT_EQ);  // its checks
     add_both(*here, name, queue,
-             here->engine().prepare({.kind = Task::store, .stored = ptr, .value = value}));
+             here->engine().prepare(name, {.kind = Task::store, .stored = ptr, .value = value}));
   });
 }
 

@@ -81,7 +81,7 @@ int mp_wait32_on_stream(uint32_t* ptr, uint32_t value, int flags, cudaStream_t s
     auto const here = session(name);
     auto& on = here->stream(name, stream);
     std::scoped_lock const lock(on.mutex());
-    u64 const watch = prepare_watch(*here, awaited_word(name, ptr, value, flags));
+    u64 const watch = prepare_watch(*here, name, awaited_word(name, ptr, value, flags));
     here->engine().post(name, watch, on.stream());
     on.wait(here->engine(), name, watch);
   });

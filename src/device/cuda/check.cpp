@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/thread.hpp"
+
 namespace meshpost::cuda {
 namespace {
 
@@ -107,7 +109,7 @@ void choose(int device) {
 
 Current::Current(int device) : before_(current_device()) { choose(device); }
 Current::~Current() {
-  if (current_device() != before_) cudaSetDevice(before_);
+  if (!keeps_gpu && current_device() != before_) cudaSetDevice(before_);
 }
 
 }  // namespace meshpost::cuda

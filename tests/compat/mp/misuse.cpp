@@ -143,6 +143,7 @@ Role const late("mp_late", [] {
   MESHPOST_MP(mp_irecv(mine.values.data(), 1000, 0, &mine.reg, &receive));
   MESHPOST_MP(mp_wait_on_stream(&receive, stream));
   cudaStreamSynchronize(stream);  // its wait ends, too
+  if (mp_progress_all(0, nullptr) != MP_FAILURE) throw std::runtime_error("no error");
   if (mp_wait(&receive) != MP_FAILURE) throw std::runtime_error("no error");
   test::say(std::string("stream: ") + mp_last_error());
   cudaStreamDestroy(stream);
@@ -207,13 +208,13 @@ TEST(MpProcesses, may_be_more_than_128) {
   for (u32 own = 0; own < count; ++own) {
     out[own] = own;
     auto& engine = *all[own];
-    receives.push_back(engine.prepare({.kind = mp::Task::receive,
-                                       .peer = (own + count - 1) % count,
-                                       .buffer = mp::Buffer(&in[own], sizeof(u32))}));
+    receives.push_back(engine.prepare("receive", {.kind = mp::Task::receive,
+                                                  .peer = (own + count - 1) % count,
+                                                  .buffer = mp::Buffer(&in[own], sizeof(u32))}));
     engine.post("receive", receives.back());
-    engine.post("send", engine.prepare({.kind = mp::Task::send,
-                                        .peer = (own + 1) % count,
-                                        .buffer = mp::Buffer(&out[own], sizeof(u32))}));
+    engine.post("send", engine.prepare("send", {.kind = mp::Task::send,
+                                                .peer = (own + 1) % count,
+                                                .buffer = mp::Buffer(&out[own], sizeof(u32))}));
   }
   for (auto const& engine : all) engine->progress();
   for (u32 own = 0; own < count; ++own) {

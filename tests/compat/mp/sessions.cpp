@@ -61,6 +61,44 @@ TEST(MpSessions, count_a_deadline_for_what_does_not_move) {
   EXPECT_THAT(all[0].out, HasSubstr("send of 10 bytes to process 0"));
 }
 
+Role const silent("mp_silent", [] {
+  Peers const peers;
+  Registered<char> mine(10);
+  cudaStream_t stream;
+  require_here(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
+  mp_request_t receive;
+  MESHPOST_MP(mp_irecv(mine.values.data(), 10, 0, &mine.reg, &receive));
+  MESHPOST_MP(mp_wait_on_stream(&receive, stream));
+  require_here(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
+  cudaStreamDestroy(stream);
+});
+
+TEST(MpSessions, write_the_error_of_a_stream_that_no_call_returns) {
+  test::Job job("mp_silent", 1, {{"MESHPOST_DEADLINE", "0.3"}});
+  auto const& all = job.wait();
+  test::expect_well(all);
+  EXPECT_THAT(all[0].out, HasSubstr("receive of 10 bytes from process 0: 0 of 10 bytes"));
+}
+
+Role const word_of_lost("mp_word_of_lost", [] {
+  Peers const peers;
+  test::say("waits");
+  if (peers.own == 1) std::this_thread::sleep_for(30s);
+  static uint32_t word = 0;
+  require_here(mp_wait32(&word, 1, MP_WAIT_EQ) == MP_FAILURE, "an error");
+  test::say(mp_last_error());
+});
+
+TEST(MpSessions, end_a_wait_for_a_word_when_a_peer_is_lost) {
+  test::Job job("mp_word_of_lost", 2);
+  job.wait_for(0, "waits");
+  job.wait_for(1, "waits");
+  job.kill(1);
+  auto const& all = job.wait();
+  EXPECT_THAT(all[0].out, HasSubstr("[peer lost]"));
+  EXPECT_LT(all[0].seconds, 10);
+}
+
 Role const bound("mp_bound", [] {
   cpu_set_t one;
   CPU_ZERO(&one);
