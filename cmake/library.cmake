@@ -53,6 +53,7 @@ add_library(meshpost
   src/compat/mp/channel.cpp
   src/compat/mp/descriptors.cpp
   src/compat/mp/engine.cpp
+  src/compat/mp/engine_thread.cpp
   src/compat/mp/guarded.cpp
   src/compat/mp/messages.cpp
   src/compat/mp/operations.cpp
