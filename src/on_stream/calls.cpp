@@ -1,6 +1,9 @@
 // The operations of a stream: checked, then put on the stream.
 #include <fmt/format.h>
 
+#include <cstring>
+#include <vector>
+
 #include "base/caught.hpp"
 #include "base/fork.hpp"
 #include "base/host_calls.hpp"
@@ -206,10 +209,7 @@ void EndpointState::put_far(char const* operation, ResolvedCall const& resolved)
   if (stream_->on_host())
     return stream_->call([this, operation, target = *resolved.far, put] {
       if (memory::load_relaxed(shared_.ended) != 0) return;
-      write_far(operation, [&] {
-        target.write(0, put.source, put.size());
-        target.notify();
-      });
+      write_far(operation, [&] { target.write_and_notify(0, put.source, put.size()); });
     });
   auto const post = post_to(*resolved.far);
   stream_->post(shared_, post.ring, post.operation, put, resolved.before_runs);
@@ -226,10 +226,10 @@ void EndpointState::send_far(ResolvedCall const& resolved) {
     cpu::send(shared_, to, put,
               [&](u32 n, ChunkHeader const& header, char const* source, u64 bytes) {
                 return write_far("send", [&] {
-                  u64 const at = to.slot_at(n);
-                  target.write(at, &header, sizeof header);
-                  target.write(at + ChunkHeader::pitch, source, bytes);
-                  target.notify();
+                  std::vector<char> slot(ChunkHeader::pitch + bytes);
+                  std::memcpy(slot.data(), &header, sizeof header);
+                  if (bytes != 0) std::memcpy(slot.data() + ChunkHeader::pitch, source, bytes);
+                  target.write_and_notify(to.slot_at(n), slot.data(), slot.size());
                 });
               });
   });

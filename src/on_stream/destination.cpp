@@ -14,19 +14,40 @@ void FarTarget::write(u64 offset, void const* source, u64 bytes) const {
   layout.own(at.device).write(world_->addresses().memory(at, bytes), source, Bytes{bytes});
 }
 
-void FarTarget::notify() const {
+void FarTarget::write_and_notify(u64 offset, void const* source, u64 bytes) const {
+  if (bytes == 0 || !world_->layout().owns(address_.device))
+    return notify({{address_.device, address_.offset + offset}, source, bytes});
+  write(offset, source, bytes);
+  notify({});
+}
+void FarTarget::notify() const { notify({}); }
+
+// An endpoint of this process is notified about bytes that another process has: these are written
+// first.
+void FarTarget::notify(BytesBefore const& before) const {
   auto const& layout = world_->layout();
+  auto const& far = world_->host().far();
+  auto const write_first = [&] {
+    if (before.bytes != 0) far.transfer(before.address, nullptr, before.source, before.bytes);
+  };
   if (std::holds_alternative<RankId>(notified_)) {
-    if (!layout.owns(device_)) return world_->host().far().raise(device_, signal_);
+    if (!layout.owns(device_)) return far.raise(device_, signal_, before);
+    write_first();
     auto* const word = world_->heap().at(device_, signal_.at());
     world_->endpoint().raise(device_ - layout.first_device,
                              signal_.moved_to(reinterpret_cast<u64>(word)),
                              world_->agreement().valid());
   } else if (auto const* const stream = std::get_if<StreamId>(&notified_)) {
+    if (before.bytes != 0 && !layout.owns(stream->device))
+      return far.raise(window_, *stream, tag_, before);
+    write_first();
     world_->host().raise_endpoint(window_, *stream, tag_);
   } else if (auto const* const host = std::get_if<HostId>(&notified_)) {
-    if (layout.owns(host->device)) world_->endpoints().raise(window_.number, tag_);
-    else world_->host().far().raise(window_, *host, tag_);
+    if (!layout.owns(host->device)) return far.raise(window_, *host, tag_, before);
+    write_first();
+    world_->endpoints().raise(window_.number, tag_);
+  } else {
+    write_first();
   }
 }
 

@@ -20,11 +20,15 @@ class FarTarget {
   void write(u64 offset, void const* source, u64 bytes) const;
   /// \throws likewise
   void notify() const;
+  /// Both, by one message if another process has the target.
+  void write_and_notify(u64 offset, void const* source, u64 bytes) const;
 
   bool operator==(FarTarget const& other) const;
 
  private:
   friend class Destinations;
+  void notify(BytesBefore const& before) const;
+
   WorldState* world_;
   WindowInfo window_;
   GlobalAddress address_{};

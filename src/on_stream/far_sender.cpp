@@ -71,8 +71,10 @@ bool FarSender::carry_out(u32 number) {
   if (drops_) return true;
   try {
     auto const& target = this->target(message.operation);
-    target.write(message.offset, ring_.bytes_of(number), message.bytes);
-    if (message.offset + message.bytes == message.whole) target.notify();
+    auto const* const bytes = ring_.bytes_of(number);
+    bool const last = message.offset + message.bytes == message.whole;
+    if (last) target.write_and_notify(message.offset, bytes, message.bytes);
+    else target.write(message.offset, bytes, message.bytes);
   } catch (...) {
     drops_ = true;
     failed_(std::current_exception());

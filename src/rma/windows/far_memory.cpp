@@ -11,6 +11,7 @@ namespace {
 
 enum class Action : u32 { read, write, raise, raise_stream, raise_host };
 
+// Behind the bytes of a write may stand another question, which is answered then.
 struct Question {
   via::Signal signal{};  // raise
   Action action{};
@@ -34,11 +35,15 @@ Error gone(ProcessGroup const& group, u32 process, std::string operation) {
           "keep both until no process uses them any more"};
 }
 
-void ask_to_raise(ProcessGroup const& group, u32 process, Question const& question,
-                  std::string operation) {
-  auto const reply = group.processes().ask(group.channel(), process, text_of(question));
+// `text`: a write before it, or nothing.
+void ask_to_raise(ProcessGroup const& group, u32 process, std::string text,
+                  Question const& question, std::string operation) {
+  text += text_of(question);
+  auto const reply = group.processes().ask(group.channel(), process, text);
   if (reply.empty()) throw gone(group, process, std::move(operation));
 }
+
+constexpr u64 most_at_once = u64{8} << 20;  // bytes of a write
 
 }  // namespace
 
@@ -60,9 +65,8 @@ FarMemory::~FarMemory() {
 
 void FarMemory::transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const {
   u32 const process = layout_.processes[address.device];
-  constexpr u64 most = u64{8} << 20;
-  for (u64 at = 0; at < bytes; at += most) {
-    u64 const size = std::min(most, bytes - at);
+  for (u64 at = 0; at < bytes; at += most_at_once) {
+    u64 const size = std::min(most_at_once, bytes - at);
     auto text = text_of({.action = target ? Action::read : Action::write,
                          .device = address.device,
                          .offset = address.offset + at,
@@ -75,14 +79,31 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
   }
 }
 
-void FarMemory::raise(u32 device, via::Signal const& count) const {
-  ask_to_raise(group_, layout_.processes[device],
+std::string FarMemory::text_before(u32 process, BytesBefore const& before) const {
+  if (before.bytes == 0) return {};
+  u32 const device = before.address.device;
+  if (layout_.processes[device] != process || before.bytes > most_at_once) {
+    transfer(before.address, nullptr, before.source, before.bytes);
+    return {};
+  }
+  auto text = text_of({.action = Action::write,
+                       .device = device,
+                       .offset = before.address.offset,
+                       .bytes = before.bytes});
+  return text.append(static_cast<char const*>(before.source), before.bytes);
+}
+
+void FarMemory::raise(u32 device, via::Signal const& count, BytesBefore const& before) const {
+  u32 const process = layout_.processes[device];
+  ask_to_raise(group_, process, text_before(process, before),
                {.signal = count, .action = Action::raise, .device = device, .run = runs_.runs()},
                "notify");
 }
 
-void FarMemory::raise(WindowInfo const& window, StreamId stream, Tag tag) const {
-  ask_to_raise(group_, layout_.processes[stream.device],
+void FarMemory::raise(WindowInfo const& window, StreamId stream, Tag tag,
+                      BytesBefore const& before) const {
+  u32 const process = layout_.processes[stream.device];
+  ask_to_raise(group_, process, text_before(process, before),
                {.action = Action::raise_stream,
                 .device = stream.device,
                 .window = window.number,
@@ -91,8 +112,10 @@ void FarMemory::raise(WindowInfo const& window, StreamId stream, Tag tag) const 
                "notify a stream");
 }
 
-void FarMemory::raise(WindowInfo const& window, HostId host, Tag tag) const {
-  ask_to_raise(group_, layout_.processes[host.device],
+void FarMemory::raise(WindowInfo const& window, HostId host, Tag tag,
+                      BytesBefore const& before) const {
+  u32 const process = layout_.processes[host.device];
+  ask_to_raise(group_, process, text_before(process, before),
                {.action = Action::raise_host,
                 .device = host.device,
                 .window = window.number,
@@ -107,7 +130,9 @@ std::string FarMemory::answer(std::string_view text) {
   std::memcpy(&question, text.data(), sizeof question);
   if (!layout_.owns(question.device)) return {};
   bool const reads = question.action == Action::read, writes = question.action == Action::write;
-  if (text.size() != sizeof question + (writes ? question.bytes : 0)) return {};
+  if (writes && text.size() - sizeof question < question.bytes) return {};
+  auto const behind = text.substr(sizeof question + (writes ? question.bytes : 0));
+  if (!writes && !behind.empty()) return {};
   if (question.action == Action::raise_stream || question.action == Action::raise_host) {
     bool const raised = question.action == Action::raise_host
                             ? endpoints_.raise(question.window, Tag{question.tag})
@@ -132,7 +157,7 @@ std::string FarMemory::answer(std::string_view text) {
   std::string reply(1 + (reads ? question.bytes : 0), '\1');
   if (writes) owner.write(at, text.data() + sizeof question, Bytes{question.bytes});
   else owner.read(reply.data() + 1, at, Bytes{question.bytes});
-  return reply;
+  return behind.empty() ? reply : answer(behind);
 }
 
 }  // namespace meshpost::detail

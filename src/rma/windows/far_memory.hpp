@@ -11,6 +11,13 @@
 
 namespace meshpost::detail {
 
+/// Bytes that are there before a counter is raised. The same message writes them if it can.
+struct BytesBefore {
+  GlobalAddress address{};
+  void const* source = nullptr;
+  u64 bytes = 0;
+};
+
 /// Questions of a process to another: to read and write memory of its devices, and to raise
 /// counters there. Also the answers to other processes, on the thread for their questions.
 class FarMemory : WorldMemory {
@@ -23,12 +30,15 @@ class FarMemory : WorldMemory {
 
   /// Reads if there is a target, else writes. \throws Error(peer_lost)
   void transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const;
-  void raise(u32 device, via::Signal const& count) const;  ///< its counter is an offset
+  /// The counter of `count` is an offset. \throws Error(peer_lost)
+  void raise(u32 device, via::Signal const& count, BytesBefore const& before = {}) const;
   /// The same for a stream of another process's device, or for that process's host.
-  void raise(WindowInfo const& window, StreamId stream, Tag tag) const;
-  void raise(WindowInfo const& window, HostId host, Tag tag) const;
+  void raise(WindowInfo const& window, StreamId stream, Tag tag,
+             BytesBefore const& before = {}) const;
+  void raise(WindowInfo const& window, HostId host, Tag tag, BytesBefore const& before = {}) const;
 
  private:
+  std::string text_before(u32 process, BytesBefore const& before) const;
   std::string answer(std::string_view question);
 
   RunQueue& runs_;
