@@ -304,8 +304,7 @@ void Engine::wait(std::string const& operation, AwaitedWord const& awaited) {
     Lock const lock(mutex_);
     throw_failure(operation);
     carry_on(lock);
-    u32 const now = memory::load_relaxed(awaited.word);
-    if (!deadline.ends(now) || watched_by_debugger(deadline)) continue;
+    if (!deadline.ends(progress_of(request)) || watched_by_debugger(deadline)) continue;
     throw late(operation, request, deadline);
   }
 }

@@ -56,6 +56,10 @@ int with(cudaStream_t stream, Work&& work) noexcept {
   });
 }
 
+int answer(int status, bool done) {
+  return status == cudaSuccess && !done ? cudaErrorNotReady : status;
+}
+
 std::optional<TimedEvent> find(cudaEvent_t event) {
   std::scoped_lock const lock(on_cpu().mutex);
   auto const found = on_cpu().events.find(event);
@@ -142,7 +146,7 @@ int meshpost_on_cpu_stream_query(cudaStream_t stream) {
     for (int look = 0; look < 100 && !event->done(); ++look) std::this_thread::yield();
     done = event->done();
   });
-  return status != cudaSuccess ? status : done ? cudaSuccess : cudaErrorNotReady;
+  return answer(status, done);
 }
 int meshpost_on_cpu_synchronize() {
   return guarded([] {
@@ -202,7 +206,7 @@ int meshpost_on_cpu_event_query(cudaEvent_t event) {
     done = !found || !found->event || found->event->done();
     return found.has_value();
   });
-  return status != cudaSuccess ? status : done ? cudaSuccess : cudaErrorNotReady;
+  return answer(status, done);
 }
 int meshpost_on_cpu_event_synchronize(cudaEvent_t event) {
   return guarded([&] {
@@ -221,7 +225,7 @@ int meshpost_on_cpu_event_elapsed(float* milliseconds, cudaEvent_t from, cudaEve
       *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
     return true;
   });
-  return status != cudaSuccess ? status : done ? cudaSuccess : cudaErrorNotReady;
+  return answer(status, done);
 }
 int meshpost_on_cpu_wait_event(cudaStream_t stream, cudaEvent_t event) {
   auto const found = find(event);

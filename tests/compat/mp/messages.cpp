@@ -1,10 +1,9 @@
 // LibMP's messages: the host's, and those of streams.
 #include "peers.hpp"
+#include "runs.hpp"
 
 #include <chrono>
 #include <thread>
-
-#include "support/job.hpp"
 
 namespace meshpost {
 namespace {
@@ -66,14 +65,7 @@ TEST(MpMessages, of_the_host_come_in_order) {
   test::Job job("mp_messages", 3);
   test::expect_well(job.wait());
 }
-// The processes act as if they were on hosts of their own.
-TEST(MpMessages, go_to_processes_out_of_reach) {
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "built without libfabric's headers";
-  test::Job job("mp_messages", 3, {}, [](u32 process) {
-    return test::Variables{{"MESHPOST_NODE", "node-" + std::to_string(process)}};
-  });
-  test::expect_well(job.wait());
-}
+TEST(MpMessages, go_to_processes_out_of_reach) { test::run_out_of_reach("mp_messages", 3); }
 TEST(MpMessages, go_to_the_own_process_without_a_launcher) {
   test::Job job("mp_messages", 1);
   test::expect_well(job.wait());

@@ -1,5 +1,6 @@
 // Wrong use of LibMP, and the defects of the original.
 #include "peers.hpp"
+#include "runs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +12,6 @@
 #include <thread>
 
 #include "compat/mp/engine.hpp"
-#include "support/job.hpp"
 
 namespace meshpost {
 namespace {
@@ -173,15 +173,7 @@ Role const left("mp_left", [] {
   test::say(mp_last_error());
 });
 
-TEST(MpWaits, end_when_the_peer_is_lost) {
-  test::Job job("mp_left", 2);
-  job.wait_for(0, "waits");
-  job.wait_for(1, "waits");
-  job.kill(1);
-  auto const& all = job.wait();
-  EXPECT_THAT(all[0].out, AllOf(HasSubstr("process 1"), HasSubstr("[peer lost]")));
-  EXPECT_LT(all[0].seconds, 10);
-}
+TEST(MpWaits, end_when_the_peer_is_lost) { test::expect_the_loss_is_seen("mp_left"); }
 
 // Processes of a job, in this one.
 TEST(MpProcesses, may_be_more_than_128) {

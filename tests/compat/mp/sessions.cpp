@@ -1,5 +1,6 @@
 // Streams, threads and the end of a LibMP program, where these are slow or wrong.
 #include "peers.hpp"
+#include "runs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "meshpost/device/backend.hpp"
-#include "support/job.hpp"
 
 namespace meshpost {
 namespace {
@@ -20,19 +20,16 @@ namespace {
 using namespace std::chrono_literals;
 using test::Peers;
 using test::Registered;
+using test::require;
 using test::Role;
 using testing::HasSubstr;
-
-void require_here(bool condition, char const* what) {
-  if (!condition) throw std::runtime_error(std::string("not so: ") + what);
-}
 
 // The deadline is 1 s.
 Role const slow("mp_slow", [] {
   Peers const peers;
   Registered<char> mine(100);
   cudaStream_t stream;
-  require_here(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
+  require(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
   // A word that changes is news.
   alignas(64) static uint32_t word = 0;
   MESHPOST_MP(mp_wait32_on_stream(&word, 15, MP_WAIT_GEQ, stream));
@@ -40,7 +37,7 @@ Role const slow("mp_slow", [] {
     std::this_thread::sleep_for(100ms);
     __atomic_store_n(&word, i, __ATOMIC_RELEASE);
   }
-  require_here(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
+  require(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
   // Nobody receives the first. It does not matter that the stream has not come to the second.
   mp_request_t first, second;
   MESHPOST_MP(mp_isend(mine.values.data(), 10, 0, &mine.reg, &first));
@@ -48,11 +45,11 @@ Role const slow("mp_slow", [] {
   auto const busy = [](void*) {
     for (int i = 0; i < 3000 && !over; ++i) std::this_thread::sleep_for(10ms);
   };
-  require_here(cudaLaunchHostFunc(stream, busy, nullptr) == cudaSuccess, "a host function");
+  require(cudaLaunchHostFunc(stream, busy, nullptr) == cudaSuccess, "a host function");
   MESHPOST_MP(mp_isend_on_stream(mine.values.data(), 10, 0, &mine.reg, &second, stream));
   auto const begin = std::chrono::steady_clock::now();
-  require_here(mp_wait(&first) == MP_FAILURE, "an error");
-  require_here(std::chrono::steady_clock::now() - begin < 20s, "in time");
+  require(mp_wait(&first) == MP_FAILURE, "an error");
+  require(std::chrono::steady_clock::now() - begin < 20s, "in time");
   test::say(mp_last_error());
   over = true;
   cudaStreamSynchronize(stream);
@@ -70,11 +67,11 @@ Role const silent("mp_silent", [] {
   Peers const peers;
   Registered<char> mine(10);
   cudaStream_t stream;
-  require_here(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
+  require(cudaStreamCreate(&stream) == cudaSuccess, "a stream");
   mp_request_t receive;
   MESHPOST_MP(mp_irecv(mine.values.data(), 10, 0, &mine.reg, &receive));
   MESHPOST_MP(mp_wait_on_stream(&receive, stream));
-  require_here(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
+  require(cudaStreamSynchronize(stream) == cudaSuccess, "the stream ends");
   cudaStreamDestroy(stream);
 });
 
@@ -90,25 +87,19 @@ Role const word_of_lost("mp_word_of_lost", [] {
   test::say("waits");
   if (peers.own == 1) std::this_thread::sleep_for(30s);
   static uint32_t word = 0;
-  require_here(mp_wait32(&word, 1, MP_WAIT_EQ) == MP_FAILURE, "an error");
+  require(mp_wait32(&word, 1, MP_WAIT_EQ) == MP_FAILURE, "an error");
   test::say(mp_last_error());
 });
 
 TEST(MpSessions, end_a_wait_for_a_word_when_a_peer_is_lost) {
-  test::Job job("mp_word_of_lost", 2);
-  job.wait_for(0, "waits");
-  job.wait_for(1, "waits");
-  job.kill(1);
-  auto const& all = job.wait();
-  EXPECT_THAT(all[0].out, HasSubstr("[peer lost]"));
-  EXPECT_LT(all[0].seconds, 10);
+  test::expect_the_loss_is_seen("mp_word_of_lost");
 }
 
 Role const bound("mp_bound", [] {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(sched_getcpu(), &one);
-  require_here(sched_setaffinity(0, sizeof one, &one) == 0, "one core");
+  require(sched_setaffinity(0, sizeof one, &one) == 0, "one core");
   Peers const peers;
 });
 

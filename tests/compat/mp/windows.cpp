@@ -1,7 +1,6 @@
 // LibMP's windows, waits for words and descriptor queues.
 #include "peers.hpp"
-
-#include "support/job.hpp"
+#include "runs.hpp"
 
 namespace meshpost {
 namespace {
@@ -53,11 +52,7 @@ TEST(MpWindows, are_written_and_read) {
   test::expect_well(job.wait());
 }
 TEST(MpWindows, of_processes_out_of_reach_are_written_and_read) {
-  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "built without libfabric's headers";
-  test::Job job("mp_windows", 2, {}, [](u32 process) {
-    return test::Variables{{"MESHPOST_NODE", "node-" + std::to_string(process)}};
-  });
-  test::expect_well(job.wait());
+  test::run_out_of_reach("mp_windows", 2);
 }
 TEST(MpWindows, are_the_own_process_s_too) {
   test::Job job("mp_windows", 1);
