@@ -16,6 +16,45 @@ CMAKE = """#!/bin/sh
 echo "-- cmake $1"
 echo "cmake warns" >&2
 """
+LOG = """\
+ 1/2 Test #58: nvrtc ............................   Passed   18.70 sec
+ 2/2 Test #59: jobs .............................***Failed   18.70 sec
+Note: filter
+[ RUN      ] Job.passes
+noise
+[       OK ] Job.passes (3 ms)
+[ RUN      ] Job.needs_a_gpu
+needs a GPU
+[  SKIPPED ] Job.needs_a_gpu (0 ms)
+[ RUN      ] Job.fails
+the reason
+[  FAILED  ] Job.fails (3 ms)
+[ RUN      ] Job.hangs
+its last words
+      Start 60: other
+"""
+WHY = """\
+ 2/2 Test #59: jobs .............................***Failed   18.70 sec
+Note: filter
+[ RUN      ] Job.fails
+the reason
+[  FAILED  ] Job.fails (3 ms)
+[ RUN      ] Job.hangs
+its last words
+"""
+
+
+class WhyAStageFailed(unittest.TestCase):
+    def why(self, log: str) -> str:
+        command = ["awk", "-f", str(ROOT / "tools" / "why_failed.awk")]
+        return subprocess.run(command, input=log, capture_output=True, text=True, check=True).stdout
+
+    def test_has_the_tests_within_that_did_not_pass(self):
+        self.assertEqual(self.why(LOG), WHY)
+
+    def test_is_the_end_of_the_log_if_no_test_failed(self):
+        log = "".join(f"line {i}\n" for i in range(50))
+        self.assertEqual(self.why(log), "".join(f"line {i}\n" for i in range(10, 50)))
 
 
 class Run(CheckoutCase):
