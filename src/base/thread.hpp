@@ -10,8 +10,4 @@ namespace meshpost {
 /// throws. Thread-safe. \throws Error(out_of_memory) if the system has no thread to give
 std::thread start_thread(std::string const& purpose, std::function<void()> work);
 
-/// True on a thread of the library whose current GPU nobody needs back. Elsewhere, who chooses a
-/// GPU chooses the earlier one again, which makes CUDA start that one.
-inline thread_local bool keeps_gpu = false;
-
 }  // namespace meshpost

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_hooks.hpp"
 #include "meshpost/base/events.hpp"
 #include "world/join.hpp"
 #include "world/processes_state.hpp"
@@ -41,6 +42,7 @@ void Processes::Implementation::work() {
             {line->socket(), static_cast<short>(POLLIN | (line->has_output() ? POLLOUT : 0)), 0});
     lock.unlock();
     poll(polled.data(), polled.size(), static_cast<int>(most_pause.count()));
+    hooks::at("hear other processes");
     lock.lock();
     eventfd_t ignored = 0;
     eventfd_read(wake_.get(), &ignored);

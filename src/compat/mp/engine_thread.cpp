@@ -1,7 +1,6 @@
 // The thread of LibMP's engine: it carries requests on, and looks for what ends them.
 #include "base/caught.hpp"
 #include "base/pauses.hpp"
-#include "base/thread.hpp"
 #include "compat/mp/engine.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/device/block.hpp"
@@ -44,7 +43,6 @@ void Engine::look_for_losses() {
 
 void Engine::run() {
   using Clock = std::chrono::steady_clock;
-  keeps_gpu = true;  // GPU 0 would start late, or never while the null stream of another one waits
   constexpr std::chrono::milliseconds each{10};
   Pauses pauses;
   for (auto last = Clock::now(); !ends_; pauses.rest()) {

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/thread.hpp"
+#include <mutex>
+#include <vector>
 
 namespace meshpost::cuda {
 namespace {
@@ -33,6 +34,34 @@ void find(F*& function, char const* name) {
     throw Error(Kind::bad_environment, "start CUDA", fmt::format("the driver has no {}", name),
                 "update the driver to one for CUDA 12 or later");
   function = reinterpret_cast<F*>(found);
+}
+
+// The contexts that CUDA's runtime uses for devices. Each is retained once, until the process ends.
+class Contexts {
+ public:
+  CUcontext of(int device) {
+    std::scoped_lock const lock(mutex_);
+    auto const index = static_cast<std::size_t>(device);
+    if (retained_.size() <= index) retained_.resize(index + 1);
+    if (!retained_[index])
+      check(driver().retain_primary(&retained_[index], device),
+            fmt::format("start cuda:{}", device));
+    return retained_[index];
+  }
+  CUcontext any() {
+    std::scoped_lock const lock(mutex_);
+    for (auto* const one : retained_)
+      if (one) return one;
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<CUcontext> retained_;
+};
+Contexts& contexts() {
+  static auto* const all = new Contexts;  // memory may be freed at the process's end
+  return *all;
 }
 
 int current_device() {
@@ -89,6 +118,9 @@ Driver const& driver() {
     find(functions.device_attribute, "cuDeviceGetAttribute");
     find(functions.flush_writes, "cuFlushGPUDirectRDMAWrites");
     find(functions.error_string, "cuGetErrorString");
+    find(functions.context_now, "cuCtxGetCurrent");
+    find(functions.choose_context, "cuCtxSetCurrent");
+    find(functions.retain_primary, "cuDevicePrimaryCtxRetain");
     return functions;
   }();
   return one;
@@ -107,9 +139,24 @@ void choose(int device) {
     check(status, fmt::format("choose cuda:{}", device));
 }
 
-Current::Current(int device) : before_(current_device()) { choose(device); }
+Current::Current(int device) {
+  auto const& calls = driver();
+  check(calls.context_now(&before_), "ask for the current device");
+  auto* const wanted = contexts().of(device);
+  if (wanted == before_) return;
+  check(calls.choose_context(wanted), fmt::format("choose cuda:{}", device));
+}
+
+Current::Current() {
+  auto const& calls = driver();
+  if (calls.context_now(&before_) != CUDA_SUCCESS || before_) return;
+  if (auto* const any = contexts().any()) calls.choose_context(any);
+}
+
 Current::~Current() {
-  if (!keeps_gpu && current_device() != before_) cudaSetDevice(before_);
+  CUcontext now = nullptr;
+  if (driver().context_now(&now) == CUDA_SUCCESS && now == before_) return;
+  driver().choose_context(before_);
 }
 
 }  // namespace meshpost::cuda

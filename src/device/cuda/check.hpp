@@ -37,6 +37,9 @@ struct Driver {
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
   CUresult (*flush_writes)(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope);
   CUresult (*error_string)(CUresult, char const**);
+  CUresult (*context_now)(CUcontext*);
+  CUresult (*choose_context)(CUcontext);
+  CUresult (*retain_primary)(CUcontext*, CUdevice);
 };
 Driver const& driver();
 /// An attribute of the device with CUDA's number. \throws as check()
@@ -46,16 +49,21 @@ int attribute(CUdevice_attribute wanted, u32 device);
 void choose(int device);
 
 /// The same for a scope. After it the earlier device is current again, even if another was chosen
-/// meanwhile.
+/// meanwhile. If the thread had none, as most have that never called CUDA, it has none again: by
+/// cudaSetDevice it would get GPU 0, and CUDA would start that one in a process that doesn't use it
+/// (some 100 ms and its memory, or for ever while the null stream of another GPU waits).
+/// \throws as check()
 class Current {
  public:
   explicit Current(int device);
+  /// Any GPU in use, if the thread has none: for calls that would start one only to free something.
+  Current();
   ~Current();
   Current(Current const&) = delete;
   Current& operator=(Current const&) = delete;
 
  private:
-  int before_ = 0;
+  CUcontext before_ = nullptr;
 };
 
 }  // namespace meshpost::cuda

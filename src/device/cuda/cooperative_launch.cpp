@@ -67,6 +67,7 @@ class CudaLaunch : public CooperativeLaunch {
   // stream may then wait behind it, and end without having begun.
   bool finished() override {
     if (met()) return true;
+    Current const any;
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       auto const status = cudaStreamQuery(static_cast<cudaStream_t>(streams_[i]->native()));
       if (status == cudaErrorNotReady) return false;

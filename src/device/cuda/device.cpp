@@ -28,6 +28,11 @@ namespace {
 using cuda::check;
 using cuda::Current;
 
+void free_pinned(void* memory) {
+  Current const any;
+  cudaFreeHost(memory);
+}
+
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(u32 index) : index_(index) {
@@ -66,10 +71,13 @@ class CudaDevice : public Device {
     switch (kind) {
       case MemoryKind::device:
         check(cudaMalloc(&data, size), what);
-        return known(data, size, kind, [](void* memory) { cudaFree(memory); });
+        return known(data, size, kind, [](void* memory) {
+          Current const any;
+          cudaFree(memory);
+        });
       case MemoryKind::pinned:
         check(cudaHostAlloc(&data, size, cudaHostAllocPortable | cudaHostAllocMapped), what);
-        return known(data, size, kind, [](void* memory) { cudaFreeHost(memory); });
+        return known(data, size, kind, free_pinned);
       case MemoryKind::pageable: break;
     }
     data = ::operator new(size, std::nothrow);
@@ -177,7 +185,7 @@ class CudaDevice : public Device {
   bool sees_writes_at_once_ = false;
   static constexpr u64 staging_bytes = u64{256} << 10, most_staged = u64{1} << 20;
   struct FreePinned {
-    void operator()(char* memory) const { cudaFreeHost(memory); }
+    void operator()(char* memory) const { free_pinned(memory); }
   };
   std::mutex mutex_;  // of the next two
   std::unique_ptr<char, FreePinned> staging_;

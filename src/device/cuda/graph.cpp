@@ -17,6 +17,7 @@ GraphLaunch::GraphLaunch(GraphLaunch&& other) noexcept
       made_(std::exchange(other.made_, nullptr)) {}
 
 GraphLaunch::~GraphLaunch() {
+  Current const any;
   if (made_) cudaGraphExecDestroy(made_);
   if (graph_) cudaGraphDestroy(graph_);
 }

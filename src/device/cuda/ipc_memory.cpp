@@ -120,6 +120,7 @@ void drop_memory(void* adopted) {
       return;
     }
   }
+  Current const any;
   if (cudaIpcCloseMemHandle(adopted) != cudaSuccess) cudaGetLastError();  // failed: context gone
 }
 

@@ -21,17 +21,22 @@ class CudaEvent : public Event {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "create an event");
     check(cudaEventRecord(event_, stream), "record an event");
   }
-  ~CudaEvent() override { cudaEventDestroy(event_); }
+  ~CudaEvent() override {
+    Current const any;
+    cudaEventDestroy(event_);
+  }
   CudaEvent(CudaEvent const&) = delete;
   CudaEvent& operator=(CudaEvent const&) = delete;
 
   bool done() override {
+    Current const any;
     auto const status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;
     if (status != cudaSuccess) fail(status);
     return true;
   }
   void wait() override {
+    Current const any;
     if (auto const status = cudaEventSynchronize(event_); status != cudaSuccess) fail(status);
   }
   void then(std::function<void()> action) override {
@@ -107,6 +112,7 @@ class CudaStream : public Stream {
   }
   CudaStream(int device, cudaStream_t adopted) : device_(device), stream_(adopted), owned_(false) {}
   ~CudaStream() override {
+    Current const any;
     if (owned_) cudaStreamDestroy(stream_);
   }
   CudaStream(CudaStream const&) = delete;
@@ -172,6 +178,7 @@ class CudaStream : public Stream {
   }
   void* native() override { return stream_; }
   bool captures() override {
+    Current const current(device_);
     auto status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(stream_, &status), "ask if a stream is captured");
     return status != cudaStreamCaptureStatusNone;
@@ -220,6 +227,7 @@ class CudaStream : public Stream {
 std::unique_ptr<Stream> make_stream(int device) { return std::make_unique<CudaStream>(device); }
 std::unique_ptr<Stream> adopt_stream(int device, cudaStream_t adopted) {
   int owner = device;
+  Current const current(device);
 #if CUDART_VERSION >= 12080
   if (adopted) check(cudaStreamGetDevice(adopted, &owner), "adopt a stream");
 #endif

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "base/host_hooks.hpp"
 #include "support/job.hpp"
 #include "support/sanitized.hpp"
 
@@ -90,6 +91,27 @@ Role const four_wait("four_wait", [] {
   auto const inbox = world.window<int>(1, Tags{2}, "inbox");
   print_error([&] { world.run(Waiting{inbox}); });
 });
+// Rank 1 waits for rank 2, which is lost, and rank 0 sends to it.
+struct SendsToLost {
+  Window<int> inbox;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() == 1) self.wait(inbox, Tag{0}, 1, RankId{2});
+    if (self.id() == 2) self.log("begins");
+    for (;;) {
+      if (self.id() == 0) self.notify(inbox, RankId{2}, Tag{1});
+      self.test(inbox, Tag{1});
+    }
+  }
+};
+Role const sends_to_lost("sends_to_lost", [] {
+  World world;
+  auto const inbox = world.window<int>(1, Tags{2}, "inbox");
+  hooks::install_host_hook([](std::string_view place) {
+    if (place == "hear other processes")
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  print_error([&] { world.run(SendsToLost{inbox}); });
+});
 // Host calls without end.
 Role const calls("calls", [] {
   World world;
@@ -157,6 +179,24 @@ TEST(JobLoss, leaves_each_process_to_say_what_it_knows_and_no_more) {
   for (u32 const process : {0, 1})
     EXPECT_THAT(ended[process].out,
                 testing::Not(testing::AnyOf(HasSubstr("still running"), HasSubstr("cycle: "))));
+}
+
+// The network's engine sees it first, because a rank sends.
+TEST(JobLoss, is_told_as_well_if_the_network_sees_it_before_the_job) {
+  if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
+  test::Job job("sends_to_lost", 3, {{"MESHPOST_RANKS", "1"}}, [](u32 process) -> test::Variables {
+    return {{"MESHPOST_NODE", std::to_string(process)}};
+  });
+  job.wait_for(2, "begins");
+  job.kill(2);
+  auto const ended = job.wait();
+  for (u32 const process : {0, 1})
+    EXPECT_THAT(ended[process].out, AllOf(HasSubstr("error: run "), HasSubstr("process 2 ("),
+                                          HasSubstr("[peer lost]")));
+  EXPECT_THAT(
+      ended[1].out,
+      HasSubstr("rank 1 waits for tag 0 of window 'inbox', 0 of 1 arrived; rank 2, which is "
+                "expected to send it, is in process 2, which is gone"));
 }
 
 // The deadline of runs does not matter for that.

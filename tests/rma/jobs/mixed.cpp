@@ -5,6 +5,10 @@
 #include "support/boxed.hpp"
 #include "support/everything.hpp"
 #include "support/job.hpp"
+#if defined(__CUDACC__)
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#endif
 
 namespace meshpost {
 namespace {
@@ -87,6 +91,52 @@ TEST(JobCpuOnly, may_keep_the_devices_of_some_processes_apart) {
   run_mixed({{{"MESHPOST_DEVICES", "cpu:2"}, {"MESHPOST_REACH", "device"}},
              {{"MESHPOST_DEVICES", "cpu:2"}},
              {{"MESHPOST_DEVICES", "cpu:1"}}});
+}
+
+#if defined(__CUDACC__)
+bool is_started(int gpu) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, cudaEnableDefault,
+                                   &result);
+  require(found, "the driver's function");
+  unsigned flags = 0;
+  int active = 0;
+  auto const ask = reinterpret_cast<CUresult (*)(CUdevice, unsigned*, int*)>(found);
+  require(ask(gpu, &flags, &active) == CUDA_SUCCESS, "an answer");
+  return active != 0;
+}
+
+Role const second_gpu("second_gpu", [] {
+  {
+    World world(WorldOptions{});
+    try_everything(world);
+    StreamEndpoint stream(world, 0);
+    auto const box = world.window<u32>(1, Tags{1});
+    stream.notify(box, stream.id(), Tag{0});
+    stream.wait(box, Tag{0});
+    stream.synchronize();
+  }
+  require(is_started(1), "the GPU in use");
+  require(!is_started(0), "no other GPU");
+});
+#endif
+
+// A start takes some 100 ms and memory of a GPU that others use.
+TEST(Job, starts_no_gpu_that_a_process_does_not_use) {
+#if defined(__CUDACC__)
+  int gpus = 0;
+  if (!test::on_gpus() || cudaGetDeviceCount(&gpus) != cudaSuccess || gpus < 2)
+    GTEST_SKIP() << "needs two GPUs";
+  for (auto const* const reach : {"", "device"}) {
+    test::Job job(
+        "second_gpu", 2,
+        {{"MESHPOST_DEVICES", "cuda:1"}, {"MESHPOST_RANKS", "2"}, {"MESHPOST_REACH", reach}});
+    test::expect_well(job.wait());
+  }
+#else
+  GTEST_SKIP() << "needs two GPUs";
+#endif
 }
 
 }  // namespace

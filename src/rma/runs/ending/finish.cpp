@@ -50,7 +50,8 @@ void RunSupervisor::finish(Ending const& ending) {
   });
   if (ending.reason != Reason::finished) name_what_failed();
   attempt([&] {
-    if (own.error) return;  // the device itself is broken: it can't be read any more
+    // If the device itself is broken, it can't be read any more.
+    if (own.error && own.error->kind() != Kind::peer_lost) return;
     if (ending.reason != Reason::finished) {
       for (auto const& state : states_)
         if (world_.layout().own(state.device).in_host_memory()) unpack_lanes(state);
@@ -72,7 +73,15 @@ void RunSupervisor::finish(Ending const& ending) {
     record_.result.timings.resize(layout_.device_count());
     return;
   }
-  auto const parts = share(own);
+  auto const parts = [&] {
+    try {
+      return share(own);
+    } catch (Error const& error) {
+      // The network engine may have seen the loss of a process before the job did.
+      if (error.kind() != Kind::peer_lost || !failed_state || !group_.processes().gone()) throw;
+      throw diagnosis(*failed_state, Reason::lost);
+    }
+  }();
   auto reason = Reason::finished;
   u32 number = 0;  // number of a device
   for (u32 process = 0; process < parts.size(); ++process) {
