@@ -59,7 +59,7 @@ void RunSupervisor::finish(Ending const& ending) {
     }
     // Not in a job that has lost a process: its launcher ends it soon, and the error must come
     // first.
-    if (trace_ && ending.reason != Reason::lost)
+    if (trace_ && ending.reason != Reason::lost && !own.error)
       write_timeline(ending.reason != Reason::finished || !record_.launch.trace.empty());
     own.timings = collect_timings(world_, states_, number_);
     if (own.reason == Reason::finished) look_at_news(own);
