@@ -50,8 +50,8 @@ void RunSupervisor::finish(Ending const& ending) {
   });
   if (ending.reason != Reason::finished) name_what_failed();
   attempt([&] {
-    // If the device itself is broken, it can't be read any more.
-    if (own.error && own.error->kind() != Kind::peer_lost) return;
+    // Nothing to read if the run was not launched, or if the device itself is broken.
+    if (own.error && (not_launched_ || own.error->kind() != Kind::peer_lost)) return;
     if (ending.reason != Reason::finished) {
       for (auto const& state : states_)
         if (world_.layout().own(state.device).in_host_memory()) unpack_lanes(state);
