@@ -319,9 +319,9 @@ TEST_P(StreamMessages, are_explained_before_they_are_sent) {
   EXPECT_NE(put.find(way), std::string::npos) << put;
   auto const send = a_.explain().send(box, b_.id(), buffer.span(), Tag{1});
   EXPECT_NE(send.find("800 B to stream"), std::string::npos) << send;
-  EXPECT_NE(send.find("in 4 chunks"), std::string::npos) << send;
+  EXPECT_NE(send.find("with tag 1 in 4 chunks"), std::string::npos) << send;
   auto const wait = a_.explain().wait(box_, Tag{1}, 3);
-  EXPECT_NE(wait.find("3 notifications of 1 tags"), std::string::npos) << wait;
+  EXPECT_NE(wait.find("notifications: 3 of tag 1: "), std::string::npos) << wait;
   a_.synchronize();  // nothing was queued
   b_.synchronize();
   EXPECT_THROW(a_.explain().notify(box_, RankId{99}, Tag{0}), Error);
