@@ -209,12 +209,16 @@ std::string EndpointState::so_far(StreamNote const& note) const {
 void EndpointState::find_misfit(u64 epoch) {
   auto const& misfit = shared_.note->misfit;
   if (memory::load_acquire(&misfit.found) == 0) return;
-  auto const bytes = [](u64 const& word) { return memory::load_bits_acquire(&word, sizeof word); };
+  auto const load = [](u64 const& word) { return memory::load_bits_acquire(&word, sizeof word); };
+  u64 const bytes = load(misfit.bytes), room = load(misfit.room), unit = load(misfit.unit);
+  auto const why = unit != 0 && bytes <= room
+                       ? fmt::format("that is no whole number of elements of {} bytes", unit)
+                       : fmt::format("the target has {}", room);
   fail({Kind::bad_argument,
         fmt::format("{}, {}", said("receive"), named(memory::load_relaxed(&misfit.window))),
-        fmt::format("a message of {} bytes with tag {} came from {}; the target has {}",
-                    bytes(misfit.bytes), memory::load_relaxed(&misfit.tag),
-                    stream_of(memory::load_relaxed(&misfit.peer)), bytes(misfit.room)),
+        fmt::format("a message of {} bytes with tag {} came from {}; {}", bytes,
+                    memory::load_relaxed(&misfit.tag),
+                    stream_of(memory::load_relaxed(&misfit.peer)), why),
         "receive as many elements as are sent, of the same size, or at least as many with a count"},
        epoch);
 }
@@ -265,7 +269,7 @@ void EndpointState::release(u32 window) {
     uses = windows_.contains(window);
   }
   if (uses && stream_->captures())
-    throw Error(Kind::misuse, said(fmt::format("free window {}", window)),
+    throw Error(Kind::misuse, said(fmt::format("free {}", named(window))),
                 "the stream that uses it is captured", "end the capture before");
   finish();
   std::scoped_lock const lock(mutex_);

@@ -65,24 +65,24 @@ std::string EndpointState::explained(WorldState& world, StreamCall const& call,
       std::string counts;
       for (auto const& [tag, count] : call.awaited)
         counts += fmt::format("{}{} of tag {}", counts.empty() ? "" : ", ", count, tag.value);
-      return text("notifications: " + counts,
-                  stream_->on_host() ? "the stream's thread polls the counters"
-                                     : "a kernel of one warp polls the counters");
+      return text("notifications: " + counts, stream_->on_host()
+                                                  ? "the stream's thread polls the counters"
+                                                  : "a kernel of one warp polls the counters");
     }
     case StreamCall::send:
     case StreamCall::receive: {
       u32 const chunks = resolved.channel.chunks(bytes);
-      auto const what =
-          fmt::format("{} {} {} with tag {} in {} chunk{}", size,
-                      call.verb == StreamCall::send ? "to" : "from", other(), call.tag.value, chunks,
-                      chunks == 1 ? "" : "s");
+      auto const what = fmt::format("{} {} {} with tag {} in {} chunk{}", size,
+                                    call.verb == StreamCall::send ? "to" : "from", other(),
+                                    call.tag.value, chunks, chunks == 1 ? "" : "s");
       if (resolved.far) return text(what, stream_->on_host() ? far_way_on_cpu : far_way);
       return text(what, stream_->on_host()
                             ? "the stream's thread copies, through slots of the receiver's memory"
                             : "a kernel copies, through slots of the receiver's memory");
     }
     case StreamCall::notify:
-      return text(fmt::format("to {}, tag {}", receiver_of(world, call), call.tag.value), way_of(*stream_, call, resolved));
+      return text(fmt::format("to {}, tag {}", receiver_of(world, call), call.tag.value),
+                  way_of(*stream_, call, resolved));
     case StreamCall::put_notify:
       return text(fmt::format("{} to {}, tag {}", size, receiver_of(world, call), call.tag.value),
                   way_of(*stream_, call, resolved));

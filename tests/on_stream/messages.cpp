@@ -181,6 +181,18 @@ TEST_P(StreamMessages, of_another_size_end_the_receiver_with_an_error) {
   b_.synchronize();
 }
 
+TEST_P(StreamMessages, of_parts_of_elements_end_a_receiver_that_counts) {
+  MessageWindow const box(world_, small());
+  Buffer from(device(0), 100), to(device(last()), 100);
+  auto const came = device(last()).allocate(Bytes{sizeof(u64)}, MemoryKind::device);
+  std::span<u8 const> const bytes(reinterpret_cast<u8 const*>(from.span().data()), 6);
+  a_.send(box, b_.id(), bytes, Tag{0});
+  b_.receive(box, a_.id(), to.span(), Tag{0}, came.as<u64>());
+  a_.synchronize();
+  EXPECT_TRUE(says(error_of([&] { b_.synchronize(); }), Kind::bad_argument,
+                   {"a message of 6 bytes", "no whole number of elements of 4 bytes"}));
+}
+
 // On a GPU the chunks of a receive have a block each. Those of the message behind are no success.
 TEST_P(StreamMessages, of_another_size_are_found_when_the_next_one_fills_the_target) {
   Buffer from(device(0), 1000), to(device(last()), 1000);

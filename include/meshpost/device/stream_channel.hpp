@@ -110,6 +110,7 @@ MESHPOST_FN inline void report_misfit(StreamWords const& words, StreamChannel co
   memory::store_relaxed(&misfit.peer, from.peer);
   memory::store(&misfit.bytes, whole, Order::none);
   memory::store(&misfit.room, into.bytes, Order::none);
+  memory::store(&misfit.unit, into.count ? into.unit : u64{0}, Order::none);
   memory::store(&misfit.found, u32{1}, Order::system);
 }
 

@@ -33,6 +33,7 @@ struct StreamNote {
     u32 found;
     u32 window, tag, peer;
     u64 bytes, room;  ///< of the message, of the target
+    u64 unit;         ///< bytes of an element, if the receiver counts them; otherwise 0
   } misfit;
 };
 
