@@ -1,9 +1,9 @@
 # Prints why a stage of `./run test` failed: of each failed test up to 60 lines, without the tests
-# within it that passed. If no test failed, the end of the stage. Logs are long, and a reader often
-# has only the end.
+# within it that passed; at most 200 lines. If no test failed, the end of the stage. Logs are long,
+# and a reader often has only the end.
 
 function print_line(line) {
-  if (++lines > 60) return
+  if (++lines > 60 || ++all > 200) return
   print substr(line, 1, 400)
   found = 1
 }

@@ -10,7 +10,8 @@ namespace meshpost::hooks {
 /// it, also several at once.
 using HostHook = std::function<void(std::string_view place)>;
 
-/// Installs `hook` for the whole process, null to remove it. Not during a run.
+/// Installs `hook` for the whole process, null to remove it. A thread that is within the old hook
+/// may still be there afterwards.
 void install_host_hook(HostHook hook);
 
 inline std::atomic<bool> host_hook_installed{false};

@@ -56,6 +56,10 @@ class WhyAStageFailed(unittest.TestCase):
         log = "".join(f"line {i}\n" for i in range(50))
         self.assertEqual(self.why(log), "".join(f"line {i}\n" for i in range(10, 50)))
 
+    def test_has_at_most_200_lines(self):
+        failed = "1/9 Test #1: long ...***Failed  0.1 sec\n" + "its output\n" * 80
+        self.assertEqual(len(self.why(failed * 9).splitlines()), 200)
+
 
 class Run(CheckoutCase):
     def setUp(self):
