@@ -30,8 +30,12 @@ std::string kind();
 meshpost::u32 process();
 meshpost::u32 processes();
 
+/// This process's device in a job. Processes beyond the GPUs share them.
+std::string own_device();
+
 /// Registers benchmarks between the processes of a job.
 void add_between_processes();
+void add_streams_between_processes();  ///< of two processes
 
 /// The engine alone between two processes. Only in builds with engines.
 void add_engine_between_processes();

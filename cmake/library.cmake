@@ -70,11 +70,9 @@ add_library(meshpost
   src/copy/check.cpp
   src/copy/copy.cpp
   src/copy/devices.cpp
-  src/copy/job/progress_thread.cpp
   src/copy/job/copy_server.cpp
   src/copy/job/expose.cpp
   src/copy/job/access_epochs.cpp
-  src/copy/job/hang.cpp
   src/copy/job/message.cpp
   src/copy/job/other_memory.cpp
   src/copy/job/part_info.cpp
@@ -228,6 +226,10 @@ add_library(meshpost
   src/world/processes.cpp
   src/world/processes_questions.cpp
   src/world/processes_thread.cpp
+  src/world/progress_hang.cpp
+  src/world/progress_thread.cpp
+  src/world/question_server.cpp
+  src/world/questions.cpp
   src/world/reach.cpp
   src/world/rendezvous.cpp
   src/world/secret.cpp

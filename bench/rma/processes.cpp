@@ -12,17 +12,11 @@
 namespace {
 
 using namespace meshpost;
-using bench::Flags, bench::PingPong, bench::Stream;
+using bench::Flags, bench::own_device, bench::PingPong, bench::Stream;
 
 enum class Distance { one_worker, two_workers, two_processes };
 
 bool on_gpus() { return bench::kind() == "cuda"; }
-
-/// This process's device. Processes beyond the GPUs share them.
-std::string own_device() {
-  if (!on_gpus()) return "cpu:1";
-  return "cuda:" + std::to_string(bench::process() % bench::device_count());
-}
 
 /// Two ranks, each of one device. Null if this process does not take part.
 std::unique_ptr<World> two_ranks(Distance distance) {
@@ -133,8 +127,14 @@ void add_between(std::string const& name, Measure&& measure, More... more) {
 
 }  // namespace
 
+std::string bench::own_device() {
+  if (!on_gpus()) return "cpu:1";
+  return "cuda:" + std::to_string(process() % device_count());
+}
+
 void bench::add_between_processes() {
   if (processes() == 2) {
+    add_streams_between_processes();
     for (auto const& [distance, name] :
          {std::pair{Distance::one_worker, std::string("one_worker")},
           std::pair{Distance::two_workers, std::string(on_gpus() ? "two_devices" : "two_workers")},

@@ -121,7 +121,8 @@ std::string WorldState::own_file(std::string const& file) const {
 
 void WorldState::end(WorldState* state) {
   state->close();
-  if (state->proxy_ && state->proxy_->hangs()) net::keep_for_ever(state);
+  bool const hangs = state->host_.far().hangs() || (state->proxy_ && state->proxy_->hangs());
+  if (hangs) net::keep_for_ever(state);
   else delete state;
 }
 
@@ -138,15 +139,21 @@ void WorldState::close() {
   queue_.await_unpinned();
   end_to_observe();
   trace::TimelineWriter::of_process().finish();  // they read memory of this World
-  // After an error the other processes do not make this exchange, and will learn of the error.
-  if (std::uncaught_exceptions() > exceptions_) return;
+  host_.far().end(meets_at_end());
+}
+
+// False: the others don't know that this process ends its World.
+bool WorldState::meets_at_end() {
+  // After an error they do not make this exchange, and will learn of the error.
+  if (std::uncaught_exceptions() > exceptions_) return false;
   bool const mapped = windows_.unmap() && !group_.alone();
-  if (!layout_.far_processes && !mapped) return;
+  if (!layout_.far_processes && !mapped) return true;
   try {
     // Until then others may read memory of this process, and have memory of its users mapped.
     group_.exchange("end the World");
+    return true;
   } catch (Error const&) {
-    return;  // others are gone or elsewhere; they will notice that this process is gone
+    return false;  // others are gone or elsewhere; they will notice that this process is gone
   }
 }
 

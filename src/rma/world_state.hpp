@@ -91,6 +91,7 @@ class WorldState {
 
  private:
   void close();
+  bool meets_at_end();
   void begin_to_observe();
   void end_to_observe();
   void check_launch(KernelImage const& image, Launch const& launch) const;
@@ -112,7 +113,7 @@ class WorldState {
   Communicators communicators_;
   EndpointCounters endpoints_{memory_};
   Windows windows_{number_, memory_, endpoint_, endpoints_};
-  HostWindows host_{memory_, queue_, windows_, endpoint_, endpoints_, agreement_};
+  HostWindows host_{memory_, queue_, windows_, endpoint_, endpoints_, agreement_, options_.net};
   WindowInfo tags_;  // the default tag space
   std::mutex of_client_;
   std::shared_ptr<WorldClient> client_;

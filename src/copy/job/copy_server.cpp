@@ -217,11 +217,6 @@ void CopyServer::on_lost(u32 process, std::string const& why) {
   for (u64 const number : over) end_if_over(number);
 }
 
-void CopyServer::fail_all(Error const& error) {
-  close(error);
-  for (u32 process = 0; process < peers_.size(); ++process) channel_.lose(process, error.cause());
-}
-
 void CopyServer::close(Error const& error) {
   std::vector<Copying> requests;
   {

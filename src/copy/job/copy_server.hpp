@@ -10,6 +10,7 @@
 #include "copy/job/message.hpp"
 #include "copy/state.hpp"
 #include "net/channel.hpp"
+#include "world/progress_thread.hpp"
 
 namespace meshpost::copying {
 
@@ -37,7 +38,7 @@ struct CopyRequest {
 /// Called by: one thread, but for ask(). Copies of one process take turns, piece by piece, and at
 /// most `window` of its pieces are unanswered: so neither side ever holds more than that many for
 /// the other.
-class CopyServer : net::Channel::Client {
+class CopyServer : public Server, net::Channel::Client {
  public:
   /// `name` gives processes' names for messages. `out_of_band` tells other copy servers of losses,
   /// and `timeout` is with a message that is missing, as in net::Losing.
@@ -48,22 +49,10 @@ class CopyServer : net::Channel::Client {
 
   /// Begins a copy; done when all pieces are answered. Any thread.
   StatePtr ask(CopyRequest const& request);
-  /// Does what is due. True if anything happened.
-  bool work();
-  /// True if no copy of this process is under way. By its own thread.
-  bool idle() const { return copies_.empty(); }
-  /// A process is no more, or nothing can come from it: its copies fail, there and here.
-  void lose(u32 process, std::string const& why) { channel_.lose(process, why); }
-  /// True if other copies go on then.
-  bool outlives_others() const { return channel_.engine().outlives_peers(); }
-  /// All copies under way fail, and all that are asked for from now on. By the copy server's own
-  /// thread, or by the one that has taken everything away from it. Memory that the engine may be
-  /// reading stays.
-  void close(Error const& error);
-  /// The same, and the other processes are told, so that copies from and to here end there, too.
-  void fail_all(Error const& error);
-  /// Its engine is watched by another thread.
-  net::Channel& channel() { return channel_; }
+  bool work() override;
+  bool idle() const override { return copies_.empty(); }
+  void close(Error const& error) override;
+  net::Channel& channel() override { return channel_; }
 
   static constexpr u32 window = 8;  ///< pieces of a process that wait for an answer
 

@@ -191,7 +191,8 @@ void JobMemory::State::see_to_staging(RemoteBytes::Exposure const& exposure) {
     server = make_server(std::move(rings), staged_notices);
     progress_thread.start();
   });
-  staged_ = &progress_thread.add(std::move(server));
+  staged_ = server.get();
+  progress_thread.add(std::move(server));
 }
 
 }  // namespace meshpost

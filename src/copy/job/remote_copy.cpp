@@ -196,12 +196,12 @@ std::vector<RemoteCopy> RemoteCopy::rows() const {
 StatePtr RemoteCopy::ask() const {
   locate_here();
   auto const kind = way_ == Way::put ? copying::Message::Type::put : copying::Message::Type::get;
-  return job()->progress_thread.ask(job()->server(path()), {.type = kind,
-                                                            .process = process(),
-                                                            .exposure = there_.exposure_->number,
-                                                            .offset = there_.offset_,
-                                                            .here = here_,
-                                                            .size = there_.size()});
+  return job()->ask(path(), {.type = kind,
+                             .process = process(),
+                             .exposure = there_.exposure_->number,
+                             .offset = there_.offset_,
+                             .here = here_,
+                             .size = there_.size()});
 }
 
 void RemoteCopy::by_kernel() const {

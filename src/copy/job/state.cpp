@@ -27,7 +27,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
     : group(next_peers()),
       epochs(group),
       other(group),
-      progress_thread(group),
+      progress_thread(group, {.user = "JobMemory", .operation = "copy", .operations = "copies"},
+                      {.short_sleeps = 2000, .longest_sleep = std::chrono::microseconds(500)}),
       fastest_(options.fastest),
       watch_([this](u64 id, char const* begin, u64 size) {
         if (is_forked()) return;  // it goes from the child alone
@@ -45,7 +46,8 @@ JobMemory::State::State(JobMemoryOptions const& options)
     server = make_server(std::move(engine), network_notices);
     progress_thread.start(true);
   });
-  network_ = &progress_thread.add(std::move(server), true);
+  network_ = server.get();
+  progress_thread.add(std::move(server), true);
 }
 
 std::unique_ptr<copying::CopyServer> JobMemory::State::make_server(
@@ -55,6 +57,12 @@ std::unique_ptr<copying::CopyServer> JobMemory::State::make_server(
       [this](u32 process) { return group.processes().name(process); },
       std::make_unique<Notices>(group.processes(), group.channel() | notices),
       group.processes().job().silence);
+}
+
+copying::StatePtr JobMemory::State::ask(CopyPath path, copying::CopyRequest const& request) {
+  auto state = (path == CopyPath::network ? network_ : staged_)->ask(request);
+  progress_thread.wake();
+  return state;
 }
 
 void JobMemory::State::end() {

@@ -6,12 +6,13 @@
 #include <shared_mutex>
 
 #include "copy/job/access_epochs.hpp"
+#include "copy/job/copy_server.hpp"
 #include "copy/job/other_memory.hpp"
 #include "copy/job/part_info.hpp"
-#include "copy/job/progress_thread.hpp"
 #include "copy/locate.hpp"
 #include "world/imports.hpp"
 #include "world/memory_files.hpp"
+#include "world/progress_thread.hpp"
 
 namespace meshpost {
 
@@ -36,10 +37,8 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   void release_all_in(char const* begin, u64 size);
   void end();
 
-  /// The copy server that makes copies from and to a process.
-  copying::CopyServer& server(CopyPath path) const {
-    return path == CopyPath::network ? *network_ : *staged_;
-  }
+  /// Begins a copy that goes by messages of this path.
+  copying::StatePtr ask(CopyPath path, copying::CopyRequest const& request);
   /// Counts a copy: end() waits for it. \throws Error(misuse) when the JobMemory is gone
   void begin_copy();
   void end_copy();
@@ -56,7 +55,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   ProcessGroup const group;
   copying::AccessEpochs epochs;
   copying::OtherMemory const other;
-  copying::ProgressThread progress_thread;
+  ProgressThread progress_thread;
 
  private:
   // Channels of the bootstrap for what copy servers say out of band, beside the job memory's own.

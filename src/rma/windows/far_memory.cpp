@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <type_traits>
+
+#include "base/caught.hpp"
+#include "base/host_hooks.hpp"
+#include "world/wire.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -35,54 +40,89 @@ Error gone(ProcessGroup const& group, u32 process, std::string operation) {
           "keep both until no process uses them any more"};
 }
 
-// `text`: a write before it, or nothing.
-void ask_to_raise(ProcessGroup const& group, u32 process, std::string text,
-                  Question const& question, std::string operation) {
-  text += text_of(question);
-  auto const reply = group.processes().ask(group.channel(), process, text);
-  if (reply.empty()) throw gone(group, process, std::move(operation));
+// Its errors say what was asked for.
+template <class Call>
+auto named(std::string const& operation, Call&& call) {
+  try {
+    return call();
+  } catch (Error const& error) {
+    throw Error(error.kind(), operation, error.cause(), error.remedy());
+  }
 }
 
-constexpr u64 most_at_once = u64{8} << 20;  // bytes of a write
+// The first byte of an answer.
+constexpr char done = '\1', failed = '\2';
+
+// Bytes that are written or read at once: without and with a network engine.
+constexpr u64 most_at_once = u64{8} << 20;
+constexpr u64 most_under_way = 8;  // such pieces
 
 }  // namespace
 
 FarMemory::FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
-                     EndpointCounters& endpoints, Agreement const& agreement)
+                     EndpointCounters& endpoints, Agreement const& agreement,
+                     std::string const& engine)
     : WorldMemory(memory),
       runs_(runs),
       endpoint_(endpoint),
       endpoints_(endpoints),
-      agreement_(agreement) {
-  if (!group_.alone())
-    group_.processes().answer(
-        group_.channel(), [this](u32, std::string const& question) { return answer(question); });
+      agreement_(agreement),
+      questions_(group_, [this](u32, std::string_view question) { return answer(question); }) {
+  if (layout_.far_processes)
+    questions_.join("World", engine, [this](u32 process) {
+      return group_.far(process) || layout_.far_from(process);
+    });
 }
 
-FarMemory::~FarMemory() {
-  if (!group_.alone()) group_.processes().answer(group_.channel(), nullptr);
+Questions::Begun FarMemory::begin(std::string const& operation, u32 process,
+                                  std::string question) const {
+  return named(operation, [&] { return questions_.begin(process, std::move(question)); });
+}
+
+std::string FarMemory::end(std::string const& operation, Questions::Begun begun) const {
+  u32 const process = begun.process;
+  auto reply = named(operation, [&] { return questions_.end(std::move(begun)); });
+  if (reply.empty()) throw gone(group_, process, operation);
+  if (reply.front() == failed)
+    throw group_.of_process(process, wire::unpack_error(std::string_view(reply).substr(1)));
+  return reply;
 }
 
 void FarMemory::transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const {
   u32 const process = layout_.processes[address.device];
-  for (u64 at = 0; at < bytes; at += most_at_once) {
-    u64 const size = std::min(most_at_once, bytes - at);
+  std::string const operation = target ? "read" : "write";
+  u64 const most = questions_.most(process);
+  u64 const piece = most == 0 ? most_at_once : most - sizeof(Question);
+  std::deque<Questions::Begun> under_way;
+  u64 taken = 0;
+  auto const take_first = [&] {
+    auto const reply = end(operation, std::move(under_way.front()));
+    under_way.pop_front();
+    u64 const size = std::min(piece, bytes - taken);
+    if (reply.size() != 1 + (target ? size : 0)) throw gone(group_, process, operation);
+    if (target) std::memcpy(static_cast<char*>(target) + taken, reply.data() + 1, size);
+    taken += size;
+  };
+  for (u64 at = 0; at < bytes; at += piece) {
+    u64 const size = std::min(piece, bytes - at);
     auto text = text_of({.action = target ? Action::read : Action::write,
                          .device = address.device,
                          .offset = address.offset + at,
                          .bytes = size});
     if (!target) text.append(static_cast<char const*>(source) + at, size);
-    auto const reply = group_.processes().ask(group_.channel(), process, text);
-    if (reply.size() != 1 + (target ? size : 0))
-      throw gone(group_, process, source ? "write" : "read");
-    if (target) std::memcpy(static_cast<char*>(target) + at, reply.data() + 1, size);
+    under_way.push_back(begin(operation, process, std::move(text)));
+    if (under_way.size() == most_under_way) take_first();
   }
+  while (!under_way.empty()) take_first();
 }
 
+// Empty: the bytes have been written by a question of their own.
 std::string FarMemory::text_before(u32 process, BytesBefore const& before) const {
   if (before.bytes == 0) return {};
   u32 const device = before.address.device;
-  if (layout_.processes[device] != process || before.bytes > most_at_once) {
+  u64 const most = questions_.most(process);
+  u64 const fits = most == 0 ? most_at_once : most - 2 * sizeof(Question);
+  if (layout_.processes[device] != process || before.bytes > fits) {
     transfer(before.address, nullptr, before.source, before.bytes);
     return {};
   }
@@ -93,38 +133,49 @@ std::string FarMemory::text_before(u32 process, BytesBefore const& before) const
   return text.append(static_cast<char const*>(before.source), before.bytes);
 }
 
+void FarMemory::ask_to_raise(std::string const& operation, u32 process, BytesBefore const& before,
+                             std::string_view question) const {
+  auto text = text_before(process, before);
+  text += question;
+  end(operation, begin(operation, process, std::move(text)));
+}
+
 void FarMemory::raise(u32 device, via::Signal const& count, BytesBefore const& before) const {
-  u32 const process = layout_.processes[device];
-  ask_to_raise(group_, process, text_before(process, before),
-               {.signal = count, .action = Action::raise, .device = device, .run = runs_.runs()},
-               "notify");
+  ask_to_raise(
+      "notify", layout_.processes[device], before,
+      text_of({.signal = count, .action = Action::raise, .device = device, .run = runs_.runs()}));
 }
 
 void FarMemory::raise(WindowInfo const& window, StreamId stream, Tag tag,
                       BytesBefore const& before) const {
-  u32 const process = layout_.processes[stream.device];
-  ask_to_raise(group_, process, text_before(process, before),
-               {.action = Action::raise_stream,
-                .device = stream.device,
-                .window = window.number,
-                .stream = stream.number,
-                .tag = tag.value},
-               "notify a stream");
+  ask_to_raise("notify a stream", layout_.processes[stream.device], before,
+               text_of({.action = Action::raise_stream,
+                        .device = stream.device,
+                        .window = window.number,
+                        .stream = stream.number,
+                        .tag = tag.value}));
 }
 
 void FarMemory::raise(WindowInfo const& window, HostId host, Tag tag,
                       BytesBefore const& before) const {
-  u32 const process = layout_.processes[host.device];
-  ask_to_raise(group_, process, text_before(process, before),
-               {.action = Action::raise_host,
-                .device = host.device,
-                .window = window.number,
-                .tag = tag.value},
-               "notify a host");
+  ask_to_raise("notify a host", layout_.processes[host.device], before,
+               text_of({.action = Action::raise_host,
+                        .device = host.device,
+                        .window = window.number,
+                        .tag = tag.value}));
+}
+
+std::string FarMemory::answer(std::string_view text) {
+  try {
+    hooks::at("answer another process");
+    return carry_out(text);
+  } catch (...) {
+    return failed + wire::pack(caught("serve another process"));
+  }
 }
 
 // Runs of all processes end together: a run that has ended for the sender has ended here too.
-std::string FarMemory::answer(std::string_view text) {
+std::string FarMemory::carry_out(std::string_view text) {
   Question question;
   if (text.size() < sizeof question) return {};
   std::memcpy(&question, text.data(), sizeof question);
@@ -138,7 +189,7 @@ std::string FarMemory::answer(std::string_view text) {
                             ? endpoints_.raise(question.window, Tag{question.tag})
                             : endpoints_.raise(question.window, {question.device, question.stream},
                                                Tag{question.tag});
-    return raised ? std::string{'\1'} : std::string{};
+    return raised ? std::string{done} : std::string{};
   }
   if (question.action == Action::raise) {
     auto const& count = question.signal;
@@ -148,16 +199,16 @@ std::string FarMemory::answer(std::string_view text) {
     endpoint_.raise_for_another(
         question.device - layout_.first_device, count.moved_to(reinterpret_cast<u64>(word)),
         agreement_.ranks_meet() && static_cast<i32>(question.run - runs_.runs()) < 0);
-    return {'\1'};
+    return {done};
   }
   if (!reads && !writes) return {};
   char* const at = addresses_.memory({question.device, question.offset}, question.bytes);
   if (!at) return {};
   Device& owner = layout_.own(question.device);
-  std::string reply(1 + (reads ? question.bytes : 0), '\1');
+  std::string reply(1 + (reads ? question.bytes : 0), done);
   if (writes) owner.write(at, text.data() + sizeof question, Bytes{question.bytes});
   else owner.read(reply.data() + 1, at, Bytes{question.bytes});
-  return behind.empty() ? reply : answer(behind);
+  return behind.empty() ? reply : carry_out(behind);
 }
 
 }  // namespace meshpost::detail

@@ -8,6 +8,7 @@
 #include "rma/windows/endpoint_counters.hpp"
 #include "rma/windows/host_endpoint.hpp"
 #include "rma/world_memory.hpp"
+#include "world/questions.hpp"
 
 namespace meshpost::detail {
 
@@ -19,12 +20,12 @@ struct BytesBefore {
 };
 
 /// Questions of a process to another: to read and write memory of its devices, and to raise
-/// counters there. Also the answers to other processes, on the thread for their questions.
+/// counters there. Also the answers to other processes, on the threads for their questions.
 class FarMemory : WorldMemory {
  public:
   FarMemory(WorldMemory const& memory, RunQueue& runs, HostEndpoint& endpoint,
-            EndpointCounters& endpoints, Agreement const& agreement);
-  ~FarMemory();
+            EndpointCounters& endpoints, Agreement const& agreement, std::string const& engine);
+  ~FarMemory() = default;
   FarMemory(FarMemory const&) = delete;
   FarMemory& operator=(FarMemory const&) = delete;
 
@@ -37,14 +38,24 @@ class FarMemory : WorldMemory {
              BytesBefore const& before = {}) const;
   void raise(WindowInfo const& window, HostId host, Tag tag, BytesBefore const& before = {}) const;
 
+  /// Questions::end(), hangs()
+  void end(bool agreed) { questions_.end(agreed); }
+  bool hangs() const { return questions_.hangs(); }
+
  private:
   std::string text_before(u32 process, BytesBefore const& before) const;
+  void ask_to_raise(std::string const& operation, u32 process, BytesBefore const& before,
+                    std::string_view question) const;
+  Questions::Begun begin(std::string const& operation, u32 process, std::string question) const;
+  std::string end(std::string const& operation, Questions::Begun begun) const;
   std::string answer(std::string_view question);
+  std::string carry_out(std::string_view question);
 
   RunQueue& runs_;
   HostEndpoint& endpoint_;
   EndpointCounters& endpoints_;
   Agreement const& agreement_;
+  mutable Questions questions_;
 };
 
 }  // namespace meshpost::detail

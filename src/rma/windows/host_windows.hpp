@@ -12,15 +12,16 @@ namespace meshpost::detail {
 /// its own counters.
 class HostWindows : WorldMemory {
  public:
+  /// Collective. `engine`: of the network, by its name.
   HostWindows(WorldMemory const& memory, RunQueue& runs, Windows& windows, HostEndpoint& endpoint,
-              EndpointCounters& endpoints, Agreement const& agreement)
+              EndpointCounters& endpoints, Agreement const& agreement, std::string const& engine)
       : WorldMemory(memory),
         runs_(runs),
         windows_(windows),
         endpoint_(endpoint),
         endpoints_(endpoints),
         agreement_(agreement),
-        far_(memory, runs, endpoint, endpoints, agreement) {}
+        far_(memory, runs, endpoint, endpoints, agreement, engine) {}
 
   HostId host(u32 process) const;
   std::string sender_name(u32 sender) const;  ///< "rank 3", "the host"
@@ -44,6 +45,7 @@ class HostWindows : WorldMemory {
   /// Raises a stream's counter, which was checked. \throws Error(peer_lost)
   void raise_endpoint(WindowInfo const& info, StreamId stream, Tag tag);
   FarMemory const& far() const { return far_; }
+  FarMemory& far() { return far_; }
   /// Drops the notifications that an own device's stream has not consumed.
   void forget_counts(u32 own, u32 stream);
   void wait(WindowInfo const& window, Tag tag, u32 count, std::chrono::milliseconds deadline);

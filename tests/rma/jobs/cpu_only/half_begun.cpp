@@ -143,18 +143,22 @@ void world_without_thread(std::string_view place) {
 Role const without_supervisor("without_supervisor",
                               [] { world_without_thread("start the supervisor's thread"); });
 Role const without_proxy("without_proxy", [] { world_without_thread("start the proxy's thread"); });
+Role const without_answers("without_answers",
+                           [] { world_without_thread("start a thread to serve a World"); });
 
 TEST(JobHalfBegunCpuOnly, world_is_made_by_all_processes_or_none) {
   test::Job job("without_supervisor", 3);
   expect_in_all(job, {"[out of memory]", "no thread could be started", "went on"});
 }
 
-TEST(JobHalfBegunCpuOnly, world_is_made_by_all_processes_or_none_where_one_has_no_proxy) {
+TEST(JobHalfBegunCpuOnly, world_of_several_nodes_is_made_by_all_processes_or_none) {
   if (!MESHPOST_TEST_NETWORK) GTEST_SKIP() << "needs libfabric";
-  test::Job job("without_proxy", 3, {{"MESHPOST_RANKS", "2"}}, [](u32 process) {
-    return test::Variables{{"MESHPOST_NODE", std::to_string(process)}};
-  });
-  expect_in_all(job, {"[out of memory]", "no thread could be started", "went on"});
+  for (char const* const role : {"without_proxy", "without_answers"}) {
+    test::Job job(role, 3, {{"MESHPOST_RANKS", "2"}}, [](u32 process) {
+      return test::Variables{{"MESHPOST_NODE", std::to_string(process)}};
+    });
+    expect_in_all(job, {"[out of memory]", "no thread could be started", "went on"});
+  }
 }
 
 Role const without_room("without_room", [] {

@@ -1,5 +1,6 @@
-#include "copy/job/progress_thread.hpp"
+#include "world/progress_thread.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -7,9 +8,10 @@
 
 #include "base/thread.hpp"
 
-namespace meshpost::copying {
+namespace meshpost {
 
-ProgressThread::ProgressThread(ProcessGroup const& group) : group_(group) {
+ProgressThread::ProgressThread(ProcessGroup const& group, Names names, Pace pace)
+    : group_(group), names_(std::move(names)), pace_(pace) {
   servers_.reserve(most_servers);
 }
 
@@ -20,25 +22,26 @@ void ProgressThread::start(bool watched) {
   if (thread_.joinable()) return;
   // First: it ends as the other one does, which may fail to start.
   ended_ = true;
-  if (watched) watcher_ = start_thread("watch over a JobMemory", [this] { watch(); });
-  thread_ = start_thread("serve a JobMemory", [this] { work(); });
+  if (watched) watcher_ = start_thread("watch over a " + names_.user, [this] { watch(); });
+  thread_ = start_thread("serve a " + names_.user, [this] { work(); });
   ended_ = false;
 }
 
-CopyServer& ProgressThread::add(std::unique_ptr<CopyServer> server, bool by_network) noexcept {
-  std::scoped_lock const lock(mutex_);
+Server& ProgressThread::add(std::unique_ptr<Server> server, bool by_network) noexcept {
+  std::unique_lock lock(mutex_);
   if (by_network) watched_ = &server->channel();
   servers_.push_back(std::move(server));
-  if (hang_) servers_.back()->fail_all(*hang_);
-  return *servers_.back();
+  auto& added = *servers_.back();
+  if (!hang_) return added;
+  lock.unlock();
+  fail_all(added, *hang_);
+  return added;
 }
 
-StatePtr ProgressThread::ask(CopyServer& server, CopyRequest const& request) {
-  auto state = server.ask(request);
+void ProgressThread::wake() {
   std::scoped_lock const lock(mutex_);
   asked_ = true;
   wake_.notify_one();
-  return state;
 }
 
 void ProgressThread::stop(bool agreed) {
@@ -50,23 +53,25 @@ void ProgressThread::stop(bool agreed) {
   if (watcher_.joinable()) watcher_.join();  // ends as the thread does, or is seen to hang
   if (hang_ || !thread_.joinable()) return;
   thread_.join();
-  Error const gone(Kind::misuse, "copy",
-                   "the JobMemory of " + group_.processes().name(group_.number()) + " is gone",
-                   "keep it longer");
+  Error const gone(
+      Kind::misuse, names_.operation,
+      fmt::format("the {} of {} is gone", names_.user, group_.processes().name(group_.number())),
+      "keep it longer");
   for (auto const& server : servers_)
     if (agreed) server->close(gone);
-    else server->fail_all(gone);
+    else fail_all(*server, gone);
 }
 
 void ProgressThread::work() {
   constexpr u32 at_once = 2000;  // looks, before it rests: the others may share this core
-  std::vector<CopyServer*> servers;
+  std::vector<Server*> servers;
   for (u32 idle_rounds = 0, rounds = 1;; ++rounds) {
     {
       std::unique_lock lock(mutex_);
       if (idle_rounds >= at_once) {
         bool const idle = std::ranges::all_of(servers, [](auto* server) { return server->idle(); });
-        auto const rest = idle && idle_rounds > 2 * at_once ? longest_sleep : short_sleep;
+        bool const longer = idle && idle_rounds > at_once + pace_.short_sleeps;
+        auto const rest = longer ? pace_.longest_sleep : short_sleep;
         wake_.wait_for(lock, rest, [this] { return stopping_ || asked_; });
       }
       if (stopping_) {
@@ -78,7 +83,7 @@ void ProgressThread::work() {
       servers.clear();
       for (auto const& server : servers_) servers.push_back(server.get());
     }
-    bool any = false;  // without the lock: copy servers copy, and end copies that others wait for
+    bool any = false;  // without the lock: servers copy, and end what others wait for
     for (auto* const server : servers) any |= server->work();
     idle_rounds = any ? 0 : idle_rounds + 1;
     if (rounds % 1000 == 0) look_for_losses(servers);
@@ -86,4 +91,4 @@ void ProgressThread::work() {
   }
 }
 
-}  // namespace meshpost::copying
+}  // namespace meshpost
