@@ -34,7 +34,7 @@ class Server {
 /// another thread then does what is left to be done (progress_hang.cpp).
 class ProgressThread {
  public:
-  /// What errors call it.
+  /// Its names in errors.
   struct Names {
     std::string user;       ///< "JobMemory"
     std::string operation;  ///< "copy"

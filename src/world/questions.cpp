@@ -20,7 +20,7 @@ i64 now() {
 // For that long after an answer the other process's thread is likely to look, or sleeps for less
 // than the other way takes.
 constexpr i64 awake_for = 1'000'000;
-// What comes after a pause does not come by the engine. But the engine has to be looked at, as
+// A question after a pause does not come by the engine. But the engine has to be looked at, as
 // other processes may be late with it.
 constexpr ProgressThread::Pace pace{.short_sleeps = 40,
                                     .longest_sleep = std::chrono::milliseconds(20)};
@@ -42,7 +42,7 @@ Questions::~Questions() {
   if (!group_.alone()) group_.processes().answer(group_.channel(), nullptr);
 }
 
-// Whoever asks in this way will go on by the engine.
+// The asker will go on by the engine.
 std::string Questions::take(u32 from, std::string const& question) {
   if (peers_[from].joined) thread_.wake();
   return question.empty() ? std::string{present} : answer_(from, question);
