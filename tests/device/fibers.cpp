@@ -1,12 +1,10 @@
 // Ranks of CPU devices: threads of a rank as fibers, their exceptions, thousands of them.
-#include <sys/resource.h>
-
 #include <atomic>
-#include <cstdio>
-#include <fstream>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
+#include "base/host_hooks.hpp"
 #include "support/errors.hpp"
 #include "support/worlds.hpp"
 
@@ -237,27 +235,20 @@ struct Barriers {
   void operator()(Rank& self) const { self.barrier(); }
 };
 
-[[noreturn]] void launch_with_room_for_a_dozen_threads() {
-  World world(test::options(200, "cpu:1"));
-  world.run(Barriers{});  // its stacks are kept for the next
-  std::ifstream status("/proc/self/statm");
-  rlim_t pages = 0;
-  status >> pages;
-  rlimit const limit{pages * 4096 + (100u << 20), RLIM_INFINITY};  // of 8 MiB each
-  setrlimit(RLIMIT_AS, &limit);
-  auto const error = error_of([&] { world.run(Barriers{}, {.thread_a_rank = true}); });
-  std::fprintf(stderr, "%s\n", error.what());
-  world.run(Barriers{});
-  std::_Exit(error.kind() == Kind::out_of_memory ? 0 : 1);
-}
-
 TEST(Fibers, whose_worker_threads_cannot_be_started_are_refused) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need more addresses than this leaves";
-#endif
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  EXPECT_EXIT(launch_with_room_for_a_dozen_threads(), testing::ExitedWithCode(0),
-              "of 200 worker threads could be started.*fewer workers");
+  World world(test::options(200, "cpu:1"));
+  world.run(Barriers{});
+  std::atomic<u32> threads{0};
+  hooks::install_host_hook([&](std::string_view place) {
+    if (place == "start a worker's thread" && ++threads > 12)
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  auto const error = error_of([&] { world.run(Barriers{}, {.thread_a_rank = true}); });
+  hooks::install_host_hook(nullptr);
+  EXPECT_TRUE(says(error, Kind::out_of_memory,
+                   {"of 200 worker threads could be started", "fewer workers"}));
+  world.run(Barriers{});
+  world.run(Barriers{}, {.thread_a_rank = true});
 }
 
 struct Recurse {
