@@ -165,10 +165,15 @@ void FarMemory::raise(WindowInfo const& window, HostId host, Tag tag,
                         .tag = tag.value}));
 }
 
+// Two threads answer. The asker of a notification has heard before that its bytes are there, but
+// another thread may have written them. So each answer acquires what those before it have written.
 std::string FarMemory::answer(std::string_view text) {
+  answers_.fetch_add(1, std::memory_order_acq_rel);
   try {
     hooks::at("answer another process");
-    return carry_out(text);
+    auto reply = carry_out(text);
+    answers_.fetch_add(1, std::memory_order_acq_rel);
+    return reply;
   } catch (...) {
     return failed + wire::pack(caught("serve another process"));
   }

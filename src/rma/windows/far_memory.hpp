@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,7 @@ class FarMemory : WorldMemory {
   HostEndpoint& endpoint_;
   EndpointCounters& endpoints_;
   Agreement const& agreement_;
+  std::atomic<u64> answers_{0};
   mutable Questions questions_;
 };
 
