@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/caught.hpp"
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 
 namespace meshpost {
@@ -13,9 +15,16 @@ namespace meshpost {
 ProgressThread::ProgressThread(ProcessGroup const& group, Names names, Pace pace)
     : group_(group), names_(std::move(names)), pace_(pace) {
   servers_.reserve(most_servers);
+  failed_.reserve(most_servers);
 }
 
-ProgressThread::~ProgressThread() { stop(false); }
+// If the thread hangs, it stays in the engine of one of the servers, and touches nothing else.
+ProgressThread::~ProgressThread() {
+  stop(false);
+  if (!hang_) return;
+  for (auto& server : servers_) keep_for_ever(server.release());
+  thread_.detach();
+}
 
 void ProgressThread::start(bool watched) {
   std::scoped_lock const lock(mutex_);
@@ -62,6 +71,18 @@ void ProgressThread::stop(bool agreed) {
     else fail_all(*server, gone);
 }
 
+// A server whose memory or network has failed is closed, so nobody waits for it.
+bool ProgressThread::work(Server& server) {
+  if (std::ranges::find(failed_, &server) != failed_.end()) return false;
+  try {
+    return server.work();
+  } catch (...) {
+    failed_.push_back(&server);
+    fail_all(server, caught(names_.operation));
+    return true;
+  }
+}
+
 void ProgressThread::work() {
   constexpr u32 at_once = 2000;  // looks, before it rests: the others may share this core
   std::vector<Server*> servers;
@@ -84,7 +105,7 @@ void ProgressThread::work() {
       for (auto const& server : servers_) servers.push_back(server.get());
     }
     bool any = false;  // without the lock: servers copy, and end what others wait for
-    for (auto* const server : servers) any |= server->work();
+    for (auto* const server : servers) any |= work(*server);
     idle_rounds = any ? 0 : idle_rounds + 1;
     if (rounds % 1000 == 0) look_for_losses(servers);
     if (idle_rounds < at_once) sched_yield();

@@ -70,6 +70,7 @@ class ProgressThread {
 
  private:
   void work();
+  bool work(Server& server);
   void look_for_losses(std::vector<Server*> const& servers);
   void fail_all(Server& server, Error const& error);
   void watch();
@@ -81,6 +82,7 @@ class ProgressThread {
   std::mutex mutex_;  // of servers_, and what follows
   std::condition_variable wake_;
   bool stopping_ = false, asked_ = false;
+  std::vector<Server*> failed_;  // the thread's own
   std::thread thread_;
   // Of who watches it, if anybody.
   net::Channel* watched_ = nullptr;

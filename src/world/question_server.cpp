@@ -23,7 +23,7 @@ QuestionServer::QuestionServer(std::unique_ptr<net::Engine> engine, ProcessGroup
   channel_.serve(message_kind, *this);
 }
 
-QuestionServer::AskedPtr QuestionServer::ask(u32 process, std::string question) {
+QuestionServer::AskedPtr QuestionServer::ask(u32 process, std::shared_ptr<std::string> question) {
   auto asked = std::make_shared<Asked>();
   {
     std::scoped_lock const lock(mutex_);
@@ -44,6 +44,11 @@ bool QuestionServer::work() {
   return any;
 }
 
+bool QuestionServer::idle() const {
+  return asked_.empty() && channel_.reads_nothing() &&
+         std::ranges::all_of(peers_, [](auto const& peer) { return peer.queue.empty(); });
+}
+
 void QuestionServer::take_requests() {
   std::vector<Request> requests;
   {
@@ -56,8 +61,7 @@ void QuestionServer::take_requests() {
       continue;
     }
     asked_[++last_] = {process, std::move(asked)};
-    peers_[process].queue.push_back(
-        {{Header::Type::question, last_}, std::make_shared<std::string>(std::move(question))});
+    peers_[process].queue.push_back({{Header::Type::question, last_}, std::move(question)});
   }
 }
 
@@ -76,29 +80,38 @@ bool QuestionServer::send_queued(u32 process) {
 }
 
 void QuestionServer::on_message(u32 process, net::Channel::Message const& come) {
+  auto const refuse = [](std::string cause) {
+    throw Error(Kind::bad_argument, "answer", std::move(cause), "");
+  };
   Header header;
-  if (come.header.size() != sizeof header)
-    throw Error(Kind::bad_argument, "answer", "a message of another size than a question's", "");
+  if (come.header.size() != sizeof header) refuse("a message is of another size than a question");
   std::memcpy(&header, come.header.data(), sizeof header);
   if (header.type == Header::Type::question) {
-    peers_[process].queue.push_back({{Header::Type::answer, header.number},
-                                     std::make_shared<std::string>(answer_(process, come.bytes))});
+    auto answer = answer_(process, come.bytes);
+    if (answer.size() > most_)
+      refuse(fmt::format("{} bytes were asked for, at most {} can be sent", answer.size(), most_));
+    peers_[process].queue.push_back(
+        {{Header::Type::answer, header.number}, std::make_shared<std::string>(std::move(answer))});
     return;
   }
   auto const found = asked_.find(header.number);
   if (header.type != Header::Type::answer || found == asked_.end() ||
       found->second.process != process)
-    throw Error(Kind::bad_argument, "ask",
-                fmt::format("the sender answers question {}, which nobody asked", header.number),
-                "");
+    refuse(fmt::format("question {} is answered, which nobody asked", header.number));
   found->second.asked->end(std::string(come.bytes));
   asked_.erase(found);
 }
 
-void QuestionServer::on_lost(u32 process, std::string const& /*why*/) {
+void QuestionServer::on_lost(u32 process, std::string const& why) { lose(process, why); }
+
+void QuestionServer::lose(u32 process, std::string const& why) {
   auto& peer = peers_[process];
-  peer.lost = true;
+  if (peer.lost) return;
   peer.queue.clear();
+  peer.why = why;
+  peer.in_doubt =
+      std::ranges::any_of(asked_, [&](auto const& one) { return one.second.process == process; });
+  peer.lost.store(true, std::memory_order_release);  // before its askers hear of it
   std::erase_if(asked_, [&](auto const& one) {
     if (one.second.process != process) return false;
     one.second.asked->end(std::nullopt);
@@ -106,7 +119,8 @@ void QuestionServer::on_lost(u32 process, std::string const& /*why*/) {
   });
 }
 
-void QuestionServer::close(Error const& /*error*/) {
+void QuestionServer::close(Error const& error) {
+  for (u32 process = 0; process < peers_.size(); ++process) lose(process, error.cause());
   std::vector<Request> requests;
   {
     std::scoped_lock const lock(mutex_);
@@ -114,8 +128,6 @@ void QuestionServer::close(Error const& /*error*/) {
     requests.swap(requests_);
   }
   for (auto& request : requests) request.asked->end(std::nullopt);
-  for (auto& [number, waiting] : asked_) waiting.asked->end(std::nullopt);
-  asked_.clear();
 }
 
 }  // namespace meshpost

@@ -30,8 +30,7 @@ class QuestionServer : public Server, net::Channel::Client {
   class Asked {
    public:
     bool over() const { return over_.load(std::memory_order_acquire); }
-    /// The answer. None: the process is lost to the engine, and may have carried out the question
-    /// or not. When it is over().
+    /// The answer. None: the process is lost to the engine. When it is over().
     std::optional<std::string> take() { return std::move(answer_); }
 
    private:
@@ -49,14 +48,18 @@ class QuestionServer : public Server, net::Channel::Client {
 
   /// Begins a question of at most `most()` bytes. Those to one process are answered in their order.
   /// Wake the progress thread then. Any thread.
-  AskedPtr ask(u32 process, std::string question);
+  AskedPtr ask(u32 process, std::shared_ptr<std::string> question);
   /// Bytes of a question or an answer.
   u64 most() const { return most_; }
-  /// True if the engine reaches that process, as far as is known. Any thread.
-  bool reaches(u32 process) const { return !peers_[process].lost.load(std::memory_order_relaxed); }
+  /// True if the engine reaches that process, as far as is known. Any thread, as the next.
+  bool reaches(u32 process) const { return !peers_[process].lost.load(std::memory_order_acquire); }
+  // If not:
+  /// True if questions to it were under way: it has carried them out, or may do so later, or never.
+  bool in_doubt(u32 process) const { return peers_[process].in_doubt; }
+  std::string const& why(u32 process) const { return peers_[process].why; }
 
   bool work() override;
-  bool idle() const override { return asked_.empty(); }
+  bool idle() const override;
   void close(Error const& error) override;
   net::Channel& channel() override { return channel_; }
 
@@ -73,12 +76,14 @@ class QuestionServer : public Server, net::Channel::Client {
   };
   struct Request {
     u32 process;
-    std::string question;
+    std::shared_ptr<std::string> question;
     AskedPtr asked;
   };
   struct Peer {
     std::deque<Outgoing> queue{};
-    std::atomic<bool> lost{false};
+    std::atomic<bool> lost{false};  // the next two don't change then
+    bool in_doubt = false;
+    std::string why{};
   };
   struct Waiting {
     u32 process;
@@ -87,6 +92,7 @@ class QuestionServer : public Server, net::Channel::Client {
 
   void take_requests();
   bool send_queued(u32 process);
+  void lose(u32 process, std::string const& why);
   void on_message(u32 process, net::Channel::Message const& come) override;
   void on_lost(u32 process, std::string const& why) override;
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/pauses.hpp"
 #include "world/join_engine.hpp"
 
@@ -65,49 +66,96 @@ void Questions::join(std::string const& user, std::string const& engine,
     peers_[process].joined = talks_to(process);
 }
 
-void Questions::end(bool agreed) { thread_.stop(agreed); }
+// First: others hear that nothing is answered here any more, by whichever way they ask.
+void Questions::end(bool agreed) {
+  if (!group_.alone()) group_.processes().answer(group_.channel(), nullptr);
+  thread_.stop(agreed);
+}
 
 bool Questions::is_awake(u32 process) const {
-  return now() - peers_[process].answered.load(std::memory_order_relaxed) < awake_for;
+  auto const& peer = peers_[process];
+  return peer.under_way.load(std::memory_order_relaxed) != 0 ||
+         now() - peer.answered.load(std::memory_order_relaxed) < awake_for;
+}
+
+std::string Questions::ask_slowly(u32 process, std::string const& question) {
+  auto answer = group_.processes().ask(group_.channel(), process, question);
+  peers_[process].answered = now();
+  return answer;
 }
 
 Questions::Begun Questions::begin(u32 process, std::string question) {
-  Begun begun{.process = process};
-  if (!by_engine(process)) {
-    begun.answer = group_.processes().ask(group_.channel(), process, question);
-    return begun;
+  if (!by_engine(process)) return {.process = process, .answer = ask_slowly(process, question)};
+  auto& peer = peers_[process];
+  if (peer.silent) throw out_of_reach(process);
+  if (!server_->reaches(process)) {
+    // Else that process might carry out an older question after this one.
+    if (server_->in_doubt(process)) throw out_of_reach(process);
+    return {.process = process, .answer = ask_slowly(process, question)};
   }
-  if (is_awake(process) && server_->reaches(process) && question.size() <= server_->most()) {
-    begun.asked = server_->ask(process, std::move(question));
-    thread_.wake();
-    return begun;
-  }
+  thread_.wake();  // also for the next question
+  if (!is_awake(process) || question.size() > server_->most())
+    return {.process = process, .answer = ask_slowly(process, question)};
+  Begun begun{.process = process, .question = std::make_shared<std::string>(std::move(question))};
+  begun.asked = server_->ask(process, begun.question);
+  ++peer.under_way;
   thread_.wake();
-  begun.answer = group_.processes().ask(group_.channel(), process, question);
-  peers_[process].answered = now();
   return begun;
 }
 
 std::string Questions::end(Begun begun) {
   if (!begun.asked) return std::move(begun.answer);
-  for (Pauses pauses; !begun.asked->over();) pauses.rest();
   u32 const process = begun.process;
+  auto& peer = peers_[process];
+  await(begun);
+  --peer.under_way;
+  if (!begun.asked->over()) throw out_of_reach(process);
   if (auto answer = begun.asked->take()) {
-    peers_[process].answered = now();
+    peer.answered = now();
     return std::move(*answer);
   }
-  // Most often it is lost to the job too, which says why.
-  if (group_.processes().ask(group_.channel(), process, "").empty()) return {};
+  if (!server_->in_doubt(process)) return ask_slowly(process, *begun.question);  // was not sent
   throw out_of_reach(process);
 }
 
+// Returns when it is over, or has been given up: a process may be there, and the thread that should
+// answer not get on, for example in a copy to a GPU. Later than a channel finds out that a message
+// is missing.
+void Questions::await(Begun const& begun) {
+  Deadline limit(2 * group_.processes().job().silence);
+  for (Pauses pauses; !begun.asked->over(); pauses.rest())
+    if (limit.ends() && !watched_by_debugger(limit)) {
+      peers_[begun.process].silent = true;
+      return;
+    }
+}
+
+// Most often the process is lost to the job too, which says why.
 Error Questions::out_of_reach(u32 process) const {
   auto const& processes = group_.processes();
-  return {Kind::peer_lost, "ask process " + std::to_string(process),
-          fmt::format("nothing comes from {} any more by {}; whether it has done what was asked is "
-                      "not known",
-                      processes.name(process), server_->channel().engine().name()),
-          "see its own messages and the network between the hosts, and start the job again"};
+  std::string const operation = "ask process " + std::to_string(process);
+  std::string const remedy =
+      "see its own messages and the network between the hosts, and start the job again";
+  try {
+    if (group_.processes().ask(group_.channel(), process, "").empty())
+      return {Kind::peer_lost, operation,
+              fmt::format("{} has destroyed this World already", processes.name(process)),
+              "keep it until no process uses it any more"};
+  } catch (Error const& error) {
+    return error;
+  }
+  if (peers_[process].silent)
+    return {Kind::peer_lost, operation,
+            fmt::format("{} is there, but its World has not answered for {:.3g} s",
+                        processes.name(process),
+                        std::chrono::duration<double>(2 * processes.job().silence).count()),
+            "see if a copy of its device hangs; MESHPOST_PEER_DEADLINE may be too short"};
+  return {Kind::peer_lost, operation,
+          fmt::format(
+              "nothing comes from {} any more by {}: {}; whether it has done what was asked "
+              "is not known",
+              processes.name(process), server_->channel().engine().name(), server_->why(process)),
+          remedy};
 }
 
 }  // namespace meshpost

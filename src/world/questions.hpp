@@ -2,6 +2,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,9 +45,10 @@ class Questions {
   struct Begun {
     u32 process = 0;
     QuestionServer::AskedPtr asked{};
+    std::shared_ptr<std::string> question{};  ///< to ask again if it was not sent
     std::string answer{};
   };
-  /// Begins a question. Any thread. \throws Error(peer_lost)
+  /// Begins a question, which must be end()ed. Any thread. \throws Error(peer_lost)
   Begun begin(u32 process, std::string question);
   /// Its answer; empty if that process answers no more. \throws Error(peer_lost)
   std::string end(Begun begun);
@@ -54,16 +56,22 @@ class Questions {
     return end(begin(process, std::move(question)));
   }
   /// Bytes of a question or an answer that can go by the engine to that process. 0: none does.
-  u64 most(u32 process) const { return by_engine(process) ? server_->most() : 0; }
+  u64 most(u32 process) const {
+    return by_engine(process) && server_->reaches(process) ? server_->most() : 0;
+  }
 
  private:
   struct Peer {
     bool joined = false;
-    std::atomic<i64> answered{0};  // when it last did, in ns of the steady clock
+    std::atomic<i64> answered{0};     // when it last did, in ns of the steady clock
+    std::atomic<u32> under_way{0};    // questions by the engine
+    std::atomic<bool> silent{false};  // it has not answered for too long
   };
   bool by_engine(u32 process) const { return server_ && peers_[process].joined; }
   bool is_awake(u32 process) const;
   std::string take(u32 from, std::string const& question);
+  std::string ask_slowly(u32 process, std::string const& question);
+  void await(Begun const& begun);
   Error out_of_reach(u32 process) const;
 
   ProcessGroup const& group_;

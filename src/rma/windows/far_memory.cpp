@@ -96,24 +96,35 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
   std::deque<Questions::Begun> under_way;
   u64 taken = 0;
   auto const take_first = [&] {
-    auto const reply = end(operation, std::move(under_way.front()));
+    auto begun = std::move(under_way.front());
     under_way.pop_front();
+    auto const reply = end(operation, std::move(begun));
     u64 const size = std::min(piece, bytes - taken);
     if (reply.size() != 1 + (target ? size : 0)) throw gone(group_, process, operation);
     if (target) std::memcpy(static_cast<char*>(target) + taken, reply.data() + 1, size);
     taken += size;
   };
-  for (u64 at = 0; at < bytes; at += piece) {
-    u64 const size = std::min(piece, bytes - at);
-    auto text = text_of({.action = target ? Action::read : Action::write,
-                         .device = address.device,
-                         .offset = address.offset + at,
-                         .bytes = size});
-    if (!target) text.append(static_cast<char const*>(source) + at, size);
-    under_way.push_back(begin(operation, process, std::move(text)));
-    if (under_way.size() == most_under_way) take_first();
+  try {
+    for (u64 at = 0; at < bytes; at += piece) {
+      u64 const size = std::min(piece, bytes - at);
+      auto text = text_of({.action = target ? Action::read : Action::write,
+                           .device = address.device,
+                           .offset = address.offset + at,
+                           .bytes = size});
+      if (!target) text.append(static_cast<char const*>(source) + at, size);
+      under_way.push_back(begin(operation, process, std::move(text)));
+      while (!under_way.empty() && (under_way.size() == most_under_way || !under_way.back().asked))
+        take_first();
+    }
+    while (!under_way.empty()) take_first();
+  } catch (...) {
+    // None may be carried out after this call: its memory may then be another window's.
+    for (auto& begun : under_way) try {
+        questions_.end(std::move(begun));
+      } catch (Error const&) {  // the first one counts
+      }
+    throw;
   }
-  while (!under_way.empty()) take_first();
 }
 
 // Empty: the bytes have been written by a question of their own.
@@ -171,16 +182,20 @@ std::string FarMemory::answer(std::string_view text) {
   answers_.fetch_add(1, std::memory_order_acq_rel);
   try {
     hooks::at("answer another process");
-    auto reply = carry_out(text);
+    auto reply = carry_out(text, false);
     answers_.fetch_add(1, std::memory_order_acq_rel);
     return reply;
   } catch (...) {
-    return failed + wire::pack(caught("serve another process"));
+    constexpr u64 readable = 1000;  // so that any engine can send it
+    auto const error = caught("serve another process");
+    return failed +
+           wire::pack(Error(error.kind(), error.operation().substr(0, readable),
+                            error.cause().substr(0, readable), error.remedy().substr(0, readable)));
   }
 }
 
 // Runs of all processes end together: a run that has ended for the sender has ended here too.
-std::string FarMemory::carry_out(std::string_view text) {
+std::string FarMemory::carry_out(std::string_view text, bool behind_another) {
   Question question;
   if (text.size() < sizeof question) return {};
   std::memcpy(&question, text.data(), sizeof question);
@@ -188,7 +203,7 @@ std::string FarMemory::carry_out(std::string_view text) {
   bool const reads = question.action == Action::read, writes = question.action == Action::write;
   if (writes && text.size() - sizeof question < question.bytes) return {};
   auto const behind = text.substr(sizeof question + (writes ? question.bytes : 0));
-  if (!writes && !behind.empty()) return {};
+  if ((!writes || behind_another) && !behind.empty()) return {};
   if (question.action == Action::raise_stream || question.action == Action::raise_host) {
     bool const raised = question.action == Action::raise_host
                             ? endpoints_.raise(question.window, Tag{question.tag})
@@ -206,14 +221,14 @@ std::string FarMemory::carry_out(std::string_view text) {
         agreement_.ranks_meet() && static_cast<i32>(question.run - runs_.runs()) < 0);
     return {done};
   }
-  if (!reads && !writes) return {};
+  if ((!reads && !writes) || question.bytes > most_at_once) return {};
   char* const at = addresses_.memory({question.device, question.offset}, question.bytes);
   if (!at) return {};
   Device& owner = layout_.own(question.device);
   std::string reply(1 + (reads ? question.bytes : 0), done);
   if (writes) owner.write(at, text.data() + sizeof question, Bytes{question.bytes});
   else owner.read(reply.data() + 1, at, Bytes{question.bytes});
-  return behind.empty() ? reply : carry_out(behind);
+  return behind.empty() ? reply : carry_out(behind, true);
 }
 
 }  // namespace meshpost::detail

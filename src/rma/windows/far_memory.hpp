@@ -50,7 +50,7 @@ class FarMemory : WorldMemory {
   Questions::Begun begin(std::string const& operation, u32 process, std::string question) const;
   std::string end(std::string const& operation, Questions::Begun begun) const;
   std::string answer(std::string_view question);
-  std::string carry_out(std::string_view question);
+  std::string carry_out(std::string_view question, bool behind_another);
 
   RunQueue& runs_;
   HostEndpoint& endpoint_;
