@@ -129,6 +129,22 @@ Role const failing("far_hosts_fail", [] {
   hooks::install_host_hook(nullptr);
 });
 
+// A process is there, but the thread that answers is held up, as by a copy to a GPU.
+Role const stuck("far_hosts_stuck", [] {
+  std::atomic<u32> asked = 0;  // outlives the thread that counts
+  World world(test::world_options());
+  auto const box = world.window<u32>(1, Tags{1}, "box");
+  if (world.process() == 1)
+    hooks::install_host_hook([&](std::string_view place) {
+      if (place == "answer another process" && ++asked == 20) std::this_thread::sleep_for(4s);
+    });
+  else
+    for (int i = 0; i < 2; ++i)  // the first call hangs, the second is not begun
+      test::print_error([&] {
+        for (u32 k = 0;; ++k) box.write(RankId{1}, 0, std::span<u32 const>(&k, 1));
+      });
+});
+
 test::Variables node(u32 process) { return {{"MESHPOST_NODE", std::to_string(process)}}; }
 
 class JobFarHostsCpuOnly : public testing::Test {
@@ -179,6 +195,16 @@ TEST_F(JobFarHostsCpuOnly, hear_that_the_other_has_left_its_world) {
   test::expect_well(all);
   EXPECT_THAT(all[0].out, AllOf(HasSubstr("process 1 ("), HasSubstr("has destroyed this World"),
                                 HasSubstr("[peer lost]")));
+}
+
+TEST_F(JobFarHostsCpuOnly, wait_no_longer_for_one_that_does_not_answer) {
+  test::Job job("far_hosts_stuck", 2, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_PEER_DEADLINE", "1"}},
+                node);
+  auto const& all = job.wait(20s);
+  test::expect_well(all);
+  std::string const error = "is there, but its World has not answered for 2 s";
+  test::expect_in_order(all[0].out, {"error: write: process 1 (", error, "[peer lost]",
+                                     "error: write: process 1 (", error, "[peer lost]"});
 }
 
 TEST_F(JobFarHostsCpuOnly, hear_of_errors_there_and_go_on) {
