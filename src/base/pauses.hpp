@@ -11,17 +11,24 @@ namespace meshpost {
 /// because that may take long, and the other may need this core.
 class Pauses {
  public:
+  /// `looks` before it sleeps, which takes 55 us at least.
+  explicit Pauses(u32 looks = 200) : awake_(looks) {}
   void rest() {
-    if (++looks_ < 200) return std::this_thread::yield();
+    if (++looks_ < awake_) return std::this_thread::yield();
     std::this_thread::sleep_for(length_);
     length_ = std::min(2 * length_, longest);
+  }
+  /// Something came: the next may come soon.
+  void renew() {
+    looks_ = 0;
+    length_ = shortest;
   }
   u32 looks() const { return looks_; }
 
  private:
-  static constexpr std::chrono::microseconds longest{200};
-  u32 looks_ = 0;
-  std::chrono::microseconds length_{5};
+  static constexpr std::chrono::microseconds shortest{5}, longest{200};
+  u32 awake_, looks_ = 0;
+  std::chrono::microseconds length_ = shortest;
 };
 
 }  // namespace meshpost

@@ -53,7 +53,7 @@ void FarSender::drain() {
 }
 
 void FarSender::work() {
-  Pauses pauses;
+  Pauses pauses(5000);  // awake for some 2 ms: the next message often comes within less
   for (u32 number = 0; !ending_;) {
     if (!carry_out(number)) {
       pauses.rest();
@@ -61,7 +61,7 @@ void FarSender::work() {
     }
     ++number;
     memory::store(taken_.as<u32>(), number, Order::system);
-    pauses = {};
+    pauses.renew();
   }
 }
 

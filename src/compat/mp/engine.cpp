@@ -253,7 +253,7 @@ void Engine::wait(std::string const& operation, u64 request) {
   Pauses pauses;
   for (;; pauses.rest()) {
     Lock const lock(mutex_);
-    if (carry_on(lock)) pauses = {};
+    if (carry_on(lock)) pauses.renew();
     auto const* const one = awaited(operation, request);
     if (!one) return;
     if (held_by_stream(*one)) deadline.renew();
@@ -315,7 +315,7 @@ void Engine::flush(std::string const& operation) {
   for (;; pauses.rest()) {
     Lock const lock(mutex_);
     if (failure_) return;
-    if (carry_on(lock)) pauses = {};
+    if (carry_on(lock)) pauses.renew();
     Request const* open = nullptr;
     u64 progress = 0;
     for (auto const& [process, peer] : at_) {

@@ -46,7 +46,7 @@ void Engine::run() {
   constexpr std::chrono::milliseconds each{10};
   Pauses pauses;
   for (auto last = Clock::now(); !ends_; pauses.rest()) {
-    if (progress()) pauses = {};
+    if (progress()) pauses.renew();
     if (Clock::now() - last < each) continue;
     last = Clock::now();
     Lock const lock(mutex_);
