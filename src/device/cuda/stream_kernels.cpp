@@ -76,7 +76,10 @@ struct Awaited {
   u32 count;
 };
 
+// A look at a count of hosts takes as long as several of devices. Where no device has raised the
+// counter yet, hosts most likely do, as those of senders on other nodes.
 constexpr u32 looks_before_count_of_host = 32;  // the first after some 8 us
+constexpr u32 looks_if_none_of_device = 4;
 
 // One warp; each thread has a counter.
 template <u32 most>
@@ -88,9 +91,10 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
   AwaitedCounter const one = awaited.counters[any ? mine : 0];
   u32 const consumed = memory::load_relaxed(one.consumed);
   u32 by_host = 0;  // what was seen of it
+  u32 const rest =
+      memory::load_relaxed(one.raised) == 0 ? looks_if_none_of_device : looks_before_count_of_host;
   for (u32 looks = 1;; ++looks) {
-    if (looks % looks_before_count_of_host == looks_before_count_of_host / 2)
-      by_host = memory::load_acquire(one.raised_by_host);
+    if (looks % rest == rest / 2) by_host = memory::load_acquire(one.raised_by_host);
     u32 const come = memory::load_acquire(one.raised) + by_host - consumed;
     bool const has_come = !any || static_cast<i32>(come - one.count) >= 0;
     u32 const missing = __ballot_sync(~0u, !has_come);
