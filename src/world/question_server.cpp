@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace meshpost {
 namespace {
 
-constexpr u32 notices = u32{1} << 30;    // of the bootstrap's channels, beside the group's own
-constexpr u64 largest = u64{256} << 10;  // longer messages hold up others for long
+constexpr u32 notices = u32{1} << 30;  // of the bootstrap's channels, beside the group's own
+
+// Makes the sender lost.
+[[noreturn]] void refuse(std::string cause) {
+  throw Error(Kind::bad_argument, "answer", std::move(cause), "");
+}
 
 }  // namespace
 
@@ -19,7 +24,7 @@ QuestionServer::QuestionServer(std::unique_ptr<net::Engine> engine, ProcessGroup
       peers_(group.count()),
       out_of_band_(group.processes(), group.channel() | notices),
       channel_(std::move(engine), group.count(), {&out_of_band_, group.processes().job().silence}),
-      most_(std::min(largest, channel_.most(sizeof(Header)))) {
+      part_(channel_.most(sizeof(Header))) {
   channel_.serve(message_kind, *this);
 }
 
@@ -61,44 +66,66 @@ void QuestionServer::take_requests() {
       continue;
     }
     asked_[++last_] = {process, std::move(asked)};
-    peers_[process].queue.push_back({{Header::Type::question, last_}, std::move(question)});
+    queue(process, Header::Type::question, last_, std::move(question));
   }
+}
+
+void QuestionServer::queue(u32 process, Header::Type type, u64 number,
+                           std::shared_ptr<std::string> bytes) {
+  Header const header{type, number, bytes->size()};
+  peers_[process].queue.push_back({header, std::move(bytes)});
 }
 
 bool QuestionServer::send_queued(u32 process) {
   auto& queue = peers_[process].queue;
   bool any = false;
-  for (; !queue.empty(); queue.pop_front(), any = true) {
+  for (; !queue.empty(); any = true) {
     auto& out = queue.front();
     std::string_view const header{reinterpret_cast<char const*>(&out.header), sizeof out.header};
+    auto const part = std::string_view(*out.bytes).substr(out.sent, part_);
     if (channel_.send(process, message_kind,
-                      {.header = header, .bytes = *out.bytes, .source = out.bytes}) ==
+                      {.header = header, .bytes = part, .source = out.bytes}) ==
         net::Channel::Sent::no)
       break;
+    out.sent += part.size();
+    if (out.sent == out.bytes->size()) queue.pop_front();
   }
   return any;
 }
 
 void QuestionServer::on_message(u32 process, net::Channel::Message const& come) {
-  auto const refuse = [](std::string cause) {
-    throw Error(Kind::bad_argument, "answer", std::move(cause), "");
-  };
   Header header;
   if (come.header.size() != sizeof header) refuse("a message is of another size than a question");
   std::memcpy(&header, come.header.data(), sizeof header);
+  if (header.bytes > most)
+    refuse(fmt::format("{} bytes are announced, it may be {}", header.bytes, most));
+  auto& peer = peers_[process];
+  if (peer.parts.empty()) {
+    if (come.bytes.size() == header.bytes) return take(process, header, come.bytes);
+    peer.comes = header;
+    peer.parts.reserve(header.bytes);
+  }
+  bool const same = header.type == peer.comes.type && header.number == peer.comes.number &&
+                    header.bytes == peer.comes.bytes;
+  if (!same || come.bytes.empty() || come.bytes.size() > header.bytes - peer.parts.size())
+    refuse("a message is not the next part of a question or an answer");
+  peer.parts += come.bytes;
+  if (peer.parts.size() == header.bytes) take(process, header, std::exchange(peer.parts, {}));
+}
+
+void QuestionServer::take(u32 process, Header const& header, std::string_view bytes) {
   if (header.type == Header::Type::question) {
-    auto answer = answer_(process, come.bytes);
-    if (answer.size() > most_)
-      refuse(fmt::format("{} bytes were asked for, at most {} can be sent", answer.size(), most_));
-    peers_[process].queue.push_back(
-        {{Header::Type::answer, header.number}, std::make_shared<std::string>(std::move(answer))});
-    return;
+    auto answer = answer_(process, bytes);
+    if (answer.size() > most)
+      refuse(fmt::format("{} bytes were asked for, it may be {}", answer.size(), most));
+    return queue(process, Header::Type::answer, header.number,
+                 std::make_shared<std::string>(std::move(answer)));
   }
   auto const found = asked_.find(header.number);
   if (header.type != Header::Type::answer || found == asked_.end() ||
       found->second.process != process)
     refuse(fmt::format("question {} is answered, which nobody asked", header.number));
-  found->second.asked->end(std::string(come.bytes));
+  found->second.asked->end(std::string(bytes));
   asked_.erase(found);
 }
 

@@ -46,11 +46,11 @@ class QuestionServer : public Server, net::Channel::Client {
 
   QuestionServer(std::unique_ptr<net::Engine> engine, ProcessGroup const& group, Answer answer);
 
-  /// Begins a question of at most `most()` bytes. Those to one process are answered in their order.
+  /// Begins a question of at most `most` bytes. Those to one process are answered in their order.
   /// Wake the progress thread then. Any thread.
   AskedPtr ask(u32 process, std::shared_ptr<std::string> question);
   /// Bytes of a question or an answer.
-  u64 most() const { return most_; }
+  static constexpr u64 most = (u64{256} << 10) + 1024;  // a piece of a stream's put, and more
   /// True if the engine reaches that process, as far as is known. Any thread, as the next.
   bool reaches(u32 process) const { return !peers_[process].lost.load(std::memory_order_acquire); }
   // If not:
@@ -69,10 +69,12 @@ class QuestionServer : public Server, net::Channel::Client {
     enum class Type : u64 { question, answer };
     Type type = Type::question;
     u64 number = 0;  ///< the asker's; the answer repeats it
+    u64 bytes = 0;   ///< of the whole; messages with its parts follow each other
   };
   struct Outgoing {
     Header header;
     std::shared_ptr<std::string> bytes;
+    u64 sent = 0;  // of these
   };
   struct Request {
     u32 process;
@@ -81,6 +83,8 @@ class QuestionServer : public Server, net::Channel::Client {
   };
   struct Peer {
     std::deque<Outgoing> queue{};
+    Header comes{};                 // the parts of this one have come:
+    std::string parts{};            // not all
     std::atomic<bool> lost{false};  // the next two don't change then
     bool in_doubt = false;
     std::string why{};
@@ -92,6 +96,8 @@ class QuestionServer : public Server, net::Channel::Client {
 
   void take_requests();
   bool send_queued(u32 process);
+  void queue(u32 process, Header::Type type, u64 number, std::shared_ptr<std::string> bytes);
+  void take(u32 process, Header const& header, std::string_view bytes);
   void lose(u32 process, std::string const& why);
   void on_message(u32 process, net::Channel::Message const& come) override;
   void on_lost(u32 process, std::string const& why) override;
@@ -105,7 +111,7 @@ class QuestionServer : public Server, net::Channel::Client {
   bool over_ = false;  // never changes again
   Notices out_of_band_;
   net::Channel channel_;
-  u64 const most_;
+  u64 const part_;  // bytes of a message
 };
 
 }  // namespace meshpost

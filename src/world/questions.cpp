@@ -94,7 +94,7 @@ Questions::Begun Questions::begin(u32 process, std::string question) {
     return {.process = process, .answer = ask_slowly(process, question)};
   }
   thread_.wake();  // also for the next question
-  if (!is_awake(process) || question.size() > server_->most())
+  if (!is_awake(process) || question.size() > QuestionServer::most)
     return {.process = process, .answer = ask_slowly(process, question)};
   Begun begun{.process = process, .question = std::make_shared<std::string>(std::move(question))};
   begun.asked = server_->ask(process, begun.question);

@@ -57,7 +57,7 @@ class Questions {
   }
   /// Bytes of a question or an answer that can go by the engine to that process. 0: none does.
   u64 most(u32 process) const {
-    return by_engine(process) && server_->reaches(process) ? server_->most() : 0;
+    return by_engine(process) && server_->reaches(process) ? QuestionServer::most : 0;
   }
 
  private:

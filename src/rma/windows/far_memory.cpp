@@ -55,7 +55,7 @@ constexpr char done = '\1', failed = '\2';
 
 // Bytes that are written or read at once: without and with a network engine.
 constexpr u64 most_at_once = u64{8} << 20;
-constexpr u64 most_under_way = 64;  // pieces that wait for an answer
+constexpr u64 most_under_way = 8;  // pieces that wait for an answer
 
 }  // namespace
 
