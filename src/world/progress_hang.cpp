@@ -47,10 +47,9 @@ void ProgressThread::watch() {
   }
 }
 
-void ProgressThread::fail_all(Server& server, Error const& error) {
-  server.close(error);
-  for (u32 process = 0; process < group_.count(); ++process)
-    server.channel().lose(process, error.cause());
+void Server::fail_all(Error const& error, u32 processes) {
+  close(error);
+  for (u32 process = 0; process < processes; ++process) channel().lose(process, error.cause());
 }
 
 void ProgressThread::look_for_losses(std::vector<Server*> const& servers) {

@@ -25,6 +25,9 @@ class Server {
   /// engine may be reading stays.
   virtual void close(Error const& error) = 0;
   virtual net::Channel& channel() = 0;
+
+  /// close(), and the others, of so many processes, are told that nothing is answered here.
+  void fail_all(Error const& error, u32 processes);
 };
 
 /// The progress thread of servers: does what this process asks for, and answers other processes. It
@@ -72,7 +75,9 @@ class ProgressThread {
   void work();
   bool work(Server& server);
   void look_for_losses(std::vector<Server*> const& servers);
-  void fail_all(Server& server, Error const& error);
+  void fail_all(Server& server, Error const& error) const {
+    server.fail_all(error, group_.count());
+  }
   void watch();
 
   ProcessGroup const& group_;

@@ -103,6 +103,12 @@ Questions::Begun Questions::begin(u32 process, std::string question) {
   return begun;
 }
 
+void Questions::drop(Begun begun) {
+  if (!begun.asked) return;
+  await(begun);
+  --peers_[begun.process].under_way;
+}
+
 std::string Questions::end(Begun begun) {
   if (!begun.asked) return std::move(begun.answer);
   u32 const process = begun.process;

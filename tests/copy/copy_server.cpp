@@ -218,7 +218,7 @@ TEST(CopyServer, copies_of_a_lost_process_end_and_later_ones_too) {
   std::vector<char> here(100'000, 'b');
   auto const copy = pair.servers[0]->ask(request(Message::Type::put, 0, here));
   for (int i = 0; i < 5; ++i) pair.servers[0]->work();
-  pair.servers[0]->lose(1, "it fell");
+  pair.servers[0]->channel().lose(1, "it fell");
   EXPECT_TRUE(
       says(error_of([&] { pair.finish(copy); }), Kind::peer_lost, {"process 1", "it fell"}));
   auto const late = pair.servers[0]->ask(request(Message::Type::get, 0, std::span(here).first(1)));

@@ -116,7 +116,7 @@ TEST_F(CopyServerLosses, of_all_copies_of_one_side_end_the_other_side_with_the_s
   begin();
   for (u32 i = 0; i < 20; ++i)
     for (auto const& server : servers) server->work();
-  servers[0]->fail_all({Kind::peer_lost, "copy", "process 2 is gone: it was killed", "look"});
+  servers[0]->fail_all({Kind::peer_lost, "copy", "process 2 is gone: it was killed", "look"}, 2);
   EXPECT_TRUE(says(error_of([&] { copies[0]->wait(); }), Kind::peer_lost, {"process 2 is gone"}));
   for (u32 i = 0; i < 1'000'000 && !copies[1]->done(); ++i) servers[1]->work();
   EXPECT_TRUE(says(error_of([&] { copies[1]->wait(); }), Kind::peer_lost,
@@ -133,7 +133,7 @@ TEST_F(CopyServerLosses, are_not_told_where_both_have_agreed_to_end) {
                                .size = here[1].size()});
   for (u32 i = 0; i < 100; ++i) servers[1]->work();
   EXPECT_FALSE(copies[1]->done());
-  servers[0]->fail_all({Kind::misuse, "copy", "its JobMemory is gone", ""});
+  servers[0]->fail_all({Kind::misuse, "copy", "its JobMemory is gone", ""}, 2);
   for (u32 i = 0; i < 1'000'000 && !copies[1]->done(); ++i) servers[1]->work();
   EXPECT_TRUE(copies[1]->done());
 }
