@@ -103,7 +103,7 @@ Questions::Begun Questions::begin(u32 process, std::string question) {
   return begun;
 }
 
-void Questions::drop(Begun begun) {
+void Questions::drop(Begun const& begun) {
   if (!begun.asked) return;
   await(begun);
   --peers_[begun.process].under_way;

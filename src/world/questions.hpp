@@ -53,7 +53,7 @@ class Questions {
   /// Its answer; empty if that process answers no more. \throws Error(peer_lost)
   std::string end(Begun begun);
   /// Instead of end(), after an error: waits until it is not carried out later.
-  void drop(Begun begun);
+  void drop(Begun const& begun);
   /// Bytes of a question or an answer that can go by the engine to that process. 0: none does.
   u64 most(u32 process) const {
     return by_engine(process) && server_->reaches(process) ? QuestionServer::most : 0;

@@ -119,7 +119,7 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
     while (!under_way.empty()) take_first();
   } catch (...) {
     // None may be carried out after this call: its memory may then be another window's.
-    for (auto& begun : under_way) questions_.drop(std::move(begun));
+    for (auto const& begun : under_way) questions_.drop(begun);
     throw;
   }
 }
