@@ -36,15 +36,14 @@ void ProgressThread::start(bool watched) {
   ended_ = false;
 }
 
-Server& ProgressThread::add(std::unique_ptr<Server> server, bool by_network) noexcept {
+void ProgressThread::add(std::unique_ptr<Server> server, bool by_network) noexcept {
   std::unique_lock lock(mutex_);
   if (by_network) watched_ = &server->channel();
   servers_.push_back(std::move(server));
   auto& added = *servers_.back();
-  if (!hang_) return added;
+  if (!hang_) return;
   lock.unlock();
   fail_all(added, *hang_);
-  return added;
 }
 
 void ProgressThread::wake() {

@@ -58,7 +58,7 @@ class ProgressThread {
   void start(bool watched = false);
   /// Takes over a server that all processes have made. After start(). Throws nothing, so that no
   /// process is left alone with one. `by_network`: at most one, the first.
-  Server& add(std::unique_ptr<Server> server, bool by_network = false) noexcept;
+  void add(std::unique_ptr<Server> server, bool by_network = false) noexcept;
   /// There is something to do. Any thread.
   void wake();
   /// Ends the thread, unless it hangs; what is still under way fails. `agreed`: no process needs

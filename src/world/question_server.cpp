@@ -129,9 +129,7 @@ void QuestionServer::take(u32 process, Header const& header, std::string_view by
   asked_.erase(found);
 }
 
-void QuestionServer::on_lost(u32 process, std::string const& why) { lose(process, why); }
-
-void QuestionServer::lose(u32 process, std::string const& why) {
+void QuestionServer::on_lost(u32 process, std::string const& why) {
   auto& peer = peers_[process];
   if (peer.lost) return;
   peer.queue.clear();
@@ -147,7 +145,7 @@ void QuestionServer::lose(u32 process, std::string const& why) {
 }
 
 void QuestionServer::close(Error const& error) {
-  for (u32 process = 0; process < peers_.size(); ++process) lose(process, error.cause());
+  for (u32 process = 0; process < peers_.size(); ++process) on_lost(process, error.cause());
   std::vector<Request> requests;
   {
     std::scoped_lock const lock(mutex_);

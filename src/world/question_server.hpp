@@ -98,7 +98,6 @@ class QuestionServer : public Server, net::Channel::Client {
   bool send_queued(u32 process);
   void queue(u32 process, Header::Type type, u64 number, std::shared_ptr<std::string> bytes);
   void take(u32 process, Header const& header, std::string_view bytes);
-  void lose(u32 process, std::string const& why);
   void on_message(u32 process, net::Channel::Message const& come) override;
   void on_lost(u32 process, std::string const& why) override;
 

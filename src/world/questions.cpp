@@ -87,15 +87,14 @@ std::string Questions::ask_slowly(u32 process, std::string const& question) {
 Questions::Begun Questions::begin(u32 process, std::string question) {
   if (!by_engine(process)) return {.process = process, .answer = ask_slowly(process, question)};
   auto& peer = peers_[process];
-  if (peer.silent) throw out_of_reach(process);
-  if (!server_->reaches(process)) {
-    // Else that process might carry out an older question after this one.
-    if (server_->in_doubt(process)) throw out_of_reach(process);
+  bool const reaches = server_->reaches(process);
+  // In doubt: that process might carry out an older question after this one.
+  if (peer.silent || (!reaches && server_->in_doubt(process)))
+    return {.process = process, .answer = out_of_reach(process)};
+  if (!reaches || !is_awake(process) || question.size() > QuestionServer::most) {
+    thread_.wake();  // for the next question
     return {.process = process, .answer = ask_slowly(process, question)};
   }
-  thread_.wake();  // also for the next question
-  if (!is_awake(process) || question.size() > QuestionServer::most)
-    return {.process = process, .answer = ask_slowly(process, question)};
   Begun begun{.process = process, .question = std::make_shared<std::string>(std::move(question))};
   begun.asked = server_->ask(process, begun.question);
   ++peer.under_way;
@@ -115,13 +114,13 @@ std::string Questions::end(Begun begun) {
   auto& peer = peers_[process];
   await(begun);
   --peer.under_way;
-  if (!begun.asked->over()) throw out_of_reach(process);
+  if (!begun.asked->over()) return out_of_reach(process);
   if (auto answer = begun.asked->take()) {
     peer.answered = now();
     return std::move(*answer);
   }
   if (!server_->in_doubt(process)) return ask_slowly(process, *begun.question);  // was not sent
-  throw out_of_reach(process);
+  return out_of_reach(process);
 }
 
 // Returns when it is over, or has been given up: a process may be there, and the thread that should
@@ -136,32 +135,24 @@ void Questions::await(Begun const& begun) {
     }
 }
 
-// Most often the process is lost to the job too, which says why.
-Error Questions::out_of_reach(u32 process) const {
-  auto const& processes = group_.processes();
+// No answer, as that process answers nobody any more; or throws. Most often it is lost to the job
+// too, whose error says why.
+std::string Questions::out_of_reach(u32 process) const {
+  auto& processes = group_.processes();
+  if (processes.ask(group_.channel(), process, "").empty()) return {};
   std::string const operation = "ask process " + std::to_string(process);
-  std::string const remedy =
-      "see its own messages and the network between the hosts, and start the job again";
-  try {
-    if (group_.processes().ask(group_.channel(), process, "").empty())
-      return {Kind::peer_lost, operation,
-              fmt::format("{} has destroyed this World already", processes.name(process)),
-              "keep it until no process uses it any more"};
-  } catch (Error const& error) {
-    return error;
-  }
   if (peers_[process].silent)
-    return {Kind::peer_lost, operation,
-            fmt::format("{} is there, but its World has not answered for {:.3g} s",
-                        processes.name(process),
-                        std::chrono::duration<double>(2 * processes.job().silence).count()),
-            "see if a copy of its device hangs; MESHPOST_PEER_DEADLINE may be too short"};
-  return {Kind::peer_lost, operation,
-          fmt::format(
-              "nothing comes from {} any more by {}: {}; whether it has done what was asked "
-              "is not known",
-              processes.name(process), server_->channel().engine().name(), server_->why(process)),
-          remedy};
+    throw Error(Kind::peer_lost, operation,
+                fmt::format("{} is there, but its World has not answered for {:.3g} s",
+                            processes.name(process),
+                            std::chrono::duration<double>(2 * processes.job().silence).count()),
+                "see if a copy of its device hangs; MESHPOST_PEER_DEADLINE may be too short");
+  throw Error(Kind::peer_lost, operation,
+              fmt::format("nothing comes from {} any more by {}: {}; whether it has done what was "
+                          "asked is not known",
+                          processes.name(process), server_->channel().engine().name(),
+                          server_->why(process)),
+              "see its own messages and the network between the hosts, and start the job again");
 }
 
 }  // namespace meshpost

@@ -71,7 +71,7 @@ class Questions {
   std::string take(u32 from, std::string const& question);
   std::string ask_slowly(u32 process, std::string const& question);
   void await(Begun const& begun);
-  Error out_of_reach(u32 process) const;
+  std::string out_of_reach(u32 process) const;
 
   ProcessGroup const& group_;
   Answer const answer_;

@@ -88,11 +88,16 @@ std::string FarMemory::end(std::string const& operation, Questions::Begun begun)
   return reply;
 }
 
+// Bytes of a write, with a question behind it, or of a read.
+u64 FarMemory::most_in_question(u32 process) const {
+  u64 const most = questions_.most(process);
+  return most == 0 ? most_at_once : most - 2 * sizeof(Question);
+}
+
 void FarMemory::transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const {
   u32 const process = layout_.processes[address.device];
   std::string const operation = target ? "read" : "write";
-  u64 const most = questions_.most(process);
-  u64 const piece = most == 0 ? most_at_once : most - sizeof(Question);
+  u64 const piece = most_in_question(process);
   std::deque<Questions::Begun> under_way;
   u64 taken = 0;
   auto const take_first = [&] {
@@ -128,9 +133,7 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
 std::string FarMemory::text_before(u32 process, BytesBefore const& before) const {
   if (before.bytes == 0) return {};
   u32 const device = before.address.device;
-  u64 const most = questions_.most(process);
-  u64 const fits = most == 0 ? most_at_once : most - 2 * sizeof(Question);
-  if (layout_.processes[device] != process || before.bytes > fits) {
+  if (layout_.processes[device] != process || before.bytes > most_in_question(process)) {
     transfer(before.address, nullptr, before.source, before.bytes);
     return {};
   }

@@ -44,6 +44,7 @@ class FarMemory : WorldMemory {
   bool hangs() const { return questions_.hangs(); }
 
  private:
+  u64 most_in_question(u32 process) const;
   std::string text_before(u32 process, BytesBefore const& before) const;
   void ask_to_raise(std::string const& operation, u32 process, BytesBefore const& before,
                     std::string_view question) const;

@@ -189,30 +189,32 @@ TEST_F(JobFarHostsCpuOnly, wait_for_one_that_is_stopped_for_its_deadline) {
                                 HasSubstr("[peer lost]")));
 }
 
-TEST_F(JobFarHostsCpuOnly, hear_that_the_other_has_left_its_world) {
-  test::Job job("far_hosts_leave", 2, {{"MESHPOST_RANKS", "1"}}, node);
+// What process 0 has printed when all is over.
+std::string out_of(char const* role, test::Variables variables = {}) {
+  variables["MESHPOST_RANKS"] = "1";
+  test::Job job(role, 2, variables, node);
   auto const& all = job.wait(20s);
   test::expect_well(all);
-  EXPECT_THAT(all[0].out, AllOf(HasSubstr("process 1 ("), HasSubstr("has destroyed this World"),
-                                HasSubstr("[peer lost]")));
+  return all[0].out;
+}
+
+TEST_F(JobFarHostsCpuOnly, hear_that_the_other_has_left_its_world) {
+  EXPECT_THAT(out_of("far_hosts_leave"),
+              AllOf(HasSubstr("process 1 ("), HasSubstr("has destroyed this World"),
+                    HasSubstr("[peer lost]")));
 }
 
 TEST_F(JobFarHostsCpuOnly, wait_no_longer_for_one_that_does_not_answer) {
-  test::Job job("far_hosts_stuck", 2, {{"MESHPOST_RANKS", "1"}, {"MESHPOST_PEER_DEADLINE", "1"}},
-                node);
-  auto const& all = job.wait(20s);
-  test::expect_well(all);
+  auto const out = out_of("far_hosts_stuck", {{"MESHPOST_PEER_DEADLINE", "1"}});
   std::string const error = "is there, but its World has not answered for 2 s";
-  test::expect_in_order(all[0].out, {"error: write: process 1 (", error, "[peer lost]",
-                                     "error: write: process 1 (", error, "[peer lost]"});
+  test::expect_in_order(out, {"error: write: process 1 (", error, "[peer lost]",
+                              "error: write: process 1 (", error, "[peer lost]"});
 }
 
 TEST_F(JobFarHostsCpuOnly, hear_of_errors_there_and_go_on) {
-  test::Job job("far_hosts_fail", 2, {{"MESHPOST_RANKS", "1"}}, node);
-  auto const& all = job.wait(20s);
-  test::expect_well(all);
-  EXPECT_THAT(all[0].out, AllOf(HasSubstr("in process 1 ("), HasSubstr("the device is broken"),
-                                HasSubstr("[device failed]")));
+  EXPECT_THAT(out_of("far_hosts_fail"),
+              AllOf(HasSubstr("in process 1 ("), HasSubstr("the device is broken"),
+                    HasSubstr("[device failed]")));
 }
 
 // Most often the fault hits a message of this World's hosts. Otherwise nothing is wrong.
