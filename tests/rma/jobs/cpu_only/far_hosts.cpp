@@ -189,7 +189,7 @@ TEST_F(JobFarHostsCpuOnly, wait_for_one_that_is_stopped_for_its_deadline) {
                                 HasSubstr("[peer lost]")));
 }
 
-// What process 0 has printed when all is over.
+// The output of process 0 when all is over.
 std::string out_of(char const* role, test::Variables variables = {}) {
   variables["MESHPOST_RANKS"] = "1";
   test::Job job(role, 2, variables, node);
