@@ -1,6 +1,7 @@
 #pragma once
 #include <meshpost/meshpost.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,12 @@ meshpost::u32 device_count();
 
 /// Threads of a rank in benchmarks that don't vary it.
 meshpost::Launch const& launch();
+
+/// That have passed since then.
+inline double microseconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - since)
+      .count();
+}
 
 /// "cuda" or "cpu"
 std::string kind();

@@ -16,11 +16,6 @@ using namespace meshpost;
 
 constexpr u64 longest = u64{16} << 20;
 
-double took_us(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - since)
-      .count();
-}
-
 struct Meet {
   MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
 };
@@ -58,7 +53,7 @@ struct End {
     auto const begin = std::chrono::steady_clock::now();
     box.notify(stream.id(), Tag{1});
     stream.synchronize();
-    return took_us(begin) / (2 * trips);
+    return bench::microseconds(begin) / (2 * trips);
   }
 };
 
@@ -94,7 +89,7 @@ void host_write_between(benchmark::State& state, u64 bytes) {
     auto const begin = std::chrono::steady_clock::now();
     for (u32 i = 0; end.mine == 0 && i < times; ++i)
       end.box.write(RankId{1}, 0, std::span<char const>(source));
-    double const each = took_us(begin) / times;
+    double const each = bench::microseconds(begin) / times;
     end.world.run(Meet{});
     return each;
   });

@@ -18,14 +18,10 @@
 namespace {
 
 using namespace meshpost;
+using bench::microseconds;
 
 constexpr u64 most_bytes = u64{256} << 20;
 constexpr u32 few = 10, many = 110;  // round trips; the difference has no begin and no end
-
-double microseconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - since)
-      .count();
-}
 
 struct Pair {
   std::shared_ptr<World> world = bench::world(2, 1);
