@@ -1,8 +1,8 @@
 #pragma once
 // LibMP's interface for kernels (the KI model): descriptors of requests, which the host gets and a
 // kernel uses. docs/libmp.md says where it differs from the original.
-#include "meshpost/base/fn.hpp"
 #include "meshpost/compat/mp.h"
+#include "meshpost/rma/kernel.hpp"
 
 namespace gdsync {
 
@@ -42,8 +42,34 @@ int get_descriptors(wait_desc_t* descriptor, mp_request_t* req);
 
 }  // namespace mp::mlx5
 
+// In a kernel of World::run or launch, on any device, with Launch::with_host. All threads of a rank
+// call them together. A wait for LibMP that doesn't end, or that ends because LibMP's operations
+// have failed, ends the run, with an error that names the rank.
+namespace mp::device::mlx5 {
+
+/// Begins the request. All that the rank's threads have stored before is sent.
+MESHPOST_FN inline void send(meshpost::Rank& self, mp::mlx5::send_desc_t const& descriptor) {
+  self.sync();  // orders all threads' stores before thread 0's, which releases them
+  if (self.thread() == 0)
+    meshpost::memory::store(descriptor.begin.ptr, descriptor.begin.value, meshpost::Order::system);
+}
+/// Returns when the request is complete. All threads then see what has come.
+MESHPOST_FN inline void wait(meshpost::Rank& self, mp::mlx5::wait_desc_t const& descriptor) {
+  auto const& done = descriptor.done;
+  self.wait_until(meshpost::LocalSpan<uint32_t>(done.ptr, 1), meshpost::Compare::greater_equal,
+                  done.value);
+  // After a failure all requests are complete, but not done.
+  if (self.thread() == 0 && meshpost::memory::load_acquire(descriptor.failed) != 0)
+    self.fail("LibMP's operations have failed; the host's next call of it says why");
+  self.sync();
+}
+/// Nothing: here a request is complete for the host, too, when it is for a kernel.
+MESHPOST_FN inline void signal(meshpost::Rank& /*self*/,
+                               mp::mlx5::wait_desc_t const& /*descriptor*/) {}
+
+}  // namespace mp::device::mlx5
+
 #if defined(__CUDACC__)
-#include "meshpost/device/block.hpp"
 
 namespace gdsync::device {
 
