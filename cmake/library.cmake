@@ -306,7 +306,7 @@ target_link_libraries(meshpost
   PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt OpenSSL::SSL OpenSSL::Crypto ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
-meshpost_unity(meshpost 12)
+meshpost_unity(meshpost 24)
 
 # The target for programs written for the dCUDA thesis's API. It has its include names, dcuda_host.h
 # and dcuda_device.cu.h.

@@ -11,7 +11,7 @@
 namespace meshpost::copying {
 namespace {
 
-constexpr u32 at_once = 4;  // chunks of a chain in progress
+constexpr u32 chunks_at_once = 4;  // chunks of a chain in progress
 
 // The carrier of a chunk along one link: a stream of a device or, if null, this thread with the
 // host's threads.
@@ -55,26 +55,27 @@ class Runner {
     }
     std::map<u32, u64> between;  // places in order, so that buffers are taken in order
     for (u64 h = 0; h + 1 < hops_.size(); ++h) between[hops_[h].to] = h;
-    slots_.resize(at_once);
+    slots_.resize(chunks_at_once);
     for (auto& slot : slots_) slot.at.resize(hops_.size() - 1), slot.next_hop = hops_.size();
     for (auto const& [place, h] : between) {
-      buffers_.push_back(
-          std::make_unique<Buffers>(machine.places[place].place, std::bit_ceil(chunk_), at_once));
-      for (u32 s = 0; s < at_once; ++s) slots_[s].at[h] = (*buffers_.back())[s];
+      buffers_.push_back(std::make_unique<Buffers>(machine.places[place].place,
+                                                   std::bit_ceil(chunk_), chunks_at_once));
+      for (u32 s = 0; s < chunks_at_once; ++s) slots_[s].at[h] = (*buffers_.back())[s];
     }
   }
 
   void run() {
     u64 turn = 0;
     for (;; ++turn) {
-      auto& slot = slots_[turn % at_once];
+      auto& slot = slots_[turn % chunks_at_once];
       finish(slot);
       slot.piece = share_.claim(chunk_);
       if (slot.piece.size == 0) break;
       slot.next_hop = 0;
       advance(slot, Until::waits);
     }
-    for (u64 i = 1; i < at_once; ++i) finish(slots_[(turn + i) % at_once]);  // the oldest first
+    for (u64 i = 1; i < chunks_at_once; ++i)
+      finish(slots_[(turn + i) % chunks_at_once]);  // the oldest first
   }
 
   // After an error: returns when the devices no longer use the buffers and the two ends.

@@ -33,11 +33,11 @@ Environment with(Environment const& base, Environment more) {
   return more;
 }
 
-std::string const secret(64, 'a');
+std::string const some_secret(64, 'a');
 Environment const ours{{"MESHPOST_PROCESSES", "4"},
                        {"MESHPOST_PROCESS", "2"},
                        {"MESHPOST_RENDEZVOUS", "node-a:4711"},
-                       {"MESHPOST_SECRET", secret}};
+                       {"MESHPOST_SECRET", some_secret}};
 Environment const open_mpi{{"OMPI_COMM_WORLD_RANK", "1"},
                            {"OMPI_COMM_WORLD_SIZE", "3"},
                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
@@ -62,7 +62,7 @@ TEST(Job, of_meshpost_run_is_read) {
   EXPECT_EQ(job.processes, 4u);
   EXPECT_EQ(job.launcher, "meshpost-run");
   EXPECT_EQ(job.rendezvous, "node-a:4711");
-  EXPECT_EQ(job.secret, secret);
+  EXPECT_EQ(job.secret, some_secret);
   EXPECT_EQ(job.node, "b");
   EXPECT_EQ(job.listener, -1);
   EXPECT_EQ(job_of(ours).launcher, "MESHPOST_PROCESSES");
@@ -144,7 +144,7 @@ TEST(Job, on_several_hosts_must_be_told_where_to_meet) {
     environment["MESHPOST_RENDEZVOUS"] = "node-a:4711";
     EXPECT_TRUE(says(error_of_job(environment), Kind::bad_environment,
                      {"at node-a:4711 and no secret", "MESHPOST_SECRET_FILE"}));
-    environment["MESHPOST_SECRET"] = secret;
+    environment["MESHPOST_SECRET"] = some_secret;
     EXPECT_EQ(job_of(environment).rendezvous, "node-a:4711");
   }
 }
@@ -205,7 +205,7 @@ TEST(Job, that_is_malformed_is_refused_with_variable_value_and_what_it_may_be) {
 // -- the secret
 
 TEST(Job, never_prints_its_secret) {
-  for (auto const& wrong : {std::string("hush"), secret + "ed", secret.substr(1) + "q"}) {
+  for (auto const& wrong : {std::string("hush"), some_secret + "ed", some_secret.substr(1) + "q"}) {
     auto environment = ours;
     environment["MESHPOST_SECRET"] = wrong;
     auto const error = error_of_job(environment);
@@ -238,11 +238,11 @@ class SecretFile : public testing::Test {
 
 TEST_F(SecretFile, is_read_with_or_without_an_end_of_line) {
   for (auto const* end : {"", "\n", "\r\n", " \n\n"}) {
-    write(secret + end);
-    EXPECT_EQ(job_of(environment_).secret, secret);
+    write(some_secret + end);
+    EXPECT_EQ(job_of(environment_).secret, some_secret);
   }
   environment_["MESHPOST_SECRET"] = "";  // the same as not set
-  EXPECT_EQ(job_of(environment_).secret, secret);
+  EXPECT_EQ(job_of(environment_).secret, some_secret);
   environment_["MESHPOST_SECRET"] = std::string(64, 'b');
   EXPECT_EQ(job_of(environment_).secret, std::string(64, 'b'));
 }
@@ -252,16 +252,16 @@ TEST_F(SecretFile, that_is_wrong_is_refused_and_not_printed) {
   auto const make = "umask 077; openssl rand -hex 32 >" + path_;
   EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment,
                    {named, "there is no such file on this host", make}));
-  write(secret, 0640);
+  write(some_secret, 0640);
   EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment,
                    {named, "mode 640, not 600", "chmod 600 " + path_}));
   for (auto const& [wrong, found] : std::initializer_list<std::pair<std::string, std::string>>{
            {"hush hush", "has 9 characters"},
-           {secret + "a", "has 65 characters"},
+           {some_secret + "a", "has 65 characters"},
            {std::string(10'000, 'a'), "has 4096 characters or more"},
-           {"\n" + secret, "has 65 characters"},
+           {"\n" + some_secret, "has 65 characters"},
            {std::string(64, 'g'), "has other characters than hexadecimal digits"},
-           {secret + '\0' + "tail", "has 69 characters"}}) {
+           {some_secret + '\0' + "tail", "has 69 characters"}}) {
     write(wrong);
     auto const error = error_of_job(environment_);
     EXPECT_TRUE(says(error, Kind::bad_environment,
@@ -274,7 +274,7 @@ TEST_F(SecretFile, that_is_wrong_is_refused_and_not_printed) {
                      {named, "the file is empty", "must have 64 hexadecimal digits", make}));
   }
   auto const other = (folder_ / "other").string();
-  write(secret);
+  write(some_secret);
   std::filesystem::rename(path_, other);
   std::filesystem::create_symlink(other, path_);
   EXPECT_TRUE(says(error_of_job(environment_), Kind::bad_environment, {named, "symbolic link"}));

@@ -53,7 +53,7 @@ struct Puts {
     }
   }
 };
-Role const puts("puts", [] {
+Role const many_puts("puts", [] {
   Allocation memory;
   {
     World world;

@@ -19,7 +19,7 @@ using test::try_everything;
 
 // Devices of two kinds reach each other through the host alone, in one process or several. A
 // process may lack a kind that only others use: they send it the kind's properties.
-Role const mixed("mixed", [] {
+Role const mixed_devices("mixed", [] {
   char const* const devices = std::getenv("MESHPOST_DEVICES");
   if (devices && std::string_view(devices).find("boxed") != std::string_view::npos)
     test::register_boxed();
