@@ -63,6 +63,14 @@ class Destinations {
   /// send, receive
   ResolvedCall message(std::string const& operation, StreamCall const& call) const;
 
+  struct Sender {
+    StreamId stream;
+    Tag tag;
+  };
+  /// In the message window of that call: who has sent what the stream has not received. A few of
+  /// them. Nothing of the stream is in progress. \throws also Error(device_failed)
+  std::vector<Sender> received_messages(StreamCall const& call) const;
+
  private:
   /// The operation and its window, for messages. Their text is made only if it is needed.
   struct Told {

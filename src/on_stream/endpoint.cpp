@@ -80,14 +80,12 @@ void EndpointState::end() {
     }
   }
   bool failed = false;
-  std::set<u32> used;
   {
     std::scoped_lock const lock(mutex_);
     over_ = true;
     failed = failure_.has_value();
-    used = message_windows_;
   }
-  if (failed) streams_->tear(id_, used);
+  if (failed) streams_->tear(id_, message_windows());
   streams_->remove(id_);  // the number is free
   std::scoped_lock const lock(mutex_);
   if (failure_ && !told_)
@@ -145,7 +143,7 @@ void EndpointState::use(WorldState& world, StreamCall const& call, std::string c
         "free the message window, and make a new one");
   }
   std::scoped_lock const lock(mutex_);
-  if (message) message_windows_.insert(window);
+  if (message) message_windows_.try_emplace(window, call);
   windows_.try_emplace(window, name);
 }
 
@@ -175,8 +173,12 @@ void EndpointState::synchronize() {
     std::scoped_lock const lock(mutex_);
     return of_loss_;
   }();
-  if (auto const last = note(); of_loss && last.waiting == StreamNote::ended)
-    failure = ended_wait(last, *failure);
+  if (auto const last = note(); last.waiting == StreamNote::ended) {
+    if (of_loss) failure = ended_wait(last, *failure);
+    if (auto const others = other_messages(use_of_world.world(), last); !others.empty())
+      failure = Error(failure->kind(), failure->operation(), failure->cause() + others,
+                      failure->remedy());
+  }
   begin_anew(use_of_world.world());
   throw Error(*failure);
 }
@@ -203,6 +205,13 @@ std::string EndpointState::so_far(StreamNote const& note) const {
     return fmt::format("no message with tag {} had come from {}", note.tag, stream_of(note.peer));
   return fmt::format("{} of {} notifications of tag {} had come", static_cast<i32>(note.come),
                      note.count, note.tag);
+}
+
+std::set<u32> EndpointState::message_windows() const {
+  std::set<u32> used;
+  std::scoped_lock const lock(mutex_);
+  for (auto const& [window, call] : message_windows_) used.insert(window);
+  return used;
 }
 
 // A message that does not fit: the stream has found it.
@@ -233,12 +242,7 @@ void EndpointState::begin_anew(WorldState& world) {
   device_->fill(words_.data(), 0, words_.size());
   world.host().forget_counts(own_, id_.number);
   if (far_) far_->drop(false);
-  std::set<u32> used;
-  {
-    std::scoped_lock const lock(mutex_);
-    used = message_windows_;
-  }
-  streams_->tear(id_, used);
+  streams_->tear(id_, message_windows());
   // The supervisor sees all of that at once, or nothing. Its findings of the last epoch are
   // dropped.
   std::scoped_lock const lock(mutex_);

@@ -72,6 +72,8 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   std::string stream_of(u32 peer) const;
   Error ended_wait(StreamNote const& note, Error const& loss) const;
   void find_misfit(u64 epoch);
+  std::set<u32> message_windows() const;
+  std::string other_messages(WorldState& world, StreamNote const& note) const;
 
   struct Needed {
     void const* memory;
@@ -122,11 +124,12 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   bool told_ = false;                   // a call has thrown it
   std::string gave_up_;                 // if it ended by a deadline: the wait, and what had come
   std::map<u32, std::string> windows_;  // that its operations use: their names
-  std::set<u32> message_windows_;       // message windows that it used since the last failure
-  bool over_ = false;                   // its StreamEndpoint is destroyed
-  u64 epoch_ = 0;                       // failures that the program was told of
-  u64 failures_before_ = 0;             // runs that had failed when it began to wait
-  Deadline deadline_;                   // only the supervisor uses it
+  // That it used since the last failure: a call of each.
+  std::map<u32, StreamCall> message_windows_;
+  bool over_ = false;        // its StreamEndpoint is destroyed
+  u64 epoch_ = 0;            // failures that the program was told of
+  u64 failures_before_ = 0;  // runs that had failed when it began to wait
+  Deadline deadline_;        // only the supervisor uses it
   std::unique_ptr<StreamTimes> const times_;
   // Last, because their threads use the others.
   std::unique_ptr<Stream> const stream_;

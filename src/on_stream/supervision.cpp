@@ -15,7 +15,10 @@ char const* name_of(StreamNote const& note) {
     default: return "wait";
   }
 }
-char const* remedy_for(StreamNote const& note) {
+char const* remedy_for(StreamNote const& note, u32 own) {
+  if (note.operation != StreamNote::wait && note.peer == own)
+    return "let another stream do it, or send first: what this stream does behind it comes too "
+           "late";
   switch (note.operation) {
     case StreamNote::send:
       return "see that the other stream receives; if both send first, let one receive first, or "
@@ -79,6 +82,28 @@ std::optional<std::string> EndpointState::waits() const {
   return fmt::format("also waits: {}: {}", said(now), so_far(now));
 }
 
+// Of a receive that has ended: what has come instead. Only when the stream does nothing: a GPU
+// whose streams wait may copy nothing to the host.
+std::string EndpointState::other_messages(WorldState& world, StreamNote const& note) const {
+  if (note.operation != StreamNote::receive || note.come != 0) return {};
+  std::optional<StreamCall> call;
+  {
+    std::scoped_lock const lock(mutex_);
+    auto const found = message_windows_.find(note.window);
+    if (found != message_windows_.end()) call = found->second;
+  }
+  if (!call) return {};
+  std::string text;
+  try {
+    for (auto const& [peer, tag] : Destinations(world, id_).received_messages(*call))
+      text += fmt::format("\n  a message with tag {} has come from {}", tag.value,
+                          stream_of(peer.device * StreamId::most + peer.number));
+  } catch (Error const&) {  // the window, or the device, is gone: there is no such line
+    text.clear();
+  }
+  return text;
+}
+
 void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
   u64 failures_before = 0, epoch = 0;
   {
@@ -101,8 +126,8 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
   u64 const progress =
       ((u64{now.consumed} * 31 + now.all) * 65599 + now.tag) * 65599 + now.window + 1;
   if (!deadline_.ends(progress) || watched_by_debugger(deadline_)) return;
-  std::string remedy =
-      fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)", remedy_for(now));
+  std::string remedy = fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)",
+                                   remedy_for(now, id_.device * StreamId::most + id_.number));
   if (!stream_->on_host())
     remedy +=
         "; if what it waits for is on another stream of this GPU, or needs a kernel that is not "

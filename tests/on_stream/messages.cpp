@@ -281,12 +281,25 @@ TEST_P(StreamMessages, that_nobody_sends_or_receives_end_by_the_deadline) {
   EXPECT_TRUE(says(none, Kind::deadline,
                    {"receive, stream 'one'", "window 'post'",
                     "no message with tag 1 had come from stream 1 of device 0 ('two')", "0.2 s",
-                    "\n  also wait", "send, stream 'two'"}));
+                    "\n  also wait", "send, stream 'two'",
+                    "\n  a message with tag 2 has come from stream 1 of device 0 ('two')"}));
   auto const full = error_of([&] { two.synchronize(); });
   EXPECT_TRUE(
       says(full, Kind::deadline,
            {"send, stream 'two'", "no room for chunk 5 of 5",
             "stream 0 of device 0 ('one') has not received", "tag 2", "if both send first"}));
+}
+
+TEST_P(StreamMessages, to_itself_must_be_sent_first) {
+  World world(options(200ms));
+  MessageWindow const box(world, small());
+  StreamEndpoint one(world, 0, "one");
+  Buffer buffer(*world.devices()[0], 10);
+  one.receive(box, one.id(), buffer.span(), Tag{0});
+  one.send(box, one.id(), buffer.span(), Tag{0});
+  auto const error = error_of([&] { one.synchronize(); });
+  EXPECT_TRUE(says(error, Kind::deadline, {"receive, stream 'one'", "or send first"}));
+  EXPECT_EQ(error.cause().find("has come"), std::string::npos) << error.cause();
 }
 
 TEST_P(StreamMessages, refuse_bad_arguments) {
