@@ -124,7 +124,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   bool told_ = false;                   // a call has thrown it
   std::string gave_up_;                 // if it ended by a deadline: the wait, and what had come
   std::map<u32, std::string> windows_;  // that its operations use: their names
-  // That it used since the last failure: a call of each.
+  std::map<u32, StreamCall> message_windows_;  // a call of each one used since the last failure
   std::map<u32, StreamCall> message_windows_;
   bool over_ = false;        // its StreamEndpoint is destroyed
   u64 epoch_ = 0;            // failures that the program was told of
