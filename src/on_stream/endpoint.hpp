@@ -125,11 +125,10 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   std::string gave_up_;                 // if it ended by a deadline: the wait, and what had come
   std::map<u32, std::string> windows_;  // that its operations use: their names
   std::map<u32, StreamCall> message_windows_;  // a call of each one used since the last failure
-  std::map<u32, StreamCall> message_windows_;
-  bool over_ = false;        // its StreamEndpoint is destroyed
-  u64 epoch_ = 0;            // failures that the program was told of
-  u64 failures_before_ = 0;  // runs that had failed when it began to wait
-  Deadline deadline_;        // only the supervisor uses it
+  bool over_ = false;                          // its StreamEndpoint is destroyed
+  u64 epoch_ = 0;                              // failures that the program was told of
+  u64 failures_before_ = 0;                    // runs that had failed when it began to wait
+  Deadline deadline_;                          // only the supervisor uses it
   std::unique_ptr<StreamTimes> const times_;
   // Last, because their threads use the others.
   std::unique_ptr<Stream> const stream_;
