@@ -6,18 +6,18 @@
 
 namespace meshpost::detail {
 
-void FarTarget::write(u64 offset, void const* source, u64 bytes) const {
-  if (bytes == 0) return;
+std::optional<Questions::Begun> FarTarget::write(u64 offset, void const* source, u64 bytes) const {
   GlobalAddress const at{address_.device, address_.offset + offset};
   auto const& layout = world_->layout();
-  if (!layout.owns(at.device)) return world_->host().far().transfer(at, nullptr, source, bytes);
+  if (!layout.owns(at.device)) return far_memory().begin_write(at, source, bytes);
   layout.own(at.device).write(world_->addresses().memory(at, bytes), source, Bytes{bytes});
+  return std::nullopt;
 }
 
 void FarTarget::write_and_notify(u64 offset, void const* source, u64 bytes) const {
   if (bytes == 0 || !world_->layout().owns(address_.device))
     return notify({{address_.device, address_.offset + offset}, source, bytes});
-  write(offset, source, bytes);
+  write(offset, source, bytes);  // by this process
   notify({});
 }
 void FarTarget::notify() const { notify({}); }
@@ -26,7 +26,7 @@ void FarTarget::notify() const { notify({}); }
 // first.
 void FarTarget::notify(BytesBefore const& before) const {
   auto const& layout = world_->layout();
-  auto const& far = world_->host().far();
+  auto const& far = far_memory();
   auto const write_first = [&] {
     if (before.bytes != 0) far.transfer(before.address, nullptr, before.source, before.bytes);
   };

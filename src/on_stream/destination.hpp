@@ -16,8 +16,11 @@ class FarTarget {
  public:
   FarTarget(WorldState& world, WindowInfo const& window) : world_(&world), window_(window) {}
 
-  /// Writes bytes at an offset of the target. \throws Error(peer_lost, device_failed)
-  void write(u64 offset, void const* source, u64 bytes) const;
+  /// Writes bytes at an offset of the target, or begins it, if another process does it: then
+  /// FarMemory::end_write() or drop() must follow. The bytes may change at once.
+  /// \throws Error(peer_lost, device_failed)
+  std::optional<Questions::Begun> write(u64 offset, void const* source, u64 bytes) const;
+  FarMemory& far_memory() const { return world_->host().far(); }
   /// \throws likewise
   void notify() const;
   /// Both, by one message if another process has the target.

@@ -241,7 +241,7 @@ Error EndpointState::ended_wait(StreamNote const& note, Error const& loss) const
 void EndpointState::begin_anew(WorldState& world) {
   device_->fill(words_.data(), 0, words_.size());
   world.host().forget_counts(own_, id_.number);
-  if (far_) far_->drop(false);
+  if (far_) far_->take_again();
   streams_->tear(id_, message_windows());
   // The supervisor sees all of that at once, or nothing. Its findings of the last epoch are
   // dropped.
@@ -263,6 +263,7 @@ void EndpointState::finish() {
     find_misfit(epoch());
   } catch (Error const& error) {
     fail(error);
+    if (far_) far_->abandon();
   }
 }
 

@@ -48,14 +48,21 @@ FarTarget const& FarSender::target(u32 number) {
 void FarSender::drain() {
   u32 posted = 0;
   device_.read(&posted, ring_.posted, Bytes{sizeof posted});
-  for (Pauses pauses; memory::load_acquire(ring_.taken) != posted; pauses.rest()) {
+  for (Pauses pauses; memory::load_acquire(ring_.taken) != posted || busy_; pauses.rest()) {
+  }
+}
+
+// Either it sees `drops_` when it is busy, or this sees that it is busy.
+void FarSender::abandon() {
+  drops_ = true;
+  for (Pauses pauses; busy_; pauses.rest()) {
   }
 }
 
 void FarSender::work() {
   Pauses pauses(5000);  // awake for some 2 ms: the next message often comes within less
   for (u32 number = 0; !ending_;) {
-    if (!carry_out(number)) {
+    if (!look(number)) {
       pauses.rest();
       continue;
     }
@@ -65,21 +72,59 @@ void FarSender::work() {
   }
 }
 
-bool FarSender::carry_out(u32 number) {
-  auto& message = ring_.messages[number % StreamRing::slots];
-  if (memory::load_acquire(&message.flag) != number + 1) return false;
-  if (drops_) return true;
+// Busy until nothing is under way. So who has seen that all messages are taken, and then that it is
+// not busy, knows that they are carried out.
+bool FarSender::look(u32 number) {
+  bool const comes =
+      memory::load_acquire(&ring_.messages[number % StreamRing::slots].flag) == number + 1;
+  if (!comes && under_way_.empty()) return false;
+  busy_ = true;
   try {
-    auto const& target = this->target(message.operation);
-    auto const* const bytes = ring_.bytes_of(number);
-    bool const last = message.offset + message.bytes == message.whole;
-    if (last) target.write_and_notify(message.offset, bytes, message.bytes);
-    else target.write(message.offset, bytes, message.bytes);
+    if (drops_) drop_rest();
+    else if (comes) carry_out(number);
+    else end_answered();
   } catch (...) {
     drops_ = true;
+    drop_rest();
     failed_(std::current_exception());
   }
-  return true;
+  busy_ = !under_way_.empty();
+  return comes;
+}
+
+void FarSender::carry_out(u32 number) {
+  auto const& message = ring_.messages[number % StreamRing::slots];
+  write(target(message.operation), message, ring_.bytes_of(number));
+}
+
+// Long bytes come in several messages, and the last one's notification is for all of them. So it is
+// sent when the other process has written those before. These may be under way together.
+void FarSender::write(FarTarget const& target, StreamMessage const& message, char const* bytes) {
+  bool const begins = message.offset == 0;
+  if (begins) drop_rest();  // of a put whose stream has ended within it
+  if (message.offset + message.bytes == message.whole) {
+    while (!under_way_.empty()) end_first();
+    return target.write_and_notify(message.offset, bytes, message.bytes);
+  }
+  if (under_way_.size() == FarMemory::most_under_way) end_first();
+  if (auto begun = target.write(message.offset, bytes, message.bytes))
+    under_way_.push_back({&target.far_memory(), std::move(*begun)});
+}
+
+void FarSender::end_first() {
+  auto piece = std::move(under_way_.front());
+  under_way_.pop_front();
+  piece.memory->end_write(std::move(piece.begun));
+}
+
+void FarSender::end_answered() {
+  while (!under_way_.empty() && under_way_.front().begun.is_over()) end_first();
+}
+
+// Waits until none of them is carried out later, over what has come since.
+void FarSender::drop_rest() {
+  for (auto const& piece : under_way_) piece.memory->drop(piece.begun);
+  under_way_.clear();
 }
 
 }  // namespace meshpost::detail

@@ -26,11 +26,18 @@ class FarSender {
   u32 number_of(FarTarget const& target);
   /// Behind all work of the stream: returns when everything it posted has been carried out.
   void drain();
-  void drop(bool on) { drops_ = on; }
+  /// Where that can't be asked: carries out no more, and returns when it uses no World.
+  void abandon();
+  void take_again() { drops_ = false; }
 
  private:
   void work();
-  bool carry_out(u32 number);
+  bool look(u32 number);
+  void carry_out(u32 number);
+  void write(FarTarget const& target, StreamMessage const& message, char const* bytes);
+  void end_first();
+  void end_answered();
+  void drop_rest();
   FarTarget const& target(u32 number);
 
   Device& device_;
@@ -39,7 +46,13 @@ class FarSender {
   StreamRing ring_;
   std::mutex mutex_;  // of targets_
   std::deque<FarTarget> targets_;
-  std::atomic<bool> ending_ = false, drops_ = false;
+  // Pieces of the put that is carried out now. Only the thread uses it.
+  struct Piece {
+    FarMemory* memory;
+    Questions::Begun begun;
+  };
+  std::deque<Piece> under_way_;
+  std::atomic<bool> ending_ = false, drops_ = false, busy_ = false;
   std::thread thread_;
 };
 

@@ -47,6 +47,8 @@ class Questions {
     QuestionServer::AskedPtr asked{};
     std::shared_ptr<std::string> question{};  ///< to ask again if it was not sent
     std::string answer{};
+
+    bool is_over() const { return !asked || asked->over(); }
   };
   /// Begins a question, which must be end()ed. Any thread. \throws Error(peer_lost)
   Begun begin(u32 process, std::string question);

@@ -61,6 +61,22 @@ struct OneFails {
   }
 };
 
+struct OneThreadFails {
+  Window<u32> window;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() == 1 && self.thread() == 0) self.fail("the thread's input is odd");
+    self.sync();
+    self.wait(window, Tag{2}, 1, RankId{1});
+  }
+};
+
+// The rank's other threads end well.
+struct LastThreadFails {
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id() == 1 && self.thread() + 1 == self.threads()) self.fail("the last input is odd");
+  }
+};
+
 struct EndlessTests {
   Window<u32> window;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -192,6 +208,20 @@ TEST_P(Hang, after_a_rank_failed_names_it_and_who_waits) {
     auto const error = error_of([&] { world.run(OneFails{window}, launch); });
     EXPECT_TRUE(
         says(error, Kind::kernel_failed, {"fail in ", "OneFails on rank 1 (", "the input is odd"}));
+  }
+  world.run(RingOfNotifications{window}, launch);
+}
+
+TEST_P(Hang, because_one_thread_has_failed_is_named) {
+  World world(options(GetParam().ranks));
+  auto const window = window_of(world);
+  for (int i = 0; i < 3; ++i) {
+    auto const first = error_of([&] { world.run(OneThreadFails{window}, launch); });
+    EXPECT_TRUE(says(first, Kind::kernel_failed,
+                     {"OneThreadFails on rank 1 (", "the thread's input is odd"}));
+    auto const last = error_of([&] { world.run(LastThreadFails{}, launch); });
+    EXPECT_TRUE(
+        says(last, Kind::kernel_failed, {"LastThreadFails on rank 1 (", "the last input is odd"}));
   }
   world.run(RingOfNotifications{window}, launch);
 }

@@ -87,8 +87,8 @@ class Block {
                                      char const* text);
   /// The same, by threads that may be alone. The rank's other threads leave when they next look, or
   /// end.
-  [[noreturn]] MESHPOST_FN void fail_alone(Operation operation, Fault fault, u64 a,
-                                           u64 b = 0) const;
+  [[noreturn]] MESHPOST_FN void fail_alone(Operation operation, Fault fault, u64 a, u64 b = 0,
+                                           char const* text = nullptr) const;
   /// True if the protocol executes `step`. Tests may delay it, drop it, or end the rank here.
   MESHPOST_FN bool step(hooks::Step step);
 

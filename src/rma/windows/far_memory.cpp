@@ -53,9 +53,7 @@ auto named(std::string const& operation, Call&& call) {
 // The first byte of an answer.
 constexpr char done = '\1', failed = '\2';
 
-// Bytes that are written or read at once: without and with a network engine.
-constexpr u64 most_at_once = u64{8} << 20;
-constexpr u64 most_under_way = 8;  // pieces that wait for an answer
+constexpr u64 most_at_once = u64{8} << 20;  // written or read without a network engine
 
 }  // namespace
 
@@ -127,6 +125,21 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
     for (auto const& begun : under_way) questions_.drop(begun);
     throw;
   }
+}
+
+Questions::Begun FarMemory::begin_write(GlobalAddress address, void const* source,
+                                        u64 bytes) const {
+  auto text = text_of({.action = Action::write,
+                       .device = address.device,
+                       .offset = address.offset,
+                       .bytes = bytes});
+  text.append(static_cast<char const*>(source), bytes);
+  return begin("write", layout_.processes[address.device], std::move(text));
+}
+
+void FarMemory::end_write(Questions::Begun begun) const {
+  u32 const process = begun.process;
+  if (end("write", std::move(begun)).size() != 1) throw gone(group_, process, "write");
 }
 
 // Empty: the bytes have been written by a question of their own.

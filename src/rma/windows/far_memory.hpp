@@ -32,6 +32,13 @@ class FarMemory : WorldMemory {
 
   /// Reads if there is a target, else writes. \throws Error(peer_lost)
   void transfer(GlobalAddress address, void* target, void const* source, u64 bytes) const;
+  /// The same for a piece of a write, without waiting. The bytes may change then, and end_write()
+  /// or drop() must follow. \throws Error(peer_lost)
+  Questions::Begun begin_write(GlobalAddress address, void const* source, u64 bytes) const;
+  void end_write(Questions::Begun begun) const;
+  /// After an error: waits until it is not carried out later.
+  void drop(Questions::Begun const& begun) const { questions_.drop(begun); }
+  static constexpr u64 most_under_way = 8;  ///< pieces of a write or read
   /// The counter of `count` is an offset. \throws Error(peer_lost)
   void raise(u32 device, via::Signal const& count, BytesBefore const& before = {}) const;
   /// The same for a stream of another process's device, or for that process's host.

@@ -58,7 +58,7 @@ Role const ring("streams_of_processes", [] {
   options.ranks = 1;
   World world(options);
   u32 const devices = world.device_count(), first = world.first_rank();
-  constexpr u64 count = 200'000;
+  constexpr u64 count = 1'000'000;
   auto const box = world.window<u32>(count, Tags{5}, "box");
   std::vector<StreamEndpoint> ends;
   for (u32 own = 0; own < world.devices().size(); ++own) ends.emplace_back(world, own);

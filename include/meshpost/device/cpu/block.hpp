@@ -85,8 +85,9 @@ MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64
                                     char const* text) {
   cpu::fiber_fail(fiber_, operation, fault, a, b, c, text);
 }
-MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b) const {
-  cpu::fiber_fail(fiber_, operation, fault, a, b, 0, nullptr);
+MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b,
+                                          char const* text) const {
+  cpu::fiber_fail(fiber_, operation, fault, a, b, 0, text);
 }
 MESHPOST_FN inline bool Block::step(hooks::Step step) {
   return !hooks::installed.load(std::memory_order_relaxed) || cpu::fiber_step(fiber_, step);

@@ -240,9 +240,11 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
 /// and write that into the report. So the fault is written until the host has seen it. Threads that
 /// fail together store the same.
 [[noreturn]] MESHPOST_COLD inline void fail_thread(RankReport* report, Control const* control,
-                                                   Operation operation, Fault fault, u64 a, u64 b) {
+                                                   Operation operation, Fault fault, u64 a, u64 b,
+                                                   char const* text) {
   auto* const out = const_cast<RankReport volatile*>(report);
   do {
+    copy_text(report->text, sizeof report->text, text);
     out->note.operation = operation;
     out->fault = fault;
     out->details[0] = a;
@@ -357,8 +359,9 @@ MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64
                                     char const* text) {
   cuda::fail_rank(report_, thread() == 0, operation, fault, a, b, c, text);
 }
-MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b) const {
-  cuda::fail_thread(report_, control_, operation, fault, a, b);
+MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b,
+                                          char const* text) const {
+  cuda::fail_thread(report_, control_, operation, fault, a, b, text);
 }
 
 }  // namespace meshpost

@@ -87,7 +87,7 @@ MESHPOST_FN inline void Rank::stop_timer() {
 }
 
 MESHPOST_FN inline void Rank::fail(char const* reason) {
-  fail(Operation::fail, Fault::failed, 0, 0, 0, reason);
+  block_.fail_alone(Operation::fail, Fault::failed, 0, 0, reason);
 }
 
 }  // namespace meshpost
