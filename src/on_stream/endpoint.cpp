@@ -71,7 +71,7 @@ void EndpointState::end() {
   HidesHostCalls const hidden;
   auto const use = streams_->use_if_there();
   if (use) {
-    finish();
+    close();
     give_times(use->world());
     try {
       use->world().host().forget_counts(own_, id_.number);
@@ -262,9 +262,15 @@ void EndpointState::finish() {
     await_work();
     find_misfit(epoch());
   } catch (Error const& error) {
-    fail(error);
     if (far_) far_->abandon();
+    fail(error);
   }
+}
+
+// A captured stream has not drained.
+void EndpointState::close() {
+  finish();
+  if (far_) far_->abandon();
 }
 
 void EndpointState::release(u32 window) {

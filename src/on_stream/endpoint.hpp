@@ -52,8 +52,8 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   void know_id(StreamId id) { id_ = id; }
 
   // While the World is in use. Any thread.
-  /// Returns when the work so far is done. Errors are kept.
-  void finish();
+  /// Returns when the work so far is done, for ever. Errors are kept.
+  void close();
   /// The same if it used the window. \throws Error(misuse) if the stream is captured
   void release(u32 window);
   /// If it waits, or waited until its deadline: a line that says for what.
@@ -103,6 +103,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   u64 epoch() const;
   Streams::Use begin(char const* operation);
   void await_work();
+  void finish();
   void make_far_sender();
   void begin_anew(WorldState& world);
 

@@ -85,8 +85,8 @@ bool FarSender::look(u32 number) {
     else end_answered();
   } catch (...) {
     drops_ = true;
-    drop_rest();
     failed_(std::current_exception());
+    drop_rest();
   }
   busy_ = !under_way_.empty();
   return comes;
@@ -109,6 +109,7 @@ void FarSender::write(FarTarget const& target, StreamMessage const& message, cha
   if (under_way_.size() == FarMemory::most_under_way) end_first();
   if (auto begun = target.write(message.offset, bytes, message.bytes))
     under_way_.push_back({&target.far_memory(), std::move(*begun)});
+  begun_ = std::chrono::steady_clock::now();
 }
 
 void FarSender::end_first() {
@@ -117,8 +118,12 @@ void FarSender::end_first() {
   piece.memory->end_write(std::move(piece.begun));
 }
 
+// Those of a put whose stream has ended within it are waited for in the end, because that has a
+// limit.
 void FarSender::end_answered() {
-  while (!under_way_.empty() && under_way_.front().begun.is_over()) end_first();
+  constexpr std::chrono::milliseconds patience{100};
+  bool const late = std::chrono::steady_clock::now() - begun_ > patience;
+  while (!under_way_.empty() && (late || under_way_.front().begun.is_over())) end_first();
 }
 
 // Waits until none of them is carried out later, over what has come since.

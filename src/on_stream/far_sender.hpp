@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -52,6 +53,7 @@ class FarSender {
     Questions::Begun begun;
   };
   std::deque<Piece> under_way_;
+  std::chrono::steady_clock::time_point begun_{};  // the last of them
   std::atomic<bool> ending_ = false, drops_ = false, busy_ = false;
   std::thread thread_;
 };

@@ -105,7 +105,7 @@ void Streams::close() {
   }
   if (auto const world = use_if_there())
     for (auto const& endpoint : all()) {
-      endpoint->finish();
+      endpoint->close();
       endpoint->give_times(world->world());
     }
   {

@@ -127,12 +127,10 @@ std::string Questions::end(Begun begun) {
 // answer not get on, for example in a copy to a GPU. Later than a channel finds out that a message
 // is missing.
 void Questions::await(Begun const& begun) {
+  auto& silent = peers_[begun.process].silent;
   Deadline limit(2 * group_.processes().job().silence);
-  for (Pauses pauses; !begun.asked->over(); pauses.rest())
-    if (limit.ends() && !watched_by_debugger(limit)) {
-      peers_[begun.process].silent = true;
-      return;
-    }
+  for (Pauses pauses; !begun.asked->over() && !silent; pauses.rest())
+    if (limit.ends() && !watched_by_debugger(limit)) silent = true;
 }
 
 // No answer, as that process answers nobody any more; or throws. Most often it is lost to the job

@@ -59,6 +59,9 @@ class Rank : private via::Sender {
   /// Waits until all threads of the rank have called it.
   /// Called by: all threads. Order: their stores before it are seen by all of them behind it.
   MESHPOST_FN void sync() const { block_.sync(); }
+  /// True for all threads of the rank if any of them says so.
+  /// Called by: all threads. Order: as sync().
+  MESHPOST_FN bool any(bool yes) const { return block_.any(yes); }
   /// Calls work(i) for i from 0 to count - 1, each by one thread.
   /// Called by: all threads. Order: none; call sync() before other threads use the results.
   template <class Work>
@@ -274,7 +277,8 @@ class Rank : private via::Sender {
   /// Nanoseconds on this device's clock. Any thread may call it alone.
   MESHPOST_FN u64 now() const { return memory::clock_ns(); }
   /// Ends the whole run with an error that names this rank and `reason`; does not return. Any
-  /// thread may call it alone.
+  /// thread may call it alone. On a GPU the rank's other threads then go on for a while, also past
+  /// waits for what has not come. So let all threads call it if you can (any()).
   MESHPOST_FN void fail(char const* reason);
 
   // -- for layers above

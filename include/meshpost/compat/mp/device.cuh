@@ -58,10 +58,10 @@ MESHPOST_FN inline void wait(meshpost::Rank& self, mp::mlx5::wait_desc_t const& 
   auto const& done = descriptor.done;
   self.wait_until(meshpost::LocalSpan<uint32_t>(done.ptr, 1), meshpost::Compare::greater_equal,
                   done.value);
-  // After a failure all requests are complete, but not done.
-  if (self.thread() == 0 && meshpost::memory::load_acquire(descriptor.failed) != 0)
+  // After a failure all requests are complete, but not done. It may come between two threads'
+  // looks.
+  if (self.any(meshpost::memory::load_acquire(descriptor.failed) != 0))
     self.fail("LibMP's operations have failed; the host's next call of it says why");
-  self.sync();
 }
 /// Nothing: here a request is complete for the host, too, when it is for a kernel.
 MESHPOST_FN inline void signal(meshpost::Rank& /*self*/,

@@ -111,6 +111,15 @@ MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work co
   }
 }
 
+/// True for the first thread of the warp that is left. Usually that is thread 0, but it may have
+/// failed alone. Where threads have gone apart it may be true for several.
+__device__ inline bool first_of_warp() {
+  __syncwarp();
+  u32 own = 0;
+  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(own));
+  return (__activemask() & own) == 0;
+}
+
 /// The same by a warp, for a counter. Arrived notifications are in the counter before the rank
 /// answers.
 template <class Poll, Meanwhile Work>
@@ -124,9 +133,9 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
   for (;;) {
     Control word{};
     bool asked = false;
-    if (first) {
+    if (first_of_warp()) {
       word = look(control);
-      asked = word.epoch != out->epoch;
+      asked = first && word.epoch != out->epoch;
     }
     if (poll.any(word.poison != 0)) {
       if (first) out->left = 1;

@@ -23,7 +23,7 @@ MESHPOST_FN LocalSpan<T> Rank::scratch() {
 template <class T>
 MESHPOST_FN LocalSpan<T> Rank::scratch(u64 count) {
   if (count > state_->scratch / sizeof(T))
-    fail(Operation::scratch, Fault::scratch, count * sizeof(T), state_->scratch);
+    block_.fail_alone(Operation::scratch, Fault::scratch, count * sizeof(T), state_->scratch);
   return {static_cast<T*>(scratch_), count};
 }
 
