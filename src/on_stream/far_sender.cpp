@@ -121,8 +121,8 @@ void FarSender::end_first() {
 // Those of a put whose stream has ended within it are waited for in the end, because that has a
 // limit.
 void FarSender::end_answered() {
-  constexpr std::chrono::milliseconds patience{100};
-  bool const late = std::chrono::steady_clock::now() - begun_ > patience;
+  constexpr std::chrono::milliseconds limit{100};
+  bool const late = std::chrono::steady_clock::now() - begun_ > limit;
   while (!under_way_.empty() && (late || under_way_.front().begun.is_over())) end_first();
 }
 
