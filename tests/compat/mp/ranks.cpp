@@ -144,6 +144,51 @@ struct AwaitOne {
   }
 };
 
+enum class Wrong { empty_send, empty_wait, sent_twice };
+
+struct Misuse {
+  Wrong wrong;
+  ::mp::mlx5::send_desc_t send;
+  MESHPOST_FN void operator()(Rank& self) const {
+    if (self.id().value != 1) return;
+    if (wrong == Wrong::empty_wait) ::mp::device::mlx5::wait(self, {});
+    ::mp::device::mlx5::send(self, wrong == Wrong::empty_send ? ::mp::mlx5::send_desc_t{} : send);
+    ::mp::device::mlx5::send(self, send);
+  }
+};
+
+Role const wrong_ranks("mp_wrong_ranks", [] {
+  Peers const peers;
+  World world(own_device(2));
+  Launch launch;
+  launch.with_host = true;
+  for (auto const wrong : {Wrong::empty_send, Wrong::empty_wait, Wrong::sent_twice}) {
+    test::Registered<int> one(1);
+    mp_request_t send, receive;
+    MESHPOST_MP(mp_irecv(one.values.data(), 4, 0, &one.reg, &receive));
+    MESHPOST_MP(mp_send_prepare(one.values.data(), 4, 0, &one.reg, &send));
+    ::mp::mlx5::send_desc_t descriptor;
+    MESHPOST_MP(::mp::mlx5::get_descriptors(&descriptor, &send));
+    try {
+      world.run(Misuse{wrong, descriptor}, launch);
+    } catch (Error const& error) {
+      test::say(error.what());
+    }
+    if (wrong != Wrong::sent_twice) *descriptor.begin.ptr = descriptor.begin.value;  // begin it
+    MESHPOST_MP(mp_wait(&send));
+    MESHPOST_MP(mp_wait(&receive));
+  }
+});
+
+TEST(MpRanks, that_use_descriptors_wrongly_end_their_run) {
+  test::Job job("mp_wrong_ranks", 1);
+  auto const& all = job.wait();
+  test::expect_well(all);
+  EXPECT_THAT(all[0].out, AllOf(HasSubstr("LibMP's send: get_descriptors has not filled"),
+                                HasSubstr("LibMP's wait: get_descriptors has not filled"),
+                                HasSubstr("this descriptor's request has begun before")));
+}
+
 /// A rank waits for a message that `sender` does not send.
 void await_in_vain(int sender) {
   World world(own_device(2));

@@ -47,15 +47,21 @@ int get_descriptors(wait_desc_t* descriptor, mp_request_t* req);
 // have failed, ends the run, with an error that names the rank.
 namespace mp::device::mlx5 {
 
-/// Begins the request. All that the rank's threads have stored before is sent.
+/// Begins the request, once. All that the rank's threads have stored before is sent.
 MESHPOST_FN inline void send(meshpost::Rank& self, mp::mlx5::send_desc_t const& descriptor) {
-  self.sync();  // orders all threads' stores before thread 0's, which releases them
-  if (self.thread() == 0)
-    meshpost::memory::store(descriptor.begin.ptr, descriptor.begin.value, meshpost::Order::system);
+  auto const& begin = descriptor.begin;
+  if (!begin.ptr) self.fail("LibMP's send: get_descriptors has not filled this descriptor");
+  bool const used =
+      self.thread() == 0 &&
+      static_cast<int32_t>(meshpost::memory::load_acquire(begin.ptr) - begin.value) >= 0;
+  // Also orders all threads' stores before thread 0's, which releases them.
+  if (self.any(used)) self.fail("LibMP's send: this descriptor's request has begun before");
+  if (self.thread() == 0) meshpost::memory::store(begin.ptr, begin.value, meshpost::Order::system);
 }
 /// Returns when the request is complete. All threads then see what has come.
 MESHPOST_FN inline void wait(meshpost::Rank& self, mp::mlx5::wait_desc_t const& descriptor) {
   auto const& done = descriptor.done;
+  if (!done.ptr) self.fail("LibMP's wait: get_descriptors has not filled this descriptor");
   self.wait_until(meshpost::LocalSpan<uint32_t>(done.ptr, 1), meshpost::Compare::greater_equal,
                   done.value);
   // After a failure all requests are complete, but not done. It may come between two threads'

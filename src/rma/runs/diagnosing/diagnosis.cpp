@@ -42,12 +42,17 @@ class Diagnosis {
           "there was overwritten, or a device no longer reaches another",
           "look for a kernel that writes where it should not: with compute-sanitizer on GPUs, with "
           "AddressSanitizer on CPU devices; if there is none, this is an error in meshpost");
-    if (reason == Reason::deadlock)
+    if (reason == Reason::deadlock) {
+      bool const of_word = std::ranges::any_of(all, [](RankView const& view) {
+        return view.state == RankState::waiting && view.note.operation == Operation::wait_until;
+      });
       return Error(
           Kind::deadlock, operation,
           fmt::format("every rank that has not ended waits, and nobody is left to notify it{}",
                       behind),
-          "send what is awaited before waiting, or wait for less");
+          fmt::format("send what is awaited before waiting, or wait for less{}",
+                      of_word ? "; if a host ends a wait, set Launch::with_host" : ""));
+    }
     if (all_ended)
       return Error(Kind::deadline, operation,
                    fmt::format("all ranks have ended, but for {:.3g} s not all have heard so{}",
