@@ -1,4 +1,5 @@
 // Host calls from places where they are not allowed.
+#include <chrono>
 #include <thread>
 
 #include "support/errors.hpp"
@@ -45,6 +46,28 @@ TEST(InsideAKernel, host_calls_are_refused_and_named) {
                      {"InsideAKernel on rank", "inside a kernel", "[misuse]", "host"}))
         << static_cast<int>(call);
   world.run(Nothing{});
+}
+
+// The rank's other threads have gone on, to the end.
+struct OneThreadSyncs {
+  u32 times;
+  void operator()(Rank& self) const {
+    for (u32 i = 0; i < times; ++i)
+      if (self.id() == 1 && self.thread() == 0) self.sync();
+  }
+};
+
+TEST(InsideAKernel, threads_of_a_rank_that_wait_for_each_other_end_by_the_deadline) {
+  World world(test::options(1, "cpu:2"));
+  Launch launch;
+  launch.threads = {4, 1, 1};
+  launch.with_host = true;
+  launch.deadline = std::chrono::milliseconds(200);
+  for (u32 const times : {1, 2, 5}) {
+    auto const error = error_of([&] { world.run(OneThreadSyncs{times}, launch); });
+    EXPECT_TRUE(says(error, Kind::deadline, {"OneThreadSyncs", "threads of a rank wait for each"}))
+        << times;
+  }
 }
 
 struct WaitsForAnotherRun {

@@ -42,6 +42,10 @@ class Diagnosis {
           "there was overwritten, or a device no longer reaches another",
           "look for a kernel that writes where it should not: with compute-sanitizer on GPUs, with "
           "AddressSanitizer on CPU devices; if there is none, this is an error in meshpost");
+    if (run_.world.group().alone() && !all_ended && std::ranges::none_of(all, is_waiting))
+      return Error(reason == Reason::deadlock ? Kind::deadlock : Kind::deadline, operation,
+                   fmt::format("threads of a rank wait for each other{}", behind),
+                   "see that all threads of a rank call each operation (also sync() and any())");
     if (reason == Reason::deadlock) {
       bool const of_word = std::ranges::any_of(all, [](RankView const& view) {
         return view.state == RankState::waiting && view.note.operation == Operation::wait_until;
@@ -66,13 +70,15 @@ class Diagnosis {
   }
 
  private:
+  static bool is_waiting(RankView const& view) {
+    return view.state == RankState::waiting || view.state == RankState::asking;
+  }
   // Finds a wait whose counter has counted up so far that it seems to have gone down.
   std::optional<Error> too_many(std::vector<RankView> const& all) const {
     for (auto const& view : all) {
-      bool const waits = view.state == RankState::waiting || view.state == RankState::asking;
       bool const counts =
           view.note.operation == Operation::wait || view.note.operation == Operation::test;
-      if (!waits || !counts || view.observed < u64{1} << 31) continue;
+      if (!is_waiting(view) || !counts || view.observed < u64{1} << 31) continue;
       return Error(
           Kind::kernel_failed,
           fmt::format("{} in {} on {}", to_string(view.note.operation), run_.record.name(),
@@ -95,7 +101,7 @@ class Diagnosis {
                     report.condition,
                     {},
                     false};
-      if (view.state == RankState::waiting || view.state == RankState::asking) explain(view);
+      if (is_waiting(view)) explain(view);
       all.push_back(std::move(view));
     }
     for (auto& view : all)

@@ -73,6 +73,12 @@ bool Watch::begun() const {
   });
 }
 
+// CPU devices.
+bool Watch::all_blocked() const {
+  return std::ranges::all_of(
+      running_, [](auto const& running) { return running.launch->quiet().has_value(); });
+}
+
 bool Watch::any_left() const {
   bool any = false;
   each_report_of_all(running_, [&](RankReport& report, u32) {
@@ -198,7 +204,11 @@ Ending Watch::until_end() {
       ending_.met = true;
       break;
     }
-    auto const seen = look();
+    auto seen = look();
+    // Threads of a rank that wait for each other do not compute. Without a host's part that is a
+    // deadlock.
+    if (host_ && seen.ranks.computing != 0 && all_blocked())
+      seen.ranks.waiting += std::exchange(seen.ranks.computing, 0);
     waits_ += begun() ? 0 : 1;
     u64 const life =
         ((seen.signs_of_life * 31 + lines_) * 31 + waits_) * 31 + (proxy_ ? proxy_->moved() : 0);

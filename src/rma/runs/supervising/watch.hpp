@@ -75,6 +75,7 @@ class Watch {
   TerminationDetector::Own own(Seen const& seen, u64 life, bool ended);
   bool met() const;
   bool begun() const;
+  bool all_blocked() const;
   bool any_left() const;
   void let_the_end_be_left();
   void drain_logs();
