@@ -226,13 +226,18 @@ u64 Engine::progress_of(Request const& request) const {
 // True if a stream of this process has not come to the request, or to one before it. It may be busy
 // with the program's kernels for any time; if it waits for a request, that wait has its own
 // deadline. (So waits of streams don't ask this: two streams could wait for each other for ever.)
-bool Engine::held_by_stream(Request const& request) const {
-  if (request.sent) return false;
+// What a stream or a kernel has not begun: the request, or one in front of it.
+Request const* Engine::held_by(Request const& request) const {
+  if (request.sent) return nullptr;
   auto const kind = request.what.kind;
-  bool const ordered = kind == Task::send || kind == Task::put || kind == Task::get;
-  if (!ordered) return request.on_stream && !request.words.has_rung();
+  if (kind != Task::send && kind != Task::put && kind != Task::get)
+    return request.on_stream && !request.words.has_rung() ? &request : nullptr;
   auto const& outgoing = at_.at(request.what.peer).outgoing;
-  return !outgoing.empty() && outgoing.front()->on_stream && !outgoing.front()->words.has_rung();
+  return outgoing.empty() || outgoing.front()->words.has_rung() ? nullptr : outgoing.front();
+}
+bool Engine::held_by_stream(Request const& request) const {
+  auto const* const holds = held_by(request);
+  return holds && holds->on_stream;
 }
 
 Error Engine::late(std::string const& operation, Request const& request,
@@ -242,10 +247,14 @@ Error Engine::late(std::string const& operation, Request const& request,
   auto const so_far = watches
                           ? what.awaited.text()
                           : fmt::format("{} of {} bytes were moved", request.moved, what.size());
+  auto const* const holds = held_by(request);
+  auto const remedy = holds ? fmt::format("see that a {} begins the {}",
+                                          holds->on_stream ? "stream" : "kernel", holds->text())
+                            : std::string(remedy_for(request));
   return {
       Kind::deadline, operation,
       fmt::format("{}: {}, and nothing has come for {}", request.text(), so_far, deadline.text()),
-      fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)", remedy_for(request))};
+      fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)", remedy)};
 }
 
 void Engine::wait(std::string const& operation, u64 request) {

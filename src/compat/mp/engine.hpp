@@ -123,6 +123,7 @@ class Engine {
   using Lock = std::unique_lock<std::mutex>;
 
   RequestWords post_later(std::string const& operation, u64 request, bool on_stream);
+  Request const* held_by(Request const& request) const;
   bool held_by_stream(Request const& request) const;
   Request* find(std::string const& operation, u64 request) const;
   void queue_on(std::function<void()> const& work);

@@ -222,6 +222,29 @@ TEST(MpRanks, that_wait_in_vain_end_their_run_after_the_deadline) {
               AllOf(HasSubstr("rank 1 waits until its word is >= "), HasSubstr("[deadline]")));
 }
 
+// Sends to a peer are carried out in the order of their descriptors.
+Role const unbegun("mp_unbegun", [] {
+  Peers const peers;
+  test::Registered<int> one(2), two(3), in(9);
+  mp_request_t first, second, receive;
+  MESHPOST_MP(mp_irecv(in.values.data(), in.bytes(), 0, &in.reg, &receive));
+  MESHPOST_MP(mp_send_prepare(one.values.data(), one.bytes(), 0, &one.reg, &first));
+  ::mp::mlx5::send_desc_t descriptor;
+  MESHPOST_MP(::mp::mlx5::get_descriptors(&descriptor, &first));
+  MESHPOST_MP(mp_isend(two.values.data(), two.bytes(), 0, &two.reg, &second));
+  require(mp_wait(&second) == MP_FAILURE, "an error");
+  test::say(mp_last_error());
+});
+
+TEST(MpRanks, that_have_not_begun_a_send_are_named_by_those_behind_it) {
+  test::Job job("mp_unbegun", 1, {{"MESHPOST_DEADLINE", "0.3"}});
+  auto const& all = job.wait();
+  test::expect_well(all);
+  EXPECT_THAT(all[0].out,
+              AllOf(HasSubstr("mp_wait: send of 12 bytes to process 0"),
+                    HasSubstr("see that a kernel begins the send of 8 bytes to process 0")));
+}
+
 Role const bereft_rank("mp_bereft_rank", [] {
   Peers const peers;
   if (peers.own == 0) return await_in_vain(1);
