@@ -174,7 +174,8 @@ Role const wrong_ranks("mp_wrong_ranks", [] {
     } catch (Error const& error) {
       test::say(error.what());
     }
-    if (wrong != Wrong::sent_twice) *descriptor.begin.ptr = descriptor.begin.value;  // begin it
+    if (wrong != Wrong::sent_twice)  // as a kernel would
+      memory::store(descriptor.begin.ptr, descriptor.begin.value, Order::system);
     MESHPOST_MP(mp_wait(&send));
     MESHPOST_MP(mp_wait(&receive));
   }
