@@ -206,8 +206,8 @@ Ending Watch::until_end() {
     }
     auto seen = look();
     // Threads of a rank that wait for each other do not compute. Without a host's part that is a
-    // deadlock.
-    if (host_ && seen.ranks.computing != 0 && all_blocked())
+    // deadlock. With other processes, ranks may also be blocked until these have launched.
+    if (host_ && !detector_ && seen.ranks.computing != 0 && all_blocked())
       seen.ranks.waiting += std::exchange(seen.ranks.computing, 0);
     waits_ += begun() ? 0 : 1;
     u64 const life =
