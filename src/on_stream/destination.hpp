@@ -72,7 +72,7 @@ class Destinations {
   };
   /// In the message window of that call: who has sent what the stream has not received. A few of
   /// them. Nothing of the stream is in progress. \throws also Error(device_failed)
-  std::vector<Sender> received_messages(StreamCall const& call) const;
+  std::vector<Sender> unreceived_messages(StreamCall const& call) const;
 
  private:
   /// The operation and its window, for messages. Their text is made only if it is needed.

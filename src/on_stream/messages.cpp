@@ -89,7 +89,7 @@ ResolvedCall Destinations::message(std::string const& operation, StreamCall cons
   return found;
 }
 
-std::vector<Destinations::Sender> Destinations::received_messages(StreamCall const& call) const {
+std::vector<Destinations::Sender> Destinations::unreceived_messages(StreamCall const& call) const {
   constexpr u32 most_found = 8, most_looks = 4096;
   auto& device = *world_.layout().devices[own()];
   auto const read = [&](void const* word) {

@@ -95,7 +95,7 @@ std::string EndpointState::other_messages(WorldState& world, StreamNote const& n
   if (!call) return {};
   std::string text;
   try {
-    for (auto const& [peer, tag] : Destinations(world, id_).received_messages(*call))
+    for (auto const& [peer, tag] : Destinations(world, id_).unreceived_messages(*call))
       text += fmt::format("\n  a message with tag {} has come from {}", tag.value,
                           stream_of(peer.device * StreamId::most + peer.number));
   } catch (Error const&) {  // the window, or the device, is gone: there is no such line

@@ -33,6 +33,14 @@ std::string text_of(Question const& question) {
   return {reinterpret_cast<char const*>(&question), sizeof question};
 }
 
+std::string text_of_write(GlobalAddress address, void const* source, u64 bytes) {
+  auto text = text_of({.action = Action::write,
+                       .device = address.device,
+                       .offset = address.offset,
+                       .bytes = bytes});
+  return text.append(static_cast<char const*>(source), bytes);
+}
+
 Error gone(ProcessGroup const& group, u32 process, std::string operation) {
   return {Kind::peer_lost, std::move(operation),
           fmt::format("{} has destroyed this World, or freed the window, already",
@@ -110,11 +118,12 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
   try {
     for (u64 at = 0; at < bytes; at += piece) {
       u64 const size = std::min(piece, bytes - at);
-      auto text = text_of({.action = target ? Action::read : Action::write,
-                           .device = address.device,
-                           .offset = address.offset + at,
-                           .bytes = size});
-      if (!target) text.append(static_cast<char const*>(source) + at, size);
+      GlobalAddress const from{address.device, address.offset + at};
+      auto text = target ? text_of({.action = Action::read,
+                                    .device = from.device,
+                                    .offset = from.offset,
+                                    .bytes = size})
+                         : text_of_write(from, static_cast<char const*>(source) + at, size);
       under_way.push_back(begin(operation, process, std::move(text)));
       while (!under_way.empty() && (under_way.size() == most_under_way || !under_way.back().asked))
         take_first();
@@ -129,12 +138,7 @@ void FarMemory::transfer(GlobalAddress address, void* target, void const* source
 
 Questions::Begun FarMemory::begin_write(GlobalAddress address, void const* source,
                                         u64 bytes) const {
-  auto text = text_of({.action = Action::write,
-                       .device = address.device,
-                       .offset = address.offset,
-                       .bytes = bytes});
-  text.append(static_cast<char const*>(source), bytes);
-  return begin("write", layout_.processes[address.device], std::move(text));
+  return begin("write", layout_.processes[address.device], text_of_write(address, source, bytes));
 }
 
 void FarMemory::end_write(Questions::Begun begun) const {
@@ -150,11 +154,7 @@ std::string FarMemory::text_before(u32 process, BytesBefore const& before) const
     transfer(before.address, nullptr, before.source, before.bytes);
     return {};
   }
-  auto text = text_of({.action = Action::write,
-                       .device = device,
-                       .offset = before.address.offset,
-                       .bytes = before.bytes});
-  return text.append(static_cast<char const*>(before.source), before.bytes);
+  return text_of_write(before.address, before.source, before.bytes);
 }
 
 void FarMemory::ask_to_raise(std::string const& operation, u32 process, BytesBefore const& before,
