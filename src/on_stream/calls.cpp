@@ -169,8 +169,8 @@ void EndpointState::begin_wait(WorldState& world) {
 
 // -- out of reach
 
-void EndpointState::make_far_sender() {
-  far_ = std::make_unique<FarSender>(*device_, [this](std::exception_ptr const& why) {
+void EndpointState::make_far_sender(FarMemory const& memory) {
+  far_ = std::make_unique<FarSender>(*device_, memory, [this](std::exception_ptr const& why) {
     try {
       std::rethrow_exception(why);
     } catch (...) {
@@ -200,7 +200,7 @@ bool EndpointState::write_far(char const* operation, std::function<void()> const
 }
 
 StreamPost EndpointState::post_to(FarTarget const& target) {
-  if (!far_) make_far_sender();
+  if (!far_) make_far_sender(target.far_memory());
   return {far_->ring(), far_->number_of(target)};
 }
 

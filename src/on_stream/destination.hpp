@@ -20,7 +20,7 @@ class FarTarget {
   /// FarMemory::end_write() or drop() must follow. The bytes may change at once.
   /// \throws Error(peer_lost, device_failed)
   std::optional<Questions::Begun> write(u64 offset, void const* source, u64 bytes) const;
-  FarMemory& far_memory() const { return world_->host().far(); }
+  FarMemory const& far_memory() const { return world_->host().far(); }
   /// \throws likewise
   void notify() const;
   /// Both, by one message if another process has the target.

@@ -64,7 +64,7 @@ EndpointState::EndpointState(std::shared_ptr<Streams> streams, WorldState& world
   heap_end_ = heap_begin_ + world.heap().spaces().stride();
   // Now: later a stream may wait, or be captured, when the driver is asked for memory.
   for (u32 other = 0; other < world.layout().device_count() && !far_; ++other)
-    if (world.layout().far(own, other) && !stream_->on_host()) make_far_sender();
+    if (world.layout().far(own, other) && !stream_->on_host()) make_far_sender(world.host().far());
 }
 
 void EndpointState::end() {

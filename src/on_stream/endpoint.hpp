@@ -104,7 +104,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   Streams::Use begin(char const* operation);
   void await_work();
   void finish();
-  void make_far_sender();
+  void make_far_sender(FarMemory const& memory);
   void begin_anew(WorldState& world);
 
   std::shared_ptr<Streams> const streams_;

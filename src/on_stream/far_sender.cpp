@@ -8,8 +8,10 @@
 
 namespace meshpost::detail {
 
-FarSender::FarSender(Device& device, std::function<void(std::exception_ptr)> failed)
+FarSender::FarSender(Device& device, FarMemory const& memory,
+                     std::function<void(std::exception_ptr)> failed)
     : device_(device),
+      memory_(memory),
       failed_(std::move(failed)),
       messages_(
           device.allocate(Bytes{StreamRing::slots * sizeof(StreamMessage)}, MemoryKind::pinned)),
@@ -92,30 +94,27 @@ bool FarSender::look(u32 number) {
   return comes;
 }
 
-void FarSender::carry_out(u32 number) {
-  auto const& message = ring_.messages[number % StreamRing::slots];
-  write(target(message.operation), message, ring_.bytes_of(number));
-}
-
 // Long bytes come in several messages, and the last one's notification is for all of them. So it is
 // sent when the other process has written those before. These may be under way together.
-void FarSender::write(FarTarget const& target, StreamMessage const& message, char const* bytes) {
-  bool const begins = message.offset == 0;
-  if (begins) drop_rest();  // of a put whose stream has ended within it
+void FarSender::carry_out(u32 number) {
+  auto const& message = ring_.messages[number % StreamRing::slots];
+  auto const& target = this->target(message.operation);
+  auto const* const bytes = ring_.bytes_of(number);
+  if (message.offset == 0) drop_rest();  // of a put whose stream has ended within it
   if (message.offset + message.bytes == message.whole) {
     while (!under_way_.empty()) end_first();
     return target.write_and_notify(message.offset, bytes, message.bytes);
   }
   if (under_way_.size() == FarMemory::most_under_way) end_first();
   if (auto begun = target.write(message.offset, bytes, message.bytes))
-    under_way_.push_back({&target.far_memory(), std::move(*begun)});
+    under_way_.push_back(std::move(*begun));
   begun_ = std::chrono::steady_clock::now();
 }
 
 void FarSender::end_first() {
-  auto piece = std::move(under_way_.front());
+  auto begun = std::move(under_way_.front());
   under_way_.pop_front();
-  piece.memory->end_write(std::move(piece.begun));
+  memory_.end_write(std::move(begun));
 }
 
 // Those of a put whose stream has ended within it are waited for in the end, because that has a
@@ -123,12 +122,12 @@ void FarSender::end_first() {
 void FarSender::end_answered() {
   constexpr std::chrono::milliseconds limit{100};
   bool const late = std::chrono::steady_clock::now() - begun_ > limit;
-  while (!under_way_.empty() && (late || under_way_.front().begun.is_over())) end_first();
+  while (!under_way_.empty() && (late || under_way_.front().is_over())) end_first();
 }
 
 // Waits until none of them is carried out later, over what has come since.
 void FarSender::drop_rest() {
-  for (auto const& piece : under_way_) piece.memory->drop(piece.begun);
+  for (auto const& begun : under_way_) memory_.drop(begun);
   under_way_.clear();
 }
 

@@ -17,7 +17,8 @@ namespace meshpost::detail {
 class FarSender {
  public:
   /// `failed`: called by the thread; later messages are then dropped.
-  FarSender(Device& device, std::function<void(std::exception_ptr)> failed);
+  FarSender(Device& device, FarMemory const& memory,
+            std::function<void(std::exception_ptr)> failed);
   ~FarSender();
   FarSender(FarSender const&) = delete;
   FarSender& operator=(FarSender const&) = delete;
@@ -35,24 +36,20 @@ class FarSender {
   void work();
   bool look(u32 number);
   void carry_out(u32 number);
-  void write(FarTarget const& target, StreamMessage const& message, char const* bytes);
   void end_first();
   void end_answered();
   void drop_rest();
   FarTarget const& target(u32 number);
 
   Device& device_;
+  FarMemory const& memory_;  // its World is used only while there are messages
   std::function<void(std::exception_ptr)> const failed_;
   Allocation messages_, bytes_, taken_, posted_;
   StreamRing ring_;
   std::mutex mutex_;  // of targets_
   std::deque<FarTarget> targets_;
   // Pieces of the put that is carried out now. Only the thread uses it.
-  struct Piece {
-    FarMemory* memory;
-    Questions::Begun begun;
-  };
-  std::deque<Piece> under_way_;
+  std::deque<Questions::Begun> under_way_;
   std::chrono::steady_clock::time_point begun_{};  // the last of them
   std::atomic<bool> ending_ = false, drops_ = false, busy_ = false;
   std::thread thread_;
