@@ -151,8 +151,7 @@ void Destinations::count(Told const& told, WindowRecord const& record, StreamCal
   u32 const device = layout.device_of(rank), local = rank % layout.ranks_per_device;
   u64 const distance = u64{info.counter_part} * WindowInfo::raised_by;
   u64 const counters = info.counters + u64{local} * info.counter_pitch();
-  u32 const origin = WindowInfo::raiser(layout.ranks() + world_.group().count() +
-                                        stream_.device * StreamId::most + stream_.number);
+  u32 const origin = WindowInfo::raiser(layout.ranks() + world_.group().count() + word_of(stream_));
   if (found.far) {
     found.far->device_ = device;
     found.far->signal_ = via::Signal::of(counters + send.tag.value * sizeof(u32), distance, origin);

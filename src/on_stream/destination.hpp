@@ -10,6 +10,10 @@
 
 namespace meshpost::detail {
 
+/// Both numbers of a stream in one, as StreamNote::peer has them.
+inline u32 word_of(StreamId stream) { return stream.device * StreamId::most + stream.number; }
+inline StreamId stream_of_word(u32 word) { return {word / StreamId::most, word % StreamId::most}; }
+
 /// Where a message of a stream goes, as its host carries it out: the target is out of reach of the
 /// stream's device.
 class FarTarget {

@@ -163,16 +163,11 @@ void EndpointState::synchronize() {
                 "end the capture before (cudaStreamEndCapture)");
   await_work();
   find_misfit(epoch());
-  std::optional<Error> failure;
-  {
+  auto [failure, of_loss] = [&] {
     std::scoped_lock const lock(mutex_);
-    failure = failure_;
-  }
-  if (!failure) return;
-  bool const of_loss = [&] {
-    std::scoped_lock const lock(mutex_);
-    return of_loss_;
+    return std::pair(failure_, of_loss_);
   }();
+  if (!failure) return;
   if (auto const last = note(); last.waiting == StreamNote::ended) {
     if (of_loss) failure = ended_wait(last, *failure);
     if (auto const others = other_messages(use_of_world.world(), last); !others.empty())
@@ -184,7 +179,7 @@ void EndpointState::synchronize() {
 }
 
 std::string EndpointState::stream_of(u32 peer) const {
-  StreamId const id{peer / StreamId::most, peer % StreamId::most};
+  StreamId const id = stream_of_word(peer);
   auto const name = streams_->name_of(id);
   return fmt::format("stream {} of device {}{}", id.number, id.device,
                      name.empty() ? "" : fmt::format(" ('{}')", name));

@@ -72,7 +72,7 @@ ResolvedCall Destinations::message(std::string const& operation, StreamCall cons
       reinterpret_cast<u32*>(words(stream_.device, stream_.number, channel) + (sends ? line : 0));
   end.slot_count = box.slots, end.slot_bytes = box.slot_bytes;
   end.window = record.info.number, end.tag = call.tag.value;
-  end.peer = call.peer.device * StreamId::most + call.peer.number;
+  end.peer = word_of(call.peer);
   bool const far = world_.layout().far(own(), call.peer.device);
   u32 const sender = sends ? stream_.device : call.peer.device;
   if (!sends) end.slots = memory_of(stream_.device) + box.slots_at(stream_.number, channel);

@@ -97,7 +97,7 @@ std::string EndpointState::other_messages(WorldState& world, StreamNote const& n
   try {
     for (auto const& [peer, tag] : Destinations(world, id_).unreceived_messages(*call))
       text += fmt::format("\n  a message with tag {} has come from {}", tag.value,
-                          stream_of(peer.device * StreamId::most + peer.number));
+                          stream_of(word_of(peer)));
   } catch (Error const&) {  // the window, or the device, is gone: there is no such line
     text.clear();
   }
@@ -127,7 +127,7 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
       ((u64{now.consumed} * 31 + now.all) * 65599 + now.tag) * 65599 + now.window + 1;
   if (!deadline_.ends(progress) || watched_by_debugger(deadline_)) return;
   std::string remedy = fmt::format("{}, or give a longer deadline (MESHPOST_DEADLINE)",
-                                   remedy_for(now, id_.device * StreamId::most + id_.number));
+                                   remedy_for(now, word_of(id_)));
   if (!stream_->on_host())
     remedy +=
         "; if what it waits for is on another stream of this GPU, or needs a kernel that is not "

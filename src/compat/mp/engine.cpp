@@ -223,9 +223,6 @@ u64 Engine::progress_of(Request const& request) const {
   return at_.at(request.what.peer).progress;
 }
 
-// True if a stream of this process has not come to the request, or to one before it. It may be busy
-// with the program's kernels for any time; if it waits for a request, that wait has its own
-// deadline. (So waits of streams don't ask this: two streams could wait for each other for ever.)
 // What a stream or a kernel has not begun: the request, or one in front of it.
 Request const* Engine::held_by(Request const& request) const {
   if (request.sent) return nullptr;
@@ -235,6 +232,10 @@ Request const* Engine::held_by(Request const& request) const {
   auto const& outgoing = at_.at(request.what.peer).outgoing;
   return outgoing.empty() || outgoing.front()->words.has_rung() ? nullptr : outgoing.front();
 }
+
+// True if a stream of this process has not come to the request, or to one before it. It may be busy
+// with the program's kernels for any time; if it waits for a request, that wait has its own
+// deadline. (So waits of streams don't ask this: two streams could wait for each other for ever.)
 bool Engine::held_by_stream(Request const& request) const {
   auto const* const holds = held_by(request);
   return holds && holds->on_stream;

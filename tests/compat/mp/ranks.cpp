@@ -103,18 +103,18 @@ struct Pinned {
 Role const by_ranks("mp_ranks", [] {
   Peers const peers;
   World world(own_device(ranks));
-  OfDevice<int> const out(ranks * rank_numbers), in(rank_steps * ranks * rank_numbers);
+  OfDevice<int> out(ranks * rank_numbers), in(rank_steps * ranks * rank_numbers);
   Pinned<RankStep> const all(world, rank_steps * ranks);
   Pinned<int> const wrong(world, ranks);
   constexpr int bytes = rank_numbers * sizeof(int);
   std::vector<mp_request_t> sends(rank_steps * ranks), receives(sends.size());
   for (std::size_t at = 0; at < sends.size(); ++at) {
     auto& one = all.data[at];
-    MESHPOST_MP(mp_irecv(in.data() + at * rank_numbers, bytes, peers.previous(),
-                         const_cast<mp_reg_t*>(&in.reg), &receives[at]));
+    MESHPOST_MP(
+        mp_irecv(in.data() + at * rank_numbers, bytes, peers.previous(), &in.reg, &receives[at]));
     MESHPOST_MP(::mp::mlx5::get_descriptors(&one.received, &receives[at]));
     MESHPOST_MP(mp_send_prepare(out.data() + at % ranks * rank_numbers, bytes, peers.next(),
-                                const_cast<mp_reg_t*>(&out.reg), &sends[at]));
+                                &out.reg, &sends[at]));
     MESHPOST_MP(::mp::mlx5::get_descriptors(&one.send, &sends[at]));
     MESHPOST_MP(::mp::mlx5::get_descriptors(&one.sent, &sends[at]));
   }

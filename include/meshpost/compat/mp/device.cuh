@@ -2,7 +2,7 @@
 // LibMP's interface for kernels (the KI model): descriptors of requests, which the host gets and a
 // kernel uses. docs/libmp.md says where it differs from the original.
 #include "meshpost/compat/mp.h"
-#include "meshpost/rma/kernel.hpp"
+#include "meshpost/rma/rank.hpp"
 
 namespace gdsync {
 
@@ -64,9 +64,8 @@ MESHPOST_FN inline void wait(meshpost::Rank& self, mp::mlx5::wait_desc_t const& 
   if (!done.ptr) self.fail("LibMP's wait: get_descriptors has not filled this descriptor");
   self.wait_until(meshpost::LocalSpan<uint32_t>(done.ptr, 1), meshpost::Compare::greater_equal,
                   done.value);
-  // After a failure all requests are complete, but not done. It may come between two threads'
-  // looks.
-  if (self.any(meshpost::memory::load_acquire(descriptor.failed) != 0))
+  // After a failure all requests are complete, but not done. One thread looks for all.
+  if (self.any(self.thread() == 0 && meshpost::memory::load_acquire(descriptor.failed) != 0))
     self.fail("LibMP's operations have failed; the host's next call of it says why");
 }
 /// Nothing: here a request is complete for the host, too, when it is for a kernel.
