@@ -23,7 +23,7 @@ struct StreamNote {
   u32 operation;
   u32 window;  ///< its number
   u32 tag;
-  u32 peer;      ///< of a message: the other stream (word_of())
+  u32 peer;      ///< of a message: the other stream, device * StreamId::most + number
   u32 count;     ///< notifications, or chunks of a message
   u32 come;      ///< of `count`; of a message: the chunk that is awaited, 0 if none has come
   u32 consumed;  ///< from this counter before, or chunks before, so that two waits differ

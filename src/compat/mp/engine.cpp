@@ -223,7 +223,7 @@ u64 Engine::progress_of(Request const& request) const {
   return at_.at(request.what.peer).progress;
 }
 
-// What a stream or a kernel has not begun: the request, or one in front of it.
+// The request that a stream or a kernel has not begun: this one, or one in front of it.
 Request const* Engine::held_by(Request const& request) const {
   if (request.sent) return nullptr;
   auto const kind = request.what.kind;
