@@ -6,7 +6,10 @@
 #include <fstream>
 #include <random>
 #include <regex>
+#include <span>
 #include <stdexcept>
+
+#include "common/npy.hpp"
 
 namespace diffusion {
 namespace {
@@ -83,21 +86,8 @@ Field read_field(std::string const& source) {
 }
 
 void write_npy(std::string const& file, Field const& field) {
-  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" +
-                       std::to_string(field.levels) + ", " + std::to_string(field.rows) + ", " +
-                       std::to_string(field.columns) + "), }";
-  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
-  header += '\n';
-  std::ofstream out(file, std::ios::binary);
-  out.write("\x93NUMPY\x01\x00", 8);
-  char const length[2] = {static_cast<char>(header.size() & 0xff),
-                          static_cast<char>(header.size() >> 8)};
-  out.write(length, 2);
-  out << header;
-  out.write(reinterpret_cast<char const*>(field.values.data()),
-            static_cast<long>(field.values.size() * sizeof(double)));
-  out.close();
-  if (!out) refuse(file, "it can't be written");
+  meshpost::apps::write_npy(file, "<f8", {field.levels, field.rows, field.columns},
+                            std::as_bytes(std::span(field.values)));
 }
 
 }  // namespace diffusion

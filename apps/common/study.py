@@ -1,0 +1,194 @@
+"""The front that the case studies share: one run that is checked, or a figure over devices."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import front
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """The properties in which one study differs from another."""
+
+    name: str
+    description: str
+    example: str  # arguments
+    claim: str  # of the seed, one line: how much faster the one kernel was
+    # Compares the results in the folder with NumPy's or SciPy's; returns what it found, or throws
+    # Wrong. `facts` are the figures of the run. Imports what it needs.
+    check: Callable[[dict, Path], str]
+    # Device counts of the figure, if there are enough; logical devices make up for missing ones.
+    counts: tuple[int, ...] = (1, 2, 4, 8)
+    pictures: tuple[str, ...] = ()  # that `draw` makes of one run, in --out
+    draw: Callable[[dict, Path], list[Path]] | None = None
+
+
+class Wrong(Exception):
+    """A result differs from the reference."""
+
+
+def gpus() -> int:
+    """How many GPUs this host has."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
+
+
+def devices_of(count: int, available: int) -> str:
+    """So many devices of this host: whole GPUs, parts of GPUs, or CPU devices."""
+    if available == 0:
+        return f"cpu:{count}"
+    used = max(n for n in range(1, min(count, available) + 1) if count % n == 0)
+    split = "" if used == count else f"*{count // used}"
+    return "cuda:" + ",".join(str(gpu) for gpu in range(used)) + split
+
+
+def label(facts: dict) -> str:
+    """The devices of a run, in a few words."""
+    kinds = {name.split(":")[0] for name in facts["devices"]}
+    split = any("." in name.split(" ")[0] for name in facts["devices"])
+    return f"{facts['device_count']} {'/'.join(sorted(kinds))}{' logical' if split else ''}"
+
+
+def draw_scaling(study: Study, runs: list[dict], picture: Path) -> None:
+    """Times of both versions over the number of devices, with intervals of 95 %."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.5))
+    at = range(len(runs))
+    against = {run["against"] for run in runs} - {""}
+    rows = (
+        ("two_model", f"kernels, communication by the host ({', '.join(sorted(against))})", "o-"),
+        ("communication", "of that: communication", "s--"),
+        ("kernel", "one kernel that puts and notifies", "^-"),
+    )
+    for name, text, style in rows:
+        if not against and name != "kernel":
+            continue
+        values = [[1e3 * run[name][key] for run in runs] for key in ("median", "lower", "upper")]
+        (line,) = axes.plot(at, values[0], style, label=text)
+        axes.fill_between(at, values[1], values[2], color=line.get_color(), alpha=0.25)
+    axes.set_xticks(list(at), [label(run) for run in runs], rotation=20)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel(f"time of {runs[0]['steps']} steps, ms")
+    axes.set_title(f"{study.name}: median and 95 % interval of {len(runs[0]['kernel']['samples'])}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(picture, dpi=130)
+    plt.close(figure)
+
+
+def table(study: Study, runs: list[dict]) -> str:
+    """What the seed claims, and what was measured here."""
+    lines = [f"{'devices':<18} {'two models':>12} {'messages':>10} {'one kernel':>12} {'ratio':>7}"]
+    for run in runs:
+        kernel, other = run["kernel"]["median"], run["two_model"]["median"]
+        lines.append(
+            f"{label(run):<18} {1e3 * other:>9.4g} ms {1e3 * run['communication']['median']:>7.4g}"
+            f" ms {1e3 * kernel:>9.4g} ms {other / kernel if kernel else 0:>7.3g}"
+        )
+    return "\n".join([*lines, f"the seed: {study.claim}"])
+
+
+def measure(study: Study, options: argparse.Namespace, others: list[str]) -> int:
+    """The figure: runs the program for each number of devices. Returns an exit status."""
+    binary, available = front.find_binary(study.name), gpus()
+    specs = options.series or [devices_of(count, available) for count in study.counts]
+    figures, picture = options.json, options.out / "figure.png"
+    for output in (figures, picture):
+        front.writable(output).unlink(missing_ok=True)
+    runs, file = [], front.writable(options.out / "run.json")
+    for spec in specs:
+        file.unlink(missing_ok=True)
+        print(f"--- {spec}", flush=True)
+        command = [str(binary), "--devices", spec, *others, "--json", str(file)]
+        if status := front.run_binary(command):
+            print(f"{study.name}: --devices {spec} failed: see its message above", file=sys.stderr)
+            return status if status in (1, 2) else 1
+        runs.append(json.loads(file.read_text()))
+    file.unlink(missing_ok=True)
+    whole = {"study": study.name, "claim": study.claim, "runs": runs}
+    part = figures.with_suffix(".part")
+    part.write_text(json.dumps(whole, indent=1) + "\n")
+    part.replace(figures)  # an interrupted run leaves no half of it
+    print(f"\n{table(study, runs)}\n\nfigures     {figures}")
+    if options.plot:
+        draw_figure(study, whole, picture)
+    return 0
+
+
+def draw_figure(study: Study, whole: dict, picture: Path) -> None:
+    """Draws the figure, or prints how it can be drawn."""
+    try:
+        draw_scaling(study, whole["runs"], picture)
+    except ImportError as error:
+        front.explain_no_picture(error, f"./run app {study.name} --figure")
+        return
+    print(f"picture     {picture}")
+
+
+def one_run(study: Study, arguments: list[str]) -> int:
+    """One run, checked. Returns an exit status."""
+    app = front.App(
+        study.name,
+        study.description,
+        study.example,
+        pictures=study.pictures,
+        draw=study.draw or (lambda _facts, _folder: []),
+    )
+    status = front.run(app, arguments, ("--output", "{out}/result.npy"))
+    options, others = front.parse(app, arguments)
+    if status != 0 or options.draw or "--no-check" in others:
+        return status
+    try:
+        found = study.check(json.loads(options.json.read_text()), options.out)
+    except ImportError as error:
+        print(f"reference   not compared: {error}; ./run setup installs it", file=sys.stderr)
+        return 0
+    except Wrong as error:
+        print(f"reference   DIFFERS: {error}")
+        return 1
+    print(f"reference   {found}")
+    return 0
+
+
+def run(study: Study, arguments: list[str]) -> int:
+    """The whole front. Returns an exit status."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--figure", action="store_true")
+    parser.add_argument("--series", type=shlex.split)
+    parser.add_argument("--out", type=Path, default=Path("out", study.name))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--no-plot", dest="plot", action="store_false")
+    options, others = parser.parse_known_args(arguments)
+    if not options.figure:
+        if options.series is not None:
+            raise front.Misuse("--series needs --figure; for one run, name the devices by --devices")
+        if {"-h", "--help"} & set(others):
+            print(
+                f"{study.description}\n\n./run app {study.name} --figure "
+                '[--series "SPEC SPEC ..."] [OPTIONS]: both versions for several numbers of\n'
+                "devices, in one picture with a table; --series names them, as for --devices\n"
+            )
+        return one_run(study, arguments)
+    options.json = options.json or options.out / "figure.json"
+    return measure(study, options, others)
+
+
+def main(study: Study) -> int:
+    """The program of a front; returns its exit status."""
+    return front.guarded(study.name, lambda: run(study, sys.argv[1:]))

@@ -1,0 +1,43 @@
+#pragma once
+// Work on a stream that is written once for all kinds of device: a plain kernel on a GPU, a
+// function on the stream's thread on a CPU device.
+#include <meshpost/meshpost.hpp>
+
+#include <algorithm>
+
+namespace meshpost::apps {
+
+inline constexpr u32 plain_threads = 256;  // of a block
+
+#if defined(__CUDACC__)
+template <class Work>
+__global__ void __launch_bounds__(plain_threads) plain_kernel(Work const work) {
+  work(u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x);
+}
+#endif
+
+/// Puts `work` on a stream of `device`. It is called as work(first, stride): `first` numbers the
+/// threads, `stride` is their number. On a GPU there are about `items` threads, at most 2^19.
+/// \throws Error(device_failed)
+template <class Work>
+void enqueue(Device const& device, Stream& stream, u64 items, Work const& work) {
+#if defined(__CUDACC__)
+  if (stream.native()) {
+    auto const blocks = std::clamp<u64>((items + plain_threads - 1) / plain_threads, 1, 2048);
+    auto status = cudaSetDevice(static_cast<int>(device.index()));
+    if (status == cudaSuccess) {
+      plain_kernel<<<static_cast<u32>(blocks), plain_threads, 0,
+                     static_cast<cudaStream_t>(stream.native())>>>(work);
+      status = cudaGetLastError();
+    }
+    if (status != cudaSuccess)
+      throw Error(Kind::device_failed, "launch a plain kernel on " + device.name(),
+                  cudaGetErrorString(status), "see the driver's log");
+    return;
+  }
+#endif
+  static_cast<void>(device), static_cast<void>(items);
+  stream.call([work] { work(0, 1); });
+}
+
+}  // namespace meshpost::apps

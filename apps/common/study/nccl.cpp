@@ -1,0 +1,145 @@
+// Communication of a two-model program by NCCL: on streams, the whole loop in a CUDA graph of each
+// GPU. So the host only launches the graphs, and nothing waits for it.
+#include "kinds.hpp"
+
+#if defined(MESHPOST_STUDY_NCCL)
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+
+namespace meshpost::apps {
+namespace {
+
+void check(ncclResult_t status, char const* what) {
+  if (status != ncclSuccess)
+    throw Error(Kind::device_failed, what, ncclGetErrorString(status), "set NCCL_DEBUG=INFO");
+}
+void check(cudaError_t status, char const* what) {
+  if (status != cudaSuccess)
+    throw Error(Kind::device_failed, what, cudaGetErrorString(status), "see the driver's log");
+}
+
+struct Graph {
+  Graph() = default;
+  Graph(Graph const&) = delete;
+  Graph& operator=(Graph const&) = delete;
+  ~Graph() {
+    if (ready) cudaGraphExecDestroy(ready);
+  }
+  cudaGraphExec_t ready = nullptr;
+};
+
+class Nccl : public Exchange {
+ public:
+  explicit Nccl(std::vector<Part> parts)
+      : Exchange(std::move(parts), 0), loops_(this->parts().size()), talks_(this->parts().size()) {
+    std::vector<int> gpus;
+    for (auto const& part : this->parts()) gpus.push_back(static_cast<int>(part.device->index()));
+    comms_.resize(gpus.size());
+    check(ncclCommInitAll(comms_.data(), static_cast<int>(gpus.size()), gpus.data()),
+          "ncclCommInitAll");
+  }
+  ~Nccl() override {
+    for (auto const comm : comms_) ncclCommDestroy(comm);
+  }
+  std::string name() const override { return "nccl"; }
+
+ private:
+  bool on_streams() const override { return true; }
+  void meet() override {}
+
+  void carry(std::span<Message const> messages) override {
+    if (recording_) lists_.emplace_back(messages.begin(), messages.end());
+    if (messages.empty()) return;
+    check(ncclGroupStart(), "ncclGroupStart");
+    for (auto const& message : messages) {
+      check(ncclSend(part(message.from).memory.data() + message.source, message.size, ncclChar,
+                     static_cast<int>(message.to), comms_[message.from], native(message.from)),
+            "ncclSend");
+      check(ncclRecv(part(message.to).memory.data() + message.target, message.size, ncclChar,
+                     static_cast<int>(message.from), comms_[message.to], native(message.to)),
+            "ncclRecv");
+    }
+    check(ncclGroupEnd(), "ncclGroupEnd");
+  }
+
+  // The loop as a graph, and its messages alone as another one, to time them. The loop's first
+  // steps run before, because NCCL makes connections at the first use of each.
+  void do_prepare() override {
+    for (u32 step = 0; step < std::min(steps_, 2u); ++step) body_(step);
+    synchronize();
+    lists_.clear();
+    recording_ = true;
+    capture(loops_, [&] {
+      for (u32 step = 0; step < steps_; ++step) body_(step);
+    });
+    recording_ = false;
+    capture(talks_, [&] {
+      for (auto const& list : lists_) carry(list);
+    });
+    play(talks_);
+    communication_ = std::min(play(talks_), play(talks_));
+  }
+
+  LoopTime do_play() override { return {play(loops_), communication_}; }
+
+  template <class Work>
+  void capture(std::vector<Graph>& graphs, Work const& work) {
+    for (u32 d = 0; d < parts().size(); ++d)
+      check(cudaStreamBeginCapture(native(d), cudaStreamCaptureModeRelaxed), "begin a capture");
+    work();
+    for (u32 d = 0; d < parts().size(); ++d) {
+      cudaGraph_t graph = nullptr;
+      check(cudaStreamEndCapture(native(d), &graph), "end a capture");
+      auto& ready = graphs[d].ready;
+      if (ready) check(cudaGraphExecDestroy(std::exchange(ready, nullptr)), "destroy a graph");
+      check(cudaSetDevice(static_cast<int>(parts()[d].device->index())), "cudaSetDevice");
+      auto const status = cudaGraphInstantiate(&ready, graph, 0);
+      cudaGraphDestroy(graph);
+      check(status, "instantiate a graph");
+      check(cudaGraphUpload(ready, native(d)), "upload a graph");
+    }
+    synchronize();
+  }
+
+  double play(std::vector<Graph> const& graphs) {
+    double const begin = now();
+    for (u32 d = 0; d < parts().size(); ++d) {
+      check(cudaSetDevice(static_cast<int>(parts()[d].device->index())), "cudaSetDevice");
+      check(cudaGraphLaunch(graphs[d].ready, native(d)), "launch a graph");
+    }
+    synchronize();
+    return now() - begin;
+  }
+
+  cudaStream_t native(u32 device) const {
+    return static_cast<cudaStream_t>(part(device).stream->native());
+  }
+
+  std::vector<ncclComm_t> comms_;
+  std::vector<Graph> loops_, talks_;  // by device
+  std::vector<std::vector<Message>> lists_;
+  bool recording_ = false;
+  double communication_ = 0;
+};
+
+}  // namespace
+
+bool has_nccl() { return true; }
+std::unique_ptr<Exchange> make_nccl(std::vector<Part> parts) {
+  return std::make_unique<Nccl>(std::move(parts));
+}
+
+}  // namespace meshpost::apps
+
+#else
+
+namespace meshpost::apps {
+
+bool has_nccl() { return false; }
+std::unique_ptr<Exchange> make_nccl(std::vector<Part>) { return nullptr; }
+
+}  // namespace meshpost::apps
+
+#endif

@@ -1,0 +1,28 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace meshpost::apps {
+
+/// What repeated runs took, and the median with its confidence interval.
+class Samples {
+ public:
+  void add(double value) { values_.push_back(value); }
+  bool empty() const { return values_.empty(); }
+  double median() const;
+  /// The bounds of an interval that holds the true median with at least 95 %, whatever the
+  /// distribution: two of the sorted values, chosen by the binomial distribution. With fewer than
+  /// six values, all of them.
+  double lower() const;
+  double upper() const;
+  std::vector<double> const& values() const { return values_; }
+
+ private:
+  std::vector<double> sorted() const;
+  std::vector<double> values_;
+};
+
+/// {"median", "lower", "upper", "samples"}
+nlohmann::json json_of(Samples const& samples);
+
+}  // namespace meshpost::apps
