@@ -25,6 +25,8 @@ class Study:
     # Compares the results in the folder with NumPy's or SciPy's; returns what it found, or throws
     # Wrong. `facts` are the figures of the run. Imports what it needs.
     check: Callable[[dict, Path], str]
+    # More files in --out that the check needs: "initial.npy" is what --initial writes.
+    files: tuple[str, ...] = ()
     # Device counts of the figure, if there are enough; logical devices make up for missing ones.
     counts: tuple[int, ...] = (1, 2, 4, 8)
     pictures: tuple[str, ...] = ()  # that `draw` makes of one run, in --out
@@ -38,7 +40,9 @@ class Wrong(Exception):
 def gpus() -> int:
     """How many GPUs this host has."""
     try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
+        listed = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return 0
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
@@ -150,7 +154,8 @@ def one_run(study: Study, arguments: list[str]) -> int:
         pictures=study.pictures,
         draw=study.draw or (lambda _facts, _folder: []),
     )
-    status = front.run(app, arguments, ("--output", "{out}/result.npy"))
+    more = [f"--{name.partition('.')[0]}={{out}}/{name}" for name in study.files]
+    status = front.run(app, arguments, ("--output={out}/result.npy", *more))
     options, others = front.parse(app, arguments)
     if status != 0 or options.draw or "--no-check" in others:
         return status
@@ -177,7 +182,9 @@ def run(study: Study, arguments: list[str]) -> int:
     options, others = parser.parse_known_args(arguments)
     if not options.figure:
         if options.series is not None:
-            raise front.Misuse("--series needs --figure; for one run, name the devices by --devices")
+            raise front.Misuse(
+                "--series needs --figure; for one run, name the devices by --devices"
+            )
         if {"-h", "--help"} & set(others):
             print(
                 f"{study.description}\n\n./run app {study.name} --figure "

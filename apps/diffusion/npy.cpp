@@ -9,7 +9,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "common/npy.hpp"
+#include "common/files.hpp"
 
 namespace diffusion {
 namespace {

@@ -79,7 +79,8 @@ class Exchange {
 /// Makes the kind of communication that `kind` names, for the devices of `world`. "auto" is the
 /// fastest that there is: NCCL if all devices are whole GPUs of one process, else copies.
 /// `memories`: of each device of this process. Collective.
-/// \throws Error(bad_argument) if the kind is unknown, is not built in, or can't serve these devices
+/// \throws Error(bad_argument) if the kind is unknown, is not built in, or can't serve these
+/// devices
 std::unique_ptr<Exchange> make_exchange(std::string const& kind, World& world,
                                         std::vector<std::span<std::byte>> const& memories);
 

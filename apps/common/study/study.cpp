@@ -1,9 +1,9 @@
 #include "study.hpp"
 
 #include <cstdio>
-#include <cstring>
+#include <span>
 
-#include "common/gather.hpp"
+#include "common/files.hpp"
 #include "kinds.hpp"
 
 namespace meshpost::apps {
@@ -23,8 +23,8 @@ double timed_kernel(Study& study, Launch const& launch) {
 }
 
 void print_row(char const* name, Samples const& samples) {
-  std::printf("%-11s %.4g ms (%.4g to %.4g)\n", name, samples.median() * 1e3,
-              samples.lower() * 1e3, samples.upper() * 1e3);
+  std::printf("%-11s %.4g ms (%.4g to %.4g)\n", name, samples.median() * 1e3, samples.lower() * 1e3,
+              samples.upper() * 1e3);
 }
 
 }  // namespace
@@ -111,6 +111,11 @@ nlohmann::json report(World const& world, Comparison const& comparison,
           {"two_model", json_of(comparison.two_model)},
           {"communication", json_of(comparison.communication)},
           {"identical", comparison.identical}};
+}
+
+void write_figures(std::string const& file, nlohmann::json const& figures) {
+  std::string const text = figures.dump(1) + "\n";
+  write_file(file, std::as_bytes(std::span(text)));
 }
 
 }  // namespace meshpost::apps

@@ -49,7 +49,7 @@ class Study {
 struct Comparison {
   std::string against;  ///< kind of communication; empty: only the kernel ran
   Samples kernel, two_model, communication;
-  bool identical = true;  ///< all results of both versions are equal to the bit
+  bool identical = true;          ///< all results of both versions are equal to the bit
   std::vector<std::byte> result;  ///< of the kernel, in process 0
 };
 
@@ -61,6 +61,10 @@ Comparison compare(World& world, Study& study, StudyOptions const& options);
 /// Prints the rows that all studies have, and returns what they have in their figures.
 /// {"devices", "processes", "ranks_per_device", "against", "kernel", "two_model", "communication",
 /// "identical"}; the times are json_of(Samples), seconds of a whole run.
-nlohmann::json report(World const& world, Comparison const& comparison, StudyOptions const& options);
+nlohmann::json report(World const& world, Comparison const& comparison,
+                      StudyOptions const& options);
+
+/// Writes the figures. The file appears when it is complete. \throws std::runtime_error
+void write_figures(std::string const& file, nlohmann::json const& figures);
 
 }  // namespace meshpost::apps

@@ -1,0 +1,47 @@
+#include "common/files.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <stdexcept>
+
+namespace meshpost::apps {
+namespace {
+
+void write_pieces(std::string const& file,
+                  std::initializer_list<std::span<std::byte const>> pieces) {
+  bool const plain = !std::filesystem::exists(file) || std::filesystem::is_regular_file(file);
+  std::string const written = plain ? file + ".part" : file;  // not of /dev/null
+  std::ofstream out(written, std::ios::binary);
+  for (auto const piece : pieces)
+    out.write(reinterpret_cast<char const*>(piece.data()), static_cast<long>(piece.size()));
+  out.close();
+  std::error_code failed;
+  if (out && plain) std::filesystem::rename(written, file, failed);
+  if (!out || failed) {
+    if (plain) std::filesystem::remove(written, failed);
+    throw std::runtime_error(file + ": it can't be written");
+  }
+}
+
+}  // namespace
+
+void write_npy(std::string const& file, std::string const& type, std::vector<u64> const& shape,
+               std::span<std::byte const> bytes) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (";
+  for (std::size_t k = 0; k < shape.size(); ++k)
+    header += (k > 0 ? ", " : "") + std::to_string(shape[k]);
+  header += shape.size() == 1 ? ",), }" : "), }";
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string const length{static_cast<char>(header.size() & 0xff),
+                           static_cast<char>(header.size() >> 8)};
+  std::string const begin = std::string("\x93NUMPY\x01\0", 8) + length + header;
+  write_pieces(file, {std::as_bytes(std::span(begin)), bytes});
+}
+
+void write_file(std::string const& file, std::span<std::byte const> bytes) {
+  write_pieces(file, {bytes});
+}
+
+}  // namespace meshpost::apps

@@ -1,0 +1,33 @@
+# Tests that the case studies share. meshpost_study_tests() first, with arguments for all tests.
+macro(meshpost_study_tests app)
+  set(study ${app})
+  set(study_small --repetitions 1 --progress never ${ARGN})
+endmacro()
+
+# Both versions, which must give the same bits.
+function(add_study_test name)
+  add_test(NAME ${study}.${name} COMMAND ${study} ${study_small} ${ARGN})
+  set_tests_properties(${study}.${name} PROPERTIES TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|unconsumed")
+endfunction()
+
+# In two processes of a node, on two nodes, and with MPI as the other version's communication.
+function(add_study_jobs)
+  set(program $<TARGET_FILE:${study}> ${study_small} --devices cpu:1 ${ARGN})
+  add_test(NAME ${study}.processes COMMAND launch --no-label -n 2 ${program})
+  add_test(NAME ${study}.nodes COMMAND launch --no-label -n 2 --nodes 2 ${program})
+  set(jobs ${study}.processes ${study}.nodes)
+  if(MESHPOST_HAS_MPI)
+    add_test(NAME ${study}.mpi COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/mpirun.sh 2
+      ${program} --against mpi)
+    list(APPEND jobs ${study}.mpi)
+  endif()
+  set_tests_properties(${jobs} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77
+    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|unconsumed")
+endfunction()
+
+# Arguments that are wrong, and the message.
+function(add_study_refusal name message)
+  add_test(NAME ${study}.refuses_${name} COMMAND ${study} --devices cpu:2 ${study_small} ${ARGN})
+  set_tests_properties(${study}.refuses_${name} PROPERTIES TIMEOUT 30 PASS_REGULAR_EXPRESSION "${message}")
+endfunction()
