@@ -26,78 +26,167 @@ struct Kernel {
   /// Counters: the first u of `before`'s rows, and so on.
   static constexpr meshpost::Tag u_before{0}, u_after{1}, lap_after{2}, flux_before{3};
   static constexpr u32 tags = 4;
+  static constexpr u32 kept = 4;  // fields in scratch: u, lap, fx, fy
+  static constexpr int max_threads = 1024;
 
   meshpost::Window<Real> window;
   Grid grid;
   u32 groups, blocks;  ///< of each device
   u32 ranks_per_device;
   u32 steps;
+  /// Each rank keeps its fields in scratch (shared memory of a GPU) through all steps. Only the
+  /// rows that others read are in the window, too.
+  bool in_scratch;
 
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
-    u32 const device = self.id() / ranks_per_device, place = self.id() % ranks_per_device;
-    if (place >= groups * blocks) return;
-    Mine const mine = mine_of(device, place);
-    auto const range = mine.range;
-    Stencils<Real> const stencils{grid, device, window.local(self).data()};
-    auto const threads = Threads::of(self.thread(), self.threads());
-    bool const before = range.first_row > 0, after = range.end_row < grid.rows;
+    if (self.id() % ranks_per_device >= groups * blocks) return;
+    // Scratch holds what the threads would otherwise each compute again.
+    auto& part = *reinterpret_cast<Part*>(self.scratch<std::byte>().data());
+    if (self.thread() == 0) describe(self, part);
+    self.sync();
+    if (in_scratch) load(self, part);
+    bool const before = part.range.first_row > 0, after = part.range.end_row < grid.rows;
     // The rows that a neighbour waits for come first. The rows that wait for a neighbour come last.
-    Range const first{range.first_row, range.first_row + 1, range.first_level, range.end_level};
-    Range const last{range.end_row - 1, range.end_row, range.first_level, range.end_level};
-    Range const but_first{first.end_row, range.end_row, range.first_level, range.end_level};
-    Range const but_last{range.first_row, last.first_row, range.first_level, range.end_level};
+    u32 const first = part.range.first_row, second = first + 1;
+    u32 const end = part.range.end_row, last = end - 1;
     for (u32 step = 0; step < steps; ++step) {
-      stencils.do_laplacian(step, first, threads);
-      send(self, mine, laplacian, first.first_row, mine.before, lap_after, before);
-      stencils.do_laplacian(step, but_first, threads);
+      auto const& now = part.parities[step % 2];
+      compute<Stage::laplacian>(self, part, now, first, second);
+      if (before) send(self, part, part.first_lap, part.before, lap_after);
+      compute<Stage::laplacian>(self, part, now, second, end);
       self.sync();
-      stencils.do_fluxes(step, but_last, threads);
-      if (after) self.wait(window, lap_after, 1, mine.after);
-      stencils.do_fluxes(step, last, threads);
-      send(self, mine, flux_y, last.first_row, mine.after, flux_before, after);
-      stencils.do_update(step, but_first, threads);
-      if (before) self.wait(window, flux_before, 1, mine.before);
-      stencils.do_update(step, first, threads);
-      send(self, mine, u1 - step % 2, first.first_row, mine.before, u_after, before);
-      send(self, mine, u1 - step % 2, last.first_row, mine.after, u_before, after);
-      if (before) self.wait(window, u_before, 1, mine.before);
-      if (after) self.wait(window, u_after, 1, mine.after);
+      compute<Stage::fluxes>(self, part, now, first, last);
+      if (after) await(self, lap_after, part.after);
+      compute<Stage::fluxes>(self, part, now, last, end);
+      if (after) send(self, part, part.last_flux, part.after, flux_before);
+      else self.sync();
+      compute<Stage::update>(self, part, now, second, end);
+      if (before) await(self, flux_before, part.before);
+      compute<Stage::update>(self, part, now, first, second);
+      if (before) send(self, part, now.first_next, part.before, u_after);
+      if (after) send(self, part, now.last_next, part.after, u_before);
+      if (before) await(self, u_before, part.before);
+      if (after) await(self, u_after, part.after);
+      if (!before && !after) self.sync();
     }
+    if (in_scratch) store(self, part);
+  }
+
+  /// Bytes of scratch of each rank.
+  meshpost::Bytes scratch_size() const {
+    u64 const rows = (grid.rows + grid.devices - 1) / grid.devices;
+    u64 const points =
+        u64{(rows + blocks - 1) / blocks} * ((grid.levels + groups - 1) / groups) * grid.columns;
+    return {sizeof(Part) + (in_scratch ? kept * points * sizeof(Real) : 0)};
   }
 
  private:
-  /// What a rank has, and its neighbours.
-  struct Mine {
+  /// A row that goes to a neighbour, in this rank's part of the window and in the neighbour's.
+  struct Border {
+    u64 source, target;
+  };
+  /// What a rank has, and its neighbours. Of even and of odd steps: the fields, and the rows of the
+  /// next u that go to neighbours.
+  struct alignas(16) Part {
+    struct Parity {
+      View<Real> view;
+      Border first_next, last_next;
+    } parities[2];
+    Border first_lap, last_flux;
+    u64 count;  ///< points of a row
     u32 device;
     Range range;
     meshpost::RankId before, after;
   };
 
-  MESHPOST_FN Mine mine_of(u32 device, u32 place) const {
+  /// By one thread.
+  MESHPOST_COLD void describe(meshpost::Rank& self, Part& part) const {
+    u32 const device = self.id() / ranks_per_device, place = self.id() % ranks_per_device;
     u32 const group = place % groups, block = place / groups;
     u32 const row = grid.first_row(device), rows = grid.first_row(device + 1) - row;
-    u32 const me = device * ranks_per_device + place, step = (blocks - 1) * groups;
-    return {device,
-            {row + share(rows, block, blocks), row + share(rows, block + 1, blocks),
-             share(grid.levels, group, groups), share(grid.levels, group + 1, groups)},
-            {block > 0 ? me - groups : me - ranks_per_device + step},
-            {block + 1 < blocks ? me + groups : me + ranks_per_device - step}};
+    u32 const me = self.id(), step = (blocks - 1) * groups;
+    part.device = device;
+    part.range = {row + share(rows, block, blocks), row + share(rows, block + 1, blocks),
+                  share(grid.levels, group, groups), share(grid.levels, group + 1, groups)};
+    part.before = {block > 0 ? me - groups : me - ranks_per_device + step};
+    part.after = {block + 1 < blocks ? me + groups : me + ranks_per_device - step};
+    part.count = u64{part.range.end_level - part.range.first_level} * grid.columns;
+    u32 const first = part.range.first_row, last = part.range.end_row - 1;
+    part.first_lap = border(part, laplacian, first, part.before);
+    part.last_flux = border(part, flux_y, last, part.after);
+    for (u32 parity = 0; parity < 2; ++parity) {
+      part.parities[parity] = {view_of(self, part, parity),
+                               border(part, u1 - parity, first, part.before),
+                               border(part, u1 - parity, last, part.after)};
+    }
   }
   static MESHPOST_FN u32 share(u32 all, u32 number, u32 of) {
     return static_cast<u32>(u64{all} * number / of);
   }
+  MESHPOST_FN Border border(Part const& part, u32 field, u32 row, meshpost::RankId to) const {
+    u64 const begin = field * grid.field_size() + u64{part.range.first_level} * grid.columns;
+    return {begin + grid.offset(part.device, row),
+            begin + grid.offset(to.value / ranks_per_device, row)};
+  }
 
-  /// Puts this rank's levels of a row to the same place of the neighbour's fields, and notifies it.
-  MESHPOST_FN void send(meshpost::Rank& self, Mine const& mine, u32 field, u32 row,
-                        meshpost::RankId to, meshpost::Tag tag, bool wanted) const {
+  MESHPOST_FN View<Real> view_of(meshpost::Rank& self, Part& part, u32 step) const {
+    Real* const memory = window.local(self).data();
+    auto const there = view_of_device(grid, part.device, memory, step, part.range);
+    if (!in_scratch) return there;
+    u64 const size = kept_size(part);
+    u64 const last = u64{part.range.end_row - 1 - part.range.first_row} * grid.row_size();
+    View<Real> here = there;
+    here.u = here.next = kept_fields(part);
+    here.lap = here.u + size, here.fx = here.u + 2 * size, here.fy = here.u + 3 * size;
+    here.levels = part.range.end_level - part.range.first_level;
+    here.first_lap = there.lap, here.last_fy = there.fy + last;
+    here.first_next = there.next, here.last_next = there.next + last;
+    return here;
+  }
+  static MESHPOST_FN Real* kept_fields(Part& part) { return reinterpret_cast<Real*>(&part + 1); }
+  MESHPOST_FN u64 kept_size(Part const& part) const {
+    return (part.range.end_row - part.range.first_row) * part.count;
+  }
+
+  // The parts of a step are functions, not inlined: then each has the registers for itself.
+
+  template <Stage stage>
+  MESHPOST_COLD void compute(meshpost::Rank& self, Part const& part,
+                             typename Part::Parity const& now, u32 first_row, u32 end_row) const {
+    Stencils<Real> const stencils{grid, now.view};
+    stencils.template run<stage>({first_row, end_row, part.range.first_level, part.range.end_level},
+                                 Threads::of(self.thread(), self.threads()));
+  }
+
+  MESHPOST_COLD void await(meshpost::Rank& self, meshpost::Tag tag, meshpost::RankId from) const {
+    self.wait(window, tag, 1, from);
+  }
+
+  /// Puts a row to its place in the neighbour's part, and notifies it.
+  MESHPOST_COLD void send(meshpost::Rank& self, Part const& part, Border const& border,
+                          meshpost::RankId to, meshpost::Tag tag) const {
     self.sync();  // all threads have stored the row
-    if (!wanted) return;
-    u64 const level = u64{mine.range.first_level} * grid.columns, base = field * grid.field_size();
-    u64 const count = u64{mine.range.end_level - mine.range.first_level} * grid.columns;
-    u32 const device = to.value / ranks_per_device;
-    self.put_notify(window.at(to, base + grid.offset(device, row) + level),
-                    window.local(self).subspan(base + grid.offset(mine.device, row) + level, count),
-                    tag);
+    self.put_notify(window.at(to, border.target),
+                    window.local(self).subspan(border.source, part.count), tag);
+  }
+
+  /// The first u comes to scratch.
+  MESHPOST_COLD void load(meshpost::Rank& self, Part& part) const {
+    Real* const u = kept_fields(part);
+    Real const* const field = window.local(self).data() + u0 * grid.field_size();
+    self.each(kept_size(part), [&](u64 i) { u[i] = field[place(part, i)]; });
+    self.sync();
+  }
+  /// The last u goes to the window.
+  MESHPOST_COLD void store(meshpost::Rank& self, Part& part) const {
+    Real const* const u = kept_fields(part);
+    Real* const field = window.local(self).data() + (u0 + steps % 2) * grid.field_size();
+    self.each(kept_size(part), [&](u64 i) { field[place(part, i)] = u[i]; });
+  }
+  /// Of element i of a field in scratch, in a field of the device.
+  MESHPOST_FN u64 place(Part const& part, u64 i) const {
+    return grid.offset(part.device, part.range.first_row) + i / part.count * grid.row_size() +
+           u64{part.range.first_level} * grid.columns + i % part.count;
   }
 };
 
@@ -105,11 +194,10 @@ struct Kernel {
 template <class Real, Stage stage>
 struct OnDevice {
   Stencils<Real> stencils;
-  u32 step;
-  Range range;
 
   MESHPOST_FN void operator()(u64 thread, u64 threads) const {
-    stencils.template run<stage>(step, range, Threads::of(thread, threads));
+    stencils.template run<stage>(stencils.view.rows,
+                                 Threads::of(static_cast<u32>(thread), static_cast<u32>(threads)));
   }
 };
 

@@ -18,7 +18,7 @@ using stencil::Grid;
 struct Options : apps::StudyOptions {
   u32 levels = 26, rows = 320, columns = 128, groups = 0, iterations = 200, seed = 1;
   bool strong = false;
-  std::string precision = "float", initial;
+  std::string precision = "float", initial, scratch = "auto";
 };
 
 [[noreturn]] void refuse(std::string const& option, std::string const& why,
@@ -86,8 +86,8 @@ class Program : public apps::Study {
 
   void run_kernel(Launch const& launch) override {
     Launch with = launch;
-    bool const gpu = !world_.devices().empty() && world_.devices().front()->kind() == "cuda";
-    if (gpu) with.threads = {256, 1, 1};
+    if (gpu()) with.threads = {apps::threads_of_rank(world_, kernel_.max_threads), 1, 1};
+    with.scratch = kernel_.scratch_size();
     world_.run(kernel_, with);
   }
 
@@ -124,7 +124,17 @@ class Program : public apps::Study {
     return {bytes.begin(), bytes.end()};
   }
 
+  bool in_scratch() const { return kernel_.in_scratch; }
+
  private:
+  bool gpu() const {
+    return !world_.devices().empty() && world_.devices().front()->kind() == "cuda";
+  }
+  /// A multiprocessor of today has at least 227 KiB of shared memory. CPU devices have none.
+  bool fits() const {
+    constexpr u64 most = 220 << 10;
+    return gpu() && kernel_.scratch_size() * apps::ranks_per_processor(world_) <= most;
+  }
   static Grid grid_of(World const& world, Options const& options) {
     u32 const devices = world.device_count();
     u64 const rows = options.strong ? options.rows : u64{options.rows} * devices;
@@ -133,7 +143,12 @@ class Program : public apps::Study {
              "that makes " + std::to_string(rows) + " rows for " + std::to_string(devices) +
                  " devices",
              "give each at least 2, and all at most 2^30");
-    return {options.levels, static_cast<u32>(rows), options.columns, devices};
+    Grid const grid{options.levels, static_cast<u32>(rows), options.columns, devices};
+    if (grid.field_size() >= u64{1} << 31)
+      refuse("--rows " + std::to_string(options.rows),
+             "a field of a device has " + std::to_string(grid.field_size()) + " points",
+             "choose fewer than 2^31");
+    return grid;
   }
 
   RankId first_rank(u32 device) const { return RankId{device * world_.ranks_per_device()}; }
@@ -147,7 +162,8 @@ class Program : public apps::Study {
       auto* const memory = reinterpret_cast<Real*>(part.memory.data());
       apps::enqueue(*part.device, *part.stream, (end - begin) * grid_.row_size() / 4,
                     stencil::OnDevice<Real, stage>{
-                        {grid_, device, memory}, step, {begin, end, 0, grid_.levels}});
+                        {grid_, stencil::view_of_device(grid_, device, memory, step,
+                                                        {begin, end, 0, grid_.levels})}});
     }
   }
 
@@ -186,9 +202,9 @@ int run(Options const& options) {
   double const points = static_cast<double>(grid.rows) * static_cast<double>(grid.row_size());
   double const rate = points * options.iterations / comparison.kernel.median();
   std::printf(
-      "grid        %u rows x %u levels x %u columns in %s, %u groups of levels, %u blocks\n",
+      "grid        %u rows x %u levels x %u columns in %s, %u groups of levels, %u blocks%s\n",
       grid.rows, grid.levels, grid.columns, options.precision.c_str(), program.groups(),
-      program.blocks());
+      program.blocks(), program.in_scratch() ? ", in scratch" : "");
   std::printf("rate        %.4g points/s in one kernel\n", rate);
   std::string const type = options.precision == "double" ? "<f8" : "<f4";
   std::vector<u64> const shape{grid.rows, grid.levels, grid.columns};
@@ -199,6 +215,7 @@ int run(Options const& options) {
     figures.update({{"steps", options.iterations},
                     {"shape", shape},
                     {"groups", program.groups()},
+                    {"scratch", program.in_scratch()},
                     {"blocks", program.blocks()},
                     {"precision", options.precision},
                     {"points_per_second", rate}});
@@ -228,6 +245,11 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision, "float or double")
       ->capture_default_str()
       ->check(CLI::IsMember({"float", "double"}));
+  app.add_option("--scratch", options.scratch,
+                 "keep each rank's fields in its scratch, shared memory of a GPU: on, off, or auto "
+                 "(on GPUs, if they fit)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_option("--initial", options.initial, "file for the initial field, as .npy");
   return apps::run_app(app, argc, argv, options, "stencil", "--rows", [&] {
     return options.precision == "double" ? run<double>(options) : run<float>(options);

@@ -42,118 +42,176 @@ struct Range {
 
 /// Threads that share a range: each takes every `lanes`-th point of every `workers`-th line.
 struct Threads {
-  u64 worker, workers;
-  u32 lane, lanes;
+  u32 worker, workers, lane, lanes;
 
   /// Warps take lines, and their threads points. Otherwise each thread takes whole lines, which a
   /// compiler can make vector instructions of.
-  static MESHPOST_FN Threads of(u64 thread, u64 threads) {
+  static MESHPOST_FN Threads of(u32 thread, u32 threads) {
     constexpr u32 warp = 32;
     if (threads % warp != 0) return {thread, threads, 0, 1};
-    return {thread / warp, threads / warp, static_cast<u32>(thread % warp), warp};
+    return {thread / warp, threads / warp, thread % warp, warp};
   }
 };
 
+/// Where a piece of the fields lies: some rows and levels, in memory of the device or, on a GPU, in
+/// a rank's scratch. Rows beyond it are in the device's memory, as are copies of the rows that
+/// others read.
+template <class Real>
+struct View {
+  Real *u, *next, *lap, *fx, *fy;  ///< of the first row and level; `next` may be `u`
+  Range rows;
+  u32 levels;  ///< from one row to the next
+  // Rows beyond, from the first level on.
+  Real const *u_before, *u_after, *lap_after, *fy_before;
+  // Rows that others read, from the first level on; null: they read the fields themselves.
+  Real *first_lap, *last_fy, *first_next, *last_next;
+};
+
 /// Three dependent stencils, a simplified horizontal diffusion:
-///   lap = 4 u - (u[x-1] + u[x+1] + u[y-1] + u[y+1])
+///   lap = 4 u - ((u[x-1] + u[x+1]) + (u[y-1] + u[y+1]))
 ///   fx  = lap[x+1] - lap,  fy = lap[y+1] - lap
 ///   new = u - 0.03 ((fx - fx[x-1]) + (fy - fy[y-1]))
 /// The outer two rows and columns keep their values. lap is 0 in the outermost row and column.
 template <class Real>
 struct Stencils {
   Grid grid;
-  u32 device;
-  Real* memory;  ///< all fields of the device
+  View<Real> view;
 
-  MESHPOST_FN void do_laplacian(u32 step, Range const& range, Threads const& threads) const {
-    auto const down = static_cast<long long>(grid.row_size());
-    each_line(range, threads, [&](u32 row, u64 at) {
-      Real const* const u = field(u0 + step % 2) + at;
-      Real* const lap = field(laplacian) + at;
+  MESHPOST_FN void do_laplacian(Range const& range, Threads const& threads) const {
+    each_line(range, threads, [&](u32 row, u32 at, u32 level, u32 down) {
+      Real const* const u = view.u + at;
+      Real const* const above = row == view.rows.first_row ? view.u_before + level : u - down;
+      Real const* const below = row + 1 == view.rows.end_row ? view.u_after + level : u + down;
+      Real* const lap = view.lap + at;
       bool const inside = row >= 1 && row + 1 < grid.rows;
-      points(
+      each_point(
           threads, inside ? 1 : grid.columns, 1,
-          [=](u32 i) {
-            lap[i] = Real(4) * u[i] - ((u[i - 1] + u[i + 1]) + (u[i - down] + u[i + down]));
-          },
-          [=](u32 i) { lap[i] = Real(0); });
+          [=](u32 i) { return Real(4) * u[i] - ((u[i - 1] + u[i + 1]) + (above[i] + below[i])); },
+          [=](u32) { return Real(0); }, [=](u32 i, Real value) { lap[i] = value; });
+      if (row == view.rows.first_row) copy_line(threads, lap, view.first_lap, level);
     });
   }
 
-  MESHPOST_FN void do_fluxes(u32, Range const& range, Threads const& threads) const {
-    auto const down = static_cast<long long>(grid.row_size());
-    each_line(range, threads, [&](u32 row, u64 at) {
-      Real const* const lap = field(laplacian) + at;
-      Real *const fx = field(flux_x) + at, *const fy = field(flux_y) + at;
+  MESHPOST_FN void do_fluxes(Range const& range, Threads const& threads) const {
+    struct Fluxes {
+      Real x, y;
+    };
+    each_line(range, threads, [&](u32 row, u32 at, u32 level, u32 down) {
+      Real const* const lap = view.lap + at;
+      Real const* const below = row + 1 == view.rows.end_row ? view.lap_after + level : lap + down;
+      Real *const fx = view.fx + at, *const fy = view.fy + at;
       bool const inside = row >= 1 && row + 2 < grid.rows;
-      points(
+      each_point(
           threads, inside ? 1 : grid.columns, 1,
-          [=](u32 i) {
-            fx[i] = lap[i + 1] - lap[i];
-            fy[i] = lap[i + down] - lap[i];
-          },
-          [=](u32 i) { fx[i] = fy[i] = Real(0); });
+          [=](u32 i) { return Fluxes{lap[i + 1] - lap[i], below[i] - lap[i]}; },
+          [=](u32) { return Fluxes{0, 0}; },
+          [=](u32 i, Fluxes value) { fx[i] = value.x, fy[i] = value.y; });
+      if (row + 1 == view.rows.end_row) copy_line(threads, fy, view.last_fy, level);
     });
   }
 
-  MESHPOST_FN void do_update(u32 step, Range const& range, Threads const& threads) const {
-    auto const down = static_cast<long long>(grid.row_size());
-    each_line(range, threads, [&](u32 row, u64 at) {
-      Real const* const u = field(u0 + step % 2) + at;
-      Real* const next = field(u1 - step % 2) + at;
-      Real const *const fx = field(flux_x) + at, *const fy = field(flux_y) + at;
+  MESHPOST_FN void do_update(Range const& range, Threads const& threads) const {
+    each_line(range, threads, [&](u32 row, u32 at, u32 level, u32 down) {
+      Real const *const u = view.u + at, *const fx = view.fx + at, *const fy = view.fy + at;
+      Real const* const above = row == view.rows.first_row ? view.fy_before + level : fy - down;
+      Real* const next = view.next + at;
       bool const inside = row >= 2 && row + 2 < grid.rows;
-      points(
+      each_point(
           threads, inside ? 2 : grid.columns, 2,
-          [=](u32 i) {
-            next[i] = u[i] - Real(0.03) * ((fx[i] - fx[i - 1]) + (fy[i] - fy[i - down]));
-          },
-          [=](u32 i) { next[i] = u[i]; });
+          [=](u32 i) { return u[i] - Real(0.03) * ((fx[i] - fx[i - 1]) + (fy[i] - above[i])); },
+          [=](u32 i) { return u[i]; }, [=](u32 i, Real value) { next[i] = value; });
+      if (row == view.rows.first_row) copy_line(threads, next, view.first_next, level);
+      if (row + 1 == view.rows.end_row) copy_line(threads, next, view.last_next, level);
     });
   }
 
   template <Stage stage>
-  MESHPOST_FN void run(u32 step, Range const& range, Threads const& threads) const {
-    if constexpr (stage == Stage::laplacian) do_laplacian(step, range, threads);
-    else if constexpr (stage == Stage::fluxes) do_fluxes(step, range, threads);
-    else do_update(step, range, threads);
+  MESHPOST_FN void run(Range const& range, Threads const& threads) const {
+    if constexpr (stage == Stage::laplacian) do_laplacian(range, threads);
+    else if constexpr (stage == Stage::fluxes) do_fluxes(range, threads);
+    else do_update(range, threads);
   }
 
-  MESHPOST_FN Real* field(u32 number) const { return memory + number * grid.field_size(); }
-
  private:
+  /// Calls work(row, offset of the line in the view, of its level in a row, of the next row).
   template <class Work>
   MESHPOST_FN void each_line(Range const& range, Threads const& threads, Work const& work) const {
     u32 const levels = range.end_level - range.first_level;
-    u64 const lines = u64{range.end_row - range.first_row} * levels;
-    for (u64 line = threads.worker; line < lines; line += threads.workers) {
-      u32 const row = range.first_row + static_cast<u32>(line / levels);
-      u32 const level = range.first_level + static_cast<u32>(line % levels);
-      work(row, grid.offset(device, row) + u64{level} * grid.columns);
+    u32 const lines = (range.end_row - range.first_row) * levels;
+    u32 const down = view.levels * grid.columns;
+    for (u32 line = threads.worker; line < lines; line += threads.workers) {
+      u32 const row = range.first_row + line / levels;
+      u32 const offset = (range.first_level + line % levels - view.rows.first_level) * grid.columns;
+      work(row, (row - view.rows.first_row) * down + offset, offset, down);
     }
   }
 
+  /// By the threads that have computed the line, each its own points.
+  MESHPOST_FN void copy_line(Threads const& threads, Real const* line, Real* copy,
+                             u32 level) const {
+    if (copy == nullptr) return;
+    for (u32 i = threads.lane; i < grid.columns; i += threads.lanes) copy[level + i] = line[i];
+  }
+
   /// Points from `begin` on, but not the last `after`, are inside; `begin` is the number of columns
-  /// if none is.
-  template <class Inside, class Edge>
-  MESHPOST_FN void points(Threads const& threads, u32 begin, u32 after, Inside const& inside,
-                          Edge const& edge) const {
+  /// if none is. A thread computes several points before it stores them: their loads are in flight
+  /// at once.
+  template <class Inside, class Edge, class Store>
+  MESHPOST_FN void each_point(Threads const& threads, u32 begin, u32 after, Inside const& inside,
+                              Edge const& edge, Store const& store) const {
     u32 const columns = grid.columns;
     u32 const end = begin < columns ? columns - after : columns;
     if (threads.lanes == 1) {
-      for (u32 i = 0; i < begin; ++i) edge(i);
+      for (u32 i = 0; i < begin; ++i) store(i, edge(i));
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #pragma GCC ivdep  // fields do not overlap
 #endif
-      for (u32 i = begin; i < end; ++i) inside(i);
-      for (u32 i = end; i < columns; ++i) edge(i);
+      for (u32 i = begin; i < end; ++i) store(i, inside(i));
+      for (u32 i = end; i < columns; ++i) store(i, edge(i));
       return;
     }
-    for (u32 i = threads.lane; i < columns; i += threads.lanes) {
-      if (i >= begin && i < end) inside(i);
-      else edge(i);
+    constexpr u32 at_once = 4;
+    for (u32 first = threads.lane; first < columns; first += at_once * threads.lanes) {
+      decltype(edge(0)) values[at_once];
+      for (u32 k = 0; k < at_once; ++k) {
+        u32 const i = first + k * threads.lanes;
+        if (i < columns) values[k] = i >= begin && i < end ? inside(i) : edge(i);
+      }
+      for (u32 k = 0; k < at_once; ++k) {
+        u32 const i = first + k * threads.lanes;
+        if (i < columns) store(i, values[k]);
+      }
     }
   }
 };
+
+/// A piece of the fields in memory of the device, which is [row][level][column] with all levels.
+/// `step` says which field is the old u.
+template <class Real>
+MESHPOST_FN View<Real> view_of_device(Grid const& grid, u32 device, Real* memory, u32 step,
+                                      Range const& rows) {
+  u64 const down = grid.row_size();
+  auto const at = [&](u32 field) {
+    return memory + field * grid.field_size() + grid.offset(device, rows.first_row) +
+           u64{rows.first_level} * grid.columns;
+  };
+  Real* const u = at(u0 + step % 2);
+  u64 const behind = u64{rows.end_row - rows.first_row} * down;
+  return {u,
+          at(u1 - step % 2),
+          at(laplacian),
+          at(flux_x),
+          at(flux_y),
+          rows,
+          grid.levels,
+          u - down,
+          u + behind,
+          at(laplacian) + behind,
+          at(flux_y) - down,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr};
+}
 
 }  // namespace stencil

@@ -41,6 +41,8 @@ class Nccl : public Exchange {
           "ncclCommInitAll");
   }
   ~Nccl() override {
+    loops_.clear();  // NCCL waits for the graphs that use a communicator
+    talks_.clear();
     for (auto const comm : comms_) ncclCommDestroy(comm);
   }
   std::string name() const override { return "nccl"; }

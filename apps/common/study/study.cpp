@@ -1,5 +1,6 @@
 #include "study.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <span>
 
@@ -49,6 +50,21 @@ WorldOptions world_of(StudyOptions const& options) {
   where.devices = options.devices;
   where.ranks = options.ranks;
   return where;
+}
+
+u32 ranks_per_processor(World const& world) {
+  if (world.devices().empty()) return 1;
+  auto const whole = physical(world.devices().front());
+  auto const parts = std::ranges::count_if(
+      world.devices(), [&](auto const& device) { return physical(device) == whole; });
+  u32 const processors = std::max(1u, whole->info().processors);
+  u32 const ranks = world.ranks_per_device() * static_cast<u32>(parts);
+  return (ranks + processors - 1) / processors;
+}
+
+u32 threads_of_rank(World const& world, u32 most) {
+  constexpr u32 warp = 32;
+  return std::max(warp, most / ranks_per_processor(world) / warp * warp);
 }
 
 Comparison compare(World& world, Study& study, StudyOptions const& options) {

@@ -28,6 +28,11 @@ void add_study(CLI::App& app, std::string const& name, StudyOptions& options,
 /// The devices, and how often each version runs.
 WorldOptions world_of(StudyOptions const& options);
 
+/// Ranks that share a multiprocessor of a GPU, or a core; 1 in a process without devices.
+u32 ranks_per_processor(World const& world);
+/// Threads of a rank on a GPU: so many that all ranks of a multiprocessor have `most` together.
+u32 threads_of_rank(World const& world, u32 most);
+
 /// A program in both versions, over one World.
 class Study {
  public:
