@@ -8,7 +8,7 @@ namespace stencil {
 /// one rank of the next device: `groups` small messages, or one if there is one group.
 ///
 /// Each rank has all memory of its device as its part of the window. Ranks of one device read each
-/// other's rows there: a put whose source and target are the same copies nothing.
+/// other's rows there, and only notify each other.
 ///
 /// Why no rank reads memory that is being written. `n` is a step, `before` the rank with the rows
 /// before, `after` the one behind.
@@ -23,9 +23,9 @@ namespace stencil {
 /// fy), so it sends nothing of step n + 1 before I have sent that.
 template <class Real>
 struct Kernel {
-  /// Counters: the first u of `before`'s rows, and so on.
-  static constexpr meshpost::Tag u_before{0}, u_after{1}, lap_after{2}, flux_before{3};
-  static constexpr u32 tags = 4;
+  /// Counters: u from both neighbours, lap from the one behind, fy from the one before.
+  static constexpr meshpost::Tag u{0}, lap_after{1}, flux_before{2};
+  static constexpr u32 tags = 3;
   static constexpr u32 kept = 4;  // fields in scratch: u, lap, fx, fy
   static constexpr int max_threads = 1024;
 
@@ -63,11 +63,11 @@ struct Kernel {
       compute<Stage::update>(self, part, now, second, end);
       if (before) await(self, flux_before, part.before);
       compute<Stage::update>(self, part, now, first, second);
-      if (before) send(self, part, now.first_next, part.before, u_after);
-      if (after) send(self, part, now.last_next, part.after, u_before);
-      if (before) await(self, u_before, part.before);
-      if (after) await(self, u_after, part.after);
-      if (!before && !after) self.sync();
+      if (before) send(self, part, now.first_next, part.before, u);
+      if (after) send(self, part, now.last_next, part.after, u);
+      if (before || after)
+        await(self, u, before ? part.before : part.after, u32{before} + u32{after});
+      else self.sync();
     }
     if (in_scratch) store(self, part);
   }
@@ -155,17 +155,19 @@ struct Kernel {
                              typename Part::Parity const& now, u32 first_row, u32 end_row) const {
     Stencils<Real> const stencils{grid, now.view};
     stencils.template run<stage>({first_row, end_row, part.range.first_level, part.range.end_level},
-                                 Threads::of(self.thread(), self.threads()));
+                                 Threads::of(grid, self.thread(), self.threads()));
   }
 
-  MESHPOST_COLD void await(meshpost::Rank& self, meshpost::Tag tag, meshpost::RankId from) const {
-    self.wait(window, tag, 1, from);
+  MESHPOST_COLD void await(meshpost::Rank& self, meshpost::Tag tag, meshpost::RankId from,
+                           u32 count = 1) const {
+    self.wait(window, tag, count, from);
   }
 
   /// Puts a row to its place in the neighbour's part, and notifies it.
   MESHPOST_COLD void send(meshpost::Rank& self, Part const& part, Border const& border,
                           meshpost::RankId to, meshpost::Tag tag) const {
     self.sync();  // all threads have stored the row
+    if (to.value / ranks_per_device == part.device) return self.notify(window, to, tag);
     self.put_notify(window.at(to, border.target),
                     window.local(self).subspan(border.source, part.count), tag);
   }
@@ -196,8 +198,9 @@ struct OnDevice {
   Stencils<Real> stencils;
 
   MESHPOST_FN void operator()(u64 thread, u64 threads) const {
-    stencils.template run<stage>(stencils.view.rows,
-                                 Threads::of(static_cast<u32>(thread), static_cast<u32>(threads)));
+    stencils.template run<stage>(
+        stencils.view.rows,
+        Threads::of(stencils.grid, static_cast<u32>(thread), static_cast<u32>(threads)));
   }
 };
 

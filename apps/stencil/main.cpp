@@ -57,7 +57,9 @@ class Program : public apps::Study {
                groups,
                std::min(ranks / groups, rows),
                ranks,
-               steps_};
+               steps_,
+               options.scratch != "off"};
+    if (options.scratch == "auto") kernel_.in_scratch = fits();
     u64 const size = grid_.row_size();
     initial_.resize(grid_.rows * size);
     for (u64 i = 0; i < initial_.size(); ++i) initial_[i] = value_at(i, options.seed);

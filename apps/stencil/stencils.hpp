@@ -40,17 +40,30 @@ struct Range {
   u32 first_row, end_row, first_level, end_level;
 };
 
-/// Threads that share a range: each takes every `lanes`-th point of every `workers`-th line.
+/// Threads that share a range: each takes a part of every `workers`-th line, or all of it if
+/// `lanes` is 1.
 struct Threads {
   u32 worker, workers, lane, lanes;
 
-  /// Warps take lines, and their threads points. Otherwise each thread takes whole lines, which a
-  /// compiler can make vector instructions of.
-  static MESHPOST_FN Threads of(u32 thread, u32 threads) {
+  /// Warps take lines, and their threads points, if lines consist of fours. Otherwise each thread
+  /// takes whole lines, which a compiler can make vector instructions of.
+  static MESHPOST_FN Threads of(Grid const& grid, u32 thread, u32 threads) {
     constexpr u32 warp = 32;
-    if (threads % warp != 0) return {thread, threads, 0, 1};
+    if (threads % warp != 0 || grid.columns % 4 != 0) return {thread, threads, 0, 1};
     return {thread / warp, threads / warp, thread % warp, warp};
   }
+};
+
+/// Four points side by side: one load and one store.
+template <class Real>
+struct alignas(16) Four {
+  Real points[4];
+
+  Four() = default;
+  explicit MESHPOST_FN Four(Real const* from) { *this = *reinterpret_cast<Four const*>(from); }
+  MESHPOST_FN void store(Real* to) const { *reinterpret_cast<Four*>(to) = *this; }
+  MESHPOST_FN Real& operator[](u32 k) { return points[k]; }
+  MESHPOST_FN Real operator[](u32 k) const { return points[k]; }
 };
 
 /// Where a piece of the fields lies: some rows and levels, in memory of the device or, on a GPU, in
@@ -83,30 +96,65 @@ struct Stencils {
       Real const* const above = row == view.rows.first_row ? view.u_before + level : u - down;
       Real const* const below = row + 1 == view.rows.end_row ? view.u_after + level : u + down;
       Real* const lap = view.lap + at;
+      Real* const copy =
+          row == view.rows.first_row && view.first_lap ? view.first_lap + level : nullptr;
       bool const inside = row >= 1 && row + 1 < grid.rows;
+      if (threads.lanes > 1) {
+        each_four(threads, [=, columns = grid.columns](u32 i) {
+          auto const middle = Four(u + i), north = Four(above + i), south = Four(below + i);
+          Real const west = i > 0 ? u[i - 1] : Real(0), east = i + 4 < columns ? u[i + 4] : Real(0);
+          Four<Real> value;
+          for (u32 k = 0; k < 4; ++k)
+            value[k] = laplacian_of(middle[k], k > 0 ? middle[k - 1] : west,
+                                    k < 3 ? middle[k + 1] : east, north[k], south[k]);
+          if (i == 0 || !inside) value[0] = 0;
+          if (i + 4 == columns || !inside) value[3] = 0;
+          if (!inside) value[1] = value[2] = 0;
+          value.store(lap + i);
+          if (copy) value.store(copy + i);
+        });
+        return;
+      }
       each_point(
-          threads, inside ? 1 : grid.columns, 1,
-          [=](u32 i) { return Real(4) * u[i] - ((u[i - 1] + u[i + 1]) + (above[i] + below[i])); },
-          [=](u32) { return Real(0); }, [=](u32 i, Real value) { lap[i] = value; });
-      if (row == view.rows.first_row) copy_line(threads, lap, view.first_lap, level);
+          inside ? 1 : grid.columns, 1,
+          [=](u32 i) { lap[i] = laplacian_of(u[i], u[i - 1], u[i + 1], above[i], below[i]); },
+          [=](u32 i) { lap[i] = Real(0); });
+      copy_line(lap, copy);
     });
   }
 
   MESHPOST_FN void do_fluxes(Range const& range, Threads const& threads) const {
-    struct Fluxes {
-      Real x, y;
-    };
     each_line(range, threads, [&](u32 row, u32 at, u32 level, u32 down) {
       Real const* const lap = view.lap + at;
       Real const* const below = row + 1 == view.rows.end_row ? view.lap_after + level : lap + down;
       Real *const fx = view.fx + at, *const fy = view.fy + at;
+      Real* const copy =
+          row + 1 == view.rows.end_row && view.last_fy ? view.last_fy + level : nullptr;
       bool const inside = row >= 1 && row + 2 < grid.rows;
+      if (threads.lanes > 1) {
+        each_four(threads, [=, columns = grid.columns](u32 i) {
+          auto const middle = Four(lap + i), south = Four(below + i);
+          Real const east = i + 4 < columns ? lap[i + 4] : Real(0);
+          Four<Real> x, y;
+          for (u32 k = 0; k < 4; ++k) {
+            bool const edge = !inside || i + k == 0 || i + k + 1 == columns;
+            x[k] = edge ? Real(0) : (k < 3 ? middle[k + 1] : east) - middle[k];
+            y[k] = edge ? Real(0) : south[k] - middle[k];
+          }
+          x.store(fx + i);
+          y.store(fy + i);
+          if (copy) y.store(copy + i);
+        });
+        return;
+      }
       each_point(
-          threads, inside ? 1 : grid.columns, 1,
-          [=](u32 i) { return Fluxes{lap[i + 1] - lap[i], below[i] - lap[i]}; },
-          [=](u32) { return Fluxes{0, 0}; },
-          [=](u32 i, Fluxes value) { fx[i] = value.x, fy[i] = value.y; });
-      if (row + 1 == view.rows.end_row) copy_line(threads, fy, view.last_fy, level);
+          inside ? 1 : grid.columns, 1,
+          [=](u32 i) {
+            fx[i] = lap[i + 1] - lap[i];
+            fy[i] = below[i] - lap[i];
+          },
+          [=](u32 i) { fx[i] = fy[i] = Real(0); });
+      copy_line(fy, copy);
     });
   }
 
@@ -115,13 +163,33 @@ struct Stencils {
       Real const *const u = view.u + at, *const fx = view.fx + at, *const fy = view.fy + at;
       Real const* const above = row == view.rows.first_row ? view.fy_before + level : fy - down;
       Real* const next = view.next + at;
+      Real* const copy_first =
+          row == view.rows.first_row && view.first_next ? view.first_next + level : nullptr;
+      Real* const copy_last =
+          row + 1 == view.rows.end_row && view.last_next ? view.last_next + level : nullptr;
       bool const inside = row >= 2 && row + 2 < grid.rows;
+      if (threads.lanes > 1) {
+        each_four(threads, [=, columns = grid.columns](u32 i) {
+          auto const old = Four(u + i), x = Four(fx + i), y = Four(fy + i), north = Four(above + i);
+          Real const west = i > 0 ? fx[i - 1] : Real(0);
+          Four<Real> value;
+          for (u32 k = 0; k < 4; ++k) {
+            bool const edge = !inside || i + k < 2 || i + k + 2 >= columns;
+            value[k] =
+                edge ? old[k] : updated(old[k], x[k], k > 0 ? x[k - 1] : west, y[k], north[k]);
+          }
+          value.store(next + i);
+          if (copy_first) value.store(copy_first + i);
+          if (copy_last) value.store(copy_last + i);
+        });
+        return;
+      }
       each_point(
-          threads, inside ? 2 : grid.columns, 2,
-          [=](u32 i) { return u[i] - Real(0.03) * ((fx[i] - fx[i - 1]) + (fy[i] - above[i])); },
-          [=](u32 i) { return u[i]; }, [=](u32 i, Real value) { next[i] = value; });
-      if (row == view.rows.first_row) copy_line(threads, next, view.first_next, level);
-      if (row + 1 == view.rows.end_row) copy_line(threads, next, view.last_next, level);
+          inside ? 2 : grid.columns, 2,
+          [=](u32 i) { next[i] = updated(u[i], fx[i], fx[i - 1], fy[i], above[i]); },
+          [=](u32 i) { next[i] = u[i]; });
+      copy_line(next, copy_first);
+      copy_line(next, copy_last);
     });
   }
 
@@ -146,42 +214,35 @@ struct Stencils {
     }
   }
 
-  /// By the threads that have computed the line, each its own points.
-  MESHPOST_FN void copy_line(Threads const& threads, Real const* line, Real* copy,
-                             u32 level) const {
-    if (copy == nullptr) return;
-    for (u32 i = threads.lane; i < grid.columns; i += threads.lanes) copy[level + i] = line[i];
+  static MESHPOST_FN Real laplacian_of(Real u, Real west, Real east, Real north, Real south) {
+    return Real(4) * u - ((west + east) + (north + south));
+  }
+  static MESHPOST_FN Real updated(Real u, Real fx, Real fx_west, Real fy, Real fy_north) {
+    return u - Real(0.03) * ((fx - fx_west) + (fy - fy_north));
   }
 
-  /// Points from `begin` on, but not the last `after`, are inside; `begin` is the number of columns
-  /// if none is. A thread computes several points before it stores them: their loads are in flight
-  /// at once.
-  template <class Inside, class Edge, class Store>
-  MESHPOST_FN void each_point(Threads const& threads, u32 begin, u32 after, Inside const& inside,
-                              Edge const& edge, Store const& store) const {
-    u32 const columns = grid.columns;
-    u32 const end = begin < columns ? columns - after : columns;
-    if (threads.lanes == 1) {
-      for (u32 i = 0; i < begin; ++i) store(i, edge(i));
+  MESHPOST_FN void copy_line(Real const* line, Real* copy) const {
+    if (copy == nullptr) return;
+    for (u32 i = 0; i < grid.columns; ++i) copy[i] = line[i];
+  }
+
+  /// By one thread. Points from `begin` on, but not the last `after`, are inside; `begin` is the
+  /// number of columns if none is.
+  template <class Inside, class Edge>
+  MESHPOST_FN void each_point(u32 begin, u32 after, Inside const& inside, Edge const& edge) const {
+    u32 const columns = grid.columns, end = begin < columns ? columns - after : columns;
+    for (u32 i = 0; i < begin; ++i) edge(i);
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #pragma GCC ivdep  // fields do not overlap
 #endif
-      for (u32 i = begin; i < end; ++i) store(i, inside(i));
-      for (u32 i = end; i < columns; ++i) store(i, edge(i));
-      return;
-    }
-    constexpr u32 at_once = 4;
-    for (u32 first = threads.lane; first < columns; first += at_once * threads.lanes) {
-      decltype(edge(0)) values[at_once];
-      for (u32 k = 0; k < at_once; ++k) {
-        u32 const i = first + k * threads.lanes;
-        if (i < columns) values[k] = i >= begin && i < end ? inside(i) : edge(i);
-      }
-      for (u32 k = 0; k < at_once; ++k) {
-        u32 const i = first + k * threads.lanes;
-        if (i < columns) store(i, values[k]);
-      }
-    }
+    for (u32 i = begin; i < end; ++i) inside(i);
+    for (u32 i = end; i < columns; ++i) edge(i);
+  }
+
+  /// By a warp: each thread takes four points side by side.
+  template <class Work>
+  MESHPOST_FN void each_four(Threads const& threads, Work const& work) const {
+    for (u32 i = 4 * threads.lane; i < grid.columns; i += 4 * threads.lanes) work(i);
   }
 };
 
