@@ -27,9 +27,12 @@ struct Kernel {
   static constexpr meshpost::Tag u{0}, lap_after{1}, flux_before{2};
   static constexpr u32 tags = 3;
   static constexpr u32 kept = 4;  // fields in scratch: u, lap, fx, fy
-  static constexpr int max_threads = 1024;
+  static constexpr int max_threads = 512;
 
   meshpost::Window<Real> window;
+  /// Only for its counters. Its parts have one size, so a rank finds those of another by
+  /// arithmetic.
+  meshpost::Window<u32> counters;
   Grid grid;
   u32 groups, blocks;  ///< of each device
   u32 ranks_per_device;
@@ -160,16 +163,16 @@ struct Kernel {
 
   MESHPOST_COLD void await(meshpost::Rank& self, meshpost::Tag tag, meshpost::RankId from,
                            u32 count = 1) const {
-    self.wait(window, tag, count, from);
+    self.wait(counters, tag, count, from);
   }
 
   /// Puts a row to its place in the neighbour's part, and notifies it.
   MESHPOST_COLD void send(meshpost::Rank& self, Part const& part, Border const& border,
                           meshpost::RankId to, meshpost::Tag tag) const {
     self.sync();  // all threads have stored the row
-    if (to.value / ranks_per_device == part.device) return self.notify(window, to, tag);
+    if (to.value / ranks_per_device == part.device) return self.notify(counters, to, tag);
     self.put_notify(window.at(to, border.target),
-                    window.local(self).subspan(border.source, part.count), tag);
+                    window.local(self).subspan(border.source, part.count), counters, tag);
   }
 
   /// The first u comes to scratch.

@@ -17,6 +17,7 @@ using stencil::Grid;
 
 struct Options : apps::StudyOptions {
   u32 levels = 26, rows = 320, columns = 128, groups = 0, iterations = 200, seed = 1;
+  u32 threads = 512;
   bool strong = false;
   std::string precision = "float", initial, scratch = "auto";
 };
@@ -39,7 +40,10 @@ template <class Real>
 class Program : public apps::Study {
  public:
   Program(World& world, Options const& options)
-      : world_(world), grid_(grid_of(world, options)), steps_(options.iterations) {
+      : world_(world),
+        grid_(grid_of(world, options)),
+        steps_(options.iterations),
+        threads_(options.threads) {
     u32 const ranks = world.ranks_per_device();
     u32 const groups = options.groups != 0       ? options.groups
                        : ranks >= options.levels ? options.levels
@@ -52,7 +56,8 @@ class Program : public apps::Study {
     u32 const rows = grid_.rows / grid_.devices;  // of the smallest part
     kernel_ = {world.window<Real>(
                    std::vector<Extent>(world.size(), {0, stencil::fields * grid_.field_size()}),
-                   Tags{stencil::Kernel<Real>::tags}, "fields"),
+                   Tags{1}, "fields"),
+               world.window<u32>(1, Tags{stencil::Kernel<Real>::tags}, "counters"),
                grid_,
                groups,
                std::min(ranks / groups, rows),
@@ -64,7 +69,10 @@ class Program : public apps::Study {
     initial_.resize(grid_.rows * size);
     for (u64 i = 0; i < initial_.size(); ++i) initial_[i] = value_at(i, options.seed);
   }
-  ~Program() override { world_.free(kernel_.window); }
+  ~Program() override {
+    world_.free(kernel_.counters);
+    world_.free(kernel_.window);
+  }
 
   Grid const& grid() const { return grid_; }
   u32 groups() const { return kernel_.groups; }
@@ -88,7 +96,7 @@ class Program : public apps::Study {
 
   void run_kernel(Launch const& launch) override {
     Launch with = launch;
-    if (gpu()) with.threads = {apps::threads_of_rank(world_, kernel_.max_threads), 1, 1};
+    if (gpu()) with.threads = {std::min(threads_, apps::threads_of_rank(world_, 1024)), 1, 1};
     with.scratch = kernel_.scratch_size();
     world_.run(kernel_, with);
   }
@@ -188,7 +196,7 @@ class Program : public apps::Study {
 
   World& world_;
   Grid grid_;
-  u32 steps_;
+  u32 steps_, threads_;
   stencil::Kernel<Real> kernel_;
   std::vector<Real> initial_;  // [row][level][column]
 };
@@ -242,6 +250,9 @@ int main(int argc, char** argv) {
   number("--groups", options.groups,
          "messages to a neighbour, each of some levels; 0: one a level if there are ranks enough",
          0);
+  app.add_option("--threads", options.threads, "threads of a rank on a GPU, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(32u, static_cast<u32>(stencil::Kernel<float>::max_threads)));
   app.add_option("--seed", options.seed, "of the initial field")->capture_default_str();
   app.add_flag("--strong", options.strong, "--rows are those of all devices together");
   app.add_option("--precision", options.precision, "float or double")
