@@ -49,23 +49,29 @@ struct Kernel {
     self.sync();
     if (in_scratch) load(self, part);
     bool const before = part.range.first_row > 0, after = part.range.end_row < grid.rows;
-    // The rows that a neighbour waits for come first. The rows that wait for a neighbour come last.
-    u32 const first = part.range.first_row, second = first + 1;
-    u32 const end = part.range.end_row, last = end - 1;
+    // If a neighbour is on another device, the row that it waits for comes first, and the row that
+    // waits for it last. Within a device the way is too short to pay for that.
+    u32 const first = part.range.first_row, end = part.range.end_row, last = end - 1;
+    bool const far_before = before && part.before.value / ranks_per_device != part.device;
+    bool const far_after = after && part.after.value / ranks_per_device != part.device;
+    u32 const split_first = far_before ? first + 1 : first, split_last = far_after ? last : end;
     for (u32 step = 0; step < steps; ++step) {
       auto const& now = part.parities[step % 2];
-      compute<Stage::laplacian>(self, part, now, first, second);
-      if (before) send(self, part, part.first_lap, part.before, lap_after);
-      compute<Stage::laplacian>(self, part, now, second, end);
-      self.sync();
-      compute<Stage::fluxes>(self, part, now, first, last);
+      if (far_before) {
+        compute<Stage::laplacian>(self, part, now, first, split_first);
+        send(self, part, part.first_lap, part.before, lap_after);
+      }
+      compute<Stage::laplacian>(self, part, now, split_first, end);
+      if (before && !far_before) send(self, part, part.first_lap, part.before, lap_after);
+      else self.sync();
+      if (far_after) compute<Stage::fluxes>(self, part, now, first, split_last);
       if (after) await(self, lap_after, part.after);
-      compute<Stage::fluxes>(self, part, now, last, end);
+      compute<Stage::fluxes>(self, part, now, far_after ? split_last : first, end);
       if (after) send(self, part, part.last_flux, part.after, flux_before);
       else self.sync();
-      compute<Stage::update>(self, part, now, second, end);
+      if (far_before) compute<Stage::update>(self, part, now, split_first, end);
       if (before) await(self, flux_before, part.before);
-      compute<Stage::update>(self, part, now, first, second);
+      compute<Stage::update>(self, part, now, first, far_before ? split_first : end);
       if (before) send(self, part, now.first_next, part.before, u);
       if (after) send(self, part, now.last_next, part.after, u);
       if (before || after)

@@ -1,6 +1,8 @@
 #pragma once
 #include <meshpost/meshpost.hpp>
 
+#include "common/four.hpp"
+
 // The arithmetic of both versions, line by line. A line is the points of one row and one level.
 //
 // In memory a field is [row][level][column], so that the row that a neighbour needs is one piece,
@@ -10,6 +12,7 @@ namespace stencil {
 
 using meshpost::u32;
 using meshpost::u64;
+using meshpost::apps::Four;
 
 /// The whole grid, and how it is cut: into slabs of whole rows, one for each device.
 struct Grid {
@@ -52,18 +55,6 @@ struct Threads {
     if (threads % warp != 0 || grid.columns % 4 != 0) return {thread, threads, 0, 1};
     return {thread / warp, threads / warp, thread % warp, warp};
   }
-};
-
-/// Four points side by side: one load and one store.
-template <class Real>
-struct alignas(16) Four {
-  Real points[4];
-
-  Four() = default;
-  explicit MESHPOST_FN Four(Real const* from) { *this = *reinterpret_cast<Four const*>(from); }
-  MESHPOST_FN void store(Real* to) const { *reinterpret_cast<Four*>(to) = *this; }
-  MESHPOST_FN Real& operator[](u32 k) { return points[k]; }
-  MESHPOST_FN Real operator[](u32 k) const { return points[k]; }
 };
 
 /// Where a piece of the fields lies: some rows and levels, in memory of the device or, on a GPU, in
