@@ -1,0 +1,161 @@
+#pragma once
+// The two phases of a step, as both versions compute them: collect the particles of each segment
+// from the lists, then move each of them and write new lists.
+//
+// Lists and contents begin at different segments: place k of the content is the segment of list
+// k + 1, because particles come from the segments below and above.
+#include "lists.hpp"
+#include "model.hpp"
+
+namespace particles {
+
+/// Particles that will be in place `k` of the content.
+template <class Real>
+MESHPOST_FN inline u32 arriving(Lists<Real> const& lists, u32 k) {
+  auto const own = lists[k + 1].totals();
+  return lists[k].totals().ups + (lists[k + 1].count() - own.ups - own.downs) +
+         lists[k + 2].totals().downs;
+}
+
+/// Copies the particles of one chunk of list `j` to their segments. A segment gets those from below
+/// first, then those that stay, then those from above, each in the order of their list. So the
+/// order does not depend on who computes it, or on how the domain is cut. Slots beyond the capacity
+/// are left out. `trouble` is noted with count_segment().
+template <class Real>
+MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk,
+                                      Content<Real> const& to) {
+  auto const list = lists[j];
+  u32 const begin = chunk * lanes, count = list.count();
+  if (begin >= count) return;
+  u32 const ups = list.ups(chunk), downs = list.downs(chunk);
+  bool const inner = j >= 1 && j <= to.segments;  // its own segment is part of the content
+  if (!inner && (j == 0 ? ups : downs) == 0) return;
+  auto const before = list.totals(chunk);
+  u32 const none = ~0u;  // beyond every capacity
+  u32 const stay = inner ? lists[j - 1].totals().ups + begin - before.ups - before.downs : none;
+  u32 const up = j < to.segments ? before.ups : none;
+  u32 down = none;
+  if (downs != 0 && j >= 2) {
+    auto const there = lists[j - 1].totals();
+    down = lists[j - 2].totals().ups + (lists[j - 1].count() - there.ups - there.downs) +
+           before.downs;
+  }
+  auto const& from = list.slots(chunk);
+  u32 const capacity = to.capacity();
+  each_lane([&](u32 lane) {
+    if (begin + lane >= count) return;
+    u32 const bit = 1u << lane, below = bit - 1;
+    u32 base = stay, place = lane - count_bits((ups | downs) & below), k = j - 1;
+    if (ups & bit) base = up, place = count_bits(ups & below), k = j;
+    if (downs & bit) base = down, place = count_bits(downs & below), k = j - 2;
+    if (base == none || base + place >= capacity) return;
+    u64 const slot = u64{k} * capacity + base + place;
+    to.x[slot] = from.x[lane];
+    to.y[slot] = from.y[lane];
+    to.vx[slot] = from.vx[lane];
+    to.vy[slot] = from.vy[lane];
+    to.id[slot] = from.id[lane];
+  });
+}
+
+/// Writes how many particles place `k` has. False, with `trouble`, if they are too many.
+template <class Real>
+MESHPOST_FN inline bool count_segment(Lists<Real> const& lists, u32 k, Content<Real> const& to,
+                                      u32 segment, u32 step, Trouble& trouble) {
+  u32 const count = arriving(lists, k), capacity = to.capacity();
+  to.count[k] = count < capacity ? count : capacity;
+  if (count <= capacity) return true;
+  trouble.note({Trouble::overflow, step, segment, count, 0});
+  return false;
+}
+
+/// Which of 32 particles are near `x` along x: bit i stands for the i-th. A test of one coordinate
+/// leaves out nearly all, because a segment is much longer than the cutoff.
+template <class Real>
+MESHPOST_FN inline u32 near_bits(Real const* others, Real x, Real cutoff) {
+  u32 bits = 0;
+#if defined(__CUDA_ARCH__)
+  struct alignas(16) Quad {  // one load
+    Real values[16 / sizeof(Real)];
+  };
+  constexpr u32 each = 16 / sizeof(Real);
+#pragma unroll
+  for (u32 q = 0; q < lanes / each; ++q) {
+    Quad const quad = reinterpret_cast<Quad const*>(others)[q];
+#pragma unroll
+    for (u32 k = 0; k < each; ++k)
+      if (std::abs(quad.values[k] - x) < cutoff) bits |= 1u << (q * each + k);
+  }
+#else
+  for (u32 k = 0; k < lanes; ++k)
+    bits |= static_cast<u32>(std::abs(others[k] - x) < cutoff) << k;
+#endif
+  return bits;
+}
+
+/// The force on slot `slot` of place `k`: of the segment below, then its own, then the one above,
+/// each in the order of its slots. Slots behind a segment's last one may hold anything.
+template <class Real>
+MESHPOST_FN inline Vector<Real> force_on(Model<Real> const& model, Content<Real> const& content,
+                                         u32 k, u32 slot) {
+  u32 const capacity = content.capacity();
+  u64 const own = u64{k} * capacity + slot;
+  Real const x = content.x[own], y = content.y[own];
+  Vector<Real> sum{Real(0), Real(0)};
+  for (u32 side = 0; side < 3; ++side) {
+    u32 const there = k + side - 1, count = content.count[there];
+    Real const shift = side == 0 ? model.height : side == 1 ? Real(0) : -model.height;
+    for (u32 begin = 0; begin < count; begin += lanes) {
+      u64 const base = u64{there} * capacity + begin;
+      u32 bits = near_bits(content.x + base, x, model.cutoff);
+      if (count - begin < lanes) bits &= (1u << (count - begin)) - 1;
+      if (side == 1 && slot / lanes * lanes == begin) bits &= ~(1u << slot % lanes);  // itself
+      for (; bits != 0; bits &= bits - 1) {
+        u64 const other = base + lowest_bit(bits);
+        add_force(model, x - content.x[other], (y - content.y[other]) + shift, sum);
+      }
+    }
+  }
+  return sum;
+}
+
+/// Moves the particles of a chunk of `segment`, which is place `k`, and writes them to its list.
+/// False, with `trouble`, if one went too far.
+template <class Real>
+MESHPOST_FN inline bool move_chunk(Model<Real> const& model, Content<Real> const& content, u32 k,
+                                   u32 chunk, List<Real> const& to, u32 segment, u32 step,
+                                   Trouble& trouble) {
+  u32 const begin = chunk * lanes, count = content.count[k];
+  if (chunk == 0 && leads()) to.count() = count;
+  if (begin >= count) return true;
+  bool good = true;
+  u32 ups = 0, downs = 0;
+  auto& slots = to.slots(chunk);
+  each_lane([&](u32 lane) {
+    if (begin + lane >= count) return;
+    u64 const own = u64{k} * content.capacity() + begin + lane;
+    Particle<Real> const old{content.x[own], content.y[own], content.vx[own], content.vy[own]};
+    auto const moved = move(model, old, force_on(model, content, k, begin + lane), segment);
+    slots.x[lane] = moved.particle.x;
+    slots.y[lane] = moved.particle.y;
+    slots.vx[lane] = moved.particle.vx;
+    slots.vy[lane] = moved.particle.vy;
+    slots.id[lane] = content.id[own];
+    ups |= static_cast<u32>(moved.way > 0) << lane;
+    downs |= static_cast<u32>(moved.way < 0) << lane;
+    if (moved.far) {
+      good = false;
+      trouble.note({Trouble::went_far, step, segment, content.id[own],
+                    static_cast<double>(moved.distance)});
+    }
+  });
+  ups = joined(ups);
+  downs = joined(downs);
+  if (leads()) {
+    to.ups(chunk) = ups;
+    to.downs(chunk) = downs;
+  }
+  return good;
+}
+
+}  // namespace particles

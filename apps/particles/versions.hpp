@@ -1,0 +1,326 @@
+#pragma once
+// Both versions over one World, as a case study.
+#include <cstring>
+#include <optional>
+
+#include "common/gather.hpp"
+#include "common/study/enqueue.hpp"
+#include "kernel.hpp"
+#include "problem.hpp"
+
+namespace particles {
+
+/// Threads that `enqueue` starts at most for so many chunks.
+inline u64 plain_threads_for(u64 chunks) {
+  u64 const each = meshpost::apps::plain_threads;
+  return std::min<u64>((chunks * lanes + each - 1) / each * each, 2048 * each);
+}
+
+template <class Real>
+class Versions : public meshpost::apps::Study {
+ public:
+  /// Collective. \throws Error(out_of_memory)
+  Versions(meshpost::World& world, Problem const& problem)
+      : world_(world),
+        problem_(problem),
+        shape_{problem.segments, world.device_count(), world.ranks_per_device(), problem.chunks},
+        list_bytes_(List<Real>::size(problem.chunks)),
+        start_(initial_state<Real>(problem)) {
+    auto const extents = parts(shape_, list_bytes_);
+    using meshpost::Tags;
+    for (u32 k = 0; k < 2; ++k)
+      kernel_.lists[k] =
+          world.window<std::byte>(extents, Tags{4}, k == 0 ? "lists 0" : "lists 1");
+    kernel_.troubles = world.window<Trouble>(gpu_threads, Tags{1}, "troubles");
+    kernel_.shape = shape_;
+    kernel_.model = problem.model<Real>();
+    kernel_.at_once = segments_at_once();
+    for (u32 k = 0; k < world.devices().size(); ++k) add_device(k);
+    if (world.processes() > 1) job_.emplace();
+  }
+
+  u32 owners() const {
+    u32 all = 0;
+    for (u32 d = 0; d < shape_.devices; ++d) all += shape_.owners(d);
+    return all;
+  }
+  State const& start() const { return start_; }
+
+  void reset() override {
+    for (u32 k = 0; k < devices_.size(); ++k) {
+      auto const image = image_of(devices_[k].own);
+      std::vector<std::byte> poison(image.size(), std::byte{0xff});
+      // Beyond the domain there are lists that stay empty.
+      for (u32 place : {0u, 1u, devices_[k].own.size() + 2, devices_[k].own.size() + 3})
+        if (beyond(devices_[k].own, place)) at(poison, place).count() = 0;
+      write(k, kernel_.lists[0], image);
+      write(k, kernel_.lists[1], poison);
+      std::vector<std::byte> const bad(devices_[k].content.size().value, std::byte{0xff});
+      meshpost::copy(devices_[k].content.data(), bad.data(), devices_[k].content.size());
+      std::vector<std::byte> const zero(devices_[k].troubles.size().value);
+      meshpost::copy(devices_[k].troubles.data(), zero.data(), devices_[k].troubles.size());
+    }
+    std::vector<Trouble> const none(gpu_threads);
+    for (u32 r = first_rank(); r < end_rank(); ++r)
+      kernel_.troubles.write(meshpost::RankId{r}, 0, none);
+    done_ = 0;
+  }
+
+  void run_kernel(meshpost::Launch const& launch) override {
+    run_steps(launch, problem_.steps);
+  }
+  /// The next `steps` of the one kernel. \throws Error(bad_argument) if a particle went too far, or
+  /// a segment is full
+  void run_steps(meshpost::Launch launch, u32 steps) {
+    kernel_.first_step = done_;
+    kernel_.steps = steps;
+    bool const gpu = !world_.devices().empty() && !world_.devices()[0]->in_host_memory();
+    launch.threads = {gpu ? static_cast<u32>(gpu_threads) : 1u, 1, 1};
+    launch.scratch = meshpost::Bytes{Content<Real>::size(kernel_.at_once + 2, problem_.chunks)};
+    try {
+      world_.run(kernel_, launch);
+    } catch (meshpost::Error const& error) {
+      if (error.kind() != meshpost::Kind::kernel_failed) throw;
+      explain(kernel_troubles());
+      throw;
+    }
+    done_ += steps;
+    result_in_ = done_ % 2;
+  }
+
+  void step(meshpost::apps::Exchange& exchange, u32 number) override {
+    for (u32 k = 0; k < devices_.size(); ++k) {
+      auto const& part = exchange.parts()[k];
+      auto const state = on_device(k, number);
+      u64 const chunks = u64{state.own.size()} * problem_.chunks;
+      meshpost::apps::enqueue(*part.device, *part.stream,
+                              (chunks + 2 * halo * problem_.chunks) * lanes, Collect<Real>{state});
+      meshpost::apps::enqueue(*part.device, *part.stream, chunks * lanes, Move<Real>{state});
+    }
+    exchange.run(messages_between());
+    result_in_ = 0;
+  }
+
+  u32 steps() const override { return problem_.steps; }
+
+  std::vector<std::span<std::byte>> memories() const override {
+    std::vector<std::span<std::byte>> all;
+    for (auto const& device : devices_) all.push_back(device.lists);
+    return all;
+  }
+
+  std::vector<std::byte> result() override {
+    explain(plain_troubles());
+    std::vector<std::byte> bytes;
+    if (world_.process() == 0) {
+      auto const state = read_state();
+      bytes.resize(state.size() * sizeof(Row));
+      std::memcpy(bytes.data(), state.data(), bytes.size());
+    }
+    if (job_) meshpost::meet(*job_);  // the others change nothing before it is read
+    return bytes;
+  }
+
+ private:
+  struct OnDevice {
+    Range own;
+    std::span<std::byte> lists;  // of the first window: those that messages are for
+    meshpost::Allocation content, troubles;
+  };
+
+  u32 first_rank() const { return world_.first_rank(); }
+  u32 end_rank() const {
+    return first_rank() + static_cast<u32>(world_.devices().size()) * shape_.ranks_per_device;
+  }
+
+  // As many as fit into the shared memory that GPUs give without being asked; with few ranks fewer
+  // passes would need more, but then the time does not matter.
+  u32 segments_at_once() const {
+    u32 at_once = 1;
+    while (at_once < 4 && Content<Real>::size(at_once + 3, problem_.chunks) <= 48 * 1024) ++at_once;
+    return at_once;
+  }
+
+  void add_device(u32 k) {
+    using namespace meshpost;
+    auto& device = *world_.devices()[k];
+    u32 const rank = first_rank() + k * shape_.ranks_per_device;
+    Range const own = shape_.of_device(rank / shape_.ranks_per_device);
+    u64 const lists = own.size() + 2 * halo, chunks = lists * problem_.chunks;
+    auto const begin = kernel_.lists[0].part(RankId{rank});
+    devices_.push_back(
+        {own,
+         {begin.data(), lists * list_bytes_},
+         device.allocate(Bytes{Content<Real>::size(own.size() + 2, problem_.chunks)},
+                         MemoryKind::device),
+         device.allocate(Bytes{plain_threads_for(chunks) * sizeof(Trouble)}, MemoryKind::device)});
+  }
+
+  DeviceState<Real> on_device(u32 k, u32 step) const {
+    auto const& device = devices_[k];
+    return {{device.lists.data(), problem_.chunks},
+            {device.content.template as<std::byte>(), device.own.size() + 2, problem_.chunks},
+            device.troubles.template as<Trouble>(),
+            device.own,
+            kernel_.model,
+            step};
+  }
+
+  // The host does not know how many particles there are, so whole lists travel.
+  std::vector<meshpost::apps::Message> messages_between() const {
+    std::vector<meshpost::apps::Message> all;
+    for (u32 d = 0; d + 1 < shape_.devices; ++d) {
+      u64 const lower = shape_.of_device(d).size();
+      all.push_back({d, d + 1, lower * list_bytes_, 0, halo * list_bytes_});
+      all.push_back(
+          {d + 1, d, halo * list_bytes_, (lower + halo) * list_bytes_, halo * list_bytes_});
+    }
+    return all;
+  }
+
+  List<Real> at(std::vector<std::byte>& image, u32 place) const {
+    return {image.data() + place * list_bytes_, problem_.chunks};
+  }
+  bool beyond(Range own, u32 place) const {
+    i64 const segment = i64{own.begin} + place - halo;
+    return segment < 0 || segment >= problem_.segments;
+  }
+
+  // The lists at the beginning of a device's segments and of the halo.
+  std::vector<std::byte> image_of(Range own) const {
+    std::vector<std::byte> image((own.size() + 2 * halo) * list_bytes_, std::byte{0xff});
+    for (u32 place = 0; place < own.size() + 2 * halo; ++place) {
+      auto const list = at(image, place);
+      list.count() = 0;
+      for (u32 c = 0; c < problem_.chunks; ++c) list.ups(c) = list.downs(c) = 0;
+    }
+    for (u32 id = 0; id < start_.size(); ++id) {
+      auto const& row = start_[id];
+      i64 const place = static_cast<i64>(row.segment) - own.begin + halo;
+      if (place < 0 || place >= own.size() + 2 * halo) continue;
+      auto const list = at(image, static_cast<u32>(place));
+      u32 const slot = list.count()++, lane = slot % lanes;
+      auto& to = list.slots(slot / lanes);
+      to.x[lane] = static_cast<Real>(row.x), to.y[lane] = static_cast<Real>(row.y);
+      to.vx[lane] = static_cast<Real>(row.vx), to.vy[lane] = static_cast<Real>(row.vy);
+      to.id[lane] = id;
+    }
+    return image;
+  }
+
+  void write(u32 k, meshpost::Window<std::byte> const& window,
+             std::vector<std::byte> const& image) const {
+    u32 const first = first_rank() + k * shape_.ranks_per_device;
+    for (u32 r = first; r < first + shape_.ranks_per_device; ++r) {
+      Range const own = shape_.of_rank(r);
+      if (own.size() == 0) break;
+      window.write(meshpost::RankId{r}, 0,
+                   std::span(image).subspan((own.begin - devices_[k].own.begin) * list_bytes_,
+                                            (own.size() + 2 * halo) * list_bytes_));
+    }
+  }
+
+  // All particles by number. \throws Error(kernel_failed) if one is missing or there twice
+  State read_state() const {
+    State state(problem_.particles, Row{0, 0, 0, 0, -1});
+    u64 found = 0;
+    for (u32 r = 0; r < shape_.devices * shape_.ranks_per_device; ++r) {
+      Range const own = shape_.of_rank(r);
+      std::vector<std::byte> lists(own.size() * list_bytes_);
+      if (lists.empty()) continue;
+      kernel_.lists[result_in_].read(meshpost::RankId{r}, halo * list_bytes_,
+                                     std::span<std::byte>(lists));
+      for (u32 place = 0; place < own.size(); ++place)
+        found += read_list(at(lists, place), own.begin + place, state);
+    }
+    if (found != problem_.particles)
+      throw meshpost::Error(meshpost::Kind::kernel_failed, "read the result",
+                            "there are " + std::to_string(found) + " particles, and " +
+                                std::to_string(problem_.particles) + " at the beginning",
+                            "this is a bug of the program");
+    return state;
+  }
+
+  static u64 read_list(List<Real> const& list, u32 segment, State& state) {
+    u64 found = 0;
+    for (u32 slot = 0; slot < list.used_chunks() * lanes && slot < list.count(); ++slot) {
+      u32 const chunk = slot / lanes, lane = slot % lanes;
+      auto const& from = list.slots(chunk);
+      u32 const id = from.id[lane];
+      if (id >= state.size() || state[id].segment >= 0)
+        throw meshpost::Error(meshpost::Kind::kernel_failed, "read the result",
+                              "segment " + std::to_string(segment) + " has particle " +
+                                  std::to_string(id) + ", which is elsewhere or does not exist",
+                              "this is a bug of the program");
+      int const way = static_cast<int>(list.ups(chunk) >> lane & 1) -
+                      static_cast<int>(list.downs(chunk) >> lane & 1);
+      state[id] = {from.x[lane], from.y[lane], from.vx[lane], from.vy[lane],
+                   static_cast<double>(segment) + way};
+      ++found;
+    }
+    return found;
+  }
+
+  std::vector<Trouble> kernel_troubles() const {
+    std::vector<Trouble> all;
+    for (u32 r = first_rank(); r < end_rank(); ++r)
+      for (auto const& one : kernel_.troubles.read(meshpost::RankId{r})) all.push_back(one);
+    return all;
+  }
+  std::vector<Trouble> plain_troubles() const {
+    std::vector<Trouble> all;
+    for (auto const& device : devices_) {
+      std::vector<Trouble> some(device.troubles.size().value / sizeof(Trouble));
+      meshpost::copy(some.data(), device.troubles.data(), device.troubles.size());
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
+
+  // Throws the first of them, of any process; in all processes the same. Collective.
+  void explain(std::vector<Trouble> const& troubles) {
+    Trouble first{};
+    for (auto const& one : troubles)
+      if (one.what != Trouble::none && (first.what == Trouble::none || is_before(one, first)))
+        first = one;
+    std::string const bytes(reinterpret_cast<char const*>(&first), sizeof first);
+    for (auto const& text : job_ ? meshpost::gather(*job_, bytes) : std::vector{bytes}) {
+      Trouble one{};
+      std::memcpy(&one, text.data(), std::min(sizeof one, text.size()));
+      if (one.what != Trouble::none && (first.what == Trouble::none || is_before(one, first)))
+        first = one;
+    }
+    if (first.what != Trouble::none) throw_for(first);
+  }
+  static bool is_before(Trouble const& a, Trouble const& b) {
+    return std::tuple(a.step, a.segment, a.who) < std::tuple(b.step, b.segment, b.who);
+  }
+  [[noreturn]] void throw_for(Trouble const& trouble) const {
+    std::string const step = "step " + std::to_string(trouble.step);
+    if (trouble.what == Trouble::overflow)
+      throw meshpost::Error(meshpost::Kind::bad_argument,
+                            "--capacity " + std::to_string(problem_.capacity()),
+                            "segment " + std::to_string(trouble.segment) + " gets " +
+                                std::to_string(trouble.who) + " particles in " + step,
+                            "choose a larger one");
+    char numbers[96];
+    std::snprintf(numbers, sizeof numbers, " went %.4g in %s, and %.4g is the limit", trouble.much,
+                  step.c_str(), static_cast<double>(kernel_.model.reach));
+    throw meshpost::Error(meshpost::Kind::bad_argument, "--dt " + std::to_string(problem_.dt),
+                          "particle " + std::to_string(trouble.who) + " of segment " +
+                              std::to_string(trouble.segment) + numbers,
+                          "choose a smaller one");
+  }
+
+  meshpost::World& world_;
+  Problem problem_;
+  Shape shape_;
+  u64 list_bytes_;
+  State start_;
+  Simulation<Real> kernel_{};
+  std::vector<OnDevice> devices_;  // of this process
+  std::optional<meshpost::JobMemory> job_;
+  u32 done_ = 0, result_in_ = 0;
+};
+
+}  // namespace particles
