@@ -74,8 +74,7 @@ class Versions : public meshpost::apps::Study {
   void run_steps(meshpost::Launch launch, u32 steps) {
     kernel_.first_step = done_;
     kernel_.steps = steps;
-    bool const gpu = !world_.devices().empty() && !world_.devices()[0]->in_host_memory();
-    launch.threads = {gpu ? static_cast<u32>(gpu_threads) : 1u, 1, 1};
+    launch.threads = {on_gpus() ? static_cast<u32>(gpu_threads) : 1u, 1, 1};
     launch.scratch = meshpost::Bytes{Content<Real>::size(kernel_.at_once + 2, problem_.chunks)};
     try {
       world_.run(kernel_, launch);
@@ -133,12 +132,21 @@ class Versions : public meshpost::apps::Study {
     return first_rank() + static_cast<u32>(world_.devices().size()) * shape_.ranks_per_device;
   }
 
-  // As many as fit into the shared memory that GPUs give without being asked; with few ranks fewer
-  // passes would need more, but then the time does not matter.
+  // Contents of how many segments a rank keeps at once. Their memory is limited, so ranks with many
+  // segments take several passes, which are equally long.
   u32 segments_at_once() const {
-    u32 at_once = 1;
-    while (at_once < 4 && Content<Real>::size(at_once + 3, problem_.chunks) <= 48 * 1024) ++at_once;
-    return at_once;
+    u32 most = 1;
+    for (u32 r = 0; r < shape_.devices * shape_.ranks_per_device; ++r)
+      most = std::max(most, shape_.of_rank(r).size());
+    // 48 KiB is the shared memory of each block of every GPU. The other is part of a core's cache.
+    u64 const limit = on_gpus() ? 48 << 10 : 256 << 10;
+    u32 fit = 1;
+    while (fit < most && Content<Real>::size(fit + 3, problem_.chunks) <= limit) ++fit;
+    u32 const passes = (most + fit - 1) / fit;
+    return (most + passes - 1) / passes;
+  }
+  bool on_gpus() const {
+    return !world_.devices().empty() && !world_.devices().front()->in_host_memory();
   }
 
   void add_device(u32 k) {
@@ -303,10 +311,11 @@ class Versions : public meshpost::apps::Study {
                             "segment " + std::to_string(trouble.segment) + " gets " +
                                 std::to_string(trouble.who) + " particles in " + step,
                             "choose a larger one");
-    char numbers[96];
+    char given[32], numbers[96];
+    std::snprintf(given, sizeof given, "--dt %g", problem_.dt);
     std::snprintf(numbers, sizeof numbers, " went %.4g in %s, and %.4g is the limit", trouble.much,
                   step.c_str(), static_cast<double>(kernel_.model.reach));
-    throw meshpost::Error(meshpost::Kind::bad_argument, "--dt " + std::to_string(problem_.dt),
+    throw meshpost::Error(meshpost::Kind::bad_argument, given,
                           "particle " + std::to_string(trouble.who) + " of segment " +
                               std::to_string(trouble.segment) + numbers,
                           "choose a smaller one");
