@@ -14,8 +14,8 @@ inline constexpr int gpu_threads = 512;
 /// step. Then it tells its two neighbours. That is the only synchronization between ranks.
 ///
 /// Why no rank reads memory that is being written: step n reads lists n % 2 and writes the others.
-/// A rank owns at least two segments, so it reads lists of its neighbours only. Before step n it has
-/// consumed both neighbours' notifications of step n - 1, which each sends after its own step
+/// A rank owns at least two segments, so it reads lists of its neighbours only. Before step n it
+/// has consumed both neighbours' notifications of step n - 1, which each sends after its own step
 /// n - 1. So each has read all of lists (n - 1) % 2, which step n overwrites. This holds in shared
 /// memory of one device and in the halo that a put fills. And the lists n % 2 are there. There is a
 /// tag for each direction: a fast neighbour can't count for the other one. There are two parities
@@ -79,8 +79,8 @@ struct Simulation {
     Team::of(self.thread(), self.threads()).each(units, [&](u32 unit) {
       u32 k = 1, chunk = unit;
       for (; chunk >= chunks_of(content.count[k]); ++k) chunk -= chunks_of(content.count[k]);
-      good = move_chunk(model, content, k, chunk, to[k + 1], now.begin + k - 1, step, trouble) &&
-             good;
+      good =
+          move_chunk(model, content, k, chunk, to[k + 1], now.begin + k - 1, step, trouble) && good;
     });
     return good;
   }
@@ -103,9 +103,8 @@ struct Simulation {
       self.put_notify(window.at(RankId{below}, (shape.of_rank(below).size() + halo) * size),
                       mine.subspan(halo * size, size + out[halo + 1].used_bytes()), down);
     if (above != Shape::none)
-      self.put_notify(
-          window.at(RankId{above}, 0),
-          mine.subspan(own.size() * size, size + out[own.size() + 1].used_bytes()), up);
+      self.put_notify(window.at(RankId{above}, 0),
+                      mine.subspan(own.size() * size, size + out[own.size() + 1].used_bytes()), up);
     if (below != Shape::none) self.wait(window, up, 1, RankId{below});
     if (above != Shape::none) self.wait(window, down, 1, RankId{above});
   }

@@ -1,6 +1,6 @@
 #pragma once
-// 32 slots at once: by the 32 threads of a warp on GPUs, by a loop of one thread elsewhere. So there
-// is one source for both, and on CPU devices the loops are plain ones.
+// 32 slots at once: by the 32 threads of a warp on GPUs, by a loop of one thread elsewhere. So
+// there is one source for both, and on CPU devices the loops are plain ones.
 #include <meshpost/meshpost.hpp>
 
 #include <bit>

@@ -12,8 +12,8 @@ struct alignas(16) Chunk {
 };
 
 /// The particles that were in a segment before the last step, in their order there, with the state
-/// after it. Bit i of `ups` and `downs` says that slot i of a chunk went up or down a segment; its y
-/// counts from the edge of that one. In memory: a word `count`, three of padding, two words `ups`
+/// after it. Bit i of `ups` and `downs` says that slot i of a chunk went up or down a segment; its
+/// y counts from the edge of that one. In memory: a word `count`, three of padding, two words `ups`
 /// and `downs` for each chunk, padding to 16 bytes, then the chunks. So a list with few particles
 /// is the beginning of a full one.
 template <class Real>

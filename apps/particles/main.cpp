@@ -30,7 +30,8 @@ json json_of(Energy const& energy) {
           {"momentum", {energy.momentum_x, energy.momentum_y}}};
 }
 
-void write_rows(std::string const& file, std::vector<std::uint64_t> const& shape, State const& rows) {
+void write_rows(std::string const& file, std::vector<std::uint64_t> const& shape,
+                State const& rows) {
   apps::write_npy(file, "<f8", shape, std::as_bytes(std::span(rows)));
 }
 
@@ -155,8 +156,9 @@ int run(Options const& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Particles that repel their neighbours, over all devices: one kernel for all steps, "
-               "beside two kernels a step and communication by the host"};
+  CLI::App app{
+      "Particles that repel their neighbours, over all devices: one kernel for all steps, "
+      "beside two kernels a step and communication by the host"};
   apps::add_study(app, "particles", options,
                   {.check = "compare with one device and other ranks, bit for bit"});
   app.add_option("--width", options.width, "of the domain")->capture_default_str();

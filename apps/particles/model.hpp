@@ -1,5 +1,5 @@
 #pragma once
-// What a particle does: the force between two, and a step in time.
+// The physics: the force between two particles, and a step in time.
 #include <cmath>
 
 #include "lanes.hpp"

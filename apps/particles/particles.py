@@ -22,6 +22,7 @@ import study
 def check(facts: dict, _folder: Path) -> str:
     """Compares the result with NumPy's."""
     import numpy as np
+
     import reference
 
     if facts["particles"] * facts["steps"] > reference.LIMIT:

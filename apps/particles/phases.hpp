@@ -37,8 +37,8 @@ MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk
   u32 down = none;
   if (downs != 0 && j >= 2) {
     auto const there = lists[j - 1].totals();
-    down = lists[j - 2].totals().ups + (lists[j - 1].count() - there.ups - there.downs) +
-           before.downs;
+    down =
+        lists[j - 2].totals().ups + (lists[j - 1].count() - there.ups - there.downs) + before.downs;
   }
   auto const& from = list.slots(chunk);
   u32 const capacity = to.capacity();
@@ -87,8 +87,7 @@ MESHPOST_FN inline u32 near_bits(Real const* others, Real x, Real cutoff) {
       if (std::abs(quad.values[k] - x) < cutoff) bits |= 1u << (q * each + k);
   }
 #else
-  for (u32 k = 0; k < lanes; ++k)
-    bits |= static_cast<u32>(std::abs(others[k] - x) < cutoff) << k;
+  for (u32 k = 0; k < lanes; ++k) bits |= static_cast<u32>(std::abs(others[k] - x) < cutoff) << k;
 #endif
   return bits;
 }
@@ -145,8 +144,8 @@ MESHPOST_FN inline bool move_chunk(Model<Real> const& model, Content<Real> const
     downs |= static_cast<u32>(moved.way < 0) << lane;
     if (moved.far) {
       good = false;
-      trouble.note({Trouble::went_far, step, segment, content.id[own],
-                    static_cast<double>(moved.distance)});
+      trouble.note(
+          {Trouble::went_far, step, segment, content.id[own], static_cast<double>(moved.distance)});
     }
   });
   ups = joined(ups);

@@ -1,5 +1,7 @@
 #include "problem.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,6 +27,23 @@ void need_positive(char const* option, double value, bool zero_too = false) {
   if (!std::isfinite(value) || value < 0 || (value == 0 && !zero_too))
     refuse(std::string(option) + " " + text(value), "it is no finite number above 0",
            zero_too ? "name one, or 0" : "name one");
+}
+
+// Refuses more than the host has: the system may promise such memory and fail at its use. Counted
+// are the particles of all devices, as often as the program has them, and the lists of a device.
+void need_memory(Problem const& problem, Options const& options, u32 devices) {
+  bool const is_double = options.precision == "double";
+  u64 const list =
+      is_double ? List<double>::size(problem.chunks) : List<float>::size(problem.chunks);
+  double const bytes = 6.0 * sizeof(Row) * static_cast<double>(problem.particles) +
+                       5.0 * static_cast<double>(list) * problem.segments / devices;
+  double const memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory)
+    refuse("--particles " + std::to_string(options.particles),
+           "they take " + text(bytes * 1e-9) + " GB, and this host has " + text(memory * 1e-9) +
+               " GB of memory",
+           "choose fewer, or a smaller --capacity");
 }
 
 // A number in [0, 1) that depends on its arguments only (SplitMix64).
@@ -86,8 +105,9 @@ Problem make_problem(Options const& options, u32 devices) {
   double const length = options.length * devices, segments = std::floor(length / options.cutoff);
   if (segments < 2.0 * devices)
     refuse(cutoff,
-           "segments as high as it are " + text(std::max(0.0, segments)) + " in a domain of length " +
-               text(length) + ", and each of " + std::to_string(devices) + " devices needs two",
+           "segments as high as it are " + text(std::max(0.0, segments)) +
+               " in a domain of length " + text(length) + ", and each of " +
+               std::to_string(devices) + " devices needs two",
            "choose a smaller one, or a larger --length");
   if (segments > 1e8)
     refuse(cutoff, text(segments) + " segments are too many; 100,000,000 are the limit",
@@ -106,9 +126,11 @@ Problem make_problem(Options const& options, u32 devices) {
            "choose fewer --particles, or a larger --length");
   u32 const chunks = (static_cast<u32>(capacity) + lanes - 1) / lanes;
   u32 const count = static_cast<u32>(segments);
-  return {options.width,    length,        options.cutoff, options.dt,    options.strength,
-          options.speed,    particles,     options.seed,   options.steps, count,
-          length / count, chunks};
+  Problem const problem{options.width,    length,        options.cutoff, options.dt,
+                        options.strength, options.speed, particles,      options.seed,
+                        options.steps,    count,         length / count, chunks};
+  need_memory(problem, options, devices);
+  return problem;
 }
 
 template <class Real>

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/study/study.hpp"
+#include "lists.hpp"
 #include "model.hpp"
 
 namespace particles {

@@ -5,8 +5,9 @@
 
 #include "common/gather.hpp"
 #include "common/study/enqueue.hpp"
+#include "host_lists.hpp"
 #include "kernel.hpp"
-#include "problem.hpp"
+#include "troubles.hpp"
 
 namespace particles {
 
@@ -29,8 +30,7 @@ class Versions : public meshpost::apps::Study {
     auto const extents = parts(shape_, list_bytes_);
     using meshpost::Tags;
     for (u32 k = 0; k < 2; ++k)
-      kernel_.lists[k] =
-          world.window<std::byte>(extents, Tags{4}, k == 0 ? "lists 0" : "lists 1");
+      kernel_.lists[k] = world.window<std::byte>(extents, Tags{4}, k == 0 ? "lists 0" : "lists 1");
     kernel_.troubles = world.window<Trouble>(gpu_threads, Tags{1}, "troubles");
     kernel_.shape = shape_;
     kernel_.model = problem.model<Real>();
@@ -48,13 +48,9 @@ class Versions : public meshpost::apps::Study {
 
   void reset() override {
     for (u32 k = 0; k < devices_.size(); ++k) {
-      auto const image = image_of(devices_[k].own);
-      std::vector<std::byte> poison(image.size(), std::byte{0xff});
-      // Beyond the domain there are lists that stay empty.
-      for (u32 place : {0u, 1u, devices_[k].own.size() + 2, devices_[k].own.size() + 3})
-        if (beyond(devices_[k].own, place)) at(poison, place).count() = 0;
+      auto const image = lists_of<Real>(problem_, start_, devices_[k].own);
       write(k, kernel_.lists[0], image);
-      write(k, kernel_.lists[1], poison);
+      write(k, kernel_.lists[1], poisoned_lists<Real>(problem_, devices_[k].own));
       std::vector<std::byte> const bad(devices_[k].content.size().value, std::byte{0xff});
       meshpost::copy(devices_[k].content.data(), bad.data(), devices_[k].content.size());
       std::vector<std::byte> const zero(devices_[k].troubles.size().value);
@@ -64,11 +60,10 @@ class Versions : public meshpost::apps::Study {
     for (u32 r = first_rank(); r < end_rank(); ++r)
       kernel_.troubles.write(meshpost::RankId{r}, 0, none);
     done_ = 0;
+    result_in_ = 0;  // the other version has one set of lists, and may not call step() again
   }
 
-  void run_kernel(meshpost::Launch const& launch) override {
-    run_steps(launch, problem_.steps);
-  }
+  void run_kernel(meshpost::Launch const& launch) override { run_steps(launch, problem_.steps); }
   /// The next `steps` of the one kernel. \throws Error(bad_argument) if a particle went too far, or
   /// a segment is full
   void run_steps(meshpost::Launch launch, u32 steps) {
@@ -97,7 +92,6 @@ class Versions : public meshpost::apps::Study {
       meshpost::apps::enqueue(*part.device, *part.stream, chunks * lanes, Move<Real>{state});
     }
     exchange.run(messages_between());
-    result_in_ = 0;
   }
 
   u32 steps() const override { return problem_.steps; }
@@ -186,36 +180,6 @@ class Versions : public meshpost::apps::Study {
     return all;
   }
 
-  List<Real> at(std::vector<std::byte>& image, u32 place) const {
-    return {image.data() + place * list_bytes_, problem_.chunks};
-  }
-  bool beyond(Range own, u32 place) const {
-    i64 const segment = i64{own.begin} + place - halo;
-    return segment < 0 || segment >= problem_.segments;
-  }
-
-  // The lists at the beginning of a device's segments and of the halo.
-  std::vector<std::byte> image_of(Range own) const {
-    std::vector<std::byte> image((own.size() + 2 * halo) * list_bytes_, std::byte{0xff});
-    for (u32 place = 0; place < own.size() + 2 * halo; ++place) {
-      auto const list = at(image, place);
-      list.count() = 0;
-      for (u32 c = 0; c < problem_.chunks; ++c) list.ups(c) = list.downs(c) = 0;
-    }
-    for (u32 id = 0; id < start_.size(); ++id) {
-      auto const& row = start_[id];
-      i64 const place = static_cast<i64>(row.segment) - own.begin + halo;
-      if (place < 0 || place >= own.size() + 2 * halo) continue;
-      auto const list = at(image, static_cast<u32>(place));
-      u32 const slot = list.count()++, lane = slot % lanes;
-      auto& to = list.slots(slot / lanes);
-      to.x[lane] = static_cast<Real>(row.x), to.y[lane] = static_cast<Real>(row.y);
-      to.vx[lane] = static_cast<Real>(row.vx), to.vy[lane] = static_cast<Real>(row.vy);
-      to.id[lane] = id;
-    }
-    return image;
-  }
-
   void write(u32 k, meshpost::Window<std::byte> const& window,
              std::vector<std::byte> const& image) const {
     u32 const first = first_rank() + k * shape_.ranks_per_device;
@@ -239,7 +203,8 @@ class Versions : public meshpost::apps::Study {
       kernel_.lists[result_in_].read(meshpost::RankId{r}, halo * list_bytes_,
                                      std::span<std::byte>(lists));
       for (u32 place = 0; place < own.size(); ++place)
-        found += read_list(at(lists, place), own.begin + place, state);
+        found +=
+            read_list(Lists<Real>{lists.data(), problem_.chunks}[place], own.begin + place, state);
     }
     if (found != problem_.particles)
       throw meshpost::Error(meshpost::Kind::kernel_failed, "read the result",
@@ -247,26 +212,6 @@ class Versions : public meshpost::apps::Study {
                                 std::to_string(problem_.particles) + " at the beginning",
                             "this is a bug of the program");
     return state;
-  }
-
-  static u64 read_list(List<Real> const& list, u32 segment, State& state) {
-    u64 found = 0;
-    for (u32 slot = 0; slot < list.used_chunks() * lanes && slot < list.count(); ++slot) {
-      u32 const chunk = slot / lanes, lane = slot % lanes;
-      auto const& from = list.slots(chunk);
-      u32 const id = from.id[lane];
-      if (id >= state.size() || state[id].segment >= 0)
-        throw meshpost::Error(meshpost::Kind::kernel_failed, "read the result",
-                              "segment " + std::to_string(segment) + " has particle " +
-                                  std::to_string(id) + ", which is elsewhere or does not exist",
-                              "this is a bug of the program");
-      int const way = static_cast<int>(list.ups(chunk) >> lane & 1) -
-                      static_cast<int>(list.downs(chunk) >> lane & 1);
-      state[id] = {from.x[lane], from.y[lane], from.vx[lane], from.vy[lane],
-                   static_cast<double>(segment) + way};
-      ++found;
-    }
-    return found;
   }
 
   std::vector<Trouble> kernel_troubles() const {
@@ -288,37 +233,16 @@ class Versions : public meshpost::apps::Study {
   // Throws the first of them, of any process; in all processes the same. Collective.
   void explain(std::vector<Trouble> const& troubles) {
     Trouble first{};
-    for (auto const& one : troubles)
-      if (one.what != Trouble::none && (first.what == Trouble::none || is_before(one, first)))
-        first = one;
-    std::string const bytes(reinterpret_cast<char const*>(&first), sizeof first);
-    for (auto const& text : job_ ? meshpost::gather(*job_, bytes) : std::vector{bytes}) {
-      Trouble one{};
-      std::memcpy(&one, text.data(), std::min(sizeof one, text.size()));
-      if (one.what != Trouble::none && (first.what == Trouble::none || is_before(one, first)))
-        first = one;
+    for (auto const& one : troubles) first = earlier(first, one);
+    if (job_) {
+      std::string const bytes(reinterpret_cast<char const*>(&first), sizeof first);
+      for (auto const& other : meshpost::gather(*job_, bytes)) {
+        Trouble one{};
+        std::memcpy(&one, other.data(), sizeof one);
+        first = earlier(first, one);
+      }
     }
-    if (first.what != Trouble::none) throw_for(first);
-  }
-  static bool is_before(Trouble const& a, Trouble const& b) {
-    return std::tuple(a.step, a.segment, a.who) < std::tuple(b.step, b.segment, b.who);
-  }
-  [[noreturn]] void throw_for(Trouble const& trouble) const {
-    std::string const step = "step " + std::to_string(trouble.step);
-    if (trouble.what == Trouble::overflow)
-      throw meshpost::Error(meshpost::Kind::bad_argument,
-                            "--capacity " + std::to_string(problem_.capacity()),
-                            "segment " + std::to_string(trouble.segment) + " gets " +
-                                std::to_string(trouble.who) + " particles in " + step,
-                            "choose a larger one");
-    char given[32], numbers[96];
-    std::snprintf(given, sizeof given, "--dt %g", problem_.dt);
-    std::snprintf(numbers, sizeof numbers, " went %.4g in %s, and %.4g is the limit", trouble.much,
-                  step.c_str(), static_cast<double>(kernel_.model.reach));
-    throw meshpost::Error(meshpost::Kind::bad_argument, given,
-                          "particle " + std::to_string(trouble.who) + " of segment " +
-                              std::to_string(trouble.segment) + numbers,
-                          "choose a smaller one");
+    throw_for(first, problem_, static_cast<double>(kernel_.model.reach));
   }
 
   meshpost::World& world_;

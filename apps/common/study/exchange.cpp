@@ -20,8 +20,7 @@ class Copies : public Exchange {
     segments_.clear();
     for (auto const& message : messages)
       segments_.push_back({part(message.to).memory.data() + message.target,
-                           part(message.from).memory.data() + message.source,
-                           Bytes{message.size}});
+                           part(message.from).memory.data() + message.source, Bytes{message.size}});
     copy_batch(segments_).wait();
   }
   void meet() override {}
@@ -144,14 +143,16 @@ std::unique_ptr<Exchange> make_exchange(std::string const& kind, World& world,
     parts.push_back({world.devices()[d], world.devices()[d]->make_stream(), memories[d]});
   if (nccl) {
     if (!has_nccl())
-      refuse(kind, "this program was built without NCCL", "name copies, or build it where nccl.h is");
+      refuse(kind, "this program was built without NCCL",
+             "name copies, or build it where nccl.h is");
     if (!whole_gpus(world))
       refuse(kind, "NCCL needs whole GPUs of one process", "name copies, or other --devices");
     return make_nccl(std::move(parts));
   }
   if (kind == "mpi") {
     if (!has_mpi())
-      refuse(kind, "this program was built without MPI", "install libopenmpi-dev and build it again");
+      refuse(kind, "this program was built without MPI",
+             "install libopenmpi-dev and build it again");
     return make_mpi(std::move(parts), world);
   }
   if (kind != "copies" && kind != "auto")

@@ -93,7 +93,9 @@ TEST(Shape, each_segment_has_one_owner_and_each_owner_two_segments) {
           EXPECT_EQ(own.begin, next);
           EXPECT_GE(own.size(), halo);
           EXPECT_EQ(shape.below(r), last);
-          if (last != Shape::none) { EXPECT_EQ(shape.above(last), r); }
+          if (last != Shape::none) {
+            EXPECT_EQ(shape.above(last), r);
+          }
           next = own.end, last = r;
         }
         EXPECT_EQ(next, segments);
