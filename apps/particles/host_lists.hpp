@@ -5,6 +5,12 @@
 
 namespace particles {
 
+template <class Real>
+void make_empty(List<Real> const& list, u32 chunks) {
+  list.count() = 0;
+  for (u32 c = 0; c < chunks; ++c) list.ups(c) = list.downs(c) = 0;
+}
+
 /// Lists of the segments of `own` and of the halo; all bytes are 0xff, so that a value that was
 /// never written is no number. Beyond the domain they are empty, and stay so.
 template <class Real>
@@ -14,7 +20,7 @@ std::vector<std::byte> poisoned_lists(Problem const& problem, Range own) {
   Lists<Real> const lists{bytes.data(), problem.chunks};
   for (u32 place = 0; place < count; ++place) {
     i64 const segment = i64{own.begin} + place - halo;
-    if (segment < 0 || segment >= problem.segments) lists[place].count() = 0;
+    if (segment < 0 || segment >= problem.segments) make_empty(lists[place], problem.chunks);
   }
   return bytes;
 }
@@ -25,11 +31,7 @@ std::vector<std::byte> lists_of(Problem const& problem, State const& state, Rang
   auto bytes = poisoned_lists<Real>(problem, own);
   Lists<Real> const lists{bytes.data(), problem.chunks};
   u32 const count = own.size() + 2 * halo;
-  for (u32 place = 0; place < count; ++place) {
-    auto const list = lists[place];
-    list.count() = 0;
-    for (u32 c = 0; c < problem.chunks; ++c) list.ups(c) = list.downs(c) = 0;
-  }
+  for (u32 place = 0; place < count; ++place) make_empty(lists[place], problem.chunks);
   for (u32 id = 0; id < state.size(); ++id) {
     auto const& row = state[id];
     i64 const place = static_cast<i64>(row.segment) - own.begin + halo;

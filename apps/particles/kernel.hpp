@@ -34,6 +34,7 @@ struct Simulation {
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
     Range const own = shape.of_rank(self.id());
     if (own.size() == 0) return;
+    Neighbours const neighbours = neighbours_of(self.id());
     auto& trouble = troubles.local(self)[self.thread()];
     Content<Real> content(self.scratch<std::byte>().data(), at_once + 2, shape.chunks);
     for (u32 step = first_step; step < first_step + steps; ++step) {
@@ -50,7 +51,7 @@ struct Simulation {
         good = advance(self, content, {out + offset, shape.chunks}, now, step, trouble) && good;
       }
       if (self.any(!good)) self.fail("see the record of this thread");
-      tell_neighbours(self, step, own);
+      tell(self, neighbours, step, own);
     }
   }
 
@@ -89,24 +90,42 @@ struct Simulation {
     return count <= lanes ? 1 : (count + lanes - 1) / lanes;
   }
 
+  /// The owners below and above, and where a put of this rank begins in the part of the one below.
+  /// Steps don't compute it again: divisions are long on a GPU.
+  struct Neighbours {
+    u32 below, above;
+    u64 in_below;
+  };
+  MESHPOST_FN Neighbours neighbours_of(u32 rank) const {
+    Neighbours all{shape.below(rank), shape.above(rank), 0};
+    if (all.below != Shape::none)
+      all.in_below = (shape.of_rank(all.below).size() + halo) * List<Real>::size(shape.chunks);
+    return all;
+  }
+
   /// A put takes the two lists that the neighbour needs, the second one as far as it is filled. On
   /// one device source and target are the same lists: then it copies nothing and only notifies.
-  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, Range own) const {
+  MESHPOST_FN void tell(meshpost::Rank& self, Neighbours const& neighbours, u32 step,
+                        Range own) const {
     using meshpost::RankId, meshpost::Tag;
     auto const& window = lists[1 - step % 2];
     auto const mine = window.local(self);
     u64 const size = List<Real>::size(shape.chunks);
     Lists<Real> const out{mine.data(), shape.chunks};
-    u32 const parity = step % 2, me = self.id(), below = shape.below(me), above = shape.above(me);
-    Tag const down{2 * parity}, up{2 * parity + 1};
-    if (below != Shape::none)
-      self.put_notify(window.at(RankId{below}, (shape.of_rank(below).size() + halo) * size),
-                      mine.subspan(halo * size, size + out[halo + 1].used_bytes()), down);
-    if (above != Shape::none)
-      self.put_notify(window.at(RankId{above}, 0),
-                      mine.subspan(own.size() * size, size + out[own.size() + 1].used_bytes()), up);
-    if (below != Shape::none) self.wait(window, up, 1, RankId{below});
-    if (above != Shape::none) self.wait(window, down, 1, RankId{above});
+    u32 const tag = step % 2 * 2;
+    // Loops over both sides: the code of a put and of a wait is long, and so it is there once.
+    for (u32 up = 0; up < 2; ++up) {
+      u32 const to = up ? neighbours.above : neighbours.below;
+      if (to == Shape::none) continue;
+      u32 const first = up ? own.size() : halo;
+      self.put_notify(window.at(RankId{to}, up ? 0 : neighbours.in_below),
+                      mine.subspan(first * size, size + out[first + 1].used_bytes()),
+                      Tag{tag + up});
+    }
+    for (u32 up = 0; up < 2; ++up) {
+      u32 const from = up ? neighbours.below : neighbours.above;
+      if (from != Shape::none) self.wait(window, Tag{tag + up}, 1, RankId{from});
+    }
   }
 };
 

@@ -50,9 +50,9 @@ MESHPOST_FN inline u32 count_bits(u32 bits) {
 }
 
 /// The lowest bit that is set; there is one.
-MESHPOST_FN inline u32 lowest_bit(u32 bits) {
+MESHPOST_FN inline u32 lowest_bit(u64 bits) {
 #if defined(__CUDA_ARCH__)
-  return static_cast<u32>(__ffs(static_cast<int>(bits))) - 1;
+  return static_cast<u32>(__ffsll(static_cast<i64>(bits))) - 1;
 #else
   return static_cast<u32>(std::countr_zero(bits));
 #endif

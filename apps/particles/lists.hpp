@@ -11,6 +11,17 @@ struct alignas(16) Chunk {
   u32 id[lanes];
 };
 
+/// One of them.
+template <class Real>
+struct Slot {
+  Real x, y, vx, vy;
+  u32 id;
+
+  MESHPOST_FN static Slot of(Chunk<Real> const& chunk, u32 lane) {
+    return {chunk.x[lane], chunk.y[lane], chunk.vx[lane], chunk.vy[lane], chunk.id[lane]};
+  }
+};
+
 /// The particles that were in a segment before the last step, in their order there, with the state
 /// after it. Bit i of `ups` and `downs` says that slot i of a chunk went up or down a segment; its
 /// y counts from the edge of that one. In memory: a word `count`, three of padding, two words `ups`
@@ -54,7 +65,7 @@ class List {
     }
     return all;
   }
-  MESHPOST_FN Totals totals() const { return totals(used_chunks()); }
+  MESHPOST_FN Totals totals() const { return totals(chunks_); }
 
  private:
   u32* words_;

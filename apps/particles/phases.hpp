@@ -25,6 +25,11 @@ template <class Real>
 MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk,
                                       Content<Real> const& to) {
   auto const list = lists[j];
+  auto const& from = list.slots(chunk);
+#if defined(__CUDA_ARCH__)
+  // A load takes a GPU long. So this one does not wait for the header; all slots may be read.
+  auto const early = Slot<Real>::of(from, threadIdx.x % lanes);
+#endif
   u32 const begin = chunk * lanes, count = list.count();
   if (begin >= count) return;
   u32 const ups = list.ups(chunk), downs = list.downs(chunk);
@@ -40,7 +45,6 @@ MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk
     down =
         lists[j - 2].totals().ups + (lists[j - 1].count() - there.ups - there.downs) + before.downs;
   }
-  auto const& from = list.slots(chunk);
   u32 const capacity = to.capacity();
   each_lane([&](u32 lane) {
     if (begin + lane >= count) return;
@@ -49,12 +53,17 @@ MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk
     if (ups & bit) base = up, place = count_bits(ups & below), k = j;
     if (downs & bit) base = down, place = count_bits(downs & below), k = j - 2;
     if (base == none || base + place >= capacity) return;
+#if defined(__CUDA_ARCH__)
+    auto const& particle = early;
+#else
+    auto const particle = Slot<Real>::of(from, lane);
+#endif
     u64 const slot = u64{k} * capacity + base + place;
-    to.x[slot] = from.x[lane];
-    to.y[slot] = from.y[lane];
-    to.vx[slot] = from.vx[lane];
-    to.vy[slot] = from.vy[lane];
-    to.id[slot] = from.id[lane];
+    to.x[slot] = particle.x;
+    to.y[slot] = particle.y;
+    to.vx[slot] = particle.vx;
+    to.vy[slot] = particle.vy;
+    to.id[slot] = particle.id;
   });
 }
 
@@ -104,11 +113,15 @@ MESHPOST_FN inline Vector<Real> force_on(Model<Real> const& model, Content<Real>
   for (u32 side = 0; side < 3; ++side) {
     u32 const there = k + side - 1, count = content.count[there];
     Real const shift = side == 0 ? model.height : side == 1 ? Real(0) : -model.height;
-    for (u32 begin = 0; begin < count; begin += lanes) {
+    // 64 at once: the lanes of a warp take the few near ones in turns, and waste fewer turns.
+    for (u32 begin = 0; begin < count; begin += 2 * lanes) {
       u64 const base = u64{there} * capacity + begin;
-      u32 bits = near_bits(content.x + base, x, model.cutoff);
-      if (count - begin < lanes) bits &= (1u << (count - begin)) - 1;
-      if (side == 1 && slot / lanes * lanes == begin) bits &= ~(1u << slot % lanes);  // itself
+      u64 bits = near_bits(content.x + base, x, model.cutoff);
+      if (begin + lanes < count)
+        bits |= u64{near_bits(content.x + base + lanes, x, model.cutoff)} << lanes;
+      if (count - begin < 2 * lanes) bits &= (u64{1} << (count - begin)) - 1;
+      if (there == k && slot / (2 * lanes) * (2 * lanes) == begin)
+        bits &= ~(u64{1} << slot % (2 * lanes));  // itself
       for (; bits != 0; bits &= bits - 1) {
         u64 const other = base + lowest_bit(bits);
         add_force(model, x - content.x[other], (y - content.y[other]) + shift, sum);
@@ -125,7 +138,10 @@ MESHPOST_FN inline bool move_chunk(Model<Real> const& model, Content<Real> const
                                    u32 chunk, List<Real> const& to, u32 segment, u32 step,
                                    Trouble& trouble) {
   u32 const begin = chunk * lanes, count = content.count[k];
-  if (chunk == 0 && leads()) to.count() = count;
+  if (chunk == 0 && leads()) {
+    to.count() = count;
+    for (u32 c = (count + lanes - 1) / lanes; c < content.chunks; ++c) to.ups(c) = to.downs(c) = 0;
+  }
   if (begin >= count) return true;
   bool good = true;
   u32 ups = 0, downs = 0;
