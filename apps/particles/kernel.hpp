@@ -34,7 +34,7 @@ struct Simulation {
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
     Range const own = shape.of_rank(self.id());
     if (own.size() == 0) return;
-    Neighbours const neighbours = neighbours_of(self.id());
+    Neighbours const neighbours = neighbours_of(self);
     auto& trouble = troubles.local(self)[self.thread()];
     Content<Real> content(self.scratch<std::byte>().data(), at_once + 2, shape.chunks);
     for (u32 step = first_step; step < first_step + steps; ++step) {
@@ -63,11 +63,8 @@ struct Simulation {
     u32 const count = now.size() + 2 * halo;
     // The first chunks of all lists first: the last ones are mostly empty.
     Team::of(self.thread(), self.threads()).each(count * shape.chunks, [&](u32 unit) {
-      collect_chunk(from, unit % count, unit / count, content);
-    });
-    self.each(content.segments, [&](u64 k) {
-      u32 const place = static_cast<u32>(k);
-      good = count_segment(from, place, content, now.begin + place - 1, step, trouble) && good;
+      u32 const j = unit % count, segment = now.begin + j - halo;
+      good = collect_chunk(from, j, unit / count, content, segment, step, trouble) && good;
     });
     return good;
   }
@@ -95,11 +92,15 @@ struct Simulation {
   struct Neighbours {
     u32 below, above;
     u64 in_below;
+    bool far_below, far_above;  // on another device
   };
-  MESHPOST_FN Neighbours neighbours_of(u32 rank) const {
-    Neighbours all{shape.below(rank), shape.above(rank), 0};
-    if (all.below != Shape::none)
+  MESHPOST_FN Neighbours neighbours_of(meshpost::Rank const& self) const {
+    Neighbours all{shape.below(self.id()), shape.above(self.id()), 0, false, false};
+    if (all.below != Shape::none) {
       all.in_below = (shape.of_rank(all.below).size() + halo) * List<Real>::size(shape.chunks);
+      all.far_below = all.below / shape.ranks_per_device != self.device();
+    }
+    all.far_above = all.above != Shape::none && all.above / shape.ranks_per_device != self.device();
     return all;
   }
 
@@ -118,9 +119,10 @@ struct Simulation {
       u32 const to = up ? neighbours.above : neighbours.below;
       if (to == Shape::none) continue;
       u32 const first = up ? own.size() : halo;
+      bool const far = up ? neighbours.far_above : neighbours.far_below;
+      u64 const filled = far ? out[first + 1].used_bytes() : size;  // saves a load where it can
       self.put_notify(window.at(RankId{to}, up ? 0 : neighbours.in_below),
-                      mine.subspan(first * size, size + out[first + 1].used_bytes()),
-                      Tag{tag + up});
+                      mine.subspan(first * size, size + filled), Tag{tag + up});
     }
     for (u32 up = 0; up < 2; ++up) {
       u32 const from = up ? neighbours.below : neighbours.above;
@@ -150,13 +152,10 @@ struct Collect {
   MESHPOST_FN void operator()(u64 first, u64 stride) const {
     u32 const count = on.own.size() + 2 * halo;
     Team::of(first, stride).each(count * on.content.chunks, [&](u32 unit) {
-      collect_chunk(on.lists, unit / on.content.chunks, unit % on.content.chunks, on.content);
-    });
-    for (u64 k = first; k < on.content.segments; k += stride) {
-      u32 const place = static_cast<u32>(k);
-      count_segment(on.lists, place, on.content, on.own.begin + place - 1, on.step,
+      u32 const j = unit / on.content.chunks, segment = on.own.begin + j - halo;
+      collect_chunk(on.lists, j, unit % on.content.chunks, on.content, segment, on.step,
                     on.troubles[first]);
-    }
+    });
   }
 };
 

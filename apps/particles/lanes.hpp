@@ -58,6 +58,35 @@ MESHPOST_FN inline u32 lowest_bit(u64 bits) {
 #endif
 }
 
+/// The sum of the lanes' numbers, for all of them. On CPU devices the one thread has it already.
+MESHPOST_FN inline u32 sum_of_lanes(u32 value) {
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+  for (u32 step = lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+#endif
+  return value;
+}
+
+#if defined(__CUDA_ARCH__)
+// Loads that stay where they are written. The compiler moves others to their first use, and there
+// each waits for the one before it.
+__device__ inline float load_now(float const* from) {
+  float value;
+  asm volatile("ld.f32 %0, [%1];" : "=f"(value) : "l"(from) : "memory");
+  return value;
+}
+__device__ inline double load_now(double const* from) {
+  double value;
+  asm volatile("ld.f64 %0, [%1];" : "=d"(value) : "l"(from) : "memory");
+  return value;
+}
+__device__ inline u32 load_now(u32 const* from) {
+  u32 value;
+  asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+#endif
+
 /// Threads that share the lanes, as a number among others: a warp on GPUs, one thread elsewhere.
 struct Team {
   u32 number, teams;

@@ -11,14 +11,19 @@ struct alignas(16) Chunk {
   u32 id[lanes];
 };
 
-/// One of them.
+/// A slot's particle, which all lanes of a warp have loaded at once on GPUs, each its own.
 template <class Real>
 struct Slot {
   Real x, y, vx, vy;
   u32 id;
 
   MESHPOST_FN static Slot of(Chunk<Real> const& chunk, u32 lane) {
+#if defined(__CUDA_ARCH__)
+    return {load_now(chunk.x + lane), load_now(chunk.y + lane), load_now(chunk.vx + lane),
+            load_now(chunk.vy + lane), load_now(chunk.id + lane)};
+#else
     return {chunk.x[lane], chunk.y[lane], chunk.vx[lane], chunk.vy[lane], chunk.id[lane]};
+#endif
   }
 };
 
@@ -53,24 +58,56 @@ class List {
     return header(chunks_) + used_chunks() * u64{sizeof(Chunk<Real>)};
   }
 
-  /// How many of the particles of the first `chunks` chunks went where.
-  struct Totals {
-    u32 ups, downs;
-  };
-  MESHPOST_FN Totals totals(u32 chunks) const {
-    Totals all{0, 0};
-    for (u32 c = 0; c < chunks; ++c) {
-      all.ups += count_bits(ups(c));
-      all.downs += count_bits(downs(c));
-    }
-    return all;
-  }
-  MESHPOST_FN Totals totals() const { return totals(chunks_); }
+  MESHPOST_FN u32 chunks() const { return chunks_; }
 
  private:
   u32* words_;
   Chunk<Real>* slots_;
   u32 chunks_;
+};
+
+/// The bits of a list. On GPUs all lanes of a warp make one, and each loads the bits of a chunk. So
+/// the headers of several lists are loaded at once, and then waited for.
+template <class Real>
+class Header {
+ public:
+  MESHPOST_FN explicit Header(List<Real> const& list) : list_(list) {
+#if defined(__CUDA_ARCH__)
+    u32 const lane = threadIdx.x % lanes, chunk = lane < list.chunks() ? lane : 0;
+    ups_ = load_now(&list.ups(chunk));
+    downs_ = load_now(&list.downs(chunk));
+#endif
+  }
+
+  /// How many of the particles of the first `chunks` chunks went where. Called by: all lanes.
+  struct Totals {
+    u32 ups, downs;
+  };
+  MESHPOST_FN Totals totals(u32 chunks) const {
+    u32 ups = 0, downs = 0, first = 0, stride = 1;
+#if defined(__CUDA_ARCH__)
+    u32 const lane = threadIdx.x % lanes;
+    ups = lane < chunks ? count_bits(ups_) : 0;
+    downs = lane < chunks ? count_bits(downs_) : 0;
+    first = lane + lanes, stride = lanes;  // of a list with more chunks than lanes
+#endif
+    for (u32 c = first; c < chunks; c += stride) {
+      ups += count_bits(list_.ups(c));
+      downs += count_bits(list_.downs(c));
+    }
+    return {sum_of_lanes(ups), sum_of_lanes(downs)};
+  }
+  MESHPOST_FN Totals totals() const { return totals(list_.chunks()); }
+  MESHPOST_FN u32 stays() const {
+    auto const all = totals();
+    return list_.count() - all.ups - all.downs;
+  }
+
+ private:
+  List<Real> list_;
+#if defined(__CUDA_ARCH__)
+  u32 ups_, downs_;  // of chunk `lane`
+#endif
 };
 
 /// Lists of consecutive segments, one behind the other.

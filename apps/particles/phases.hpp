@@ -9,49 +9,50 @@
 
 namespace particles {
 
-/// Particles that will be in place `k` of the content.
+/// Copies the particles of one chunk of list `j`, that of `segment`, to their segments. A segment
+/// gets those from below first, then those that stay, then those from above, each in the order of
+/// their list. So the order does not depend on who computes it, or on how the domain is cut. With
+/// the first chunk it counts the particles that its own segment will have. False, with `trouble`,
+/// if these are more than the capacity; the rest is left out.
+/// Called by: all lanes.
 template <class Real>
-MESHPOST_FN inline u32 arriving(Lists<Real> const& lists, u32 k) {
-  auto const own = lists[k + 1].totals();
-  return lists[k].totals().ups + (lists[k + 1].count() - own.ups - own.downs) +
-         lists[k + 2].totals().downs;
-}
-
-/// Copies the particles of one chunk of list `j` to their segments. A segment gets those from below
-/// first, then those that stay, then those from above, each in the order of their list. So the
-/// order does not depend on who computes it, or on how the domain is cut. Slots beyond the capacity
-/// are left out. `trouble` is noted with count_segment().
-template <class Real>
-MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk,
-                                      Content<Real> const& to) {
+MESHPOST_FN inline bool collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk,
+                                      Content<Real> const& to, u32 segment, u32 step,
+                                      Trouble& trouble) {
   auto const list = lists[j];
+  u32 const last = to.segments + 1;  // the last list
+  // A load takes a GPU long. So it does these at once, also those that it may not need.
+  Header<Real> const below2(lists[j >= 2 ? j - 2 : j]), below(lists[j >= 1 ? j - 1 : j]);
+  Header<Real> const own(list), above(lists[j < last ? j + 1 : j]);
   auto const& from = list.slots(chunk);
 #if defined(__CUDA_ARCH__)
-  // A load takes a GPU long. So this one does not wait for the header; all slots may be read.
   auto const early = Slot<Real>::of(from, threadIdx.x % lanes);
 #endif
-  u32 const begin = chunk * lanes, count = list.count();
-  if (begin >= count) return;
-  u32 const ups = list.ups(chunk), downs = list.downs(chunk);
-  bool const inner = j >= 1 && j <= to.segments;  // its own segment is part of the content
-  if (!inner && (j == 0 ? ups : downs) == 0) return;
-  auto const before = list.totals(chunk);
-  u32 const none = ~0u;  // beyond every capacity
-  u32 const stay = inner ? lists[j - 1].totals().ups + begin - before.ups - before.downs : none;
-  u32 const up = j < to.segments ? before.ups : none;
-  u32 down = none;
-  if (downs != 0 && j >= 2) {
-    auto const there = lists[j - 1].totals();
-    down =
-        lists[j - 2].totals().ups + (lists[j - 1].count() - there.ups - there.downs) + before.downs;
+  u32 const begin = chunk * lanes, count = list.count(), capacity = to.capacity();
+  bool const inner = j >= 1 && j < last;  // its own segment is part of the content
+  bool good = true;
+  if (inner && chunk == 0) {
+    u32 const all = below.totals().ups + own.stays() + above.totals().downs;
+    good = all <= capacity;
+    if (leads()) {
+      to.count[j - 1] = good ? all : capacity;
+      if (!good) trouble.note({Trouble::overflow, step, segment, all, 0});
+    }
   }
-  u32 const capacity = to.capacity();
+  if (begin >= count) return good;
+  u32 const ups = list.ups(chunk), downs = list.downs(chunk);
+  if (!inner && (j == 0 ? ups : downs) == 0) return good;
+  auto const before = own.totals(chunk);
+  u32 const none = ~0u;  // beyond every capacity
+  u32 const stay = inner ? below.totals().ups + begin - before.ups - before.downs : none;
+  u32 const up = j < to.segments ? before.ups : none;
+  u32 const down = downs != 0 && j >= 2 ? below2.totals().ups + below.stays() + before.downs : none;
   each_lane([&](u32 lane) {
     if (begin + lane >= count) return;
-    u32 const bit = 1u << lane, below = bit - 1;
-    u32 base = stay, place = lane - count_bits((ups | downs) & below), k = j - 1;
-    if (ups & bit) base = up, place = count_bits(ups & below), k = j;
-    if (downs & bit) base = down, place = count_bits(downs & below), k = j - 2;
+    u32 const bit = 1u << lane, lower = bit - 1;
+    u32 base = stay, place = lane - count_bits((ups | downs) & lower), k = j - 1;
+    if (ups & bit) base = up, place = count_bits(ups & lower), k = j;
+    if (downs & bit) base = down, place = count_bits(downs & lower), k = j - 2;
     if (base == none || base + place >= capacity) return;
 #if defined(__CUDA_ARCH__)
     auto const& particle = early;
@@ -65,17 +66,7 @@ MESHPOST_FN inline void collect_chunk(Lists<Real> const& lists, u32 j, u32 chunk
     to.vy[slot] = particle.vy;
     to.id[slot] = particle.id;
   });
-}
-
-/// Writes how many particles place `k` has. False, with `trouble`, if they are too many.
-template <class Real>
-MESHPOST_FN inline bool count_segment(Lists<Real> const& lists, u32 k, Content<Real> const& to,
-                                      u32 segment, u32 step, Trouble& trouble) {
-  u32 const count = arriving(lists, k), capacity = to.capacity();
-  to.count[k] = count < capacity ? count : capacity;
-  if (count <= capacity) return true;
-  trouble.note({Trouble::overflow, step, segment, count, 0});
-  return false;
+  return good;
 }
 
 /// Which of 32 particles are near `x` along x: bit i stands for the i-th. A test of one coordinate
@@ -132,7 +123,7 @@ MESHPOST_FN inline Vector<Real> force_on(Model<Real> const& model, Content<Real>
 }
 
 /// Moves the particles of a chunk of `segment`, which is place `k`, and writes them to its list.
-/// False, with `trouble`, if one went too far.
+/// False, with `trouble`, if one went too far. Called by: all lanes.
 template <class Real>
 MESHPOST_FN inline bool move_chunk(Model<Real> const& model, Content<Real> const& content, u32 k,
                                    u32 chunk, List<Real> const& to, u32 segment, u32 step,
