@@ -28,17 +28,17 @@ struct Problem {
   u32 capacity() const { return chunks * lanes; }
   template <class Real>
   Model<Real> model() const {
-    Real const height_ = static_cast<Real>(height), cutoff_ = static_cast<Real>(cutoff);
-    Real const width_ = static_cast<Real>(width);
-    return {cutoff_,
-            cutoff_ * cutoff_,
-            Real(1) / cutoff_,
-            static_cast<Real>(strength),
-            static_cast<Real>(dt),
-            width_,
-            height_,
-            height_ < width_ ? height_ : width_,
-            segments};
+    Model<Real> model{};
+    model.cutoff = static_cast<Real>(cutoff);
+    model.cutoff_squared = model.cutoff * model.cutoff;
+    model.inverse_cutoff = Real(1) / model.cutoff;
+    model.strength = static_cast<Real>(strength);
+    model.dt = static_cast<Real>(dt);
+    model.width = static_cast<Real>(width);
+    model.height = static_cast<Real>(height);
+    model.reach = model.height < model.width ? model.height : model.width;
+    model.segments = segments;
+    return model;
   }
 };
 

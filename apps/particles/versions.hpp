@@ -98,6 +98,7 @@ class Versions : public meshpost::apps::Study {
 
   std::vector<std::span<std::byte>> memories() const override {
     std::vector<std::span<std::byte>> all;
+    all.reserve(devices_.size());
     for (auto const& device : devices_) all.push_back(device.lists);
     return all;
   }
