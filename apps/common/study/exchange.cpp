@@ -28,7 +28,8 @@ class Copies : public Exchange {
   std::vector<Segment> segments_;  // kept for its memory
 };
 
-// The same between processes: the sender copies, and all meet behind that.
+// The same between processes: the sender copies. All meet before that, because a target may be in
+// use until its process is here, and behind it.
 class JobCopies : public Exchange {
  public:
   JobCopies(std::vector<Part> parts, World const& world)
@@ -55,6 +56,7 @@ class JobCopies : public Exchange {
           {exposed_[owner.number].at(owner.process, message.target, Bytes{message.size}),
            part(message.from).memory.data() + message.source});
     }
+    meet();
     put_batch(puts_).wait();
     meet();
   }
