@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "common/npy.hpp"
+#include "common/files.hpp"
 #include "versions.hpp"
 
 namespace {
