@@ -1,11 +1,10 @@
 // Products of a sparse matrix with vectors, over a square of devices, in two versions: one kernel,
 // and kernels with communication by the host.
 #include <cstdio>
-#include <fstream>
 #include <new>
 #include <span>
 
-#include "common/npy.hpp"
+#include "common/files.hpp"
 #include "program.hpp"
 
 namespace {
@@ -23,12 +22,7 @@ int run(Options const& options) {
   auto const square = square_of(world, options.devices);
   Problem const problem(options.matrix, square, world.ranks_per_device(), 2);
   bool const first = world.process() == 0;
-  std::string const& folder = options.matrix.dump;
-  if (!folder.empty() && first) {
-    write(problem.whole(), folder);
-    apps::write_npy(folder + "/b.npy", "<f8", {problem.n()},
-                    std::as_bytes(std::span(problem.vector((options.products - 1) % 2))));
-  }
+  if (first) dump(problem, options.matrix, (options.products - 1) % 2);
   spmv::Program program(world, problem, options.products);
   auto const comparison = compare(world, program, options);
   if (!first) return comparison.identical ? 0 : 1;

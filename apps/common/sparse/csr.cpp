@@ -6,15 +6,15 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "common/npy.hpp"
+#include "common/files.hpp"
 
 namespace meshpost::apps::sparse {
 
-u64 Csr::find(u32 row, u32 column) const {
-  auto const from = this->column.begin();
-  auto const at = std::lower_bound(from + static_cast<long>(begin[row]),
-                                   from + static_cast<long>(begin[row + 1]), column);
-  return static_cast<u64>(at - from);
+u64 Csr::find(u32 row, u32 from) const {
+  auto const all = column.begin();
+  auto const at = std::lower_bound(all + static_cast<long>(begin[row]),
+                                   all + static_cast<long>(begin[row + 1]), from);
+  return static_cast<u64>(at - all);
 }
 
 Csr cut_out(Csr const& matrix, Range rows, Range columns) {

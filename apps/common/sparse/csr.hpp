@@ -15,8 +15,8 @@ struct Csr {
   std::vector<double> value;
 
   u64 entries() const { return column.size(); }
-  /// The first entry of row `row` whose column is at least `column`.
-  u64 find(u32 row, u32 column) const;
+  /// The first entry of row `row` whose column is at least `from`.
+  u64 find(u32 row, u32 from) const;
 };
 
 /// Rows from `first` to `last` - 1, or columns.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "common/files.hpp"
 #include "matrix_market.hpp"
 
 namespace meshpost::apps::sparse {
@@ -167,6 +168,13 @@ std::vector<double> Problem::vector(u32 number) const {
   std::vector<double> all(n_);
   for (u32 i = 0; i < n_; ++i) all[i] = random_element(random_.seed, number, i);
   return all;
+}
+
+void dump(Problem const& problem, MatrixOptions const& options, u32 vector) {
+  if (options.dump.empty()) return;
+  write(problem.whole(), options.dump);
+  auto const b = problem.vector(vector);
+  write_npy(options.dump + "/b.npy", "<f8", {b.size()}, std::as_bytes(std::span(b)));
 }
 
 std::vector<Extent> whole_parts(World const& world, u64 count) {

@@ -63,6 +63,10 @@ class Problem {
   u64 most_shared_entries_ = 0;
 };
 
+/// Writes the matrix, and vector number `vector` as b.npy, into the folder of --dump, if it is given.
+/// \throws std::runtime_error naming the file
+void dump(Problem const& problem, MatrixOptions const& options, u32 vector);
+
 /// The blocks in the memory of their devices. The parts of all ranks of a device are the whole
 /// block. `share` is uniform: rows first and last of the rank's share of x, then of its share of b.
 struct DeviceMatrix {
