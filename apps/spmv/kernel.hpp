@@ -44,8 +44,8 @@ inline constexpr int gpu_threads = 512;
 /// Why no rank reads memory that is being written: All ranks have read b and the inboxes of a
 /// product before its barrier of all ranks, and they are written after that. Within a product, a
 /// rank of another device writes b or an inbox once, and its notification is consumed before they
-/// are read. A rank alone writes and reads its share of x. An inbox has one sender, and a tag of its
-/// own.
+/// are read. A rank alone writes and reads its share of x. An inbox has one sender, and a tag of
+/// its own.
 struct Kernel {
   static constexpr int max_threads = gpu_threads;
 
@@ -86,8 +86,7 @@ struct Kernel {
   MESHPOST_FN void spread(meshpost::Rank& self, Range columns, u32 product) const {
     u32 const i = square.row_of(self.device()), j = square.column_of(self.device());
     if (columns.count() > 0) {
-      if (i > 0)
-        self.wait(data, shared(), 1, partner(self, square.device(Square::parent(i), j)));
+      if (i > 0) self.wait(data, shared(), 1, partner(self, square.device(Square::parent(i), j)));
       u64 const offset = layout.vector(i, product) + columns.first;
       auto const source = data.local(self).subspan(offset, columns.count());
       for (u32 level = Square::first_level(i); level < layout.levels; ++level)

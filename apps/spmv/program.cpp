@@ -71,8 +71,8 @@ double* Program::memory(u32 device) const {
 std::vector<std::span<std::byte>> Program::memories() const {
   std::vector<std::span<std::byte>> all;
   for (u32 k = 0; k < world_.devices().size(); ++k)
-    all.push_back(std::as_writable_bytes(
-        kernel_.data.part(first_rank_of(world_, first_device_ + k))));
+    all.push_back(
+        std::as_writable_bytes(kernel_.data.part(first_rank_of(world_, first_device_ + k))));
   return all;
 }
 

@@ -30,4 +30,6 @@ def largest_error(matrix: scipy.sparse.csr_array, b: np.ndarray, x: np.ndarray) 
     error = abs(x - matrix @ b)
     if not np.all(np.isfinite(x)):
         return np.inf
-    return float(np.max(np.divide(error, bound, out=np.where(error > 0, np.inf, 0), where=bound > 0)))
+    return float(
+        np.max(np.divide(error, bound, out=np.where(error > 0, np.inf, 0), where=bound > 0))
+    )

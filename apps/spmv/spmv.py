@@ -19,6 +19,7 @@ import study
 def check(facts: dict, folder: Path) -> str:
     """Compares the result with SciPy's."""
     import numpy as np
+
     import reference
 
     matrix = reference.matrix_of(facts, folder / "dump")

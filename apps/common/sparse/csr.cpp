@@ -55,8 +55,7 @@ Csr from_entries(u32 rows, u32 columns, std::vector<Entry> entries) {
 void write(Csr const& matrix, std::string const& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed)
-    throw std::runtime_error(folder + ": it can't be made a folder: " + failed.message());
+  if (failed) throw std::runtime_error(folder + ": it can't be made a folder: " + failed.message());
   write_npy(folder + "/begin.npy", "<u8", {matrix.begin.size()},
             std::as_bytes(std::span(matrix.begin)));
   write_npy(folder + "/column.npy", "<u4", {matrix.entries()},

@@ -26,8 +26,8 @@ class Parser {
     entries.reserve(std::min<u64>(stated, rest_.size() / 4 + 1));  // a line has four bytes or more
     u64 found = 0;
     for (; next_line(); ++found) {
-      if (found == stated) fail("there are more entries than the " + std::to_string(stated) +
-                                " of the size line");
+      if (found == stated)
+        fail("there are more entries than the " + std::to_string(stated) + " of the size line");
       add_entry(entries, format, rows, columns);
     }
     if (found < stated)

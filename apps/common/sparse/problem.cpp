@@ -77,8 +77,7 @@ Problem::Problem(MatrixOptions const& options, Square square, u32 ranks, u32 gro
   cut(group);
   if (most_entries() > std::numeric_limits<u32>::max() / 2)
     throw Error(Kind::bad_argument, "--density " + std::to_string(options.density),
-                std::to_string(most_entries()) +
-                    " entries in a block are more than 2147483647",
+                std::to_string(most_entries()) + " entries in a block are more than 2147483647",
                 "choose a smaller density or size");
 }
 
@@ -95,7 +94,7 @@ void Problem::cut(u32 group) {
   for (u32 i = 0; i < square_.side; ++i) {
     auto const range = square_.range(i, n_);
     u32 const rows = range.count();
-    std::vector<u64> weight = {0};  // of all rows before
+    std::vector<u64> weight = {0};                            // of all rows before
     std::vector<std::vector<u64>> before(square_.side, {0});  // entries, by block column
     for (u32 row = 0; row < rows; ++row) {
       u64 sum = weight.back() + 1;
@@ -115,8 +114,7 @@ void Problem::cut(u32 group) {
       while (last < rows && weight[last] < wanted) last = std::min(last + group, rows);
       if (rank + 1 == ranks_) last = rows;
       for (u32 j = 0; j < square_.side; ++j)
-        most_shared_entries_ =
-            std::max(most_shared_entries_, before[j][last] - before[j][first]);
+        most_shared_entries_ = std::max(most_shared_entries_, before[j][last] - before[j][first]);
       most_shared_rows_ = std::max(most_shared_rows_, last - first);
       cuts_.push_back(first = last);
     }

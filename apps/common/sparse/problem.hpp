@@ -63,7 +63,8 @@ class Problem {
   u64 most_shared_entries_ = 0;
 };
 
-/// Writes the matrix, and vector number `vector` as b.npy, into the folder of --dump, if it is given.
+/// Writes the matrix, and vector number `vector` as b.npy, into the folder of --dump, if it is
+/// given.
 /// \throws std::runtime_error naming the file
 void dump(Problem const& problem, MatrixOptions const& options, u32 vector);
 

@@ -26,7 +26,8 @@ TEST(MatrixMarket, reads_entries_in_any_order_and_adds_those_of_one_place) {
   auto const matrix = parse(
       "%%MatrixMarket matrix coordinate real general\n% a comment\n\n3 2 4\n"
       "3 2 1.5\n1 1 -2e0\n\n  3   1 +4\r\n3 2 1\n");
-  EXPECT_THAT(dense(matrix), ElementsAre(ElementsAre(-2, 0), ElementsAre(0, 0), ElementsAre(4, 2.5)));
+  EXPECT_THAT(dense(matrix),
+              ElementsAre(ElementsAre(-2, 0), ElementsAre(0, 0), ElementsAre(4, 2.5)));
   EXPECT_THAT(matrix.begin, ElementsAre(0, 1, 1, 3));
 }
 
@@ -37,12 +38,13 @@ TEST(MatrixMarket, fills_in_the_other_half_of_symmetric_matrices) {
               ElementsAre(ElementsAre(0, -7), ElementsAre(7, 0)));
 }
 
-
 TEST(MatrixMarket, names_the_line_and_what_is_wrong) {
   std::string const header = "%%MatrixMarket matrix coordinate real general\n";
   std::vector<std::pair<std::string, std::string>> const all = {
       {"", "a.mtx, line 1: it does not begin with %%MatrixMarket"},
-      {"\x7f" "ELF\n1 1 1\n", "line 1: it does not begin"},
+      {"\x7f"
+       "ELF\n1 1 1\n",
+       "line 1: it does not begin"},
       {"%%MatrixMarket vector coordinate real general\n", "line 1: \"vector\" is no matrix"},
       {"%%MatrixMarket matrix array real general\n", "line 1: \"array\" is no format"},
       {"%%MatrixMarket matrix coordinate complex general\n", "line 1: \"complex\" is no field"},
@@ -67,7 +69,8 @@ TEST(MatrixMarket, names_the_line_and_what_is_wrong) {
        "line 3: 3 x 2 can't be symmetric"},
   };
   for (auto const& [text, message] : all)
-    EXPECT_THAT(([&text = text] { parse(text); }), ThrowsMessage<Error>(HasSubstr(message))) << text;
+    EXPECT_THAT(([&text = text] { parse(text); }), ThrowsMessage<Error>(HasSubstr(message)))
+        << text;
   EXPECT_THAT([] { read_matrix_market("/none.mtx"); },
               ThrowsMessage<Error>(HasSubstr("/none.mtx: it can't be read")));
 }
