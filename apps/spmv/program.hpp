@@ -1,37 +1,70 @@
 #pragma once
-#include <vector>
+#include <algorithm>
 
-#include "common/study/study.hpp"
+#include "common/sparse/square_study.hpp"
 #include "kernel.hpp"
 
 namespace spmv {
 
-/// Both versions of the repeated product, over one World.
-class Program : public meshpost::apps::Study {
- public:
-  Program(meshpost::World& world, meshpost::apps::sparse::Problem const& problem, u32 products);
+using meshpost::apps::Exchange;
 
-  void reset() override;
-  void run_kernel(meshpost::Launch const& launch) override;
-  void step(meshpost::apps::Exchange& exchange, u32 number) override;
+/// Both versions of the repeated product, over one World.
+class Program : public sparse::SquareStudy {
+ public:
+  Program(meshpost::World& world, sparse::Problem const& problem, u32 products)
+      : SquareStudy(world, problem, layout_of(problem).size(),
+                    meshpost::Tags{Kernel::first_sum + problem.square().levels()},
+                    static_cast<u32>(gpu_threads), 0),
+        vectors_{problem.vector(0), problem.vector(1)},
+        kernel_{data_, matrix_, square_, layout_of(problem), products, kept_} {}
+
+  void reset() override {
+    for (u32 device = first(); device < end(); ++device) {
+      auto all = poisoned(layout().size());
+      auto const columns = range(square_.column_of(device));
+      for (u32 v = 0; v < 2 && square_.row_of(device) == 0; ++v)
+        std::copy_n(vectors_[v].begin() + columns.first, columns.count(),
+                    all.begin() + static_cast<long>(layout().given(v)));
+      data_.write(sparse::first_rank_of(world_, device), 0, std::span<double const>(all));
+    }
+  }
+
+  void run_kernel(meshpost::Launch const& launch) override {
+    world_.run(kernel_, launched(launch));
+  }
+
+  void step(Exchange& exchange, u32 number) override {
+    for (u32 level = 0; level < square_.levels(); ++level) {
+      send_level_down(level, [&](u32 i) { return layout().vector(i, number); }, layout().b());
+      run(exchange);
+    }
+    for (u32 device = first(); device < end(); ++device) {
+      u32 const i = square_.row_of(device), rows = range(i).count();
+      double* const all = memory(device);
+      put(exchange, device, u64{rows} * sparse::lanes_of_plain,
+          Multiply{block(device), rows, all + layout().vector(i, number), all + layout().x()});
+    }
+    add_along_rows(exchange, layout().x(), layout().inbox(), layout().stride);
+    exchange.barrier();
+  }
+
   u32 steps() const override { return kernel_.products; }
-  std::vector<std::span<std::byte>> memories() const override;
-  std::vector<std::byte> result() override;
+
+  std::vector<std::byte> result() override {
+    if (world_.process() != 0) return {};
+    auto const x = read_column(layout().x());
+    auto const bytes = std::as_bytes(std::span(x));
+    return {bytes.begin(), bytes.end()};
+  }
 
  private:
-  void broadcast(meshpost::apps::Exchange& exchange, u32 number);
-  void multiply(meshpost::apps::Exchange const& exchange, u32 number) const;
-  void reduce(meshpost::apps::Exchange& exchange);
-  Range block(u32 number) const { return kernel_.square.range(number, n_); }
-  double* memory(u32 device) const;
+  static Layout layout_of(sparse::Problem const& problem) {
+    return {(problem.most_rows() + 15) / 16 * 16, problem.square().levels()};
+  }
+  Layout const& layout() const { return kernel_.layout; }
 
-  meshpost::World& world_;
-  u32 n_, first_device_;
   std::vector<double> vectors_[2];
   Kernel kernel_;
-  meshpost::Launch launch_;
-  std::vector<Rows> matrices_;  // of this process's devices
-  std::vector<meshpost::apps::Message> messages_;
 };
 
 }  // namespace spmv
