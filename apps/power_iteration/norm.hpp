@@ -14,6 +14,7 @@ using meshpost::u64;
 
 /// Elements whose squares are added at once. Shares of ranks consist of whole groups.
 inline constexpr u32 group = 8;
+MESHPOST_FN inline u32 groups_of(u32 elements) { return (elements + group - 1) / group; }
 
 /// The squares of at most `group` elements, added in pairs.
 MESHPOST_FN inline double squares(double const* x, u32 count) {

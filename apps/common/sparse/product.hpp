@@ -77,6 +77,6 @@ MESHPOST_FN void multiply(Rows const& matrix, u32 first, u32 last, u64 thread, u
 
 /// Threads of a GPU that share a row: in the one kernel, whose ranks have as many rows as threads
 /// for this; and in plain kernels, which have more threads.
-inline constexpr u32 lanes_of_rank = 4, lanes_of_plain = 8;
+inline constexpr u32 lanes_of_rank = 2, lanes_of_plain = 8;
 
 }  // namespace meshpost::apps::sparse
