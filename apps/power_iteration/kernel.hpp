@@ -29,9 +29,6 @@ struct Layout {
   MESHPOST_FN u64 size() const { return factor(iterations) + 1; }
 };
 
-/// Of a rank on a GPU. With 512, fewer registers are left, and the code of messages spills more.
-inline constexpr int gpu_threads = 256;
-
 /// b = A b / |A b| again and again, as one kernel. Rank r of a device owns a share of rows, and the
 /// same share of vectors. It sends only to ranks r of other devices, except for the factors. The
 /// steps of the thesis, in the order of a rank:
@@ -56,8 +53,6 @@ inline constexpr int gpu_threads = 256;
 ///   factor k + 1 was made.
 /// - A rank alone writes and reads its share of x. Each factor has a word of its own.
 struct Kernel {
-  static constexpr int max_threads = gpu_threads;
-
   meshpost::Window<double> data;
   sparse::DeviceMatrix matrix;
   sparse::Square square;

@@ -15,8 +15,7 @@ class Program : public sparse::SquareStudy {
  public:
   Program(meshpost::World& world, sparse::Problem const& problem, u32 iterations)
       : SquareStudy(world, problem, layout_of(problem, iterations).size(),
-                    meshpost::Tags{Kernel::first_sum + problem.square().levels()},
-                    static_cast<u32>(gpu_threads), Kernel::scratch),
+                    meshpost::Tags{Kernel::first_sum + problem.square().levels()}, Kernel::scratch),
         first_vector_(problem.vector(0)),
         kernel_{data_, matrix_, square_, layout_of(problem, iterations), n_, kept_} {
     double sum = 0;

@@ -26,9 +26,6 @@ struct Layout {
   MESHPOST_FN u64 vector(u32 row, u32 product) const { return row == 0 ? given(product) : b(); }
 };
 
-/// Of a rank on a GPU. With 512, fewer registers are left, and the code of messages spills more.
-inline constexpr int gpu_threads = 256;
-
 /// x = A b again and again, as one kernel. Rank r of a device owns a share of rows, and so of b and
 /// x, and sends only to ranks r of other devices. A product:
 ///
@@ -44,8 +41,6 @@ inline constexpr int gpu_threads = 256;
 /// rank of another device writes a share of b or of an inbox once. Its notification is consumed
 /// before they are read. A rank alone writes and reads its share of x.
 struct Kernel {
-  static constexpr int max_threads = gpu_threads;
-
   meshpost::Window<double> data;
   sparse::DeviceMatrix matrix;
   sparse::Square square;

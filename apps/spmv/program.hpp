@@ -13,8 +13,7 @@ class Program : public sparse::SquareStudy {
  public:
   Program(meshpost::World& world, sparse::Problem const& problem, u32 products)
       : SquareStudy(world, problem, layout_of(problem).size(),
-                    meshpost::Tags{Kernel::first_sum + problem.square().levels()},
-                    static_cast<u32>(gpu_threads), 0),
+                    meshpost::Tags{Kernel::first_sum + problem.square().levels()}, 0),
         vectors_{problem.vector(0), problem.vector(1)},
         kernel_{data_, matrix_, square_, layout_of(problem), products, kept_} {}
 

@@ -75,8 +75,8 @@ MESHPOST_FN void multiply(Rows const& matrix, u32 first, u32 last, u64 thread, u
 #endif
 }
 
-/// Threads of a GPU that share a row: in the one kernel, whose ranks have as many rows as threads
-/// for this; and in plain kernels, which have more threads.
+/// Threads of a GPU that share a row: of the one kernel, so that its ranks have about as many rows
+/// as this takes; and of plain kernels, which have more threads.
 inline constexpr u32 lanes_of_rank = 2, lanes_of_plain = 8;
 
 }  // namespace meshpost::apps::sparse

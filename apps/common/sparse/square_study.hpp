@@ -22,10 +22,8 @@ class SquareStudy : public Study {
   }
 
  protected:
-  /// `elements` of vectors on each device. `threads` of each rank on GPUs. `scratch`: bytes that a
-  /// rank needs. Collective.
-  SquareStudy(World& world, Problem const& problem, u64 elements, Tags tags, u32 threads,
-              u64 scratch)
+  /// `elements` of vectors on each device. `scratch`: bytes that a rank needs. Collective.
+  SquareStudy(World& world, Problem const& problem, u64 elements, Tags tags, u64 scratch)
       : world_(world),
         n_(problem.n()),
         square_(problem.square()),
@@ -38,7 +36,6 @@ class SquareStudy : public Study {
     u64 const kept = kept_bytes(problem.most_shared_rows(), problem.most_shared_entries());
     kept_ = gpus && scratch + kept <= most_kept_bytes;
     launch_.scratch = Bytes{scratch + (kept_ ? kept : 0)};
-    if (gpus) launch_.threads = {threads, 1, 1};
   }
 
   /// How the one kernel is launched.
