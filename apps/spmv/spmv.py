@@ -2,7 +2,7 @@
 """Products of a sparse matrix with vectors, checked against SciPy, or a figure over devices.
 
 Started by `./run app spmv`. Runs the C++ program `spmv`, which takes all other options. Without
---devices it takes four devices of this host, or of the logical ones.
+--devices it takes four devices of this host, or logical ones.
 
 Exit status: 0 done, 1 the program or a check failed, 2 a wrong argument, 130 interrupted.
 """
@@ -18,11 +18,11 @@ import study
 
 def check(facts: dict, folder: Path) -> str:
     """Compares the result with SciPy's."""
+    import dumped
     import numpy as np
-
     import reference
 
-    matrix = reference.matrix_of(facts, folder / "dump")
+    matrix = dumped.matrix_of(facts, folder / "dump")
     b = np.load(folder / "dump" / "b.npy", allow_pickle=False)
     x = np.load(folder / "result.npy", allow_pickle=False)
     error = reference.largest_error(matrix, b, x)
