@@ -144,9 +144,9 @@ struct Kernel {
     auto const all = data.local(self);
     if (self.local_size() > 1) self.wait(data, squared, self.local_size() - 1);
     self.sync();
-    double const sum = sum_of(all.data() + layout.groups(), groups_of(square.range(i, n).count()),
-                              self.thread(), self.threads(),
-                              self.scratch<double>(partials).data(), [&] { self.sync(); });
+    double const sum =
+        sum_of(all.data() + layout.groups(), groups_of(square.range(i, n).count()), self.thread(),
+               self.threads(), self.scratch<double>(partials).data(), [&] { self.sync(); });
     auto const mine = all.subspan(layout.blocks() + i, 1);
     if (self.thread() == 0) mine[0] = sum;
     if (i > 0) {

@@ -1,5 +1,6 @@
 // The largest eigenvalue of a sparse matrix by power iteration, over a square of devices, in two
 // versions: one kernel, and kernels with communication by the host.
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -35,7 +36,11 @@ int run(Options const& options) {
               lengths.size() * sizeof(double));
   std::printf("matrix      %u x %u, %llu entries, in %u x %u blocks\n", problem.n(), problem.n(),
               static_cast<unsigned long long>(problem.entries()), square.side, square.side);
-  std::printf("eigenvalue  %.15g after %u iterations\n", lengths.back(), options.iterations);
+  std::printf("eigenvalue  %.15g, the length of A b in iteration %u\n", lengths.back(),
+              options.iterations);
+  if (lengths.size() > 1)
+    std::printf("            the one before differs by %.2g of it\n",
+                std::abs(lengths[lengths.size() - 2] / lengths.back() - 1));
   auto figures = report(world, comparison, options);
   if (!options.output.empty()) apps::write_npy(options.output, "<f8", {problem.n()}, vector);
   figures.update({{"n", problem.n()},

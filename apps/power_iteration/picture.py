@@ -18,9 +18,12 @@ def draw(facts: dict, file: Path) -> None:
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot(range(1, len(lengths) + 1), lengths, ".-", color="#2f6db3")
-    left.set(xlabel="iteration", ylabel="|A b|", title=f"eigenvalue {lengths[-1]:.12g}")
+    left.set(xlabel="iteration", ylabel="|A b|", title=f"in the end {lengths[-1]:.12g}")
     right.semilogy(
-        range(1, len(lengths)), [max(c, 1e-17) for c in changes(lengths)[:-1]], ".-", color="#b3432f"
+        range(1, len(lengths)),
+        [max(c, 1e-17) for c in changes(lengths)[:-1]],
+        ".-",
+        color="#b3432f",
     )
     right.set(xlabel="iteration", title="relative difference from the last")
     for axes in (left, right):

@@ -21,8 +21,9 @@ PICTURE = "convergence.png"
 
 def check(facts: dict, folder: Path) -> str:
     """Compares the iteration with SciPy's, and if it has converged, the eigenvalue."""
-    import dumped
     import numpy as np
+
+    import dumped
     import reference
 
     matrix = dumped.matrix_of(facts, folder / "dump")

@@ -18,8 +18,9 @@ import study
 
 def check(facts: dict, folder: Path) -> str:
     """Compares the result with SciPy's."""
-    import dumped
     import numpy as np
+
+    import dumped
     import reference
 
     matrix = dumped.matrix_of(facts, folder / "dump")

@@ -1,7 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <limits>
 #include <vector>
 
+#include "common/gather.hpp"
 #include "common/study/enqueue.hpp"
 #include "common/study/study.hpp"
 #include "keep.hpp"
@@ -32,9 +34,8 @@ class SquareStudy : public Study {
         matrix_(place(world, problem)) {
     for (u32 device = first_; device < end(); ++device)
       blocks_.push_back(matrix_.of(world, device));
-    bool const gpus = !world.devices().empty() && world.devices().front()->kind() == "cuda";
     u64 const kept = kept_bytes(problem.most_shared_rows(), problem.most_shared_entries());
-    kept_ = gpus && scratch + kept <= most_kept_bytes;
+    kept_ = scratch + kept <= most_kept_bytes && all_on_gpus(world);
     launch_.scratch = Bytes{scratch + (kept_ ? kept : 0)};
   }
 
@@ -115,6 +116,15 @@ class SquareStudy : public Study {
   Square const square_;
 
  private:
+  // A launch has the same arguments in all processes.
+  static bool all_on_gpus(World const& world) {
+    auto const is_gpu = [](auto const& device) { return device->kind() == "cuda"; };
+    bool const mine = std::ranges::all_of(world.devices(), is_gpu);
+    if (world.processes() == 1) return mine;
+    JobMemory job;
+    return std::ranges::count(gather(job, mine ? "gpus" : "others"), "others") == 0;
+  }
+
   u32 first_;
 
  protected:

@@ -136,8 +136,8 @@ class Nccl : public Exchange {
   }
 
   std::vector<ncclComm_t> comms_;
-  std::vector<Graph> loops_, talks_;  // by device
-  std::vector<Allocation> words_;              // for barriers, by device
+  std::vector<Graph> loops_, talks_;         // by device
+  std::vector<Allocation> words_;            // for barriers, by device
   std::vector<std::vector<Message>> lists_;  // of the loop, in order; empty: a barrier
   bool recording_ = false;
   double communication_ = 0;
