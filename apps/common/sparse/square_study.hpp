@@ -12,8 +12,8 @@
 
 namespace meshpost::apps::sparse {
 
-/// What studies with a sparse matrix over a square of devices share: the matrix and a window for
-/// vectors, whose parts are a device's whole block for each of its ranks.
+/// The base of studies with a sparse matrix over a square of devices: the matrix, and a window for
+/// vectors. Its parts are a device's whole block for each of its ranks.
 class SquareStudy : public Study {
  public:
   std::vector<std::span<std::byte>> memories() const override {
