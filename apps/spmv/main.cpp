@@ -56,8 +56,10 @@ int main(int argc, char** argv) {
     try {
       return run(options);
     } catch (std::bad_alloc const&) {
-      throw Error(Kind::out_of_memory, "--size " + std::to_string(options.matrix.size),
-                  "the host's memory is used up", "choose a smaller size or density");
+      auto const& [size, density, file, seed, dump] = options.matrix;
+      throw Error(Kind::out_of_memory,
+                  file.empty() ? "--size " + std::to_string(size) : "--matrix " + file,
+                  "the host's memory is used up", "choose a smaller matrix");
     }
   });
 }

@@ -1,7 +1,11 @@
 #include "csr.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <meshpost/base/error.hpp>
 #include <span>
 #include <stdexcept>
 #include <tuple>
@@ -50,6 +54,20 @@ Csr from_entries(u32 rows, u32 columns, std::vector<Entry> entries) {
   }
   for (u32 row = 0; row < rows; ++row) matrix.begin[row + 1] += matrix.begin[row];
   return matrix;
+}
+
+void require_memory(double bytes, std::string const& operation, std::string const& what) {
+  double const memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= memory) return;
+  auto const gigabytes = [](double size) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f GB", size / 1e9);
+    return std::string(text);
+  };
+  throw Error(Kind::out_of_memory, operation,
+              what + " take " + gigabytes(bytes) + ", and this host has " + gigabytes(memory),
+              "choose a smaller matrix");
 }
 
 void write(Csr const& matrix, std::string const& folder) {

@@ -37,6 +37,10 @@ struct Entry {
 /// Sorts entries. The values of entries at the same place are added, in their order.
 Csr from_entries(u32 rows, u32 columns, std::vector<Entry> entries);
 
+/// Throws if so many bytes are more than the memory of this host. `operation` and `what` say what
+/// would take them. \throws Error(out_of_memory)
+void require_memory(double bytes, std::string const& operation, std::string const& what);
+
 /// Writes begin.npy, column.npy and value.npy into a folder that it makes.
 /// \throws std::runtime_error naming the file
 void write(Csr const& matrix, std::string const& folder);

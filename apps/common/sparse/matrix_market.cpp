@@ -122,6 +122,10 @@ class Parser {
     if (sizes_[0] > most || sizes_[1] > most)
       fail(std::to_string(sizes_[0]) + " x " + std::to_string(sizes_[1]) +
            " is too large; at most " + std::to_string(most) + " rows and columns");
+    // Here a row takes 8 bytes, in vectors of programs some more.
+    require_memory(48.0 * static_cast<double>(sizes_[0]),
+                   name_ + ", line " + std::to_string(number_),
+                   std::to_string(sizes_[0]) + " rows");
     return sizes_[0];
   }
 
@@ -161,10 +165,15 @@ Csr parse_matrix_market(std::string_view text, std::string const& name) {
 }
 
 Csr read_matrix_market(std::string const& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string const text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad() || (text.empty() && in.peek() != EOF))
+  std::string text;
+  try {
+    std::ifstream in;
+    in.exceptions(std::ios::failbit | std::ios::badbit);
+    in.open(file, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  } catch (std::ios_base::failure const&) {  // also if it is a folder
     throw Error(Kind::bad_argument, file, "it can't be read", "name a Matrix Market file");
+  }
   return parse_matrix_market(text, file);
 }
 

@@ -74,7 +74,16 @@ Problem::Problem(MatrixOptions const& options, Square square, u32 ranks, u32 gro
                 std::to_string(n) + " rows of the whole matrix are more than 2147483647",
                 "choose a smaller size");
   n_ = static_cast<u32>(n);
+  // Vectors, and what cut() counts in a block row. Then the blocks of all devices of this process,
+  // which has all of them if it is alone.
+  std::string const operation =
+      from_file_ ? "--matrix " + options.file : "--size " + std::to_string(options.size);
+  auto const rows = static_cast<double>(n);
+  require_memory(8 * (4 * rows + rows * (1 + 1.0 / square.side)), operation,
+                 std::to_string(n) + " rows");
   cut(group);
+  require_memory(12 * static_cast<double>(most_entries()), operation,
+                 std::to_string(most_entries()) + " entries of a block");
   if (most_entries() > std::numeric_limits<u32>::max() / 2)
     throw Error(Kind::bad_argument, "--density " + std::to_string(options.density),
                 std::to_string(most_entries()) + " entries in a block are more than 2147483647",

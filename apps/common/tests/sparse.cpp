@@ -71,8 +71,16 @@ TEST(MatrixMarket, names_the_line_and_what_is_wrong) {
   for (auto const& [text, message] : all)
     EXPECT_THAT(([&text = text] { parse(text); }), ThrowsMessage<Error>(HasSubstr(message)))
         << text;
-  EXPECT_THAT([] { read_matrix_market("/none.mtx"); },
-              ThrowsMessage<Error>(HasSubstr("/none.mtx: it can't be read")));
+  for (char const* const file : {"/none.mtx", "/"})
+    EXPECT_THAT([=] { read_matrix_market(file); },
+                ThrowsMessage<Error>(HasSubstr(std::string(file) + ": it can't be read")));
+}
+
+TEST(Memory, is_refused_before_it_is_used_up) {
+  require_memory(1, "--size 1", "1 rows");
+  EXPECT_THAT(
+      [] { require_memory(1e18, "--size 9", "9 rows"); },
+      ThrowsMessage<Error>(HasSubstr("--size 9: 9 rows take 1000000000.0 GB, and this host")));
 }
 
 // -- trees over a row or column of devices
