@@ -19,6 +19,8 @@ void Program::reset() {
   }
 }
 
+void Program::run_kernel(meshpost::Launch const& launch) { world_.run(kernel_, launched(launch)); }
+
 void Program::step(Exchange& exchange, u32 number) {
   spread(exchange, number);
   multiply(exchange, number);

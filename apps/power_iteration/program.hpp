@@ -24,9 +24,7 @@ class Program : public sparse::SquareStudy {
   }
 
   void reset() override;
-  void run_kernel(meshpost::Launch const& launch) override {
-    world_.run(kernel_, launched(launch));
-  }
+  void run_kernel(meshpost::Launch const& launch) override;
   void step(Exchange& exchange, u32 number) override;
   u32 steps() const override { return layout().iterations; }
   /// The vector, normalised; then |A b| of each iteration.
