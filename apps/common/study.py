@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -29,6 +30,7 @@ class Study:
     files: tuple[str, ...] = ()
     # Device counts of the figure, if there are enough; logical devices make up for missing ones.
     counts: tuple[int, ...] = (1, 2, 4, 8)
+    devices: int = 0  # so many devices of one run, unless --devices names them; 0: all
     pictures: tuple[str, ...] = ()  # that `draw` makes of one run, in --out
     draw: Callable[[dict, Path], list[Path]] | None = None
 
@@ -171,6 +173,14 @@ def one_run(study: Study, arguments: list[str]) -> int:
     return 0
 
 
+def with_devices(study: Study, arguments: list[str]) -> list[str]:
+    """The arguments, with as many devices as the study wants, unless the user has named some."""
+    named = any(word.partition("=")[0] in ("--devices", "--draw") for word in arguments)
+    if study.devices == 0 or named or "MESHPOST_DEVICES" in os.environ:
+        return arguments
+    return [*arguments, "--devices", devices_of(study.devices, gpus())]
+
+
 def run(study: Study, arguments: list[str]) -> int:
     """The whole front. Returns an exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -191,7 +201,7 @@ def run(study: Study, arguments: list[str]) -> int:
                 '[--series "SPEC SPEC ..."] [OPTIONS]: both versions for several numbers of\n'
                 "devices, in one picture with a table; --series names them, as for --devices\n"
             )
-        return one_run(study, arguments)
+        return one_run(study, with_devices(study, arguments))
     options.json = options.json or options.out / "figure.json"
     return measure(study, options, others)
 

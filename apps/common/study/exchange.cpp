@@ -116,6 +116,17 @@ void Exchange::run(std::span<Message const> messages) {
   communication_ += now() - begin;
 }
 
+void Exchange::barrier() {
+  if (on_streams()) {
+    do_barrier();
+    return;
+  }
+  synchronize();
+  double const begin = now();
+  meet();
+  communication_ += now() - begin;
+}
+
 void Exchange::synchronize() {
   for (auto const& part : parts_) part.stream->synchronize();
 }

@@ -48,6 +48,9 @@ class Exchange {
   /// For the body: carries out the messages behind all work that is on the streams by now. Later
   /// work on the streams finds the bytes. All processes call it with the same messages.
   void run(std::span<Message const> messages);
+  /// For the body: work that is put on streams from now on begins when all devices have done the
+  /// work that is on their streams by now. All processes call it.
+  void barrier();
 
   /// The devices of this process; the first one's number over all processes.
   std::vector<Part> const& parts() const { return parts_; }
@@ -60,6 +63,8 @@ class Exchange {
  protected:
   Exchange(std::vector<Part> parts, u32 first) : parts_(std::move(parts)), first_(first) {}
   virtual void carry(std::span<Message const> messages) = 0;
+  /// barrier() on streams.
+  virtual void do_barrier() {}
   /// Returns when all processes are here.
   virtual void meet() = 0;
   void synchronize();

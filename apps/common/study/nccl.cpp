@@ -39,6 +39,8 @@ class Nccl : public Exchange {
     comms_.resize(gpus.size());
     check(ncclCommInitAll(comms_.data(), static_cast<int>(gpus.size()), gpus.data()),
           "ncclCommInitAll");
+    for (auto const& part : this->parts())
+      words_.push_back(part.device->allocate(Bytes{sizeof(float)}, MemoryKind::device));
   }
   ~Nccl() override {
     loops_.clear();  // NCCL waits for the graphs that use a communicator
@@ -52,8 +54,8 @@ class Nccl : public Exchange {
   void meet() override {}
 
   void carry(std::span<Message const> messages) override {
-    if (recording_) lists_.emplace_back(messages.begin(), messages.end());
     if (messages.empty()) return;
+    if (recording_) lists_.emplace_back(messages.begin(), messages.end());
     check(ncclGroupStart(), "ncclGroupStart");
     for (auto const& message : messages) {
       check(ncclSend(part(message.from).memory.data() + message.source, message.size, ncclChar,
@@ -63,6 +65,18 @@ class Nccl : public Exchange {
                      static_cast<int>(message.from), comms_[message.to], native(message.to)),
             "ncclRecv");
     }
+    check(ncclGroupEnd(), "ncclGroupEnd");
+  }
+
+  // A GPU goes on when all have come to the reduction of a word.
+  void do_barrier() override {
+    if (parts().size() == 1) return;  // its stream keeps the order
+    if (recording_) lists_.emplace_back();
+    check(ncclGroupStart(), "ncclGroupStart");
+    for (u32 d = 0; d < parts().size(); ++d)
+      check(ncclAllReduce(words_[d].data(), words_[d].data(), 1, ncclFloat, ncclMax, comms_[d],
+                          native(d)),
+            "ncclAllReduce");
     check(ncclGroupEnd(), "ncclGroupEnd");
   }
 
@@ -78,7 +92,9 @@ class Nccl : public Exchange {
     });
     recording_ = false;
     capture(talks_, [&] {
-      for (auto const& list : lists_) carry(list);
+      for (auto const& list : lists_)
+        if (list.empty()) do_barrier();
+        else carry(list);
     });
     play(talks_);
     communication_ = std::min(play(talks_), play(talks_));
@@ -120,8 +136,9 @@ class Nccl : public Exchange {
   }
 
   std::vector<ncclComm_t> comms_;
-  std::vector<Graph> loops_, talks_;  // by device
-  std::vector<std::vector<Message>> lists_;
+  std::vector<Graph> loops_, talks_;         // by device
+  std::vector<Allocation> words_;            // for barriers, by device
+  std::vector<std::vector<Message>> lists_;  // of the loop, in order; empty: a barrier
   bool recording_ = false;
   double communication_ = 0;
 };

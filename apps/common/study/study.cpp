@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <meshpost/copy/job_memory.hpp>
+#include <optional>
 #include <span>
 
 #include "common/files.hpp"
@@ -10,9 +12,11 @@
 namespace meshpost::apps {
 namespace {
 
-// A run, and its result if it differs from `expected`.
-void look(Study& study, Comparison& comparison) {
+// Compares the result of a run with that of the first one. The processes of `job` meet behind it:
+// process 0 reads the others' memory, which they then set back.
+void look(Study& study, Comparison& comparison, std::optional<JobMemory>& job) {
   auto const result = study.result();
+  if (job) job->meet("result");
   if (comparison.result.empty()) comparison.result = result;
   else if (result != comparison.result) comparison.identical = false;
 }
@@ -70,6 +74,8 @@ u32 threads_of_rank(World const& world, u32 most) {
 Comparison compare(World& world, Study& study, StudyOptions const& options) {
   Comparison comparison;
   std::unique_ptr<Exchange> exchange;
+  std::optional<JobMemory> job;
+  if (world.processes() > 1) job.emplace();
   if (options.against != "none") {
     exchange = make_exchange(options.against, world, study.memories());
     comparison.against = exchange->name();
@@ -81,12 +87,12 @@ Comparison compare(World& world, Study& study, StudyOptions const& options) {
     if (repetition == options.repetitions) launch.trace = options.trace;
     study.reset();
     double const kernel = timed_kernel(study, launch);
-    look(study, comparison);
+    look(study, comparison, job);
     LoopTime other;
     if (exchange) {
       study.reset();
       other = exchange->play();
-      look(study, comparison);
+      look(study, comparison, job);
     }
     if (repetition == 0) continue;  // it loads kernels and touches memory for the first time
     comparison.kernel.add(kernel);

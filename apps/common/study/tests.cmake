@@ -13,13 +13,23 @@ endfunction()
 
 # In two processes of a node, on two nodes, and with MPI as the other version's communication.
 function(add_study_jobs)
-  set(program $<TARGET_FILE:${study}> ${study_small} --devices cpu:1 ${ARGN})
-  add_test(NAME ${study}.processes COMMAND launch --no-label -n 2 ${program})
-  add_test(NAME ${study}.nodes COMMAND launch --no-label -n 2 --nodes 2 ${program})
+  add_jobs(2 cpu:1 ${ARGN})
+endfunction()
+
+# The same for studies that need a square of devices: four.
+function(add_study_squares)
+  add_jobs(4 cpu:2 ${ARGN})
+endfunction()
+
+# `count` processes with a device each; or two of `devices`.
+function(add_jobs count devices)
+  set(program $<TARGET_FILE:${study}> ${study_small} ${ARGN} --devices)
+  add_test(NAME ${study}.processes COMMAND launch --no-label -n ${count} ${program} cpu:1)
+  add_test(NAME ${study}.nodes COMMAND launch --no-label -n 2 --nodes 2 ${program} ${devices})
   set(jobs ${study}.processes ${study}.nodes)
   if(MESHPOST_HAS_MPI)
     add_test(NAME ${study}.mpi COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/mpirun.sh 2
-      ${program} --against mpi)
+      ${program} ${devices} --against mpi)
     list(APPEND jobs ${study}.mpi)
   endif()
   set_tests_properties(${jobs} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77

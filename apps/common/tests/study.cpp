@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -65,6 +66,23 @@ TEST_F(Exchanges, carry_the_bytes_behind_the_work_on_streams_and_before_later_wo
   EXPECT_THAT(window_.read(RankId{last}), ElementsAre(1002, 10 + last, 20 + last, 1002));
   EXPECT_GT(took.communication, 0);
   EXPECT_GE(took.seconds, took.communication);
+}
+
+TEST_F(Exchanges, have_a_barrier_of_all_devices) {
+  auto const exchange = make("copies");
+  std::atomic<u32> done = 0, early = 0;
+  u32 const devices = world_.device_count();
+  exchange->prepare(20, [&](u32 step) {
+    for (auto const& part : exchange->parts())
+      part.stream->call([&, step] {
+        if (done < step * devices) ++early;  // a device has not done the step before
+        ++done;
+      });
+    exchange->barrier();
+  });
+  exchange->play();
+  EXPECT_EQ(done, 20 * devices);
+  EXPECT_EQ(early, 0u);
 }
 
 TEST_F(Exchanges, refuse_kinds_that_they_do_not_have) {

@@ -1,0 +1,69 @@
+#pragma once
+#include <cmath>
+#include <limits>
+#include <meshpost/base/types.hpp>
+
+namespace power {
+
+using meshpost::u32;
+using meshpost::u64;
+
+// The length of a vector, always by the same sums: squares of `group` elements, then the sums of
+// the groups of a block by sum_of(), then those of the blocks. So its bits depend neither on how
+// many ranks or threads compute them, nor on the kind of device.
+
+/// Elements whose squares are added at once. Shares of ranks consist of whole groups.
+inline constexpr u32 group = 8;
+MESHPOST_FN inline u32 groups_of(u32 elements) { return (elements + group - 1) / group; }
+
+/// The squares of at most `group` elements, added in pairs.
+MESHPOST_FN inline double squares(double const* x, u32 count) {
+  double s[group];
+  for (u32 k = 0; k < group; ++k) s[k] = k < count ? x[k] * x[k] : 0;
+  return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+}
+
+/// Numbers that sum_of() makes of all numbers before it adds them in pairs.
+inline constexpr u32 partials = 256;
+
+/// The sum of `count` numbers, for all threads. Number k goes to partial sum k % 256. `partial` is
+/// memory that the threads share, for 256 numbers; `sync` synchronizes them. All threads of the
+/// rank or block call it; on a GPU they are whole warps.
+template <class Sync>
+MESHPOST_FN double sum_of(double const* numbers, u32 count, u32 thread, u32 threads,
+                          double* partial, Sync const& sync) {
+  for (u32 p = thread; p < partials; p += threads) {
+    double sum = 0;
+    for (u32 k = p; k < count; k += partials) sum += numbers[k];
+    partial[p] = sum;
+  }
+  sync();
+  auto const eight = [&](u32 k) {  // those that are 32 apart
+    return ((partial[k] + partial[k + 128]) + (partial[k + 64] + partial[k + 192])) +
+           ((partial[k + 32] + partial[k + 160]) + (partial[k + 96] + partial[k + 224]));
+  };
+#if defined(__CUDA_ARCH__)
+  double sum = eight(thread % 32);
+#pragma unroll
+  for (u32 distance = 16; distance > 0; distance /= 2)
+    sum += __shfl_xor_sync(~0u, sum, static_cast<int>(distance));
+  return sum;
+#else
+  double sum[32];
+  for (u32 k = 0; k < 32; ++k) sum[k] = eight(k);
+  for (u32 half = 16; half > 0; half /= 2)
+    for (u32 k = 0; k < half; ++k) sum[k] += sum[k + half];
+  return sum[0];
+#endif
+}
+
+/// The factor that makes a vector's length 1, from the sums of squares of its blocks. NaN if it has
+/// no length, or one that is no finite number. Never 0, which means that there is no factor yet.
+MESHPOST_FN inline double factor(double const* sums, u32 blocks) {
+  double sum = sums[0];
+  for (u32 k = 1; k < blocks; ++k) sum += sums[k];
+  bool const good = sum > 0 && sum <= std::numeric_limits<double>::max();
+  return good ? 1 / sqrt(sum) : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace power
