@@ -90,7 +90,8 @@ def draw_scaling(study: Study, runs: list[dict], picture: Path) -> None:
     axes.set_xticks(list(at), [label(run) for run in runs], rotation=20)
     axes.set_ylim(bottom=0)
     axes.set_ylabel(f"time of {runs[0]['steps']} steps, ms")
-    axes.set_title(f"{study.name}: median and 95 % interval of {len(runs[0]['kernel']['samples'])}")
+    count = len(runs[0]["kernel"]["samples"])
+    axes.set_title(f"{study.name}: median and 95 % interval of {count} run{'s' * (count != 1)}")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.tight_layout()
@@ -99,7 +100,7 @@ def draw_scaling(study: Study, runs: list[dict], picture: Path) -> None:
 
 
 def table(study: Study, runs: list[dict]) -> str:
-    """What the seed claims, and what was measured here."""
+    """The seed's claim, and the figures that were measured here."""
     lines = [f"{'devices':<18} {'two models':>12} {'messages':>10} {'one kernel':>12} {'ratio':>7}"]
     for run in runs:
         kernel, other = run["kernel"]["median"], run["two_model"]["median"]
@@ -135,6 +136,83 @@ def measure(study: Study, options: argparse.Namespace, others: list[str]) -> int
     if options.plot:
         draw_figure(study, whole, picture)
     return 0
+
+
+def oversubscribe(study: Study, options: argparse.Namespace, others: list[str]) -> int:
+    """Runs the one kernel with more ranks than multiprocessors or cores. Returns an exit status.
+
+    While some ranks wait, others compute: that hides latency, as far as they fit.
+    """
+    binary, available = front.find_binary(study.name), gpus()
+    least = study.devices or 1
+    specs = options.series or [devices_of(count, available) for count in (least, 2 * least)]
+    if study.devices and not options.series:  # a square
+        specs = [devices_of(1, available), devices_of(least, available)]
+    figures, picture = options.json, options.out / "oversubscribe.png"
+    file = front.writable(options.out / "run.json")
+    rows: list[dict] = []
+    for spec in specs:
+        usual = 0
+        for factor in (1, 2, 4):
+            file.unlink(missing_ok=True)
+            print(f"--- {spec}, {factor} times as many ranks", flush=True)
+            command = [str(binary), "--devices", spec, "--against", "none", *others]
+            command += ["--ranks", str(usual * factor)] if usual else []
+            status = front.run_binary([*command, "--json", str(file)])
+            if status and not usual:
+                return status if status in (1, 2) else 1
+            if status:
+                print(f"{spec}: {factor} times as many ranks do not fit: see the message above")
+                continue
+            rows.append(json.loads(file.read_text()) | {"factor": factor, "spec": spec})
+            usual = usual or rows[-1]["ranks_per_device"]
+    file.unlink(missing_ok=True)
+    front.writable(figures).write_text(json.dumps({"study": study.name, "runs": rows}) + "\n")
+    print(f"\n{'devices':<20} {'ranks':>6} {'one kernel':>14}")
+    for row in rows:
+        median = 1e3 * row["kernel"]["median"]
+        print(f"{row['spec']:<20} {row['ranks_per_device']:>6} {median:>11.4g} ms")
+    print(f"\nfigures     {figures}")
+    if options.plot:
+        try:
+            draw_oversubscription(study, rows, picture)
+            print(f"picture     {picture}")
+        except ImportError as error:
+            front.explain_no_picture(error, f"./run app {study.name} --oversubscribe")
+    return 0
+
+
+def draw_oversubscription(study: Study, rows: list[dict], picture: Path) -> None:
+    """Times over ranks for each multiprocessor or core, a line for each set of devices."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.5))
+    for spec in dict.fromkeys(row["spec"] for row in rows):
+        mine = [row for row in rows if row["spec"] == spec]
+        values = [
+            [1e3 * row["kernel"][key] for row in mine] for key in ("median", "lower", "upper")
+        ]
+        (line,) = axes.plot([row["factor"] for row in mine], values[0], "o-", label=spec)
+        axes.fill_between(
+            [row["factor"] for row in mine],
+            values[1],
+            values[2],
+            color=line.get_color(),
+            alpha=0.25,
+        )
+    axes.set_xticks([1, 2, 4])
+    axes.set_xlabel("ranks, of the usual number (one on each multiprocessor of a GPU)")
+    axes.set_ylabel(f"time of {rows[0]['steps']} steps in one kernel, ms")
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"{study.name}: more ranks than multiprocessors")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(picture, dpi=130)
+    plt.close(figure)
 
 
 def draw_figure(study: Study, whole: dict, picture: Path) -> None:
@@ -185,21 +263,30 @@ def run(study: Study, arguments: list[str]) -> int:
     """The whole front. Returns an exit status."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--figure", action="store_true")
+    parser.add_argument("--oversubscribe", action="store_true")
     parser.add_argument("--series", type=shlex.split)
     parser.add_argument("--out", type=Path, default=Path("out", study.name))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--no-plot", dest="plot", action="store_false")
     options, others = parser.parse_known_args(arguments)
+    if options.oversubscribe:
+        if options.figure:
+            raise front.Misuse("--figure and --oversubscribe are two figures; ask for one")
+        options.json = options.json or options.out / "oversubscribe.json"
+        return oversubscribe(study, options, others)
     if not options.figure:
         if options.series is not None:
             raise front.Misuse(
-                "--series needs --figure; for one run, name the devices by --devices"
+                "--series needs --figure or --oversubscribe; for one run, name the devices by "
+                "--devices"
             )
         if {"-h", "--help"} & set(others):
             print(
                 f"{study.description}\n\n./run app {study.name} --figure "
                 '[--series "SPEC SPEC ..."] [OPTIONS]: both versions for several numbers of\n'
-                "devices, in one picture with a table; --series names them, as for --devices\n"
+                "devices, in one picture with a table; --series names them, as for --devices\n\n"
+                f"./run app {study.name} --oversubscribe: one, two and four ranks on each "
+                "multiprocessor or core\n"
             )
         return one_run(study, with_devices(study, arguments))
     options.json = options.json or options.out / "figure.json"

@@ -94,8 +94,8 @@ struct Kernel {
   struct Border {
     u64 source, target;
   };
-  /// What a rank has, and its neighbours. Of even and of odd steps: the fields, and the rows of the
-  /// next u that go to neighbours.
+  /// The part of a rank, and its neighbours. Of even and of odd steps: the fields, and the rows of
+  /// the next u that go to neighbours.
   struct alignas(16) Part {
     struct Parity {
       View<Real> view;

@@ -96,7 +96,7 @@ class Program : public apps::Study {
 
   void run_kernel(Launch const& launch) override {
     Launch with = launch;
-    if (gpu()) with.threads = {std::min(threads_, apps::threads_of_rank(world_, 1024)), 1, 1};
+    if (gpu()) with.threads = {apps::threads_of_rank(world_, threads_), 1, 1};
     with.scratch = kernel_.scratch_size();
     world_.run(kernel_, with);
   }
@@ -250,7 +250,8 @@ int main(int argc, char** argv) {
   number("--groups", options.groups,
          "messages to a neighbour, each of some levels; 0: one a level if there are ranks enough",
          0);
-  app.add_option("--threads", options.threads, "threads of a rank on a GPU, at most")
+  app.add_option("--threads", options.threads,
+                 "threads on a multiprocessor of a GPU, shared by its ranks")
       ->capture_default_str()
       ->check(CLI::Range(32u, static_cast<u32>(stencil::Kernel<float>::max_threads)));
   app.add_option("--seed", options.seed, "of the initial field")->capture_default_str();

@@ -4,7 +4,7 @@
 
 namespace meshpost::apps {
 
-/// What repeated runs took, and the median with its confidence interval.
+/// The times of repeated runs, and their median with its confidence interval.
 class Samples {
  public:
   void add(double value) { values_.push_back(value); }
