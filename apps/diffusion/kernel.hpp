@@ -13,33 +13,36 @@ using meshpost::apps::Four;
 
 inline constexpr u32 halo = 2;
 
-/// The whole field and how it is cut: rows into slabs of whole rows, in the order of the ranks. In
-/// memory a field is [row][level][column], so the two rows that a neighbour needs are one piece.
+/// The whole field and how it is cut. In memory a field is [row][level][column], so the two rows
+/// that a neighbour needs are one piece. A line is the points of a row and a level. Devices get
+/// whole rows. A device's ranks get equally many lines, one behind the other, as many as two rows
+/// have or more. So a rank needs lines of its two neighbours only.
 struct Shape {
   u32 levels, rows, columns;
-  u32 owners;  ///< ranks that own rows; the others idle
+  u32 owners;  ///< ranks that own lines; the others idle
   u32 ranks_per_device;
 
+  MESHPOST_FN u32 lines() const { return rows * levels; }
+  /// Lines from a point to the one in the next row.
+  MESHPOST_FN u32 halo_lines() const { return halo * levels; }
+  /// The elements from a point to the one in the next row.
   MESHPOST_FN u64 row_size() const { return static_cast<u64>(levels) * columns; }
-  /// Each device has its share. Its ranks get equally many rows, and the remaining rows are spread.
-  /// If possible, the first and last rank get none of these: they send rows to other devices.
-  MESHPOST_FN u32 first_row(u32 owner) const {
-    if (owner == owners) return rows;
-    u32 const first = owner / ranks_per_device * ranks_per_device, place = owner - first;
-    u32 const count =
-        owners - first < ranks_per_device ? owners - first : ranks_per_device;  // of that device
-    u32 const begin = share(first), all = share(first + count) - begin, over = all % count;
-    bool const ends = over + 2 > count;  // they get some, too
-    u32 const takers = ends ? count : count - 2, before = ends || place == 0 ? place : place - 1;
-    return begin + place * (all / count) + (takers == 0 ? 0 : over * before / takers);
+  MESHPOST_FN u32 first_line(u32 owner) const {
+    if (owner == owners) return lines();
+    u32 const first = owner / ranks_per_device * ranks_per_device;  // of that device
+    u32 const count = owners - first < ranks_per_device ? owners - first : ranks_per_device;
+    u32 const begin = share(first) * levels, all = share(first + count) * levels - begin;
+    return begin + static_cast<u32>(static_cast<u64>(all) * (owner - first) / count);
   }
-  /// The row at which an owner's part begins. The part is its rows and the halo, within the field.
-  MESHPOST_FN u32 part_row(u32 owner) const {
-    u32 const first = first_row(owner);
-    return first > halo ? first - halo : 0;
+  /// The line at which an owner's part begins. The part is its lines and the halo, within the
+  /// field.
+  MESHPOST_FN u32 part_line(u32 owner) const {
+    u32 const first = first_line(owner);
+    return first > halo_lines() ? first - halo_lines() : 0;
   }
 
  private:
+  /// The first row of the device whose first rank is `owner`.
   MESHPOST_FN u32 share(u32 owner) const {
     return static_cast<u32>(static_cast<u64>(rows) * owner / owners);
   }
@@ -58,12 +61,12 @@ inline meshpost::Launch launch_on(meshpost::World const& world) {
 /// The parts of all ranks. The parts of a device share one block and overlap by the halo, so that
 /// neighbours there see each other's rows.
 inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
-  u64 const size = shape.row_size();
+  u64 const size = shape.columns;
   std::vector<meshpost::Extent> all(ranks);
   for (u32 r = 0; r < shape.owners; ++r) {
-    u32 const block_row = shape.part_row(r / shape.ranks_per_device * shape.ranks_per_device);
-    u32 const last = std::min(shape.first_row(r + 1) + halo, shape.rows);
-    all[r] = {(shape.part_row(r) - block_row) * size, (last - shape.part_row(r)) * size};
+    u32 const block = shape.part_line(r / shape.ranks_per_device * shape.ranks_per_device);
+    u32 const last = std::min(shape.first_line(r + 1) + shape.halo_lines(), shape.lines());
+    all[r] = {(shape.part_line(r) - block) * size, (last - shape.part_line(r)) * size};
   }
   return all;
 }
@@ -84,7 +87,7 @@ template <class Real>
 struct Diffusion {
   static constexpr int max_threads = gpu_threads;
 
-  meshpost::Window<Real> fields[2];  // parts are a rank's rows and the halo, within the field
+  meshpost::Window<Real> fields[2];  // parts are a rank's lines and the halo, within the field
   Shape shape;
   u32 first_step, steps;
   Real sign;
@@ -92,28 +95,15 @@ struct Diffusion {
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
     u32 const me = self.id();
     if (me >= shape.owners) return;
-    Rows const rows{shape.first_row(me), shape.first_row(me + 1), shape.part_row(me),
-                    me > 0 ? shape.part_row(me - 1) : 0,
-                    me + 1 < shape.owners ? shape.part_row(me + 1) : 0};
+    Lines const lines{shape.first_line(me), shape.first_line(me + 1), shape.part_line(me),
+                      me > 0 ? shape.part_line(me - 1) : 0,
+                      me + 1 < shape.owners ? shape.part_line(me + 1) : 0};
+    u64 const begin = u64{lines.begin - lines.base} * shape.columns, down = shape.row_size();
     for (u32 step = first_step; step < first_step + steps; ++step) {
       auto const in = fields[step % 2].local(self), out = fields[1 - step % 2].local(self);
-      u64 const size = shape.row_size();
-      for (u32 row = rows.begin; row < rows.end; ++row) {
-        u64 const begin = (row - rows.base) * size;
-        if (self.threads() == 1) next_row(in.data() + begin, out.data() + begin, row);
-        else if (shape.columns % 4 == 0)
-          self.each(size / 4, [&](u64 i) {
-            next_four(in.data() + begin + 4 * i, row, 4 * static_cast<u32>(i) % shape.columns, size)
-                .store(out.data() + begin + 4 * i);
-          });
-        else
-          self.each(size, [&](u64 i) {
-            out[begin + i] =
-                next(in.data() + begin + i, row, static_cast<u32>(i) % shape.columns, size);
-          });
-      }
+      next_lines(self, in.data() + begin, out.data() + begin, lines, down);
       self.sync();  // without neighbours nothing else synchronizes the threads
-      tell_neighbours(self, step, rows);
+      tell_neighbours(self, step, lines);
     }
   }
 
@@ -157,25 +147,44 @@ struct Diffusion {
   }
 
  private:
-  /// A rank's own rows, and the first rows of its part and of its neighbours' parts.
-  struct Rows {
+  /// A rank's own lines, and the first lines of its part and of its neighbours' parts.
+  struct Lines {
     u32 begin, end, base, before, after;
   };
 
   MESHPOST_FN bool is_inside(u32 row) const { return row >= halo && row < shape.rows - halo; }
 
-  /// All levels of a row, by one thread: loops that a compiler makes vector instructions of.
-  MESHPOST_FN void next_row(Real const* in, Real* out, u32 row) const {
+  /// All lines of a rank; `in` and `out` are those of the first one.
+  MESHPOST_FN void next_lines(meshpost::Rank& self, Real const* in, Real* out, Lines const& lines,
+                              u64 down) const {
+    u32 const columns = shape.columns;
+    if (self.threads() == 1) {
+      for (u32 line = lines.begin; line < lines.end; ++line) {
+        u64 const at = u64{line - lines.begin} * columns;
+        next_line(in + at, out + at, line / shape.levels);
+      }
+    } else if (columns % 4 == 0) {
+      u32 const fours = columns / 4;
+      self.each(u64{lines.end - lines.begin} * fours, [&](u64 i) {
+        u32 const line = static_cast<u32>(i) / fours, column = 4 * (static_cast<u32>(i) % fours);
+        next_four(in + 4 * i, (lines.begin + line) / shape.levels, column, down).store(out + 4 * i);
+      });
+    } else {
+      self.each(u64{lines.end - lines.begin} * columns, [&](u64 i) {
+        u32 const line = static_cast<u32>(i / columns), column = static_cast<u32>(i % columns);
+        out[i] = next(in + i, (lines.begin + line) / shape.levels, column, down);
+      });
+    }
+  }
+
+  /// One line, by one thread: loops that a compiler makes vector instructions of.
+  MESHPOST_FN void next_line(Real const* in, Real* __restrict out, u32 row) const {
     u32 const columns = shape.columns;
     auto const down = static_cast<long long>(shape.row_size());
-    for (u32 level = 0; level < shape.levels; ++level) {
-      Real const* const from = in + u64{level} * columns;
-      Real* __restrict const to = out + u64{level} * columns;
-      u32 const begin = is_inside(row) ? halo : columns, end = columns - halo;
-      for (u32 i = 0; i < begin; ++i) to[i] = from[i];
-      for (u32 i = begin; i < end; ++i) to[i] = next_inside(from + i, down);
-      for (u32 i = end; i < columns; ++i) to[i] = from[i];
-    }
+    u32 const begin = is_inside(row) ? halo : columns, end = columns - halo;
+    for (u32 i = 0; i < begin; ++i) out[i] = in[i];
+    for (u32 i = begin; i < end; ++i) out[i] = next_inside(in + i, down);
+    for (u32 i = end; i < columns; ++i) out[i] = in[i];
   }
 
   static MESHPOST_FN Real flux(Real here, Real there, Real difference) {
@@ -195,21 +204,21 @@ struct Diffusion {
     return u[0] - Real(0.025) * ((east - west) + (north - south));
   }
 
-  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, Rows const& rows) const {
+  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, Lines const& lines) const {
     using meshpost::RankId, meshpost::Tag;
     auto const& window = fields[1 - step % 2];
     auto const mine = window.local(self);
-    u64 const size = shape.row_size();
-    u32 const me = self.id(), parity = step % 2;
+    u64 const size = shape.columns;
+    u32 const me = self.id(), parity = step % 2, sent = shape.halo_lines();
     Tag const up{2 * parity}, down{2 * parity + 1};
     // On one device source and target are the same shared rows: then the put copies nothing and
     // only notifies.
     if (me > 0)
-      self.put_notify(window.at(RankId{me - 1}, (rows.begin - rows.before) * size),
-                      mine.subspan((rows.begin - rows.base) * size, halo * size), up);
+      self.put_notify(window.at(RankId{me - 1}, (lines.begin - lines.before) * size),
+                      mine.subspan((lines.begin - lines.base) * size, sent * size), up);
     if (me + 1 < shape.owners)
-      self.put_notify(window.at(RankId{me + 1}, (rows.end - halo - rows.after) * size),
-                      mine.subspan((rows.end - halo - rows.base) * size, halo * size), down);
+      self.put_notify(window.at(RankId{me + 1}, (lines.end - sent - lines.after) * size),
+                      mine.subspan((lines.end - sent - lines.base) * size, sent * size), down);
     if (me > 0) self.wait(window, down, 1, RankId{me - 1});
     if (me + 1 < shape.owners) self.wait(window, up, 1, RankId{me + 1});
   }

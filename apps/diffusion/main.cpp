@@ -59,12 +59,12 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
   if (!world.devices().empty() && world.devices().front()->kind() != "cpu")
     outcome.reference = physical(world.devices().front())->name();
 
-  u64 const size = shape.row_size();
+  u64 const size = shape.columns;
   u32 const each = shape.ranks_per_device;
   auto const parts = diffusion::parts(shape, world.size());
   for (u32 r = 0; r + 1 < shape.owners; ++r)
     if (r / each != (r + 1) / each)
-      outcome.exchanged += 2 * diffusion::halo * size * sizeof(Real) * options.iterations;
+      outcome.exchanged += 2 * shape.halo_lines() * size * sizeof(Real) * options.iterations;
   Diffusion<Real> kernel{{world.window<Real>(parts, Tags{4}, "field 0"),
                           world.window<Real>(parts, Tags{4}, "field 1")},
                          shape,
@@ -77,7 +77,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
       for (u32 i = 0; i < field.columns; ++i)
         rows[(u64{j} * field.levels + k) * field.columns + i] =
             static_cast<Real>(field.values[(u64{k} * field.rows + j) * field.columns + i]);
-  auto const base = [&](u32 r) { return shape.part_row(r) * size; };
+  auto const base = [&](u32 r) { return shape.part_line(r) * size; };
   for (u32 r = 0; r < shape.owners && first; ++r)
     for (auto const& window : kernel.fields)
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));
@@ -93,7 +93,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
     if (progress && first) show_progress(step + kernel.steps, options.iterations);
   }
   for (u32 r = 0; r < shape.owners && first; ++r) {
-    u64 const begin = shape.first_row(r) * size, count = shape.first_row(r + 1) * size - begin;
+    u64 const begin = shape.first_line(r) * size, count = shape.first_line(r + 1) * size - begin;
     kernel.fields[options.iterations % 2].read(RankId{r}, begin - base(r),
                                                std::span<Real>(rows).subspan(begin, count));
   }

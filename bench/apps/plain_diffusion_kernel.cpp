@@ -33,6 +33,10 @@ struct Step {
 void plain_diffusion_kernel(benchmark::State& state) {
   auto const devices = open_devices(Config::from_environment().devices);
   auto& device = *devices.front();
+  if (device.kind() == "cpu") {  // plain_diffusion.cpp has the loop for it
+    state.SkipWithError("needs a GPU");
+    return;
+  }
   u32 const columns = static_cast<u32>(state.range(0));
   Shape const shape{26, 320, columns, 1, 1};
   Bytes const bytes{shape.row_size() * shape.rows * sizeof(float)};
