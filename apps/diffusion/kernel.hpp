@@ -15,8 +15,9 @@ inline constexpr u32 halo = 2;
 
 /// The whole field and how it is cut. In memory a field is [row][level][column], so the two rows
 /// that a neighbour needs are one piece. A line is the points of a row and a level. Devices get
-/// whole rows. A device's ranks get equally many lines, one behind the other, as many as two rows
-/// have or more. So a rank needs lines of its two neighbours only.
+/// whole rows. A device's ranks get lines one behind the other, as many as two rows have or more.
+/// So a rank needs lines of its two neighbours only. The first and the last rank of a device send
+/// to other devices. If possible, they get a sixth less than the others.
 struct Shape {
   u32 levels, rows, columns;
   u32 owners;  ///< ranks that own lines; the others idle
@@ -32,7 +33,11 @@ struct Shape {
     u32 const first = owner / ranks_per_device * ranks_per_device;  // of that device
     u32 const count = owners - first < ranks_per_device ? owners - first : ranks_per_device;
     u32 const begin = share(first) * levels, all = share(first + count) * levels - begin;
-    return begin + static_cast<u32>(static_cast<u64>(all) * (owner - first) / count);
+    u32 const place = owner - first, whole = 6 * count - 2;  // sixths of shares
+    bool const less =
+        owners > ranks_per_device && count > 2 && static_cast<u64>(all) * 5 / whole >= halo_lines();
+    u64 const before = less ? (place == 0 ? 0 : 6 * place - 1) : place;
+    return begin + static_cast<u32>(all * before / (less ? whole : count));
   }
   /// The line at which an owner's part begins. The part is its lines and the halo, within the
   /// field.
