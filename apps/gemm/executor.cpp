@@ -39,6 +39,7 @@ struct Executor::DeviceQueues {
   std::vector<Allocation> a, b;  // buffers
   std::vector<std::shared_ptr<Event>> step_ended;
   std::vector<Copy> copies;
+  u64 fetched = 0;  // bytes, in this run
 };
 
 Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed const& b,
@@ -72,15 +73,12 @@ Executor::~Executor() {
 
 Bytes Executor::buffers() const {
   u64 sum = 0;
-  for (u32 d = 0; d < plan_.devices.size(); ++d) {
-    auto const& own = plan_.devices[d];
-    auto const slots = [&](auto const& fetches) {
-      return std::min<u64>(plan_.options.slots, fetches.size());
-    };
-    sum += slots(own.a) * slot_width(own.a) * c_.rows_of(d).count +
-           slots(own.b) * slot_width(own.b) * c_.columns_of(d).count;
-  }
+  for (u32 d = 0; d < plan_.devices.size(); ++d) sum += buffer_numbers(plan_, d);
   return Bytes{sum * blas::size_of(c_.type())};
+}
+
+Bytes Executor::fetched(u32 device) const {
+  return Bytes{queues_[device] ? queues_[device]->fetched : 0};
 }
 
 void Executor::synchronize() {
@@ -97,6 +95,7 @@ double Executor::run(Work work) {
   for (u32 d = 0; d < queues_.size(); ++d) {
     if (!queues_[d]) continue;
     queues_[d]->step_ended.clear();
+    queues_[d]->fetched = 0;
     steps = std::max<u64>(steps, plan_.devices[d].steps.size());
   }
   synchronize();
@@ -141,6 +140,7 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
   auto const fetch = [&](Stream& stream, Fetch const& from, BlockPart const& part,
                          PitchedCopy piece) {
     if (work == Work::products) return;
+    queues.fetched += piece.width * piece.rows;
     if (from.after != 0) stream.wait(queues.step_ended[from.after - 1]);
     BlockShape const shape{Bytes{piece.width}, piece.rows};
     Pitch const target{Bytes{piece.target_row}, {}}, source{Bytes{piece.source_row}, {}};

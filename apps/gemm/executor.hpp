@@ -30,6 +30,9 @@ class Executor {
 
   /// Memory for fetched panels, on all devices.
   Bytes buffers() const;
+  /// Bytes of the copies that the last run has enqueued for the device. 0 for a device of another
+  /// process.
+  Bytes fetched(u32 device) const;
 
  private:
   struct DeviceQueues;

@@ -16,12 +16,6 @@ namespace {
 constexpr u64 largest_compared = u64{1} << 31;  // elements; beyond that Freivalds alone
 constexpr u32 rounds = 2;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  auto const middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 // The first run initializes libraries and raises clocks. It doesn't count.
 double timed(Executor& executor, u32 repeat, Work work, Distributed* result) {
   std::vector<double> seconds;
@@ -50,11 +44,12 @@ struct Setting {
   bool cpu() const { return own().kind() == "cpu"; }
 };
 
-Alone measure_alone(Problem whole, Setting const& setting) {
+Alone measure_alone(Problem whole, Setting const& setting, bool fits_alone) {
   auto const& [options, devices, threads, a_seed, b_seed, team] = setting;
   auto const type = options.type;
   whole.grid = {1, 1};
   Alone alone;
+  if (!fits_alone) return alone;
   try {
     Distributed a(devices, whole.grid, whole.m, whole.k, type);
     Distributed b(devices, whole.grid, whole.k, whole.n, type);
@@ -79,18 +74,26 @@ Alone measure_alone(Problem whole, Setting const& setting) {
 
 }  // namespace
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  auto const middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 double Figures::operations() const {
   return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
          static_cast<double>(problem.k);
 }
 
+bool Figures::passed() const {
+  for (auto const& bytes : fetched)
+    if (!bytes.equal()) return false;
+  return (!equal || equal->passed()) && (!freivalds || freivalds->passed());
+}
+
 u32 threads_each(Options const& options, Devices const& devices) {
   if (options.threads != 0) return options.threads;
   return std::max(1u, own_device(devices).info().processors / static_cast<u32>(devices.size()));
-}
-
-Device& own_device(Devices const& devices) {
-  return **std::ranges::find_if(devices, [](auto const& device) { return device != nullptr; });
 }
 
 // XXH3 of all numbers, in the order of the whole matrix.
@@ -105,8 +108,23 @@ u64 fingerprint(Distributed const& matrix, blas::Team& team) {
   return XXH3_64bits_digest(&hash);
 }
 
-Figures measure(Problem const& problem, Options const& options, Devices const& devices,
-                Spread const& spread, std::function<void(std::string const&)> const& note) {
+// Of all processes' devices.
+std::vector<FetchedBytes> fetched_bytes(Executor const& executor, Problem const& problem,
+                                        Spread const& spread, u64 size) {
+  std::vector<FetchedBytes> all;
+  for (u32 d = 0; d < problem.grid.devices(); ++d) {
+    u64 copied = executor.fetched(d);
+    if (spread.job)
+      copied = std::stoull(gather(*spread.job, std::to_string(copied))[spread.owners[d]]);
+    all.push_back({copied, fetched_by_formula(problem, d) * size});
+  }
+  return all;
+}
+
+Figures measure(Problem const& problem, Options const& options, Participants const& all,
+                std::function<void(std::string const&)> const& note) {
+  auto const& devices = all.devices;
+  auto const& spread = all.spread;
   auto const type = options.type;
   blas::Team team(std::clamp(std::thread::hardware_concurrency(), 1u, 32u));
   Setting const setting{
@@ -114,14 +132,25 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
       team};
   Figures figures;
   figures.problem = problem;
-  figures.panel = options.panel != 0 ? options.panel : default_panel(problem.k);
-  auto const plan = make_plan(problem, {figures.panel, options.slots});
+  auto const plan = make_plan(problem, plan_options(problem, options, all));
+  figures.panel = plan.options.panel;
+  require_memory(plan, type, all);
+  figures.memory = memory_use(plan, type, all.memories);
   figures.exchanged = exchanged(plan) * blas::size_of(type);
   u64 steps = 0;
   for (auto const& device : plan.devices) steps = std::max<u64>(steps, device.steps.size());
 
   note("one device");
-  auto alone = spread.first() ? measure_alone(problem, setting) : Alone{};
+  std::vector<DeviceMemory> first = all.memories;
+  if (!first.empty()) first.resize(1);
+  auto const whole = make_plan({problem.m, problem.n, problem.k, {1, 1}}, {});
+  bool const fits_alone = memory_use(whole, type, first).fits();
+  auto alone = spread.first() ? measure_alone(problem, setting, fits_alone) : Alone{};
+  // The result of one device stays beside the matrices only if it is compared and there is room.
+  u64 const kept = problem.m * problem.n * blas::size_of(type);
+  if (devices.size() == 1 || problem.m * problem.n > largest_compared ||
+      !memory_use(plan, type, all.memories, kept).fits())
+    alone.c.reset();
   figures.alone = alone.seconds;
   figures.openblas = alone.openblas;
 
@@ -141,11 +170,11 @@ Figures measure(Problem const& problem, Options const& options, Devices const& d
   figures.buffers = executor.buffers();
   note("all devices");
   figures.seconds = timed(executor, options.repeat, Work::all, &c);
+  figures.fetched = fetched_bytes(executor, problem, spread, blas::size_of(type));
   if (options.check && spread.first()) {  // the process that gathers the others' blocks
     figures.fingerprint = fingerprint(c, team);
     note("checking");
-    if (alone.c && devices.size() > 1 && problem.m * problem.n <= largest_compared)
-      figures.equal = compare(c, *alone.c, problem.k, steps, team);
+    if (alone.c) figures.equal = compare(c, *alone.c, problem.k, steps, team);
     figures.freivalds =
         freivalds(c, problem.k, setting.a_seed, setting.b_seed, steps, rounds, team);
   }

@@ -100,7 +100,7 @@ TEST_F(GemmProduct, passes_its_checks_and_reports_what_it_did) {
   for (auto const type : {Type::float64, Type::float32, Type::tf32, Type::bf16}) {
     if (!has(type)) continue;
     options.type = type;
-    auto const figures = measure({131, 77, 190, grid}, options, used, {}, [](auto const&) {});
+    auto const figures = measure({131, 77, 190, grid}, options, {used}, [](auto const&) {});
     ASSERT_TRUE(figures.freivalds);
     EXPECT_TRUE(figures.passed()) << blas::name(type) << ", seed " << seed_;
     EXPECT_EQ(figures.equal.has_value(), used.size() > 1);
@@ -190,7 +190,8 @@ TEST(GemmOptions, sizes_and_sweeps_are_read) {
   EXPECT_EQ(problem.n, 4u);
   EXPECT_EQ(problem.k, 5u);
   EXPECT_EQ(parse_sweep("5,10:20:5,7"), (std::vector<u64>{5, 10, 15, 20, 7}));
-  EXPECT_EQ(parse_sweep("seed").size(), 21u);
+  EXPECT_EQ(parse_sweep("seed").size(), 71u);
+  EXPECT_EQ(parse_sweep("5,1:5:2"), (std::vector<u64>{5, 1, 3}));
   for (auto const* wrong : {"", "0", "-1", "3,4", "1e3", "99999999999999999999", "4 "})
     EXPECT_THROW(parse_size(wrong), Error) << wrong;
   for (auto const* wrong : {"", "5:1:1", "1:5", "1:5:0", "a", "1,,2"})
