@@ -35,6 +35,12 @@ int run(Options options) {
                 text("--grid %ux%u has %u places for %u devices", grid.rows, grid.columns,
                      grid.devices(), count),
                 "choose a grid with as many places, or other --devices");
+  for (auto const& problem : options.problems)
+    if (options.reuse > 1 && problem.n != problem.k)
+      throw Error(
+          Kind::bad_argument, "multiply with --reuse",
+          text("n is %llu and k is %llu, but C must have the shape of A", problem.n, problem.k),
+          "choose a --size with n = k");
   if (options.largest) {
     u64 const n = gemm::largest_size(grid, options, all);
     options.problems = {{n, n, n, {}}};

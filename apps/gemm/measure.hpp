@@ -16,6 +16,28 @@ struct FetchedBytes {
   bool equal() const { return copied == formula; }
 };
 
+/// Medians over the runs of a job, in seconds.
+struct Skew {
+  bool one_clock = true;          ///< else `begin` and `end` are not known
+  double begin = 0, end = 0;      ///< from the first process to the last
+  std::vector<double> processes;  ///< each one's own time
+};
+
+/// Products in a row, each result the next A.
+struct Reuse {
+  u32 products = 0;
+  double seconds = 0;  ///< of all products
+  std::optional<Verdict> freivalds;
+};
+
+/// The same product by another plan.
+struct Schedule {
+  std::string name;
+  double seconds = 0;
+  bool same = false;  ///< the plan is that of the main measurement
+  std::optional<Verdict> freivalds;
+};
+
 /// Results for one size. Times are medians, in seconds.
 struct Figures {
   Problem problem;
@@ -27,6 +49,9 @@ struct Figures {
   u64 panel = 0;
   MemoryUse memory;
   std::vector<FetchedBytes> fetched;  ///< by device
+  std::optional<Skew> skew;           ///< in a job of several processes
+  std::optional<Reuse> reuse;
+  std::vector<Schedule> schedules;
   std::optional<Verdict> equal, freivalds;
   std::optional<u64> fingerprint;  ///< of C's bits: the same on however many processes
 

@@ -95,6 +95,9 @@ void add_options(CLI::App& app, Options& options, Texts& texts) {
                  "bytes of each memory that may be used: 64M; default: all but 512M of the free")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(u64{1}, u64{1} << 50));
+  app.add_option("--reuse", options.reuse, "also so many products in a row: each C is the next A")
+      ->check(CLI::Range(2u, 8u));
+  app.add_flag("--schedules", options.schedules, "also other orders of fetches and buffers");
   app.add_option("--repeat", options.repeat, "measurements of each time; the median counts")
       ->capture_default_str()
       ->check(CLI::Range(1u, 10000u));

@@ -20,9 +20,11 @@ struct Options : apps::Common {
   u64 panel = 0;  ///< 0: default_panel
   u64 seed = 0;
   Order order = Order::links;
-  u64 memory = 0;        ///< bytes of each memory that may be used; 0: all but spare_memory
-  bool largest = false;  ///< `problems` is to become the largest that fits
-  bool ipc = true;       ///< processes map each other's memory
+  u64 memory = 0;          ///< bytes of each memory that may be used; 0: all but spare_memory
+  bool largest = false;    ///< `problems` is to become the largest that fits
+  u32 reuse = 1;           ///< products in a row, each result the next A
+  bool schedules = false;  ///< measure other schedules too
+  bool ipc = true;         ///< processes map each other's memory
 };
 
 /// The texts of the command line.

@@ -85,6 +85,8 @@ Participants open_all(Options& options, JobMemory& job) {
       if (!alone) all.spread.owners.push_back(process);
     }
   }
+  for (auto const& site : sites)
+    all.spread.one_clock = all.spread.one_clock && site.host == sites.front().host;
   all.distances = all_distances(all, sites);
   return all;
 }

@@ -46,6 +46,27 @@ void print(Figures const& f, u32 devices) {
       "overlap     products alone %.6f s, fetches alone %.6f s: %.6f s of them hidden, "
       "%.6f s not\n",
       f.products, f.fetches, f.hidden(), f.exposed());
+  if (f.skew) {
+    if (f.skew->one_clock)
+      std::printf("skew        processes begin within %.6f s and end within %.6f s\n",
+                  f.skew->begin, f.skew->end);
+    else std::printf("skew        not known between hosts, which have clocks of their own\n");
+    for (u32 i = 0; i < f.skew->processes.size(); ++i)
+      std::printf("  process %-3u %.6f s\n", i, f.skew->processes[i]);
+  }
+  if (f.reuse)
+    std::printf(
+        "reused C    %u products in a row %.6f s, %.5g GFlop/s, %.3f of one product's time each\n"
+        "            Freivalds' check %s\n",
+        f.reuse->products, f.reuse->seconds, gigaflops(f, f.reuse->seconds / f.reuse->products),
+        f.reuse->seconds / f.reuse->products / f.seconds, verdict(f.reuse->freivalds).c_str());
+  if (!f.schedules.empty())
+    std::printf("schedules   all fetches, then all products (sum of both alone): %.6f s\n",
+                f.products + f.fetches);
+  for (auto const& schedule : f.schedules)
+    std::printf("            %s: %.6f s, %.5g GFlop/s%s, check %s\n", schedule.name.c_str(),
+                schedule.seconds, gigaflops(f, schedule.seconds),
+                schedule.same ? " (the plan above)" : "", verdict(schedule.freivalds).c_str());
   std::printf("one device's product   %s\n", verdict(f.equal).c_str());
   std::printf("Freivalds' check       %s\n", verdict(f.freivalds).c_str());
   if (f.fingerprint) std::printf("fingerprint of C       %016llx\n", *f.fingerprint);
@@ -85,6 +106,23 @@ nlohmann::json json(Figures const& f, u32 devices) {
                         {"compared", json(f.equal)},
                         {"freivalds", json(f.freivalds)},
                         {"fingerprint", f.fingerprint ? nlohmann::json(*f.fingerprint) : nullptr}};
+  if (f.skew) {
+    auto const known = [&](double seconds) {
+      return f.skew->one_clock ? nlohmann::json(seconds) : nlohmann::json();
+    };
+    all["skew"] = {{"begin_seconds", known(f.skew->begin)},
+                   {"end_seconds", known(f.skew->end)},
+                   {"process_seconds", f.skew->processes}};
+  }
+  if (f.reuse)
+    all["reuse"] = {{"products", f.reuse->products},
+                    {"seconds", f.reuse->seconds},
+                    {"freivalds", json(f.reuse->freivalds)}};
+  for (auto const& schedule : f.schedules)
+    all["schedules"].push_back({{"name", schedule.name},
+                                {"seconds", schedule.seconds},
+                                {"same_plan", schedule.same},
+                                {"freivalds", json(schedule.freivalds)}});
   for (auto const& bytes : f.fetched)
     all["fetched_bytes"].push_back({{"copied", bytes.copied}, {"formula", bytes.formula}});
   if (f.alone) {

@@ -149,6 +149,34 @@ TEST_F(GemmProduct, checks_find_planted_errors) {
   }
 }
 
+TEST_F(GemmProduct, takes_the_last_result_as_the_next_left_operand) {
+  auto const used = devices(4);
+  auto const grid = default_grid(static_cast<u32>(used.size()));
+  u64 const n = 90, k = 120;
+  Distributed a(used, grid, n, k, Type::float64), b(used, grid, k, k, Type::float64);
+  Distributed c(used, grid, n, k, Type::float64);
+  a.fill(seed_, team_);
+  b.fill(seed_ + 1, team_);
+  Executor executor(make_plan({n, k, k, grid}, {16, 2}), used, a, b, c, 1, true);
+  auto const passes = [&](u32 products) {
+    return freivalds(executor.result(), k, seed_, seed_ + 1, 32, 2, team_, products).passed();
+  };
+  for (u32 products = 1; products <= 8; ++products) {
+    if (products > 1) executor.reuse_result();
+    executor.result().poison();
+    executor.run();
+    EXPECT_TRUE(passes(products)) << products << ", seed " << seed_;
+    EXPECT_FALSE(passes(products + 1)) << products << ", seed " << seed_;
+  }
+  EXPECT_EQ(&executor.result(), &a);
+  executor.result().poison();
+  EXPECT_FALSE(passes(8));
+
+  Distributed wide(used, grid, k, n, Type::float64), d(used, grid, n, n, Type::float64);
+  EXPECT_THROW(Executor(make_plan({n, n, k, grid}, {}), used, a, wide, d, 1, true).reuse_result(),
+               Error);
+}
+
 TEST_F(GemmProduct, does_halves_of_the_work_alone) {
   auto const used = devices(2);
   auto const grid = default_grid(static_cast<u32>(used.size()));
