@@ -54,14 +54,15 @@ std::vector<u32> distances_from(std::vector<LinkFrom> const& links) {
   return distances;
 }
 
-std::vector<std::vector<u32>> all_distances(Participants const& all,
-                                            std::vector<Site> const& sites) {
+std::vector<std::vector<u32>> all_distances(Participants const& all, std::vector<Site> const& sites,
+                                            bool peer) {
   Devices own;
   for (auto const& device : all.devices)
     if (device) own.push_back(device);
   // Host memory is one place, whichever CPU device has it: nothing to measure. Copies between GPUs
-  // ask for the machine anyway.
-  bool const links = sites.size() > 1 && !own.front()->in_host_memory();
+  // ask for the machine anyway. But without peer access nothing may open their memory.
+  bool const links =
+      sites.size() > 1 && !own.front()->in_host_memory() && (peer || own.size() == 1);
   Machine const machine = links ? this_machine(physical_devices(own)) : Machine{};
   nlohmann::json rows = nlohmann::json::array();
   for (u32 d = 0; d < sites.size(); ++d) {

@@ -19,8 +19,10 @@ struct LinkFrom {
 /// class, since measurements vary. Then come unknown links: in the NUMA node, in the host, beyond.
 std::vector<u32> distances_from(std::vector<LinkFrom> const& links);
 
-/// Of all devices, by the machine's measured links. Collective over the processes.
-std::vector<std::vector<u32>> all_distances(Participants const& all,
-                                            std::vector<Site> const& sites);
+/// Of all devices, by the machine's measured links. Collective over the processes. `peer`: GPUs may
+/// open their memory to each other, as measuring does. Otherwise links between the GPUs of a
+/// process are not known.
+std::vector<std::vector<u32>> all_distances(Participants const& all, std::vector<Site> const& sites,
+                                            bool peer);
 
 }  // namespace meshpost::gemm

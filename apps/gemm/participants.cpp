@@ -87,7 +87,7 @@ Participants open_all(Options& options, JobMemory& job) {
   }
   for (auto const& site : sites)
     all.spread.one_clock = all.spread.one_clock && site.host == sites.front().host;
-  all.distances = all_distances(all, sites);
+  all.distances = all_distances(all, sites, options.peer);
   return all;
 }
 
