@@ -39,7 +39,7 @@ std::vector<double> times(u64 rows, std::span<double const> factor, blas::Team& 
 
 }  // namespace
 
-double tolerance(blas::Type type, u64 k, u64 steps) {
+double tolerance(blas::Type type, u64 k, u64 steps, u32 products) {
   auto const terms = static_cast<double>(k), root = std::sqrt(terms);
   double const sums = type == blas::Type::float64   ? 0x1p-53
                       : type == blas::Type::float32 ? 0x1p-24
@@ -47,7 +47,7 @@ double tolerance(blas::Type type, u64 k, u64 steps) {
   double bound = 8 * (terms + 8) * sums;
   if (type == blas::Type::tf32) bound += 4 * root * 0x1p-11;
   if (type == blas::Type::bf16) bound += static_cast<double>(steps + 1) * 2 * root * 0x1p-9;
-  return bound;
+  return bound * products * std::pow(terms / 3, (products - 1) / 2.0);
 }
 
 Verdict compare(Distributed const& one, Distributed const& other, u64 k, u64 steps,
@@ -72,14 +72,16 @@ std::vector<double> random_signs(u64 a_seed, u64 b_seed, u32 round, u64 count) {
 }
 
 Verdict freivalds(Distributed const& c, u64 k, u64 a_seed, u64 b_seed, u64 steps, u32 rounds,
-                  blas::Team& team) {
+                  blas::Team& team, u32 products) {
   auto const type = c.type();
   // The errors of a row's elements add up with random signs.
-  Verdict verdict{0, std::sqrt(static_cast<double>(c.columns())) * tolerance(type, k, steps)};
+  Verdict verdict{
+      0, std::sqrt(static_cast<double>(c.columns())) * tolerance(type, k, steps, products)};
   for (u32 round = 0; round < rounds; ++round) {
     auto const signs = random_signs(a_seed, b_seed, round, c.columns());
-    auto const bx =
-        times(k, signs, team, [&](u64 i, u64 j) { return stored(type, element(b_seed, i, j)); });
+    auto bx = signs;
+    for (u32 product = 0; product < products; ++product)
+      bx = times(k, bx, team, [&](u64 i, u64 j) { return stored(type, element(b_seed, i, j)); });
     auto const abx = times(c.rows(), bx, team,
                            [&](u64 i, u64 j) { return stored(type, element(a_seed, i, j)); });
     std::vector<double> cx(c.rows());

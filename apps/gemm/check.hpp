@@ -17,7 +17,10 @@ struct Verdict {
 /// tensor cores truncate. tf32 adds 4 sqrt(k) 2^-11, because its factors are rounded. bf16 adds
 /// (steps + 1) 2 sqrt(k) 2^-9, because its result is rounded after each of `steps` products. A
 /// panel that is missing or wrong causes an error of sqrt(panel) / 3 in most elements.
-double tolerance(blas::Type type, u64 k, u64 steps);
+///
+/// `products` in a row, each result the next A: random numbers grow by sqrt(k / 3) in a product,
+/// and errors of earlier products as well. The errors of all products add up.
+double tolerance(blas::Type type, u64 k, u64 steps, u32 products = 1);
 
 /// Compares two results of the same product, element by element. `steps`: number of products added
 /// for an element, in the result that has more.
@@ -30,8 +33,9 @@ std::vector<double> random_signs(u64 a_seed, u64 b_seed, u32 round, u64 count);
 
 /// Freivalds' check: C x against A (B x) in double for a vector x of random signs. A and B are
 /// those that fill() makes from these seeds. One round misses a wrong element, with probability
-/// 1/2, only if another error of the same size is in its row. `rounds` repeats the check.
+/// 1/2, only if another error of the same size is in its row. `rounds` repeats the check. With
+/// several `products` in a row, C is A B B ...
 Verdict freivalds(Distributed const& c, u64 k, u64 a_seed, u64 b_seed, u64 steps, u32 rounds,
-                  blas::Team& team);
+                  blas::Team& team, u32 products = 1);
 
 }  // namespace meshpost::gemm

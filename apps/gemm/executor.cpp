@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "common/gather.hpp"
+#include "meshpost/base/error.hpp"
 #include "meshpost/copy/copy.hpp"
 #include "without_peer.hpp"
 
@@ -39,16 +40,17 @@ struct Executor::DeviceQueues {
   std::vector<Allocation> a, b;  // buffers
   std::vector<std::shared_ptr<Event>> step_ended;
   std::vector<Copy> copies;
+  u64 fetched = 0;  // bytes, in this run
 };
 
-Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed const& b,
-                   Distributed& c, u32 threads, bool peer)
-    : plan_(std::move(plan)), devices_(std::move(devices)), a_(a), b_(b), c_(c), peer_(peer) {
+Executor::Executor(Plan plan, Devices devices, Distributed& a, Distributed const& b, Distributed& c,
+                   u32 threads, bool peer)
+    : plan_(std::move(plan)), devices_(std::move(devices)), a_(&a), b_(b), c_(&c), peer_(peer) {
   u64 const size = blas::size_of(c.type());
   for (u32 d = 0; d < plan_.devices.size(); ++d) {
     auto const& own = plan_.devices[d];
     queues_.emplace_back();
-    if (!c_.spread().has(d)) continue;
+    if (!c_->spread().has(d)) continue;
     auto& queues = *(queues_.back() = std::make_unique<DeviceQueues>(devices_[d], threads));
     auto const allocate = [&](std::vector<Allocation>& buffers, u64 fetches, u64 numbers) {
       for (u32 s = 0; s < std::min<u64>(plan_.options.slots, fetches); ++s) {
@@ -58,8 +60,8 @@ Executor::Executor(Plan plan, Devices devices, Distributed const& a, Distributed
     };
     queues.a_width = slot_width(own.a);
     queues.b_width = slot_width(own.b);
-    allocate(queues.a, own.a.size(), queues.a_width * c_.rows_of(d).count);
-    allocate(queues.b, own.b.size(), queues.b_width * c_.columns_of(d).count);
+    allocate(queues.a, own.a.size(), queues.a_width * c_->rows_of(d).count);
+    allocate(queues.b, own.b.size(), queues.b_width * c_->columns_of(d).count);
   }
 }
 
@@ -72,15 +74,21 @@ Executor::~Executor() {
 
 Bytes Executor::buffers() const {
   u64 sum = 0;
-  for (u32 d = 0; d < plan_.devices.size(); ++d) {
-    auto const& own = plan_.devices[d];
-    auto const slots = [&](auto const& fetches) {
-      return std::min<u64>(plan_.options.slots, fetches.size());
-    };
-    sum += slots(own.a) * slot_width(own.a) * c_.rows_of(d).count +
-           slots(own.b) * slot_width(own.b) * c_.columns_of(d).count;
-  }
-  return Bytes{sum * blas::size_of(c_.type())};
+  for (u32 d = 0; d < plan_.devices.size(); ++d) sum += buffer_numbers(plan_, d);
+  return Bytes{sum * blas::size_of(c_->type())};
+}
+
+Bytes Executor::fetched(u32 device) const {
+  return Bytes{queues_[device] ? queues_[device]->fetched : 0};
+}
+
+void Executor::reuse_result() {
+  auto const& [m, n, k, grid] = plan_.problem;
+  if (n != k)
+    throw Error(Kind::bad_argument, "use the result as the next A",
+                "n is " + std::to_string(n) + " and k is " + std::to_string(k),
+                "choose a size with n = k");
+  std::swap(a_, c_);
 }
 
 void Executor::synchronize() {
@@ -92,11 +100,12 @@ void Executor::synchronize() {
 }
 
 double Executor::run(Work work) {
-  auto* const job = c_.spread().job;
+  auto* const job = c_->spread().job;
   u64 steps = 0;
   for (u32 d = 0; d < queues_.size(); ++d) {
     if (!queues_[d]) continue;
     queues_[d]->step_ended.clear();
+    queues_[d]->fetched = 0;
     steps = std::max<u64>(steps, plan_.devices[d].steps.size());
   }
   synchronize();
@@ -108,15 +117,24 @@ double Executor::run(Work work) {
     for (u32 d = 0; d < queues_.size(); ++d)
       if (queues_[d] && step < plan_.devices[d].steps.size()) enqueue_step(d, step, work);
   synchronize();
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  auto const end = std::chrono::steady_clock::now();
   for (auto const& queues : queues_) {
     if (!queues) continue;
     for (auto& copy : queues->copies) copy.wait();  // all are done: throws if one failed
     queues->copies.clear();
   }
-  if (job)
-    for (auto const& text : gather(*job, std::to_string(seconds)))
-      seconds = std::max(seconds, std::stod(text));  // until the last is done
+  auto const nanoseconds = [](auto moment) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(moment.time_since_epoch()).count();
+  };
+  auto const mine = std::to_string(nanoseconds(begin)) + " " + std::to_string(nanoseconds(end));
+  times_.clear();
+  double seconds = 0;  // until the last is done
+  for (auto const& text : job ? gather(*job, mine) : std::vector{mine}) {
+    std::size_t used = 0;
+    i64 const began = std::stoll(text, &used), ended = std::stoll(text.substr(used));
+    times_.push_back({static_cast<double>(began) * 1e-9, static_cast<double>(ended) * 1e-9});
+    seconds = std::max(seconds, static_cast<double>(ended - began) * 1e-9);
+  }
   return seconds;
 }
 
@@ -127,12 +145,12 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
   auto& queues = *queues_[device];
   auto const& plan = plan_.devices[device];
   auto const& [k, a, b] = plan.steps[step];
-  u64 const size = blas::size_of(c_.type());
-  u64 const rows = c_.rows_of(device).count, columns = c_.columns_of(device).count;
+  u64 const size = blas::size_of(c_->type());
+  u64 const rows = c_->rows_of(device).count, columns = c_->columns_of(device).count;
   // Position in the owner's block where the operand begins. Blocks of A have `rows` rows, like the
   // device's own. Blocks of B have as many rows as their part of k.
   auto const part_of_a = [&](u32 owner) {
-    return BlockPart{&a_, owner, (k.first - a_.columns_of(owner).first) * rows * size, rows};
+    return BlockPart{a_, owner, (k.first - a_->columns_of(owner).first) * rows * size, rows};
   };
   auto const part_of_b = [&](u32 owner) {
     auto const owned = b_.rows_of(owner);
@@ -141,6 +159,7 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
   auto const fetch = [&](Stream& stream, Fetch const& from, BlockPart const& part,
                          PitchedCopy piece) {
     if (work == Work::products) return;
+    queues.fetched += piece.width * piece.rows;
     if (from.after != 0) stream.wait(queues.step_ended[from.after - 1]);
     BlockShape const shape{Bytes{piece.width}, piece.rows};
     Pitch const target{Bytes{piece.target_row}, {}}, source{Bytes{piece.source_row}, {}};
@@ -184,8 +203,8 @@ void Executor::enqueue_step(u32 device, u32 step, Work work) {
     fetch(*queues.fetch_b, from, source, piece);
   }
   if (work != Work::fetches)
-    queues.blas.gemm(c_.type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,
-                     {c_.block(device), rows});
+    queues.blas.gemm(c_->type(), {rows, columns, k.count}, 1, a_now, b_now, step == 0 ? 0 : 1,
+                     {c_->block(device), rows});
   queues.step_ended.push_back(queues.products->record());
 }
 

@@ -16,6 +16,7 @@ using Devices = std::vector<std::shared_ptr<Device>>;
 struct Spread {
   JobMemory* job = nullptr;   ///< null: this process has all
   std::vector<u32> owners{};  ///< process of each device
+  bool one_clock = true;      ///< the processes run on one host
 
   bool has(u32 device) const { return !job || owners[device] == job->process(); }
   bool first() const { return !job || job->process() == 0; }

@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <random>
 
@@ -30,7 +31,7 @@ std::vector<std::string> split(std::string const& text, char by) {
 }  // namespace
 
 std::vector<u64> parse_sweep(std::string const& text) {
-  if (text == "seed") return parse_sweep("500,1000:20000:1000");
+  if (text == "seed") return parse_sweep("500,1000:20000:1000,11001:11050:1");
   std::vector<u64> sizes;
   for (auto const& item : split(text, ',')) {
     auto const bounds = split(item, ':');
@@ -46,10 +47,13 @@ std::vector<u64> parse_sweep(std::string const& text) {
     for (u64 size = number(bounds[0], "read --sweep"); size <= last; size += step)
       sizes.push_back(size);
   }
+  std::vector<u64> once;
+  for (u64 const size : sizes)
+    if (std::ranges::find(once, size) == once.end()) once.push_back(size);
   if (sizes.empty())
     throw Error(Kind::bad_argument, "read --sweep", "'" + text + "' contains no size",
                 "let ranges end at or after their beginning");
-  return sizes;
+  return once;
 }
 
 Problem parse_size(std::string const& text) {
@@ -68,10 +72,11 @@ void add_options(CLI::App& app, Options& options, Texts& texts) {
   apps::add_common(app, "gemm", options,
                    {.check = "compare with one device's product, and Freivalds' check",
                     .refused = {{"--ranks", "products are made by BLAS, without ranks"}}});
-  auto* const one = app.add_option("--size", texts.size, "N, or M,N,K: A is MxK, B is KxN")
+  auto* const one = app.add_option("--size,--n", texts.size,
+                                   "N, or M,N,K: A is MxK, B is KxN; max: the largest N that fits")
                         ->capture_default_str();
   app.add_option("--sweep", texts.sweep,
-                 "several N: 500,1000:20000:1000 (FIRST:LAST:STEP); seed: just these")
+                 "several N: 500,1000:20000:1000 (FIRST:LAST:STEP); seed: these and 11000:11050:1")
       ->excludes(one);
   app.add_option("--type", texts.type, "numbers: double, float, tf32 or bf16")
       ->capture_default_str();
@@ -79,6 +84,20 @@ void add_options(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--peer", texts.peer, "on: GPUs read each other's memory; off: through the host")
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--ipc", texts.ipc, "processes: on maps each other's memory; off: owners send")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--order", texts.order,
+                 "of fetches: links (fast ones first), numbers (of near devices first) or k")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"links", "numbers", "k"}));
+  app.add_option("--memory", options.memory,
+                 "bytes of each memory that may be used: 64M; default: all but 512M of the free")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(u64{1}, u64{1} << 50));
+  app.add_option("--reuse", options.reuse, "also so many products in a row: each C is the next A")
+      ->check(CLI::Range(2u, 8u));
+  app.add_flag("--schedules", options.schedules, "also other orders of fetches and buffers");
   app.add_option("--repeat", options.repeat, "measurements of each time; the median counts")
       ->capture_default_str()
       ->check(CLI::Range(1u, 10000u));
@@ -95,8 +114,14 @@ void add_options(CLI::App& app, Options& options, Texts& texts) {
 void read_texts(Texts const& texts, Options& options) {
   options.type = blas::parse_type(texts.type);
   options.peer = texts.peer == "on";
+  options.ipc = texts.ipc == "on";
+  options.order = texts.order == "numbers" ? Order::numbers
+                  : texts.order == "k"     ? Order::k
+                                           : Order::links;
   if (!texts.grid.empty()) options.grid = parse_grid(texts.grid);
   if (options.seed == 0) options.seed = std::random_device{}();
+  options.largest = texts.sweep.empty() && texts.size == "max";
+  if (options.largest) return;
   if (texts.sweep.empty()) options.problems.push_back(parse_size(texts.size));
   else
     for (u64 const n : parse_sweep(texts.sweep)) options.problems.push_back({n, n, n, {}});

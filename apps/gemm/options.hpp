@@ -19,18 +19,25 @@ struct Options : apps::Common {
   u32 slots = 2;
   u64 panel = 0;  ///< 0: default_panel
   u64 seed = 0;
+  Order order = Order::links;
+  u64 memory = 0;          ///< bytes of each memory that may be used; 0: all but spare_memory
+  bool largest = false;    ///< `problems` is to become the largest that fits
+  u32 reuse = 1;           ///< products in a row, each result the next A
+  bool schedules = false;  ///< measure other schedules too
+  bool ipc = true;         ///< processes map each other's memory
 };
 
 /// The texts of the command line.
 struct Texts {
-  std::string size = "4096", sweep, grid, type = "float", peer = "on";
+  std::string size = "4096", sweep, grid, type = "float", peer = "on", order = "links", ipc = "on";
 };
 /// Adds all options of the program.
 void add_options(CLI::App& app, Options& options, Texts& texts);
 /// Parses the texts after the command line is read. \throws Error(bad_argument)
 void read_texts(Texts const& texts, Options& options);
 
-/// The sizes that a list of numbers and FIRST:LAST:STEP names; "seed": those of the thesis.
+/// The sizes that a list of numbers and FIRST:LAST:STEP names, each once; "seed": those of the
+/// thesis, with 11000 to 11050.
 /// \throws Error(bad_argument)
 std::vector<u64> parse_sweep(std::string const& text);
 /// "1000" or "1000,2000,500", which is M,N,K. \throws Error(bad_argument)

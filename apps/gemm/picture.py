@@ -31,8 +31,35 @@ def lines(report: dict) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
+def draw_variants(variants: list[dict], file: Path) -> None:
+    """Writes the picture of several runs: the rate of each as one curve, and its speed-up."""
+    reports = [variant["report"] for variant in variants]
+    count = max(len(report["devices"]) for report in reports)
+    model = reports[0]["devices"][0].partition(" (")[2].removesuffix(")")
+    figure, (rate, speedup) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    figure.suptitle(f"C = A B in {reports[0]['type']}, {count} x {model}")
+    for variant, style in zip(variants, ("v-", "o-", "s-", "^-"), strict=False):
+        found = lines(variant["report"])
+        for axes, key in ((rate, "all"), (speedup, "speedup")):
+            if found[key]:
+                axes.plot(
+                    *zip(*found[key], strict=True), style, markersize=4, label=variant["name"]
+                )
+    rate.set(xlabel="N", ylabel="GFlop/s", ylim=(0, None))
+    speedup.axhline(count, color="gray", linestyle="--", label=f"ideal: {count}")
+    speedup.set(xlabel="N", ylabel="speed-up against one device", ylim=(0, None))
+    for axes in (rate, speedup):
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+
+
 def draw(report: dict, file: Path) -> None:
-    """Writes the picture. `report` is the program's."""
+    """Writes the picture. `report` is the program's, or holds those of several runs."""
+    if "variants" in report:
+        draw_variants(report["variants"], file)
+        return
     count = len(report["devices"])
     model = report["devices"][0].partition(" (")[2].removesuffix(")")
     rows, columns = report["grid"]

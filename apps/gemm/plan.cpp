@@ -15,7 +15,10 @@ struct Stretch {
   u32 a_owner = 0, b_owner = 0;
 };
 
-u32 distance(u32 one, u32 other) { return one > other ? one - other : other - one; }
+u32 distance(PlanOptions const& options, u32 one, u32 other) {
+  if (options.order == Order::numbers) return one > other ? one - other : other - one;
+  return options.distances.empty() || one == other ? 0 : options.distances[one][other];
+}
 
 std::vector<Stretch> stretches(Problem const& problem, u32 row, u32 column) {
   auto const [rows, columns] = problem.grid;
@@ -55,16 +58,18 @@ DevicePlan plan_device(Problem const& problem, PlanOptions const& options, u32 d
     u64 const turn =
         (stretch.k.first + problem.k - part(problem.k, columns, device % columns).first) %
         problem.k;
-    return std::tuple(
-        remote != 0, std::max(distance(device, stretch.a_owner), distance(device, stretch.b_owner)),
-        turn);
+    return std::tuple(remote != 0,
+                      std::max(distance(options, device, stretch.a_owner),
+                               distance(options, device, stretch.b_owner)),
+                      turn);
   };
-  std::stable_sort(order.begin(), order.end(), [&](Stretch const& one, Stretch const& other) {
-    return farness(one) < farness(other);
-  });
+  if (options.order != Order::k)
+    std::stable_sort(order.begin(), order.end(), [&](Stretch const& one, Stretch const& other) {
+      return farness(one) < farness(other);
+    });
 
   DevicePlan plan;
-  u64 width = std::max<u64>(1, options.panel / 8);
+  u64 width = options.small_first ? std::max<u64>(1, options.panel / 8) : options.panel;
   for (auto const& [k, a_owner, b_owner] : order) {
     bool const a_here = a_owner == device, b_here = b_owner == device;
     if (a_here && b_here) {
@@ -123,8 +128,15 @@ Plan make_plan(Problem const& problem, PlanOptions const& options) {
                 "panels are " + std::to_string(options.panel) + " wide, in " +
                     std::to_string(options.slots) + " buffers",
                 "use at least 1 of each");
+  u32 const devices = problem.grid.devices();
+  bool fitting = options.distances.empty() || options.distances.size() == devices;
+  for (auto const& row : options.distances) fitting = fitting && row.size() == devices;
+  if (!fitting)
+    throw Error(Kind::bad_argument, "plan the product",
+                "the table of distances is not one of " + std::to_string(devices) + " devices",
+                "give a row and a column for each device, or no table");
   Plan plan{problem, options, {}};
-  for (u32 device = 0; device < problem.grid.devices(); ++device)
+  for (u32 device = 0; device < devices; ++device)
     plan.devices.push_back(plan_device(problem, options, device));
   return plan;
 }
@@ -141,6 +153,30 @@ u64 exchanged(Plan const& plan) {
     for (auto const& fetch : plan.devices[d].b) sum += fetch.k.count * columns;
   }
   return sum;
+}
+
+u64 fetched_by_formula(Problem const& problem, u32 device) {
+  auto const& [m, n, k, grid] = problem;
+  u32 const row = device / grid.columns, column = device % grid.columns;
+  return part(m, grid.rows, row).count * (k - part(k, grid.columns, column).count) +
+         (k - part(k, grid.rows, row).count) * part(n, grid.columns, column).count;
+}
+
+u64 block_numbers(Problem const& problem, u32 device) {
+  auto const& [m, n, k, grid] = problem;
+  u32 const row = device / grid.columns, column = device % grid.columns;
+  u64 const rows = part(m, grid.rows, row).count, columns = part(n, grid.columns, column).count;
+  return rows * part(k, grid.columns, column).count + part(k, grid.rows, row).count * columns +
+         rows * columns;
+}
+
+u64 buffer_numbers(Plan const& plan, u32 device) {
+  auto const& [m, n, k, grid] = plan.problem;
+  auto const buffers = [&](std::vector<Fetch> const& fetches, u64 across) {
+    return std::min<u64>(plan.options.slots, fetches.size()) * slot_width(fetches) * across;
+  };
+  return buffers(plan.devices[device].a, part(m, grid.rows, device / grid.columns).count) +
+         buffers(plan.devices[device].b, part(n, grid.columns, device % grid.columns).count);
 }
 
 u64 slot_width(std::vector<Fetch> const& fetches) {

@@ -39,10 +39,10 @@ REPORT = {
     "results": [RESULT, {**RESULT, "n": 5, "one_device_seconds": None, "openblas_seconds": 1e-6}],
 }
 
-# Replaces the C++ program: prints its arguments, writes the report, ends as told.
+# Replaces the C++ program: notes its arguments, writes the report, ends as told.
 FAKE = f"""#!{sys.executable}
 import json, os, sys
-print(" ".join(sys.argv[1:]))
+print(" ".join(sys.argv[1:]), file=open(sys.argv[0] + ".said", "a"))
 status = int(os.environ["FAKE_STATUS"])
 if status != 2:
     open(sys.argv[-1], "w").write({json.dumps(REPORT)!r})
@@ -104,6 +104,60 @@ class Front(FolderCase):
         status, _ = self.run_front("--type", "half", status=2)
         self.assertEqual(status, 2)
         self.assertEqual(list(self.out.iterdir()), [])
+
+    def launcher(self):
+        """Replaces meshpost-run: notes that it was called."""
+        launch = self.folder / "launch"
+        launch.write_text('#!/bin/sh\nprintf "launched " >>"$1.said"\nexec "$@"\n')
+        launch.chmod(0o755)
+        self.environment |= {"MESHPOST_APP_LAUNCH": str(launch)}
+
+    def test_draws_all_variants_in_one_picture(self):
+        self.launcher()
+        status, said = self.run_front("--variants", "--devices", "cpu:1", "--size", "12")
+        self.assertEqual(status, 0, said)
+        said = (self.folder / "gemm.said").read_text()
+        self.assertEqual(
+            [line.partition(" --json")[0] for line in said.splitlines()],
+            [
+                "launched --devices cpu:1 --size 12 --ipc off",
+                "launched --devices cpu:1 --size 12 --ipc on",
+                "--size 12 --devices cpu:2 --peer on",
+            ],
+        )
+        figures = self.out / "result.json"
+        names = [variant["name"] for variant in json.loads(figures.read_text())["variants"]]
+        self.assertEqual(names, ["processes without IPC", "processes with IPC", "one process"])
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["gemm.png", "result.json"])
+        (self.out / "gemm.png").unlink()
+        status, said = self.run_front("--draw", str(figures))
+        self.assertEqual(status, 0, said)
+        self.assertEqual((self.out / "gemm.png").read_bytes()[:4], b"\x89PNG")
+
+    def test_variants_that_can_not_be_compared_are_refused(self):
+        status, said = self.run_front("--variants")
+        self.assertEqual(status, 2)
+        self.assertIn("--processes 2 --variants", said)
+        self.launcher()
+        for given in (["--peer", "off"], ["--ipc=on"], ["--draw", "x"]):
+            status, said = self.run_front("--variants", *given)
+            self.assertEqual(status, 2, said)
+        status, said = self.run_front("--variants", status=2)
+        self.assertEqual(status, 2)
+        self.assertIn("'processes without IPC' failed", said)
+        self.assertEqual(list(self.out.iterdir()), [])
+        status, said = self.run_front("--variants", status=1)
+        self.assertEqual(status, 1, said)
+
+    def test_one_process_gets_the_devices_of_all(self):
+        names = [f"process {i}'s cuda:{i % 2} (NVIDIA's (best) H)" for i in range(4)]
+        self.assertEqual(front.in_one_process(names), "cuda:0,1*2")
+        self.assertEqual(front.in_one_process(names[:2]), "cuda:0,1")
+        with self.assertRaises(front.front.Misuse):
+            front.in_one_process(names[:3])
+        self.assertEqual(
+            front.without_devices(["a", "--devices", "x", "--devices=y", "b"]), ["a", "b"]
+        )
 
     def test_says_how_to_get_a_program_that_is_missing(self):
         self.environment = {"MESHPOST_APP_BINARY": str(self.folder / "nothing")}

@@ -134,7 +134,14 @@ TEST(GemmPlan, is_right_in_every_order_of_events_for_any_grid_and_size) {
     problem.m = least + generator() % 50;
     problem.n = least + generator() % 50;
     problem.k = least + generator() % 200;
-    check(make_plan(problem, {up_to(40), up_to(4)}), generator);
+    PlanOptions options{up_to(40), up_to(4), static_cast<Order>(generator() % 3),
+                        generator() % 2 == 0};
+    if (generator() % 2 == 0) {
+      options.distances.assign(problem.grid.devices(), {});
+      for (auto& row : options.distances)
+        for (u32 d = 0; d < problem.grid.devices(); ++d) row.push_back(up_to(3));
+    }
+    check(make_plan(problem, options), generator);
     if (HasFatalFailure()) return;
   }
 }
@@ -170,8 +177,9 @@ TEST(GemmPlan, two_devices_begin_with_their_own_parts_and_exchange_half_of_b) {
   EXPECT_EQ(exchanged(plan), u64{2 * 50 * 100});
 }
 
-TEST(GemmPlan, four_devices_take_the_near_neighbours_parts_before_the_far_ones) {
-  auto const plan = make_plan({100, 100, 100, {2, 2}}, {1000, 2});
+TEST(GemmPlan, four_devices_take_parts_over_fast_links_before_those_over_slow_ones) {
+  PlanOptions options{1000, 2};
+  Plan plan;
   auto const first_owners = [&](u32 d) {  // of A and B in the order of steps
     std::vector<std::pair<u32, u32>> owners;
     for (auto const& step : plan.devices[d].steps) {
@@ -183,16 +191,43 @@ TEST(GemmPlan, four_devices_take_the_near_neighbours_parts_before_the_far_ones) 
     return owners;
   };
   using Owners = std::vector<std::pair<u32, u32>>;
+  auto const near = [&](auto const& pairs) {
+    options.distances.assign(4, std::vector<u32>(4, 2));
+    for (auto const& [one, other] : pairs)
+      options.distances[one][other] = options.distances[other][one] = 1;
+    plan = make_plan({100, 100, 100, {2, 2}}, options);
+  };
+  near(std::vector{std::pair{0, 1}, std::pair{2, 3}});   // buses of the thesis
   EXPECT_EQ(first_owners(0), (Owners{{0, 0}, {1, 2}}));  // c0 = a0 b0 + a1 b2
   EXPECT_EQ(first_owners(1), (Owners{{0, 1}, {1, 3}}));  // c1 = a0 b1 + a1 b3
   EXPECT_EQ(first_owners(2), (Owners{{3, 2}, {2, 0}}));  // c2 = a3 b2 + a2 b0
   EXPECT_EQ(first_owners(3), (Owners{{3, 3}, {2, 1}}));  // c3 = a3 b3 + a2 b1
+  auto const by_links = plan.devices;
+  options.order = Order::numbers;
+  EXPECT_EQ(make_plan(plan.problem, options).devices, by_links);
+
+  options.order = Order::links;
+  near(std::vector{std::pair{0, 2}, std::pair{1, 3}});  // other buses
+  EXPECT_EQ(first_owners(0), (Owners{{0, 0}, {1, 2}}));
+  EXPECT_EQ(first_owners(1), (Owners{{1, 3}, {0, 1}}));
+  EXPECT_EQ(first_owners(2), (Owners{{2, 0}, {3, 2}}));
+  EXPECT_NE(plan.devices, by_links);
+}
+
+TEST(GemmPlan, fetches_what_the_formula_says) {
+  Problem const problem{31, 47, 53, {2, 3}};
+  auto const plan = make_plan(problem, {7, 2});
+  u64 sum = 0;
+  for (u32 d = 0; d < 6; ++d) sum += fetched_by_formula(problem, d);
+  EXPECT_EQ(exchanged(plan), sum);
+  EXPECT_EQ(fetched_by_formula({100, 100, 100, {2, 2}}, 3), u64{2 * 50 * 50});
+  EXPECT_EQ(fetched_by_formula({100, 100, 100, {1, 1}}, 0), 0u);
 }
 
 TEST(GemmPlan, who_has_nothing_to_begin_with_fetches_a_small_panel_first) {
   auto const plan = make_plan({4096, 4096, 4096, {2, 2}}, {1024, 2});
-  EXPECT_EQ(plan.devices[1].a[0].k.count, 128u);
-  EXPECT_EQ(plan.devices[1].a[1].k.count, 256u);
+  EXPECT_EQ(plan.devices[1].b[0].k.count, 128u);
+  EXPECT_EQ(plan.devices[1].b[1].k.count, 256u);
   EXPECT_EQ(plan.devices[0].a[0].k.count, 1024u);
 }
 
@@ -227,6 +262,7 @@ TEST(GemmPlan, refuses_what_can_not_be_spread) {
   EXPECT_THROW(make_plan({8, 8, 0, {1, 1}}, {}), Error);
   EXPECT_THROW(make_plan({8, 8, 8, {2, 1}}, {0, 2}), Error);
   EXPECT_THROW(make_plan({8, 8, 8, {2, 1}}, {4, 0}), Error);
+  EXPECT_THROW(make_plan({8, 8, 8, {2, 1}}, {4, 2, Order::links, true, {{0, 1}}}), Error);
 }
 
 }  // namespace

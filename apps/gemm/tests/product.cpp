@@ -100,7 +100,7 @@ TEST_F(GemmProduct, passes_its_checks_and_reports_what_it_did) {
   for (auto const type : {Type::float64, Type::float32, Type::tf32, Type::bf16}) {
     if (!has(type)) continue;
     options.type = type;
-    auto const figures = measure({131, 77, 190, grid}, options, used, {}, [](auto const&) {});
+    auto const figures = measure({131, 77, 190, grid}, options, {used}, [](auto const&) {});
     ASSERT_TRUE(figures.freivalds);
     EXPECT_TRUE(figures.passed()) << blas::name(type) << ", seed " << seed_;
     EXPECT_EQ(figures.equal.has_value(), used.size() > 1);
@@ -149,6 +149,34 @@ TEST_F(GemmProduct, checks_find_planted_errors) {
   }
 }
 
+TEST_F(GemmProduct, takes_the_last_result_as_the_next_left_operand) {
+  auto const used = devices(4);
+  auto const grid = default_grid(static_cast<u32>(used.size()));
+  u64 const n = 90, k = 120;
+  Distributed a(used, grid, n, k, Type::float64), b(used, grid, k, k, Type::float64);
+  Distributed c(used, grid, n, k, Type::float64);
+  a.fill(seed_, team_);
+  b.fill(seed_ + 1, team_);
+  Executor executor(make_plan({n, k, k, grid}, {16, 2}), used, a, b, c, 1, true);
+  auto const passes = [&](u32 products) {
+    return freivalds(executor.result(), k, seed_, seed_ + 1, 32, 2, team_, products).passed();
+  };
+  for (u32 products = 1; products <= 8; ++products) {
+    if (products > 1) executor.reuse_result();
+    executor.result().poison();
+    executor.run();
+    EXPECT_TRUE(passes(products)) << products << ", seed " << seed_;
+    EXPECT_FALSE(passes(products + 1)) << products << ", seed " << seed_;
+  }
+  EXPECT_EQ(&executor.result(), &a);
+  executor.result().poison();
+  EXPECT_FALSE(passes(8));
+
+  Distributed wide(used, grid, k, n, Type::float64), d(used, grid, n, n, Type::float64);
+  EXPECT_THROW(Executor(make_plan({n, n, k, grid}, {}), used, a, wide, d, 1, true).reuse_result(),
+               Error);
+}
+
 TEST_F(GemmProduct, does_halves_of_the_work_alone) {
   auto const used = devices(2);
   auto const grid = default_grid(static_cast<u32>(used.size()));
@@ -190,7 +218,8 @@ TEST(GemmOptions, sizes_and_sweeps_are_read) {
   EXPECT_EQ(problem.n, 4u);
   EXPECT_EQ(problem.k, 5u);
   EXPECT_EQ(parse_sweep("5,10:20:5,7"), (std::vector<u64>{5, 10, 15, 20, 7}));
-  EXPECT_EQ(parse_sweep("seed").size(), 21u);
+  EXPECT_EQ(parse_sweep("seed").size(), 71u);
+  EXPECT_EQ(parse_sweep("5,1:5:2"), (std::vector<u64>{5, 1, 3}));
   for (auto const* wrong : {"", "0", "-1", "3,4", "1e3", "99999999999999999999", "4 "})
     EXPECT_THROW(parse_size(wrong), Error) << wrong;
   for (auto const* wrong : {"", "5:1:1", "1:5", "1:5:0", "a", "1,,2"})
