@@ -31,20 +31,29 @@ def matrix(report: dict, variant: str, size: int) -> np.ndarray:
     return values
 
 
+def percent_longer(report: dict, comparison: dict, size: int) -> np.ndarray:
+    """How much longer copies by one variant take than by another, in percent."""
+    of, other = (matrix(report, comparison[name], size) for name in ("of", "with"))
+    with np.errstate(invalid="ignore"):  # not measured
+        return 100 * ((of / other if size < SMALL else other / of) - 1)
+
+
 def number(value: float) -> str:
     return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
 
 
-def draw_map(axis, values: np.ndarray, norm, colours: str, places: list[str]):
+def draw_map(axis, values: np.ndarray, norm, colours: str, places: list[str], form=number):
     image = axis.imshow(values, cmap=colours, norm=norm)
     size = max(5, min(9, 80 / len(places)))
     for row, column in zip(*np.nonzero(np.isfinite(values)), strict=True):
         shade = norm(values[row, column])
-        bright = shade > 0.6 if colours == "viridis" else shade < 0.4
+        bright = {"viridis": shade > 0.6, "viridis_r": shade < 0.4}.get(
+            colours, 0.25 < shade < 0.75
+        )
         axis.text(
             column,
             row,
-            number(values[row, column]),
+            form(values[row, column]),
             ha="center",
             va="center",
             color="black" if bright else "white",
@@ -55,6 +64,17 @@ def draw_map(axis, values: np.ndarray, norm, colours: str, places: list[str]):
     return image
 
 
+def draw_percent(figure, axis, values: np.ndarray, places: list[str]) -> None:
+    """Differences in percent: red is longer, blue is shorter."""
+    from matplotlib.colors import Normalize
+
+    known = np.abs(values[np.isfinite(values)])
+    most = max(10.0, known.max()) if known.size else 10.0
+    norm = Normalize(-most, most)
+    image = draw_map(axis, values, norm, "RdBu_r", places, form=lambda value: f"{value:+.0f}")
+    figure.colorbar(image, ax=axis, label="% longer", shrink=0.8)
+
+
 def draw(report: dict, file: Path) -> None:
     """Draws `report`, as the program's --json writes it, into `file`."""
     from matplotlib.colors import LogNorm
@@ -63,25 +83,32 @@ def draw(report: dict, file: Path) -> None:
 
     sizes = sorted({one["bytes"] for one in report["results"]}, reverse=True)[:MOST_SIZES]
     variants, places = report["variants"], report["places"]
+    comparisons = report.get("comparisons", [])
+    columns = len(variants) + len(comparisons)
     side = max(3.6, 0.5 * len(places) + 1.2)
     figure = Figure(
-        figsize=(side * len(variants) + 1.5, side * max(1, len(sizes)) + 0.8),
+        figsize=(side * columns + 1.5, side * max(1, len(sizes)) + 0.8),
         dpi=130,
         layout="constrained",
     )
     figure.suptitle("Copies from the row's memory to the column's")
-    axes = figure.subplots(max(1, len(sizes)), len(variants), squeeze=False)
+    axes = figure.subplots(max(1, len(sizes)), columns, squeeze=False)
     for row, size in zip(axes, sizes, strict=False):
         maps = {variant: matrix(report, variant, size) for variant in variants}
         known = np.concatenate([values[np.isfinite(values)] for values in maps.values()])
         low, high = (known.min(), known.max()) if known.size else (1.0, 1.0)
         norm = LogNorm(low * 0.8, high * 1.25)
         unit, colours = ("us", "viridis_r") if size < SMALL else ("GB/s", "viridis")
-        for axis, (variant, values) in zip(row, maps.items(), strict=True):
+        for axis, (variant, values) in zip(row, maps.items(), strict=False):
             image = draw_map(axis, values, norm, colours, places)
             axis.set_title(f"{variant}, {size_name(size)}\n{variants[variant]}", fontsize=9)
-        bar = figure.colorbar(image, ax=list(row), label=unit, shrink=0.8)
+        bar = figure.colorbar(image, ax=list(row[: len(variants)]), label=unit, shrink=0.8)
         bar.set_ticks(np.geomspace(low, high, 5 if high > 1.2 * low else 1))
         bar.ax.yaxis.set_major_formatter(lambda value, _: number(value))
         bar.ax.yaxis.set_minor_locator(NullLocator())
+        for axis, one in zip(row[len(variants) :], comparisons, strict=True):
+            draw_percent(figure, axis, percent_longer(report, one, size), places)
+            axis.set_title(
+                f"{one['title']}, {size_name(size)}\n{one['of']} against {one['with']}", fontsize=9
+            )
     figure.savefig(file)

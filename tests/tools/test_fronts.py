@@ -154,6 +154,24 @@ class Fronts(FolderCase):
         large = load("bandwidth", "picture").matrix(report, "copy", 1 << 26)
         self.assertAlmostEqual(large[1, 0], (1 << 26) / 1e-6 / 1e9)
 
+    def test_bandwidth_draws_how_much_longer_one_variant_takes_than_another(self):
+        report = measured()
+        for one in report["results"]:
+            if one["variant"] == "driver":
+                one |= {"seconds": one["seconds"] * 1.5, "rate": one["rate"] / 1.5}
+        comparison = {"title": "drivers' time", "of": "driver", "with": "copy"}
+        report["results"][0]["problem"] = "it failed"  # of copy
+        for size in (8, 1 << 26):
+            values = load("bandwidth", "picture").percent_longer(report, comparison, size)
+            self.assertEqual(sum(value != value for value in values.flat), size == 8)
+            self.assertAlmostEqual(values[1, 2], 50)
+        status, said = self.run_front("bandwidth", "--out", str(self.folder), report=report)
+        self.assertEqual(status, 0, said)
+        without = (self.folder / "bandwidth.png").stat().st_size
+        report["comparisons"] = [comparison]
+        self.run_front("bandwidth", "--out", str(self.folder), report=report)
+        self.assertGreater((self.folder / "bandwidth.png").stat().st_size, without)
+
     def test_bandwidth_forgets_the_figures_of_a_run_before(self):
         self.run_front("bandwidth", "--out", str(self.folder), report=measured())
         status, _ = self.run_front("bandwidth", "--out", str(self.folder), status=1)
