@@ -18,6 +18,17 @@ using bandwidth::Options;
 using bandwidth::Plan;
 using bandwidth::Result;
 
+// If both are measured: copies without peer access against the same with it.
+void add_peer_comparison(Plan& plan) {
+  auto const measured = [&](char const* name) {
+    return std::ranges::find(plan.variants, name, &bandwidth::Variant::name) != plan.variants.end();
+  };
+  for (auto const* const with : {"driver", "memcpy"})
+    if (measured(with) && measured("no_peers"))
+      plan.comparisons.push_back(
+          {"time without peer access above that with it", "no_peers", with, true});
+}
+
 Plan make_plan(Options const& options) {
   Plan plan;
   plan.devices = physical_devices(open_devices(options.devices));  // whose memories are the places
@@ -33,13 +44,14 @@ Plan make_plan(Options const& options) {
   plan.check = options.check;
   plan.seed = options.seed;
   plan.fingerprint = fingerprint(plan.devices);
+  add_peer_comparison(plan);
   return plan;
 }
 
 // The model beside the measurement. Copies have calibrated the machine, if it was not before.
 void add_prediction(Plan& plan, std::vector<Result>& results) {
   plan.variants.push_back({"model", "meshpost::copy, predicted from the measured links", {}});
-  plan.comparisons.push_back({"error of the model's time", "model", "copy"});
+  plan.comparisons.push_back({"error of the model's time", "model", "copy", false});
   auto const& machine = this_machine(plan.devices);
   for (auto& one : bandwidth::predict(machine, plan.places, plan.sizes, "model"))
     results.push_back(std::move(one));

@@ -14,6 +14,8 @@ namespace bandwidth {
 struct Comparison {
   std::string title;     ///< such as "error of the model"
   std::string of, with;  ///< names of variants
+  /// The two differ by peer access: pairs that it can't help are controls, marked as such.
+  bool peer_access = false;
 };
 
 struct Plan {

@@ -41,6 +41,26 @@ void print_cells(Plan const& plan, std::string const& title,
   std::printf("\n");
 }
 
+// Of absolute values, in percent.
+void print_summary(std::vector<double> all) {
+  if (all.empty()) return;
+  std::ranges::sort(all);
+  std::printf("median %.0f %%, largest %.0f %%\n", all[all.size() / 2], all.back());
+}
+
+void print_controls(std::vector<double> const& controls) {
+  if (controls.empty()) return;
+  auto const close =
+      std::ranges::count_if(controls, [](double percent) { return percent < control_limit; });
+  std::printf("[controls]: peer access can't help; %td of %zu are less than %.0f %% apart", close,
+              controls.size(), control_limit);
+  if (close < std::ssize(controls))
+    std::printf(
+        ", one is %.0f %%: the measurement was disturbed; run nothing else, or raise --repetitions",
+        std::ranges::max(controls));
+  std::printf("\n");
+}
+
 }  // namespace
 
 std::string size_name(u64 bytes) {
@@ -76,17 +96,17 @@ std::optional<double> percent_longer(std::vector<Result> const& results,
 void print_comparison(Plan const& plan, std::vector<Result> const& results,
                       Comparison const& comparison) {
   for (auto const size : plan.sizes) {
-    std::vector<double> all;
+    std::vector<double> all, controls;
     print_cells(plan, comparison.title + ", " + size_name(size) + ": %",
                 [&](Place const& from, Place const& to) -> std::string {
                   auto const percent = percent_longer(results, comparison, from, to, size);
                   if (!percent) return "-";
-                  all.push_back(std::abs(*percent));
-                  return text_of("%+.0f", *percent);
+                  bool const control = comparison.peer_access && !peer_access_helps(from, to);
+                  (control ? controls : all).push_back(std::abs(*percent));
+                  return text_of(control ? "[%+.1f]" : "%+.0f", *percent);
                 });
-    if (all.empty()) continue;
-    std::ranges::sort(all);
-    std::printf("median %.0f %%, largest %.0f %%\n", all[all.size() / 2], all.back());
+    print_summary(all);
+    print_controls(controls);
   }
 }
 
@@ -108,6 +128,19 @@ u64 print_problems(std::vector<Result> const& results) {
   return failed;
 }
 
+namespace {
+
+nlohmann::json controls_of(Plan const& plan, Comparison const& comparison) {
+  auto pairs = nlohmann::json::array();
+  for (auto const& from : plan.places)
+    for (auto const& to : plan.places)
+      if (comparison.peer_access && !peer_access_helps(from, to))
+        pairs.push_back(nlohmann::json::array({from.name(), to.name()}));
+  return pairs;
+}
+
+}  // namespace
+
 bool write_json(std::string const& path, Plan const& plan, std::vector<Result> const& results) {
   nlohmann::json all = {{"fingerprint", plan.fingerprint},
                         {"repetitions", plan.repetitions},
@@ -119,7 +152,10 @@ bool write_json(std::string const& path, Plan const& plan, std::vector<Result> c
   for (auto const& place : plan.places) all["places"].push_back(place.name());
   for (auto const& variant : plan.variants) all["variants"][variant.name] = variant.meaning;
   for (auto const& one : plan.comparisons)
-    all["comparisons"].push_back({{"title", one.title}, {"of", one.of}, {"with", one.with}});
+    all["comparisons"].push_back({{"title", one.title},
+                                  {"of", one.of},
+                                  {"with", one.with},
+                                  {"controls", controls_of(plan, one)}});
   for (auto const& one : results)
     all["results"].push_back({{"from", one.from.name()},
                               {"to", one.to.name()},

@@ -18,7 +18,11 @@ std::optional<double> percent_longer(std::vector<Result> const& results,
                                      Comparison const& comparison, meshpost::Place const& from,
                                      meshpost::Place const& to, meshpost::Bytes size);
 
+/// Controls that are this many percent apart, or more, show that the measurement was disturbed.
+inline constexpr double control_limit = 5;
+
 /// A matrix of that for each size, and the median and the largest of their absolute values.
+/// Controls are in brackets. They are counted apart, with those that are too far apart.
 void print_comparison(Plan const& plan, std::vector<Result> const& results,
                       Comparison const& comparison);
 

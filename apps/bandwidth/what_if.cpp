@@ -36,7 +36,8 @@ int run_what_if(Options const& options) {
   if (base) {
     auto const name = options.against.empty() ? "this machine" : options.against;
     plan.variants.push_back({"model", "the same for " + name, {}});
-    plan.comparisons.push_back({"time of what_if above that for " + name, "what_if", "model"});
+    plan.comparisons.push_back(
+        {"time of what_if above that for " + name, "what_if", "model", false});
     for (auto& one : predict(*base, plan.places, plan.sizes, "model"))
       results.push_back(std::move(one));
   } else {
