@@ -16,12 +16,31 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 import front
 
+
+def draw(facts: dict, folder: Path, beside: dict | None) -> list[Path]:
+    """Draws one run and, if there is another one beside it, the two together."""
+    import picture
+
+    picture.draw(facts, folder / PICTURES[0])
+    if beside is None:
+        return [folder / PICTURES[0]]
+    import panels
+
+    runs = panels.in_order(facts, beside)
+    panels.draw_panels(*runs, folder / PICTURES[1])
+    panels.draw_ratio(*runs, folder / PICTURES[2])
+    return [folder / name for name in PICTURES]
+
+
+PICTURES = ("bandwidth.png", "panels.png", "ratio.png")
 APP = front.App(
     "bandwidth",
     "Bandwidth between all memories of this machine, in every variant.",
     "--devices cpu:4 --size 8,1MiB,256MiB",
     figures="bandwidth.json",
-    pictures=("bandwidth.png",),
+    pictures=PICTURES,
+    draw=draw,
+    beside="figures of a run in one process, to draw with one in several, or the reverse",
 )
 
 

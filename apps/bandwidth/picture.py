@@ -64,14 +64,27 @@ def draw_map(axis, values: np.ndarray, norm, colours: str, places: list[str], fo
     return image
 
 
-def draw_percent(figure, axis, values: np.ndarray, places: list[str]) -> None:
-    """Differences in percent: red is longer, blue is shorter."""
+def set_ticks(bar, low: float, high: float) -> None:
+    """Ticks of a logarithmic bar from `low` to `high`."""
+    from matplotlib.ticker import NullLocator
+
+    bar.set_ticks(np.geomspace(low, high, 5 if high > 1.2 * low else 1))
+    bar.ax.yaxis.set_major_formatter(lambda value, _: number(value))
+    bar.ax.yaxis.set_minor_locator(NullLocator())
+
+
+def draw_percent(figure, axis, values: np.ndarray, places: list[str], controls: list) -> None:
+    """Differences in percent: red is longer, blue is shorter. Controls are framed."""
     from matplotlib.colors import Normalize
+    from matplotlib.patches import Rectangle
 
     known = np.abs(values[np.isfinite(values)])
     most = max(10.0, known.max()) if known.size else 10.0
     norm = Normalize(-most, most)
     image = draw_map(axis, values, norm, "RdBu_r", places, form=lambda value: f"{value:+.0f}")
+    for source, target in controls:
+        corner = places.index(target) - 0.45, places.index(source) - 0.45
+        axis.add_patch(Rectangle(corner, 0.9, 0.9, fill=False, edgecolor="0.5", linestyle=":"))
     figure.colorbar(image, ax=axis, label="% longer", shrink=0.8)
 
 
@@ -79,7 +92,6 @@ def draw(report: dict, file: Path) -> None:
     """Draws `report`, as the program's --json writes it, into `file`."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullLocator
 
     sizes = sorted({one["bytes"] for one in report["results"]}, reverse=True)[:MOST_SIZES]
     variants, places = report["variants"], report["places"]
@@ -103,12 +115,13 @@ def draw(report: dict, file: Path) -> None:
             image = draw_map(axis, values, norm, colours, places)
             axis.set_title(f"{variant}, {size_name(size)}\n{variants[variant]}", fontsize=9)
         bar = figure.colorbar(image, ax=list(row[: len(variants)]), label=unit, shrink=0.8)
-        bar.set_ticks(np.geomspace(low, high, 5 if high > 1.2 * low else 1))
-        bar.ax.yaxis.set_major_formatter(lambda value, _: number(value))
-        bar.ax.yaxis.set_minor_locator(NullLocator())
+        set_ticks(bar, low, high)
         for axis, one in zip(row[len(variants) :], comparisons, strict=True):
-            draw_percent(figure, axis, percent_longer(report, one, size), places)
+            controls = one.get("controls", [])
+            draw_percent(figure, axis, percent_longer(report, one, size), places, controls)
+            note = "; framed: P2P can't help" if controls else ""
             axis.set_title(
-                f"{one['title']}, {size_name(size)}\n{one['of']} against {one['with']}", fontsize=9
+                f"{one['title']}, {size_name(size)}\n{one['of']} against {one['with']}{note}",
+                fontsize=9,
             )
     figure.savefig(file)
