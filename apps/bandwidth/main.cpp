@@ -6,6 +6,7 @@
 
 #include "across.hpp"
 #include "options.hpp"
+#include "placement.hpp"
 #include "predict.hpp"
 #include "report.hpp"
 #include "what_if.hpp"
@@ -82,7 +83,7 @@ int report(Options const& options, Plan const& plan, std::vector<Result> const& 
   return failed || !written ? 1 : 0;
 }
 
-int run_across(Options const& options, JobMemory& job) {
+int run_across(Options const& options, JobMemory& job, std::vector<u32> const& nodes) {
   for (auto const& [option, given] :
        {std::pair{"--predict", options.predict}, std::pair{"--what-if", !options.what_if.empty()}})
     if (given)
@@ -95,8 +96,24 @@ int run_across(Options const& options, JobMemory& job) {
   for (u64 const size : options.sizes) plan.sizes.push_back(Bytes{size});
   plan.repetitions = options.repetitions;
   plan.check = options.check;
+  plan.cpu_nodes = nodes;
   auto const results = bandwidth::measure_across(job, plan);
   return job.process() == 0 ? report(options, plan, results) : 0;
+}
+
+// Binds this process, and returns the nodes of all processes; empty if none is bound.
+std::vector<u32> place(Options const& options, JobMemory const& job) {
+  if (options.cpu_nodes.empty()) return {};
+  std::vector<u32> nodes;
+  std::string text;
+  for (u32 process = 0; process < job.processes(); ++process) {
+    nodes.push_back(bandwidth::node_of_process(options.cpu_nodes, process, job.processes()));
+    text += (text.empty() ? "process " : ", process ") + std::to_string(process) + " on node " +
+            std::to_string(nodes.back());
+  }
+  bandwidth::run_on_node(nodes[job.process()]);
+  if (job.process() == 0) std::printf("placement   %s\n", text.c_str());
+  return nodes;
 }
 
 int run(Options const& options) {
@@ -104,9 +121,11 @@ int run(Options const& options) {
     if (char const* const process = std::getenv("MESHPOST_PROCESS"))
       setenv("MESHPOST_NODE", process, 1);
   JobMemory job;
-  if (job.processes() > 1) return run_across(options, job);
+  auto const nodes = place(options, job);  // before devices count the cores that they may use
+  if (job.processes() > 1) return run_across(options, job, nodes);
   if (!options.what_if.empty()) return bandwidth::run_what_if(options);
   auto plan = make_plan(options);
+  plan.cpu_nodes = nodes;
   if (options.predict) refuse_without_copy(plan);
   bool const progress = options.shows_progress();
   for (auto const& device : plan.devices)
@@ -139,13 +158,21 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "seed of the copied bytes");
   app.add_flag("--shared-memory,!--no-shared-memory", options.shared_memory,
                "let several processes share memory (default), or not");
+  auto* const node =
+      app.add_option("--cpu-node", options.cpu_nodes,
+                     "run on the cores of this NUMA node; several: of each process in turn")
+          ->delimiter(',');
   auto* const predict = app.add_flag("--predict", options.predict,
                                      "also what the variant copy should take, and the error");
   auto* const what_if = app.add_option("--what-if", options.what_if,
                                        "copy nothing: predict for an edited machine.json of topo");
   app.add_option("--against", options.against, "the machine.json to compare that of --what-if with")
       ->needs(what_if);
-  what_if->excludes(predict)->excludes("--variants")->excludes("--repetitions")->excludes("--seed");
+  what_if->excludes(predict)
+      ->excludes(node)
+      ->excludes("--variants")
+      ->excludes("--repetitions")
+      ->excludes("--seed");
   return apps::run_app(app, argc, argv, options, "bandwidth", "--size",
                        [&] { return run(options); });
 }

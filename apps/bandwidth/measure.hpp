@@ -25,8 +25,9 @@ struct Plan {
   std::vector<meshpost::Bytes> sizes;
   unsigned repetitions = 5;
   bool check = true;
-  std::uint64_t seed = 0;     ///< of the copied bytes
-  std::string fingerprint{};  ///< of the machine
+  std::uint64_t seed = 0;                  ///< of the copied bytes
+  std::vector<std::uint32_t> cpu_nodes{};  ///< NUMA node of each process; empty: not bound
+  std::string fingerprint{};               ///< of the machine
   std::vector<Comparison> comparisons{};
 };
 

@@ -14,6 +14,7 @@ struct Options : meshpost::apps::Common {
   unsigned repetitions = 5;
   meshpost::u64 seed = std::random_device{}();
   bool shared_memory = true;
+  std::vector<meshpost::u32> cpu_nodes;  ///< of the processes; empty: as they were started
   bool predict = false;
   std::string what_if, against;  ///< files of machines
 };

@@ -20,12 +20,6 @@ def of_processes(report: dict) -> bool:
 
 def in_order(first: dict, second: dict) -> tuple[dict, dict]:
     """The run in one process, then the one in several."""
-    if of_processes(first) == of_processes(second):
-        kind = "several processes" if of_processes(first) else "one process"
-        raise ValueError(
-            f"--beside: both runs have {kind}; name one of each kind, as ./run app bandwidth "
-            "without and with --processes writes them"
-        )
     return (second, first) if of_processes(first) else (first, second)
 
 
@@ -69,23 +63,31 @@ def counterparts(several: list[str]) -> dict[str, str]:
     return inside
 
 
-def ratios(one: dict, several: dict, size: int) -> np.ndarray:
-    """Rate between processes over that within one, by place; NaN if one was not measured."""
-    alone, between = fastest(one, WITH_PEERS, size), fastest(several, WITH_IPC, size)
+def peers_or_ipc(report: dict) -> tuple[str, ...]:
+    """The variants with P2P of a run in one process, with IPC of one in several."""
+    return WITH_IPC if of_processes(report) else WITH_PEERS
+
+
+def ratios(base: dict, run: dict, size: int) -> np.ndarray:
+    """The rates of `run` over those of `base`, by place of `run`; NaN if one was not measured."""
+    below, above = (fastest(report, peers_or_ipc(report), size) for report in (base, run))
     if size < picture.SMALL:
-        alone, between = 1 / alone, 1 / between
-    other, at = counterparts(several["places"]), one["places"].index
-    values = np.full_like(between, np.nan)
-    for row, source in enumerate(several["places"]):
-        for column, target in enumerate(several["places"]):
-            if {other[source], other[target]} <= set(one["places"]):
+        below, above = 1 / below, 1 / above
+    places, at = run["places"], base["places"].index
+    same_kind = of_processes(base) == of_processes(run)
+    other = {place: place for place in places} if same_kind else counterparts(places)
+    values = np.full_like(above, np.nan)
+    for row, source in enumerate(places):
+        for column, target in enumerate(places):
+            if {other[source], other[target]} <= set(base["places"]):
                 values[row, column] = (
-                    between[row, column] / alone[at(other[source]), at(other[target])]
+                    above[row, column] / below[at(other[source]), at(other[target])]
                 )
     if not np.isfinite(values).any():
         raise ValueError(
-            "--beside: no pair was measured in both runs; in one process, measure "
-            f"{', '.join(sorted(set(other.values())))}, for example with more --devices"
+            "--beside: no pair was measured in both runs; measure "
+            f"{', '.join(sorted(set(other.values())))} in the other one, for example with more "
+            "--devices"
         )
     return values
 
@@ -120,29 +122,32 @@ def draw_panels(one: dict, several: dict, file: Path) -> None:
     figure.savefig(file)
 
 
-def draw_ratio(one: dict, several: dict, file: Path) -> None:
-    """Rate between processes over the rate within one."""
+def in_words(report: dict) -> str:
+    """What distinguishes a run: its processes, its variants and where it ran."""
+    found = [name for name in peers_or_ipc(report) if name in report["variants"]]
+    kind = "processes" if of_processes(report) else "one process"
+    note = picture.placement(report)
+    return f"{kind}, {' or '.join(found)}{note and f', {note}'}"
+
+
+def draw_ratio(base: dict, run: dict, file: Path) -> None:
+    """The rates of `run` over those of `base`."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    size = common_size(one, several)
-    values = ratios(one, several, size)
+    size = common_size(base, run)
+    values = ratios(base, run, size)
+    places = run["places"]
     known = np.abs(np.log(values[np.isfinite(values)]))
     most = max(1.25, float(np.exp(known.max())))
-    side = max(4.5, 0.6 * len(several["places"]) + 1.5)
+    side = max(4.5, 0.6 * len(places) + 1.5)
     figure = Figure(figsize=(side + 1.2, side), dpi=130, layout="constrained")
     axis = figure.subplots()
     image = picture.draw_map(
-        axis,
-        values,
-        LogNorm(1 / most, most),
-        "RdBu",
-        several["places"],
-        form=lambda value: f"{value:.2f}",
+        axis, values, LogNorm(1 / most, most), "RdBu", places, form=lambda value: f"{value:.2f}"
     )
     axis.set_title(
-        f"Between processes against within one, {picture.size_name(size)}\n"
-        "(put or get) / (driver or memcpy)",
+        f"Rates with {picture.size_name(size)}: {in_words(run)}\nagainst {in_words(base)}",
         fontsize=9,
     )
     bar = figure.colorbar(image, ax=axis, label="ratio of the rates; blue: faster", shrink=0.8)

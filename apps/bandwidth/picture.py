@@ -18,6 +18,12 @@ def size_name(count: int) -> str:
     return f"{count} GiB"
 
 
+def placement(report: dict) -> str:
+    """The NUMA nodes of --cpu-node in words; empty if processes were not bound."""
+    nodes = report.get("cpu_nodes", [])
+    return f"node of each process: {', '.join(map(str, nodes))}" if nodes else ""
+
+
 def matrix(report: dict, variant: str, size: int) -> np.ndarray:
     """GB/s, or microseconds of small copies, by source and target; NaN if not measured."""
     places = report["places"]
@@ -103,7 +109,8 @@ def draw(report: dict, file: Path) -> None:
         dpi=130,
         layout="constrained",
     )
-    figure.suptitle("Copies from the row's memory to the column's")
+    note = placement(report)
+    figure.suptitle(f"Copies from the row's memory to the column's{note and f' ({note})'}")
     axes = figure.subplots(max(1, len(sizes)), columns, squeeze=False)
     for row, size in zip(axes, sizes, strict=False):
         maps = {variant: matrix(report, variant, size) for variant in variants}

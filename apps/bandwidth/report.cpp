@@ -145,6 +145,7 @@ bool write_json(std::string const& path, Plan const& plan, std::vector<Result> c
   nlohmann::json all = {{"fingerprint", plan.fingerprint},
                         {"repetitions", plan.repetitions},
                         {"seed", plan.seed},
+                        {"cpu_nodes", plan.cpu_nodes},
                         {"places", nlohmann::json::array()},
                         {"variants", nlohmann::json::object()},
                         {"comparisons", nlohmann::json::array()},

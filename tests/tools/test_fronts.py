@@ -221,6 +221,20 @@ class Fronts(FolderCase):
         expected = dict(zip(gpus, ("cuda:0", "cuda:3", "pinned:1"), strict=True))
         self.assertEqual(panels.counterparts(gpus), expected)
 
+    def test_bandwidth_draws_the_ratio_of_two_placements(self):
+        near, _ = self.both_runs()
+        far = json.loads(json.dumps(near))
+        near["cpu_nodes"], far["cpu_nodes"] = [0], [1]
+        for result in far["results"]:
+            result["rate"] /= 4
+        panels = load("bandwidth", "panels")
+        self.assertEqual({*panels.ratios(near, far, 1 << 26).flat}, {0.25})
+        self.assertIn("memcpy, node of each process: 1", panels.in_words(far))
+        status, said = self.beside(far, near)
+        self.assertEqual(status, 0, said)
+        written = {path.name for path in (self.folder / "both").iterdir()}
+        self.assertEqual(written, {"bandwidth.png", "ratio.png"})
+
     def test_bandwidth_names_why_two_runs_do_not_compare(self):
         one, two = self.both_runs()
         other_size = json.loads(json.dumps(two).replace(str(1 << 26), "4096"))
@@ -229,11 +243,15 @@ class Fronts(FolderCase):
             json.dumps(one).replace("pageable:", "pageable:7").replace("cpu", "cuda")
         )
         for run, other, message in (
-            (one, one, "both runs have one process"),
-            (two, two, "both runs have several processes"),
             (one, other_size, "no size in common, only .67108864. and .4096. bytes"),
             (one, plain, "no variant put_staged or get_staged; it has put"),
-            (strange, two, "no pair was measured in both runs; .* cpu:0, cpu:1, pageable:0,"),
+            (
+                strange,
+                two,
+                "no pair was measured in both runs; measure cpu:0, cpu:1, pageable:0 in the other one",
+            ),
+            (one, server(), "the figures of another program: they have no results, variants"),
+            (server(), one, "the figures of another program: they have no results, variants"),
         ):
             status, said = self.beside(run, other)
             self.assertEqual(status, 1, said)
