@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/command.hpp"
+#include "uplinks.hpp"
 
 namespace {
 
@@ -21,7 +22,7 @@ struct Options : apps::Common {
   std::string measure = "once";
 };
 
-using Devices = std::vector<std::shared_ptr<Device>>;
+using topo::Devices;
 
 Machine get_machine(Options const& options, Devices const& devices) {
   if (options.measure == "never") return discover(devices);
@@ -144,6 +145,7 @@ int run(Options const& options) {
   auto const machine = get_machine(options, devices);
   print(machine, devices);
   print_host_copies(machine);
+  topo::print_uplinks(topo::shared_uplinks(devices), options.measure == "again");
   if (options.json.empty()) return 0;
   std::ofstream file(options.json);
   file << to_json(machine);
