@@ -156,6 +156,7 @@ Plan plan_across(JobMemory& job, std::string const& devices, std::vector<std::st
   Plan plan;
   plan.devices = open_devices(devices_in_job(devices, job.process()));
   use_devices_for_copies(plan.devices);
+  plan.fingerprint = fingerprint(plan.devices);
   auto const prefix = std::to_string(job.process()) + "/";
   auto mine = nlohmann::json::array();  // not a list of pairs: that would be an object
   mine.push_back({prefix + "pageable", 0});

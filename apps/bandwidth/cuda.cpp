@@ -1,6 +1,8 @@
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "variants.hpp"
 
@@ -41,8 +43,7 @@ class OwnStream {
 // Switches peer access between two GPUs off while it lives, if it was on.
 class NoPeerAccess {
  public:
-  NoPeerAccess(Place const& one, Place const& other)
-      : one_(static_cast<int>(one.number)), other_(static_cast<int>(other.number)) {
+  NoPeerAccess(u32 one, u32 other) : one_(static_cast<int>(one)), other_(static_cast<int>(other)) {
     there_ = switch_off(one_, other_);
     back_ = switch_off(other_, one_);
   }
@@ -92,9 +93,15 @@ Variant::Copier driver(Place const& from, Place const& to) {
   };
 }
 
-Variant::Copier driver_without_peers(Place const& from, Place const& to) {
-  if (!both_on_gpus(from, to) || from == to) return nullptr;
-  auto const off = std::make_shared<NoPeerAccess>(from, to);
+// `gpus`: those of this run; others are not started. Pairs of other places are controls.
+Variant::Copier driver_without_peers(std::vector<u32> const& gpus, Place const& from,
+                                     Place const& to) {
+  auto const off = std::make_shared<std::vector<std::unique_ptr<NoPeerAccess>>>();
+  for (auto const& one : gpus)
+    for (auto const& other : gpus)
+      if (one < other && (Place{"cuda", one} == from || Place{"cuda", one} == to ||
+                          Place{"cuda", other} == from || Place{"cuda", other} == to))
+        off->push_back(std::make_unique<NoPeerAccess>(one, other));
   return [off, copy = driver(from, to)](void* target, void const* source, Bytes size) {
     copy(target, source, size);
   };
@@ -102,9 +109,14 @@ Variant::Copier driver_without_peers(Place const& from, Place const& to) {
 
 }  // namespace
 
-std::vector<Variant> cuda_variants() {
+std::vector<Variant> cuda_variants(std::vector<std::shared_ptr<Device>> const& devices) {
+  std::vector<u32> gpus;
+  for (auto const& device : devices)
+    if (device->kind() == "cuda") gpus.push_back(device->index());
   return {{"driver", "cudaMemcpyAsync or cudaMemcpyPeerAsync, peer access on", driver},
-          {"no_peers", "the same between GPUs, peer access off", driver_without_peers}};
+          {"no_peers", "the same, peer access off", [gpus](Place const& from, Place const& to) {
+             return driver_without_peers(gpus, from, to);
+           }}};
 }
 
 }  // namespace bandwidth

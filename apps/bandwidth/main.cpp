@@ -1,53 +1,33 @@
 // Bandwidth of every ordered pair of memories in every variant: figure 5.2 of the GPUDirect thesis.
 #include <meshpost/copy/copy.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <random>
 
 #include "across.hpp"
-#include "common/command.hpp"
-#include "measure.hpp"
+#include "options.hpp"
+#include "placement.hpp"
+#include "predict.hpp"
+#include "report.hpp"
+#include "what_if.hpp"
 
 namespace {
 
 using namespace meshpost;
+using bandwidth::chosen;
+using bandwidth::Options;
 using bandwidth::Plan;
 using bandwidth::Result;
 
-struct Options : apps::Common {
-  std::vector<std::string> places, variants;
-  std::vector<u64> sizes{u64{64} << 20};
-  unsigned repetitions = 5;
-  u64 seed = std::random_device{}();
-  bool shared_memory = true;
-};
-
-std::string list(std::vector<std::string> const& names) {
-  std::string text;
-  for (auto const& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-// Those of `all` that are named, in the order of `all`; all if none is.
-template <class T, class Name>
-std::vector<T> chosen(std::vector<T> const& all, std::vector<std::string> const& wanted,
-                      char const* option, Name const& name) {
-  std::vector<std::string> names;
-  std::vector<T> found;
-  for (auto const& one : all) {
-    names.push_back(name(one));
-    if (wanted.empty() || std::ranges::find(wanted, names.back()) != wanted.end())
-      found.push_back(one);
-  }
-  for (auto const& one : wanted)
-    if (std::ranges::find(names, one) == names.end())
-      throw Error(Kind::bad_argument, std::string(option) + " " + one,
-                  "this machine has none of that name", "there are " + list(names));
-  return found;
+// If both are measured: copies without peer access against the same with it.
+void add_peer_comparison(Plan& plan) {
+  auto const measured = [&](char const* name) {
+    return std::ranges::find(plan.variants, name, &bandwidth::Variant::name) != plan.variants.end();
+  };
+  for (auto const* const with : {"driver", "memcpy"})
+    if (measured(with) && measured("no_peers"))
+      plan.comparisons.push_back(
+          {"time without peer access above that with it", "no_peers", with, true});
 }
 
 Plan make_plan(Options const& options) {
@@ -56,72 +36,35 @@ Plan make_plan(Options const& options) {
   use_devices_for_copies(plan.devices);
   std::vector<Place> places;
   for (auto const& info : discover(plan.devices).places) places.push_back(info.place);
-  plan.places = chosen(places, options.places, "--places", [](auto& p) { return p.name(); });
+  plan.places =
+      chosen(places, options.places, "--places", "this machine", [](auto& p) { return p.name(); });
   plan.variants = chosen(bandwidth::all_variants(plan.devices), options.variants, "--variants",
-                         [](auto& variant) { return variant.name; });
+                         "this machine", [](auto& variant) { return variant.name; });
   for (u64 const size : options.sizes) plan.sizes.push_back(Bytes{size});
   plan.repetitions = options.repetitions;
   plan.check = options.check;
   plan.seed = options.seed;
+  plan.fingerprint = fingerprint(plan.devices);
+  add_peer_comparison(plan);
   return plan;
 }
 
-std::string size_name(u64 bytes) {
-  char const* unit = "B";
-  for (char const* const larger : {"KiB", "MiB", "GiB"})
-    if (bytes >= 1024 && bytes % 1024 == 0) bytes /= 1024, unit = larger;
-  return std::to_string(bytes) + " " + unit;
+// The model beside the measurement. Copies have calibrated the machine, if it was not before.
+void add_prediction(Plan& plan, std::vector<Result>& results) {
+  plan.variants.push_back({"model", "meshpost::copy, predicted from the measured links", {}});
+  plan.comparisons.push_back({"error of the model's time", "model", "copy", false});
+  auto const& machine = this_machine(plan.devices);
+  for (auto& one : bandwidth::predict(machine, plan.places, plan.sizes, "model"))
+    results.push_back(std::move(one));
 }
 
-void print_matrix(Plan const& plan, std::vector<Result> const& results,
-                  bandwidth::Variant const& variant, Bytes size) {
-  bool const small = size < (u64{1} << 20);
-  int width = 6;
-  for (auto const& place : plan.places)
-    width = std::max(width, static_cast<int>(place.name().size()));
-  std::printf("\n%s (%s), %s: %s, from the row's place to the column's\n%*s", variant.name.c_str(),
-              variant.meaning.c_str(), size_name(size).c_str(), small ? "us" : "GB/s", width, "");
-  for (auto const& to : plan.places) std::printf(" %*s", width, to.name().c_str());
-  for (auto const& from : plan.places) {
-    std::printf("\n%-*s", width, from.name().c_str());
-    for (auto const& to : plan.places) {
-      auto const at = std::ranges::find_if(results, [&](Result const& one) {
-        return one.from == from && one.to == to && one.variant == variant.name && one.size == size;
-      });
-      if (at == results.end() || !at->problem.empty())
-        std::printf(" %*s", width, at == results.end() ? "-" : "FAILED");
-      else
-        std::printf(" %*.*f", width, small ? 2 : 1, small ? at->seconds * 1e6 : at->rate() * 1e-9);
-    }
-  }
-  std::printf("\n");
-}
-
-bool write_json(std::string const& path, Plan const& plan, std::vector<Result> const& results) {
-  nlohmann::json all = {{"fingerprint", fingerprint(plan.devices)},
-                        {"repetitions", plan.repetitions},
-                        {"seed", plan.seed},
-                        {"places", nlohmann::json::array()},
-                        {"variants", nlohmann::json::object()},
-                        {"results", nlohmann::json::array()}};
-  for (auto const& place : plan.places) all["places"].push_back(place.name());
-  for (auto const& variant : plan.variants) all["variants"][variant.name] = variant.meaning;
-  for (auto const& one : results)
-    all["results"].push_back({{"from", one.from.name()},
-                              {"to", one.to.name()},
-                              {"variant", one.variant},
-                              {"bytes", one.size.value},
-                              {"seconds", one.seconds},
-                              {"least_seconds", one.least},
-                              {"rate", one.rate()},
-                              {"checked", one.checked},
-                              {"path", one.path},
-                              {"problem", one.problem}});
-  std::ofstream file(path);
-  file << all.dump(1) << '\n';
-  file.close();
-  if (!file.good()) std::fprintf(stderr, "bandwidth: %s can't be written\n", path.c_str());
-  return file.good();
+void refuse_without_copy(Plan const& plan) {
+  std::vector<std::string> names;
+  for (auto const& one : plan.variants) names.push_back(one.name);
+  if (std::ranges::find(names, "copy") == names.end())
+    throw Error(Kind::bad_argument, "--predict",
+                "the model is of the variant copy, and --variants has " + bandwidth::list(names),
+                "add copy to --variants");
 }
 
 void show_progress(unsigned done, unsigned all) {
@@ -131,31 +74,46 @@ void show_progress(unsigned done, unsigned all) {
 }
 
 int report(Options const& options, Plan const& plan, std::vector<Result> const& results) {
-  for (auto const size : plan.sizes)
-    for (auto const& variant : plan.variants) print_matrix(plan, results, variant, size);
-  u64 failed = 0;
-  for (auto const& one : results) {
-    if (one.problem.empty()) continue;
-    ++failed;
-    std::fprintf(stderr, "bandwidth: %s from %s to %s, %s: %s\n", one.variant.c_str(),
-                 one.from.name().c_str(), one.to.name().c_str(), size_name(one.size).c_str(),
-                 one.problem.c_str());
-  }
+  bandwidth::print_all(plan, results);
+  u64 const failed = bandwidth::print_problems(results);
   std::printf("\ncontents    %s\n", failed          ? "WRONG"
                                     : options.check ? "as they should be"
                                                     : "not checked");
-  bool const written = options.json.empty() || write_json(options.json, plan, results);
+  bool const written = options.json.empty() || bandwidth::write_json(options.json, plan, results);
   return failed || !written ? 1 : 0;
 }
 
-int run_across(Options const& options, JobMemory& job) {
+int run_across(Options const& options, JobMemory& job, std::vector<u32> const& nodes) {
+  for (auto const& [option, given] :
+       {std::pair{"--predict", options.predict}, std::pair{"--what-if", !options.what_if.empty()}})
+    if (given)
+      throw Error(Kind::bad_argument, option,
+                  "the model has no links between processes, and this job has " +
+                      std::to_string(job.processes()) + " processes",
+                  "start one process, or leave the option out");
   auto plan =
       bandwidth::plan_across(job, options.devices, options.places, options.variants, options.seed);
   for (u64 const size : options.sizes) plan.sizes.push_back(Bytes{size});
   plan.repetitions = options.repetitions;
   plan.check = options.check;
+  plan.cpu_nodes = nodes;
   auto const results = bandwidth::measure_across(job, plan);
   return job.process() == 0 ? report(options, plan, results) : 0;
+}
+
+// Binds this process, and returns the nodes of all processes; empty if none is bound.
+std::vector<u32> place(Options const& options, JobMemory const& job) {
+  if (options.cpu_nodes.empty()) return {};
+  std::vector<u32> nodes;
+  std::string text;
+  for (u32 process = 0; process < job.processes(); ++process) {
+    nodes.push_back(bandwidth::node_of_process(options.cpu_nodes, process, job.processes()));
+    text += (text.empty() ? "process " : ", process ") + std::to_string(process) + " on node " +
+            std::to_string(nodes.back());
+  }
+  bandwidth::run_on_node(nodes[job.process()]);
+  if (job.process() == 0) std::printf("placement   %s\n", text.c_str());
+  return nodes;
 }
 
 int run(Options const& options) {
@@ -163,15 +121,21 @@ int run(Options const& options) {
     if (char const* const process = std::getenv("MESHPOST_PROCESS"))
       setenv("MESHPOST_NODE", process, 1);
   JobMemory job;
-  if (job.processes() > 1) return run_across(options, job);
-  auto const plan = make_plan(options);
+  auto const nodes = place(options, job);  // before devices count the cores that they may use
+  if (job.processes() > 1) return run_across(options, job, nodes);
+  if (!options.what_if.empty()) return bandwidth::run_what_if(options);
+  auto plan = make_plan(options);
+  plan.cpu_nodes = nodes;
+  if (options.predict) refuse_without_copy(plan);
   bool const progress = options.shows_progress();
   for (auto const& device : plan.devices)
     std::printf("device      %s (%s)\n", device->name().c_str(), device->info().model.c_str());
   std::fflush(stdout);
-  return report(options, plan, bandwidth::measure(plan, [&](unsigned done, unsigned all) {
-                  if (progress) show_progress(done, all);
-                }));
+  auto results = bandwidth::measure(plan, [&](unsigned done, unsigned all) {
+    if (progress) show_progress(done, all);
+  });
+  if (options.predict) add_prediction(plan, results);
+  return report(options, plan, results);
 }
 
 }  // namespace
@@ -194,6 +158,21 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "seed of the copied bytes");
   app.add_flag("--shared-memory,!--no-shared-memory", options.shared_memory,
                "let several processes share memory (default), or not");
+  auto* const node =
+      app.add_option("--cpu-node", options.cpu_nodes,
+                     "run on the cores of this NUMA node; several: of each process in turn")
+          ->delimiter(',');
+  auto* const predict = app.add_flag("--predict", options.predict,
+                                     "also what the variant copy should take, and the error");
+  auto* const what_if = app.add_option("--what-if", options.what_if,
+                                       "copy nothing: predict for an edited machine.json of topo");
+  app.add_option("--against", options.against, "the machine.json to compare that of --what-if with")
+      ->needs(what_if);
+  what_if->excludes(predict)
+      ->excludes(node)
+      ->excludes("--variants")
+      ->excludes("--repetitions")
+      ->excludes("--seed");
   return apps::run_app(app, argc, argv, options, "bandwidth", "--size",
                        [&] { return run(options); });
 }

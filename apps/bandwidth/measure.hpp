@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,14 @@
 
 namespace bandwidth {
 
+/// Two variants to set side by side: how much longer one takes than the other.
+struct Comparison {
+  std::string title;     ///< such as "error of the model"
+  std::string of, with;  ///< names of variants
+  /// The two differ by peer access: pairs that it can't help are controls, marked as such.
+  bool peer_access = false;
+};
+
 struct Plan {
   std::vector<std::shared_ptr<meshpost::Device>> devices;
   std::vector<meshpost::Place> places;
@@ -16,7 +25,10 @@ struct Plan {
   std::vector<meshpost::Bytes> sizes;
   unsigned repetitions = 5;
   bool check = true;
-  std::uint64_t seed = 0;  ///< of the copied bytes
+  std::uint64_t seed = 0;                  ///< of the copied bytes
+  std::vector<std::uint32_t> cpu_nodes{};  ///< NUMA node of each process; empty: not bound
+  std::string fingerprint{};               ///< of the machine
+  std::vector<Comparison> comparisons{};
 };
 
 /// Result for one variant, pair of places and size.

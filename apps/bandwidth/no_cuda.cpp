@@ -2,5 +2,8 @@
 #include "variants.hpp"
 
 namespace bandwidth {
-std::vector<Variant> cuda_variants() { return {}; }
+std::vector<Variant> cuda_variants(
+    std::vector<std::shared_ptr<meshpost::Device>> const& /*devices*/) {
+  return {};
+}
 }  // namespace bandwidth

@@ -24,6 +24,10 @@ std::vector<Variant> all_variants(std::vector<std::shared_ptr<meshpost::Device>>
 
 /// Variants of CUDA: the driver's own copies, with and without peer access. None in a build without
 /// CUDA.
-std::vector<Variant> cuda_variants();
+std::vector<Variant> cuda_variants(std::vector<std::shared_ptr<meshpost::Device>> const& devices);
+
+/// True if peer access may make this copy faster: it is between two devices. Other pairs are
+/// controls. With and without peer access they must take as long.
+bool peer_access_helps(meshpost::Place const& from, meshpost::Place const& to);
 
 }  // namespace bandwidth

@@ -38,7 +38,10 @@ class App:
     pictures: tuple[str, ...] = ()  # in --out
     # Draws the figures of --json into the folder; returns what it wrote. Imports what it needs.
     # None: there is one picture, `pictures`, and picture.py beside the front draws it.
-    draw: Callable[[dict, Path], list[Path]] | None = None
+    draw: Callable[..., list[Path]] | None = None
+    # Help text of --beside FILE. Then `draw` gets that file's figures too, or None. Empty: there is
+    # no such option.
+    beside: str = ""
 
     @property
     def command(self) -> str:
@@ -86,11 +89,17 @@ def parse(app: App, arguments: list[str] | None) -> tuple[argparse.Namespace, li
     parser.add_argument(
         "--draw", type=Path, metavar="FILE", help="only draw the figures of an earlier run"
     )
+    if app.beside:
+        parser.usage = parser.usage.replace(" [OPTIONS", " [--beside FILE] [OPTIONS")
+        parser.add_argument("--beside", type=Path, metavar="FILE", help=app.beside)
     options, others = parser.parse_known_args(arguments)
     if options.help:
         parser.print_help()
         print(flush=True)
         sys.exit(run_binary([str(find_binary(app.name)), "--help"], launch=False))
+    options.beside = getattr(options, "beside", None)
+    if options.beside and not options.plot:
+        raise Misuse("--beside draws, and --no-plot forbids it: leave one out")
     options.json = options.json or options.out / app.figures
     return options, others
 
@@ -193,26 +202,40 @@ def draw_picture(app: App, facts: dict, folder: Path) -> list[Path]:
     return [folder / name]
 
 
-def draw(app: App, figures: Path, folder: Path) -> None:
-    """Draws the figures, or prints the command that would."""
-    writable(folder / "x")
+def read_figures(file: Path) -> dict:
+    """The figures in a file of --json."""
     try:
-        facts = json.loads(figures.read_text())
+        facts = json.loads(file.read_text())
+    except OSError as error:
+        raise Misuse(f"{file} can't be read: {error.strerror}; name a file of --json") from error
     except ValueError as error:
-        raise Misuse(f"{figures} holds no figures: {error}; name a file of --json") from error
+        raise Misuse(f"{file} holds no figures: {error}; name a file of --json") from error
+    if not isinstance(facts, dict):
+        raise Misuse(f"{file} holds no figures: it is no JSON object; name a file of --json")
+    return facts
+
+
+def draw(app: App, figures: Path, folder: Path, beside: Path | None = None) -> bool:
+    """Draws the figures, or prints the command that would. False if they can't be drawn."""
+    writable(folder / "x")
+    facts = read_figures(figures)
+    more = [read_figures(beside) if beside else None] if app.beside else []
     try:
-        written = app.draw(facts, folder) if app.draw else draw_picture(app, facts, folder)
+        written = app.draw(facts, folder, *more) if app.draw else draw_picture(app, facts, folder)
     except ImportError as error:
         words = [*app.command.split(), "--draw", str(figures)]
         if folder != Path("out", app.name):
             words += ["--out", str(folder)]
+        if beside:
+            words += ["--beside", str(beside)]
         explain_no_picture(error, shlex.join(words))
-        return
+        return True
     except ValueError as error:  # of a finished measurement: its figures are kept
         print(f"no picture: {error}", file=sys.stderr)
-        return
+        return False
     for picture in written:
         print(f"picture     {picture}")
+    return True
 
 
 def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> int:
@@ -221,8 +244,9 @@ def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> in
     if options.draw:
         if others:
             raise Misuse(f"--draw runs no program, so {others[0]} has no effect: leave one out")
-        draw(app, options.draw, options.out)
-        return 0
+        return 0 if draw(app, options.draw, options.out, options.beside) else 1
+    if options.beside:
+        read_figures(options.beside)  # before a measurement that may take long
     binary = find_binary(app.name)
     # Figures of an earlier run must not be taken for this run's.
     for output in (options.json, *(options.out / name for name in app.pictures)):
@@ -233,7 +257,7 @@ def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> in
         return status if status in (1, 2) else 1
     print(f"\nfigures     {options.json}")
     if options.plot:
-        draw(app, options.json, options.out)
+        draw(app, options.json, options.out, options.beside)
     return min(abs(status), 1)
 
 

@@ -1,4 +1,5 @@
 // Prints the memories of this machine and the links between them, measured.
+#include <meshpost/device/backend.hpp>
 #include <meshpost/meshpost.hpp>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "common/command.hpp"
+#include "uplinks.hpp"
 
 namespace {
 
@@ -20,8 +22,9 @@ struct Options : apps::Common {
   std::string measure = "once";
 };
 
-Machine get_machine(Options const& options) {
-  auto const devices = open_devices(options.devices);
+using topo::Devices;
+
+Machine get_machine(Options const& options, Devices const& devices) {
   if (options.measure == "never") return discover(devices);
   return options.measure == "again" ? measure_machine(devices) : this_machine(devices);
 }
@@ -32,17 +35,42 @@ std::string gigabytes(double bytes) {
   return bytes > 0 ? text : "-";
 }
 
-void print_places(Machine const& machine) {
+// Bytes that can be allocated now, and if the memory corrects errors. The machine file has neither:
+// they change, and no route depends on them.
+struct State {
+  std::string ecc = "-", usable = "-";
+};
+State state_of(PlaceInfo const& info, Devices const& devices) {
+  State state;
+  for (auto const& device : devices) {
+    if (Place{std::string(device->kind()), device->index()} != info.place) continue;
+    if (auto const ecc = device->info().ecc) state.ecc = *ecc ? "on" : "off";
+    state.usable = std::to_string(device->free_memory().value);
+  }
+  return state;
+}
+
+// That of the nodes of the host is known only for all together.
+void print_host_memory() {
+  std::printf("host memory: %llu bytes usable on all nodes together\n",
+              static_cast<unsigned long long>(host_backend().open(0)->free_memory().value));
+}
+
+void print_places(Machine const& machine, Devices const& devices) {
   int width = 5;
   for (auto const& info : machine.places)
     width = std::max(width, static_cast<int>(info.place.name().size()));
-  std::printf("\n%-*s  node %10s  %8s %8s  %s\n", width, "place", "memory GB", "out GB/s",
-              "in GB/s", "model");
-  for (auto const& info : machine.places)
-    std::printf("%-*s  %4u %10s  %8s %8s  %s%s\n", width, info.place.name().c_str(), info.numa_node,
-                gigabytes(static_cast<double>(info.size)).c_str(), gigabytes(info.rate_out).c_str(),
+  std::printf("\n%-*s  node %10s %14s  ECC  %8s %8s  %s\n", width, "place", "memory GB",
+              "usable bytes", "out GB/s", "in GB/s", "model");
+  for (auto const& info : machine.places) {
+    auto const state = state_of(info, devices);
+    std::printf("%-*s  %4u %10s %14s  %3s  %8s %8s  %s%s\n", width, info.place.name().c_str(),
+                info.numa_node, gigabytes(static_cast<double>(info.size)).c_str(),
+                state.usable.c_str(), state.ecc.c_str(), gigabytes(info.rate_out).c_str(),
                 gigabytes(info.rate_in).c_str(), info.model.c_str(),
                 (info.bus.empty() ? "" : " at " + info.bus).c_str());
+  }
+  print_host_memory();
 }
 
 void print_matrix(Machine const& machine, char const* title,
@@ -83,10 +111,10 @@ void print_kinds(Machine const& machine) {
   }
 }
 
-void print(Machine const& machine) {
+void print(Machine const& machine, Devices const& devices) {
   std::printf("host         %s\nfingerprint  %s\n", machine.host.c_str(),
               machine.fingerprint.c_str());
-  print_places(machine);
+  print_places(machine, devices);
   print_kinds(machine);
   print_matrix(machine, "GB/s", [](Link const& link) { return gigabytes(link.rate); });
   print_matrix(machine, "GB/s while the opposite link is as busy",
@@ -113,9 +141,11 @@ void print_host_copies(Machine const& machine) {
 }
 
 int run(Options const& options) {
-  auto const machine = get_machine(options);
-  print(machine);
+  auto const devices = open_devices(options.devices);
+  auto const machine = get_machine(options, devices);
+  print(machine, devices);
   print_host_copies(machine);
+  topo::print_uplinks(topo::shared_uplinks(devices), options.measure == "again");
   if (options.json.empty()) return 0;
   std::ofstream file(options.json);
   file << to_json(machine);

@@ -24,6 +24,7 @@ class LogicalDevice : public Device {
   bool in_host_memory() const override { return whole_->in_host_memory(); }
 
   Allocation allocate(Bytes size, MemoryKind kind) override { return whole_->allocate(size, kind); }
+  Bytes free_memory() override { return whole_->free_memory(); }
   std::unique_ptr<Stream> make_stream() override { return whole_->make_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
     return whole_->adopt_stream(native);

@@ -33,6 +33,12 @@ TEST(LogicalDevices, that_are_the_only_one_are_the_device_itself) {
   EXPECT_EQ(open_devices("cpu:2*1"), open_devices("cpu:2"));
 }
 
+TEST(LogicalDevices, have_the_free_memory_of_the_whole) {
+  auto const devices = open_devices("cpu:1*2");
+  EXPECT_GT(devices[1]->free_memory(), 0u);
+  EXPECT_LE(devices[1]->free_memory(), devices[1]->info().memory.value);
+}
+
 TEST(LogicalDevices, share_memory_that_belongs_to_the_whole) {
   auto const devices = open_devices("cpu:1*2");
   auto const memory = devices[1]->allocate(Bytes{64}, MemoryKind::device);

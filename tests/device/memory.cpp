@@ -37,6 +37,14 @@ TEST(Memory, that_is_not_there_is_refused_with_what_is_free) {
                       "are free", "use less"}));
 }
 
+TEST(Memory, that_is_free_is_no_more_than_all) {
+  for (auto const& device : open_devices("")) {
+    EXPECT_GT(device->free_memory(), 0u) << device->name();
+    EXPECT_LE(device->free_memory(), device->info().memory.value) << device->name();
+    EXPECT_EQ(device->info().ecc.has_value(), !device->in_host_memory()) << device->name();
+  }
+}
+
 TEST(Memory, is_located_filled_and_copied) {
   auto const memory = device()->allocate(Bytes{64}, MemoryKind::device);
   EXPECT_TRUE(device()->locate(memory.data()).usable);

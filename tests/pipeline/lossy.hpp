@@ -76,6 +76,7 @@ class LostDevice : public Device {
   u32 index() const override { return 0; }
   DeviceInfo const& info() const override { return inner_->info(); }
   Allocation allocate(Bytes size, MemoryKind kind) override { return inner_->allocate(size, kind); }
+  Bytes free_memory() override { return inner_->free_memory(); }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<LostStream>(left); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
     return inner_->adopt_stream(native);

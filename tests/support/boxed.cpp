@@ -79,6 +79,7 @@ class BoxedDevice : public Device {
   Allocation allocate(Bytes size, MemoryKind kind) override {
     return kind == MemoryKind::device ? boxes().make(size, *this) : inside_->allocate(size, kind);
   }
+  Bytes free_memory() override { return inside_->free_memory(); }
   std::unique_ptr<Stream> make_stream() override { return inside_->make_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
     return inside_->adopt_stream(native);

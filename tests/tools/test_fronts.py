@@ -154,6 +154,122 @@ class Fronts(FolderCase):
         large = load("bandwidth", "picture").matrix(report, "copy", 1 << 26)
         self.assertAlmostEqual(large[1, 0], (1 << 26) / 1e-6 / 1e9)
 
+    def test_bandwidth_draws_how_much_longer_one_variant_takes_than_another(self):
+        report = measured()
+        for one in report["results"]:
+            if one["variant"] == "driver":
+                one |= {"seconds": one["seconds"] * 1.5, "rate": one["rate"] / 1.5}
+        comparison = {"title": "drivers' time", "of": "driver", "with": "copy"}
+        report["results"][0]["problem"] = "it failed"  # of copy
+        for size in (8, 1 << 26):
+            values = load("bandwidth", "picture").percent_longer(report, comparison, size)
+            self.assertEqual(sum(value != value for value in values.flat), size == 8)
+            self.assertAlmostEqual(values[1, 2], 50)
+        status, said = self.run_front("bandwidth", "--out", str(self.folder), report=report)
+        self.assertEqual(status, 0, said)
+        without = (self.folder / "bandwidth.png").stat().st_size
+        report["comparisons"] = [comparison]
+        self.run_front("bandwidth", "--out", str(self.folder), report=report)
+        self.assertGreater((self.folder / "bandwidth.png").stat().st_size, without)
+
+    def both_runs(self) -> tuple[dict, dict]:
+        """A run in one process, and one in two whose copies take twice as long."""
+        one = measured(("pageable:0", "pinned:0", "cpu:0", "cpu:1"), (1 << 26,))
+        two = measured(("0/pageable:0", "0/cpu:0", "1/shared:0", "1/cpu:0"), (1 << 26,))
+        for report, names in ((one, ("memcpy", "no_peers")), (two, ("put", "put_staged"))):
+            renamed = dict(zip(("copy", "driver"), names, strict=True))
+            report["variants"] = {renamed[old]: "m" for old in report["variants"]}
+            for result in report["results"]:
+                result["variant"] = renamed[result["variant"]]
+                seconds = 1e-3 if report is one else 2e-3
+                result |= {"seconds": seconds, "rate": result["bytes"] / seconds}
+        return one, two
+
+    def beside(self, run: dict, other: dict, *given: str) -> tuple[int, str]:
+        """Draws the figures of one run with those of another one."""
+        files = [self.folder / "a run.json", self.folder / "another.json"]
+        for file, report in zip(files, (run, other), strict=True):
+            file.write_text(json.dumps(report))
+        out = ("--out", str(self.folder / "both"))
+        return self.run_front(
+            "bandwidth", "--draw", str(files[0]), "--beside", str(files[1]), *out, *given
+        )
+
+    def test_bandwidth_draws_one_process_and_several_in_either_order(self):
+        one, two = self.both_runs()
+        for runs in ((one, two), (two, one)):
+            status, said = self.beside(*runs)
+            self.assertEqual(status, 0, said)
+            for name in ("bandwidth.png", "panels.png", "ratio.png"):
+                picture = self.folder / "both" / name
+                self.assertIn(str(picture), said)
+                self.assertGreater(picture.stat().st_size, 20_000)
+                picture.unlink()
+
+    def test_bandwidth_compares_places_of_processes_with_those_of_one(self):
+        panels = load("bandwidth", "panels")
+        one, two = self.both_runs()
+        one["results"] = [
+            result | ({"rate": 1e9} if (result["from"], result["to"]) == ("cpu:0", "cpu:1") else {})
+            for result in one["results"]
+        ]
+        values = panels.ratios(one, two, 1 << 26)
+        self.assertAlmostEqual(values[0, 2], 0.5)  # 0/pageable:0 to 1/shared:0: ordinary memory
+        self.assertAlmostEqual(values[1, 3], (1 << 26) / 2e-3 / 1e9)  # 0/cpu:0 to 1/cpu:0
+        self.assertAlmostEqual(values[3, 1], 0.5)
+        gpus = ["0/cuda:0", "1/cuda:3", "1/pinned:1"]
+        expected = dict(zip(gpus, ("cuda:0", "cuda:3", "pinned:1"), strict=True))
+        self.assertEqual(panels.counterparts(gpus), expected)
+
+    def test_bandwidth_draws_the_ratio_of_two_placements(self):
+        near, _ = self.both_runs()
+        far = json.loads(json.dumps(near))
+        near["cpu_nodes"], far["cpu_nodes"] = [0], [1]
+        for result in far["results"]:
+            result["rate"] /= 4
+        panels = load("bandwidth", "panels")
+        self.assertEqual({*panels.ratios(near, far, 1 << 26).flat}, {0.25})
+        self.assertIn("memcpy, node of each process: 1", panels.in_words(far))
+        status, said = self.beside(far, near)
+        self.assertEqual(status, 0, said)
+        written = {path.name for path in (self.folder / "both").iterdir()}
+        self.assertEqual(written, {"bandwidth.png", "ratio.png"})
+
+    def test_bandwidth_names_why_two_runs_do_not_compare(self):
+        one, two = self.both_runs()
+        other_size = json.loads(json.dumps(two).replace(str(1 << 26), "4096"))
+        plain = json.loads(json.dumps(two).replace("_staged", ""))
+        strange = json.loads(
+            json.dumps(one).replace("pageable:", "pageable:7").replace("cpu", "cuda")
+        )
+        for run, other, message in (
+            (one, other_size, "no size in common, only .67108864. and .4096. bytes"),
+            (one, plain, "no variant put_staged or get_staged; it has put"),
+            (
+                strange,
+                two,
+                "no pair was .*; measure cpu:0, cpu:1, pageable:0 in the other one",
+            ),
+            (one, server(), "the figures of another program: they have no results, variants"),
+            (server(), one, "the figures of another program: they have no results, variants"),
+        ):
+            status, said = self.beside(run, other)
+            self.assertEqual(status, 1, said)
+            self.assertRegex(said, message)
+
+    def test_bandwidth_reads_the_other_run_before_it_measures(self):
+        bad = self.folder / "bad.json"
+        for text, message in ((None, "can't be read: No such"), ("[]", "no JSON object")):
+            if text:
+                bad.write_text(text)
+            status, said = self.run_front("bandwidth", "--beside", str(bad), report=measured())
+            self.assertEqual(status, 2, said)
+            self.assertIn(f"{bad} ", said)
+            self.assertIn(message, said)
+            self.assertFalse(self.said.exists(), "the program ran")
+        status, said = self.run_front("bandwidth", "--beside", str(bad), "--no-plot")
+        self.assertEqual((status, "leave one out" in said), (2, True))
+
     def test_bandwidth_forgets_the_figures_of_a_run_before(self):
         self.run_front("bandwidth", "--out", str(self.folder), report=measured())
         status, _ = self.run_front("bandwidth", "--out", str(self.folder), status=1)

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
@@ -147,10 +148,11 @@ struct DeviceInfo {
   Bytes memory{};
   u32 processors = 0;  ///< multiprocessors, or cores
   u32 default_ranks = 0;
-  u32 default_threads = 0;  ///< threads of a rank if the program does not say
-  u32 max_threads = 0;      ///< largest number of threads of a rank
-  std::string bus{};        ///< PCI address, "0000:1b:00.0"; empty for devices on no bus
-  std::string uuid{};       ///< "GPU-..." as nvidia-smi shows it; empty for CPU devices
+  u32 default_threads = 0;    ///< threads of a rank if the program does not say
+  u32 max_threads = 0;        ///< largest number of threads of a rank
+  std::string bus{};          ///< PCI address, "0000:1b:00.0"; empty for devices on no bus
+  std::string uuid{};         ///< "GPU-..." as nvidia-smi shows it; empty for CPU devices
+  std::optional<bool> ecc{};  ///< its memory corrects errors; nothing: not known
 };
 
 /// The memory that a pointer points to.
@@ -197,6 +199,9 @@ class Device {
   virtual bool in_host_memory() const { return false; }
   /// \throws Error(out_of_memory) naming the device, the size and what is free
   virtual Allocation allocate(Bytes size, MemoryKind kind) = 0;
+  /// Bytes of its memory that are free now. All together that allocate() can give is at most that.
+  /// On CPU devices other programs count too. \throws Error(device_failed)
+  virtual Bytes free_memory() = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   /// A stream around one of the user's own (cudaStream_t); CPU devices have none.
   virtual std::unique_ptr<Stream> adopt_stream(void* native) = 0;

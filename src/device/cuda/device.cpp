@@ -58,7 +58,8 @@ class CudaDevice : public Device {
              256,
              static_cast<u32>(properties.maxThreadsPerBlock),
              bus(),
-             uuid(properties)};
+             uuid(properties),
+             properties.ECCEnabled != 0};
   }
   std::string_view kind() const override { return "cuda"; }
   u32 index() const override { return index_; }
@@ -83,6 +84,12 @@ class CudaDevice : public Device {
     data = ::operator new(size, std::nothrow);
     if (!data) throw Error(Kind::out_of_memory, what, "the host has no more memory", "use less");
     return {data, size, [](void* memory) { ::operator delete(memory); }};
+  }
+  Bytes free_memory() override {
+    Current const current(number());
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), fmt::format("ask for the free memory of {}", name()));
+    return Bytes{free};
   }
   std::unique_ptr<Stream> make_stream() override { return cuda::make_stream(number()); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {

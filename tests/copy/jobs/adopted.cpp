@@ -64,6 +64,7 @@ class Drum : public Device {
               close(range.mapped().file);
             }};
   }
+  Bytes free_memory() override { return inner_->free_memory(); }
   std::unique_ptr<Stream> make_stream() override { return inner_->make_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
     return inner_->adopt_stream(native);
