@@ -23,9 +23,10 @@ def draw(facts: dict, path: Path) -> None:
         fit = tables.fit(runs, True)
         label = f"{seed.PLACES[job]} ({job})"
         if fit and fit.bandwidth and fit.latency.value > 0:
-            line = [1e6 * (fit.latency.value + size / fit.bandwidth.value) for size in sizes]
+            fine = [sizes[0] * (sizes[-1] / sizes[0]) ** (i / 99) for i in range(100)]
+            line = [1e6 * (fit.latency.value + size / fit.bandwidth.value) for size in fine]
             label += f": {tables.show(fit.bandwidth, 1e-9)} GB/s"
-            left.plot(sizes, line, color=color)
+            left.plot(fine, line, color=color)
         left.plot([], [], ".", color=color, label=label)
     left.set(xscale="log", yscale="log", xlabel="bytes", ylabel="put and acknowledgement, us")
     left.set_title("t = latency + bytes / bandwidth, one pair; dots are starts", fontsize=10)
@@ -44,7 +45,7 @@ def draw(facts: dict, path: Path) -> None:
             right.plot(theirs[1] if job == "mpi" else theirs[0], at, "x", color="C3")
             labels.append(f"{what}, {seed.PLACES[job]} ({job})")
             at += 1
-    right.plot([], [], "o", color="C0", label="here, 95 %")
+    right.plot([], [], "o", color="C0", label="here" + (", 95 %" if facts["starts"] >= 6 else ""))
     right.plot([], [], "x", color="C3", label="the thesis (verbs; mpi: MPI)")
     right.set_yticks(range(len(labels)), labels, fontsize=8)
     right.invert_yaxis()
