@@ -30,7 +30,7 @@ struct ResetFlag {
   u32* flag;
   Window<u32> failed;  // 1 at rank 0: the host did not set it in time
   u32 rounds;
-  static constexpr u64 patience = 20'000'000'000;  // ns of a round; the host has less
+  static constexpr u64 deadline = 20'000'000'000;  // ns of a round; the host has less
 
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.id() != 0 || self.thread() != 0) return;
@@ -39,7 +39,7 @@ struct ResetFlag {
       for (u32 polls = 1; memory::load_acquire(flag) == 0; ++polls) {
         if (polls % 4096 != 0) continue;
         if (since == 0) since = self.now();
-        if (self.now() - since < patience) continue;
+        if (self.now() - since < deadline) continue;
         failed.local(self)[0] = 1;
         return;
       }
