@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""COACCEL's streamed BLAS test, run and drawn: speed-up by iteration, stages over time.
+"""COACCEL's streamed BLAS test, run and drawn: speed-up by iteration, stages over time, or a sweep.
 
 Started by `./run app blas_stream`. Runs the C++ program `blas_stream`, which takes all other
 options, measures and checks. Then draws its figures.
@@ -38,6 +38,11 @@ def draw_speedup(facts: dict, path: Path) -> None:
 
 def draw(facts: dict, folder: Path) -> list[Path]:
     """Draws the pictures for which there are figures: the speed-up, and the timeline of the run."""
+    if "sweep" in facts:
+        import sweep_picture
+
+        sweep_picture.draw(facts, folder / "sweep.png")
+        return [folder / "sweep.png"]
     written = []
     if facts["plain_seconds"]:
         draw_speedup(facts, folder / "speedup.png")
@@ -56,14 +61,16 @@ APP = front.App(
     "blas_stream",
     "COACCEL's streamed BLAS test, timed, checked and drawn.",
     "--devices cpu:2 --m 512 --n 8192",
-    pictures=("speedup.png", "timeline.json", "timeline.png"),
+    pictures=("speedup.png", "timeline.json", "timeline.png", "sweep.png"),
     draw=draw,
 )
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The program; returns its exit status."""
-    return front.main(APP, arguments, ("--trace", "{out}/timeline.json"))
+    given = sys.argv[1:] if arguments is None else arguments
+    sweep = any(word.partition("=")[0] == "--sweep" for word in given)  # it has no timeline
+    return front.main(APP, given, () if sweep else ("--trace", "{out}/timeline.json"))
 
 
 if __name__ == "__main__":

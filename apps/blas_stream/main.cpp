@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "common/command.hpp"
-#include "streamed.hpp"
+#include "sweep.hpp"
 
 namespace {
 
@@ -23,6 +23,7 @@ struct Options : apps::Common {
   u32 iterations = 5, plain = 1;
   std::string memory = "pinned", trace;
   bool stages = true;
+  Sweep sweep{};
 };
 
 struct Report {
@@ -36,28 +37,6 @@ struct Report {
   std::vector<std::string> legs;
   std::vector<double> alone;
 };
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
-// Columns to compute by plain BLAS too: all; or those at the edges of shares and chunks, and some
-// more.
-std::vector<u64> some_columns(Options const& options, Streamed const& streamed) {
-  std::vector<u64> columns;
-  u64 const n = options.stream.size.n;
-  for (auto const& share : streamed.shares())
-    for (u64 place :
-         {u64{0}, options.stream.chunk - 1, options.stream.chunk, share.count / 2, share.count - 1})
-      if (share.count > 0) columns.push_back(share.first + std::min(place, share.count - 1));
-  for (u64 i = 0; i < 16; ++i) columns.push_back(n * i / 16);
-  std::sort(columns.begin(), columns.end());
-  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-  return columns;
-}
 
 u64 choose_chunk(StreamOptions const& options, bool gpus) {
   u64 const resident = 2 * options.size.m * options.size.m * sizeof(double);
@@ -128,7 +107,7 @@ Report run(Options const& options) {
   blas::use_openblas_threads(1);
   std::optional<PlainRun> sample;
   if (options.check) {
-    sample.emplace(size, some_columns(options, streamed), factors, options.stream.seed);
+    sample.emplace(size, edge_columns(options.stream, streamed), factors, options.stream.seed);
     for (u32 i = 0; i < options.iterations; ++i) sample->iterate();
   }
 
@@ -229,6 +208,18 @@ int main(int argc, char** argv) {
   number("--iterations", options.iterations, "times that all columns pass through", 1'000'000);
   number("--chunk", stream.chunk, "columns at a time; default: what 64 MB of buffers allow",
          1 << 20);
+  auto* const sweep =
+      app.add_option("--sweep", options.sweep.chunks,
+                     "only measure chunks of so many columns, 1,2,4,8, each in an asynchronous and "
+                     "a synchronous pipeline: times, and the share in which devices are idle")
+          ->delimiter(',')
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+          ->check(CLI::Range(u64{1}, u64{1} << 20));
+  for (auto const* const other : {"--chunk", "--iterations"}) sweep->excludes(other);
+  app.add_option("--repetitions", options.sweep.repetitions, "of a sweep: runs of each kind")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1000u))
+      ->needs(sweep);
   number("--depth", stream.depth, "chunks that each buffer has room for", 64);
   app.add_option("--memory", options.memory,
                  "of R and Q: pinned, or pageable with a level of pinned buffers before GPUs")
@@ -241,9 +232,20 @@ int main(int argc, char** argv) {
   app.add_flag("--stages,!--no-stages", options.stages,
                "measure each stage alone, in further iterations (default)");
   app.add_option("--trace", options.trace, "file for the first device's timeline");
+  for (auto const* const other : {"--plain", "--stages", "--trace"}) sweep->excludes(other);
   return apps::run_app(app, argc, argv, options, "blas_stream", "--m or --n", [&] {
     options.plain = std::min(options.plain, options.iterations);
     stream.pageable = options.memory == "pageable";
+    for (u64 const chunk : options.sweep.chunks)
+      if (chunk > stream.size.n)
+        throw Error(Kind::bad_argument, "--sweep " + std::to_string(chunk),
+                    "there are only " + std::to_string(stream.size.n) + " columns",
+                    "choose fewer columns, or a larger --n");
+    if (!options.sweep.chunks.empty()) {
+      options.sweep.check = options.check;
+      options.sweep.json = options.json;
+      return run_sweep(open_devices(options.devices), stream, options.sweep);
+    }
     bool const gpus = open_devices(options.devices)[0]->kind() != "cpu";
     if (stream.chunk == 0) stream.chunk = choose_chunk(stream, gpus);
     stream.chunk = std::min(stream.chunk, stream.size.n);

@@ -28,6 +28,18 @@ u64 bytes_a_column(StreamOptions const& options, bool gpus) {
   return 2 * levels * options.depth * 2 * options.size.m * sizeof(double);
 }
 
+std::vector<u64> edge_columns(StreamOptions const& options, Streamed const& streamed) {
+  std::vector<u64> columns;
+  u64 const n = options.size.n;
+  for (auto const& share : streamed.shares())
+    for (u64 place : {u64{0}, options.chunk - 1, options.chunk, share.count / 2, share.count - 1})
+      if (share.count > 0) columns.push_back(share.first + std::min(place, share.count - 1));
+  for (u64 i = 0; i < 16; ++i) columns.push_back(n * i / 16);
+  std::sort(columns.begin(), columns.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+  return columns;
+}
+
 Streamed::Streamed(std::vector<std::shared_ptr<Device>> const& devices,
                    StreamOptions const& options, Factors const& factors)
     : options_(options), shares_(devices.size()) {

@@ -62,6 +62,9 @@ class Streamed {
   std::unique_ptr<meshpost::DeviceGroup> group_;  // its threads use the rest
 };
 
+/// Columns to compute by plain BLAS too: those at the edges of shares and chunks, and some more.
+std::vector<u64> edge_columns(StreamOptions const& options, Streamed const& streamed);
+
 /// Chunk buffers that one device has for each column of a chunk, in bytes.
 u64 bytes_a_column(StreamOptions const& options, bool gpus);
 

@@ -124,6 +124,19 @@ class Fronts(FolderCase):
         expected = ["--devices", "cuda:0,1", "--measure", "again", "--json", str(kept)]
         self.assertEqual(self.arguments(), expected)
 
+    def test_blas_stream_draws_a_sweep_and_asks_for_no_timeline(self):
+        kinds = {"asynchronous": [0.5, 0.6], "synchronous": [1.0, 1.1]}
+        sweep = [
+            {"chunk": chunk} | {kind: {"seconds": s, "idle": s} for kind, s in kinds.items()}
+            for chunk in (1, 8, 256)
+        ]
+        report = {"m": 8, "n": 9, "devices": ["cpu:0"], "sweep": sweep}
+        given = ("--out", str(self.folder / "s"), "--sweep", "1,8,256")
+        status, said = self.run_front("blas_stream", *given, report=report)
+        self.assertEqual(status, 0, said)
+        self.assertGreater((self.folder / "s" / "sweep.png").stat().st_size, 30_000)
+        self.assertNotIn("--trace", self.arguments())
+
     def test_topo_draws_machines_of_all_shapes(self):
         unmeasured = server(gpus=2)
         for link in unmeasured["links"]:
