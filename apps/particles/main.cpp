@@ -30,8 +30,7 @@ json json_of(Energy const& energy) {
           {"momentum", {energy.momentum_x, energy.momentum_y}}};
 }
 
-void write_rows(std::string const& file, std::vector<u64> const& shape,
-                State const& rows) {
+void write_rows(std::string const& file, std::vector<u64> const& shape, State const& rows) {
   apps::write_npy(file, "<f8", shape, std::as_bytes(std::span(rows)));
 }
 
