@@ -77,8 +77,8 @@ def draw_scaling(study: Study, runs: list[dict], picture: Path) -> None:
     at = range(len(runs))
     against = {run["against"] for run in runs} - {""}
     rows = (
-        ("two_model", f"kernels, communication by the host ({', '.join(sorted(against))})", "o-"),
-        ("communication", "of that: communication", "s--"),
+        ("two_model", f"two models: kernels, messages by {', '.join(sorted(against))}", "o-"),
+        ("communication", "of that: messages", "s--"),
         ("kernel", "one kernel that puts and notifies", "^-"),
     )
     for name, text, style in rows:
@@ -91,7 +91,9 @@ def draw_scaling(study: Study, runs: list[dict], picture: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel(f"time of {runs[0]['steps']} steps, ms")
     count = len(runs[0]["kernel"]["samples"])
-    axes.set_title(f"{study.name}: median and 95 % interval of {count} run{'s' * (count != 1)}")
+    interval = "95 % interval" if count > 5 else "range"
+    runs_of = f"median and {interval} of {count} runs" if count > 1 else "one run"
+    axes.set_title(f"{study.name}: {runs_of}, the same work for each device")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.tight_layout()
@@ -108,7 +110,10 @@ def table(study: Study, runs: list[dict]) -> str:
             f"{label(run):<18} {1e3 * other:>9.4g} ms {1e3 * run['communication']['median']:>7.4g}"
             f" ms {1e3 * kernel:>9.4g} ms {other / kernel if kernel else 0:>7.3g}"
         )
-    return "\n".join([*lines, f"the seed: {study.claim}"])
+    lines.append("ratio: how many times as fast one kernel is; the same work for each device")
+    if any("cpu" in label(run) for run in runs):
+        lines.append("CPU devices share the host's cores, so more devices take longer")
+    return "\n".join([*lines, f"the dCUDA thesis, on GPUs: {study.claim}"])
 
 
 def measure(study: Study, options: argparse.Namespace, others: list[str]) -> int:
@@ -150,6 +155,8 @@ def oversubscribe(study: Study, options: argparse.Namespace, others: list[str]) 
         specs = [devices_of(1, available), devices_of(least, available)]
     figures, picture = options.json, options.out / "oversubscribe.png"
     file = front.writable(options.out / "run.json")
+    for output in (figures, picture):
+        front.writable(output).unlink(missing_ok=True)
     rows: list[dict] = []
     for spec in specs:
         usual = 0
@@ -162,7 +169,7 @@ def oversubscribe(study: Study, options: argparse.Namespace, others: list[str]) 
             if status and not usual:
                 return status if status in (1, 2) else 1
             if status:
-                print(f"{spec}: {factor} times as many ranks do not fit: see the message above")
+                print(f"{spec}: {factor} times as many ranks are left out: see the message above")
                 continue
             rows.append(json.loads(file.read_text()) | {"factor": factor, "spec": spec})
             usual = usual or rows[-1]["ranks_per_device"]
@@ -225,6 +232,28 @@ def draw_figure(study: Study, whole: dict, picture: Path) -> None:
     print(f"picture     {picture}")
 
 
+def draw_again(study: Study, file: Path, folder: Path) -> bool:
+    """Draws the figures that --figure or --oversubscribe wrote; False if they are another run's."""
+    try:
+        facts = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return False  # the front says what is wrong
+    runs = facts.get("runs") if isinstance(facts, dict) else None
+    if not runs:
+        if study.draw is None:
+            raise front.Misuse(
+                f"{file}: there is no picture of a single run of {study.name}; --figure draws one"
+            )
+        return False
+    front.writable(folder / "x")
+    if "factor" in runs[0]:
+        draw_oversubscription(study, runs, folder / "oversubscribe.png")
+        print(f"picture     {folder / 'oversubscribe.png'}")
+    else:
+        draw_figure(study, facts, folder / "figure.png")
+    return True
+
+
 def one_run(study: Study, arguments: list[str]) -> int:
     """One run, checked. Returns an exit status."""
     app = front.App(
@@ -234,6 +263,9 @@ def one_run(study: Study, arguments: list[str]) -> int:
         pictures=study.pictures,
         draw=study.draw or (lambda _facts, _folder: []),
     )
+    options, _ = front.parse(app, [word for word in arguments if word not in ("-h", "--help")])
+    if options.draw and draw_again(study, options.draw, options.out):
+        return 0
     more = [f"--{name.partition('.')[0]}={{out}}/{name}" for name in study.files]
     status = front.run(app, arguments, ("--output={out}/result.npy", *more))
     options, others = front.parse(app, arguments)

@@ -16,8 +16,8 @@ inline constexpr u32 halo = 2;
 /// The whole field and how it is cut. In memory a field is [row][level][column], so the two rows
 /// that a neighbour needs are one piece. A line is the points of a row and a level. Devices get
 /// whole rows. A device's ranks get lines one behind the other, as many as two rows have or more.
-/// So a rank needs lines of its two neighbours only. The first and the last rank of a device send
-/// to other devices. If possible, they get a sixth less than the others.
+/// So a rank needs lines of its two neighbours only. The first and the last rank of a device may
+/// send to other devices. If possible, they get a sixth less than the others.
 struct Shape {
   u32 levels, rows, columns;
   u32 owners;  ///< ranks that own lines; the others idle

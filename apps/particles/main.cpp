@@ -142,11 +142,7 @@ int run(Options const& options) {
                     {"initial", options.initial},
                     {"output", options.output},
                     {"film", options.frames}});
-    std::ofstream out(options.json);
-    out << figures.dump(1) << '\n';
-    if (!out.flush())
-      throw Error(Kind::bad_argument, "--json " + options.json, "it can't be written",
-                  "name another file");
+    apps::write_figures(options.json, figures);
   }
   return comparison.identical && (same.is_null() || same.get<bool>()) ? 0 : 1;
 }

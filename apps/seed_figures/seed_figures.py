@@ -73,7 +73,7 @@ def run(arguments: list[str]) -> int:
         if status := study.measure(study_of(name), mine, others):
             return status
         rows += lines_of(json.loads(mine.json.read_text()))
-    table.write_text("\n".join(rows) + "\n")
+        table.write_text("\n".join(rows) + "\n")  # what is done stays, if a later one is stopped
     print("\n" + "\n".join(rows) + f"\n\ntable       {table}")
     return 0
 

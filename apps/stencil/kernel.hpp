@@ -18,6 +18,8 @@ namespace stencil {
 /// - fy: likewise.
 /// - u: step n writes the field that step n - 1 read. `before` and `after` read my rows of it in
 ///   their first stencil of step n - 1, and sent u of that step afterwards. I have waited for that.
+/// A source of a put is written again in the next step, without flush(): its target has answered by
+/// then, so the bytes have come.
 /// A neighbour can't be so far ahead that a count of a later step is taken for one of this step: it
 /// waits in each step for something that I send in the same step (`before` for lap, `after` for
 /// fy), so it sends nothing of step n + 1 before I have sent that.

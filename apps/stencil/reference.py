@@ -11,9 +11,9 @@ def step(u: np.ndarray) -> np.ndarray:
     """One step of a field [row][level][column]."""
     lap, fx, fy = (np.zeros_like(u) for _ in range(3))
     four, factor = u.dtype.type(4), u.dtype.type(0.03)
-    lap[1:-1, :, 1:-1] = four * u[1:-1, :, 1:-1] - (
+    lap[1:-1, :, 1:-1] = (
         (u[1:-1, :, :-2] + u[1:-1, :, 2:]) + (u[:-2, :, 1:-1] + u[2:, :, 1:-1])
-    )
+    ) - four * u[1:-1, :, 1:-1]
     fx[1:-2, :, 1:-1] = lap[1:-2, :, 2:] - lap[1:-2, :, 1:-1]
     fy[1:-2, :, 1:-1] = lap[2:-1, :, 1:-1] - lap[1:-2, :, 1:-1]
     new = u.copy()

@@ -62,6 +62,9 @@ class Fronts(FolderCase):
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertIn("results     equal to the bit", ran.stdout)
             self.assertIn("reference   NumPy's, equal to the bit", ran.stdout)
+        again = self.run_front("--draw", "out/stencil/result.json")
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("there is no picture of a single run of stencil", again.stderr)
 
     def test_a_wrong_result_fails(self):
         try:
@@ -92,9 +95,11 @@ class Fronts(FolderCase):
     def test_a_figure_has_a_run_for_each_number_of_devices(self):
         ran = self.run_front("--figure", "--series", "cpu:1 cpu:1*3", "--no-plot", *SMALL)
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("the seed: 1.2 times", ran.stdout)
+        self.assertIn("on GPUs: 1.2 times", ran.stdout)
         figures = json.loads((self.folder / "out/stencil/figure.json").read_text())
         self.assertEqual([run["device_count"] for run in figures["runs"]], [1, 3])
+        again = self.run_front("--draw", "out/stencil/figure.json")
+        self.assertEqual(again.returncode, 0, again.stderr)
         for run in figures["runs"]:
             self.assertEqual(len(run["kernel"]["samples"]), 2)
             self.assertEqual(len(run["communication"]["samples"]), 2)

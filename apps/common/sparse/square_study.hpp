@@ -35,7 +35,8 @@ class SquareStudy : public Study {
     for (u32 device = first_; device < end(); ++device)
       blocks_.push_back(matrix_.of(world, device));
     u64 const kept = kept_bytes(problem.most_shared_rows(), problem.most_shared_entries());
-    kept_ = scratch + kept <= most_kept_bytes && all_on_gpus(world);
+    u64 const all = (scratch + kept) * ranks_per_processor(world);
+    kept_ = least(world, all <= most_kept_bytes ? 1 : 0) == 1 && all_on_gpus(world);
     launch_.scratch = Bytes{scratch + (kept_ ? kept : 0)};
   }
 
@@ -116,15 +117,6 @@ class SquareStudy : public Study {
   Square const square_;
 
  private:
-  // A launch has the same arguments in all processes.
-  static bool all_on_gpus(World const& world) {
-    auto const is_gpu = [](auto const& device) { return device->kind() == "cuda"; };
-    bool const mine = std::ranges::all_of(world.devices(), is_gpu);
-    if (world.processes() == 1) return mine;
-    JobMemory job;
-    return std::ranges::count(gather(job, mine ? "gpus" : "others"), "others") == 0;
-  }
-
   u32 first_;
 
  protected:

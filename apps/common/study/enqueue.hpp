@@ -16,6 +16,19 @@ __global__ void __launch_bounds__(plain_threads) plain_kernel(Work const work) {
 }
 #endif
 
+/// Shared memory of each multiprocessor of a GPU, bytes; 0 of a CPU device.
+inline u64 shared_memory(Device const& device) {
+#if defined(__CUDACC__)
+  int bytes = 0;
+  if (device.kind() == "cuda" &&
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+                             static_cast<int>(device.index())) == cudaSuccess)
+    return static_cast<u64>(bytes);
+#endif
+  static_cast<void>(device);
+  return 0;
+}
+
 /// Puts `work` on a stream of `device`. It is called as work(first, stride): `first` numbers the
 /// threads, `stride` is their number. On a GPU there are about `items` threads, at most 2^19.
 /// \throws Error(device_failed)

@@ -24,14 +24,6 @@ struct Part {
   std::span<std::byte> memory{};   ///< messages come from here and go here
 };
 
-/// The time that a loop took.
-struct LoopTime {
-  double seconds = 0;
-  /// Spent in communication, which began when the kernels before it had ended. Summed over all
-  /// calls, as in the thesis.
-  double communication = 0;
-};
-
 /// Moves the messages of a two-model program: one kind of communication. One thread at a time.
 class Exchange {
  public:
@@ -43,7 +35,12 @@ class Exchange {
   /// again, or once for a graph that is replayed. So its work may depend on `step`, not on results.
   void prepare(u32 steps, std::function<void(u32)> body);
   /// Plays the loop. Returns when it is done on all devices and in all processes. Collective.
-  LoopTime play();
+  /// Returns the seconds that it took.
+  double play();
+  /// Seconds of communication in a loop, which began when the kernels before it had ended. Summed
+  /// over all calls, as in the thesis. Or, if the loop is a graph, the time of a graph of its
+  /// messages alone, which runs now. Then results are lost.
+  virtual double communication() { return communication_; }
 
   /// For the body: carries out the messages behind all work that is on the streams by now. Later
   /// work on the streams finds the bytes. All processes call it with the same messages.
@@ -70,7 +67,7 @@ class Exchange {
   void synchronize();
 
   virtual void do_prepare() {}
-  virtual LoopTime do_play();
+  virtual double do_play();
   u32 steps_ = 0;
   std::function<void(u32)> body_;
 

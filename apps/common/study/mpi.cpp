@@ -5,7 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
 
 namespace meshpost::apps {
 namespace {
@@ -68,7 +68,13 @@ class Mpi : public Exchange {
   }
   void meet() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
 
-  static int count(Message const& message) { return static_cast<int>(message.size); }
+  static int count(Message const& message) {
+    if (message.size > u64{std::numeric_limits<int>::max()})
+      throw Error(Kind::bad_argument, "--against mpi",
+                  "a message has " + std::to_string(message.size) + " bytes",
+                  "choose a smaller problem: MPI counts less than 2^31");
+    return static_cast<int>(message.size);
+  }
 
   bool staged(u32 device) const { return !part(device).device->in_host_memory(); }
 

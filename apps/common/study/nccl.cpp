@@ -30,6 +30,24 @@ struct Graph {
   cudaGraphExec_t ready = nullptr;
 };
 
+/// Operations that NCCL starts together. After an error in between, the group is closed, too.
+class Group {
+ public:
+  Group() { check(ncclGroupStart(), "ncclGroupStart"); }
+  ~Group() {
+    if (open_) ncclGroupEnd();
+  }
+  Group(Group const&) = delete;
+  Group& operator=(Group const&) = delete;
+  void end() {
+    open_ = false;
+    check(ncclGroupEnd(), "ncclGroupEnd");
+  }
+
+ private:
+  bool open_ = true;
+};
+
 class Nccl : public Exchange {
  public:
   explicit Nccl(std::vector<Part> parts)
@@ -54,9 +72,8 @@ class Nccl : public Exchange {
   void meet() override {}
 
   void carry(std::span<Message const> messages) override {
-    if (messages.empty()) return;
     if (recording_) lists_.emplace_back(messages.begin(), messages.end());
-    check(ncclGroupStart(), "ncclGroupStart");
+    Group group;
     for (auto const& message : messages) {
       check(ncclSend(part(message.from).memory.data() + message.source, message.size, ncclChar,
                      static_cast<int>(message.to), comms_[message.from], native(message.from)),
@@ -65,19 +82,19 @@ class Nccl : public Exchange {
                      static_cast<int>(message.from), comms_[message.to], native(message.to)),
             "ncclRecv");
     }
-    check(ncclGroupEnd(), "ncclGroupEnd");
+    group.end();
   }
 
   // A GPU goes on when all have come to the reduction of a word.
   void do_barrier() override {
     if (parts().size() == 1) return;  // its stream keeps the order
     if (recording_) lists_.emplace_back();
-    check(ncclGroupStart(), "ncclGroupStart");
+    Group group;
     for (u32 d = 0; d < parts().size(); ++d)
       check(ncclAllReduce(words_[d].data(), words_[d].data(), 1, ncclFloat, ncclMax, comms_[d],
                           native(d)),
             "ncclAllReduce");
-    check(ncclGroupEnd(), "ncclGroupEnd");
+    group.end();
   }
 
   // The loop as a graph, and its messages alone as another one, to time them. The loop's first
@@ -96,17 +113,23 @@ class Nccl : public Exchange {
         if (list.empty()) do_barrier();
         else carry(list);
     });
-    play(talks_);
-    communication_ = std::min(play(talks_), play(talks_));
   }
 
-  LoopTime do_play() override { return {play(loops_), communication_}; }
+  double do_play() override { return play(loops_); }
+  double communication() override { return lists_.empty() ? 0 : play(talks_); }
 
   template <class Work>
   void capture(std::vector<Graph>& graphs, Work const& work) {
     for (u32 d = 0; d < parts().size(); ++d)
       check(cudaStreamBeginCapture(native(d), cudaStreamCaptureModeRelaxed), "begin a capture");
-    work();
+    try {
+      work();
+    } catch (...) {  // the streams must not stay in their captures
+      for (u32 d = 0; d < parts().size(); ++d)
+        if (cudaGraph_t graph = nullptr; cudaStreamEndCapture(native(d), &graph) == cudaSuccess)
+          cudaGraphDestroy(graph);
+      throw;
+    }
     for (u32 d = 0; d < parts().size(); ++d) {
       cudaGraph_t graph = nullptr;
       check(cudaStreamEndCapture(native(d), &graph), "end a capture");
@@ -140,7 +163,6 @@ class Nccl : public Exchange {
   std::vector<Allocation> words_;            // for barriers, by device
   std::vector<std::vector<Message>> lists_;  // of the loop, in order; empty: a barrier
   bool recording_ = false;
-  double communication_ = 0;
 };
 
 }  // namespace

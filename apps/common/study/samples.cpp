@@ -10,13 +10,19 @@ namespace {
 // enclose the median with a probability of at least 95 %. Each value is below the median with
 // probability 1/2. So the interval misses it with 2 P(at most k of n are below).
 std::size_t rank_of_bound(std::size_t n) {
-  double exactly = std::pow(0.5, static_cast<double>(n)), at_most = exactly;  // 0 below
+  double const count = static_cast<double>(n);
+  // Of exactly k below. By logarithms, because 2^-n is 0 for large n.
+  auto const exactly = [count](double k) {
+    return std::exp(std::lgamma(count + 1) - std::lgamma(k + 1) - std::lgamma(count - k + 1) -
+                    count * std::log(2.0));
+  };
+  double at_most = exactly(0);
   std::size_t k = 0;
-  for (;; ++k) {
-    exactly *= static_cast<double>(n - k) / static_cast<double>(k + 1);  // k + 1 below
-    at_most += exactly;
-    if (2 * at_most > 0.05) return k;  // also if not even k = 0 is enough
+  for (; k < n / 2; ++k) {
+    at_most += exactly(static_cast<double>(k + 1));
+    if (2 * at_most > 0.05) break;  // also if not even k = 0 is enough
   }
+  return k;
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 #include "study.hpp"
 
 #include <algorithm>
+#include <cerrno>  // program_invocation_short_name
 #include <cstdio>
+#include <cstdlib>
 #include <meshpost/copy/job_memory.hpp>
 #include <optional>
 #include <span>
 
 #include "common/files.hpp"
+#include "common/gather.hpp"
 #include "kinds.hpp"
 
 namespace meshpost::apps {
@@ -56,6 +59,19 @@ WorldOptions world_of(StudyOptions const& options) {
   return where;
 }
 
+u64 least(World const& world, u64 mine) {
+  if (world.processes() == 1) return mine;
+  JobMemory job;
+  for (auto const& text : gather(job, std::to_string(mine)))
+    mine = std::min<u64>(mine, std::stoull(text));
+  return mine;
+}
+
+bool all_on_gpus(World const& world) {
+  auto const is_gpu = [](auto const& device) { return device->kind() == "cuda"; };
+  return least(world, std::ranges::all_of(world.devices(), is_gpu) ? 1 : 0) == 1;
+}
+
 u32 ranks_per_processor(World const& world) {
   if (world.devices().empty()) return 1;
   auto const whole = physical(world.devices().front());
@@ -76,29 +92,54 @@ Comparison compare(World& world, Study& study, StudyOptions const& options) {
   std::unique_ptr<Exchange> exchange;
   std::optional<JobMemory> job;
   if (world.processes() > 1) job.emplace();
+  // If one process alone fails here, it can't unwind: destructors wait for the others, which wait
+  // for its messages. If it ends instead, the others get an error that names it.
+  auto const alone = [&](auto const& work) {
+    if (world.processes() == 1) {
+      work();
+      return;
+    }
+    try {
+      work();
+    } catch (std::exception const& error) {
+      std::fflush(stdout);
+      std::fprintf(stderr, "%s: process %u: %s\n", program_invocation_short_name, world.process(),
+                   error.what());
+      std::_Exit(1);
+    }
+  };
   if (options.against != "none") {
     exchange = make_exchange(options.against, world, study.memories());
     comparison.against = exchange->name();
-    study.reset();
-    exchange->prepare(study.steps(), [&](u32 step) { study.step(*exchange, step); });
+    alone([&] {
+      study.reset();
+      exchange->prepare(study.steps(), [&](u32 step) { study.step(*exchange, step); });
+    });
   }
   for (u32 repetition = 0; repetition <= options.repetitions; ++repetition) {
-    Launch launch;
-    if (repetition == options.repetitions) launch.trace = options.trace;
-    study.reset();
-    double const kernel = timed_kernel(study, launch);
+    alone([&] { study.reset(); });
+    double const kernel = timed_kernel(study, {});
     look(study, comparison, job);
-    LoopTime other;
+    double other = 0, communication = 0;
     if (exchange) {
-      study.reset();
-      other = exchange->play();
+      alone([&] {
+        study.reset();
+        other = exchange->play();
+      });
       look(study, comparison, job);
+      alone([&] { communication = exchange->communication(); });
     }
     if (repetition == 0) continue;  // it loads kernels and touches memory for the first time
     comparison.kernel.add(kernel);
     if (!exchange) continue;
-    comparison.two_model.add(other.seconds);
-    comparison.communication.add(other.communication);
+    comparison.two_model.add(other);
+    comparison.communication.add(communication);
+  }
+  if (!options.trace.empty()) {  // not counted: it takes longer
+    alone([&] { study.reset(); });
+    Launch launch;
+    launch.trace = options.trace;
+    timed_kernel(study, launch);
   }
   return comparison;
 }
@@ -113,13 +154,13 @@ nlohmann::json report(World const& world, Comparison const& comparison,
   if (world.processes() > 1)
     std::printf("processes   %u, with %u devices\n", world.processes(), world.device_count());
   std::printf("ranks       %u on each device\n", world.ranks_per_device());
-  std::printf("runs        %u of each version; below, medians and intervals of 95 %%\n",
-              options.repetitions);
+  std::printf("runs        of each version: %u; below, medians%s\n", options.repetitions,
+              options.repetitions > 5 ? " and intervals of 95 %" : ", and the least and the most");
   print_row("one kernel", comparison.kernel);
   if (!comparison.against.empty()) {
     print_row("two models", comparison.two_model);
     print_row("  messages", comparison.communication);
-    std::printf("ratio       %.3g (two models, by %s, over one kernel)\n",
+    std::printf("ratio       one kernel is %.3g times as fast as two models (messages by %s)\n",
                 comparison.two_model.median() / comparison.kernel.median(),
                 comparison.against.c_str());
   }

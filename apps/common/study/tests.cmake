@@ -8,7 +8,7 @@ endmacro()
 function(add_study_test name)
   add_test(NAME ${study}.${name} COMMAND ${study} ${study_small} ${ARGN})
   set_tests_properties(${study}.${name} PROPERTIES TIMEOUT 60
-    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|unconsumed")
+    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|NOT FINITE|unconsumed|terminate called|ended with status|was killed")
 endfunction()
 
 # In two processes of a node, on two nodes, and with MPI as the other version's communication.
@@ -33,7 +33,7 @@ function(add_jobs count devices)
     list(APPEND jobs ${study}.mpi)
   endif()
   set_tests_properties(${jobs} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77
-    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|unconsumed")
+    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|NOT FINITE|unconsumed|terminate called|ended with status|was killed")
 endfunction()
 
 # Arguments that are wrong, and the message.
