@@ -52,8 +52,9 @@ def command_of(job: str, binary: Path) -> list[str]:
     return ["env", "-u", "MESHPOST_NODE"] + {
         "device": [str(binary)],
         "node": [*two, str(binary)],
-        "ofi": ["MESHPOST_NET=ofi", *two, "--nodes", "2", str(binary)],
-        "mpi": [*mpirun, str(binary), "--mpi"],
+        # A network takes ten times as long, and more. The user's --rounds comes later, and counts.
+        "ofi": ["MESHPOST_NET=ofi", *two, "--nodes", "2", str(binary), "--rounds", "200"],
+        "mpi": [*mpirun, str(binary), "--mpi", "--rounds", "200"],
     }[job]
 
 
