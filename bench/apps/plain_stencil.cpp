@@ -19,17 +19,18 @@ void plain_stencil_step(benchmark::State& state) {
   u32 step = 0;
   for (auto _ : state) {
     Stencils<float> const stencils{grid, view_of_device(grid, 0, memory.data(), step++, all)};
-    auto const mine = [] {
-      return Threads{static_cast<u32>(omp_get_thread_num()),
-                     static_cast<u32>(omp_get_num_threads()), 0, 1};
-    };
 #pragma omp parallel
     {
-      stencils.do_laplacian(all, mine());
+      u32 const thread = static_cast<u32>(omp_get_thread_num());
+      u32 const threads = static_cast<u32>(omp_get_num_threads());
+      Range const mine{grid.rows * thread / threads, grid.rows * (thread + 1) / threads, 0,
+                       grid.levels};
+      Threads const alone{0, 1, 0, 1};
+      stencils.do_laplacian(mine, alone);
 #pragma omp barrier
-      stencils.do_fluxes(all, mine());
+      stencils.do_fluxes(mine, alone);
 #pragma omp barrier
-      stencils.do_update(all, mine());
+      stencils.do_update(mine, alone);
     }
   }
   state.counters["points"] = static_cast<double>(grid.rows) * static_cast<double>(grid.row_size());
