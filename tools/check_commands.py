@@ -34,7 +34,7 @@ PRESET = "cpu"
 # Beginnings of commands; other indented lines are formulas or programs.
 COMMAND = re.compile(
     r"(?:[A-Z_]+=\S* +)*"
-    r"(?:\\$|\./|build/|tools/|\.venv/|meshpost-"
+    r"(?:\\$|\./|build/|tests/|tools/|\.venv/|meshpost-"
     r"|(?:cmake|ctest|export|mpiexec|mpirun|pip|python3?|srun|sudo|umask)\s)"
 )
 NOT_RUN = re.compile(r"<!-- not run: *(.*?) *-->")
@@ -150,7 +150,7 @@ def prepare(root: Path, folder: Path) -> None:
     for place, names in ((folder / "bin", INSTALLED), (folder, IN_FOLDER)):
         for name, program in names.items():
             (place / name).symlink_to(root / "build" / PRESET / program)
-    for name in ("run", "tools", "build", "apps", ".venv"):
+    for name in ("run", "tests", "tools", "build", "apps", ".venv"):
         (folder / name).symlink_to(root / name)
 
 
