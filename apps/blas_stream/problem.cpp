@@ -7,6 +7,7 @@
 #include <numbers>
 #include <thread>
 
+#include "common/random.hpp"
 #include "meshpost/device/backend.hpp"
 
 namespace blas_stream {
@@ -16,10 +17,9 @@ using meshpost::blas::Type;
 
 // Numbers from -1 to 1 that depend on their place alone (splitmix64).
 double number_at(u64 seed, u64 place) {
-  u64 x = seed * 0x9e3779b97f4a7c15ull + place * 0xbf58476d1ce4e5b9ull + 0x94d049bb133111ebull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1.0;
+  using meshpost::apps::golden, meshpost::apps::mixed;
+  u64 const bits = mixed(seed * golden + place * 0xbf58476d1ce4e5b9ull + 0x94d049bb133111ebull);
+  return static_cast<double>(bits >> 11) * 0x1p-52 - 1.0;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "npy.hpp"
 
-#include <unistd.h>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <stdexcept>
 
 #include "common/files.hpp"
+#include "common/host_memory.hpp"
 
 namespace diffusion {
 namespace {
@@ -22,8 +22,7 @@ namespace {
 // such memory and fail at its use.
 void make_room(Field& field, std::string const& source) {
   double const bytes = 8.0 * field.levels * field.rows * field.columns;
-  double const memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double const memory = meshpost::apps::host_memory();
   if (bytes > memory) {
     char text[200];
     std::snprintf(text, sizeof text,

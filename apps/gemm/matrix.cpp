@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/bf16.hpp"
+#include "common/random.hpp"
 
 namespace meshpost::gemm {
 namespace {
@@ -17,17 +18,11 @@ void with_type(blas::Type type, void* data, Work const& work) {
   }
 }
 
-u64 mixed(u64 x) {  // splitmix64's finalizer
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 double element(u64 seed, u64 row, u64 column) {
-  u64 const bits =
-      mixed(seed + 0x9e3779b97f4a7c15u * (row + 1) + mixed(column + 0x632be59bd9b4e019u));
+  using apps::golden, apps::mixed;
+  u64 const bits = mixed(seed + golden * (row + 1) + mixed(column + 0x632be59bd9b4e019u));
   return static_cast<double>(static_cast<i64>(bits)) * 0x1p-63;
 }
 

@@ -1,10 +1,11 @@
 #include "problem.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "common/host_memory.hpp"
+#include "common/random.hpp"
 
 namespace particles {
 namespace {
@@ -37,8 +38,7 @@ void need_memory(Problem const& problem, Options const& options, u32 devices) {
       is_double ? List<double>::size(problem.chunks) : List<float>::size(problem.chunks);
   double const bytes = 6.0 * sizeof(Row) * static_cast<double>(problem.particles) +
                        5.0 * static_cast<double>(list) * problem.segments / devices;
-  double const memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double const memory = meshpost::apps::host_memory();
   if (bytes > memory)
     refuse("--particles " + std::to_string(options.particles),
            "they take " + text(bytes * 1e-9) + " GB, and this host has " + text(memory * 1e-9) +
@@ -48,13 +48,8 @@ void need_memory(Problem const& problem, Options const& options, u32 devices) {
 
 // A number in [0, 1) that depends on its arguments only (SplitMix64).
 double random_unit(u64 seed, u64 particle, u32 which) {
-  u64 z = seed * 0x9e3779b97f4a7c15u + particle * 4 + which;
-  for (int round = 0; round < 2; ++round) {
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-  }
+  using meshpost::apps::golden, meshpost::apps::mixed;
+  u64 const z = mixed(mixed(seed * golden + particle * 4 + which + golden) + golden);
   return static_cast<double>(z >> 11) * 0x1p-53;
 }
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <optional>
 
+#include "common/enqueue.hpp"
 #include "common/gather.hpp"
-#include "common/study/enqueue.hpp"
 #include "host_lists.hpp"
 #include "kernel.hpp"
 #include "troubles.hpp"

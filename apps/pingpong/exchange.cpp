@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "common/enqueue.hpp"
 #include "plain.hpp"
 
 namespace pingpong {
@@ -115,7 +116,7 @@ Exchange::~Exchange() = default;
 void Exchange::warm_up() {
   for (u32 device = 0; device < 2; ++device) {
     auto* const anywhere = in_devices_.part(rank_of(device)).data();
-    enqueue(*devices_[device], ends_[device].stream(), 1, Spin{0, anywhere, 0});
+    apps::enqueue(*devices_[device], ends_[device].stream(), 1, Spin{0, anywhere, 0});
     ends_[device].synchronize();
   }
 }
@@ -134,7 +135,7 @@ void Exchange::play_host(Task const& task, u32 device) {
     auto* const source = mine + (device == 0 ? at.source(round) : at.inbox(round));
     if (device == 1) hosts_.await(arrived_[1], round + 1);
     if (task.kernel_ns != 0) {
-      enqueue(*devices_[device], stream, 1, Spin{task.kernel_ns, source, added_by[device]});
+      apps::enqueue(*devices_[device], stream, 1, Spin{task.kernel_ns, source, added_by[device]});
       stream.synchronize();
     }
     copy(others + at.inbox(round), source, Bytes{task.bytes});
@@ -153,8 +154,8 @@ void Exchange::play_stream(Task const& task, u32 device) {
     u64 const source = device == 0 ? at.source(round) : at.inbox(round);
     if (device == 1) end.wait(box, message);
     if (task.kernel_ns != 0)
-      enqueue(*devices_[device], end.stream(), 1,
-              Spin{task.kernel_ns, mine.data() + source, added_by[device]});
+      apps::enqueue(*devices_[device], end.stream(), 1,
+                    Spin{task.kernel_ns, mine.data() + source, added_by[device]});
     end.put_notify(box.at(rank_of(1 - device), at.inbox(round)), mine.subspan(source, task.bytes),
                    ends_[1 - device].id(), message);
     if (device == 0) end.wait(box, message);

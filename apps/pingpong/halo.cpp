@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/enqueue.hpp"
 #include "halo_kernels.hpp"
 #include "plain.hpp"
 
@@ -64,7 +65,7 @@ Block Halo::block(u32 device, u32 step) const {
 
 template <class Work>
 void Halo::enqueue_on(u32 device, u64 items, Work const& work) {
-  enqueue(*world_->devices()[device], ends_[device].stream(), items, work);
+  apps::enqueue(*world_->devices()[device], ends_[device].stream(), items, work);
 }
 void Halo::enqueue_pack(u32 device, u32 step, Range of) {
   enqueue_on(device, (of.end - of.begin) * n_ * n_,

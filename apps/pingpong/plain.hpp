@@ -1,6 +1,5 @@
 #pragma once
-// Work on a stream that is written once for all kinds of device: a plain kernel on a GPU, a
-// function on the stream's thread on a CPU device. And what keeps the queue of a stream short.
+// Plain work on a stream: a kernel of known time, and what keeps the queue of a stream short.
 #include <meshpost/meshpost.hpp>
 
 #include <algorithm>
@@ -13,41 +12,6 @@ namespace pingpong {
 
 using meshpost::u32;
 using meshpost::u64;
-
-inline constexpr u32 plain_threads = 256;  // of a block
-
-#if defined(__CUDACC__)
-template <class Work>
-__global__ void __launch_bounds__(plain_threads) plain_kernel(Work const work) {
-  work(blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
-}
-#endif
-
-/// Puts `work` on a stream of `device`. It is called as work(first, stride): `first` numbers the
-/// threads, `stride` is their number. On a GPU there are about `items` threads, at most 2^19.
-/// \throws Error(device_failed)
-template <class Work>
-void enqueue(meshpost::Device const& device, meshpost::Stream& stream, u64 items,
-             Work const& work) {
-#if defined(__CUDACC__)
-  if (stream.native()) {
-    auto const blocks = std::clamp<u64>((items + plain_threads - 1) / plain_threads, 1, 2048);
-    auto status = cudaSetDevice(static_cast<int>(device.index()));
-    if (status == cudaSuccess) {
-      plain_kernel<<<static_cast<u32>(blocks), plain_threads, 0,
-                     static_cast<cudaStream_t>(stream.native())>>>(work);
-      status = cudaGetLastError();
-    }
-    if (status != cudaSuccess)
-      throw meshpost::Error(meshpost::Kind::device_failed,
-                            "launch a plain kernel on " + device.name(), cudaGetErrorString(status),
-                            "see the driver's log");
-    return;
-  }
-#endif
-  static_cast<void>(device), static_cast<void>(items);
-  stream.call([work] { work(0, 1); });
-}
 
 /// A kernel that takes `nanoseconds` and then adds `addend` to the first byte of a message. So a
 /// message shows if the kernel came before the put and behind the wait. One block of threads.

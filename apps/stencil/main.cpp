@@ -7,8 +7,9 @@
 #include <fstream>
 #include <limits>
 
+#include "common/enqueue.hpp"
 #include "common/files.hpp"
-#include "common/study/enqueue.hpp"
+#include "common/random.hpp"
 #include "common/study/study.hpp"
 #include "kernel.hpp"
 
@@ -31,11 +32,8 @@ struct Options : apps::StudyOptions {
 
 /// A value in [0, 100) from the number of a point: the same in every process.
 float value_at(u64 point, u32 seed) {
-  u64 x = point + u64{seed} * 0x9e3779b97f4a7c15u;  // splitmix64
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  x ^= x >> 31;
-  return static_cast<float>(x >> 40) * (100.0f / static_cast<float>(1u << 24));
+  u64 const bits = apps::mixed(point + seed * apps::golden);
+  return static_cast<float>(bits >> 40) * (100.0f / static_cast<float>(1u << 24));
 }
 
 template <class Real>

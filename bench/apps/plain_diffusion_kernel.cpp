@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "apps/diffusion/kernel.hpp"
-#include "common/study/enqueue.hpp"
+#include "common/enqueue.hpp"
 #include "worlds.hpp"
 
 namespace {

@@ -1,7 +1,5 @@
 #include "csr.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include <tuple>
 
 #include "common/files.hpp"
+#include "common/host_memory.hpp"
 
 namespace meshpost::apps::sparse {
 
@@ -57,8 +56,7 @@ Csr from_entries(u32 rows, u32 columns, std::vector<Entry> entries) {
 }
 
 void require_memory(double bytes, std::string const& operation, std::string const& what) {
-  double const memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double const memory = host_memory();
   if (bytes <= memory) return;
   auto const gigabytes = [](double size) {
     char text[32];

@@ -1,17 +1,13 @@
 #pragma once
 #include <algorithm>
 
+#include "common/random.hpp"
 #include "csr.hpp"
 
 namespace meshpost::apps::sparse {
 
-/// Random bits from a number, by the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-inline u64 mix(u64 x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+/// Random bits from a number, as SplitMix64 gives them.
+inline u64 mix(u64 x) { return mixed(x + golden); }
 /// A number above 0 and at most 1.
 inline double unit(u64 bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
 

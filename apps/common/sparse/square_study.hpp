@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
+#include "common/enqueue.hpp"
 #include "common/gather.hpp"
-#include "common/study/enqueue.hpp"
 #include "common/study/study.hpp"
 #include "keep.hpp"
 #include "problem.hpp"
