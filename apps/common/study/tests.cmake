@@ -2,13 +2,20 @@
 macro(meshpost_study_tests app)
   set(study ${app})
   set(study_small --repetitions 1 --progress never ${ARGN})
+  # Both versions must give the same bits.
+  set(study_passes "results     equal to the bit")
+  set(study_fails "DIFFERENT|NOT FINITE|unconsumed|terminate called|ended with status|was killed")
 endmacro()
 
-# Both versions, which must give the same bits.
+# A command that runs both versions.
+function(add_study_job name)
+  add_test(NAME ${study}.${name} COMMAND ${ARGN})
+  set_tests_properties(${study}.${name} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77
+    PASS_REGULAR_EXPRESSION "${study_passes}" FAIL_REGULAR_EXPRESSION "${study_fails}")
+endfunction()
+
 function(add_study_test name)
-  add_test(NAME ${study}.${name} COMMAND ${study} ${study_small} ${ARGN})
-  set_tests_properties(${study}.${name} PROPERTIES TIMEOUT 60
-    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|NOT FINITE|unconsumed|terminate called|ended with status|was killed")
+  add_study_job(${name} ${study} ${study_small} ${ARGN})
 endfunction()
 
 # In two processes of a node, on two nodes, and with MPI as the other version's communication.
@@ -24,16 +31,13 @@ endfunction()
 # `count` processes with a device each; or two of `devices`.
 function(add_jobs count devices)
   set(program $<TARGET_FILE:${study}> ${study_small} ${ARGN} --devices)
-  add_test(NAME ${study}.processes COMMAND launch --no-label -n ${count} ${program} cpu:1)
-  add_test(NAME ${study}.nodes COMMAND launch --no-label -n 2 --nodes 2 ${program} ${devices})
-  set(jobs ${study}.processes ${study}.nodes)
-  if(MESHPOST_HAS_MPI)
-    add_test(NAME ${study}.mpi COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/mpirun.sh 2
-      ${program} ${devices} --against mpi)
-    list(APPEND jobs ${study}.mpi)
+  add_study_job(processes launch --no-label -n ${count} ${program} cpu:1)
+  if(MESHPOST_HAS_OFI)
+    add_study_job(nodes launch --no-label -n 2 --nodes 2 ${program} ${devices})
   endif()
-  set_tests_properties(${jobs} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77
-    PASS_REGULAR_EXPRESSION "results     equal to the bit" FAIL_REGULAR_EXPRESSION "DIFFERENT|NOT FINITE|unconsumed|terminate called|ended with status|was killed")
+  if(MESHPOST_HAS_MPI)
+    add_study_job(mpi ${PROJECT_SOURCE_DIR}/tests/mpi/mpirun.sh 2 ${program} ${devices} --against mpi)
+  endif()
 endfunction()
 
 # Arguments that are wrong, and the message.
