@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <new>
 #include <span>
 
 #include "common/files.hpp"
+#include "common/sparse/matrix_app.hpp"
 #include "program.hpp"
 
 namespace {
@@ -34,8 +34,7 @@ int run(Options const& options) {
   std::vector<double> lengths(options.iterations);
   std::memcpy(lengths.data(), comparison.result.data() + vector.size(),
               lengths.size() * sizeof(double));
-  std::printf("matrix      %u x %u, %llu entries, in %u x %u blocks\n", problem.n(), problem.n(),
-              static_cast<unsigned long long>(problem.entries()), square.side, square.side);
+  auto const matrix = describe(problem, options.matrix);
   std::printf("eigenvalue  %.15g, the length of A b in iteration %u\n", lengths.back(),
               options.iterations);
   if (lengths.size() > 1)
@@ -43,12 +42,8 @@ int run(Options const& options) {
                 std::abs(lengths[lengths.size() - 2] / lengths.back() - 1));
   auto figures = report(world, comparison, options);
   if (!options.output.empty()) apps::write_npy(options.output, "<f8", {problem.n()}, vector);
-  figures.update({{"n", problem.n()},
-                  {"entries", problem.entries()},
-                  {"side", square.side},
-                  {"matrix", options.matrix.file},
-                  {"lengths", lengths},
-                  {"steps", options.iterations}});
+  figures.update(matrix);
+  figures.update({{"lengths", lengths}, {"steps", options.iterations}});
   if (!options.json.empty()) apps::write_figures(options.json, figures);
   return comparison.identical ? 0 : 1;
 }
@@ -63,14 +58,6 @@ int main(int argc, char** argv) {
   app.add_option("--iterations", options.iterations, "how many")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
-  return apps::run_app(app, argc, argv, options, "power_iteration", "--size", [&] {
-    try {
-      return run(options);
-    } catch (std::bad_alloc const&) {
-      auto const& [size, density, file, seed, dump] = options.matrix;
-      throw Error(Kind::out_of_memory,
-                  file.empty() ? "--size " + std::to_string(size) : "--matrix " + file,
-                  "the host's memory is used up", "choose a smaller matrix");
-    }
-  });
+  return run_matrix_app(app, argc, argv, options, options.matrix, "power_iteration",
+                        [&] { return run(options); });
 }

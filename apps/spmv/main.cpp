@@ -1,10 +1,10 @@
 // Products of a sparse matrix with vectors, over a square of devices, in two versions: one kernel,
 // and kernels with communication by the host.
 #include <cstdio>
-#include <new>
 #include <span>
 
 #include "common/files.hpp"
+#include "common/sparse/matrix_app.hpp"
 #include "program.hpp"
 
 namespace {
@@ -27,17 +27,13 @@ int run(Options const& options) {
   auto const comparison = compare(world, program, options);
   if (!first) return comparison.identical ? 0 : 1;
 
-  std::printf("matrix      %u x %u, %llu entries, in %u x %u blocks\n", problem.n(), problem.n(),
-              static_cast<unsigned long long>(problem.entries()), square.side, square.side);
+  auto const matrix = describe(problem, options.matrix);
   std::printf("products    %u\n", options.products);
   auto figures = report(world, comparison, options);
   if (!options.output.empty())
     apps::write_npy(options.output, "<f8", {problem.n()}, comparison.result);
-  figures.update({{"n", problem.n()},
-                  {"entries", problem.entries()},
-                  {"side", square.side},
-                  {"matrix", options.matrix.file},
-                  {"steps", options.products}});
+  figures.update(matrix);
+  figures.update({{"steps", options.products}});
   if (!options.json.empty()) apps::write_figures(options.json, figures);
   return comparison.identical ? 0 : 1;
 }
@@ -52,14 +48,6 @@ int main(int argc, char** argv) {
   app.add_option("--products", options.products, "how many, one after the other")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1'000'000u));
-  return apps::run_app(app, argc, argv, options, "spmv", "--size", [&] {
-    try {
-      return run(options);
-    } catch (std::bad_alloc const&) {
-      auto const& [size, density, file, seed, dump] = options.matrix;
-      throw Error(Kind::out_of_memory,
-                  file.empty() ? "--size " + std::to_string(size) : "--matrix " + file,
-                  "the host's memory is used up", "choose a smaller matrix");
-    }
-  });
+  return run_matrix_app(app, argc, argv, options, options.matrix, "spmv",
+                        [&] { return run(options); });
 }
