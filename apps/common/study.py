@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import shlex
@@ -66,41 +67,6 @@ def label(facts: dict) -> str:
     return f"{facts['device_count']} {'/'.join(sorted(kinds))}{' logical' if split else ''}"
 
 
-def draw_scaling(study: Study, runs: list[dict], picture: Path) -> None:
-    """Times of both versions over the number of devices, with intervals of 95 %."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.5))
-    at = range(len(runs))
-    against = {run["against"] for run in runs} - {""}
-    rows = (
-        ("two_model", f"two models: kernels, messages by {', '.join(sorted(against))}", "o-"),
-        ("communication", "of that: messages", "s--"),
-        ("kernel", "one kernel that puts and notifies", "^-"),
-    )
-    for name, text, style in rows:
-        if not against and name != "kernel":
-            continue
-        values = [[1e3 * run[name][key] for run in runs] for key in ("median", "lower", "upper")]
-        (line,) = axes.plot(at, values[0], style, label=text)
-        axes.fill_between(at, values[1], values[2], color=line.get_color(), alpha=0.25)
-    axes.set_xticks(list(at), [label(run) for run in runs], rotation=20)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel(f"time of {runs[0]['steps']} steps, ms")
-    count = len(runs[0]["kernel"]["samples"])
-    interval = "95 % interval" if count > 5 else "range"
-    runs_of = f"median and {interval} of {count} runs" if count > 1 else "one run"
-    axes.set_title(f"{study.name}: {runs_of}, the same work for each device")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(picture, dpi=130)
-    plt.close(figure)
-
-
 def table(study: Study, runs: list[dict]) -> str:
     """The seed's claim, and the figures that were measured here."""
     lines = [f"{'devices':<18} {'two models':>12} {'messages':>10} {'one kernel':>12} {'ratio':>7}"]
@@ -116,31 +82,72 @@ def table(study: Study, runs: list[dict]) -> str:
     return "\n".join([*lines, f"the dCUDA thesis, on GPUs: {study.claim}"])
 
 
+def app_of(study: Study, draw: Callable[[dict, Path], list[Path]]) -> front.App:
+    """What the fronts of all applications share."""
+    return front.App(
+        study.name, study.description, study.example, pictures=study.pictures, draw=draw
+    )
+
+
+def draw(study: Study, facts: dict, folder: Path) -> list[Path]:
+    """Draws figures of any kind: of --figure, of --oversubscribe, or of one run."""
+    if runs := facts.get("runs"):
+        import study_picture
+
+        picture = folder / ("oversubscribe.png" if "factor" in runs[0] else "figure.png")
+        if "factor" in runs[0]:
+            study_picture.draw_oversubscription(study.name, runs, picture)
+        else:
+            study_picture.draw_scaling(study.name, runs, picture)
+        return [picture]
+    if study.draw is None:
+        raise front.Misuse(
+            f"there is no picture of a single run of {study.name}; --figure draws one"
+        )
+    return study.draw(facts, folder)
+
+
+def run_once(command: list[str], file: Path) -> tuple[int, dict]:
+    """Runs the program. Returns its exit status, and its figures if that is 0."""
+    file.unlink(missing_ok=True)
+    status = front.run_binary([*command, "--json", str(file)])
+    facts = {} if status else json.loads(file.read_text())
+    file.unlink(missing_ok=True)
+    return status if status in (0, 1, 2) else 1, facts
+
+
+def finish(study: Study, options: argparse.Namespace, runs: list[dict], text: str) -> int:
+    """Writes, prints and draws the figures of several runs. Returns an exit status."""
+    whole = {"study": study.name, "claim": study.claim, "runs": runs}
+    part = options.json.with_suffix(".part")
+    part.write_text(json.dumps(whole, indent=1) + "\n")
+    part.replace(options.json)  # an interrupted run leaves no half of it
+    print(f"\n{text}\n\nfigures     {options.json}")
+    if options.plot:
+        front.draw(app_of(study, functools.partial(draw, study)), options.json, options.out)
+    return 0
+
+
+def clear(*outputs: Path) -> None:
+    """Removes figures of an earlier run: they must not be taken for this run's."""
+    for output in outputs:
+        front.writable(output).unlink(missing_ok=True)
+
+
 def measure(study: Study, options: argparse.Namespace, others: list[str]) -> int:
     """The figure: runs the program for each number of devices. Returns an exit status."""
     binary, available = front.find_binary(study.name), gpus()
-    specs = options.series or [devices_of(count, available) for count in study.counts]
-    figures, picture = options.json, options.out / "figure.png"
-    for output in (figures, picture):
-        front.writable(output).unlink(missing_ok=True)
-    runs, file = [], front.writable(options.out / "run.json")
-    for spec in specs:
-        file.unlink(missing_ok=True)
+    clear(options.json, options.out / "figure.png")
+    runs = []
+    for spec in options.series or [devices_of(count, available) for count in study.counts]:
         print(f"--- {spec}", flush=True)
-        command = [str(binary), "--devices", spec, *others, "--json", str(file)]
-        if status := front.run_binary(command):
+        command = [str(binary), "--devices", spec, *others]
+        status, facts = run_once(command, options.out / "run.json")
+        if status:
             print(f"{study.name}: --devices {spec} failed: see its message above", file=sys.stderr)
-            return status if status in (1, 2) else 1
-        runs.append(json.loads(file.read_text()))
-    file.unlink(missing_ok=True)
-    whole = {"study": study.name, "claim": study.claim, "runs": runs}
-    part = figures.with_suffix(".part")
-    part.write_text(json.dumps(whole, indent=1) + "\n")
-    part.replace(figures)  # an interrupted run leaves no half of it
-    print(f"\n{table(study, runs)}\n\nfigures     {figures}")
-    if options.plot:
-        draw_figure(study, whole, picture)
-    return 0
+            return status
+        runs.append(facts)
+    return finish(study, options, runs, table(study, runs))
 
 
 def oversubscribe(study: Study, options: argparse.Namespace, others: list[str]) -> int:
@@ -149,123 +156,36 @@ def oversubscribe(study: Study, options: argparse.Namespace, others: list[str]) 
     While some ranks wait, others compute: that hides latency, as far as they fit.
     """
     binary, available = front.find_binary(study.name), gpus()
-    least = study.devices or 1
-    specs = options.series or [devices_of(count, available) for count in (least, 2 * least)]
-    if study.devices and not options.series:  # a square
-        specs = [devices_of(1, available), devices_of(least, available)]
-    figures, picture = options.json, options.out / "oversubscribe.png"
-    file = front.writable(options.out / "run.json")
-    for output in (figures, picture):
-        front.writable(output).unlink(missing_ok=True)
-    rows: list[dict] = []
-    for spec in specs:
+    counts = (1, study.devices or 2)  # `devices`: a square
+    clear(options.json, options.out / "oversubscribe.png")
+    runs: list[dict] = []
+    for spec in options.series or [devices_of(count, available) for count in counts]:
         usual = 0
         for factor in (1, 2, 4):
-            file.unlink(missing_ok=True)
             print(f"--- {spec}, {factor} times as many ranks", flush=True)
             command = [str(binary), "--devices", spec, "--against", "none", *others]
             command += ["--ranks", str(usual * factor)] if usual else []
-            status = front.run_binary([*command, "--json", str(file)])
+            status, facts = run_once(command, options.out / "run.json")
             if status and not usual:
-                return status if status in (1, 2) else 1
+                return status
             if status:
                 print(f"{spec}: {factor} times as many ranks are left out: see the message above")
                 continue
-            rows.append(json.loads(file.read_text()) | {"factor": factor, "spec": spec})
-            usual = usual or rows[-1]["ranks_per_device"]
-    file.unlink(missing_ok=True)
-    front.writable(figures).write_text(json.dumps({"study": study.name, "runs": rows}) + "\n")
-    print(f"\n{'devices':<20} {'ranks':>6} {'one kernel':>14}")
-    for row in rows:
+            runs.append(facts | {"factor": factor, "spec": spec})
+            usual = usual or facts["ranks_per_device"]
+    lines = [f"{'devices':<20} {'ranks':>6} {'one kernel':>14}"]
+    for row in runs:
         median = 1e3 * row["kernel"]["median"]
-        print(f"{row['spec']:<20} {row['ranks_per_device']:>6} {median:>11.4g} ms")
-    print(f"\nfigures     {figures}")
-    if options.plot:
-        try:
-            draw_oversubscription(study, rows, picture)
-            print(f"picture     {picture}")
-        except ImportError as error:
-            front.explain_no_picture(error, f"./run app {study.name} --oversubscribe")
-    return 0
-
-
-def draw_oversubscription(study: Study, rows: list[dict], picture: Path) -> None:
-    """Times over ranks for each multiprocessor or core, a line for each set of devices."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.5))
-    for spec in dict.fromkeys(row["spec"] for row in rows):
-        mine = [row for row in rows if row["spec"] == spec]
-        values = [
-            [1e3 * row["kernel"][key] for row in mine] for key in ("median", "lower", "upper")
-        ]
-        (line,) = axes.plot([row["factor"] for row in mine], values[0], "o-", label=spec)
-        axes.fill_between(
-            [row["factor"] for row in mine],
-            values[1],
-            values[2],
-            color=line.get_color(),
-            alpha=0.25,
-        )
-    axes.set_xticks([1, 2, 4])
-    axes.set_xlabel("ranks, of the usual number (one on each multiprocessor of a GPU)")
-    axes.set_ylabel(f"time of {rows[0]['steps']} steps in one kernel, ms")
-    axes.set_ylim(bottom=0)
-    axes.set_title(f"{study.name}: more ranks than multiprocessors")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(picture, dpi=130)
-    plt.close(figure)
-
-
-def draw_figure(study: Study, whole: dict, picture: Path) -> None:
-    """Draws the figure, or prints how it can be drawn."""
-    try:
-        draw_scaling(study, whole["runs"], picture)
-    except ImportError as error:
-        front.explain_no_picture(error, f"./run app {study.name} --figure")
-        return
-    print(f"picture     {picture}")
-
-
-def draw_again(study: Study, file: Path, folder: Path) -> bool:
-    """Draws the figures that --figure or --oversubscribe wrote; False if they are another run's."""
-    try:
-        facts = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return False  # the front says what is wrong
-    runs = facts.get("runs") if isinstance(facts, dict) else None
-    if not runs:
-        if study.draw is None:
-            raise front.Misuse(
-                f"{file}: there is no picture of a single run of {study.name}; --figure draws one"
-            )
-        return False
-    front.writable(folder / "x")
-    if "factor" in runs[0]:
-        draw_oversubscription(study, runs, folder / "oversubscribe.png")
-        print(f"picture     {folder / 'oversubscribe.png'}")
-    else:
-        draw_figure(study, facts, folder / "figure.png")
-    return True
+        lines.append(f"{row['spec']:<20} {row['ranks_per_device']:>6} {median:>11.4g} ms")
+    return finish(study, options, runs, "\n".join(lines))
 
 
 def one_run(study: Study, arguments: list[str]) -> int:
     """One run, checked. Returns an exit status."""
-    app = front.App(
-        study.name,
-        study.description,
-        study.example,
-        pictures=study.pictures,
-        draw=study.draw or (lambda _facts, _folder: []),
-    )
-    options, _ = front.parse(app, [word for word in arguments if word not in ("-h", "--help")])
-    if options.draw and draw_again(study, options.draw, options.out):
-        return 0
+    drawn = study.draw or (lambda _facts, _folder: [])
+    if any(word.partition("=")[0] == "--draw" for word in arguments):
+        drawn = functools.partial(draw, study)
+    app = app_of(study, drawn)
     more = [f"--{name.partition('.')[0]}={{out}}/{name}" for name in study.files]
     status = front.run(app, arguments, ("--output={out}/result.npy", *more))
     options, others = front.parse(app, arguments)
