@@ -67,6 +67,11 @@ def label(facts: dict) -> str:
     return f"{facts['device_count']} {'/'.join(sorted(kinds))}{' logical' if split else ''}"
 
 
+def scaling(runs: list[dict]) -> str:
+    """What stays the same when devices are added."""
+    return "in all" if runs[0].get("strong") else "for each device"
+
+
 def table(study: Study, runs: list[dict]) -> str:
     """The seed's claim, and the figures that were measured here."""
     lines = [f"{'devices':<18} {'two models':>12} {'messages':>10} {'one kernel':>12} {'ratio':>7}"]
@@ -76,7 +81,7 @@ def table(study: Study, runs: list[dict]) -> str:
             f"{label(run):<18} {1e3 * other:>9.4g} ms {1e3 * run['communication']['median']:>7.4g}"
             f" ms {1e3 * kernel:>9.4g} ms {other / kernel if kernel else 0:>7.3g}"
         )
-    lines.append("ratio: how many times as fast one kernel is; the same work for each device")
+    lines.append(f"ratio: how many times as fast one kernel is; the same work {scaling(runs)}")
     if any("cpu" in label(run) for run in runs):
         lines.append("CPU devices share the host's cores, so more devices take longer")
     return "\n".join([*lines, f"the dCUDA thesis, on GPUs: {study.claim}"])

@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from study import label
+from study import label, scaling
 
 
 def draw_line(axes, at: Iterable, times: list[dict], style: str, text: str) -> None:
@@ -47,7 +47,7 @@ def draw_scaling(study: str, runs: list[dict], picture: Path) -> None:
     count = len(runs[0]["kernel"]["samples"])
     interval = "95 % interval" if count > 5 else "range"
     runs_of = f"median and {interval} of {count} runs" if count > 1 else "one run"
-    save(figure, axes, f"{study}: {runs_of}, the same work for each device", picture)
+    save(figure, axes, f"{study}: {runs_of}, the same work {scaling(runs)}", picture)
 
 
 def draw_oversubscription(study: str, runs: list[dict], picture: Path) -> None:

@@ -234,6 +234,7 @@ int run(Options const& options) {
   if (!options.json.empty()) {
     figures.update({{"steps", options.iterations},
                     {"shape", shape},
+                    {"strong", options.strong},
                     {"groups", program.groups()},
                     {"scratch", program.in_scratch()},
                     {"blocks", program.blocks()},

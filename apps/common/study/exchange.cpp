@@ -93,9 +93,7 @@ void Exchange::prepare(u32 steps, std::function<void(u32)> body) {
   do_prepare();
 }
 
-double Exchange::play() { return do_play(); }
-
-double Exchange::do_play() {
+double Exchange::play() {
   communication_ = 0;
   meet();
   double const begin = now();

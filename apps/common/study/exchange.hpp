@@ -34,9 +34,9 @@ class Exchange {
   /// The loop to play: `body(step)` puts kernels on streams and calls run(). It is called again and
   /// again, or once for a graph that is replayed. So its work may depend on `step`, not on results.
   void prepare(u32 steps, std::function<void(u32)> body);
-  /// Plays the loop. Returns when it is done on all devices and in all processes. Collective.
-  /// Returns the seconds that it took.
-  double play();
+  /// Plays the loop, and returns the seconds that it took when it is done on all devices and in all
+  /// processes. Collective.
+  virtual double play();
   /// Seconds of communication in a loop, which began when the kernels before it had ended. Summed
   /// over all calls, as in the thesis. Or, if the loop is a graph, the time of a graph of its
   /// messages alone, which runs now. Then results are lost.
@@ -67,7 +67,6 @@ class Exchange {
   void synchronize();
 
   virtual void do_prepare() {}
-  virtual double do_play();
   u32 steps_ = 0;
   std::function<void(u32)> body_;
 

@@ -66,6 +66,8 @@ class Nccl : public Exchange {
     for (auto const comm : comms_) ncclCommDestroy(comm);
   }
   std::string name() const override { return "nccl"; }
+  double play() override { return launch(loops_); }
+  double communication() override { return lists_.empty() ? 0 : launch(talks_); }
 
  private:
   bool on_streams() const override { return true; }
@@ -115,9 +117,6 @@ class Nccl : public Exchange {
     });
   }
 
-  double do_play() override { return play(loops_); }
-  double communication() override { return lists_.empty() ? 0 : play(talks_); }
-
   template <class Work>
   void capture(std::vector<Graph>& graphs, Work const& work) {
     for (u32 d = 0; d < parts().size(); ++d)
@@ -144,7 +143,7 @@ class Nccl : public Exchange {
     synchronize();
   }
 
-  double play(std::vector<Graph> const& graphs) {
+  double launch(std::vector<Graph> const& graphs) {
     double const begin = now();
     for (u32 d = 0; d < parts().size(); ++d) {
       check(cudaSetDevice(static_cast<int>(parts()[d].device->index())), "cudaSetDevice");

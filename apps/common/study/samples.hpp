@@ -8,7 +8,6 @@ namespace meshpost::apps {
 class Samples {
  public:
   void add(double value) { values_.push_back(value); }
-  bool empty() const { return values_.empty(); }
   double median() const;
   /// The bounds of an interval that holds the true median with at least 95 %, whatever the
   /// distribution: two of the sorted values, chosen by the binomial distribution. With fewer than

@@ -49,7 +49,8 @@ void add_study(CLI::App& app, std::string const& name, StudyOptions& options,
       ->capture_default_str()
       ->check(CLI::Range(1u, 100'000u));
   app.add_option("--output", options.output, "file for the result, as .npy");
-  app.add_option("--trace", options.trace, "file for the timeline of the last run");
+  app.add_option("--trace", options.trace,
+                 "file for the timeline of one more run of the one kernel");
 }
 
 WorldOptions world_of(StudyOptions const& options) {

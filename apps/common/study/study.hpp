@@ -18,7 +18,7 @@ struct StudyOptions : Common {
   std::string against = "auto";  ///< kind of Exchange, or "none"
   u32 repetitions = 20;
   std::string output;  ///< file for the result; empty: none
-  std::string trace;   ///< file for the timeline of the last run of the one kernel
+  std::string trace;   ///< file for the timeline of one more run of the one kernel
 };
 
 /// Adds the common options and those of a study.
