@@ -174,10 +174,10 @@ struct Kernel {
     self.wait(counters, tag, count, from);
   }
 
-  /// Puts a row to its place in the neighbour's part, and notifies it.
+  /// Puts a row, which all threads have stored, to its place in the neighbour's part, and notifies
+  /// it. Both operations begin with sync().
   MESHPOST_COLD void send(meshpost::Rank& self, Part const& part, Border const& border,
                           meshpost::RankId to, meshpost::Tag tag) const {
-    self.sync();  // all threads have stored the row
     if (to.value / ranks_per_device == part.device) return self.notify(counters, to, tag);
     self.put_notify(window.at(to, border.target),
                     window.local(self).subspan(border.source, part.count), counters, tag);

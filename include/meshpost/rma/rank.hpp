@@ -77,7 +77,8 @@ class Rank : private via::Sender {
 
   // -- moving data
   /// Copies `source` to the beginning of `target`, without a notification.
-  /// Called by: all threads; each copies a share.
+  /// Called by: all threads; each copies a share. It begins with sync(), so threads may have stored
+  ///         parts of the source before.
   /// Order:  a rank that consumes a later notification of this rank, or that leaves a later barrier
   ///         with it, may read the bytes. Until then nobody may read or overwrite them.
   /// Reuse:  `source` must not change before flush(). It may be `target` itself, but must not
@@ -88,7 +89,8 @@ class Rank : private via::Sender {
   MESHPOST_FN void put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source);
   /// Copies `source` to the beginning of `target`, then raises the target's counter for `tag` by
   /// one, in the target's window.
-  /// Called by: all threads; each copies a share.
+  /// Called by: all threads; each copies a share. It begins with sync(), so threads may have stored
+  ///         parts of the source before.
   /// Order:  a rank that consumes this notification, or a later one of this rank, may read the
   ///         bytes of this put. It may also read those of this rank's earlier puts to it. On one
   ///         device it also sees this rank's earlier plain stores. Until then nobody may read or
@@ -102,7 +104,8 @@ class Rank : private via::Sender {
                               Tag tag);
   /// Copies `source` to the beginning of `target`, then raises the target's counter for `tag` by
   /// one, in another window.
-  /// Called by: all threads; each copies a share.
+  /// Called by: all threads; each copies a share. It begins with sync(), so threads may have stored
+  ///         parts of the source before.
   /// Order:  a rank that consumes this notification, or a later one of this rank, may read the
   ///         bytes of this put. It may also read those of this rank's earlier puts to it. Until
   ///         then nobody may read or overwrite them.
@@ -137,7 +140,7 @@ class Rank : private via::Sender {
   MESHPOST_FN void put_notify(Target const& target, Source const& source, Window<U> const& counters,
                               Tag tag);
   /// Raises rank `target`'s counter for `tag` in `window` by one.
-  /// Called by: all threads.
+  /// Called by: all threads. It begins with sync().
   /// Order:  a rank that consumes it may read this rank's earlier puts to it, and on one device its
   ///         earlier plain stores. Call publish() before it for plain stores that a rank of another
   ///         device will get().
