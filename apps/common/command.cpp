@@ -18,7 +18,7 @@ bool is_refused(Meanings const& meanings, std::string const& option) {
 }
 
 // Accepted with a value or without, as users may write either.
-void refuse(CLI::App& app, std::string const& option, std::string const& reason) {
+void forbid(CLI::App& app, std::string const& option, std::string const& reason) {
   app.add_option_function<std::vector<std::string>>(
          option,
          [option, reason](std::vector<std::string> const&) {
@@ -46,10 +46,14 @@ void add_common(CLI::App& app, std::string const& name, Common& common, Meanings
   if (!is_refused(meanings, "--progress"))
     app.add_option("--progress", common.progress, "a bar: auto (on a terminal), always or never")
         ->check(CLI::IsMember({"auto", "always", "never"}));
-  for (auto const& one : meanings.refused) refuse(app, one.option, one.reason);
-  if (is_refused(meanings, "--check")) refuse(app, "--no-check", "nothing is checked here");
+  for (auto const& one : meanings.refused) forbid(app, one.option, one.reason);
+  if (is_refused(meanings, "--check")) forbid(app, "--no-check", "nothing is checked here");
   for (auto const* option : {"--out", "--plot", "--no-plot"})
-    refuse(app, option, "this program draws nothing, ./run app " + name + " does");
+    forbid(app, option, "this program draws nothing, ./run app " + name + " does");
+}
+
+void refuse(std::string const& option, std::string const& why, std::string const& remedy) {
+  throw Error(Kind::bad_argument, option, why, remedy);
 }
 
 int run_app(CLI::App& app, int argc, char** argv, Common& common, std::string const& name,

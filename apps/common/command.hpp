@@ -40,6 +40,10 @@ struct Meanings {
 /// before other options are added, so that this holds for them too.
 void add_common(CLI::App& app, std::string const& name, Common& common, Meanings const& meanings);
 
+/// \throws Error(bad_argument) naming an option with its value, what is wrong with it and a remedy
+[[noreturn]] void refuse(std::string const& option, std::string const& why,
+                         std::string const& remedy);
+
 /// Reads the environment and the command line, does `work` and returns its exit status. Returns 2
 /// after a wrong argument or variable, and 1 after another error, each with a message. `smaller`:
 /// the option that reduces memory use, such as "--size".

@@ -10,13 +10,7 @@
 namespace particles {
 namespace {
 
-using meshpost::Error;
-using meshpost::Kind;
-
-[[noreturn]] void refuse(std::string const& option, std::string const& why,
-                         std::string const& remedy) {
-  throw Error(Kind::bad_argument, option, why, remedy);
-}
+using meshpost::apps::refuse;
 
 std::string text(double value) {
   char line[32];

@@ -26,6 +26,7 @@ class Versions : public meshpost::apps::Study {
         problem_(problem),
         shape_{problem.segments, world.device_count(), world.ranks_per_device(), problem.chunks},
         list_bytes_(List<Real>::size(problem.chunks)),
+        on_gpus_(meshpost::apps::all_on_gpus(world)),
         start_(initial_state<Real>(problem)) {
     auto const extents = parts(shape_, list_bytes_);
     using meshpost::Tags;
@@ -69,7 +70,7 @@ class Versions : public meshpost::apps::Study {
   void run_steps(meshpost::Launch launch, u32 steps) {
     kernel_.first_step = done_;
     kernel_.steps = steps;
-    launch.threads = {on_gpus() ? static_cast<u32>(gpu_threads) : 1u, 1, 1};
+    launch.threads = {on_gpus_ ? static_cast<u32>(gpu_threads) : 1u, 1, 1};
     launch.scratch = meshpost::Bytes{Content<Real>::size(kernel_.at_once + 2, problem_.chunks)};
     try {
       world_.run(kernel_, launch);
@@ -105,14 +106,10 @@ class Versions : public meshpost::apps::Study {
 
   std::vector<std::byte> result() override {
     explain(plain_troubles());
-    std::vector<std::byte> bytes;
-    if (world_.process() == 0) {
-      auto const state = read_state();
-      bytes.resize(state.size() * sizeof(Row));
-      std::memcpy(bytes.data(), state.data(), bytes.size());
-    }
-    if (job_) meshpost::meet(*job_);  // the others change nothing before it is read
-    return bytes;
+    if (world_.process() != 0) return {};
+    auto const state = read_state();
+    auto const bytes = std::as_bytes(std::span(state));
+    return {bytes.begin(), bytes.end()};
   }
 
  private:
@@ -134,14 +131,11 @@ class Versions : public meshpost::apps::Study {
     for (u32 r = 0; r < shape_.devices * shape_.ranks_per_device; ++r)
       most = std::max(most, shape_.of_rank(r).size());
     // 48 KiB is the shared memory of each block of every GPU. The other is part of a core's cache.
-    u64 const limit = on_gpus() ? 48 << 10 : 256 << 10;
+    u64 const limit = on_gpus_ ? 48 << 10 : 256 << 10;
     u32 fit = 1;
     while (fit < most && Content<Real>::size(fit + 3, problem_.chunks) <= limit) ++fit;
     u32 const passes = (most + fit - 1) / fit;
     return (most + passes - 1) / passes;
-  }
-  bool on_gpus() const {
-    return !world_.devices().empty() && !world_.devices().front()->in_host_memory();
   }
 
   void add_device(u32 k) {
@@ -250,6 +244,7 @@ class Versions : public meshpost::apps::Study {
   Problem problem_;
   Shape shape_;
   u64 list_bytes_;
+  bool on_gpus_;
   State start_;
   Simulation<Real> kernel_{};
   std::vector<OnDevice> devices_;  // of this process

@@ -25,11 +25,6 @@ struct Options : apps::StudyOptions {
   std::string precision = "float", initial, scratch = "auto";
 };
 
-[[noreturn]] void refuse(std::string const& option, std::string const& why,
-                         std::string const& remedy) {
-  throw Error(Kind::bad_argument, option, why, remedy);
-}
-
 /// A value in [0, 100) from the number of a point: the same in every process.
 float value_at(u64 point, u32 seed) {
   u64 const bits = apps::mixed(point + seed * apps::golden);
@@ -50,10 +45,10 @@ class Program : public apps::Study {
                        : ranks >= options.levels ? options.levels
                                                  : 1;
     if (groups > ranks || groups > options.levels)
-      refuse("--groups " + std::to_string(groups),
-             "a device has " + std::to_string(ranks) + " ranks, and the grid " +
-                 std::to_string(options.levels) + " levels",
-             "give at most the smaller of both");
+      apps::refuse("--groups " + std::to_string(groups),
+                   "a device has " + std::to_string(ranks) + " ranks, and the grid " +
+                       std::to_string(options.levels) + " levels",
+                   "give at most the smaller of both");
     u32 const rows = grid_.rows / grid_.devices;  // of the smallest part
     kernel_ = {world.window<Real>(
                    std::vector<Extent>(world.size(), {0, stencil::fields * grid_.field_size()}),
@@ -147,15 +142,15 @@ class Program : public apps::Study {
     u32 const devices = world.device_count();
     u64 const rows = options.strong ? options.rows : u64{options.rows} * devices;
     if (rows / devices < 2 || rows > 1u << 30)
-      refuse("--rows " + std::to_string(options.rows),
-             "that makes " + std::to_string(rows) + " rows for " + std::to_string(devices) +
-                 " devices",
-             "give each at least 2, and all at most 2^30");
+      apps::refuse("--rows " + std::to_string(options.rows),
+                   "that makes " + std::to_string(rows) + " rows for " + std::to_string(devices) +
+                       " devices",
+                   "give each at least 2, and all at most 2^30");
     Grid const grid{options.levels, static_cast<u32>(rows), options.columns, devices};
     if (grid.field_size() >= u64{1} << 31)
-      refuse("--rows " + std::to_string(options.rows),
-             "a field of a device has " + std::to_string(grid.field_size()) + " points",
-             "choose fewer than 2^31");
+      apps::refuse("--rows " + std::to_string(options.rows),
+                   "a field of a device has " + std::to_string(grid.field_size()) + " points",
+                   "choose fewer than 2^31");
     return grid;
   }
 

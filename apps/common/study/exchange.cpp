@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/command.hpp"
 #include "common/gather.hpp"
 #include "kinds.hpp"
 
@@ -138,35 +139,32 @@ bool whole_gpus(World const& world) {
          });
 }
 
-[[noreturn]] void refuse(std::string const& kind, std::string const& why,
-                         std::string const& remedy) {
-  throw Error(Kind::bad_argument, "--against " + kind, why, remedy);
-}
-
 }  // namespace
 
 std::unique_ptr<Exchange> make_exchange(std::string const& kind, World& world,
                                         std::vector<std::span<std::byte>> const& memories) {
+  std::string const option = "--against " + kind;
   bool const nccl = kind == "nccl" || (kind == "auto" && has_nccl() && whole_gpus(world));
   std::vector<Part> parts;
   for (std::size_t d = 0; d < world.devices().size(); ++d)
     parts.push_back({world.devices()[d], world.devices()[d]->make_stream(), memories[d]});
   if (nccl) {
     if (!has_nccl())
-      refuse(kind, "this program was built without NCCL",
+      refuse(option, "this program was built without NCCL",
              "name copies, or build it where nccl.h is");
     if (!whole_gpus(world))
-      refuse(kind, "NCCL needs whole GPUs of one process", "name copies, or other --devices");
+      refuse(option, "NCCL needs whole GPUs of one process", "name copies, or other --devices");
     return make_nccl(std::move(parts));
   }
   if (kind == "mpi") {
     if (!has_mpi())
-      refuse(kind, "this program was built without MPI",
+      refuse(option, "this program was built without MPI",
              "install libopenmpi-dev and build it again");
     return make_mpi(std::move(parts), world);
   }
   if (kind != "copies" && kind != "auto")
-    refuse(kind, "there is no such kind of communication", "name auto, copies, mpi, nccl or none");
+    refuse(option, "there is no such kind of communication",
+           "name auto, copies, mpi, nccl or none");
   if (world.processes() > 1) return std::make_unique<JobCopies>(std::move(parts), world);
   return std::make_unique<Copies>(std::move(parts));
 }
