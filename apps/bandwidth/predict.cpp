@@ -11,11 +11,9 @@ using namespace meshpost;
 
 namespace {
 
-constexpr u64 straight = u64{1} << 20;  // smaller copies take one link, as in src/copy/execute.cpp
-
 // Copies take one link if they are small, within host memory, or within a device.
 bool takes_one_link(Place const& from, Place const& to, Bytes size) {
-  return size < straight || from == to || (in_host_memory(from) && in_host_memory(to));
+  return size < least_routed || from == to || (in_host_memory(from) && in_host_memory(to));
 }
 
 std::string path_of(Machine const& machine, Route const& route) {

@@ -9,10 +9,13 @@
 #include <xxhash.h>
 
 #include "common/gather.hpp"
+#include "common/median.hpp"
 #include "meshpost/base/error.hpp"
 
 namespace meshpost::gemm {
 namespace {
+
+using apps::median;
 
 constexpr u64 largest_compared = u64{1} << 31;  // elements; beyond that Freivalds alone
 constexpr u32 rounds = 2;
@@ -88,12 +91,6 @@ Alone measure_alone(Problem whole, Setting const& setting, bool fits_alone) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  auto const middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 double Figures::operations() const {
   return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *

@@ -68,9 +68,6 @@ struct Figures {
 Figures measure(Problem const& problem, Options const& options, Participants const& all,
                 std::function<void(std::string const&)> const& note);
 
-/// Of at least one value.
-double median(std::vector<double> values);
-
 /// Threads of each CPU device: options.threads, or its share of the cores.
 u32 threads_each(Options const& options, Devices const& devices);
 

@@ -63,7 +63,7 @@ Participants open_all(Options& options, JobMemory& job) {
   for (auto const& device : own)
     mine["devices"].push_back({{"name", device->name() + " (" + device->info().model + ")"},
                                {"memory", memory_id(*device, host)},
-                               {"free", free_memory(*device)},
+                               {"free", device->free_memory().value},
                                {"host", host},
                                {"bus", device->info().bus}});
   auto const texts = alone ? std::vector{mine.dump()} : gather(job, mine.dump());

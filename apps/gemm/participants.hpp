@@ -56,7 +56,4 @@ u64 largest_size(Grid grid, Options const& options, Participants const& all);
 /// Throws Error(out_of_memory) with the needed and the free bytes, unless the plan fits.
 void require_memory(Plan const& plan, blas::Type type, Participants const& all);
 
-/// Bytes that can still be allocated on a device.
-u64 free_memory(Device const& device);
-
 }  // namespace meshpost::gemm

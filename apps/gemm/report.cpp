@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstdio>
 
+#include "common/median.hpp"
+
 namespace meshpost::gemm {
 namespace {
 
@@ -152,7 +154,7 @@ std::vector<PowerRow> by_power_of_two(std::vector<Rate> rates) {
   auto const middle = [](std::vector<Rate> const& of, double Rate::* field) {
     std::vector<double> values;
     for (auto const& one : of) values.push_back(one.*field);
-    return std::ranges::find(values, 0.0) == values.end() ? median(values) : 0;
+    return std::ranges::find(values, 0.0) == values.end() ? apps::median(values) : 0;
   };
   std::vector<PowerRow> rows;
   for (u32 power = 0; power < classes.size(); ++power)

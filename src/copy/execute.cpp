@@ -18,9 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Smaller copies go straight: a chunk of the smallest size would be most of the copy.
-constexpr u64 straight = u64{1} << 20;
-
 std::optional<u32> place_of(Machine const& machine, Location const& where, void const* pointer) {
   if (where.device && !where.on_host)
     return machine.find({std::string(where.device->kind()), where.device->index()});
@@ -72,7 +69,7 @@ struct Running {
 }  // namespace
 
 std::shared_ptr<Plan const> plan_for(Request const& request) {
-  if (request.bytes() < straight || !request.plain() || request.by_host()) return nullptr;
+  if (request.bytes() < least_routed || !request.plain() || request.by_host()) return nullptr;
   auto const& machine = known_machine();
   auto const from = place_of(machine, request.from, request.rows.source);
   auto const to = place_of(machine, request.to, request.rows.target);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/median.hpp"
+
 namespace meshpost::apps {
 namespace {
 
@@ -33,12 +35,7 @@ std::vector<double> Samples::sorted() const {
   return all;
 }
 
-double Samples::median() const {
-  auto const all = sorted();
-  if (all.empty()) return 0;
-  auto const half = all.size() / 2;
-  return all.size() % 2 == 1 ? all[half] : (all[half - 1] + all[half]) / 2;
-}
+double Samples::median() const { return apps::median(values_); }
 
 double Samples::lower() const {
   auto const all = sorted();

@@ -20,6 +20,9 @@ struct Route {
   double predicted = 0;       ///< seconds
 };
 
+/// Smaller copies go straight, by one link: a chunk of the smallest size would be most of the copy.
+inline constexpr Bytes least_routed{u64{1} << 20};
+
 /// The fastest route for `size` bytes, by the rates measured in `machine`. It is the cheapest chain
 /// (Dijkstra over the links' pipelined cost). For large copies it may be several disjoint chains
 /// whose shares end together, within the total rates of the two ends.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,19 @@ class MemoryFiles : public AddressSpace {
 }  // namespace
 
 Bytes available_memory() { return meminfo("MemAvailable:"); }
+Bytes free_memory() {
+  u64 const free = available_memory();
+  auto const number_in = [](char const* file) -> std::optional<u64> {  // "max": no limit
+    std::ifstream in(file);
+    u64 value = 0;
+    if (in >> value) return value;
+    return std::nullopt;
+  };
+  auto const most = number_in("/sys/fs/cgroup/memory.max");
+  if (!most) return {free};
+  u64 const used = number_in("/sys/fs/cgroup/memory.current").value_or(0);
+  return {std::min(free, *most - std::min(*most, used))};
+}
 Bytes total_memory() { return meminfo("MemTotal:"); }
 
 std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices) {

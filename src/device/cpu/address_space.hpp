@@ -8,6 +8,8 @@ std::unique_ptr<AddressSpace> reserve(SpaceDevices const& devices);
 
 /// Memory that the host can still give.
 Bytes available_memory();
+/// Of that, as much as the limit of this process's container leaves.
+Bytes free_memory();
 /// Memory that the host has.
 Bytes total_memory();
 

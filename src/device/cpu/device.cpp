@@ -41,7 +41,7 @@ class CpuDevice : public Device {
   Allocation allocate(Bytes size, MemoryKind kind) override {
     return cpu::allocate(*this, size, kind);
   }
-  Bytes free_memory() override { return cpu::available_memory(); }
+  Bytes free_memory() override { return cpu::free_memory(); }
   std::unique_ptr<Stream> make_stream() override { return cpu::make_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* /*native*/) override {
     throw Error(Kind::bad_argument, fmt::format("adopt_stream on {}", name()),
