@@ -106,7 +106,7 @@ class BoxedLaunch : public CooperativeLaunch {
       openers_.emplace_back(
           [this, command_queue = static_cast<RunState const*>(grid.state)->command_queue] {
             while (command_queue.anything() && !inside_->finished()) {
-              command_queue.poll();
+              command_queue.poll({});
               std::this_thread::yield();
             }
           });

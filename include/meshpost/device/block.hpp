@@ -2,6 +2,7 @@
 #include "meshpost/base/step.hpp"
 #include "meshpost/base/types.hpp"
 #include "meshpost/device/report.hpp"
+#include "meshpost/device/team.hpp"
 
 namespace meshpost {
 
@@ -12,13 +13,13 @@ enum class Order : u32 {
   system   ///< all stores of this rank, to every device and the host
 };
 
-/// Work that a rank does while it waits. On a GPU one of its threads calls poll() between two polls
-/// of the awaited word, if anything() is true. This may change the word. On a CPU device nobody
-/// calls it: the host's threads do such work (LaunchSpec::help).
+/// Work that a rank does while it waits. On a GPU its first warp calls poll() between two polls of
+/// the awaited word, if anything() is true, or one thread if it waits alone. This may change the
+/// word. On a CPU device nobody calls it: the host's threads do such work (LaunchSpec::help).
 template <class T>
-concept Meanwhile = requires(T const& work) {
+concept Meanwhile = requires(T const& work, Team team) {
   work.anything() ? 1 : 0;
-  work.poll();
+  work.poll(team);
 };
 
 /// A rank as its machine sees it: threads that can meet, wait together and leave together. It is a
@@ -37,6 +38,8 @@ class Block {
   MESHPOST_FN Dim3 thread_index() const;
   MESHPOST_FN Dim3 thread_extent() const;
 
+  /// The threads that work for all of them, where few are enough.
+  MESHPOST_FN Team team() const;
   /// Returns when all threads of the rank have called it. After it all of them see what any of them
   /// stored before.
   MESHPOST_FN void sync() const;

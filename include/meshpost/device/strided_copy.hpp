@@ -26,6 +26,22 @@ struct StridedCopy {
     for (Loop const& one : loop) equal &= one.target == one.source;
     return equal;
   }
+  /// Runs, counted as each_run() passes them: how many in sequence lie side by side at the target.
+  MESHPOST_FN u64 runs_side_by_side() const {
+    u64 following = 1;
+    for (Loop const& one : loop) {
+      if (one.count == 1) continue;
+      if (one.target != following * run) break;
+      following *= one.count;
+    }
+    return following;
+  }
+  MESHPOST_FN char* target_of(u64 number) const {
+    return target + at(number, loop[0].target, loop[1].target, loop[2].target);
+  }
+  MESHPOST_FN char const* source_of(u64 number) const {
+    return source + at(number, loop[0].source, loop[1].source, loop[2].source);
+  }
   /// Calls work(target, source) for each run.
   template <class Work>
   MESHPOST_FN void each_run(Work&& work) const {
@@ -34,6 +50,13 @@ struct StridedCopy {
         for (u64 i = 0; i < loop[0].count; ++i)
           work(target + i * loop[0].target + j * loop[1].target + k * loop[2].target,
                source + i * loop[0].source + j * loop[1].source + k * loop[2].source);
+  }
+
+ private:
+  MESHPOST_FN u64 at(u64 number, u64 inner, u64 middle, u64 outer) const {
+    u64 const rows = number / loop[0].count;
+    return number % loop[0].count * inner + rows % loop[1].count * middle +
+           rows / loop[1].count * outer;
   }
 };
 

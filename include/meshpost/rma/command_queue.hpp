@@ -1,5 +1,6 @@
 #pragma once
 #include "meshpost/device/detail/ring.hpp"
+#include "meshpost/device/team.hpp"
 #include "meshpost/rma/detail/via/message.hpp"
 
 // The way from the host to ranks of a device whose memory it can't reach by loads and stores. The
@@ -13,8 +14,9 @@
 //
 // Order (device/detail/ring.hpp has the ring's): commands are carried out one after the other, each
 // by the rank that claims it. The host's flag also releases what its copy engines wrote before
-// (CommandQueueAccess). The rank acquires the flag, stores the bytes, fences at device scope and
-// raises the counter, all on one device. The rest is the same as for any notification
+// (CommandQueueAccess). The rank's first thread acquires the flag, and its team meets. The team
+// stores the bytes and meets, and its first thread fences at device scope and raises the counter,
+// all on one device. The rest is the same as for any notification
 // (rma/detail/via/direct/write.hpp). Behind the same fence the rank counts the command as taken.
 // The rank that takes the next command has acquired that count. So a later command's counter also
 // covers earlier commands' bytes. It does not cover their counters: on a GPU a rank may see a later
@@ -28,9 +30,8 @@
 namespace meshpost {
 
 /// Bytes that don't fit are at the target before the command, and are not part of it.
-struct Command {
+struct alignas(64) Command {
   via::Message message{};
-  alignas(16) char data[via::Message::most_inline]{};
 
   MESHPOST_FN u32* flag() { return &message.signal.ready; }
 };
@@ -38,13 +39,15 @@ struct Command {
 /// A device's commands. Its ranks carry them out while they wait (Meanwhile). `records` null:
 /// everything comes by loads and stores.
 struct CommandQueue : detail::Ring<Command, 512> {
-  detail::RingTurns* turns = nullptr;  ///< in the device's memory
+  detail::RingTurns* turns = nullptr;   ///< in the device's memory
+  via::MessageBytes<capacity> bytes{};  ///< of commands that have some
 
   MESHPOST_FN bool anything() const { return records != nullptr; }
-  /// Carries out the next command, if it has come. Called by one thread of a rank that waits. Reads
-  /// over the bus: one for the flag, one for the command's first 64 bytes unless it is a count
-  /// alone, and one for the rest.
-  MESHPOST_FN void poll() const;
+  /// Carries out the next command, if it has come. Called by a team of a rank that waits. Trips
+  /// over the bus: one for the flag, and unless it is a count alone one for the message with the
+  /// first 16 bytes of each thread. Then one for the next 48 of each thread, one for the next 64,
+  /// and so on.
+  MESHPOST_FN void poll(Team team) const;
 };
 
 }  // namespace meshpost

@@ -126,9 +126,9 @@ class Rank : private via::Sender {
   ///         its element of the target, or source and target have no element in common.
   /// Errors: those of put() and put_notify(); extents that differ; a layout that leaves its span;
   ///         elements of the target that lie on or between each other (StridedLayout::is_unique).
-  /// Cost:   for ranks out of reach of loads and stores, each run of more than 128 bytes that lies
-  ///         side by side on both sides is one message. Shorter ones share messages of up to 128
-  ///         bytes as long as they follow each other at the target.
+  /// Cost:   for ranks out of reach of loads and stores, each run of more than 4 KiB that lies
+  ///         side by side on both sides is one message. Shorter ones share messages of up to 4 KiB
+  ///         as long as they follow each other at the target.
   template <class Target, class Source>
     requires detail::StridedPut<Target, Source>
   MESHPOST_FN void put(Target const& target, Source const& source);

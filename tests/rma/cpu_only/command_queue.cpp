@@ -42,7 +42,7 @@ class CommandQueueTest : public testing::Test {
       ranks_.emplace_back([this] {
         auto const command_queue = access_.command_queue();
         while (!stop_) {
-          command_queue.poll();
+          command_queue.poll({});
           std::this_thread::yield();
         }
       });
@@ -167,7 +167,7 @@ TEST_F(CommandQueueTest, bytes_for_the_same_place_come_in_their_order) {
       bool copied = false;
       access_.write(&words_[3], "1234", nullptr, [&copied] { copied = true; });
       poll_until([&copied] { return copied; });
-      for (u32 i = 0; i < 2 * CommandQueue::capacity; ++i) access_.command_queue().poll();
+      for (u32 i = 0; i < 2 * CommandQueue::capacity; ++i) access_.command_queue().poll({});
     }
     if (!by_rank) access_.end();
     EXPECT_TRUE(memory_ == expected)

@@ -41,6 +41,7 @@ MESHPOST_FN inline u32 Block::threads() const { return cpu::view(fiber_).threads
 MESHPOST_FN inline Dim3 Block::thread_index() const { return cpu::view(fiber_).index; }
 MESHPOST_FN inline Dim3 Block::thread_extent() const { return cpu::view(fiber_).extent; }
 
+MESHPOST_FN inline Team Block::team() const { return {thread(), 1}; }
 MESHPOST_FN inline void Block::sync() const {
   if (threads() > 1) cpu::fiber_sync(fiber_);
 }

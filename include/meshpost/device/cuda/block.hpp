@@ -18,6 +18,7 @@ MESHPOST_FN inline u32 thread_number() {
 }  // namespace cuda
 MESHPOST_FN inline u32 Block::thread() const { return cuda::thread_number(); }
 MESHPOST_FN inline u32 Block::threads() const { return blockDim.x * blockDim.y * blockDim.z; }
+MESHPOST_FN inline Team Block::team() const { return {thread(), threads() < 32 ? threads() : 32}; }
 MESHPOST_FN inline void Block::sync() const { __syncthreads(); }
 MESHPOST_FN inline bool Block::any(bool yes) const { return __syncthreads_or(yes) != 0; }
 MESHPOST_FN inline void Block::yield() {}
@@ -82,42 +83,49 @@ MESHPOST_FN inline void answer(RankReport volatile* out, u32 epoch, u64 bits) {
   out->epoch = epoch;
 }
 
-/// The slow half of a wait, by one thread. It goes on polling, and looks at the host's word every
+/// The slow half of a wait, by a team. It goes on polling, and looks at the host's word every
 /// `polls_a_look` polls. It publishes what the rank waits for, and answers the host's question.
 /// Returns true if the run was poisoned; then the publication stays, for the host's report.
 template <Meanwhile Work>
 MESHPOST_COLD bool wait_long(RankReport* report, Control const* control, Work const* meanwhile,
-                             Condition condition, Note note) {
+                             Condition condition, Note note, Team team) {
   auto* const out = const_cast<RankReport volatile*>(report);
   u32 const bytes = width(condition.type);
-  publish_waiting(out, condition, note);
+  if (team.first()) publish_waiting(out, condition, note);
   for (;;) {
-    Control const word = look(control);
-    if (word.poison) {
-      out->left = 1;
+    Control word{};
+    if (team.first_left()) word = look(control);
+    if (team.any(word.poison != 0)) {
+      if (team.first()) out->left = 1;
       return true;
     }
-    bool const asked = word.epoch != out->epoch;
+    bool const asked = team.first() && word.epoch != out->epoch;
 #pragma unroll 1
     for (u32 polls = 0; polls < polls_a_look; ++polls) {
-      u64 const bits = memory::load_bits_acquire(condition.word, bytes);
-      if (holds(condition, bits)) {
-        withdraw(out);
+      u64 const bits = team.first() ? memory::load_bits_acquire(condition.word, bytes) : 0;
+      if (team.any(team.first() && holds(condition, bits))) {
+        if (team.first()) withdraw(out);
         return false;
       }
-      if (meanwhile->anything()) meanwhile->poll();
+      if (meanwhile->anything()) meanwhile->poll(team);
       if (polls == 0 && asked) answer(out, word.epoch, bits);
     }
   }
 }
 
-/// True for the first thread of the warp that is left. Usually that is thread 0, but it may have
-/// failed alone. Where threads have gone apart it may be true for several.
-__device__ inline bool first_of_warp() {
-  __syncwarp();
-  u32 own = 0;
-  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(own));
-  return (__activemask() & own) == 0;
+/// A wait by a team that does work meanwhile; true if the run was poisoned.
+template <Meanwhile Work>
+MESHPOST_COLD bool wait_and_work(RankReport* report, Control const* control, Work const* meanwhile,
+                                 Condition condition, Note note, Team team) {
+  u32 const bytes = width(condition.type);
+#pragma unroll 1
+  for (u32 polls = 0; polls < polls_a_look; ++polls) {
+    bool const held =
+        team.first() && holds(condition, memory::load_bits_acquire(condition.word, bytes));
+    if (team.any(held)) return false;
+    meanwhile->poll(team);
+  }
+  return wait_long(report, control, meanwhile, condition, note, team);
 }
 
 /// The same by a warp, for a counter. Arrived notifications are in the counter before the rank
@@ -128,12 +136,13 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
   auto* const out = const_cast<RankReport volatile*>(report);
   Condition const condition{awaited.counter, awaited.count};
   Poll poll(awaited);
-  bool const first = poll.first();
+  Team const team{thread_number(), 32};
+  bool const first = team.first();
   if (first) publish_waiting(out, condition, note);
   for (;;) {
     Control word{};
     bool asked = false;
-    if (first_of_warp()) {
+    if (team.first_left()) {
       word = look(control);
       asked = first && word.epoch != out->epoch;
     }
@@ -155,7 +164,7 @@ MESHPOST_COLD bool wait_long_by_warp(RankReport* report, Control const* control,
         if (first) withdraw(out);
         return false;
       }
-      if (first && meanwhile) meanwhile->poll();
+      if (meanwhile) meanwhile->poll(team);
     }
   }
 }
@@ -171,7 +180,7 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
   u64 bits;
 #pragma unroll 1
   for (u32 polls = 0; !holds(condition, bits = memory::load_bits_acquire(condition.word, bytes));) {
-    if (meanwhile->anything()) meanwhile->poll();
+    if (meanwhile->anything()) meanwhile->poll({});
     if (++polls % polls_a_look != 0) continue;
     if (!told) {
       __threadfence_system();  // the rank's stores are visible before it counts as ended
@@ -273,16 +282,18 @@ MESHPOST_FN inline bool Block::poisoned() const { return cuda::look(control_).po
 template <Meanwhile Work>
 MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work const& meanwhile) {
   bool poisoned = false;
-  if (thread() == 0) {
+  if (meanwhile.anything()) {
+    if (Team const few = team(); few.has_me())
+      poisoned = cuda::wait_and_work(report_, control_, &meanwhile, condition, note, few);
+  } else if (thread() == 0) {
     u32 const bytes = width(condition.type);
     u32 polls = 0;
     // An acquire in every poll costs nothing while the rank waits. A fence afterwards would cost
     // half a microsecond where a fence can't acquire alone (memory::acquire_fence).
 #pragma unroll 1
     while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
-      if (meanwhile.anything()) meanwhile.poll();
       if (++polls == cuda::polls_a_look) {
-        poisoned = cuda::wait_long(report_, control_, &meanwhile, condition, note);
+        poisoned = cuda::wait_long(report_, control_, &meanwhile, condition, note, {});
         break;
       }
     }
@@ -299,7 +310,7 @@ MESHPOST_COLD u64 wait_by_warp(Work const* meanwhile, AwaitedCount awaited) {
   bool held = false;
 #pragma unroll 1
   for (u32 left = polls_a_look; left != 0 && !(held = poll.once()); --left)
-    if (meanwhile && poll.first()) meanwhile->poll();
+    if (meanwhile) meanwhile->poll({thread_number(), 32});
   if (!held) poll.commit();
   poll.keep();
   return poll.matched() | static_cast<u64>(held) << 32;
@@ -345,7 +356,7 @@ MESHPOST_FN inline void Block::look_around(bool progress) {
 
 template <Meanwhile Work>
 MESHPOST_FN void Block::asked_in_vain(Note const& note, Work const& meanwhile) {
-  if (meanwhile.anything() && thread() == 0) meanwhile.poll();
+  if (Team const few = team(); meanwhile.anything() && few.has_me()) meanwhile.poll(few);
   if (ticks_ != last_vain_ + 1) vain_ = 0;
   last_vain_ = ticks_;
   if (++vain_ < many_tests) return;

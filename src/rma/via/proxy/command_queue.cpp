@@ -9,6 +9,7 @@ CommandQueueAccess::CommandQueueAccess(Device& device)
     : device_(device),
       commands_(
           device.allocate(Bytes{CommandQueue::capacity * sizeof(Command)}, MemoryKind::pinned)),
+      bytes_(device.allocate(Bytes{decltype(CommandQueue::bytes)::size}, MemoryKind::pinned)),
       applied_(device.allocate(Bytes{256}, MemoryKind::pinned)),
       words_(device.allocate(Bytes{256}, MemoryKind::device)),
       into_(device),
@@ -19,7 +20,8 @@ CommandQueueAccess::CommandQueueAccess(Device& device)
 CommandQueueAccess::~CommandQueueAccess() { drop(); }
 
 CommandQueue CommandQueueAccess::command_queue() const {
-  return {{commands_.as<Command>(), applied_.as<u32>()}, words_.as<RingTurns>()};
+  return {
+      {commands_.as<Command>(), applied_.as<u32>()}, words_.as<RingTurns>(), {bytes_.as<char>()}};
 }
 
 // An end() that threw may have left something.
@@ -54,7 +56,7 @@ void CommandQueueAccess::end() {
   u32 taken = 0;
   device_.read(&taken, &command_queue().turns->taken, Bytes{sizeof taken});
   bool const all_told = taken == written_ && room() == CommandQueue::capacity;
-  for (; taken != written_; ++taken) carry_out(command_queue().at(taken));
+  for (; taken != written_; ++taken) carry_out(taken);
   std::deque<Kept> kept;
   std::swap(kept, backlog_);
   for (auto& one : kept) {
@@ -72,10 +74,10 @@ void CommandQueueAccess::end() {
 }
 
 // Does what a rank would have done, because nobody else does it any more.
-void CommandQueueAccess::carry_out(Command const& command) {
-  auto const& message = command.message;
+void CommandQueueAccess::carry_out(u32 number) {
+  auto const& message = command_queue().at(number).message;
   if (message.signal.has_more() && message.bytes != 0)
-    device_.write(message.target(), command.data, Bytes{message.bytes});
+    device_.write(message.target(), command_queue().bytes.of(number), Bytes{message.bytes});
   if (message.signal.any()) raise(message.signal);
 }
 
@@ -187,7 +189,7 @@ void CommandQueueAccess::write_command(via::Message message, std::string_view by
     command.message.signal.origin = message.signal.origin;
   } else {
     message.put_into(command.message);
-    if (!bytes.empty()) std::memcpy(command.data, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(command_queue().bytes.of(written_), bytes.data(), bytes.size());
   }
   ++written_;
   written_to_all_.store(written_, std::memory_order_release);

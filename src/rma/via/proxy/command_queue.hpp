@@ -70,12 +70,12 @@ class CommandQueueAccess : public Access {
   void flush();
   void write_command(via::Message message, std::string_view bytes);
   void count_what_is_under_way();
-  void carry_out(Command const& command);
+  void carry_out(u32 number);
   void raise(via::Signal const& count);
   void reset();
 
   Device& device_;
-  Allocation commands_, applied_, words_;
+  Allocation commands_, bytes_, applied_, words_;
   PinnedCopies into_, out_of_;
   u32 written_ = 0;  // commands
   std::atomic<u32> written_to_all_{0};

@@ -19,6 +19,7 @@ void OwnDevices::make() {
     Own own;
     own.records =
         device->allocate(Bytes{RequestRing::capacity * sizeof(RequestRecord)}, MemoryKind::pinned);
+    own.bytes = device->allocate(Bytes{decltype(RequestRing::bytes)::size}, MemoryKind::pinned);
     own.words = device->allocate(Bytes{256}, MemoryKind::device);
     own.tail = device->allocate(Bytes{256}, MemoryKind::pinned);
     own.done = device->allocate(Bytes{layout_.ranks_per_device * sizeof(u32)}, MemoryKind::pinned);
@@ -29,6 +30,7 @@ void OwnDevices::make() {
                                     MemoryKind::device);
     auto& ring = own.ring;
     ring.records = own.records.as<RequestRecord>(), ring.tail = own.tail.as<u32>();
+    ring.bytes = {own.bytes.as<char>()};
     ring.head = own.words.as<u32>(), ring.seen = ring.head + 32;  // in another cache line
     ring.done = own.done.as<u32>(), ring.far = own.far.as<u8>();
     ring.stages = own.stages.as<char>();

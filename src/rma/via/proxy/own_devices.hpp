@@ -37,6 +37,8 @@ class OwnDevices {
 
   /// The next request of that device's ranks; null: there is none. It stays until pass().
   RequestRecord const* next(u32 own) const;
+  /// The bytes that came with it.
+  char const* bytes_of_next(u32 own) const { return own_[own].ring.bytes.of(own_[own].taken); }
   void pass(u32 own);
   /// True if all rings are empty. Any thread.
   bool rings_are_empty() const;
@@ -62,7 +64,7 @@ class OwnDevices {
 
  private:
   struct Own {
-    Allocation records, words, tail, done, far, stages;
+    Allocation records, bytes, words, tail, done, far, stages;
     std::unique_ptr<Access> access;
     RequestRing ring;
     u32 taken = 0;  // of its records

@@ -152,8 +152,8 @@ void Proxy::take(u32 own, RequestRecord const& record) {
     return outbound_.put(process, wire);
   }
   bool const stores = message.type == via::Message::Type::store;
-  std::string_view const bytes(stores ? reinterpret_cast<char const*>(&word) : record.data,
-                               message.bytes);
+  std::string_view const bytes(
+      stores ? reinterpret_cast<char const*>(&word) : own_.bytes_of_next(own), message.bytes);
   // At once, if no message for this process waits before it.
   if (process == group_.number() && outbound_.is_empty(process))
     return inbound_.carry_out(process, wire, {bytes, nullptr});

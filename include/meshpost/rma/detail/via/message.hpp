@@ -51,7 +51,7 @@ struct Message {
     news,    ///< only news from one proxy to another
     types
   };
-  static constexpr u64 most_inline = 128;  ///< bytes for which a ring has room
+  static constexpr u64 most_inline = 4096;  ///< bytes for which a ring has room
 
   Signal signal{};
   u64 address = 0;  ///< an address or offset
@@ -73,5 +73,15 @@ struct Message {
   }
 };
 static_assert(sizeof(Message) == 48);
+
+/// The room of a ring for its messages' bytes: of each slot as much as `most_inline`.
+template <u32 slots>
+struct MessageBytes {
+  static constexpr u64 size = slots * Message::most_inline;
+
+  char* all = nullptr;
+
+  MESHPOST_FN char* of(u32 number) const { return all + number % slots * Message::most_inline; }
+};
 
 }  // namespace meshpost::via

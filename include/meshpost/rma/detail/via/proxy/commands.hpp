@@ -10,10 +10,10 @@ namespace meshpost {
 
 namespace detail {
 
-/// The part of a command that is read in one trip over the bus. A kernel that waits has registers
-/// for it, even if no command comes.
-struct CommandPart {
-  static constexpr u32 bytes = 64;
+/// Bytes that a thread loads at once. A kernel that waits has registers for four, even if no
+/// command comes.
+struct CommandUnit {
+  static constexpr u32 bytes = 16;
   alignas(16) char data[bytes];
 };
 
@@ -33,33 +33,33 @@ MESHPOST_FN void read_whole(T& to, void const* from) {
 }
 
 template <class T>
-MESHPOST_FN T value_in(CommandPart const& part, u32 index = 0) {
+MESHPOST_FN T value_in(CommandUnit const& unit, u32 index = 0) {
   T value;
-  memcpy(&value, part.data + index * sizeof(T), sizeof(T));
+  memcpy(&value, unit.data + index * sizeof(T), sizeof(T));
   return value;
 }
 
-/// One after the other, in a loop that is not unrolled: unrolled, it takes some 40 registers.
+/// As many values of the unit as there are bytes.
 template <class T>
-MESHPOST_FN void store_values(char* to, CommandPart const& part, u64 bytes) {
+MESHPOST_FN void store_values(char* to, CommandUnit const& unit, u64 bytes) {
 #if defined(__CUDA_ARCH__)
-#pragma unroll 1
+#pragma unroll
 #endif
-  for (u32 i = 0; i < CommandPart::bytes / sizeof(T) && i < bytes / sizeof(T); ++i)
-    reinterpret_cast<T*>(to)[i] = value_in<T>(part, i);
+  for (u32 i = 0; i < CommandUnit::bytes / sizeof(T); ++i)
+    if (i < bytes / sizeof(T)) reinterpret_cast<T*>(to)[i] = value_in<T>(unit, i);
 }
 
 template <class T>
-MESHPOST_FN void store_whole(char* to, CommandPart const& part) {
-  memory::store(reinterpret_cast<T*>(to), value_in<T>(part), Order::none);
+MESHPOST_FN void store_whole(char* to, CommandUnit const& unit) {
+  memory::store(reinterpret_cast<T*>(to), value_in<T>(unit), Order::none);
 }
 
-MESHPOST_FN inline void store_word(char* to, CommandPart const& part, u64 bytes) {
+MESHPOST_FN inline void store_word(char* to, CommandUnit const& unit, u64 bytes) {
   switch (bytes) {
-    case 1: return store_whole<u8>(to, part);
-    case 2: return store_whole<unsigned short>(to, part);
-    case 4: return store_whole<u32>(to, part);
-    default: return store_whole<u64>(to, part);
+    case 1: return store_whole<u8>(to, unit);
+    case 2: return store_whole<unsigned short>(to, unit);
+    case 4: return store_whole<u32>(to, unit);
+    default: return store_whole<u64>(to, unit);
   }
 }
 
@@ -68,25 +68,45 @@ MESHPOST_FN inline void raise(via::Signal const& count) {
   if (count.distance() != 0) memory::store_relaxed(count.origin_word(), count.origin);
 }
 
-MESHPOST_COLD inline void carry_out(Command const& command) {
-  struct {
-    via::Message message;
-    CommandPart part;
-  } read;
-  read_whole(read, &command);
-  auto const& message = read.message;
-  bool const is_word = message.type == via::Message::Type::store;
-  if (!is_word) {
-    bool const words = (message.address | message.bytes) % sizeof(u32) == 0;
-    for (u64 at = 0; at < message.bytes; at += CommandPart::bytes) {
-      if (at != 0) read_whole(read.part, command.data + at);
-      if (words) store_values<u32>(message.target() + at, read.part, message.bytes - at);
-      else store_values<u8>(message.target() + at, read.part, message.bytes - at);
+/// A put's bytes, a unit a thread in turns; `unit` has this thread's first.
+MESHPOST_FN inline void store_bytes(via::Message const& message, char const* bytes,
+                                    CommandUnit const& first, Team team) {
+  constexpr u32 at_once = 4;  // loads that are in flight together
+  u64 const step = u64{CommandUnit::bytes} * team.threads;
+  bool const words = (message.address | message.bytes) % sizeof(u32) == 0;
+  CommandUnit unit[at_once] = {first};
+  for (u64 at = u64{CommandUnit::bytes} * team.thread; at < message.bytes; at += at_once * step) {
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (u32 i = 0; i < at_once; ++i)
+      if ((i != 0 || at >= step) && at + i * step < message.bytes)
+        read_whole(unit[i], bytes + at + i * step);
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (u32 i = 0; i < at_once; ++i) {
+      u64 const begin = at + i * step;
+      if (begin >= message.bytes) break;
+      if (words) store_values<u32>(message.target() + begin, unit[i], message.bytes - begin);
+      else store_values<u8>(message.target() + begin, unit[i], message.bytes - begin);
     }
   }
+}
+
+/// By a team that has met behind the acquire of the command's flag.
+MESHPOST_COLD inline void carry_out(Command const& command, char const* bytes, Team team) {
+  via::Message message;
+  CommandUnit unit;  // read before it is known how many bytes there are, in the same trip
+  read_whole(unit, bytes + u64{CommandUnit::bytes} * team.thread);
+  read_whole(message, &command.message);
+  bool const is_word = message.type == via::Message::Type::store;
+  if (!is_word) store_bytes(message, bytes, unit, team);
+  team.sync();
+  if (!team.first()) return;
   memory::fence(Order::device);
   if (is_word) {
-    store_word(message.target(), read.part, message.bytes);
+    store_word(message.target(), unit, message.bytes);
     memory::fence(Order::device);  // later commands' counters cover it
   }
   if (message.signal.any()) raise(message.signal);
@@ -109,31 +129,44 @@ MESHPOST_FN inline void carry_out(via::Signal const& count) {
   raise(count);
 }
 
-}  // namespace detail
-
-MESHPOST_COLD inline void CommandQueue::poll() const {
-  auto& so_far = *turns;
-  if (!so_far.begin_look()) return;
+/// Carries out the next command if it is a count alone. True: it has more, and is this team's; then
+/// `number` is its number. By one thread.
+MESHPOST_FN inline bool take_next(CommandQueue const& queue, u32& number) {
+  auto& so_far = *queue.turns;
+  if (!so_far.begin_look()) return false;
   u32 const told = memory::load_relaxed(&so_far.told);
-  u32 const taken = memory::load_acquire(&so_far.taken);
-  auto& command = at(taken);
-  auto head = detail::look(command);
+  number = memory::load_acquire(&so_far.taken);
+  auto& command = queue.at(number);
+  auto head = look(command);
   so_far.end_look();
-  if (head.ready == flag_of(taken)) {
-    if (!so_far.claim(taken)) return;  // another rank does
+  if (head.ready == CommandQueue::flag_of(number)) {
+    if (!so_far.claim(number)) return false;  // another rank does
 #if !defined(__CUDA_ARCH__)
     head = command.message.signal;
 #endif
-    if (head.has_more()) detail::carry_out(command);
-    else detail::carry_out(head);
-    memory::store(&so_far.taken, taken + 1, Order::none);
-  } else if (told != taken && so_far.claim(taken)) {
+    if (head.has_more()) return true;
+    carry_out(head);
+    memory::store(&so_far.taken, number + 1, Order::none);
+  } else if (told != number && so_far.claim(number)) {
     // Once told, the host may use the places again. This is done only when nothing comes, because
     // it takes a fence.
-    memory::store_relaxed(&so_far.told, taken);
-    tell(taken);
-    memory::store(&so_far.claimed, taken, Order::device);
+    memory::store_relaxed(&so_far.told, number);
+    queue.tell(number);
+    memory::store(&so_far.claimed, number, Order::device);
   }
+  return false;
+}
+
+}  // namespace detail
+
+MESHPOST_COLD inline void CommandQueue::poll(Team team) const {
+  u32 number = 0;
+  bool const has_more = team.first() && detail::take_next(*this, number);
+  if (!team.any(has_more)) return;
+  number = team.from_first(number);
+  team.sync();  // the others read behind the acquire of the first
+  detail::carry_out(at(number), bytes.of(number), team);
+  if (team.first()) memory::store(&turns->taken, number + 1, Order::none);
 }
 
 }  // namespace meshpost

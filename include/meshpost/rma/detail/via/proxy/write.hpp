@@ -10,8 +10,9 @@
 // first in, first out for each pair of ranks. Publishing releases what this rank did before. So the
 // proxy sees the source's bytes, and a rank that gets them sees what was stored before publish().
 //
-// A source may change when the operation returns, as in the direct protocol. A short one is copied
-// into the request. For a longer one the rank waits until the proxy has read it.
+// A source that fits is copied to the request, by the first warp: over the bus, in stores that
+// nobody waits for. The warp meets before thread 0 publishes the request. For a longer source the
+// rank waits until the proxy has read it.
 //
 // Sources and targets are any memory that the rank can load and store. On a GPU the host can't
 // reach some of it, such as scratch(). A long put out of it, and a get into it, go in pieces by way
@@ -41,29 +42,76 @@ MESHPOST_FN inline void publish(Signal& in_ring, Signal const& count) {
 #endif
 }
 
-// Out of line, to keep it out of the code for ranks in reach. By one thread.
-MESHPOST_COLD inline void request(RequestRing const& ring, Block block, u32 local_rank,
-                                  Message message) {
-  u32 mine = 0, polls = 0;
-  bool const has_slot = ring.claim(mine, [&] {
+/// True if the source goes with the request.
+MESHPOST_FN inline bool carries(Message const& message) {
+  return message.type == Message::Type::put && message.bytes != 0 && !waits_for(message);
+}
+
+/// A place in the ring, by one thread. False: the rank leaves when it next reads the poison, with
+/// all its threads.
+MESHPOST_FN inline bool claim(RequestRing const& ring, Block block, u32& number) {
+  u32 polls = 0;
+  return ring.claim(number, [&] {
     block.yield();  // the proxy continues to read
-    // Or the run is over, and nobody reads the slots behind this one. Then the rank leaves when it
-    // next reads the poison, with all its threads.
+    // Or the run is over, and nobody reads the slots behind this one.
     return polls++ % 256 != 1 || !block.poisoned();
   });
-  if (!has_slot) return;
-  RequestRecord& record = ring.at(mine);
+}
+
+MESHPOST_FN inline void publish(RequestRing const& ring, u32 number, u32 local_rank,
+                                Message message) {
+  RequestRecord& record = ring.at(number);
   if (message.type == Message::Type::put && message.bytes == 0) {
     // Behind the fence there is only this store, so the fence waits for no store over the bus.
-    message.signal.ready = RequestRing::flag_of(mine);
+    message.signal.ready = RequestRing::flag_of(number);
     return publish(record.message.signal, message.signal);
   }
   message.put_into(record.message);
   record.local_rank = local_rank;
   record.waits = waits_for(message) ? 1 : 0;
-  if (message.type == Message::Type::put && record.waits == 0)
-    memory::copy(record.data, reinterpret_cast<void const*>(message.own), message.bytes, 0, 1);
-  ring.publish(mine);
+  ring.publish(number);
+}
+
+// Out of line, to keep it out of the code for ranks in reach. By one thread.
+MESHPOST_COLD inline void request(RequestRing const& ring, Block block, u32 local_rank,
+                                  Message message) {
+  u32 number = 0;
+  if (claim(ring, block, number)) publish(ring, number, local_rank, message);
+}
+
+/// A put that carries its source; by a team. The source is `run` bytes after `run` bytes, in these
+/// loops, from the run with this number on.
+MESHPOST_COLD inline void request_with(RequestRing const& ring, Block block, u32 local_rank,
+                                       Message const& message, StridedCopy const& source,
+                                       u64 first_run, Team team) {
+  u32 number = 0;
+  bool const has_place = team.first() && claim(ring, block, number);
+  if (!team.any(has_place)) return;
+  number = team.from_first(number);
+  char* const bytes = ring.bytes.of(number);
+  if (source.run == message.bytes) {
+    memory::copy(bytes, source.source_of(first_run), message.bytes, team.thread, team.threads);
+  } else {
+    u64 const runs = message.bytes / source.run;
+    for (u64 i = team.thread; i < runs; i += team.threads)
+      memory::copy(bytes + i * source.run, source.source_of(first_run + i), source.run, 0, 1);
+  }
+  team.sync();
+  if (team.first()) publish(ring, number, local_rank, message);
+}
+
+/// Any request, by all threads. Those that don't belong to the team go on at once.
+MESHPOST_COLD inline void request_by_all(RequestRing const& ring, Block block, u32 local_rank,
+                                         Message message) {
+  if (!carries(message)) {
+    if (block.thread() == 0) request(ring, block, local_rank, message);
+    return;
+  }
+  StridedCopy source;
+  source.source = reinterpret_cast<char const*>(message.own);
+  source.run = message.bytes;
+  if (Team const team = block.team(); team.has_me())
+    request_with(ring, block, local_rank, message, source, 0, team);
 }
 
 /// A request with bytes that the host can't reach; by all threads. Returns how many requests the
@@ -84,7 +132,7 @@ MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 
     block.sync();  // no thread uses the stage any more
     if (!gets) memory::copy(stage, own, piece.bytes, thread, threads);
     block.sync();
-    if (thread == 0) request(state.requests, block, local_rank, piece);
+    request_by_all(state.requests, block, local_rank, piece);
     // The last piece may be short. Then it is in the request, and the proxy tells nothing.
     if (waits_for(piece))
       block.await_out_of_line(
@@ -112,7 +160,7 @@ MESHPOST_FN inline void request(Sender& self, Operation operation, Message const
         request_staged(*self.state_, self.block_, self.local_id_, operation, message, self.posted_);
     return;
   }
-  if (self.thread() == 0) request(self.state_->requests, self.block_, self.local_id_, message);
+  request_by_all(self.state_->requests, self.block_, self.local_id_, message);
   if (!waits) return;
   ++self.posted_;
   await_requests(self, operation);
@@ -132,8 +180,8 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, void* target, v
   request(self, operation, put_of(target, source, bytes, count));
 }
 
-/// A strided put, run by run; by all threads. The rank waits once, for all of them. Short runs that
-/// lie side by side at the target share requests, each with as many as it can hold.
+/// A strided put; by all threads. The rank waits once, for all runs that don't fit into requests.
+/// Others share requests if they lie side by side at the target, each with as many as fit.
 MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy const& copy) {
   RequestRing const& ring = self.state_->requests;
   if (copy.run > Message::most_inline) {
@@ -149,23 +197,16 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy con
     await_requests(self, operation);
     return;
   }
-  if (self.thread() != 0) return;
-  char packed[Message::most_inline];
-  Message message = put_of(nullptr, packed, 0);
-  auto const send = [&] {
-    if (message.bytes != 0) request(ring, self.block_, self.local_id_, message);
-  };
-  copy.each_run([&](char* target, char const* source) {
-    bool const follows = target == message.target() + message.bytes;
-    if (!follows || message.bytes + copy.run > Message::most_inline) {
-      send();
-      message.address = reinterpret_cast<u64>(target);
-      message.bytes = 0;
+  Team const team = self.block_.team();
+  if (copy.run == 0 || !team.has_me()) return;
+  u64 const following = copy.runs_side_by_side(), fit = Message::most_inline / copy.run;
+  for (u64 first = 0; first < copy.runs(); first += following)
+    for (u64 at = 0; at < following; at += fit) {
+      u64 const runs = following - at < fit ? following - at : fit;
+      request_with(ring, self.block_, self.local_id_,
+                   put_of(copy.target_of(first + at), nullptr, runs * copy.run), copy, first + at,
+                   team);
     }
-    memory::copy(packed + message.bytes, source, copy.run, 0, 1);
-    message.bytes += copy.run;
-  });
-  send();
 }
 
 }  // namespace meshpost::via::proxy
