@@ -4,8 +4,8 @@
 
 namespace meshpost {
 
-/// Threads of a rank that do one piece of work together: on a GPU its first warp, or one thread; on
-/// a CPU device one thread. All threads of a team call its functions.
+/// Threads of a rank that do one piece of work together: on a GPU its first warp, or any one thread;
+/// on a CPU device one thread. All threads of a team call its functions.
 struct Team {
   u32 thread = 0;   ///< this one's number. Not below `threads`: it is not in the team
   u32 threads = 1;  ///< at most 32
@@ -16,6 +16,7 @@ struct Team {
   /// alone. Where threads have gone apart it may be true for several.
   MESHPOST_FN bool first_left() const {
 #if defined(__CUDA_ARCH__)
+    if (alone()) return true;
     sync();
     u32 before = 0;
     asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
@@ -27,12 +28,12 @@ struct Team {
   /// All threads of the team see what any of them stored, or acquired, before.
   MESHPOST_FN void sync() const {
 #if defined(__CUDA_ARCH__)
-    __syncwarp(mask());
+    if (!alone()) __syncwarp(mask());
 #endif
   }
   MESHPOST_FN bool any(bool yes) const {
 #if defined(__CUDA_ARCH__)
-    return __any_sync(mask(), yes) != 0;
+    return alone() ? yes : __any_sync(mask(), yes) != 0;
 #else
     return yes;
 #endif
@@ -40,13 +41,15 @@ struct Team {
   /// The value of the first thread.
   MESHPOST_FN u32 from_first(u32 value) const {
 #if defined(__CUDA_ARCH__)
-    return __shfl_sync(mask(), value, 0);
+    return alone() ? value : __shfl_sync(mask(), value, 0);
 #else
     return value;
 #endif
   }
 
  private:
+  // It may be in any place of its warp, so no function of warps is for it.
+  MESHPOST_FN bool alone() const { return threads == 1; }
   MESHPOST_FN u32 mask() const { return ~u32{0} >> (32 - threads); }
 };
 
