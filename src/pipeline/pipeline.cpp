@@ -66,8 +66,11 @@ struct Pipeline::State {
   void pass_one_at_a_time(Run& run);
   bool step(Run& run, u32 leg, u64 chunk);
   void pass_all(Run& run, u32 leg);
-  void fail(Run& run, std::string const& where) {
-    if (run.board.fail(where)) relay_->tell_failure();
+  void fail(Run& run, std::string const& where);
+  void check_carriers() const;
+  std::function<void(std::vector<Segment> const&)> const& carrier(u32 leg) const {
+    auto const& to = options.levels[schedule.buffers[leg + 1].level];
+    return to.carry ? to.carry : options.levels[schedule.buffers[leg].level].carry;
   }
   void check_room() const;
   void agree_on_end(Run const& run, bool failed_elsewhere) const;
@@ -108,6 +111,7 @@ void Pipeline::State::make() {
   schedule.shape.chunks = pipelining::chunks_of(options);
   static_cast<void>(schedule.size());  // throws if there are too many
   distribution_ = pipelining::distribute(schedule, pipelining::processes_of(options));
+  check_carriers();
   Bytes const size{options.chunk * options.item * options.depth};
   far_.resize(schedule.buffers.size());
   for (u32 buffer = 0; buffer < schedule.buffers.size(); ++buffer) {
@@ -122,10 +126,38 @@ void Pipeline::State::make() {
     bool const asks = options.segments_between_buffers || schedule.buffers[leg].users ||
                       schedule.buffers[leg + 1].users;
     if (moves && asks && runs(leg)) pipelining::check_segments_function(options);
-    if (!runs(leg) || distribution_.crosses(leg)) executors_.emplace_back(nullptr);
+    if (!runs(leg) || distribution_.crosses(leg) || (moves && carrier(leg)))
+      executors_.emplace_back(nullptr);
     else if (moves) executors_.emplace_back(mover_between(from, to));
     else
       executors_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
+  }
+}
+
+void Pipeline::State::check_carriers() const {
+  auto const refuse = [](u32 level, char const* cause, char const* remedy) {
+    throw Error(Kind::bad_argument, "make a pipeline", fmt::format("level {} {}", level, cause),
+                remedy);
+  };
+  for (auto const& buffer : schedule.buffers)
+    if (!buffer.users && options.levels[buffer.level].carry)
+      refuse(buffer.level, "has a function to carry pieces, but chunks rest in a buffer there",
+             "give carry only to the level where the data are, or stay");
+  for (u32 leg = 0; leg < schedule.legs.size(); ++leg)
+    if (carrier(leg) && distribution_.crosses(leg))
+      refuse(schedule.legs[leg].level, "is joined to another process's level by carry",
+             "let the level next to one with carry be of the same process");
+}
+
+// Keeps the exception that is being handled, if it is the first.
+void Pipeline::State::fail(Run& run, std::string const& where) {
+  if (!run.board.fail(where)) return;
+  relay_->tell_failure();
+  if (!options.failed) return;
+  try {
+    run.board.rethrow_if_failed();
+  } catch (Error const& error) {
+    options.failed(error);
   }
 }
 
@@ -174,6 +206,10 @@ Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
   }
   pipelining::check_segments(segments, move);
   for (auto const& one : segments) run.bytes += one.size;
+  if (auto const& carry = carrier(leg)) {
+    carry(segments);
+    return {};
+  }
   if (!distribution_.crosses(leg)) return executors_[leg].copy(segments);
   if (has(leg)) pipelining::put(far_[leg + 1], segments);
   else pipelining::get(far_[leg], segments);
