@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -22,6 +23,7 @@ struct coaccel_pipeline_s {
   coaccel_pipeline_process_t start, sync;
   void* data;
   size_t chunk;
+  int compute;  // the level; -1: none
   std::vector<std::shared_ptr<coaccel::FarDevice>> far{};
   std::vector<Allocation> stand_ins{};  // for each level: addresses of a chunk in another process
   std::unique_ptr<Pipeline> there{}, back{};  // back: only if chunks leave this process
@@ -134,8 +136,9 @@ coaccel_pipeline coaccel_pipeline_init(coaccel_device_group devices, size_t size
     check_places(*devices);
     if (szchunk == 0)
       refuse("coaccel_pipeline_init", "chunks of 0 bytes", "let a chunk have 1 byte or more");
-    std::unique_ptr<coaccel_pipeline_s> desc(new coaccel_pipeline_s{
-        load_func, save_func, process_start_func, process_sync_func, ptr, szchunk});
+    std::unique_ptr<coaccel_pipeline_s> desc(
+        new coaccel_pipeline_s{load_func, save_func, process_start_func, process_sync_func, ptr,
+                               szchunk, devices->compute});
     PipelineOptions options;
     for (auto const device : devices->devices) options.levels.push_back(level_of(*desc, device));
     options.items = size;
@@ -180,7 +183,12 @@ coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int di
     if (level >= 0 && static_cast<std::size_t>(level) < desc->stand_ins.size())
       if (auto* const other = desc->stand_ins[static_cast<std::size_t>(level)].data()) return other;
     auto& pipeline = direction == COACCEL_OUT && desc->back ? *desc->back : *desc->there;
-    auto const& buffers = pipeline.schedule().buffers;
+    auto const& [shape, legs, buffers] = pipeline.schedule();
+    if (direction == COACCEL_COMPUTED) {
+      auto const leg = std::ranges::find(legs, Stage::comp, &Leg::stage);
+      bool const here = leg != legs.end() && level == desc->compute;
+      return here ? pipeline.buffer(static_cast<u32>(leg - legs.begin()) + 1) : nullptr;
+    }
     // On its way from home a chunk comes to a level first, and on its way back last.
     std::vector<u32> here;
     for (u32 i = 0; i < buffers.size(); ++i)

@@ -97,7 +97,7 @@ typedef coaccel_memreq (*coaccel_pipeline_transfer_t)(int istage, size_t ihost, 
 /** Begins, or ends, the computation on a chunk. Returns 0, or not 0 for a failure. */
 typedef int (*coaccel_pipeline_process_t)(int mode, size_t ihost, size_t idevice, void* data);
 enum { COACCEL_START = 0, COACCEL_SYNC = 1 }; /* mode */
-enum { COACCEL_IN = 0, COACCEL_OUT = 1 };
+enum { COACCEL_IN = 0, COACCEL_OUT = 1, COACCEL_COMPUTED = 2 };
 
 /** A pipeline over the group's devices, from the first to the last and back. In reverse it goes
  * from the last to the first and back. It moves `size` bytes, `szchunk` at a time. */
