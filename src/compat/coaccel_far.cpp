@@ -67,6 +67,10 @@ void refuse_overlap(char const* operation, std::vector<Used> used) {
 
 }  // namespace
 
+FarDevice::~FarDevice() {
+  if (!is_forked()) network->close(key);  // a child process has not its thread
+}
+
 std::shared_ptr<FarDevice> open_far(std::string const& name) {
   constexpr char const* operation = "coaccel_device_open";
   constexpr u64 most = 0x7fffffff;

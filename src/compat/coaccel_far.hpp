@@ -17,7 +17,7 @@ namespace meshpost::coaccel {
 struct FarDevice {
   FarDevice(std::shared_ptr<Network> over, LinkKey const& opened)
       : network(std::move(over)), key(opened) {}
-  ~FarDevice() { network->close(key); }
+  ~FarDevice();
   FarDevice(FarDevice const&) = delete;
   FarDevice& operator=(FarDevice const&) = delete;
 

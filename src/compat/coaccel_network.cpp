@@ -8,7 +8,7 @@
 #include "base/thread.hpp"
 #include "world/wire.hpp"
 
-// What callers do. Its thread is in coaccel_progress.cpp.
+// The functions for callers. The thread is in coaccel_progress.cpp.
 
 namespace meshpost::coaccel {
 namespace {
@@ -153,8 +153,8 @@ void Network::end(std::string const& cause) noexcept {
   thread_.join();
   // The last "taken" and "closed" may still be here.
   std::scoped_lock const lock(mutex_);
-  Deadline patience(std::chrono::seconds(1));
-  for (Pauses pauses; (!flush() || !in_flight_.empty()) && !patience.ends(); pauses.rest())
+  Deadline timeout(std::chrono::seconds(1));
+  for (Pauses pauses; (!flush() || !in_flight_.empty()) && !timeout.ends(); pauses.rest())
     engine_->poll(*this);
   engine_.reset();
 }

@@ -105,7 +105,7 @@ TEST_F(MpiDevices, end_a_wait_for_a_process_that_closes_its_device) {
   Bytes8 bytes(100, poison);
   auto* const there = coaccel_device_malloc(mine.device, 100);
   if (rank() == 0) {
-    // What had arrived stays good.
+    // An earlier copy is unaffected.
     copy(mine.device, {{there, bytes.data(), 100}});
     for (bool const out : {true, false}) {
       auto* const copy = out ? start(mine.device, {{there, bytes.data(), 100}})

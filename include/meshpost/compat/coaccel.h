@@ -44,8 +44,8 @@ void coaccel_group_done(coaccel_device_group group);
  * been called. Process RANK opens a device for this process with the same identifier ID, from 0 to
  * 2147483647; "mpi:RANK" is "mpi:RANK:0". A process can have each name open once.
  *
- * coaccel_device_malloc() there returns an address that stands for memory of the other process: each
- * process says only where its own end of a copy is. Reading or writing there ends the program
+ * coaccel_device_malloc() there returns an address that stands for memory of the other process:
+ * each process says only where its own end of a copy is. Reading or writing there ends the program
  * (SIGSEGV).
  *
  * The pieces to an MPI device in one call of coaccel_memcpy_start() are one message, with their
@@ -59,9 +59,9 @@ void coaccel_group_done(coaccel_device_group group);
  * chunks. Process 0 may have [pinned, mpi:1], and process 1 [mpi:0, pinned, cuda:0]. Use another
  * identifier for each pipeline that runs at the same time.
  *
- * A copy fails in both processes if sizes differ, if one process has an error in its pipeline, closes
- * its device or calls MPI_Finalize, and if nothing moves for MESHPOST_DEADLINE seconds. Then close
- * the device and open it again, in both. If a process is killed, mpirun ends the job. */
+ * A copy fails in both processes if sizes differ, if one process has an error in its pipeline,
+ * closes its device or calls MPI_Finalize, and if nothing moves for MESHPOST_DEADLINE seconds. Then
+ * close the device and open it again, in both. If a process is killed, mpirun ends the job. */
 
 /* --- figure 2: devices -------------------------------------------------------------------------
  */
@@ -133,9 +133,9 @@ coaccel_pipeline coaccel_pipeline_init(coaccel_device_group devices, size_t size
                                        coaccel_pipeline_process_t process_start_func,
                                        coaccel_pipeline_process_t process_sync_func, void* ptr);
 /** The buffers of a level, for chunks on their way from home or (COACCEL_OUT) on their way back.
- * Null at home. Null for OUT at a level where chunks turn without being computed on. COMPUTED: where
- * the computation stores its results; that is OUT, unless chunks go on to another level. For an MPI
- * device: the address that stands for a chunk there, without `idevice`. */
+ * Null at home. Null for OUT at a level where chunks turn without being computed on. COMPUTED:
+ * where the computation stores its results; that is OUT, unless chunks go on to another level. For
+ * an MPI device: the address that stands for a chunk there, without `idevice`. */
 coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int direction);
 /** Passes all chunks through. */
 void coaccel_pipeline_process(coaccel_pipeline desc);
