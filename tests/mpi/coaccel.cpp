@@ -48,6 +48,22 @@ TEST_F(MpiDevices, carry_pieces_of_any_layout_both_ways_in_one_call) {
   coaccel_device_free(far.device, there);
 }
 
+// Its memory is out of the host's reach, as a GPU's is.
+TEST_F(MpiDevices, carry_memory_that_only_a_device_reaches) {
+  Opened const far(other(8)), box("boxed:0");
+  constexpr std::size_t size = 900'001;
+  auto const mine = bytes_of(static_cast<unsigned>(rank()), size);
+  auto const theirs = bytes_of(static_cast<unsigned>(1 - rank()), size);
+  auto* const there = coaccel_device_malloc(far.device, size);
+  auto* const out = static_cast<char*>(coaccel_device_malloc(box.device, size));
+  auto* const in = static_cast<char*>(coaccel_device_malloc(box.device, size));
+  Bytes8 result(size, poison);
+  copy(box.device, {{out, mine.data(), size}, {in, result.data(), size}});
+  copy(far.device, {{there, out, size}, {in, there, 500}, {in + 500, there, size - 500}});
+  copy(box.device, {{result.data(), in, size}});
+  EXPECT_EQ(result, theirs);
+}
+
 TEST_F(MpiDevices, match_messages_by_identifier_then_in_order) {
   Opened const one(other(0)), two(other(2147483647));
   auto* const there1 = coaccel_device_malloc(one.device, 100);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mpi/communicators.hpp"
+#include "support/boxed.hpp"
 #include "support/sink.hpp"
 
 namespace meshpost::test {
@@ -85,6 +86,7 @@ inline void copy(coaccel_device device, std::vector<Piece> const& pieces) {
 struct MpiDevices : testing::Test {
   explicit MpiDevices(int needed = 2) : needed_(needed) {}
   static void SetUpTestSuite() {
+    register_boxed();
     static int const result = coaccel_mpi_init(MPI_COMM_WORLD);
     ASSERT_EQ(result, 0) << last_error();
   }
