@@ -67,11 +67,7 @@ struct Pipeline::State {
   bool step(Run& run, u32 leg, u64 chunk);
   void pass_all(Run& run, u32 leg);
   void fail(Run& run, std::string const& where);
-  void check_carriers() const;
-  std::function<void(std::vector<Segment> const&)> const& carrier(u32 leg) const {
-    auto const& to = options.levels[schedule.buffers[leg + 1].level];
-    return to.carry ? to.carry : options.levels[schedule.buffers[leg].level].carry;
-  }
+  auto const& carrier(u32 leg) const { return pipelining::carrier(options, schedule, leg); }
   void check_room() const;
   void agree_on_end(Run const& run, bool failed_elsewhere) const;
   Ticket put_work(u32 leg, u64 chunk);
@@ -111,7 +107,7 @@ void Pipeline::State::make() {
   schedule.shape.chunks = pipelining::chunks_of(options);
   static_cast<void>(schedule.size());  // throws if there are too many
   distribution_ = pipelining::distribute(schedule, pipelining::processes_of(options));
-  check_carriers();
+  pipelining::check_carriers(options, schedule, distribution_);
   Bytes const size{options.chunk * options.item * options.depth};
   far_.resize(schedule.buffers.size());
   for (u32 buffer = 0; buffer < schedule.buffers.size(); ++buffer) {
@@ -132,21 +128,6 @@ void Pipeline::State::make() {
     else
       executors_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
   }
-}
-
-void Pipeline::State::check_carriers() const {
-  auto const refuse = [](u32 level, char const* cause, char const* remedy) {
-    throw Error(Kind::bad_argument, "make a pipeline", fmt::format("level {} {}", level, cause),
-                remedy);
-  };
-  for (auto const& buffer : schedule.buffers)
-    if (!buffer.users && options.levels[buffer.level].carry)
-      refuse(buffer.level, "has a function to carry pieces, but chunks rest in a buffer there",
-             "give carry only to the level where the data are, or stay");
-  for (u32 leg = 0; leg < schedule.legs.size(); ++leg)
-    if (carrier(leg) && distribution_.crosses(leg))
-      refuse(schedule.legs[leg].level, "is joined to another process's level by carry",
-             "let the level next to one with carry be of the same process");
 }
 
 // Keeps the exception that is being handled, if it is the first.
