@@ -44,7 +44,10 @@ add_library(meshpost
   src/base/prompt_threads.cpp
   src/base/thread.cpp
   src/compat/coaccel.cpp
+  src/compat/coaccel_far.cpp
+  src/compat/coaccel_network.cpp
   src/compat/coaccel_pipeline.cpp
+  src/compat/coaccel_progress.cpp
   src/compat/cuda_on_cpu.cpp
   src/compat/dcuda_host.cpp
   src/compat/dcuda_options.cpp
@@ -333,9 +336,14 @@ if(NOT MESHPOST_MPI STREQUAL "OFF")
                         "with MPI_CXX_COMPILER")
   endif()
 endif()
+# Its errors say if there is MPI. (With a definition of its own, it is in no unity build.)
+set_source_files_properties(src/compat/coaccel_far.cpp PROPERTIES
+  COMPILE_DEFINITIONS MESHPOST_BUILT_WITH_MPI=$<BOOL:${MESHPOST_HAS_MPI}>)
 if(MESHPOST_HAS_MPI)
   add_library(meshpost_mpi
+    src/compat/mpi/coaccel_mpi.cpp
     src/compat/mpi/mp_init.cpp
+    src/net/mpi/check.cpp
     src/net/mpi/frame.cpp
     src/net/mpi/make.cpp
     src/net/mpi/mpi.cpp

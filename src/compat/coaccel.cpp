@@ -104,7 +104,10 @@ coaccel_device coaccel_device_open(const char* name) {
     if (!name) refuse("coaccel_device_open", "the name is null", "use pageable, pinned, cuda:0");
     std::string const wanted = name;
     auto device = std::make_unique<coaccel_device_s>();
-    if (wanted == "pageable" || wanted == "pinned") {
+    if (wanted.starts_with("mpi:")) {
+      device->far = coaccel::open_far(wanted);
+      device->level = {open_devices("").front(), MemoryKind::pageable};
+    } else if (wanted == "pageable" || wanted == "pinned") {
       // Pinned memory is pinned for the existing GPUs. Without any it is ordinary host memory.
       device->level = {open_devices("").front(),
                        wanted == "pinned" ? MemoryKind::pinned : MemoryKind::pageable};
@@ -115,7 +118,7 @@ coaccel_device coaccel_device_open(const char* name) {
           colon == wanted.npos ? std::nullopt : parse_number(wanted.substr(colon + 1));
       if (!index || *index > 1u << 16)
         refuse("coaccel_device_open", fmt::format("there is no device '{}'", wanted),
-               "use pageable, pinned, cuda:0, cpu:1");
+               "use pageable, pinned, cuda:0, cpu:1, mpi:RANK, mpi:RANK:ID");
       auto& kind = backend(wanted.substr(0, colon));
       if (*index >= kind.count())
         refuse(
@@ -134,7 +137,8 @@ coaccel_address coaccel_device_malloc(coaccel_device device, size_t size) {
   return guarded("coaccel_device_malloc", [&]() -> coaccel_address {
     if (!device) refuse("coaccel_device_malloc", "the device is null", "open one");
     DeviceCall const call(*device);
-    auto memory = device->level.device->allocate(Bytes{size}, device->level.memory);
+    auto memory = device->far ? coaccel::far_addresses(device->far, Bytes{size})
+                              : device->level.device->allocate(Bytes{size}, device->level.memory);
     void* const address = memory.data();
     std::scoped_lock const lock(device->mutex);
     device->allocations[address] = std::move(memory);
@@ -181,14 +185,14 @@ void* coaccel_memcpy_start(coaccel_device device, int count, coaccel_address* ds
   return guarded("coaccel_memcpy_start", [&]() -> void* {
     if (!device) refuse("coaccel_memcpy_start", "the device is null", "open one");
     DeviceCall const call(*device);
-    return new Copy(copy_batch(segments_of(count, dst, src, size), {Overlap::refuse, {}}));
+    return new coaccel::Pieces("coaccel_memcpy_start", segments_of(count, dst, src, size));
   });
 }
 
 void coaccel_memcpy_finish(coaccel_device /*device*/, void* desc) {
   guarded("coaccel_memcpy_finish", [&] {
-    std::unique_ptr<Copy> const copy(static_cast<Copy*>(desc));
-    if (copy) copy->wait();
+    std::unique_ptr<coaccel::Pieces> const pieces(static_cast<coaccel::Pieces*>(desc));
+    if (pieces) pieces->wait();
   });
 }
 

@@ -5,15 +5,17 @@
 #include <thread>
 #include <vector>
 
+#include "compat/coaccel_far.hpp"
 #include "meshpost/base/config.hpp"
 #include "meshpost/compat/coaccel.h"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/pipeline/pipeline.hpp"
 
-/// A device, or a memory of the host. `mutex` guards all members except `level`. `changed` is
-/// notified when a thread that waits for the device may have it.
+/// A device, or a memory of the host. `mutex` guards all members except `level` and `far`.
+/// `changed` is notified when a thread that waits for the device may have it.
 struct coaccel_device_s {
   meshpost::Level level{};
+  std::shared_ptr<meshpost::coaccel::FarDevice> far{};  // another process's memory; null: here
   std::mutex mutex{};
   std::condition_variable changed{};
   std::thread::id owner{};  // of the device's lock

@@ -36,6 +36,26 @@ void check(PipelineOptions const& options, u32 process, u32 processes) {
              "give either on_stream or start");
 }
 
+Carrier const& carrier(PipelineOptions const& options, Schedule const& schedule, u32 leg) {
+  auto const& to = options.levels[schedule.buffers[leg + 1].level];
+  return to.carry ? to.carry : options.levels[schedule.buffers[leg].level].carry;
+}
+
+void check_carriers(PipelineOptions const& options, Schedule const& schedule,
+                    Distribution const& distribution) {
+  for (auto const& buffer : schedule.buffers)
+    if (!buffer.users && options.levels[buffer.level].carry)
+      refuse(
+          fmt::format("level {} has a function to carry pieces, but chunks rest in a buffer there",
+                      buffer.level),
+          "give carry only to the level where the data are, or stay");
+  for (u32 leg = 0; leg < schedule.legs.size(); ++leg)
+    if (carrier(options, schedule, leg) && distribution.crosses(leg))
+      refuse(fmt::format("level {} is joined to another process's level by carry",
+                         schedule.legs[leg].level),
+             "let the level next to one with carry be of the same process");
+}
+
 void check_segments_function(PipelineOptions const& options) {
   if (!options.segments)
     refuse("no function gives the segments of a chunk", "set PipelineOptions::segments");

@@ -66,9 +66,8 @@ struct Pipeline::State {
   void pass_one_at_a_time(Run& run);
   bool step(Run& run, u32 leg, u64 chunk);
   void pass_all(Run& run, u32 leg);
-  void fail(Run& run, std::string const& where) {
-    if (run.board.fail(where)) relay_->tell_failure();
-  }
+  void fail(Run& run, std::string const& where);
+  auto const& carrier(u32 leg) const { return pipelining::carrier(options, schedule, leg); }
   void check_room() const;
   void agree_on_end(Run const& run, bool failed_elsewhere) const;
   Ticket put_work(u32 leg, u64 chunk);
@@ -108,6 +107,7 @@ void Pipeline::State::make() {
   schedule.shape.chunks = pipelining::chunks_of(options);
   static_cast<void>(schedule.size());  // throws if there are too many
   distribution_ = pipelining::distribute(schedule, pipelining::processes_of(options));
+  pipelining::check_carriers(options, schedule, distribution_);
   Bytes const size{options.chunk * options.item * options.depth};
   far_.resize(schedule.buffers.size());
   for (u32 buffer = 0; buffer < schedule.buffers.size(); ++buffer) {
@@ -122,10 +122,23 @@ void Pipeline::State::make() {
     bool const asks = options.segments_between_buffers || schedule.buffers[leg].users ||
                       schedule.buffers[leg + 1].users;
     if (moves && asks && runs(leg)) pipelining::check_segments_function(options);
-    if (!runs(leg) || distribution_.crosses(leg)) executors_.emplace_back(nullptr);
+    if (!runs(leg) || distribution_.crosses(leg) || (moves && carrier(leg)))
+      executors_.emplace_back(nullptr);
     else if (moves) executors_.emplace_back(mover_between(from, to));
     else
       executors_.emplace_back(compute_at(schedule.legs[leg].level).on_stream ? to.device : nullptr);
+  }
+}
+
+// Keeps the exception that is being handled, if it is the first.
+void Pipeline::State::fail(Run& run, std::string const& where) {
+  if (!run.board.fail(where)) return;
+  relay_->tell_failure();
+  if (!options.failed) return;
+  try {
+    run.board.rethrow_if_failed();
+  } catch (Error const& error) {
+    options.failed(error);
   }
 }
 
@@ -174,6 +187,10 @@ Ticket Pipeline::State::put_move(Run& run, u32 leg, u64 chunk) {
   }
   pipelining::check_segments(segments, move);
   for (auto const& one : segments) run.bytes += one.size;
+  if (auto const& carry = carrier(leg)) {
+    carry(segments);
+    return {};
+  }
   if (!distribution_.crosses(leg)) return executors_[leg].copy(segments);
   if (has(leg)) pipelining::put(far_[leg + 1], segments);
   else pipelining::get(far_[leg], segments);

@@ -26,7 +26,8 @@ typedef void* coaccel_address;
  * thread's next failure. */
 const char* coaccel_last_error(void);
 
-/** "pageable" or "pinned" (memory of the host), "cuda:0", "cpu:1" (a device). */
+/** "pageable" or "pinned" (memory of the host), "cuda:0", "cpu:1" (a device), "mpi:1" or "mpi:1:7"
+ * (memory of process 1 of an MPI job; see below). */
 coaccel_device coaccel_device_open(const char* name);
 /** Call it after everything that uses the device. Frees memory that is still allocated there. */
 void coaccel_device_close(coaccel_device device);
@@ -36,6 +37,31 @@ void coaccel_device_free(coaccel_device device, coaccel_address address);
  */
 coaccel_device_group coaccel_group_init(int count, const coaccel_device* devices, int compute);
 void coaccel_group_done(coaccel_device_group group);
+
+/* --- MPI devices -------------------------------------------------------------------------------
+ *
+ * "mpi:RANK:ID" stands for memory of process RANK. coaccel_mpi_init() of coaccel_mpi.h must have
+ * been called. Process RANK opens a device for this process with the same identifier ID, from 0 to
+ * 2147483647; "mpi:RANK" is "mpi:RANK:0". A process can have each name open once.
+ *
+ * coaccel_device_malloc() there returns an address that stands for memory of the other process:
+ * each process says only where its own end of a copy is. Reading or writing there ends the program
+ * (SIGSEGV).
+ *
+ * The pieces to an MPI device in one call of coaccel_memcpy_start() are one message, with their
+ * bytes in the order of the list. The pieces from it are a message in the other direction. The n-th
+ * message of a direction meets the n-th that the other process expects, whatever it is cut into
+ * there; the sums of their sizes must be equal. coaccel_memcpy_finish() returns when the bytes have
+ * arrived, in both processes. Sizes are not limited. Memory of GPUs passes through the host.
+ *
+ * In a pipeline's group an MPI device may be the first or the last, and does not compute. Levels
+ * beyond it belong to the group of the other process, which makes a pipeline of the same size and
+ * chunks. Process 0 may have [pinned, mpi:1], and process 1 [mpi:0, pinned, cuda:0]. Use another
+ * identifier for each pipeline that runs at the same time.
+ *
+ * A copy fails in both processes if sizes differ, if one process has an error in its pipeline,
+ * closes its device or calls MPI_Finalize, and if nothing moves for MESHPOST_DEADLINE seconds. Then
+ * close the device and open it again, in both. If a process is killed, mpirun ends the job. */
 
 /* --- figure 2: devices -------------------------------------------------------------------------
  */
@@ -97,7 +123,7 @@ typedef coaccel_memreq (*coaccel_pipeline_transfer_t)(int istage, size_t ihost, 
 /** Begins, or ends, the computation on a chunk. Returns 0, or not 0 for a failure. */
 typedef int (*coaccel_pipeline_process_t)(int mode, size_t ihost, size_t idevice, void* data);
 enum { COACCEL_START = 0, COACCEL_SYNC = 1 }; /* mode */
-enum { COACCEL_IN = 0, COACCEL_OUT = 1 };
+enum { COACCEL_IN = 0, COACCEL_OUT = 1, COACCEL_COMPUTED = 2 };
 
 /** A pipeline over the group's devices, from the first to the last and back. In reverse it goes
  * from the last to the first and back. It moves `size` bytes, `szchunk` at a time. */
@@ -107,7 +133,9 @@ coaccel_pipeline coaccel_pipeline_init(coaccel_device_group devices, size_t size
                                        coaccel_pipeline_process_t process_start_func,
                                        coaccel_pipeline_process_t process_sync_func, void* ptr);
 /** The buffers of a level, for chunks on their way from home or (COACCEL_OUT) on their way back.
- * Null at home. Null for OUT at a level where chunks turn without being computed on. */
+ * Null at home. Null for OUT at a level where chunks turn without being computed on. COMPUTED:
+ * where the computation stores its results; that is OUT, unless chunks go on to another level. For
+ * an MPI device: the address that stands for a chunk there, without `idevice`. */
 coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int direction);
 /** Passes all chunks through. */
 void coaccel_pipeline_process(coaccel_pipeline desc);

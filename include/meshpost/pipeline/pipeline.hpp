@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "meshpost/base/error.hpp"
 #include "meshpost/copy/copy.hpp"
 #include "meshpost/copy/job_memory.hpp"
 #include "meshpost/device/device.hpp"
@@ -20,6 +21,10 @@ struct Level {
   std::shared_ptr<Device> device;  ///< the device that allocates it; another process's: null
   MemoryKind memory = MemoryKind::device;
   u32 process = 0;  ///< the process of the job that has it
+  /// Moves a chunk's pieces from or to this level, in place of a copy, and returns when they have
+  /// arrived. For ends that are no memory here, such as a connection. Your data must be here: it is
+  /// the first level, or the last one of chunks that stay there. Called on the thread of the leg.
+  std::function<void(std::vector<Segment> const&)> carry{};
 };
 
 /// One chunk on one leg.
@@ -79,6 +84,9 @@ struct PipelineOptions {
   bool segments_between_buffers = false;
   /// The levels must be the same in all processes. The functions are needed where the level is.
   std::vector<Compute> compute{};
+  /// Called once when a run fails, on the thread that failed. It should end the waits of other
+  /// threads in Level::carry. Must not throw.
+  std::function<void(Error const&)> failed{};
   /// For levels in several processes: all of them make the same pipeline and run it together. Your
   /// memory is in the process of the first level (in reverse, of the last), and its functions are
   /// called there. Must outlive the pipeline.

@@ -39,21 +39,20 @@ std::unique_ptr<Engine> make_mpi(std::string const& rest, std::string const& /*b
 
 }  // namespace
 
-void check_threads_of_mpi() {
+void check_threads_of_mpi(char const* user, char const* remedy) {
   int initialised = 0, finalised = 0, level = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);
   if (!initialised || finalised)
-    throw Error(Kind::misuse, "network engine 'mpi'",
-                finalised ? "MPI_Finalize has been called" : "MPI is not initialised",
-                finalised ? "make and end Worlds before it"
-                          : "call MPI_Init_thread with MPI_THREAD_MULTIPLE first");
+    throw Error(
+        Kind::misuse, user, finalised ? "MPI_Finalize has been called" : "MPI is not initialised",
+        finalised ? "use it before that" : "call MPI_Init_thread with MPI_THREAD_MULTIPLE first");
   MPI_Query_thread(&level);
   if (level != MPI_THREAD_MULTIPLE)
-    throw Error(Kind::bad_environment, "network engine 'mpi'",
-                "a thread of the World calls MPI beside the program's own, and MPI was "
+    throw Error(Kind::bad_environment, user,
+                "a thread of the library calls MPI beside the program's own, and MPI was "
                 "initialised for less than MPI_THREAD_MULTIPLE",
-                "call MPI_Init_thread with MPI_THREAD_MULTIPLE, or leave MESHPOST_NET empty");
+                remedy);
 }
 
 std::string register_mpi(MPI_Comm communicator) {

@@ -256,6 +256,10 @@ TEST_F(Coaccel, devices_that_there_are_not_are_refused) {
   }
   EXPECT_EQ(coaccel_device_open(nullptr), nullptr);
   expect_error("name is null");
+  // This program has no MPI; the tests of MPI devices are in tests/mpi.
+  EXPECT_EQ(coaccel_device_open("mpi:1"), nullptr);
+  expect_error(MESHPOST_TEST_MPI ? "call coaccel_mpi_init(comm)"
+                                 : "configure with -DMESHPOST_MPI=ON");
 }
 
 }  // namespace
