@@ -1,5 +1,5 @@
 #pragma once
-// What both versions of particles have in common: all segments in one piece, in host memory.
+// Both versions of particles: all segments are one piece.
 #include "particles/host_lists.hpp"
 #include "particles/phases.hpp"
 #include "particles/troubles.hpp"

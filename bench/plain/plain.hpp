@@ -23,7 +23,7 @@ class Version {
   virtual void reset() = 0;
   /// All steps; returns when they are done.
   virtual void run() = 0;
-  /// What the application writes for --output, without the header of the file.
+  /// The bytes that the application writes for --output, without the header of the file.
   virtual std::vector<std::byte> result() = 0;
 };
 
