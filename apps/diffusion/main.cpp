@@ -1,12 +1,12 @@
 // COSMO horizontal diffusion over all ranks of all devices. Each rank communicates only with its
 // two neighbours. In a job of several processes, process 0 reads the field and writes the result.
 #include <cstdio>
-#include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "common/command.hpp"
+#include "common/figures.hpp"
 #include "kernel.hpp"
 #include "rows.hpp"
 
@@ -146,7 +146,7 @@ int run(Options const& options) {
         {"iterations", options.iterations}, {"precision", options.precision},
         {"scheme", options.scheme},         {"shape", {field.levels, field.rows, field.columns}},
         {"bit_identical", identical}};
-    std::ofstream(options.json) << all.dump(1) << '\n';
+    apps::write_figures(options.json, all);
   }
   return identical.is_boolean() && !identical.get<bool>() ? 1 : 0;
 }

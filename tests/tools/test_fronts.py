@@ -289,17 +289,6 @@ class Fronts(FolderCase):
         self.assertEqual(status, 1)
         self.assertFalse((self.folder / "bandwidth.json").exists())
 
-    def test_a_refused_argument_leaves_figures_and_pictures_of_a_run_before(self):
-        out = self.folder / "kept"
-        given = ("--out", str(out), "--json", str(out / "machine.json"))
-        self.run_front("topo", *given, report=server())
-        earlier = {file: file.read_bytes() for file in out.iterdir()}
-        self.assertEqual({file.name for file in earlier}, {"machine.json", "topo.png"})
-        for wrong in ({"status": 2}, {"MESHPOST_APP_LAUNCH": str(self.folder / "no launcher")}):
-            status, _ = self.run_front("topo", *given, **wrong)
-            self.assertEqual(status, 2)
-            self.assertEqual({file: file.read_bytes() for file in out.iterdir()}, earlier)
-
     def test_both_start_the_program_by_a_launcher(self):
         # Replaces meshpost-run: records its arguments, then does as told.
         launch = self.folder / "a launcher"
