@@ -276,6 +276,20 @@ class Whole(FolderCase):
         self.assertIn("compare: results differ: spmv", said)
         self.assertRegex(text, "spmv .*DIFFERENT")
 
+    def test_the_faster_of_openmps_ways_to_wait_counts(self):
+        (self.folder / "bin/nvidia-smi").unlink()
+        self.script(
+            "build/bench/plain/plain",
+            's=2; [ "$OMP_WAIT_POLICY" = passive ] && s=1\n'
+            "while [ $# -gt 0 ]; do case $1 in\n"
+            '--json) echo "{\\"plain\\": {\\"samples\\": [$s]}}" > "$2" ;;\n'
+            '--output) echo bits > "$2" ;; esac; shift; done',
+        )
+        _, result = self.compare("--peers", "plain", "--repetitions", "1")
+        for row in result["studies"]:
+            self.assertAlmostEqual(row["plain"]["median_us"], 1e6 / row["steps"])
+            self.assertEqual(row["plain"]["environment"], {"OMP_WAIT_POLICY": "passive"})
+
     def test_a_study_that_has_no_figures_stops_no_other(self):
         self.script("build/apps/spmv/spmv", "echo no memory >&2; exit 1")
         self.study("apps/particles/particles", "{}", "bits")
