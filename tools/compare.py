@@ -24,6 +24,8 @@ from pathlib import Path
 from bench import git_revision
 from compare_meshpost import run_meshpost, systems
 from compare_peers import ENVIRONMENT, PEERS, Missing, build, read, run_peer
+from compare_studies import DEVICES, STUDIES, row_of
+from compare_studies import Missing as NoStudy
 from compare_table import table
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -70,7 +72,7 @@ def listed(of) -> object:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run compare", description=__doc__.splitlines()[0])
-    names = ["meshpost", *(peer.name for peer in PEERS)]
+    names = ["meshpost", *(peer.name for peer in PEERS), "plain"]
     parser.add_argument("--program", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument(
         "--gpus",
@@ -81,7 +83,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--output", type=Path, default=Path("out/compare.json"))
     parser.add_argument("--plot", type=Path, default=Path("out/compare.svg"), help="SVG or PNG")
-    parser.add_argument("--peers", type=lambda text: text.split(","), default=names)
+    parser.add_argument(
+        "--peers",
+        type=lambda text: text.split(","),
+        default=names,
+        help=f"all of {','.join(names)} unless given; plain: the case studies, meshpost beside "
+        "plain OpenMP, or CUDA where there is a GPU",
+    )
     parser.add_argument("--limit", type=float, default=300, help="seconds for each program")
     arguments = parser.parse_args()
     if unknown := set(arguments.peers) - set(names):
@@ -100,6 +108,7 @@ class Comparison:
         self.on_gpus = self.there > 1 and shutil.which("nvcc") is not None
         self.sizes = arguments.sizes or list(SIZES if self.on_gpus else CPU_SIZES)
         self.rows: list[dict] = []
+        self.studies: list[dict] = []
         self.missing: list[dict] = []
         self.seen: dict[str, str] = {}  # meshpost's devices
         self.versions = {"meshpost": git_revision()}
@@ -175,6 +184,20 @@ class Comparison:
                 problem = problem or f"{unreadable} of its lines can't be read"
             self.judge(what, peer.name, problem, bool(rows), ended.text)
 
+    def plain(self) -> None:
+        kind = "cuda" if self.there and shutil.which("nvcc") else "cpu"  # as ./run builds
+        for study in STUDIES:
+            what = f"plain, {study.name} on {DEVICES[kind]}"
+            print(f"compare: {what}", file=sys.stderr)
+            given = self.given
+            try:
+                self.studies.append(
+                    row_of(study, given.program.parents[1], kind, given.repetitions, given.limit)
+                )
+            except NoStudy as missing:
+                self.miss(what, str(missing), "to see it alone: ./run compare --peers plain")
+            self.save()
+
     def judge(self, what: str, name: str, problem: str, some: bool, text: str) -> None:
         if not problem and not some:
             began = f"; it began: {text.strip()[:80]}" if text.strip() else ""
@@ -197,6 +220,8 @@ class Comparison:
             for peer in PEERS:
                 if peer.name in self.given.peers:
                     self.peer(peer, Path(folder), tasks)
+        if "plain" in self.given.peers:
+            self.plain()
 
     def result(self) -> dict:
         return {
@@ -208,6 +233,7 @@ class Comparison:
             "repetitions": self.given.repetitions,
             "limit_s": self.given.limit,
             "rows": self.rows,
+            "studies": self.studies,
             "missing": self.missing,
         }
 
@@ -225,20 +251,24 @@ def main() -> int:
     comparison.run()
     result = comparison.result()
     comparison.save()
-    print(table(result["rows"], result["missing"], result["devices"]))
+    print(table(result["rows"], result["missing"], result["devices"], result["studies"]))
     print("NVLink multicast was off for all: NCCL_NVLS_ENABLE=0, NVSHMEM_DISABLE_NVLS=1.")
     print(f"written: {arguments.output}")
-    if any("median_us" in row for row in result["rows"]):
+    measured = any("median_us" in row for row in result["rows"])
+    different = [row["study"] for row in result["studies"] if not row["identical"]]
+    if different:
+        print(f"compare: results differ: {', '.join(different)}", file=sys.stderr)
+    status = 0 if (measured or result["studies"]) and not different else 1
+    if measured:
         try:
             from compare_plot import draw
         except ImportError as missing:
             print(f"no plot: {missing}; ./run setup installs Matplotlib", file=sys.stderr)
-            return 0
+            return status
         arguments.plot.parent.mkdir(parents=True, exist_ok=True)
         draw(result, arguments.plot)
         print(f"written: {arguments.plot}")
-        return 0
-    return 1
+    return status
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from compare_studies import lines_of
+
 ORDER = (
     "launch",
     "launch_queued",
@@ -69,7 +71,9 @@ def cells(row: dict, note: int) -> tuple[str, ...]:
     return (*head, *times, rate, f"[{note}]")
 
 
-def table(rows: list[dict], missing: list[dict], unit: str = "GPUs") -> str:
+def table(
+    rows: list[dict], missing: list[dict], unit: str = "GPUs", studies: list[dict] | None = None
+) -> str:
     """`unit` is the kind of devices: GPUs or CPU devices."""
     rows = sorted(rows, key=order)
     notes = numbered(rows)
@@ -92,6 +96,7 @@ def table(rows: list[dict], missing: list[dict], unit: str = "GPUs") -> str:
     out = []
     for title, lines in sections.items():
         out += [title, text(header), *map(text, lines), ""]
+    out += lines_of(studies or [])
     if notes:
         out.append("what was timed (blocks: of each device; GB/s: of all blocks together)")
         out += described(rows, notes)

@@ -6,21 +6,15 @@
 
 #include <charconv>
 #include <cstring>
-#include <fstream>
+
+#include "common/files.hpp"
 
 namespace bandwidth {
 
 using namespace meshpost;
+using apps::line_of;
 
 namespace {
-
-// Empty if it can't be read.
-std::string line_of(std::filesystem::path const& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
 
 // Fails only for a thread that has ended meanwhile, or by a limit of the system.
 void bind(pid_t thread, cpu_set_t const& cores) {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+
+#include "common/figures.hpp"
 
 namespace bandwidth {
 
@@ -141,7 +142,7 @@ nlohmann::json controls_of(Plan const& plan, Comparison const& comparison) {
 
 }  // namespace
 
-bool write_json(std::string const& path, Plan const& plan, std::vector<Result> const& results) {
+void write_json(std::string const& path, Plan const& plan, std::vector<Result> const& results) {
   nlohmann::json all = {{"fingerprint", plan.fingerprint},
                         {"repetitions", plan.repetitions},
                         {"seed", plan.seed},
@@ -168,11 +169,7 @@ bool write_json(std::string const& path, Plan const& plan, std::vector<Result> c
                               {"checked", one.checked},
                               {"path", one.path},
                               {"problem", one.problem}});
-  std::ofstream file(path);
-  file << all.dump(1) << '\n';
-  file.close();
-  if (!file.good()) std::fprintf(stderr, "bandwidth: %s can't be written\n", path.c_str());
-  return file.good();
+  apps::write_figures(path, all);
 }
 
 }  // namespace bandwidth

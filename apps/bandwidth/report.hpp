@@ -32,7 +32,7 @@ void print_all(Plan const& plan, std::vector<Result> const& results);
 /// Prints each problem to standard error. Returns their number.
 meshpost::u64 print_problems(std::vector<Result> const& results);
 
-/// Returns false, after a message, if the file can't be written.
-bool write_json(std::string const& path, Plan const& plan, std::vector<Result> const& results);
+/// \throws std::runtime_error if the file can't be written
+void write_json(std::string const& path, Plan const& plan, std::vector<Result> const& results);
 
 }  // namespace bandwidth

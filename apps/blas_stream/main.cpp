@@ -1,13 +1,13 @@
 // COACCEL's streamed BLAS test: R and Q pass through the devices in chunks of columns.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <thread>
 
 #include "common/command.hpp"
+#include "common/figures.hpp"
 #include "sweep.hpp"
 
 namespace {
@@ -81,8 +81,8 @@ void measure_stages(Streamed& streamed, Options const& options, Report& report) 
   if (options.trace.empty()) return;
   streamed.iterate({.timed = true});
   auto const& share = streamed.shares()[0];
-  std::ofstream(options.trace) << to_perfetto(share.pipeline->schedule(), share.result,
-                                              report.devices[0]);
+  apps::write_text(options.trace,
+                   to_perfetto(share.pipeline->schedule(), share.result, report.devices[0]));
 }
 
 Report run(Options const& options) {
@@ -184,7 +184,7 @@ int print(Options const& options, Report const& report) {
                                 {"trace", options.stages ? options.trace : ""},
                                 {"errors", {report.first_error, report.last_error}},
                                 {"right", report.right}};
-    std::ofstream(options.json) << all.dump(1) << '\n';
+    apps::write_figures(options.json, all);
   }
   return report.right ? 0 : 1;
 }

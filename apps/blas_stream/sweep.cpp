@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "common/figures.hpp"
 
 namespace blas_stream {
 
@@ -104,15 +105,7 @@ int run_sweep(std::vector<std::shared_ptr<Device>> const& devices, StreamOptions
   }
   figures["right"] = right;
   std::printf("check       %s\n", !sweep.check ? "not made" : right ? "right" : "WRONG");
-  if (!sweep.json.empty()) {
-    std::ofstream file(sweep.json);
-    file << figures.dump(1) << '\n';
-    if (!file.flush()) {
-      std::fprintf(stderr, "blas_stream: --json %s can't be written; name another file\n",
-                   sweep.json.c_str());
-      return 1;
-    }
-  }
+  if (!sweep.json.empty()) meshpost::apps::write_figures(sweep.json, figures);
   return right ? 0 : 1;
 }
 

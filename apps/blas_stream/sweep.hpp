@@ -36,8 +36,9 @@ struct Sweep {
   bool check = true;
   std::string json{};  ///< file for the figures; empty: none
 };
-/// sweep_chunk() for all chunks; prints and writes. Returns the exit status: 1 if a result is wrong
-/// or the file can't be written.
+/// sweep_chunk() for all chunks; prints and writes. Returns the exit status: 1 if a result is
+/// wrong.
+/// \throws std::runtime_error if the file can't be written
 int run_sweep(std::vector<std::shared_ptr<meshpost::Device>> const& devices,
               StreamOptions const& options, Sweep const& sweep);
 

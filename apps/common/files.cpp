@@ -1,6 +1,5 @@
 #include "common/files.hpp"
 
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <stdexcept>
@@ -20,7 +19,7 @@ void write_pieces(std::string const& file,
   if (out && plain) std::filesystem::rename(written, file, failed);
   if (!out || failed) {
     if (plain) std::filesystem::remove(written, failed);
-    throw std::runtime_error(file + ": it can't be written");
+    throw std::runtime_error(file + ": it can't be written; name another file");
   }
 }
 
@@ -42,6 +41,17 @@ void write_npy(std::string const& file, std::string const& type, std::vector<u64
 
 void write_file(std::string const& file, std::span<std::byte const> bytes) {
   write_pieces(file, {bytes});
+}
+
+void write_text(std::string const& file, std::string_view text) {
+  write_file(file, std::as_bytes(std::span(text)));
+}
+
+std::string line_of(std::filesystem::path const& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
 }
 
 }  // namespace meshpost::apps

@@ -2,8 +2,10 @@
 #include <meshpost/base/types.hpp>
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshpost::apps {
@@ -15,5 +17,9 @@ void write_npy(std::string const& file, std::string const& type, std::vector<u64
 
 /// Writes a file that appears when it is complete. \throws std::runtime_error naming it
 void write_file(std::string const& file, std::span<std::byte const> bytes);
+void write_text(std::string const& file, std::string_view text);
+
+/// The first line of a file; empty if it can't be read.
+std::string line_of(std::filesystem::path const& file);
 
 }  // namespace meshpost::apps

@@ -181,6 +181,40 @@ def writable(path: Path) -> Path:
     return path
 
 
+def write_figures(file: Path, facts: dict) -> None:
+    """Writes the figures. An interrupted run leaves no half of the file."""
+    part = file.with_name(file.name + ".part")
+    part.write_text(json.dumps(facts, indent=1) + "\n")
+    part.replace(file)
+
+
+def replacing(outputs: list[Path], work: Callable[[], int]) -> int:
+    """Does the work, which writes these files, and returns its exit status.
+
+    Files of an earlier run must not be taken for this run's, so they are set aside. They come back
+    if the work refuses its arguments, by status 2 or by Misuse. Otherwise they are removed.
+    """
+    aside, refused = [], False
+    try:
+        for output in outputs:
+            if output.is_file():
+                kept = output.with_name(output.name + ".earlier")
+                output.replace(kept)
+                aside.append((output, kept))
+        status = work()
+        refused = status == 2
+    except Misuse:
+        refused = True
+        raise
+    finally:
+        for output, kept in aside:
+            if refused:
+                kept.replace(output)
+            else:
+                kept.unlink(missing_ok=True)
+    return status
+
+
 def explain_no_picture(error: ImportError, command: str) -> None:
     """Prints why there is no picture and how to get it. Any other missing module is a bug.
 
@@ -248,17 +282,19 @@ def run(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> in
     if options.beside:
         read_figures(options.beside)  # before a measurement that may take long
     binary = find_binary(app.name)
-    # Figures of an earlier run must not be taken for this run's.
-    for output in (options.json, *(options.out / name for name in app.pictures)):
-        writable(output).unlink(missing_ok=True)
     given = [word.replace("{out}", str(options.out)) for word in more]
-    status = run_binary([str(binary), *given, *others, "--json", str(options.json)])
-    if not options.json.exists():
-        return status if status in (1, 2) else 1
-    print(f"\nfigures     {options.json}")
-    if options.plot:
-        draw(app, options.json, options.out, options.beside)
-    return min(abs(status), 1)
+
+    def work() -> int:
+        status = run_binary([str(binary), *given, *others, "--json", str(options.json)])
+        if not options.json.exists():
+            return status if status in (1, 2) else 1
+        print(f"\nfigures     {options.json}")
+        if options.plot:
+            draw(app, options.json, options.out, options.beside)
+        return min(abs(status), 1)
+
+    outputs = [options.json, *(options.out / name for name in app.pictures)]
+    return replacing([writable(output) for output in outputs], work)
 
 
 def main(app: App, arguments: list[str] | None, more: tuple[str, ...] = ()) -> int:

@@ -124,25 +124,21 @@ def run_once(command: list[str], file: Path) -> tuple[int, dict]:
 def finish(study: Study, options: argparse.Namespace, runs: list[dict], text: str) -> int:
     """Writes, prints and draws the figures of several runs. Returns an exit status."""
     whole = {"study": study.name, "claim": study.claim, "runs": runs}
-    part = options.json.with_suffix(".part")
-    part.write_text(json.dumps(whole, indent=1) + "\n")
-    part.replace(options.json)  # an interrupted run leaves no half of it
+    front.write_figures(options.json, whole)
     print(f"\n{text}\n\nfigures     {options.json}")
     if options.plot:
         front.draw(app_of(study, functools.partial(draw, study)), options.json, options.out)
     return 0
 
 
-def clear(*outputs: Path) -> None:
-    """Removes figures of an earlier run: they must not be taken for this run's."""
-    for output in outputs:
-        front.writable(output).unlink(missing_ok=True)
-
-
 def measure(study: Study, options: argparse.Namespace, others: list[str]) -> int:
     """The figure: runs the program for each number of devices. Returns an exit status."""
+    outputs = [front.writable(file) for file in (options.json, options.out / "figure.png")]
+    return front.replacing(outputs, lambda: measured(study, options, others))
+
+
+def measured(study: Study, options: argparse.Namespace, others: list[str]) -> int:
     binary, available = front.find_binary(study.name), gpus()
-    clear(options.json, options.out / "figure.png")
     runs = []
     for spec in options.series or [devices_of(count, available) for count in study.counts]:
         print(f"--- {spec}", flush=True)
@@ -160,9 +156,13 @@ def oversubscribe(study: Study, options: argparse.Namespace, others: list[str]) 
 
     While some ranks wait, others compute: that hides latency, as far as they fit.
     """
+    outputs = [front.writable(file) for file in (options.json, options.out / "oversubscribe.png")]
+    return front.replacing(outputs, lambda: oversubscribed(study, options, others))
+
+
+def oversubscribed(study: Study, options: argparse.Namespace, others: list[str]) -> int:
     binary, available = front.find_binary(study.name), gpus()
     counts = (1, study.devices or 2)  # `devices`: a square
-    clear(options.json, options.out / "oversubscribe.png")
     runs: list[dict] = []
     for spec in options.series or [devices_of(count, available) for count in counts]:
         usual = 0

@@ -87,9 +87,12 @@ def measure(options: argparse.Namespace, others: list[str]) -> int:
     """Starts all jobs in turns. Returns an exit status; figures are written only if all is well."""
     if os.environ.get("MESHPOST_APP_LAUNCH"):
         raise front.Misuse("--processes: it starts its jobs itself; leave --processes out")
+    outputs = [front.writable(file) for file in (options.json, options.out / PICTURE)]
+    return front.replacing(outputs, lambda: measured(options, others))
+
+
+def measured(options: argparse.Namespace, others: list[str]) -> int:
     binary = front.find_binary(APP.name)
-    for output in (options.json, options.out / PICTURE):
-        front.writable(output).unlink(missing_ok=True)
     named = any(word.partition("=")[0] == "--devices" for word in others)
     missing = reasons_against(options.jobs, binary, named or "MESHPOST_DEVICES" in os.environ)
     found = {job: [] for job in options.jobs if job not in missing}
@@ -106,9 +109,7 @@ def measure(options: argparse.Namespace, others: list[str]) -> int:
             runs.append(json.loads(file.read_text()))
     file.unlink(missing_ok=True)
     facts = {"starts": options.starts, "missing": missing, "jobs": found}
-    part = options.json.with_suffix(".part")
-    part.write_text(json.dumps(facts, indent=1) + "\n")
-    part.replace(options.json)  # an interrupted run leaves no half of it
+    front.write_figures(options.json, facts)
     print(f"\n{tables.text(facts)}\n\nfigures     {options.json}")
     if options.plot:
         front.draw(APP, options.json, options.out)

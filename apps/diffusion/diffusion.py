@@ -13,10 +13,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import json
 import shlex
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from errors import Misuse
@@ -121,13 +121,11 @@ def outputs(folder: Path) -> list[Path]:
     return [*(folder / n for n in names if (folder / n).exists()), *timelines(folder)]
 
 
-def clear(options: argparse.Namespace) -> None:
-    """Removes the files of an earlier run: they must not be taken for this run's."""
+def replacing(options: argparse.Namespace, work: Callable[[], int]) -> int:
+    """Does the work, which replaces the files of an earlier run."""
     front.find_binary(APP.name)  # before folders are made: a missing program leaves nothing behind
     prepare_folders(options)
-    for file in outputs(options.out):
-        file.unlink()
-    options.json.unlink(missing_ok=True)
+    return front.replacing([*outputs(options.out), options.json], work)
 
 
 def missing_package(options: argparse.Namespace) -> ImportError | None:
@@ -148,17 +146,19 @@ def work_plainly(options: argparse.Namespace, missing: ImportError, command: str
             f"{options.input}: {missing}, which reads it; install NumPy by ./run setup, or give a "
             ".npy of float64"
         )
-    clear(options)
     source = str(options.input or "random:1x344x403:1")
     files = ["--output", str(options.out / "result.npy"), "--json", str(options.json)]
     files += ["--trace", str(options.out / "timeline.json")]
-    status = front.run_binary(
-        [str(front.find_binary(APP.name)), "--input", source, *program_options(options), *files]
-    )
-    if status == 0:
-        print(f"NumPy check skipped: {missing}", flush=True)
-        front.explain_no_picture(missing, command)
-    return status if status in (0, 1, 2) else 1
+    told = ["--input", source, *program_options(options), *files]
+
+    def run() -> int:
+        status = front.run_binary([str(front.find_binary(APP.name)), *told])
+        if status == 0:
+            print(f"NumPy check skipped: {missing}", flush=True)
+            front.explain_no_picture(missing, command)
+        return status if status in (0, 1, 2) else 1
+
+    return replacing(options, run)
 
 
 def program_options(options: argparse.Namespace) -> list[str]:
@@ -183,30 +183,33 @@ def work(options: argparse.Namespace) -> int:
     from program import compute
 
     field = read_field(options.input, options.array, options.precision)
-    clear(options)
-    levels, rows, columns = field.values.shape
-    print(f"{field.name}: {levels} x {rows} x {columns} (levels, rows, columns)")
-    trace = options.out / "timeline.json"
-    after, facts, status = compute(options, program_options(options), field, trace)
 
-    if options.check:
-        check = check_result(
-            field.values, after, options.iterations, options.precision, options.scheme
-        )
-    else:
-        check = Check(None, "--no-check")
-    verdict = {True: "passed", False: "FAILED", None: "skipped"}[check.passed]
-    print(f"NumPy check {verdict}: {check.reason}", flush=True)
+    def run() -> int:
+        levels, rows, columns = field.values.shape
+        print(f"{field.name}: {levels} x {rows} x {columns} (levels, rows, columns)")
+        trace = options.out / "timeline.json"
+        after, facts, status = compute(options, program_options(options), field, trace)
 
-    drawable = after.shape == field.values.shape and np.isfinite(after).all()
-    if options.plot and drawable:
-        draw_all(options, field, after, facts, timelines(options.out))
-    files = {file.name: str(file) for file in outputs(options.out)}
-    facts |= {"input": str(options.input or SAMPLE), "array": options.array}
-    facts |= {"numpy_check": dataclasses.asdict(check), "files": files}
-    options.json.write_text(json.dumps(facts, indent=2) + "\n")
-    print("wrote", ", ".join([*files.values(), str(options.json)]))
-    return 1 if status != 0 or check.passed is False else 0
+        if options.check:
+            check = check_result(
+                field.values, after, options.iterations, options.precision, options.scheme
+            )
+        else:
+            check = Check(None, "--no-check")
+        verdict = {True: "passed", False: "FAILED", None: "skipped"}[check.passed]
+        print(f"NumPy check {verdict}: {check.reason}", flush=True)
+
+        drawable = after.shape == field.values.shape and np.isfinite(after).all()
+        if options.plot and drawable:
+            draw_all(options, field, after, facts, timelines(options.out))
+        files = {file.name: str(file) for file in outputs(options.out)}
+        facts |= {"input": str(options.input or SAMPLE), "array": options.array}
+        facts |= {"numpy_check": dataclasses.asdict(check), "files": files}
+        front.write_figures(options.json, facts)
+        print("wrote", ", ".join([*files.values(), str(options.json)]))
+        return 1 if status != 0 or check.passed is False else 0
+
+    return replacing(options, run)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,14 +1,14 @@
 // COSMO horizontal diffusion over all ranks of all devices. Each rank communicates only with its
 // two neighbours. In a job of several processes, process 0 reads the field and writes the result.
 #include <cstdio>
-#include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "common/command.hpp"
+#include "common/figures.hpp"
 #include "kernel.hpp"
-#include "npy.hpp"
+#include "rows.hpp"
 
 namespace {
 
@@ -71,12 +71,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
                          0,
                          0,
                          options.scheme == "cosmo" ? Real(-1) : Real(1)};
-  std::vector<Real> rows(field.values.size());  // [row][level][column]
-  for (u32 k = 0; k < field.levels; ++k)
-    for (u32 j = 0; j < field.rows; ++j)
-      for (u32 i = 0; i < field.columns; ++i)
-        rows[(u64{j} * field.levels + k) * field.columns + i] =
-            static_cast<Real>(field.values[(u64{k} * field.rows + j) * field.columns + i]);
+  auto rows = diffusion::rows_of<Real>(field);
   auto const base = [&](u32 r) { return shape.part_line(r) * size; };
   for (u32 r = 0; r < shape.owners && first; ++r)
     for (auto const& window : kernel.fields)
@@ -97,11 +92,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
     kernel.fields[options.iterations % 2].read(RankId{r}, begin - base(r),
                                                std::span<Real>(rows).subspan(begin, count));
   }
-  for (u32 k = 0; k < field.levels; ++k)
-    for (u32 j = 0; j < field.rows; ++j)
-      for (u32 i = 0; i < field.columns; ++i)
-        outcome.result.values[(u64{k} * field.rows + j) * field.columns + i] =
-            rows[(u64{j} * field.levels + k) * field.columns + i];
+  diffusion::store_rows(rows, outcome.result);
   return outcome;
 }
 
@@ -155,7 +146,7 @@ int run(Options const& options) {
         {"iterations", options.iterations}, {"precision", options.precision},
         {"scheme", options.scheme},         {"shape", {field.levels, field.rows, field.columns}},
         {"bit_identical", identical}};
-    std::ofstream(options.json) << all.dump(1) << '\n';
+    apps::write_figures(options.json, all);
   }
   return identical.is_boolean() && !identical.get<bool>() ? 1 : 0;
 }

@@ -10,6 +10,7 @@ Exit status: 0 done, 1 the program or a check failed, 2 a wrong argument, 130 in
 
 from __future__ import annotations
 
+import argparse
 import collections
 import json
 import sys
@@ -71,10 +72,15 @@ def variants(arguments: list[str]) -> int:
             "--variants compares processes: say how many, as in "
             "./run app gemm --processes 2 --variants"
         )
+    outputs = [options.json, *(options.out / name for name in APP.pictures)]
+    return front.replacing(
+        [front.writable(output) for output in outputs], lambda: compared(options, others)
+    )
+
+
+def compared(options: argparse.Namespace, others: list[str]) -> int:
     binary = front.find_binary(APP.name)
     file = front.writable(options.out / "variant.json")
-    for output in (file, options.json, *(options.out / name for name in APP.pictures)):
-        front.writable(output).unlink(missing_ok=True)
     found, failed = [], False
 
     def run(name: str, given: list[str], *, launch: bool) -> int:
@@ -102,9 +108,7 @@ def variants(arguments: list[str]) -> int:
         if status := run(name, [*alone, "--peer", peer], launch=False):
             return status
     file.unlink(missing_ok=True)
-    part = options.json.with_suffix(".part")
-    part.write_text(json.dumps({"variants": found}, indent=1) + "\n")
-    part.replace(options.json)  # an interrupted run leaves no half of it
+    front.write_figures(options.json, {"variants": found})
     print(f"\nfigures     {options.json}")
     if options.plot:
         front.draw(APP, options.json, options.out)

@@ -1,8 +1,8 @@
 // C = A B on several devices: each multiplies blocks that it has while it fetches blocks of others.
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/figures.hpp"
 #include "meshpost/base/error.hpp"
 #include "report.hpp"
 
@@ -93,12 +93,7 @@ int run(Options options) {
         {"ipc", job.processes() == 1 ? nlohmann::json() : nlohmann::json(options.ipc)},
         {"by_power_of_two", gemm::json(by_power)},
         {"results", results}};
-    std::ofstream file(options.json);
-    file << whole.dump(1) << '\n';
-    file.close();
-    if (!file)
-      throw Error(Kind::bad_environment, "write " + options.json, "it can't be written",
-                  "choose another file with --json");
+    apps::write_figures(options.json, whole);
   }
   return passed ? 0 : 1;
 }

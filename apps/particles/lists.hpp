@@ -128,8 +128,8 @@ struct Content {
   u32 *id, *count;
   u32 segments, chunks;
 
-  MESHPOST_FN Content(std::byte* data, u32 segments, u32 chunks)
-      : segments(segments), chunks(chunks) {
+  MESHPOST_FN Content(std::byte* data, u32 segments_, u32 chunks_)
+      : segments(segments_), chunks(chunks_) {
     u64 const slots = u64{segments} * chunks * lanes;
     x = reinterpret_cast<Real*>(data);
     y = x + slots;

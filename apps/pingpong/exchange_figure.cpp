@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "common/figures.hpp"
 #include "exchange.hpp"
 #include "report.hpp"
 
@@ -126,7 +127,8 @@ int run_exchange(Options const& options) {
   std::printf("\nmessages    %s\n", wrong           ? "WRONG"
                                     : options.check ? "as they should be"
                                                     : "not checked");
-  return write_json(options, facts) && wrong == 0 ? 0 : 1;
+  if (!options.json.empty()) meshpost::apps::write_figures(options.json, facts);
+  return wrong == 0 ? 0 : 1;
 }
 
 }  // namespace pingpong

@@ -3,9 +3,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <random>
+#include <span>
 
+#include "common/figures.hpp"
 #include "halo.hpp"
 #include "report.hpp"
 
@@ -52,7 +53,8 @@ class HaloFigure {
     std::printf("\nfields      %s\n", wrong_           ? "WRONG"
                                       : options_.check ? "equal to the bit in all modes"
                                                        : "not checked");
-    return write_json(options_, facts_) && wrong_ == 0 ? 0 : 1;
+    if (!options_.json.empty()) meshpost::apps::write_figures(options_.json, facts_);
+    return wrong_ == 0 ? 0 : 1;
   }
 
  private:
@@ -123,13 +125,7 @@ class HaloFigure {
   std::string keep(std::string const& stem, std::vector<double> const& field) {
     std::filesystem::create_directories(options_.fields);
     auto const path = (std::filesystem::path(options_.fields) / (stem + ".f64")).string();
-    std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<char const*>(field.data()),
-               static_cast<std::streamsize>(field.size() * sizeof(double)));
-    file.close();
-    if (!file.good())
-      throw Error(Kind::bad_argument, "--fields " + options_.fields, path + " can't be written",
-                  "name a folder where files can be written");
+    meshpost::apps::write_file(path, std::as_bytes(std::span(field)));
     return path;
   }
 

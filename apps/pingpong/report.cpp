@@ -1,7 +1,6 @@
 #include "report.hpp"
 
 #include <cstdio>
-#include <fstream>
 
 namespace pingpong {
 
@@ -28,15 +27,6 @@ nlohmann::json json_of(Times const& times) {
   return {{"seconds", times.median},       {"least_seconds", times.least},
           {"lower_quartile", times.lower}, {"upper_quartile", times.upper},
           {"cpu_seconds", times.cpu},      {"queued_seconds", times.queued}};
-}
-
-bool write_json(Options const& options, nlohmann::json const& facts) {
-  if (options.json.empty()) return true;
-  std::ofstream file(options.json);
-  file << facts.dump(1) << '\n';
-  file.close();
-  if (!file.good()) std::fprintf(stderr, "pingpong: %s can't be written\n", options.json.c_str());
-  return file.good();
 }
 
 void show_progress(u32 done, u32 all) {

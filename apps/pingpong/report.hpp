@@ -12,8 +12,6 @@ namespace pingpong {
 /// The facts that all figures share. Prints the devices.
 nlohmann::json facts_of(Options const& options, meshpost::World const& world);
 nlohmann::json json_of(Times const& times);
-/// Writes --json. Prints an error and returns false if it can't.
-bool write_json(Options const& options, nlohmann::json const& facts);
 /// A bar on standard error.
 void show_progress(u32 done, u32 all);
 /// "64 KiB".

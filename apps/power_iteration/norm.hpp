@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <meshpost/base/types.hpp>
+#include <vector>
 
 namespace power {
 
@@ -64,6 +65,13 @@ MESHPOST_FN inline double factor(double const* sums, u32 blocks) {
   for (u32 k = 1; k < blocks; ++k) sum += sums[k];
   bool const good = sum > 0 && sum <= std::numeric_limits<double>::max();
   return good ? 1 / sqrt(sum) : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The factor of the vector that the iteration begins with. Added one by one, on the host.
+inline double first_factor(std::vector<double> const& vector) {
+  double sum = 0;
+  for (double const element : vector) sum += element * element;
+  return 1 / std::sqrt(sum);
 }
 
 }  // namespace power

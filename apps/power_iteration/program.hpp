@@ -1,6 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "common/sparse/square_study.hpp"
@@ -17,11 +16,8 @@ class Program : public sparse::SquareStudy {
       : SquareStudy(world, problem, layout_of(problem, iterations).size(),
                     meshpost::Tags{Kernel::first_sum + problem.square().levels()}, Kernel::scratch),
         first_vector_(problem.vector(0)),
-        kernel_{data_, matrix_, square_, layout_of(problem, iterations), n_, kept_} {
-    double sum = 0;
-    for (double const element : first_vector_) sum += element * element;
-    first_factor_ = 1 / std::sqrt(sum);
-  }
+        first_factor_(first_factor(first_vector_)),
+        kernel_{data_, matrix_, square_, layout_of(problem, iterations), n_, kept_} {}
 
   void reset() override;
   void run_kernel(meshpost::Launch const& launch) override;

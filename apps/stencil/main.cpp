@@ -4,13 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
 #include "common/enqueue.hpp"
 #include "common/files.hpp"
-#include "common/random.hpp"
 #include "common/study/study.hpp"
+#include "initial.hpp"
 #include "kernel.hpp"
 
 namespace {
@@ -24,12 +23,6 @@ struct Options : apps::StudyOptions {
   bool strong = false;
   std::string precision = "float", initial, scratch = "auto";
 };
-
-/// A value in [0, 100) from the number of a point: the same in every process.
-float value_at(u64 point, u32 seed) {
-  u64 const bits = apps::mixed(point + seed * apps::golden);
-  return static_cast<float>(bits >> 40) * (100.0f / static_cast<float>(1u << 24));
-}
 
 template <class Real>
 class Program : public apps::Study {
@@ -63,7 +56,7 @@ class Program : public apps::Study {
     if (options.scratch == "auto") kernel_.in_scratch = fits();
     u64 const size = grid_.row_size();
     initial_.resize(grid_.rows * size);
-    for (u64 i = 0; i < initial_.size(); ++i) initial_[i] = value_at(i, options.seed);
+    for (u64 i = 0; i < initial_.size(); ++i) initial_[i] = stencil::value_at(i, options.seed);
   }
 
   Grid const& grid() const { return grid_; }

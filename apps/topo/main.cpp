@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "common/command.hpp"
+#include "common/files.hpp"
 #include "uplinks.hpp"
 
 namespace {
@@ -146,13 +146,8 @@ int run(Options const& options) {
   print(machine, devices);
   print_host_copies(machine);
   topo::print_uplinks(topo::shared_uplinks(devices), options.measure == "again");
-  if (options.json.empty()) return 0;
-  std::ofstream file(options.json);
-  file << to_json(machine);
-  file.close();
-  if (file.good()) return 0;
-  std::fprintf(stderr, "topo: %s can't be written\n", options.json.c_str());
-  return 1;
+  if (!options.json.empty()) apps::write_text(options.json, to_json(machine));
+  return 0;
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <map>
+
+#include "common/files.hpp"
 
 namespace topo {
 
 using namespace meshpost;
+using apps::line_of;
 
 namespace {
 
@@ -16,13 +18,6 @@ namespace {
 bool is_address(std::string const& name) {
   return name.size() >= 12 && name.find(':') != std::string::npos && name[name.size() - 2] == '.' &&
          std::string("0123456789abcdefABCDEF").find(name[0]) != std::string::npos;
-}
-
-std::string line_of(std::filesystem::path const& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
 }
 
 std::string link_of(std::filesystem::path const& bridge) {

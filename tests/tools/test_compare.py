@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import compare
 import compare_meshpost
 import compare_peers
+import compare_studies
 import compare_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -151,26 +152,40 @@ class Whole(FolderCase):
             f'[ -e "{self.folder}/$from" ] || {{ echo "no $from" >&2; exit 1; }}\n'
             f'cp "{self.folder}/$from" "$2"',
         )
+        self.program = self.folder / "build/bench/meshpost_bench"
         self.script(
-            "bench",
+            "build/bench/meshpost_bench",
             "for one; do case $one in --benchmark_out=*) file=${one#*=} ;; esac; done\n"
             'echo \'{"context": {"meshpost": "0.1.0"}, "benchmarks": [{"run_type": "iteration", '
             '"run_name": "notify_one_way/between:1/all:0", "real_time": 900, "time_unit": "ns"}]}\''
             ' > "$file"',
         )
+        self.study("bench/plain/plain", '{"plain": {"samples": [2, 1]}}', "bits")
+        for study in compare_studies.STUDIES:
+            figures = '{"seconds": 2, "kernel": {"samples": [2, 4]}}'
+            self.study(f"apps/{study.name}/{study.name}", figures, "bits")
         for name, library in (("nccl", "libnccl.so.2"), ("nvshmem", "libnvshmem_host.so.3")):
             for file in (f"include/{name}.h", f"lib/{library}", "lib/libnvshmem_device.a"):
                 path = self.folder / "site/nvidia" / name / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
 
+    def study(self, program: str, figures: str, result: str) -> None:
+        """A program of a case study that writes these."""
+        self.script(
+            f"build/{program}",
+            f"while [ $# -gt 0 ]; do case $1 in --json) echo '{figures}' > \"$2\" ;;\n"
+            f"--output) echo '{result}' > \"$2\" ;; esac; shift; done",
+        )
+
     def script(self, name: str, text: str) -> None:
         path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
     def start(self, *arguments: str) -> subprocess.Popen:
-        command = [sys.executable, ROOT / "tools/compare.py", "--program", self.folder / "bench"]
+        command = [sys.executable, ROOT / "tools/compare.py", "--program", self.program]
         command += ["--output", self.output, "--plot", self.folder / "result.svg", *arguments]
         environment = {**os.environ, "PATH": self.path, "PYTHONPATH": str(self.folder / "site")}
         environment.pop("CUDA_VISIBLE_DEVICES", None)
@@ -231,13 +246,62 @@ class Whole(FolderCase):
 
     def test_without_a_gpu_meshpost_is_alone_and_the_peers_are_named(self):
         (self.folder / "bin/nvidia-smi").unlink()
-        text, result = self.compare()
+        text, result = self.compare("--repetitions", "2")
         self.assertEqual(result["devices"], "CPU devices")
         missing = {one["what"]: one["reason"] for one in result["missing"]}
         self.assertEqual(missing.pop("MSCCL++"), "has no program in bench/compare yet")
         peers = ("launches", "raw", "nccl", "nvshmem")
         self.assertEqual(missing, dict.fromkeys(peers, "no GPU"))
         self.assertIn("notification alone, one way, 2 CPU devices", text)
+        self.assertIn(
+            "case studies on cpu:1, a step: one kernel of meshpost beside plain OpenMP", text
+        )
+        self.assertEqual([row["study"] for row in result["studies"]],
+                         [study.name for study in compare_studies.STUDIES])  # fmt: skip
+        stencil = result["studies"][0]
+        self.assertEqual(stencil["meshpost"]["median_us"], 3e6 / stencil["steps"])
+        self.assertAlmostEqual(stencil["ratio"], 0.5)
+        self.assertEqual(result["studies"][1]["meshpost"]["repetitions"], 2)  # started twice
+
+    def test_with_a_gpu_studies_are_beside_plain_cuda(self):
+        _, result = self.compare("--peers", "plain", "--repetitions", "1")
+        self.assertEqual({row["against"] for row in result["studies"]}, {"CUDA"})
+        self.assertEqual({row["device"] for row in result["studies"]}, {"cuda:0"})
+
+    def test_a_study_with_another_result_fails_and_is_named(self):
+        self.study("apps/spmv/spmv", '{"kernel": {"samples": [1]}}', "other bits")
+        with self.start("--peers", "plain") as process:
+            text, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("compare: results differ: spmv", said)
+        self.assertRegex(text, "spmv .*DIFFERENT")
+
+    def test_the_faster_of_openmps_ways_to_wait_counts(self):
+        (self.folder / "bin/nvidia-smi").unlink()
+        self.script(
+            "build/bench/plain/plain",
+            's=2; [ "$OMP_WAIT_POLICY" = passive ] && s=1\n'
+            "while [ $# -gt 0 ]; do case $1 in\n"
+            '--json) echo "{\\"plain\\": {\\"samples\\": [$s]}}" > "$2" ;;\n'
+            '--output) echo bits > "$2" ;; esac; shift; done',
+        )
+        _, result = self.compare("--peers", "plain", "--repetitions", "1")
+        for row in result["studies"]:
+            self.assertAlmostEqual(row["plain"]["median_us"], 1e6 / row["steps"])
+            self.assertEqual(row["plain"]["environment"], {"OMP_WAIT_POLICY": "passive"})
+
+    def test_a_study_that_has_no_figures_stops_no_other(self):
+        self.script("build/apps/spmv/spmv", "echo no memory >&2; exit 1")
+        self.study("apps/particles/particles", "{}", "bits")
+        self.study("apps/stencil/stencil", "none", "bits")
+        (self.folder / "build/apps/diffusion/diffusion").unlink()
+        _, result = self.compare("--peers", "plain")
+        self.assertEqual([row["study"] for row in result["studies"]], ["power_iteration"])
+        missing = {one["what"]: one["reason"] for one in result["missing"]}
+        self.assertIn("no memory", missing["plain, spmv on cuda:0"])
+        self.assertIn("no kernel.samples", missing["plain, particles on cuda:0"])
+        self.assertIn("no figures", missing["plain, stencil on cuda:0"])
+        self.assertIn("there is no", missing["plain, diffusion on cuda:0"])
 
 
 class Sources(unittest.TestCase):

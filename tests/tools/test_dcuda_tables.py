@@ -134,13 +134,13 @@ class Front(FolderCase):
         self.assertEqual(len(written["jobs"]["device"]), 2)
         self.assertEqual(written["missing"], {"mpi": "the program was built without this engine"})
 
-    def test_a_job_that_fails_ends_it_and_leaves_no_figures(self):
-        (self.folder / "result.json").write_text("{}")  # of an earlier run
+    def test_a_job_that_fails_ends_it_and_leaves_no_figures_but_a_refusal_the_earlier_ones(self):
         for body, expected in (("sys.exit(1)", 1), ("sys.exit(2)", 2), ("", 1)):
+            (self.folder / "result.json").write_text("{}")  # of an earlier run
             status, said = self.run_front("--jobs", "device", **self.program(body))
             self.assertEqual(status, expected)
             self.assertIn("job device failed", said)
-            self.assertFalse((self.folder / "result.json").exists())
+            self.assertEqual((self.folder / "result.json").exists(), status == 2)
 
     def test_wrong_arguments_are_named(self):
         for given, message in (

@@ -134,8 +134,10 @@ class Course(Front):
                 found, said = self.run_front("--no-plot", mode=mode)
                 self.assertEqual(found, status, said)
                 self.assertIn(text, said)
-                self.assertFalse((self.out / "result.npy").exists())
-                self.assertFalse((self.out / "result.json").exists())
+                refused = status == 2  # then the old ones stay
+                self.assertEqual((self.out / "result.npy").exists(), refused)
+                self.assertEqual((self.out / "result.json").exists(), refused)
+                self.assertEqual(list(self.out.glob("*.earlier")), [])
 
     def test_names_what_is_wrong_with_an_argument(self):
         self.assert_refused("'-1'", "iterations >= 0", arguments=("--iterations", "-1"))

@@ -105,12 +105,19 @@ class Fronts(FolderCase):
             self.assertEqual(len(run["communication"]["samples"]), 2)
             self.assertTrue(run["identical"])
 
-    def test_a_run_that_fails_leaves_no_figure(self):
+    def test_a_refused_argument_leaves_the_earlier_figure_and_a_failure_does_not(self):
+        folder = self.folder / "out/stencil"
         self.assertEqual(self.run_front("--figure", "--series", "cpu:1", *SMALL).returncode, 0)
-        ran = self.run_front("--figure", "--series", "cpu:1 bus:7", *SMALL)
-        self.assertEqual(ran.returncode, 2)
-        self.assertIn("--devices bus:7 failed", ran.stderr)
-        self.assertFalse((self.folder / "out/stencil/figure.json").exists())
+        earlier = {file.name: file.read_bytes() for file in folder.iterdir()}
+        self.assertIn("figure.json", earlier)
+        for more in ((), ("--rows", "0")):
+            ran = self.run_front("--figure", "--series", "cpu:1 bus:7", *SMALL, *more)
+            self.assertEqual(ran.returncode, 2)
+            self.assertIn("failed: see its message above", ran.stderr)
+            self.assertEqual({file.name: file.read_bytes() for file in folder.iterdir()}, earlier)
+        ran = self.run_front("--figure", "--series", "cpu:1", *SMALL, "--output", "/proc/x.npy")
+        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(list(folder.iterdir()), [])
 
     def test_more_ranks_than_cores_are_one_figure(self):
         ran = self.run_front("--oversubscribe", "--series", "cpu:2", "--no-plot", *SMALL)

@@ -6,9 +6,7 @@
 #include <cstdlib>
 #include <meshpost/copy/job_memory.hpp>
 #include <optional>
-#include <span>
 
-#include "common/files.hpp"
 #include "common/gather.hpp"
 #include "kinds.hpp"
 
@@ -175,11 +173,6 @@ nlohmann::json report(World const& world, Comparison const& comparison,
           {"two_model", json_of(comparison.two_model)},
           {"communication", json_of(comparison.communication)},
           {"identical", comparison.identical}};
-}
-
-void write_figures(std::string const& file, nlohmann::json const& figures) {
-  std::string const text = figures.dump(1) + "\n";
-  write_file(file, std::as_bytes(std::span(text)));
 }
 
 }  // namespace meshpost::apps

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/command.hpp"
+#include "common/figures.hpp"
 #include "exchange.hpp"
 #include "samples.hpp"
 
@@ -72,8 +73,5 @@ Comparison compare(World& world, Study& study, StudyOptions const& options);
 /// "identical"}; the times are json_of(Samples), seconds of a whole run.
 nlohmann::json report(World const& world, Comparison const& comparison,
                       StudyOptions const& options);
-
-/// Writes the figures. The file appears when it is complete. \throws std::runtime_error
-void write_figures(std::string const& file, nlohmann::json const& figures);
 
 }  // namespace meshpost::apps

@@ -1,15 +1,11 @@
-// The step of apps/diffusion as a plain OpenMP loop, with the same arithmetic, beside which the app
-// has to stand on CPU devices.
-#include <benchmark/benchmark.h>
+// Horizontal diffusion as an OpenMP loop over rows.
+#include "diffusion/rows.hpp"
+#include "plain/plain.hpp"
 
-#include <utility>
-#include <vector>
-
-#include "apps/diffusion/kernel.hpp"
-
+namespace plain::openmp {
 namespace {
 
-using diffusion::halo;
+constexpr long halo = 2;
 
 void step(std::vector<float> const& in, std::vector<float>& out, long rows, long levels,
           long columns) {
@@ -38,21 +34,37 @@ void step(std::vector<float> const& in, std::vector<float>& out, long rows, long
     }
 }
 
-/// Axes: devices that the app would use, columns.
-void plain_diffusion_step(benchmark::State& state) {
-  long const levels = 26, rows = 320 * state.range(0), columns = state.range(1);
-  std::vector<float> one(static_cast<std::size_t>(levels * rows * columns)), other = one;
-  for (auto _ : state) {
-    step(one, other, rows, levels, columns);
-    std::swap(one, other);
-  }
-  state.counters["points"] = static_cast<double>(one.size());
-}
+class Diffusion : public Version {
+ public:
+  explicit Diffusion(DiffusionProblem const& problem)
+      : problem_(problem), initial_(diffusion::rows_of<float>(problem.field)) {}
 
-BENCHMARK(plain_diffusion_step)
-    ->ArgNames({"devices", "columns"})
-    ->ArgsProduct({{1, 2}, {128, 1024}})
-    ->Iterations(60)
-    ->UseRealTime();
+  // The outer points keep their values, so no step writes them.
+  void reset() override { in_ = out_ = initial_; }
+
+  void run() override {
+    auto const& field = problem_.field;
+    for (u32 n = 0; n < problem_.steps; ++n) {
+      step(in_, out_, field.rows, field.levels, field.columns);
+      std::swap(in_, out_);
+    }
+  }
+
+  std::vector<std::byte> result() override {
+    diffusion::Field field = problem_.field;
+    diffusion::store_rows(in_, field);
+    return bytes_of(field.values);
+  }
+
+ private:
+  DiffusionProblem const& problem_;
+  std::vector<float> initial_, in_, out_;
+};
 
 }  // namespace
+
+std::unique_ptr<Version> make(DiffusionProblem const& problem) {
+  return std::make_unique<Diffusion>(problem);
+}
+
+}  // namespace plain::openmp
