@@ -1,0 +1,98 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meshpost/array/distribution.hpp"
+#include "meshpost/copy/job_memory.hpp"
+
+namespace meshpost {
+
+/// Elements that go from one part to another. `offset`: of the first among all elements that the
+/// part sends, or receives, in the order of PartPlan.
+struct PlanEntry {
+  u32 part;  ///< the other one
+  u64 count, offset;
+
+  bool operator==(PlanEntry const&) const = default;
+};
+
+/// Places in a part's memory, one for each element that it sends or receives: consecutive ones from
+/// `first` on, or those of `list`.
+struct Places {
+  u64 count = 0;
+  u64 first = 0;            ///< if there is no list
+  std::vector<u64> list{};  ///< else as many as `count`
+
+  bool consecutive() const { return list.empty(); }
+  u64 operator[](u64 number) const { return list.empty() ? first + number : list[number]; }
+};
+
+/// What one part sends and receives. Its memory has its own elements first, at their places in the
+/// distribution. Behind them is its halo: the elements of other parts that it needs, by owner, and
+/// by their places there. Parts in entries ascend.
+struct PartPlan {
+  u32 part = 0;
+  u64 own = 0;              ///< elements that it owns
+  std::vector<u64> halo{};  ///< global indices of the elements behind them
+  std::vector<PlanEntry> sends{}, receives{};
+  Places sent{}, received{};  ///< where the elements are taken from, and where they go
+
+  /// Elements of its memory.
+  u64 size() const { return own + halo.size(); }
+};
+
+/// What the parts of a distribution send each other: pieces {part, count, offset}, built once and
+/// used in each iteration, for arrays of any type. It knows the parts of this process only.
+/// Immutable, cheap to copy.
+///
+/// Source: LAMA's CommunicationPlan.
+class Plan {
+ public:
+  /// Gives each part of this process the elements that it needs from others. `needs[i]` has the
+  /// global indices that the i-th of them needs, in any order, more than once, and its own as well.
+  ///
+  /// `job` null: all parts are this process's. Else the parts of process 0 come first, then those
+  /// of process 1, and so on; then the call is collective. No process learns more than what its own
+  /// parts send and receive.
+  /// \throws Error(bad_argument) if there is no such element, or not one list for each part; in a
+  /// job, in all processes. Error(misuse, peer_lost)
+  static Plan from_indices(Distribution const& distribution,
+                           std::span<std::vector<u64> const> needs, JobMemory* job = nullptr);
+  /// The rows of a sparse matrix that the i-th part of this process owns, as CSR.
+  struct Pattern {
+    std::span<u64 const> offsets;  ///< of each row, and the end
+    std::span<u64 const> columns;  ///< global indices
+  };
+  /// For a product with a sparse matrix: a part needs the columns of its rows. `distribution` is
+  /// that of the vector. \throws as from_indices(), and Error(bad_argument) for offsets that
+  /// descend or leave the columns
+  static Plan from_pattern(Distribution const& distribution, std::span<Pattern const> patterns,
+                           JobMemory* job = nullptr);
+
+  Distribution const& distribution() const;
+  /// The parts of this process: the first, and how many.
+  u32 first_part() const;
+  u32 part_count() const;
+  /// \throws Error(bad_argument) if it is not this process's
+  PartPlan const& of(u32 part) const;
+  /// The place of an element in a part's memory, its own or in the halo.
+  /// \throws Error(bad_argument) if it is neither, or the part is not this process's
+  u64 place_of(u32 part, u64 index) const;
+  /// The same pieces in the other direction: from halos to their owners, who combine what they get.
+  Plan reverse() const;
+
+  /// For each part: its peers with elements, bytes, and the way they go: within the process, within
+  /// the node, or by the network. `element`: its size.
+  std::string explain(Bytes element) const;
+
+  struct State;  // of the library
+
+ private:
+  explicit Plan(std::shared_ptr<State const> state) : state_(std::move(state)) {}
+  std::shared_ptr<State const> state_;
+};
+
+}  // namespace meshpost

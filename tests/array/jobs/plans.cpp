@@ -1,0 +1,121 @@
+// Plans of jobs: each process builds the plans of its own parts. It also builds those of all parts
+// alone, and both must be the same.
+#include <meshpost/array/plan.hpp>
+
+#include <random>
+
+#include "array/checked_plan.hpp"
+#include "support/job.hpp"
+
+namespace meshpost {
+namespace {
+
+using test::expect_well;
+using test::require;
+using test::Role;
+using testing::HasSubstr;
+
+Role const random_plans("random_plans", [] {
+  JobMemory job;
+  std::mt19937_64 random(42);  // the same everywhere
+  for (int round = 0; round < 20; ++round) {
+    std::vector<u32> firsts{0};
+    for (u32 process = 0; process < job.processes(); ++process)
+      firsts.push_back(firsts.back() + static_cast<u32>(random() % 3));
+    if (firsts.back() == 0) continue;
+    u32 const parts = firsts.back(), first = firsts[job.process()];
+    u64 const size = 1 + random() % 300;
+    auto const distribution = round % 2 == 0 ? Distribution::block(size, parts)
+                                             : Distribution::cyclic(size, parts, 1 + random() % 5);
+    std::vector<std::vector<u64>> needs(parts);
+    for (auto& list : needs)
+      for (u64 i = random() % 60; i > 0; --i) list.push_back(random() % size);
+    auto const whole = Plan::from_indices(distribution, needs);
+    std::span const all(needs);
+    auto const mine = Plan::from_indices(
+        distribution, all.subspan(first, firsts[job.process() + 1] - first), &job);
+    require(mine.first_part() == first, "the first part");
+    for (u32 part = first; part < firsts[job.process() + 1]; ++part) {
+      auto const &one = mine.of(part), &other = whole.of(part);
+      require(one.halo == other.halo && one.own == other.own, "the halo");
+      require(one.sends == other.sends && one.sent.list == other.sent.list, "what is sent");
+      require(one.receives == other.receives, "what is received");
+    }
+    require(test::wrong_in(distribution, [&](u32 part) { return whole.of(part); }).empty(), "play");
+  }
+});
+
+// Two parts need each other's first element.
+Plan two(JobMemory& job, Distribution const& distribution) {
+  std::vector<std::vector<u64>> const needs = {{job.process() == 0 ? 5u : 0u}};
+  return Plan::from_indices(distribution, needs, &job);
+}
+
+Role const explained("explained_plan", [] {
+  JobMemory job;
+  test::say(two(job, Distribution::block(10, 2)).explain(Bytes{8}));
+});
+
+Role const refused("refused_plans", [] {
+  JobMemory job;
+  bool const first = job.process() == 0;
+  test::print_error([&] {  // in one process alone
+    std::vector<std::vector<u64>> const needs = {{first ? 10u : 0u}};
+    Plan::from_indices(Distribution::block(10, 2), needs, &job);
+  });
+  test::print_error([&] { two(job, Distribution::block(10, first ? 2 : 3)); });
+  test::print_error([&] { two(job, Distribution::block(10, 3)); });
+  test::print_error([&] {  // the same words, and other places
+    double const uneven[] = {2, 8}, other[] = {8, 2};
+    two(job, Distribution::block(10, std::span<double const>(first ? uneven : other)));
+  });
+  two(job, Distribution::block(10, 2));  // goes on
+  test::say("went on");
+});
+
+Role const killed("plan_of_a_killed_process", [] {
+  JobMemory job;
+  if (job.process() == 1) raise(SIGKILL);
+  two(job, Distribution::block(10, 2));
+});
+
+TEST(JobPlans, are_those_of_one_process_with_all_parts) {
+  for (u32 const processes : {1, 2, 4}) {
+    SCOPED_TRACE(processes);
+    test::Job job("random_plans", processes);
+    expect_well(job.wait());
+  }
+}
+
+TEST(JobPlans, say_what_stays_on_the_node) {
+  test::Job job("explained_plan", 2);
+  auto const& all = job.wait();
+  expect_well(all);
+  EXPECT_THAT(all[0].out,
+              HasSubstr("to part 1: 1 elements, 8 bytes, within the node, process 1 ("));
+  EXPECT_THAT(all[1].out, HasSubstr("16 within the node, 0 by the network"));
+}
+
+TEST(JobPlans, that_fail_in_one_process_fail_in_all) {
+  test::Job job("refused_plans", 2);
+  auto const& all = job.wait();
+  expect_well(all);
+  for (auto const& one : all) {
+    EXPECT_THAT(one.out, HasSubstr("part 0 needs element 10, and the array has 10"));
+    EXPECT_THAT(one.out, HasSubstr("another distribution"));
+    EXPECT_THAT(one.out, HasSubstr("needs of 2 parts were given, and the array has 3"));
+    EXPECT_THAT(one.out, HasSubstr("it needs the element at place 3 of part 1, which has 2 here"));
+    EXPECT_THAT(one.out, HasSubstr("went on"));
+  }
+}
+
+TEST(JobPlans, end_with_an_error_if_a_process_is_lost) {
+  test::Job job("plan_of_a_killed_process", 3);
+  auto const& all = job.wait();
+  EXPECT_TRUE(all[1].killed());
+  EXPECT_THAT(all[0].out, HasSubstr("uncaught: "));
+  EXPECT_THAT(all[0].out, HasSubstr("[peer lost]"));
+}
+
+}  // namespace
+}  // namespace meshpost
