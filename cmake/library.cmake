@@ -33,6 +33,7 @@ configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 add_library(meshpost
   src/array/build_plan.cpp
   src/array/distribution.cpp
+  src/array/exchange.cpp
   src/array/plan.cpp
   src/base/caught.cpp
   src/base/config.cpp
