@@ -11,6 +11,7 @@
 
 #include "array/plan_state.hpp"
 #include "copy/job/state.hpp"
+#include "copy/state.hpp"
 #include "meshpost/base/error.hpp"
 #include "world/wire.hpp"
 
@@ -109,15 +110,20 @@ struct Owners {
 
 Owners find_owners(ProcessGroup const& group, Distribution const& distribution, u64 parts_here) {
   auto const all = group.gather(operation, [&] {
-    return wire::Packer().value(parts_here).text(distribution.describe()).take();
+    return wire::Packer()
+        .value(parts_here)
+        .value(distribution.fingerprint())
+        .text(distribution.describe())
+        .take();
   });
   Owners owners;
   for (u32 process = 0; process < all.size(); ++process) {
     wire::Unpacker unpacker(all[process]);
     auto const parts = unpacker.value<u64>();
-    if (auto const other = unpacker.text(); other != distribution.describe())
-      throw differ(process, fmt::format("another distribution ({}) than this one ({})", other,
-                                        distribution.describe()));
+    bool const same = unpacker.value<u64>() == distribution.fingerprint();
+    if (!same)
+      throw differ(process, fmt::format("another distribution ({}) than this one ({})",
+                                        unpacker.text(), distribution.describe()));
     owners.first.push_back(static_cast<u32>(owners.processes.size()));
     if (parts > distribution.parts() - owners.processes.size())
       throw differ(process,
@@ -139,6 +145,7 @@ class Builder {
       : state_(std::make_shared<Plan::State>(Plan::State{.distribution = distribution})),
         group_(job ? &job->state().group : &alone_),
         job_(job) {
+    if (job) copying::check_caller(operation);
     auto owners = find_owners(*group_, distribution, parts_here);
     state_->process = group_->number();
     state_->processes = std::move(owners.processes);
@@ -210,7 +217,7 @@ class Builder {
       std::memcpy(places.data(), lists.data() + at, request.count * sizeof(u64));
       at += request.count * sizeof(u64);
       auto& part = state_->parts.at(request.from - first_part());
-      // Distributions of the same description may still differ.
+      // Distributions of the same fingerprint may still differ.
       if (auto const most = std::ranges::max(places); most >= part.own)
         throw differ(process,
                      fmt::format("another distribution: it needs the element at place {} of "

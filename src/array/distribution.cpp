@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
+#include "base/hash.hpp"
 #include "meshpost/base/error.hpp"
 
 namespace meshpost {
@@ -189,6 +191,18 @@ std::string Distribution::describe() const {
   return fmt::format(
       "{}: {} elements in {} part{} of {}", kind, size_, parts_, parts_ == 1 ? "" : "s",
       least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
+}
+
+u64 Distribution::fingerprint() const {
+  auto const of = [&](auto const& list) {
+    return hash_of({reinterpret_cast<char const*>(list.data()), list.size() * sizeof list[0]});
+  };
+  u64 const rule =
+      std::visit(Overloaded{[&](Blocks const& blocks) { return of(blocks.begins); },
+                            [&](Cycle const& cycle) { return of(std::array{cycle.block}); },
+                            [&](Lists const& lists) { return of(lists.owners); }},
+                 *rule_);
+  return of(std::array{rule, u64{rule_->index()}, size_, u64{parts_}});
 }
 
 bool Distribution::operator==(Distribution const& other) const {

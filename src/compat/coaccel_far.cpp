@@ -162,6 +162,7 @@ Pieces::Pieces(char const* operation, std::vector<Segment> const& segments) {
 }
 
 Pieces::~Pieces() {
+  if (is_forked()) return;  // the thread that would end the wait is the parent's
   for (auto& one : far_) try {
       if (one.message) one.device->network->wait(*one.message);
     } catch (...) {
@@ -170,6 +171,7 @@ Pieces::~Pieces() {
 }
 
 void Pieces::wait() {
+  if (!far_.empty()) refuse_after_fork("coaccel_memcpy_finish");
   for (auto& one : far_) one.device->network->wait(*one.message);
   if (here_) here_->wait();
 }

@@ -69,8 +69,13 @@ LinkKey Network::open(u32 process, u32 id) {
       refuse("it is open", "use the device that is open, or another identifier: mpi:RANK:ID");
   key.opening = ++opened_[{process, id}];
   auto& link = links_.try_emplace(key, deadline_).first->second;
-  if (auto const early = early_.extract(key))
-    for (auto const& [header, bytes] : early.mapped()) take(key, link, header, bytes);
+  try {
+    if (auto const early = early_.extract(key))
+      for (auto const& [header, bytes] : early.mapped()) take(key, link, header, bytes);
+  } catch (...) {
+    links_.erase(key);  // nobody would own it
+    throw;
+  }
   wake_.notify_one();
   return key;
 }
@@ -92,6 +97,7 @@ void Network::close(LinkKey const& key) noexcept {
     // No memory for the text: the other process's deadline ends its copies.
   }
   links_.erase(found);
+  wake_.notify_one();
 }
 
 void Network::check(LinkKey const& key) {
@@ -144,18 +150,25 @@ void Network::end(std::string const& cause) noexcept {
     std::scoped_lock const lock(mutex_);
     if (!ended_.empty()) return;
     ended_ = cause;
-    for (auto& [key, link] : links_)
-      fail(key, link,
-           Error(Kind::misuse, name_of(key), cause, "finish copies and close MPI devices before"),
-           true);
+    for (auto& [key, link] : links_) try {
+        fail(key, link,
+             Error(Kind::misuse, name_of(key), cause, "finish copies and close MPI devices before"),
+             true);
+      } catch (...) {
+        continue;  // no memory for the text: the other process's deadline ends its copies
+      }
   }
   wake_.notify_one();
   thread_.join();
   // The last "taken" and "closed" may still be here.
   std::scoped_lock const lock(mutex_);
-  Deadline timeout(std::chrono::seconds(1));
-  for (Pauses pauses; (!flush() || !in_flight_.empty()) && !timeout.ends(); pauses.rest())
-    engine_->poll(*this);
+  try {
+    Deadline timeout(std::chrono::seconds(1));
+    for (Pauses pauses; (!flush() || !in_flight_.empty()) && !timeout.ends(); pauses.rest())
+      engine_->poll(*this);
+  } catch (...) {
+    outbox_.clear();  // the engine is broken
+  }
   engine_.reset();
 }
 

@@ -122,7 +122,9 @@ class Network final : private net::Events {
 
   void work();
   bool step();
-  bool send_blocks(LinkKey const& key, Link& link);
+  bool send_in_turn();
+  bool send_block(LinkKey const& key, Link& link);
+  bool has_room() const;
   bool flush();
   void look_at_deadlines();
   void take(LinkKey const& key, Link& link, Header const& header, std::span<char const> bytes);
@@ -144,6 +146,7 @@ class Network final : private net::Events {
   std::map<u32, std::string> lost_;                   // why, by process
   std::deque<Outgoing> outbox_;                       // in order
   std::map<u64, std::shared_ptr<char[]>> in_flight_;  // blocks that the engine reads, by cookie
+  LinkKey last_{};  // that has sent a block
   u64 cookies_ = 0;
   u64 waiting_ = 0;       // messages in progress
   bool started_ = false;  // one since the thread last looked

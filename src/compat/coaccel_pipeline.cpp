@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/caught.hpp"
+#include "base/fork.hpp"
 #include "base/thread.hpp"
 #include "compat/coaccel_error.hpp"
 #include "compat/coaccel_group.hpp"
@@ -74,6 +75,9 @@ void check_places(coaccel_device_group_s const& group) {
     if (i != 0 && i != count - 1)
       refuse("coaccel_pipeline_init", fmt::format("device {} of {} is {}", i, count, name),
              "put it first or last: levels beyond it belong to the other process's group");
+    if (i != 0 && group.devices.front()->far && group.devices.front()->far->key == far->key)
+      refuse("coaccel_pipeline_init", fmt::format("devices 0 and {} are both {}", i, name),
+             "give the two ends of the pipeline different processes or identifiers");
     if (i == group.compute)
       refuse("coaccel_pipeline_init", fmt::format("device {} computes, but it is {}", i, name),
              "let the other process compute, in its own group");
@@ -107,7 +111,12 @@ void run(coaccel_pipeline_s& desc) {
     }
   };
   std::thread back;
-  if (desc.back) back = start_thread("bring chunks back", [&] { one(*desc.back); });
+  if (desc.back) try {
+      back = start_thread("bring chunks back", [&] { one(*desc.back); });
+    } catch (...) {
+      end_waits(desc, caught("coaccel_pipeline_process"));
+      throw;
+    }
   one(*desc.there);
   if (back.joinable()) back.join();
   if (desc.first) throw Error(*desc.first);
@@ -202,6 +211,7 @@ coaccel_address coaccel_pipeline_buffer(coaccel_pipeline desc, int level, int di
 void coaccel_pipeline_process(coaccel_pipeline desc) {
   guarded("coaccel_pipeline_process", [&] {
     if (!desc) refuse("coaccel_pipeline_process", "the pipeline is null", "make one");
+    refuse_after_fork("coaccel_pipeline_process");
     run(*desc);
   });
 }

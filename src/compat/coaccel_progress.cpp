@@ -15,7 +15,9 @@ namespace {
 
 constexpr u64 block_bytes = u64{256} << 10;
 constexpr std::size_t blocks_at_once = 8;  // so memory for them is limited
-constexpr std::chrono::milliseconds idle{1}, between_looks{10};
+// Also while no link is open: blocks for a link that was closed must arrive, or their sender, who
+// has room for a few, sends to nobody any more.
+constexpr std::chrono::milliseconds idle{1}, without_links{10}, between_looks{10};
 
 // Copies bytes of a message, from `offset` on, from or to a block.
 void copy_block(Message const& message, Way way, u64 offset, std::span<char> block) {
@@ -51,9 +53,8 @@ void Network::work() {
   for (;; pauses.rest()) {
     std::unique_lock lock(mutex_);
     if (!ended_.empty()) return;
-    if (links_.empty() && outbox_.empty() && in_flight_.empty())
-      wake_.wait(lock, [&] { return !ended_.empty() || !links_.empty(); });
-    else if (waiting_ == 0 && outbox_.empty()) wake_.wait_for(lock, idle);
+    if (waiting_ == 0 && outbox_.empty())
+      wake_.wait_for(lock, links_.empty() && in_flight_.empty() ? without_links : idle);
     if (!ended_.empty()) return;
     if (std::exchange(started_, false)) pauses.renew();
     try {
@@ -67,7 +68,7 @@ void Network::work() {
 
 bool Network::step() {
   bool any = engine_->poll(*this);
-  for (auto& [key, link] : links_) any |= send_blocks(key, link);
+  any |= send_in_turn();
   flush();
   if (auto const now = std::chrono::steady_clock::now(); now - looked_ >= between_looks) {
     looked_ = now;
@@ -76,13 +77,30 @@ bool Network::step() {
   return any;
 }
 
-bool Network::send_blocks(LinkKey const& key, Link& link) {
+// A block of each link in turn, from the one behind the last on: each makes progress, however long
+// the others' messages are.
+bool Network::send_in_turn() {
   bool any = false;
+  for (std::size_t without = 0; without < links_.size() && has_room();) {
+    auto next = links_.upper_bound(last_);
+    if (next == links_.end()) next = links_.begin();
+    last_ = next->first;
+    bool const sent = send_block(next->first, next->second);
+    any |= sent;
+    without = sent ? 0 : without + 1;
+  }
+  return any;
+}
+
+bool Network::has_room() const { return in_flight_.size() + outbox_.size() < blocks_at_once; }
+
+bool Network::send_block(LinkKey const& key, Link& link) {
   u64 const most = std::min<u64>(block_bytes, engine_->most() - sizeof(Header));
-  for (std::size_t i = 0; i < link.out.pending.size() && !link.failure; ++i) {
-    auto& message = *link.out.pending[i];
+  if (link.failure) return false;
+  for (auto const& pending : link.out.pending) {
+    auto& message = *pending;
     auto const ready = link.ready.find(message.number);
-    if (ready == link.ready.end()) continue;
+    if (ready == link.ready.end() || (message.begun && message.moved == message.size)) continue;
     if (ready->second != message.size) {
       fail(key, link,
            Error(Kind::bad_argument, name_of(key),
@@ -93,26 +111,23 @@ bool Network::send_blocks(LinkKey const& key, Link& link) {
            true);
       return true;
     }
-    while ((message.moved < message.size || !message.begun) &&
-           in_flight_.size() + outbox_.size() < blocks_at_once) {
-      Header header{Says::data, key.id, key.opening, message.number, 0, message.moved};
-      header.size = std::min(most, message.size - message.moved);
-      auto const block = std::make_shared_for_overwrite<char[]>(header.size);
-      try {
-        copy_block(message, Way::out, message.moved, {block.get(), header.size});
-      } catch (...) {
-        fail(key, link, caught("send to " + name_of(key)), true);
-        return true;
-      }
-      outbox_.push_back({key.process, header, block, header.size});
-      message.begun = true;
-      message.moved += header.size;
-      ++link.out.progress;
-      flush();
-      any = true;
+    Header header{Says::data, key.id, key.opening, message.number, 0, message.moved};
+    header.size = std::min(most, message.size - message.moved);
+    auto const block = std::make_shared_for_overwrite<char[]>(header.size);
+    try {
+      copy_block(message, Way::out, message.moved, {block.get(), header.size});
+    } catch (...) {
+      fail(key, link, caught("send to " + name_of(key)), true);
+      return true;
     }
+    outbox_.push_back({key.process, header, block, header.size});
+    message.begun = true;
+    message.moved += header.size;
+    ++link.out.progress;
+    flush();
+    return true;
   }
-  return any;
+  return false;
 }
 
 bool Network::flush() {

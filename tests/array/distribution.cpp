@@ -110,6 +110,15 @@ TEST(Distribution, is_equal_to_another_that_puts_all_elements_in_the_same_places
   EXPECT_EQ(Distribution::cyclic(20, 2, 10), Distribution::block(20, 2));
   EXPECT_EQ(Distribution::general({0, 1, 0}, 2), Distribution::cyclic(3, 2));
   EXPECT_FALSE(Distribution::block(20, 2) == Distribution::cyclic(20, 2));
+  std::set<u64> const fingerprints = {Distribution::block(20, 2).fingerprint(),
+                                      Distribution::block(20, 4).fingerprint(),
+                                      Distribution::cyclic(20, 2).fingerprint(),
+                                      Distribution::cyclic(20, 2, 3).fingerprint(),
+                                      Distribution::general({0, 1, 1}, 2).fingerprint(),
+                                      Distribution::general({0, 1, 0}, 2).fingerprint(),
+                                      Distribution::general({0, 1, 0}, 3).fingerprint()};
+  EXPECT_EQ(fingerprints.size(), 7u);
+  EXPECT_EQ(Distribution::block(20, 4).fingerprint(), Distribution::block(20, 4).fingerprint());
   EXPECT_FALSE(Distribution::block(20, 2) == Distribution::block(20, 4));
   EXPECT_FALSE(Distribution::block(20, 2) == Distribution::block(21, 2));
 }

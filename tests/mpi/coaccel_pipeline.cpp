@@ -221,6 +221,7 @@ TEST_F(MpiPipeline, refuses_groups_that_another_process_would_have_to_make) {
         pieces);
   };
   refused({"pinned", other(0), "cpu:0"}, -1, {"device 1 of 3 is " + other(0), "first or last"});
+  refused({other(0), "pinned", other(0)}, -1, {"devices 0 and 2 are both " + other(0)});
   refused({"pinned", other(0)}, 1, {"device 1 computes", other(0), "its own group"});
   refused({other(0)}, -1, {"one level"});
 }

@@ -50,6 +50,8 @@ class Distribution {
 
   /// "block", "cyclic (blocks of 4)" or "general", with sizes.
   std::string describe() const;
+  /// Equal for equal distributions of one kind, and different for others, most likely.
+  u64 fingerprint() const;
   /// True if both put each element in the same part at the same place.
   bool operator==(Distribution const& other) const;
 

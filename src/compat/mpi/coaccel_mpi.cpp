@@ -76,21 +76,22 @@ std::string around_mpi(std::string const& net) {
   return net.ends_with(":mpi") ? net.substr(0, net.size() - 3) : "";
 }
 
-void begin(MPI_Comm comm) {
-  auto const config = Config::from_environment();
+void begin(MPI_Comm comm, Config const& config) {
   auto const name = around_mpi(config.net) + net::register_mpi(comm);
   std::unique_ptr<net::Engine> engine;
   agree(comm, error_of([&] { engine = net::make_engine(name, "", net::Gpus::no); }));
   auto const addresses = exchange_addresses(comm, engine->address());
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
+  std::shared_ptr<coaccel::Network> network;
   agree(comm, error_of([&] {
           engine->connect(addresses);
-          coaccel::set_network(std::make_shared<coaccel::Network>(
-              std::move(engine), static_cast<u32>(rank), static_cast<u32>(addresses.size()),
-              config.deadline));
+          network = std::make_shared<coaccel::Network>(std::move(engine), static_cast<u32>(rank),
+                                                       static_cast<u32>(addresses.size()),
+                                                       config.deadline);
           end_at_finalize();
         }));
+  coaccel::set_network(std::move(network));  // in all processes, or in none
 }
 
 }  // namespace
@@ -100,13 +101,15 @@ int coaccel_mpi_init(MPI_Comm comm) {
     refuse_after_fork(operation);
     net::mpi::check_may_call(operation);
     net::mpi::check_communicator(operation, comm);
-    agree(comm, error_of([] {
+    std::optional<Config> config;  // read where all learn of an error
+    agree(comm, error_of([&] {
+            config = Config::from_environment();
             if (coaccel::network())
               throw Error(Kind::misuse, operation, "it has been called before",
                           "call it once, with a communicator of all processes that copy");
             net::check_threads_of_mpi(operation, "call MPI_Init_thread with MPI_THREAD_MULTIPLE");
           }));
-    begin(comm);
+    begin(comm, *config);
     return true;
   });
   return done ? 0 : 1;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "array/checked_plan.hpp"
+#include "support/forked.hpp"
 #include "support/job.hpp"
 
 namespace meshpost {
@@ -73,6 +74,19 @@ Role const refused("refused_plans", [] {
   test::say("went on");
 });
 
+Role const forked("plan_in_a_child", [] {
+  JobMemory job;
+  job.meet("before the fork");
+  pid_t const child = fork();
+  if (child == 0) {
+    test::print_error([&] { two(job, Distribution::block(10, 2)); });
+    test::return_from_main();
+    return;
+  }
+  test::require(test::status_of(child) == 0, "the child ended well");
+  two(job, Distribution::block(10, 2));
+});
+
 Role const killed("plan_of_a_killed_process", [] {
   JobMemory job;
   if (job.process() == 1) raise(SIGKILL);
@@ -104,9 +118,17 @@ TEST(JobPlans, that_fail_in_one_process_fail_in_all) {
     EXPECT_THAT(one.out, HasSubstr("part 0 needs element 10, and the array has 10"));
     EXPECT_THAT(one.out, HasSubstr("another distribution"));
     EXPECT_THAT(one.out, HasSubstr("needs of 2 parts were given, and the array has 3"));
-    EXPECT_THAT(one.out, HasSubstr("it needs the element at place 3 of part 1, which has 2 here"));
+    EXPECT_THAT(one.out,
+                HasSubstr("another distribution (block: 10 elements in 2 parts of 2 to 8)"));
     EXPECT_THAT(one.out, HasSubstr("went on"));
   }
+}
+
+TEST(JobPlans, are_not_for_a_child_that_was_forked) {
+  test::Job job("plan_in_a_child", 2);
+  auto const& all = job.wait();
+  expect_well(all);
+  for (auto const& one : all) EXPECT_THAT(one.out, HasSubstr("error: make a plan"));
 }
 
 TEST(JobPlans, end_with_an_error_if_a_process_is_lost) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <thread>
 
@@ -94,6 +95,52 @@ TEST_F(CoaccelNetwork, carries_messages_of_many_threads_through_failures_and_new
   for (u32 id = 0; id < 3; ++id)
     for (u32 const own : {0u, 1u}) threads.emplace_back(take_part, own, id);
   for (auto& thread : threads) thread.join();
+}
+
+// Else a sender to several processes would have no room left for the others.
+TEST_F(CoaccelNetwork, takes_in_what_comes_while_no_link_is_open) {
+  auto const here = zero.open(1, 5);
+  std::vector<char> bytes(10);
+  std::vector<std::shared_ptr<Message>> messages;
+  for (auto& byte : bytes) messages.push_back(zero.start(here, Way::in, {{&byte, 1}}));
+  auto const left = [&] {
+    std::scoped_lock const lock(wires.mutex);
+    return wires.to[1].size();
+  };
+  auto const since = std::chrono::steady_clock::now();
+  while (left() != 0 && std::chrono::steady_clock::now() - since < std::chrono::seconds(10))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(left(), 0u);
+  auto const there = one.open(0, 5);
+  char byte = 'z';
+  for (auto const& message : messages) {
+    one.wait(*one.start(there, Way::out, {{&byte, 1}}));
+    zero.wait(*message);
+  }
+  EXPECT_EQ(bytes, std::vector<char>(10, 'z'));
+}
+
+TEST_F(CoaccelNetwork, lets_a_short_message_pass_a_long_one_of_another_link) {
+  constexpr std::size_t size = std::size_t{32} << 20;
+  std::vector<char> source(size, 'a'), target(size);
+  LinkKey here[2], there[2];
+  for (u32 id = 0; id < 2; ++id) here[id] = zero.open(1, id), there[id] = one.open(0, id);
+  auto const long_come = one.start(there[0], Way::in, {{target.data(), size}});
+  auto const long_sent = zero.start(here[0], Way::out, {{source.data(), size}});
+  std::atomic<bool> over{false};
+  std::thread waits([&] {
+    one.wait(*long_come);
+    over = true;
+  });
+  char from = 'b', to = 'c';
+  auto const short_come = one.start(there[1], Way::in, {{&to, 1}});
+  zero.wait(*zero.start(here[1], Way::out, {{&from, 1}}));
+  one.wait(*short_come);
+  EXPECT_FALSE(over) << "it has waited for the long one";
+  waits.join();
+  zero.wait(*long_sent);
+  EXPECT_EQ(to, 'b');
+  EXPECT_EQ(source, target);
 }
 
 TEST_F(CoaccelNetwork, that_ends_ends_waits_in_both) {

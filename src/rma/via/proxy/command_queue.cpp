@@ -4,6 +4,11 @@
 #include <cstring>
 
 namespace meshpost::detail {
+namespace {
+
+constexpr u64 short_bytes = 128;  // a copy of fewer would cost more than keeping them
+
+}  // namespace
 
 CommandQueueAccess::CommandQueueAccess(Device& device)
     : device_(device),
@@ -130,7 +135,10 @@ std::vector<CommandQueueAccess::Pending*> CommandQueueAccess::pending_under(char
 bool CommandQueueAccess::try_deliver(Delivery const& delivery) {
   auto const& [message, bytes, keep] = delivery;
   char* const target = message.target();
-  bool const is_long = bytes.size() > via::Message::most_inline;
+  // Bytes alone, for which there is no room, are copied too: nobody keeps them then, however long
+  // no rank carries out commands.
+  bool const is_long = bytes.size() > via::Message::most_inline ||
+                       (bytes.size() > short_bytes && !message.signal.any() && room() == 0);
   auto const under = is_long ? pending_under(target, bytes.size()) : std::vector<Pending*>();
   u64 const commands = under.size() + (!is_long || message.signal.any() ? 1 : 0);
   if (commands > room()) return false;

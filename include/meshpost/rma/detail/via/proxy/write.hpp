@@ -80,14 +80,15 @@ MESHPOST_COLD inline void request(RequestRing const& ring, Block block, u32 loca
 }
 
 /// A put that carries its source; by a team. The source is `run` bytes after `run` bytes, in these
-/// loops, from the run with this number on.
-MESHPOST_COLD inline void request_with(RequestRing const& ring, Block block, u32 local_rank,
+/// loops, from the run with this number on. False: there was no place, as for claim().
+MESHPOST_COLD inline bool request_with(RequestRing const& ring, Block block, u32 local_rank,
                                        Message const& message, StridedCopy const& source,
                                        u64 first_run, Team team) {
   u32 number = 0;
   bool const has_place = team.first() && claim(ring, block, number);
-  if (!team.any(has_place)) return;
+  if (!team.any(has_place)) return false;
   number = team.from_first(number);
+  team.sync();  // the others write behind what the first has acquired: the place was read
   char* const bytes = ring.bytes.of(number);
   if (source.run == message.bytes) {
     memory::copy(bytes, source.source_of(first_run), message.bytes, team.thread, team.threads);
@@ -98,6 +99,7 @@ MESHPOST_COLD inline void request_with(RequestRing const& ring, Block block, u32
   }
   team.sync();
   if (team.first()) publish(ring, number, local_rank, message);
+  return true;
 }
 
 /// Any request, by all threads. Those that don't belong to the team go on at once.
@@ -203,9 +205,10 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy con
   for (u64 first = 0; first < copy.runs(); first += following)
     for (u64 at = 0; at < following; at += fit) {
       u64 const runs = following - at < fit ? following - at : fit;
-      request_with(ring, self.block_, self.local_id_,
-                   put_of(copy.target_of(first + at), nullptr, runs * copy.run), copy, first + at,
-                   team);
+      if (!request_with(ring, self.block_, self.local_id_,
+                        put_of(copy.target_of(first + at), nullptr, runs * copy.run), copy,
+                        first + at, team))
+        return;
     }
 }
 
