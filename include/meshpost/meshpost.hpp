@@ -1,12 +1,15 @@
 #pragma once
 // All of meshpost. Kernels that are compiled at run time get the half that they can use.
 
+#include "meshpost/array/exchange.hpp"
 #include "meshpost/rma/kernel.hpp"
 #include "meshpost/rma/rank.hpp"
 #include "meshpost/rma/roles.hpp"
 #include "meshpost/rma/window.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include "meshpost/array/distribution.hpp"
+#include "meshpost/array/plan.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"

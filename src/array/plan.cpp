@@ -60,13 +60,11 @@ std::string Plan::explain(Bytes element) const {
   auto const row = [&](char const* direction, PlanEntry const& entry) {
     u32 const process = state.processes[entry.part];
     u64 const bytes = entry.count * element.value;
-    std::string way = "within the process";
-    if (process != state.process) {
-      auto const& known = state.ways[process];
-      way = fmt::format("{} process {} ({})",
-                        known.same_node ? "within the node," : "to another node,", process,
-                        to_string(known.path));
-    }
+    bool const near = process == state.process || state.ways[process].same_node;
+    auto const way =
+        process == state.process
+            ? std::string("within the process")
+            : fmt::format("{} process {}", near ? "within the node," : "by the network,", process);
     (process == state.process ? here : state.ways[process].same_node ? node : beyond) += bytes;
     fmt::format_to(out, "  {} part {}: {} elements, {} bytes, {}\n", direction, entry.part,
                    entry.count, bytes, way);

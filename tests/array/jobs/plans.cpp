@@ -106,7 +106,7 @@ TEST(JobPlans, say_what_stays_on_the_node) {
   auto const& all = job.wait();
   expect_well(all);
   EXPECT_THAT(all[0].out,
-              HasSubstr("to part 1: 1 elements, 8 bytes, within the node, process 1 ("));
+              HasSubstr("to part 1: 1 elements, 8 bytes, within the node, process 1\n"));
   EXPECT_THAT(all[1].out, HasSubstr("16 within the node, 0 by the network"));
 }
 

@@ -1,0 +1,33 @@
+// How long a plan takes to make: a matrix with 27 entries a row, of a cube of points, in two parts.
+#include <benchmark/benchmark.h>
+
+#include <meshpost/array/plan.hpp>
+
+namespace {
+
+using namespace meshpost;
+
+void plan_of_27_points(benchmark::State& state) {
+  u64 const side = static_cast<u64>(state.range(0)), size = side * side * side;
+  auto const rows = Distribution::block(size, 2);
+  std::vector<u64> offsets[2], columns[2];
+  for (u32 part = 0; part < 2; ++part) {
+    offsets[part].push_back(0);
+    columns[part].reserve(27 * rows.size_of(part));
+    for (u64 place = 0; place < rows.size_of(part); ++place) {
+      u64 const point = rows.index_of(part, place);
+      u64 const x = point % side, y = point / side % side, z = point / side / side;
+      for (u64 k = z - (z > 0); k < std::min(z + 2, side); ++k)
+        for (u64 j = y - (y > 0); j < std::min(y + 2, side); ++j)
+          for (u64 i = x - (x > 0); i < std::min(x + 2, side); ++i)
+            columns[part].push_back((k * side + j) * side + i);
+      offsets[part].push_back(columns[part].size());
+    }
+  }
+  Plan::Pattern const patterns[] = {{offsets[0], columns[0]}, {offsets[1], columns[1]}};
+  for (auto _ : state) benchmark::DoNotOptimize(Plan::from_pattern(rows, patterns));
+  state.counters["unknowns"] = static_cast<double>(size);
+}
+BENCHMARK(plan_of_27_points)->Arg(50)->Arg(215)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+}  // namespace
