@@ -102,12 +102,13 @@ Replica* LiveAccess::State::find(ContextPtr const& at) {
 
 Replica* LiveAccess::State::find_home(ContextPtr const& at, AccessMode mode) {
   auto* const mine = find(at);
+  if (size == 0) return mine;  // without memory
   // Memory that live accesses have does not exclude them.
   if (mode != AccessMode::read)
     for (auto const& entry : entries)
       if (entry.home->valid && (entry.home == mine || at->can_use(*entry.home->at)))
         return entry.home;
-  if (size == 0 || (mine && mine->valid)) return mine;
+  if (mine && mine->valid) return mine;
   for (auto& other : replicas)
     if (other.valid && at->can_use(*other.at)) return &other;
   if (mode != AccessMode::write_only) return nullptr;

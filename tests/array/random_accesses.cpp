@@ -74,6 +74,7 @@ class Program {
       return true;
     } catch (Error const& error) {
       misuse_ = error.kind() == Kind::misuse;
+      refusal_ = error.what();
       EXPECT_TRUE(misuse_ || (fails_ && error.kind() == Kind::device_failed)) << error.what();
       return false;
     }
@@ -90,7 +91,9 @@ class Program {
     EXPECT_TRUE(std::ranges::any_of(live_, [&](Live const& one) {
       if (writes && one.writes) return true;
       return (writes || one.writes) && (one.place != place || live_.size() > 1);
-    }));
+    })) << refusal_
+        << '\n'
+        << array_.explain();
   }
 
   void read(std::size_t p) {
@@ -156,6 +159,7 @@ class Program {
   std::vector<int> values_ = std::vector<int>(20);
   Array<int> array_{20, "random"};
   bool written_ = false, fails_ = false, misuse_ = false;
+  std::string refusal_;
   std::deque<Live> live_;
   u64 done_ = 0;
 };
