@@ -7,6 +7,7 @@
 #include "meshpost/rma/window.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include "meshpost/array/array.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"

@@ -175,9 +175,9 @@ void LiveAccess::State::end_after(Entry* entry, std::shared_ptr<Event> event) {
   event->then([self = shared_from_this(), entry] { self->end(entry); });
 }
 
-Bytes LiveAccess::State::current_size() {
+u64 LiveAccess::State::elements() {
   Lock const lock(mutex);
-  return size;
+  return size / element;
 }
 
 void LiveAccess::State::abandon() noexcept {

@@ -15,8 +15,17 @@ std::string short_text(std::source_location where) {
 }
 
 std::string LiveAccess::State::title() const {
-  if (!name.empty()) return fmt::format("array '{}'", name);
-  return fmt::format("an array of {} bytes", size.value);
+  return name.empty() ? "an array without a name" : fmt::format("array '{}'", name);
+}
+
+Bytes LiveAccess::State::bytes_of(u64 elements) const {
+  constexpr u64 most = u64{1} << 62;
+  if (elements > most / element)
+    throw Error(
+        Kind::bad_argument, fmt::format("size of {}", title()),
+        fmt::format("{} elements of {} bytes are more than 2^62 bytes", elements, element.value),
+        "give a smaller size");
+  return Bytes{elements * element};
 }
 
 std::string LiveAccess::State::operation(char const* what, Context const& at,
@@ -76,8 +85,10 @@ void LiveAccess::release_after(std::shared_ptr<Event> event) {
   state_ = nullptr;
 }
 
-CoherentBytes::CoherentBytes(Bytes size, std::string name)
-    : state_(std::make_shared<LiveAccess::State>(size, std::move(name))) {}
+CoherentBytes::CoherentBytes(u64 elements, Bytes element, std::string name)
+    : state_(std::make_shared<LiveAccess::State>(element, std::move(name))) {
+  state_->set_elements(elements);
+}
 
 CoherentBytes::~CoherentBytes() {
   if (state_ && !leave_to_parent(state_)) state_->abandon();
@@ -105,10 +116,10 @@ std::shared_ptr<Event> CoherentBytes::prefetch(At const& at, std::source_locatio
 void CoherentBytes::drop(At const& at, std::source_location where) {
   state().drop(at.context(), where);
 }
-void CoherentBytes::resize(Bytes size, Contents contents, std::source_location where) {
-  state().resize(size, contents, where);
+void CoherentBytes::resize(u64 elements, Contents contents, std::source_location where) {
+  state().resize(elements, contents, where);
 }
-Bytes CoherentBytes::size() const { return state().current_size(); }
+u64 CoherentBytes::elements() const { return state().elements(); }
 bool CoherentBytes::valid_at(At const& at) const { return state().valid_at(at.context()); }
 std::vector<ArrayCopies> CoherentBytes::copies() const { return state().all_copies(); }
 std::string CoherentBytes::explain() const { return state().explain(); }
@@ -125,7 +136,7 @@ std::vector<ArrayCopies> LiveAccess::State::all_copies() {
 std::string LiveAccess::State::explain() {
   auto const copies = all_copies();
   Lock const lock(mutex);
-  auto text = fmt::format("{}, {} bytes\n", name.empty() ? "array" : title(), size.value);
+  auto text = fmt::format("{}, {} elements, {} bytes\n", title(), size / element, size.value);
   for (auto const& one : replicas)
     if (one.memory.data())
       text += fmt::format("  {:<12} {}\n", one.at->name(),

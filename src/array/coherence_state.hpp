@@ -36,18 +36,19 @@ struct LiveAccess::Entry {
 struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
   using Lock = std::unique_lock<std::mutex>;
 
-  State(Bytes bytes, std::string text) : name(std::move(text)), size(bytes) {}
+  State(Bytes bytes, std::string text) : name(std::move(text)), element(bytes) {}
+  void set_elements(u64 count) { size = bytes_of(count); }
 
   LiveAccess access(ContextPtr const& at, AccessMode mode, std::source_location where);
   std::shared_ptr<Event> prefetch(ContextPtr const& at, std::source_location where);
   void drop(ContextPtr const& at, std::source_location where);
-  void resize(Bytes bytes, Contents contents, std::source_location where);
+  void resize(u64 elements, Contents contents, std::source_location where);
   /// The array is destroyed.
   void abandon() noexcept;
   void end(Entry* entry) noexcept;
   void end_after(Entry* entry, std::shared_ptr<Event> event);
   Bytes bytes() const { return size; }  // while an access is live
-  Bytes current_size();
+  u64 elements();
   bool valid_at(ContextPtr const& at);
   std::vector<ArrayCopies> all_copies();
   std::string explain();
@@ -79,14 +80,16 @@ struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
                           std::source_location where);
   Replica& best_source(Lock& lock, Replica const& target);
   void only_valid(Replica* replica);
-  void count(std::string const& source, std::string const& target, Bytes bytes);
+  void note_copy(std::string const& source, std::string const& target, Bytes bytes);
 
+  /// \throws Error(bad_argument) for more than can be counted
+  Bytes bytes_of(u64 elements) const;
   std::string title() const;
   std::string operation(char const* what, Context const& at, std::source_location where) const;
 
   std::mutex moving, mutex;
   std::string name;
-  Bytes size;
+  Bytes element, size{};
   bool changing = false;  ///< a call copies: no write access begins beside it
   bool closed = false;    ///< a call replaces memory: no access begins beside it
   bool orphan = false;    ///< the array is destroyed

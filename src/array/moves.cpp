@@ -113,11 +113,12 @@ StatePtr LiveAccess::State::bring(Lock& lock, Replica& target, bool wait, std::s
   if (wait) hooks::at("an array was copied");
   lock.lock();
   if (!wait) return state;
-  count(source_name, to.at.name(), bytes);
+  note_copy(source_name, to.at.name(), bytes);
   return nullptr;
 }
 
-void LiveAccess::State::count(std::string const& source, std::string const& target, Bytes bytes) {
+void LiveAccess::State::note_copy(std::string const& source, std::string const& target,
+                                  Bytes bytes) {
   auto& [copies, total] = counts[{source, target}];
   ++copies;
   total += bytes;
@@ -130,7 +131,7 @@ void LiveAccess::State::note_arrivals() {
         one.arriving->wait();
         one.arriving = nullptr;
         one.valid = true;
-        count(one.arriving_from, one.at->name(), size);
+        note_copy(one.arriving_from, one.at->name(), size);
       } catch (Error const&) {
         continue;  // it is told to the next access there
       }
@@ -219,8 +220,9 @@ void LiveAccess::State::drop(ContextPtr const& at, std::source_location where) {
   lock.unlock();
 }
 
-void LiveAccess::State::resize(Bytes bytes, Contents contents, std::source_location where) {
+void LiveAccess::State::resize(u64 count, Contents contents, std::source_location where) {
   copying::check_caller("resize of an array");
+  auto const bytes = bytes_of(count);
   free_buried();
   std::vector<Allocation> unused;
   Turn const turn(*this, true);
@@ -244,7 +246,7 @@ void LiveAccess::State::resize(Bytes bytes, Contents contents, std::source_locat
     copy_bytes({*moved->at, larger.data()}, {*moved->at, moved->memory.data()}, old, true, where);
     hooks::at("an array was copied");
     lock.lock();
-    count(moved->at->name(), moved->at->name(), old);
+    note_copy(moved->at->name(), moved->at->name(), old);
     std::swap(moved->memory, larger);
     unused.push_back(std::move(larger));
   }

@@ -224,7 +224,7 @@ TEST(ArrayAccesses, explain_prints_places_accesses_and_bytes) {
   auto const live = array.write(b);
   auto const text = array.explain();
   for (auto const* const piece :
-       {"array 'pressure', 40 bytes", "a            memory without valid contents",
+       {"array 'pressure', 10 elements, 40 bytes", "a            memory without valid contents",
         "b            valid", "live: write access at b, taken at accesses.cpp:",
         "copied a -> b: 1 times, 40 bytes", "copied in all: 40 bytes"})
     EXPECT_THAT(text, testing::HasSubstr(piece));

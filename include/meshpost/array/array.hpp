@@ -72,8 +72,8 @@ class WriteAccess : public Access<T> {
 ///
 /// Any number of read accesses may be live at once. While a write access is live, there is no other
 /// one, except read accesses to the same memory: so y = a*y + x works with x and y the same. (The
-/// caller orders what they do.) Accesses that exclude each other are an error; nobody waits. The
-/// exception are those that end by an event (Access::release_after).
+/// caller orders what they do.) Accesses that exclude each other are an error. Only accesses that
+/// end by an event (Access::release_after) are waited for.
 ///
 /// Thread-safe, but for the move and the destructor. Accesses that copy take turns, others go
 /// ahead. An access that fails leaves the array as it was. If accesses are live when the array is
@@ -95,7 +95,7 @@ class Array {
   /// Valid nowhere until it is written. `name`: for messages. Nothing is allocated.
   /// \throws Error(bad_argument) if so many bytes can't be counted
   explicit Array(u64 size = 0, std::string name = {})
-      : bytes_{bytes_of(size, name), std::move(name)} {}
+      : bytes_(size, Bytes{sizeof(T)}, std::move(name)) {}
   /// Copies the elements to the host's memory.
   explicit Array(std::span<T const> elements, std::string name = {})
       : Array(elements.size(), std::move(name)) {
@@ -103,7 +103,7 @@ class Array {
     copy(all.span(), elements);
   }
 
-  u64 size() const { return bytes_.size() / sizeof(T); }
+  u64 size() const { return bytes_.elements(); }
 
   /// To read the elements at that place.
   /// \throws Error(misuse) if a write access to other memory is live, naming both places and where
@@ -143,7 +143,7 @@ class Array {
   /// kept at one place. \throws Error(misuse) if an access is live; as read()
   void resize(u64 size, Contents contents,
               std::source_location where = std::source_location::current()) {
-    bytes_.resize(bytes_of(size, "resize"), contents, where);
+    bytes_.resize(size, contents, where);
   }
 
   /// True if a read access there would copy nothing.
@@ -156,14 +156,6 @@ class Array {
  private:
   friend ReadAccess<T>;
   friend WriteAccess<T>;
-  static Bytes bytes_of(u64 size, std::string const& name) {
-    if (size > ~u64{0} / 2 / sizeof(T))
-      throw Error(Kind::bad_argument, "array '" + name + "'",
-                  std::to_string(size) + " elements of " + std::to_string(sizeof(T)) +
-                      " bytes are more than 2^63 bytes",
-                  "give a smaller size");
-    return Bytes{size * sizeof(T)};
-  }
 
   detail::CoherentBytes bytes_;
 };

@@ -61,7 +61,7 @@ class LiveAccess {
 /// Bytes that are valid in several places at once. Thread-safe.
 class CoherentBytes {
  public:
-  CoherentBytes(Bytes size, std::string name);
+  CoherentBytes(u64 elements, Bytes element, std::string name);
   CoherentBytes(CoherentBytes&&) noexcept = default;
   CoherentBytes& operator=(CoherentBytes&& other) noexcept;
   ~CoherentBytes();
@@ -69,8 +69,8 @@ class CoherentBytes {
   LiveAccess access(At const& at, AccessMode mode, std::source_location where) const;
   std::shared_ptr<Event> prefetch(At const& at, std::source_location where) const;
   void drop(At const& at, std::source_location where);
-  void resize(Bytes size, Contents contents, std::source_location where);
-  Bytes size() const;
+  void resize(u64 elements, Contents contents, std::source_location where);
+  u64 elements() const;
   bool valid_at(At const& at) const;
   std::vector<ArrayCopies> copies() const;
   std::string explain() const;
