@@ -38,7 +38,7 @@ int main() try {
   // [arrays]
   mp::u64 const size = 10'000;
   mp::Array<float> x(size, "x");
-  for (auto& element : x.write_only().span()) element = 2;  // at the host; nothing is copied
+  for (auto& element : x.write_only()) element = 2;  // at the host; nothing is copied
   std::vector<mp::Array<float>> y;
   for (mp::u32 d = 0; d < devices.size(); ++d)
     y.emplace_back(std::vector<float>(size, static_cast<float>(d)),
@@ -59,7 +59,7 @@ int main() try {
   // [/arrays]
 
   for (mp::u32 d = 0; d < devices.size(); ++d)
-    for (float const element : y[d].read().span())  // on GPUs, copied back here
+    for (float const element : y[d].read())  // on GPUs, copied back here
       if (element != static_cast<float>(d) + 60) {
         std::printf("device %u computed %f\n", d, static_cast<double>(element));
         return 1;

@@ -30,7 +30,7 @@ std::vector<int> numbers{3, 1, 4, 1, 5};
 
 std::vector<int> contents(Array<int> const& array, At const& at) {
   auto const access = array.read(at);
-  return {access.span().begin(), access.span().end()};
+  return {access.begin(), access.end()};
 }
 
 TEST(ArrayFailures, failed_accesses_leave_the_array_as_it_was) {
@@ -57,7 +57,7 @@ TEST(ArrayFailures, failed_accesses_leave_the_array_as_it_was) {
       EXPECT_EQ(contents(array, a), numbers);
       if (mode < 2 && step == steps[0]) b->poison_all_but(nullptr);
     }
-    array.write(b).span()[0] = 2;  // nothing is live, and the way is free
+    array.write(b)[0] = 2;  // nothing is live, and the way is free
     EXPECT_EQ(contents(array, a), (std::vector<int>{2, 1, 4, 1, 5}));
   }
 }
@@ -65,12 +65,12 @@ TEST(ArrayFailures, failed_accesses_leave_the_array_as_it_was) {
 TEST(ArrayFailures, failed_write_only_keeps_the_old_contents) {
   auto const a = recorded("a"), b = recorded("b");
   Array<int> array(5, "numbers");
-  array.write_only(a).span()[4] = 9;
+  array.write_only(a)[4] = 9;
   {
     Failing const failing(steps[0]);
     EXPECT_EQ(error_of([&] { array.write_only(b); }).kind(), Kind::device_failed);
   }
-  EXPECT_EQ(array.read(a).span()[4], 9);
+  EXPECT_EQ(array.read(a)[4], 9);
 }
 
 // Copies from and to memory that the library does not reach.
@@ -164,7 +164,7 @@ TEST(ArrayFailures, failed_prefetch_is_told_to_the_next_access_there) {
   {
     Failing const failing("end a prefetch");
     array.prefetch(a);
-    array.write_only(b).span()[0] = 6;  // does not need it
+    array.write_only(b)[0] = 6;  // does not need it
   }
   ASSERT_EQ(listener.warnings().size(), 1u);
   EXPECT_NE(listener.warnings()[0].find("prefetch at a of array 'numbers'"), std::string::npos);
@@ -184,7 +184,7 @@ TEST(ArrayFailures, lamas_names_mean_the_same) {
     EXPECT_EQ(access.get()[2], 4);
     access.get()[2] = 8;
   }
-  EXPECT_EQ(lama::LAMAReadAccess<int>(array, at_host).get()[2], 8);
+  EXPECT_EQ(lama::LAMAReadAccess<int>(array, at_host)[2], 8);
   lama::LAMAReadAccess<int> const there(array, device);
   int third = 0;
   copy(&third, there.get() + 2, Bytes{sizeof third});

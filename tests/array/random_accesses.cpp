@@ -51,7 +51,10 @@ class Program {
   void check_all() {
     while (!live_.empty()) release();
     if (written_)
-      for (auto const& place : places_) expect_contents(array_.read(place).data());
+      for (auto const& place : places_) {
+        auto const access = array_.read(place);
+        expect_contents(access.data());
+      }
   }
   u64 done() const { return done_; }
 
@@ -88,11 +91,13 @@ class Program {
       EXPECT_TRUE(!done || same_memory || values_.empty());
     }
     if (done || !misuse_ || !written_) return;
-    EXPECT_TRUE(std::ranges::any_of(live_, [&](Live const& one) {
-      if (writes && one.writes) return true;
-      return (writes || one.writes) && (one.place != place || live_.size() > 1);
-    })) << refusal_
-        << '\n'
+    EXPECT_TRUE(std::ranges::any_of(live_,
+                                    [&](Live const& one) {
+                                      if (writes && one.writes) return true;
+                                      return (writes || one.writes) &&
+                                             (one.place != place || live_.size() > 1);
+                                    }))
+        << refusal_ << '\n'
         << array_.explain();
   }
 

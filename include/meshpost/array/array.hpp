@@ -23,10 +23,17 @@ class Array;
 template <class T>
 class Access {
  public:
-  /// Null if the array is empty. Only code that runs at the place may use the pointer.
-  T* data() const { return static_cast<T*>(live_.data()); }
+  /// Null if the array is empty. Only code that runs at the place may use the pointer, and only
+  /// while the access is live. So it can't be taken from a temporary access.
+  T* data() const& { return static_cast<T*>(live_.data()); }
+  T* data() const&& = delete;
   std::size_t size() const { return live_.size() / sizeof(T); }
-  std::span<T> span() const { return {data(), size()}; }
+  std::span<T> span() const& { return {data(), size()}; }
+  std::span<T> span() const&& = delete;
+  /// For code of the host: `for (auto& element : array.write())` is live until the loop ends.
+  T& operator[](u64 index) const { return static_cast<T*>(live_.data())[index]; }
+  T* begin() const { return static_cast<T*>(live_.data()); }
+  T* end() const { return begin() + size(); }
   /// The place whose memory it is: the place that was asked for, or one whose memory this place can
   /// use. \throws Error(misuse) if the access has ended
   Place const& memory() const { return live_.context("memory of an access").place(); }

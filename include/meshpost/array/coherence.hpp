@@ -6,7 +6,7 @@
 
 #include "meshpost/array/context.hpp"
 
-// What Array<T> is made of: bytes without a type.
+// The part of Array<T> that doesn't depend on T.
 
 namespace meshpost {
 

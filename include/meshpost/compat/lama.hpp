@@ -69,7 +69,8 @@ class LAMAReadAccess : public ReadAccess<T> {
   LAMAReadAccess(LAMAArray<T> const& array, ContextPtr context,
                  std::source_location where = std::source_location::current())
       : ReadAccess<T>(array, At(std::move(context)), where) {}
-  T const* get() const { return this->data(); }
+  T const* get() const& { return this->data(); }
+  T const* get() const&& = delete;
 };
 
 template <class T>
@@ -80,7 +81,8 @@ class LAMAWriteAccess : public WriteAccess<T> {
                   std::source_location where = std::source_location::current())
       : WriteAccess<T>(keep ? array.write(At(std::move(context)), where)
                             : array.write_only(At(std::move(context)), where)) {}
-  T* get() const { return this->data(); }
+  T* get() const& { return this->data(); }
+  T* get() const&& = delete;
 };
 
 }  // namespace meshpost::lama
