@@ -5,6 +5,8 @@
 
 #include "array/recorded_context.hpp"
 #include "copy/places.hpp"
+#include "meshpost/rma/world.hpp"
+#include "support/child.hpp"
 
 namespace meshpost {
 namespace {
@@ -14,6 +16,13 @@ using test::copy_devices;
 using test::error_of;
 using test::recorded;
 using test::says;
+
+static_assert(!std::is_copy_constructible_v<Array<int>>);
+static_assert(!std::is_copy_constructible_v<ReadAccess<int>>);
+static_assert(std::is_nothrow_move_constructible_v<WriteAccess<int>>);
+template <class Type>
+concept gives_pointer = requires(Type access) { std::forward<Type>(access).data(); };
+static_assert(gives_pointer<ReadAccess<int>&> && !gives_pointer<ReadAccess<int>>);
 
 TEST(ArrayAccesses, excluded_accesses_name_both_places_and_lines) {
   auto const a = recorded("a"), b = recorded("b");
@@ -216,6 +225,50 @@ TEST(ArrayAccesses, threads_that_write_exclude_each_other_and_lose_nothing) {
   EXPECT_GT(added, 0);
   EXPECT_EQ(added + refused, 1500);
   for (int const one : array.read()) EXPECT_EQ(one, added);
+}
+
+// All calls that may copy, allocate or free.
+template <class Visit>
+void each_call(Array<int>& array, Visit&& visit) {
+  visit([&] { array.read(); });
+  visit([&] { array.write(); });
+  visit([&] { array.write_only(); });
+  visit([&] { array.prefetch({}); });
+  visit([&] { array.drop({}); });
+  visit([&] { array.resize(3, Contents::keep); });
+}
+
+TEST(ArrayForkCpuOnly, makes_every_call_of_the_child_fail_and_leaves_the_parent_alone) {
+  auto array = std::make_unique<Array<int>>(std::vector<int>(10, 7), "numbers");
+  each_call(*array, [](auto const& call) { EXPECT_EQ(test::status_in_child(call), 100); });
+  auto access = array->read();
+  EXPECT_EQ(test::status_in_child([&] { access.release(); }), 0);
+  EXPECT_EQ(test::status_in_child([&] { array = nullptr; }), 0);
+  array = nullptr;
+  EXPECT_EQ(access[9], 7);
+}
+
+struct AccessesInside {
+  Array<int>* array;
+  int* refused;
+
+  void operator()(Rank&) const {
+    each_call(*array, [&](auto const& call) {
+      try {
+        call();
+      } catch (Error const& error) {
+        *refused += says(error, Kind::misuse, {"inside a kernel"}) ? 1 : 0;
+      }
+    });
+  }
+};
+
+TEST(ArrayInKernelCpuOnly, is_refused) {
+  Array<int> array(std::vector<int>(10, 7), "numbers");
+  int refused = 0;
+  World world(test::options(1, "cpu:1"));
+  world.run(AccessesInside{&array, &refused});
+  EXPECT_EQ(refused, 6);
 }
 
 TEST(ArrayAccesses, explain_prints_places_accesses_and_bytes) {
