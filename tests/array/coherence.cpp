@@ -197,6 +197,20 @@ TEST(Arrays, resize_keeps_or_discards) {
                    {"resize", "a write access at b is live"}));
 }
 
+TEST(Arrays, resize_keeps_contents_where_the_memory_is_large_enough) {
+  auto const a = recorded("a"), b = recorded("b");
+  Array<int> array(20, "numbers");
+  put(array.write_only(a), counting(20));
+  array.resize(10, Contents::keep);
+  EXPECT_EQ(contents(array.read(b)), counting(10));
+  array.resize(15, Contents::keep);  // fits at a only
+  EXPECT_TRUE(array.valid_at(a));
+  EXPECT_FALSE(array.valid_at(b));
+  EXPECT_EQ(b->allocations(), 0u);
+  EXPECT_EQ(contents(array.read(b)), contents(array.read(a)));
+  EXPECT_EQ(copied(array), 40u + 60u);
+}
+
 TEST(Arrays, accesses_move_and_end_once) {
   auto const a = recorded("a"), b = recorded("b");
   Array<int> array(10, "numbers");
