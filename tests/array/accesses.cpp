@@ -60,8 +60,9 @@ TEST(ArrayAccesses, reads_and_one_write_of_the_same_memory_are_live_together) {
   EXPECT_EQ(all.data(), x.data());
   auto const& device = copy_devices().front();
   if (!device->in_host_memory()) return;
-  // The host's memory is valid too, but the read has the device's.
+  // Pinned memory is valid too, but the read has the device's.
   Array<int> shared(10, "shared");
+  shared.write_only(Place{"pinned", 0});
   shared.write_only(device);
   auto const at_host = shared.read();
   shared.read(Place{"pinned", 0});
