@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "array/recorded_context.hpp"
+#include "copy/devices.hpp"
 #include "copy/places.hpp"
 #include "meshpost/rma/world.hpp"
 #include "support/child.hpp"
@@ -90,6 +91,21 @@ TEST(ArrayAccesses, wrong_places_are_refused) {
   auto const moved = std::move(array);
   EXPECT_TRUE(says(error_of([&] { array.read(); }), Kind::misuse, {"moved from"}));
   EXPECT_EQ(moved.read().size(), 10u);
+}
+
+// Runs where it is the first test of its process, as in ctest.
+TEST(ArrayWithoutDevices, host_memory_needs_no_device) {
+  char const* const given = std::getenv("MESHPOST_DEVICES");
+  std::string const before = given ? given : "";
+  setenv("MESHPOST_DEVICES", "none", 1);
+  bool const without = copying::known_devices().empty();
+  given ? setenv("MESHPOST_DEVICES", before.c_str(), 1) : unsetenv("MESHPOST_DEVICES");
+  if (!without) GTEST_SKIP() << "copies know devices already";
+  Array<int> array(std::vector<int>(1000, 7), "numbers");
+  EXPECT_EQ(array.read(Place{"pinned", 0})[999], 7);
+  EXPECT_EQ(copied(array), 4000u);
+  EXPECT_TRUE(says(error_of([&] { array.read(Place{"cpu", 0}); }), Kind::bad_argument,
+                   {"allocate at cpu:0", "only the devices (none)", "MESHPOST_DEVICES"}));
 }
 
 TEST(ArrayAccesses, memory_lives_as_long_as_accesses_of_a_destroyed_array) {

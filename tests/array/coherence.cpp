@@ -131,10 +131,15 @@ TEST(Arrays, empty_arrays_have_no_memory_and_are_valid) {
   EXPECT_EQ(copied(array), 0u);
 }
 
-TEST(Arrays, nothing_is_allocated_before_the_first_access) {
+TEST(Arrays, nothing_is_allocated_before_the_first_access_which_may_fail) {
   auto const a = recorded("a");
   Array<double> array(u64{1} << 59, "huge");
   EXPECT_EQ(array.size(), u64{1} << 59);
+  for (auto const& at : {At(host), At(pinned), At(copy_devices().front())})
+    EXPECT_EQ(error_of([&] { array.write_only(at); }).kind(), Kind::out_of_memory);
+  array.resize(2, Contents::discard);
+  array.write_only()[1] = 3;
+  EXPECT_EQ(array.read()[1], 3);
   EXPECT_EQ(error_of([] { Array<double> const more(~u64{0}, "more"); }).kind(), Kind::bad_argument);
   EXPECT_EQ(a->allocations(), 0u);
 }
