@@ -31,9 +31,13 @@ endif()
 configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 
 add_library(meshpost
+  src/array/accesses.cpp
   src/array/build_plan.cpp
+  src/array/coherence.cpp
+  src/array/context.cpp
   src/array/distribution.cpp
   src/array/exchange.cpp
+  src/array/moves.cpp
   src/array/plan.cpp
   src/base/caught.cpp
   src/base/config.cpp

@@ -34,6 +34,7 @@ CHAPTERS = {
     "Kernels": ["rma/rank.hpp", "rma/roles.hpp", "base/span.hpp", "base/fn.hpp"],
     "Errors, messages, configuration": ["base/error.hpp", "base/events.hpp", "base/config.hpp"],
     "Devices": ["device/device.hpp"],
+    "Arrays": ["array/array.hpp", "array/context.hpp", "array/coherence.hpp", "compat/lama.hpp"],
     "Tests of protocols": ["base/step.hpp", "base/hooks.hpp"],
     "dCUDA": ["compat/dcuda/dcuda_host.h", "compat/dcuda/dcuda_device.cu.h"],
     "For layers above and new kinds of devices": [],

@@ -43,6 +43,7 @@ struct Smooth {
         to[row] = sum / static_cast<double>(begin[row + 1] - begin[row]);
       });
     }
+    // [/steps]
   }
 };
 

@@ -8,6 +8,7 @@
 #include "meshpost/rma/window.hpp"
 
 #if !defined(__CUDACC_RTC__)
+#include "meshpost/array/array.hpp"
 #include "meshpost/array/distribution.hpp"
 #include "meshpost/array/plan.hpp"
 #include "meshpost/base/error.hpp"

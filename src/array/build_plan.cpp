@@ -1,6 +1,6 @@
 // How a plan comes to be. Each process finds out which elements its parts need, and from which
 // parts. It writes a list for each process that owns some, and exposes all these lists. Each
-// process then reads the lists that are for it, and no others. What all processes are told is the
+// process then reads the lists that are for it, and no others. All processes are told only the
 // number of parts of each, and who has a list for whom.
 #include <fmt/format.h>
 

@@ -146,7 +146,7 @@ class Network final : private net::Events {
   std::map<u32, std::string> lost_;                   // why, by process
   std::deque<Outgoing> outbox_;                       // in order
   std::map<u64, std::shared_ptr<char[]>> in_flight_;  // blocks that the engine reads, by cookie
-  LinkKey last_{};  // that has sent a block
+  LinkKey last_{};                                    // that has sent a block
   u64 cookies_ = 0;
   u64 waiting_ = 0;       // messages in progress
   bool started_ = false;  // one since the thread last looked

@@ -30,9 +30,9 @@ struct Places {
   u64 operator[](u64 number) const { return list.empty() ? first + number : list[number]; }
 };
 
-/// What one part sends and receives. Its memory has its own elements first, at their places in the
-/// distribution. Behind them is its halo: the elements of other parts that it needs, by owner, and
-/// by their places there. Parts in entries ascend.
+/// All that one part sends and receives. Its memory has its own elements first, at their places in
+/// the distribution. Behind them is its halo: the elements of other parts that it needs, by owner,
+/// and by their places there. Parts in entries ascend.
 struct PartPlan {
   u32 part = 0;
   u64 own = 0;              ///< elements that it owns
@@ -44,9 +44,9 @@ struct PartPlan {
   u64 size() const { return own + halo.size(); }
 };
 
-/// What the parts of a distribution send each other: pieces {part, count, offset}, built once and
-/// used in each iteration, for arrays of any type. It knows the parts of this process only.
-/// Immutable, cheap to copy.
+/// The elements that the parts of a distribution send each other: pieces {part, count, offset},
+/// built once and used in each iteration, for arrays of any type. It knows the parts of this
+/// process only. Immutable, cheap to copy.
 ///
 /// Source: LAMA's CommunicationPlan.
 class Plan {

@@ -4,8 +4,8 @@
 
 namespace meshpost {
 
-/// Threads of a rank that do one piece of work together: on a GPU its first warp, or any one thread;
-/// on a CPU device one thread. All threads of a team call its functions.
+/// Threads of a rank that do one piece of work together: on a GPU its first warp, or any one
+/// thread; on a CPU device one thread. All threads of a team call its functions.
 struct Team {
   u32 thread = 0;   ///< this one's number. Not below `threads`: it is not in the team
   u32 threads = 1;  ///< at most 32

@@ -106,7 +106,8 @@ inline void fill_parts(World const& world, Plan const& plan, Window<u64> const& 
   }
 }
 
-/// What is wrong after random exchanges with this plan on this World; nothing: empty. Collective.
+/// All that is wrong after random exchanges with this plan on this World; nothing: empty.
+/// Collective.
 inline std::string wrong_exchanges(World& world, Plan const& plan, u64 seed,
                                    Launch const& launch = {}) {
   u64 const most = 2 * plan.distribution().size() + 1;  // of any part, with its halo
