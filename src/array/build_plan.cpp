@@ -1,7 +1,7 @@
 // How a plan comes to be. Each process finds out which elements its parts need, and from which
-// parts. It writes a list for each process that owns some, and exposes all these lists. Each
-// process then reads the lists that are for it, and no others. All processes are told only the
-// number of parts of each, and who has a list for whom.
+// parts. It asks the processes that own some, and they answer. For that, each process exposes a
+// list for each other, and reads the lists that are for it, and no others. All processes are told
+// only the number of parts of each, who has a list for whom, and the most of any part.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "array/plan_state.hpp"
+#include "base/hash.hpp"
 #include "copy/job/state.hpp"
 #include "copy/state.hpp"
 #include "meshpost/base/error.hpp"
@@ -66,10 +67,11 @@ class Own {
   u64 size_;
 };
 
-// A list for another process: part `from` shall send elements at these places to part `to`.
+// Part `to` asks part `from` for elements, whose places follow. `there`: where they begin among
+// those that it receives. Or the answer: where they begin among those that `from` sends.
 struct Request {
   u32 to, from;
-  u64 count;
+  u64 count, there;
 };
 
 PartPlan receive_only(Distribution const& distribution, u32 part, std::vector<u64> const& needed) {
@@ -82,7 +84,7 @@ PartPlan receive_only(Distribution const& distribution, u32 part, std::vector<u6
   PartPlan plan{.part = part, .own = distribution.size_of(part)};
   for (auto const& one : elements) {
     if (plan.receives.empty() || plan.receives.back().part != one.owner)
-      plan.receives.push_back({one.owner, 0, plan.halo.size()});
+      plan.receives.push_back({one.owner, 0, plan.halo.size(), 0});
     ++plan.receives.back().count;
     plan.halo.push_back(one.index);
   }
@@ -91,8 +93,8 @@ PartPlan receive_only(Distribution const& distribution, u32 part, std::vector<u6
 }
 
 // Requests for a part come in the order of the parts that ask.
-void add_request(PartPlan& plan, u32 to, std::span<u64 const> places) {
-  plan.sends.push_back({to, places.size(), plan.sent.count});
+void add_request(PartPlan& plan, Request const& request, std::span<u64 const> places) {
+  plan.sends.push_back({request.to, places.size(), plan.sent.count, request.there});
   plan.sent.list.insert(plan.sent.list.end(), places.begin(), places.end());
   plan.sent.count += places.size();
 }
@@ -139,6 +141,12 @@ Owners find_owners(ProcessGroup const& group, Distribution const& distribution, 
   return owners;
 }
 
+using Lists = std::vector<std::string>;  // by process
+
+void append(std::string& list, void const* from, u64 bytes) {
+  list.append(static_cast<char const*>(from), bytes);
+}
+
 class Builder {
  public:
   Builder(Distribution const& distribution, u64 parts_here, JobMemory* job)
@@ -157,65 +165,78 @@ class Builder {
   // `needed(i)`: indices that the i-th part needs of others, each once.
   template <class Needed>
   std::shared_ptr<Plan::State const> build(u64 parts_here, Needed&& needed) {
-    auto const tables = group_->gather(operation, [&] {
+    auto const requests = deliver([&] {
       for (u64 i = 0; i < parts_here; ++i)
         state_->parts.push_back(
             receive_only(state_->distribution, first_part() + static_cast<u32>(i), needed(i)));
-      return write_lists();
+      return ask();
     });
-    std::optional<Exposed> exposed;
-    if (job_) exposed = job_->expose(lists_.data(), Bytes{lists_.size()}, "lists of a plan");
-    group_->together(operation, [&] {
-      for (u32 process = 0; process < group_->count(); ++process)
-        read_lists(process, tables[process], exposed);
-      if (exposed)
-        for (u32 process = 0; process < group_->count(); ++process)
-          state_->ways.push_back(exposed->part(process));
+    auto const answers = deliver([&] {
+      for (u32 process = 0; process < requests.size(); ++process)
+        take_requests(process, requests[process]);
+      return answer();
     });
+    note_most(group_->gather(operation, [&] {
+      for (auto const& list : answers) take_answers(list);
+      return most_here();
+    }));
     return state_;
   }
 
  private:
-  // Returns the table of lists: for each process that has one, where it begins and ends.
-  std::string write_lists() {
-    wire::Packer table;
-    for (u32 process = 0; process < group_->count(); ++process) {
-      u64 const begin = lists_.size();
-      for (auto const& part : state_->parts)
-        for (auto const& entry : part.receives)
-          if (state_->processes[entry.part] == process) write_list(part, entry);
-      if (lists_.size() != begin) table.value(process).value(begin).value(u64{lists_.size()});
-    }
-    return table.take();
-  }
-  void write_list(PartPlan const& part, PlanEntry const& entry) {
-    Request const request{.to = part.part, .from = entry.part, .count = entry.count};
-    lists_.append(reinterpret_cast<char const*>(&request), sizeof request);
-    for (u64 i = 0; i < entry.count; ++i) {
-      u64 const place = state_->distribution.place_of(part.halo[entry.offset + i]);
-      lists_.append(reinterpret_cast<char const*>(&place), sizeof place);
-    }
+  // Makes a list for each process. Returns those that the processes have for this one.
+  template <class Make>
+  Lists deliver(Make&& make) {
+    std::string all;
+    auto const tables = group_->gather(operation, [&] {
+      Lists const lists = make();
+      wire::Packer table;
+      for (u32 process = 0; process < lists.size(); ++process) {
+        if (lists[process].empty()) continue;
+        table.value(process).value(u64{all.size()}).value(u64{lists[process].size()});
+        all += lists[process];
+      }
+      return table.take();
+    });
+    std::optional<Exposed> exposed;
+    if (job_) exposed = job_->expose(all.data(), Bytes{all.size()}, "lists of a plan");
+    Lists come(group_->count());
+    group_->together(operation, [&] {
+      for (u32 process = 0; process < come.size(); ++process)
+        for (wire::Unpacker table(tables[process]); !table.at_end();) {
+          auto const whose = table.value<u32>();
+          auto const begin = table.value<u64>(), bytes = table.value<u64>();
+          if (whose != group_->number()) continue;
+          come[process].resize(bytes);
+          if (process == whose) come[process] = all.substr(begin, bytes);
+          else copy(come[process].data(), exposed->at(process, begin, Bytes{bytes}));
+        }
+      state_->ways.clear();
+      for (u32 process = 0; exposed && process < group_->count(); ++process)
+        state_->ways.push_back(exposed->part(process));
+    });
+    return come;
   }
 
-  void read_lists(u32 process, std::string_view table, std::optional<Exposed> const& exposed) {
-    for (wire::Unpacker entries(table); !entries.at_end();) {
-      auto const whose = entries.value<u32>();
-      auto const begin = entries.value<u64>(), end = entries.value<u64>();
-      if (whose != group_->number()) continue;
-      std::string lists(end - begin, '\0');
-      if (process == group_->number()) lists = lists_.substr(begin, end - begin);
-      else copy(lists.data(), exposed->at(process, begin, Bytes{end - begin}));
-      take_lists(process, lists);
-    }
+  Lists ask() const {
+    Lists lists(group_->count());
+    for (auto const& part : state_->parts)
+      for (auto const& entry : part.receives) {
+        auto& list = lists[state_->processes[entry.part]];
+        Request const request{part.part, entry.part, entry.count, entry.offset};
+        append(list, &request, sizeof request);
+        for (u64 i = 0; i < entry.count; ++i) {
+          u64 const place = state_->distribution.place_of(part.halo[entry.offset + i]);
+          append(list, &place, sizeof place);
+        }
+      }
+    return lists;
   }
-  void take_lists(u32 process, std::string_view lists) {
-    for (u64 at = 0; at < lists.size();) {
-      Request request;
-      std::memcpy(&request, lists.data() + at, sizeof request);
-      at += sizeof request;
+  void take_requests(u32 process, std::string_view list) {
+    while (!list.empty()) {
+      auto const request = take<Request>(list);
       std::vector<u64> places(request.count);
-      std::memcpy(places.data(), lists.data() + at, request.count * sizeof(u64));
-      at += request.count * sizeof(u64);
+      for (auto& place : places) place = take<u64>(list);
       auto& part = state_->parts.at(request.from - first_part());
       // Distributions of the same fingerprint may still differ.
       if (auto const most = std::ranges::max(places); most >= part.own)
@@ -223,15 +244,62 @@ class Builder {
                      fmt::format("another distribution: it needs the element at place {} of "
                                  "part {}, which has {} here",
                                  most, request.from, part.own));
-      add_request(part, request.to, places);
+      add_request(part, request, places);
     }
+  }
+  Lists answer() const {
+    Lists lists(group_->count());
+    for (auto const& part : state_->parts)
+      for (auto const& entry : part.sends) {
+        Request const request{entry.part, part.part, entry.count, entry.offset};
+        append(lists[state_->processes[entry.part]], &request, sizeof request);
+      }
+    return lists;
+  }
+  void take_answers(std::string_view list) {
+    while (!list.empty()) {
+      auto const answer = take<Request>(list);
+      auto& receives = state_->parts.at(answer.to - first_part()).receives;
+      std::ranges::lower_bound(receives, answer.from, {}, &PlanEntry::part)->there = answer.there;
+    }
+  }
+  template <class T>
+  static T take(std::string_view& list) {
+    T value;
+    std::memcpy(&value, list.data(), sizeof value);
+    list.remove_prefix(sizeof value);
+    return value;
+  }
+
+  std::string most_here() const {
+    Plan::Most most;
+    std::string all;  // of which the fingerprint is
+    for (auto const& part : state_->parts) {
+      most.sent = std::max(most.sent, part.sent.count);
+      most.received = std::max(most.received, part.received.count);
+      most.entries = std::max({most.entries, u64{part.sends.size()}, u64{part.receives.size()}});
+      append(all, part.halo.data(), part.halo.size() * sizeof part.halo[0]);
+    }
+    return wire::Packer().value(most).value(hash_of(all)).take();
+  }
+  void note_most(Lists const& all) {
+    std::string hashes;
+    for (auto const& one : all) {
+      wire::Unpacker unpacker(one);
+      auto const most = unpacker.value<Plan::Most>();
+      auto const hash = unpacker.value<u64>();
+      append(hashes, &hash, sizeof hash);
+      state_->most.sent = std::max(state_->most.sent, most.sent);
+      state_->most.received = std::max(state_->most.received, most.received);
+      state_->most.entries = std::max(state_->most.entries, most.entries);
+    }
+    state_->fingerprint = hash_of(hashes) ^ state_->distribution.fingerprint();
   }
 
   std::shared_ptr<Plan::State> state_;
   ProcessGroup const alone_{};
   ProcessGroup const* group_;
   JobMemory* job_;
-  std::string lists_;
 };
 
 u64 checked(Distribution const& distribution, u32 part, u64 index) {

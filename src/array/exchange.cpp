@@ -15,7 +15,6 @@ using Table = ExchangeTable;
 
 // Shorter pieces would cost more in messages than several ranks save.
 constexpr u64 least_piece = u64{4} << 10;  // bytes
-constexpr u64 sizes = 3;                   // words of the directory before the offsets
 
 // How both ends cut the elements of an entry: into as many pieces as there are ranks, at most.
 u64 pieces_of(PlanEntry const& entry, u32 ranks, u64 element) {
@@ -82,8 +81,6 @@ void append_targets(std::vector<u64>& table, std::vector<u64> const& places) {
 
 }  // namespace
 
-u64 directory_words(u32 parts) { return sizes + parts; }
-
 void check_parts(World const& world, Plan const& plan) {
   u32 const first = world.first_rank() / world.ranks_per_device();
   auto const here = world.devices().size();
@@ -99,40 +96,21 @@ void check_parts(World const& world, Plan const& plan) {
       "give each device one part, in the order of the devices");
 }
 
-std::vector<u64> directory_entry(PartPlan const& part, u32 parts, u32 ranks, u64 element) {
-  std::vector<u64> entry(directory_words(parts));
-  entry[0] = part.sent.count;
-  entry[1] = part.received.count;
-  // No table is longer than this.
-  u64 pieces = 0;
-  for (auto const* const entries : {&part.sends, &part.receives})
-    for (auto const& one : *entries) pieces += pieces_of(one, ranks, element);
-  entry[2] = Table::header + pieces * Table::piece_words + 2 * (u64{ranks} + 1) +
-             part.sent.list.size() + 3 * part.received.list.size() + 1;
-  for (auto const& one : part.receives) entry[sizes + one.part] = one.offset;
-  return entry;
+// An entry has a piece for each 4 KiB, and one more at most.
+u64 exchange_table_words(Plan::Most const& most, u32 ranks, u64 element) {
+  u64 const pieces = 2 * most.entries + (most.sent + most.received) * element / least_piece;
+  return Table::header + pieces * Table::piece_words + 2 * (u64{ranks} + 1) + most.sent +
+         3 * most.received + 1;
 }
 
-ExchangeSizes sizes_of(std::vector<std::vector<u64>> const& directory) {
-  ExchangeSizes most;
-  for (auto const& entry : directory) {
-    most.sent = std::max(most.sent, entry[0]);
-    most.received = std::max(most.received, entry[1]);
-    most.words = std::max(most.words, entry[2]);
-  }
-  return most;
-}
-
-std::vector<u64> exchange_table(PartPlan const& part, u32 ranks, u64 element,
-                                std::vector<std::vector<u64>> const& directory) {
+std::vector<u64> exchange_table(PartPlan const& part, u32 ranks, u64 element) {
   std::vector<u64> table(Table::header);
   table[Table::size] = part.size();
   table[Table::received_count] = part.received.count;
   Pieces sends(ranks), receives(ranks);
   // Piece i of a message from p to q: rank q + i of p sends it, rank p + i of q takes it.
   for (auto const& one : part.sends)
-    sends.add(one, element, one.part, part.part, directory[one.part][sizes + part.part],
-              u64{one.part} * ranks);
+    sends.add(one, element, one.part, part.part, one.there, u64{one.part} * ranks);
   for (auto const& one : part.receives)
     receives.add(one, element, one.part, part.part, 0, u64{part.part} * ranks);
   sends.append(table, Table::sends, Table::send_begins);

@@ -15,6 +15,9 @@ Distribution const& Plan::distribution() const { return state_->distribution; }
 u32 Plan::first_part() const { return state_->first; }
 u32 Plan::part_count() const { return static_cast<u32>(state_->parts.size()); }
 
+u64 Plan::fingerprint() const { return state_->fingerprint; }
+Plan::Most const& Plan::most() const { return state_->most; }
+
 PartPlan const& Plan::of(u32 part) const {
   if (part - state_->first < state_->parts.size()) return state_->parts[part - state_->first];
   throw Error(Kind::bad_argument, "Plan::of",
@@ -49,6 +52,8 @@ Plan Plan::reverse() const {
     std::swap(part.sends, part.receives);
     std::swap(part.sent, part.received);
   }
+  std::swap(state->most.sent, state->most.received);
+  state->fingerprint = ~state->fingerprint;
   return Plan(std::move(state));
 }
 

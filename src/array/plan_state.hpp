@@ -9,6 +9,8 @@ struct Plan::State {
   std::vector<PartPlan> parts{};    ///< of this process
   std::vector<u32> processes{};     ///< by part of the array
   u32 process = 0;                  ///< this one
+  Most most{};
+  u64 fingerprint = 0;
   std::vector<ExposedPart> ways{};  ///< by process: how this one reaches its memory
 };
 

@@ -40,6 +40,9 @@ std::string wrong_in(Distribution const& distribution, PlanOf&& plan_of) {
       auto const& come = sent[{entry.part, part}];
       if (come.size() != entry.count)
         return "other counts at both ends" + where(part, entry.offset);
+      for (auto const& back : plan_of(entry.part).sends)
+        if (back.part == part && (back.there != entry.offset || back.offset != entry.there))
+          return "other numbers at both ends" + where(part, entry.offset);
       for (u64 i = 0; i < entry.count; ++i) memory[plan.received[entry.offset + i]] = come[i];
       sent.erase({entry.part, part});
     }

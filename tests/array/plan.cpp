@@ -73,7 +73,7 @@ TEST(Plan, of_a_matrix_gives_each_part_the_columns_of_its_rows) {
   auto const plan = Plan::from_pattern(line, patterns);
   EXPECT_THAT(plan.of(0).halo, ElementsAre(5, 9));
   EXPECT_THAT(plan.of(1).halo, ElementsAre(0, 4));
-  EXPECT_THAT(plan.of(0).sends, ElementsAre(PlanEntry{1, 2, 0}));
+  EXPECT_THAT(plan.of(0).sends, ElementsAre(PlanEntry{1, 2, 0, 0}));
   EXPECT_THAT(plan.of(0).sent.list, ElementsAre(0, 4));
   EXPECT_EQ(plan.place_of(1, 4), 6u);
   EXPECT_EQ(plan.explain(Bytes{8}),
@@ -99,6 +99,20 @@ TEST(Plan, reversed_sends_from_halos_to_their_owners) {
     EXPECT_EQ(back.of(part).received.list, plan.of(part).sent.list);
   }
   EXPECT_EQ(test::wrong_in(distribution, [&](u32 part) { return back.reverse().of(part); }), "");
+}
+
+TEST(Plan, knows_the_most_of_any_part_and_has_a_number) {
+  auto const distribution = Distribution::block(9, 3);
+  std::vector<std::vector<u64>> const needs = {{8, 7, 3}, {}, {0, 1}},
+                                      other = {{8, 7, 4}, {}, {0, 1}};
+  auto const plan = Plan::from_indices(distribution, needs);
+  EXPECT_EQ(plan.most().sent, 2u);
+  EXPECT_EQ(plan.most().received, 3u);
+  EXPECT_EQ(plan.most().entries, 2u);
+  EXPECT_EQ(plan.reverse().most().sent, 3u);
+  EXPECT_EQ(plan.fingerprint(), Plan::from_indices(distribution, needs).fingerprint());
+  EXPECT_NE(plan.fingerprint(), Plan::from_indices(distribution, other).fingerprint());
+  EXPECT_NE(plan.fingerprint(), plan.reverse().fingerprint());
 }
 
 TEST(Plan, needs_nothing_where_parts_need_nothing) {

@@ -49,7 +49,7 @@ struct ExchangeTable {
 template <class T>
 struct Exchange {
   Window<T> outgoing, arriving;
-  Window<u32> credits;
+  Window<u64> credits;
   Window<u64> table;
   u64 pitch = 0;  ///< elements of one of the two halves of `arriving`
 };
@@ -68,7 +68,7 @@ struct Exchange {
 template <class T>
 class RankExchange {
  public:
-  /// Order: a barrier of the world. Errors: an exchange of another World.
+  /// Order: two barriers of the world. Errors: an exchange of another World, or none.
   MESHPOST_FN RankExchange(Rank& self, Exchange<T> const& exchange);
 
   /// Sends what other parts need. It may be changed when start() returns at all ranks of the
@@ -90,6 +90,9 @@ class RankExchange {
   template <class Combine>
   MESHPOST_FN void finish(LocalSpan<T> target, Combine&& combine);
 
+  MESHPOST_FN RankExchange(RankExchange const&) = delete;
+  MESHPOST_FN RankExchange& operator=(RankExchange const&) = delete;
+
  private:
   using Table = detail::ExchangeTable;
 
@@ -107,71 +110,61 @@ class RankExchange {
   Exchange<T> exchange_;
   u64 const* table_;
   LocalSpan<T> arriving_;
-  u32 step_ = 0;
+  u64 step_ = 0;
   bool started_ = false;
 };
 
 #if !defined(__CUDACC_RTC__)
 
 namespace detail {
-/// Host side of make_exchange(): what a World's processes must know of each other's parts.
-struct ExchangeSizes {
-  u64 sent = 0, received = 0, words = 0;  ///< the most of any part
-};
-/// Words of a part's entry in the directory: three sizes, and for each other part where its
-/// elements begin among those that this part receives.
-u64 directory_words(u32 parts);
 /// \throws Error(bad_argument) if the parts of the plan are not the devices of the World
 void check_parts(World const& world, Plan const& plan);
-std::vector<u64> directory_entry(PartPlan const& part, u32 parts, u32 ranks, u64 element);
-ExchangeSizes sizes_of(std::vector<std::vector<u64>> const& directory);
-std::vector<u64> exchange_table(PartPlan const& part, u32 ranks, u64 element,
-                                std::vector<std::vector<u64>> const& directory);
+/// Words that the table of any part has, at most.
+u64 exchange_table_words(Plan::Most const& most, u32 ranks, u64 element);
+std::vector<u64> exchange_table(PartPlan const& part, u32 ranks, u64 element);
 }  // namespace detail
-
-/// Memory and tables for kernels that carry out `plan`. Collective, as World::window.
-/// \throws Error(bad_argument) if the plan's parts are not the devices of the World; as
-/// World::window
-template <class T>
-Exchange<T> make_exchange(World& world, Plan const& plan, std::string const& name = "exchange") {
-  detail::check_parts(world, plan);
-  u32 const parts = world.device_count(), ranks = world.ranks_per_device();
-  auto const first_rank = [&](u32 part) { return RankId{part * ranks}; };
-  auto const directory =
-      world.window<u64>(shared_parts(world, detail::directory_words(parts)), Tags{0}, name);
-  for (u32 i = 0; i < plan.part_count(); ++i) {
-    u32 const part = plan.first_part() + i;
-    auto const entry = detail::directory_entry(plan.of(part), parts, ranks, sizeof(T));
-    directory.write(first_rank(part), 0, std::span<u64 const>(entry));
-  }
-  Exchange<T> exchange;
-  // All processes have filled their entries when this returns.
-  exchange.credits =
-      world.window<u32>(shared_parts(world, u64{parts} * ranks), Tags{0}, name + ", credits");
-  std::vector<std::vector<u64>> entries;
-  for (u32 part = 0; part < parts; ++part) entries.push_back(directory.read(first_rank(part)));
-  auto const most = detail::sizes_of(entries);
-  exchange.pitch = most.received;
-  exchange.outgoing = world.window<T>(shared_parts(world, most.sent), Tags{0}, name + ", outgoing");
-  exchange.arriving =
-      world.window<T>(shared_parts(world, 2 * most.received), Tags{2}, name + ", arriving");
-  exchange.table = world.window<u64>(shared_parts(world, most.words), Tags{0}, name + ", table");
-  for (u32 i = 0; i < plan.part_count(); ++i) {
-    u32 const part = plan.first_part() + i;
-    auto const table = detail::exchange_table(plan.of(part), ranks, sizeof(T), entries);
-    exchange.table.write(first_rank(part), 0, std::span<u64 const>(table));
-  }
-  world.free(directory);
-  return exchange;
-}
 
 /// Ends an exchange. Collective, as World::free.
 template <class T>
 void free_exchange(World& world, Exchange<T> const& exchange) {
-  world.free(exchange.outgoing);
-  world.free(exchange.arriving);
-  world.free(exchange.credits);
-  world.free(exchange.table);
+  auto const end = [&](auto const& window) {
+    if (window.info().number != 0) world.free(window);
+  };
+  end(exchange.outgoing), end(exchange.arriving), end(exchange.credits), end(exchange.table);
+}
+
+/// Memory and tables for kernels that carry out `plan`. Collective, as World::window.
+/// \throws Error(bad_argument) if the plan's parts are not the devices of the World; Error(misuse)
+/// if processes give different plans; as World::window
+template <class T>
+Exchange<T> make_exchange(World& world, Plan const& plan, std::string const& name = "exchange") {
+  detail::check_parts(world, plan);
+  u32 const parts = world.device_count(), ranks = world.ranks_per_device();
+  auto const most = plan.most();
+  // Names must be equal in all processes.
+  auto const named = name + " by plan " + std::to_string(plan.fingerprint());
+  Exchange<T> exchange;
+  exchange.pitch = most.received;
+  try {
+    exchange.credits =
+        world.window<u64>(shared_parts(world, u64{parts} * ranks), Tags{0}, named + ", credits");
+    exchange.outgoing =
+        world.window<T>(shared_parts(world, most.sent), Tags{0}, named + ", outgoing");
+    exchange.arriving =
+        world.window<T>(shared_parts(world, 2 * most.received), Tags{2}, named + ", arriving");
+    exchange.table =
+        world.window<u64>(shared_parts(world, detail::exchange_table_words(most, ranks, sizeof(T))),
+                          Tags{0}, named + ", table");
+  } catch (...) {  // in all processes alike
+    free_exchange(world, exchange);
+    throw;
+  }
+  for (u32 i = 0; i < plan.part_count(); ++i) {
+    u32 const part = plan.first_part() + i;
+    auto const table = detail::exchange_table(plan.of(part), ranks, sizeof(T));
+    exchange.table.write(RankId{part * ranks}, 0, std::span<u64 const>(table));
+  }
+  return exchange;
 }
 #endif
 

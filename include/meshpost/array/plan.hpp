@@ -10,11 +10,12 @@
 
 namespace meshpost {
 
-/// Elements that go from one part to another. `offset`: of the first among all elements that the
-/// part sends, or receives, in the order of PartPlan.
+/// Elements that go from one part to another.
 struct PlanEntry {
   u32 part;  ///< the other one
-  u64 count, offset;
+  u64 count;
+  u64 offset;  ///< number of the first among all elements that the part sends, or receives
+  u64 there;   ///< its number at the other part, among those that it receives, or sends
 
   bool operator==(PlanEntry const&) const = default;
 };
@@ -83,6 +84,15 @@ class Plan {
   u64 place_of(u32 part, u64 index) const;
   /// The same pieces in the other direction: from halos to their owners, who combine what they get.
   Plan reverse() const;
+
+  /// The same number in all processes, and most likely another one for another plan.
+  u64 fingerprint() const;
+  /// The most of any part, in all processes.
+  struct Most {
+    u64 sent = 0, received = 0;  ///< elements
+    u64 entries = 0;             ///< of `sends`, or of `receives`
+  };
+  Most const& most() const;
 
   /// For each part: its peers with elements, bytes, and the way they go: within the process, within
   /// the node, or by the network. `element`: its size.

@@ -41,6 +41,9 @@ Role const random_plans("random_plans", [] {
       require(one.halo == other.halo && one.own == other.own, "the halo");
       require(one.sends == other.sends && one.sent.list == other.sent.list, "what is sent");
       require(one.receives == other.receives, "what is received");
+      require(
+          mine.most().sent == whole.most().sent && mine.most().received == whole.most().received,
+          "the most of any part");
     }
     require(test::wrong_in(distribution, [&](u32 part) { return whole.of(part); }).empty(), "play");
   }

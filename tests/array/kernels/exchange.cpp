@@ -26,6 +26,42 @@ TEST_P(ExchangeOfRanks, brings_each_halo_its_step) {
   }
 }
 
+TEST_P(ExchangeOfRanks, may_follow_another_in_the_same_kernel) {
+  u32 const parts = world.device_count();
+  std::vector<std::vector<u64>> needs(parts);
+  u64 const each = 1500;
+  for (u32 part = 1; part < parts; ++part)
+    for (u64 i = 0; i < each; ++i) needs[part].push_back(i);
+  auto const plan = Plan::from_indices(Distribution::block(each * parts, parts), needs);
+  auto const exchange = make_exchange<u64>(world, plan);
+  auto const values = world.window<u64>(shared_parts(world, 2 * each), Tags{0});
+  auto const own = world.window<u64>(shared_parts(world, 2), Tags{0});
+  auto const wrong = world.window<u32>(shared_parts(world, 1), Tags{0});
+  auto const delays = world.window<u32>(1, Tags{1});
+  for (u32 part = 0; part < parts; ++part) {
+    u64 const sizes[] = {plan.of(part).own, plan.of(part).size()};
+    own.write(RankId{part * world.ranks_per_device()}, 0, std::span<u64 const>(sizes));
+  }
+  for (int round = 0; round < 10; ++round)
+    world.run(test::TwoInOne{exchange, values, own, wrong, delays, 7}, test::launch_of(GetParam()));
+  for (u32 part = 0; part < parts; ++part)
+    EXPECT_EQ(wrong.read(RankId{part * world.ranks_per_device()})[0], 0u) << part;
+}
+
+struct Foreign {
+  Exchange<int> exchange;
+  MESHPOST_FN void operator()(Rank& self) const { RankExchange<int> const halo(self, exchange); }
+};
+
+TEST(ExchangeMisuse, of_another_world_or_none_ends_the_run) {
+  World world(test::options(1)), other(test::options(1));
+  std::vector<std::vector<u64>> const needs(other.device_count());
+  auto const plan = Plan::from_indices(Distribution::block(9, other.device_count()), needs);
+  auto const foreign = make_exchange<int>(other, plan);
+  for (auto const& one : {foreign, Exchange<int>()})
+    EXPECT_TRUE(says(error_of([&] { world.run(Foreign{one}); }), Kind::kernel_failed, {"window"}));
+}
+
 // Rank 0 of each device alone, so that nothing else waits or fails.
 struct Misused {
   Exchange<int> exchange;
@@ -80,6 +116,23 @@ test::Role const exchanges("random_exchanges", [] {
     test::require(wrong.empty(), "seed " + std::to_string(seed) + ": " + wrong);
   }
 });
+
+test::Role const different("different_plans", [] {
+  World world(test::world_options());
+  JobMemory job;
+  std::vector<std::vector<u64>> const needs(1);
+  auto const distribution = Distribution::block(9, world.device_count());
+  auto const plan = Plan::from_indices(distribution, needs, &job);
+  test::print_error(
+      [&] { make_exchange<int>(world, world.process() == 0 ? plan : plan.reverse()); });
+});
+
+TEST(JobExchange, of_different_plans_is_refused) {
+  test::Job job("different_plans", 2);
+  auto const& all = job.wait();
+  test::expect_well(all);
+  for (auto const& one : all) EXPECT_THAT(one.out, testing::HasSubstr("by plan"));
+}
 
 TEST(JobExchange, brings_each_halo_its_step) {
   for (u32 const processes : {2, 3}) {

@@ -71,6 +71,35 @@ struct BackSteps {
   }
 };
 
+/// Two exchanges one after the other in a kernel, over the same memory. Device 0 sends to all
+/// others, and receives nothing: it is far ahead, and would be too far without the words of each.
+struct TwoInOne {
+  Exchange<u64> exchange;
+  Window<u64> values, own;
+  Window<u32> wrong, delays;
+  u32 steps;
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const mine = own.local(self);
+    auto const x = values.local(self).subspan(0, mine[1]);
+    for (u32 turn = 0; turn < 2; ++turn) {
+      RankExchange<u64> halo(self, exchange);
+      for (u32 step = 0; step < steps; ++step) {
+        u64 const now = 1000 * turn + step;
+        if (self.device() == 0) self.each(mine[0], [&](u64 i) { x[i] = now; });
+        else if (self.device() == self.device_count() - 1)
+          for (u32 k = 0; k < 20; ++k) self.test(delays, Tag{0});
+        halo.start(x);
+        halo.finish(x);
+        self.each(mine[1] - mine[0], [&](u64 i) {
+          if (x[mine[0] + i] != now) wrong.local(self)[0] = 1 + step;
+        });
+        self.barrier(self.device_communicator());
+      }
+    }
+  }
+};
+
 /// A random distribution over so many parts, and what each needs; the same for the same seed.
 struct RandomNeeds {
   Distribution distribution;

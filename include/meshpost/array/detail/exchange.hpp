@@ -15,9 +15,12 @@
 //  2. A rank puts a piece of step k when the piece of step k - 2 was taken. The rank that took it
 //     has stored k - 1 into a word of the sender's device, by put_value. Its threads meet between
 //     their loads from `arriving` and that store (Rank::put_value begins with a meeting), and the
-//     store releases the loads; the sender has acquired it when it puts. So no piece is overwritten
-//     that is still to be read. The word stays behind the run. The constructor clears it, and its
-//     barrier of the world comes before the first put_value of this kernel.
+//     sender has acquired it when it puts. So no piece is overwritten that is still to be read. On
+//     GPUs this is the order of a reply behind reads, with a word in place of a notification: it
+//     rests on the hardware (docs/architecture.md, "The contract").
+//     The word stays behind the run, and behind this object. The constructor clears it, between two
+//     barriers of the world: the first one comes behind the last words of an object before this
+//     one, the second one before the first word of this one.
 //  3. A rank packs its piece of `outgoing` again after flush(): its earlier puts have been read.
 //  4. start() begins with a barrier of the device, so ranks may pack what other ranks have stored.
 //     finish() ends with one, so they may read what other ranks have taken. For sums, ranks share
@@ -33,10 +36,12 @@ namespace meshpost {
 
 template <class T>
 MESHPOST_FN RankExchange<T>::RankExchange(Rank& self, Exchange<T> const& exchange)
-    : self_(&self),
-      exchange_(exchange),
-      table_(exchange.table.local(self).data()),
-      arriving_(exchange.arriving.local(self)) {
+    : self_(&self), exchange_(exchange) {
+  u32 const made_by = exchange.table.info().world, world = self.state().world;
+  if (made_by != world) self.fail(Operation::local, Fault::foreign_window, made_by, world);
+  table_ = exchange.table.local(self).data();
+  arriving_ = exchange.arriving.local(self);
+  self.barrier();
   auto const credits = exchange.credits.local(self);
   if (self.local_id() == 0) self.each(credits.size(), [&](u64 i) { credits[i] = 0; });
   self.barrier();
@@ -82,7 +87,8 @@ MESHPOST_FN void RankExchange<T>::start(LocalSpan<T const> source) {
       u64 const number = piece.first + i;
       packed[i] = source[places ? places[number] : word(Table::sent_first) + number];
     });
-    self.put_notify(exchange_.arriving.at(target, half + piece.there), packed, Tag{step_ % 2});
+    self.put_notify(exchange_.arriving.at(target, half + piece.there), packed,
+                    Tag{static_cast<u32>(step_ % 2)});
   });
 }
 
@@ -93,7 +99,8 @@ MESHPOST_FN void RankExchange<T>::finish(LocalSpan<T> target, Combine&& combine)
   check(target.size(), true, "RankExchange::finish() without start()");
   u64 const* const begin = table_ + word(Table::receive_begins) + self.local_id();
   if (begin[0] != begin[1])
-    self.wait(exchange_.arriving, Tag{step_ % 2}, static_cast<u32>(begin[1] - begin[0]));
+    self.wait(exchange_.arriving, Tag{static_cast<u32>(step_ % 2)},
+              static_cast<u32>(begin[1] - begin[0]));
   if (word(Table::received) == 0) take_pieces(target, combine);
   else take_by_place(target, combine);
   give_credit();
