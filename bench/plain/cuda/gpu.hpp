@@ -34,11 +34,15 @@ class Array {
   u64 count() const { return count_; }
   /// All bytes are 0xff: a float that was never written is no number.
   void poison() { fill(0xff); }
-  void fill(int byte) { check(cudaMemset(data_, byte, count_ * sizeof(Value)), "cudaMemset"); }
+  void fill(int byte) {
+    check(cudaMemset(data_, byte, count_ * sizeof(Value)), "cudaMemset");
+    arrive();
+  }
   void write(std::vector<Value> const& values, u64 offset) {
     check(
         cudaMemcpy(data_ + offset, values.data(), values.size() * sizeof(Value), cudaMemcpyDefault),
         "copy to the GPU");
+    arrive();
   }
   std::vector<Value> read(u64 offset, u64 count) const {
     std::vector<Value> values(count);
@@ -48,6 +52,9 @@ class Array {
   }
 
  private:
+  // The host may be told before the bytes are there, and the stream of a Graph waits for nobody.
+  static void arrive() { check(cudaDeviceSynchronize(), "wait for the GPU"); }
+
   Value* data_ = nullptr;
   u64 count_;
 };
