@@ -214,7 +214,10 @@ std::shared_ptr<Event> LiveAccess::State::prefetch(ContextPtr const& at,
     }
     if (home || size == 0) return copying::finished()->event();
     if (auto* const arriving = arriving_for(*at)) {
-      if (auto const state = arriving->arriving; under_way(state)) return state->event();
+      if (auto const state = arriving->arriving; under_way(state)) {
+        lock.unlock();
+        return state->event();
+      }
       wait_arrival(lock, *arriving, true);  // it failed
       continue;
     }
@@ -227,10 +230,11 @@ std::shared_ptr<Event> LiveAccess::State::prefetch(ContextPtr const& at,
       continue;
     }
     std::string source;
-    target.arriving = bring(lock, target, false, source, where);
+    auto const state = target.arriving = bring(lock, target, false, source, where);
     target.arriving_from = source;
     target.prefetch_where = where;
-    return target.arriving->event();
+    lock.unlock();
+    return state->event();
   }
 }
 
