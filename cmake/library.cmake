@@ -33,6 +33,7 @@ configure_file(cmake/version.hpp.in include/meshpost/version.hpp @ONLY)
 add_library(meshpost
   src/array/accesses.cpp
   src/array/build_plan.cpp
+  src/array/buried.cpp
   src/array/coherence.cpp
   src/array/context.cpp
   src/array/distribution.cpp

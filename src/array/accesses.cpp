@@ -6,6 +6,7 @@
 #include "array/coherence_state.hpp"
 #include "array/turn.hpp"
 #include "base/caught.hpp"
+#include "base/host_hooks.hpp"
 #include "meshpost/base/events.hpp"
 
 namespace meshpost::detail {
@@ -126,18 +127,30 @@ Replica* LiveAccess::State::arriving_for(Context const& at) {
 }
 
 LiveAccess::Entry* LiveAccess::State::excluding(Replica const* home, AccessMode mode) {
-  entries.remove_if([](Entry& entry) { return entry.after && entry.after->done(); });
+  entries.remove_if([](Entry const& entry) {
+    try {
+      return entry.after && entry.after->done();
+    } catch (...) {  // its device failed: wait_for tells it, and removes the entry
+      return false;
+    }
+  });
   for (auto& other : entries) {
     if (mode == AccessMode::read && other.mode == AccessMode::read) continue;
-    if (home && other.home == home && in_order_of_caller(mode, other.mode)) continue;
+    // The caller orders live accesses. Work that ends with an event is still going on.
+    if (home && other.home == home && !other.after && in_order_of_caller(mode, other.mode))
+      continue;
     return &other;
   }
   return nullptr;
 }
 
-void LiveAccess::State::wait_for(Lock& lock, Entry const& other, char const* what,
-                                 ContextPtr const& at, std::source_location where) {
-  if (other.after) return wait_event(lock, std::shared_ptr<Event>(other.after));
+void LiveAccess::State::wait_for(Lock& lock, Entry const& other, char const* what, ContextPtr at,
+                                 std::source_location where) {
+  if (other.after) try {
+      return wait_event(lock, std::shared_ptr<Event>(other.after));
+    } catch (...) {
+      throw caught(operation(what, *at, where));
+    }
   throw Error(Kind::misuse, operation(what, *at, where),
               fmt::format("a {} access at {} is live, taken at {}", verb(other.mode),
                           other.at->name(), short_text(other.where)),
@@ -162,17 +175,18 @@ void LiveAccess::State::wait_event(Lock& lock, std::shared_ptr<Event> const& eve
 void LiveAccess::State::end(Entry* entry) noexcept {
   Lock const lock(mutex);
   entries.remove_if([&](Entry const& one) { return &one == entry; });
-  if (orphan && entries.empty()) bury(std::move(replicas));
+  bury_unused();
 }
 
-void LiveAccess::State::end_after(Entry* entry, std::shared_ptr<Event> event) {
-  Lock lock(mutex);
-  if (!orphan) {
-    entry->after = std::move(event);
-    return;
-  }
-  lock.unlock();  // nobody will ask for the event
-  event->then([self = shared_from_this(), entry] { self->end(entry); });
+void LiveAccess::State::end_after(Entry* entry, std::shared_ptr<Event> event) noexcept {
+  Lock const lock(mutex);
+  entry->after = std::move(event);
+  bury_unused();
+}
+
+void LiveAccess::State::bury_unused() noexcept {
+  bool const live = std::ranges::any_of(entries, [](Entry const& one) { return !one.after; });
+  if (orphan && !live) bury(std::move(replicas), std::move(entries));
 }
 
 u64 LiveAccess::State::elements() {
@@ -181,27 +195,34 @@ u64 LiveAccess::State::elements() {
 }
 
 void LiveAccess::State::abandon() noexcept {
-  std::list<Replica> unused;
-  try {
-    free_buried();
-    Turn const turn(*this, true);
-    Lock lock(mutex);
-    wait_arrivals(lock);
-    for (;;) {
-      auto const ending =
-          std::ranges::find_if(entries, [](Entry& one) { return one.after != nullptr; });
-      if (ending == entries.end()) break;
-      try {
-        wait_event(lock, std::shared_ptr<Event>(ending->after));
-      } catch (...) {
-        warn(caught(operation("destroy", *ending->at, {})).what());
-      }
+  free_buried();
+  std::list<Replica> unused;  // freed without the mutexes
+  std::list<Entry> ended;
+  Turn const turn(*this, true);
+  Lock lock(mutex);
+  auto const wait = [&](auto const& pending, char const* what, Context const& at,
+                        std::source_location where) {
+    lock.unlock();
+    try {
+      hooks::at(what);
+      pending->wait();
+    } catch (...) {  // the device failed: its work has ended
+      warn_of(what, at, where);
     }
-    orphan = true;
-    if (entries.empty()) unused = std::move(replicas);
-  } catch (...) {
-    warn(caught("destroy " + title()).what());
+    lock.lock();
+  };
+  for (auto& one : replicas)
+    if (auto const arriving = std::exchange(one.arriving, nullptr))
+      wait(arriving, "end a prefetch", *one.at, one.prefetch_where);
+  for (;;) {
+    auto const ending =
+        std::ranges::find_if(entries, [](Entry& one) { return one.after != nullptr; });
+    if (ending == entries.end()) break;
+    ended.splice(ended.end(), entries, ending);
+    wait(ending->after, "destroy", *ending->at, ending->where);
   }
+  orphan = true;
+  if (entries.empty()) unused = std::move(replicas);
 }
 
 bool LiveAccess::State::valid_at(ContextPtr const& at) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "array/coherence_state.hpp"
+#include "base/caught.hpp"
 #include "base/fork.hpp"
 #include "meshpost/base/error.hpp"
+#include "meshpost/base/events.hpp"
 
 namespace meshpost::detail {
 
@@ -31,6 +33,15 @@ Bytes LiveAccess::State::bytes_of(u64 elements) const {
 std::string LiveAccess::State::operation(char const* what, Context const& at,
                                          std::source_location where) const {
   return fmt::format("{} at {} of {} ({})", what, at.name(), title(), short_text(where));
+}
+
+void LiveAccess::State::warn_of(char const* what, Context const& at,
+                                std::source_location where) const noexcept {
+  try {
+    warn(fmt::format("{}: {}", operation(what, at, where), caught(what).what()));
+  } catch (...) {
+    warn("work on an array failed, and there is no memory for the text");
+  }
 }
 
 LiveAccess::LiveAccess(std::shared_ptr<State> state, Entry* entry)

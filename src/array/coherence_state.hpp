@@ -46,7 +46,7 @@ struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
   /// The array is destroyed.
   void abandon() noexcept;
   void end(Entry* entry) noexcept;
-  void end_after(Entry* entry, std::shared_ptr<Event> event);
+  void end_after(Entry* entry, std::shared_ptr<Event> event) noexcept;
   Bytes bytes() const { return size; }  // while an access is live
   u64 elements();
   bool valid_at(ContextPtr const& at);
@@ -66,13 +66,16 @@ struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
   /// A live access that excludes an access to `home`.
   Entry* excluding(Replica const* home, AccessMode mode);
   /// Throws, or returns when the accesses that exclude this one have ended.
-  void wait_for(Lock& lock, Entry const& other, char const* what, ContextPtr const& at,
+  void wait_for(Lock& lock, Entry const& other, char const* what, ContextPtr at,
                 std::source_location where);
   void wait_event(Lock& lock, std::shared_ptr<Event> const& event);
   /// Waits for a prefetch. \throws its error if `report`; else that becomes a warning
   void wait_arrival(Lock& lock, Replica& replica, bool report);
   void wait_arrivals(Lock& lock);
   void note_arrivals();
+  void arrived(Replica& replica);
+  /// If the array is destroyed, and no access is live.
+  void bury_unused() noexcept;
   Replica& own(ContextPtr const& at);
   void allocate(Lock& lock, Replica& replica);
   /// Copies from the best valid place. \returns null, or the state of a copy in progress.
@@ -86,6 +89,8 @@ struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
   Bytes bytes_of(u64 elements) const;
   std::string title() const;
   std::string operation(char const* what, Context const& at, std::source_location where) const;
+  /// In a handler, without `mutex`: warns of the exception, which has no caller to be thrown to.
+  void warn_of(char const* what, Context const& at, std::source_location where) const noexcept;
 
   std::mutex moving, mutex;
   std::string name;
@@ -98,8 +103,10 @@ struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
   std::map<std::pair<std::string, std::string>, std::pair<u64, u64>> counts;  // copies, bytes
 };
 
-/// Memory of destroyed arrays, whose last access ended where nothing may be freed.
-void bury(std::list<Replica> replicas) noexcept;
+/// Keeps memory of a destroyed array, whose last access ended where nothing may be freed.
+/// `entries`: accesses to it that end with events.
+void bury(std::list<Replica> replicas, std::list<LiveAccess::Entry> entries) noexcept;
+/// Frees the memory whose events are done. Waits for nothing.
 void free_buried() noexcept;
 
 /// "file.cpp:12"

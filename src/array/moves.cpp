@@ -56,6 +56,35 @@ double cost(Context const& source, Context const& target, Bytes size) {
   return plan_route(machine, source.place(), target.place(), size).predicted;
 }
 
+// Contexts are the user's: what they return is checked.
+Allocation memory_at(Context const& at, Bytes size, std::string const& title) {
+  hooks::at("allocate memory of an array");
+  auto memory = at.allocate(size);
+  auto const operation =
+      fmt::format("allocate {} bytes at {} for {}", size.value, at.name(), title);
+  if (!memory.data())
+    throw Error(Kind::out_of_memory, operation, "allocate() of this context returned no memory",
+                "use smaller arrays, or let it throw an Error that says why");
+  if (memory.size() < size)
+    throw Error(
+        Kind::bad_argument, operation,
+        fmt::format("allocate() of this context returned only {} bytes", memory.size().value),
+        "override it so that it returns as many as it is asked for");
+  return memory;
+}
+
+bool over(StatePtr const& copy) {
+  hooks::at("ask whether a prefetch is done");
+  return copy->done();
+}
+bool under_way(StatePtr const& copy) {
+  try {
+    return !over(copy);
+  } catch (...) {  // a device failed
+    return false;
+  }
+}
+
 }  // namespace
 
 Replica& LiveAccess::State::own(ContextPtr const& at) {
@@ -66,8 +95,7 @@ Replica& LiveAccess::State::own(ContextPtr const& at) {
 void LiveAccess::State::allocate(Lock& lock, Replica& replica) {
   auto const bytes = size;
   lock.unlock();
-  hooks::at("allocate memory of an array");
-  auto memory = replica.at->allocate(bytes);
+  auto memory = memory_at(*replica.at, bytes, title());
   lock.lock();
   replica.memory = std::move(memory);
 }
@@ -100,9 +128,12 @@ StatePtr LiveAccess::State::bring(Lock& lock, Replica& target, bool wait, std::s
           fmt::format("copy of {} from {} to {}", title(), source->at->name(), target.at->name()),
           "neither context copies between them, nor from and to the host",
           "override can_copy() and copy() of one of them");
-    if (!host.memory.data()) allocate(lock, host);
-    bring(lock, host, true, source_name, where);
-    host.valid = true;
+    if (host.arriving) wait_arrival(lock, host, false);  // two copies would write there
+    if (!host.valid) {
+      if (!host.memory.data()) allocate(lock, host);
+      bring(lock, host, true, source_name, where);
+      host.valid = true;
+    }
     source = &host;
   }
   End const to{*target.at, target.memory.data()}, from{*source->at, source->memory.data()};
@@ -126,15 +157,20 @@ void LiveAccess::State::note_copy(std::string const& source, std::string const& 
 
 void LiveAccess::State::note_arrivals() {
   for (auto& one : replicas)
-    if (one.arriving && one.arriving->done()) try {
+    if (one.arriving) try {
+        if (!over(one.arriving)) continue;
         hooks::at("end a prefetch");
         one.arriving->wait();
-        one.arriving = nullptr;
-        one.valid = true;
-        note_copy(one.arriving_from, one.at->name(), size);
-      } catch (Error const&) {
-        continue;  // it is told to the next access there
+        arrived(one);
+      } catch (...) {  // of over() too, if a device failed
+        continue;      // it is told to the next access there
       }
+}
+
+void LiveAccess::State::arrived(Replica& replica) {
+  replica.arriving = nullptr;
+  replica.valid = true;
+  note_copy(replica.arriving_from, replica.at->name(), size);
 }
 
 void LiveAccess::State::wait_arrival(Lock& lock, Replica& replica, bool report) {
@@ -148,12 +184,14 @@ void LiveAccess::State::wait_arrival(Lock& lock, Replica& replica, bool report) 
     error = caught(operation("prefetch", *replica.at, replica.prefetch_where));
   }
   lock.lock();
-  note_arrivals();
-  if (!error || replica.arriving != state) return;
+  if (replica.arriving != state) return;  // another thread has noted that it arrived
+  if (!error) return arrived(replica);
   replica.arriving = nullptr;
   if (report) throw *error;
+  lock.unlock();  // the sink of warnings may ask this array
   warn(fmt::format("{}: {}", operation("prefetch", *replica.at, replica.prefetch_where),
                    error->what()));
+  lock.lock();
 }
 
 void LiveAccess::State::wait_arrivals(Lock& lock) {
@@ -176,7 +214,10 @@ std::shared_ptr<Event> LiveAccess::State::prefetch(ContextPtr const& at,
     }
     if (home || size == 0) return copying::finished()->event();
     if (auto* const arriving = arriving_for(*at)) {
-      if (!arriving->arriving->done()) return arriving->arriving->event();
+      if (auto const state = arriving->arriving; under_way(state)) {
+        lock.unlock();
+        return state->event();
+      }
       wait_arrival(lock, *arriving, true);  // it failed
       continue;
     }
@@ -189,10 +230,11 @@ std::shared_ptr<Event> LiveAccess::State::prefetch(ContextPtr const& at,
       continue;
     }
     std::string source;
-    target.arriving = bring(lock, target, false, source, where);
+    auto const state = target.arriving = bring(lock, target, false, source, where);
     target.arriving_from = source;
     target.prefetch_where = where;
-    return target.arriving->event();
+    lock.unlock();
+    return state->event();
   }
 }
 
@@ -237,8 +279,7 @@ void LiveAccess::State::resize(u64 count, Contents contents, std::source_locatio
     moved = &*std::ranges::find_if(replicas, &Replica::valid);
     auto const old = size;
     lock.unlock();  // nothing changes meanwhile: the array is closed
-    hooks::at("allocate memory of an array");
-    auto larger = moved->at->allocate(bytes);
+    auto larger = memory_at(*moved->at, bytes, title());
     if (!has_way(*moved->at, *moved->at))
       throw Error(Kind::no_route, operation("resize", *moved->at, where),
                   "this context doesn't copy within its memory",
@@ -258,31 +299,6 @@ void LiveAccess::State::resize(u64 count, Contents contents, std::source_locatio
   }
   size = bytes;
   lock.unlock();
-}
-
-namespace {
-
-struct Buried {
-  std::mutex mutex;
-  std::list<Replica> replicas;
-};
-
-Buried& buried() {
-  static auto* const one = new Buried;  // accesses may end after main
-  return *one;
-}
-
-}  // namespace
-
-void bury(std::list<Replica> replicas) noexcept {
-  std::scoped_lock const lock(buried().mutex);
-  buried().replicas.splice(buried().replicas.end(), replicas);
-}
-
-void free_buried() noexcept {
-  std::list<Replica> replicas;  // freed without the mutex
-  std::scoped_lock const lock(buried().mutex);
-  replicas.swap(buried().replicas);
 }
 
 }  // namespace meshpost::detail

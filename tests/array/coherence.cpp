@@ -220,6 +220,39 @@ TEST(Arrays, resize_keeps_contents_where_the_memory_is_large_enough) {
   EXPECT_EQ(copied(array), 40u + 60u);
 }
 
+// Returns other memory than it was asked for.
+class WrongMemory : public Context {
+ public:
+  WrongMemory() : Context(Place{"pageable", 0}) {}
+  std::string name() const override { return "wrong memory"; }
+  bool can_use(Context const& other) const override { return &other == this; }
+  Allocation allocate(Bytes size) const override {
+    if (given == 0) return {};
+    return Context::allocate(std::min(size, Bytes{given}));
+  }
+  u64 given = 0;
+};
+
+TEST(Arrays, contexts_that_allocate_too_little_are_named) {
+  auto const wrong = std::make_shared<WrongMemory>();
+  Array<int> array(counting(5), "numbers");
+  auto const expect_errors = [&](auto const& call) {
+    wrong->given = 0;
+    EXPECT_TRUE(says(error_of(call), Kind::out_of_memory,
+                     {"bytes at wrong memory for array 'numbers'", "no memory"}));
+    wrong->given = 12;
+    EXPECT_TRUE(says(error_of(call), Kind::bad_argument,
+                     {"bytes at wrong memory for array 'numbers'", "only 12 bytes", "allocate()"}));
+  };
+  expect_errors([&] { array.read(wrong); });
+  expect_errors([&] { array.write_only(wrong); });
+  expect_errors([&] { array.prefetch(wrong); });
+  wrong->given = 20;
+  array.write(wrong);
+  expect_errors([&] { array.resize(100, Contents::keep); });
+  EXPECT_EQ(contents(array.read(wrong)), counting(5));
+}
+
 TEST(Arrays, accesses_move_and_end_once) {
   auto const a = recorded("a"), b = recorded("b");
   Array<int> array(10, "numbers");

@@ -172,6 +172,96 @@ TEST(ArrayFailures, failed_prefetch_is_told_to_the_next_access_there) {
   EXPECT_EQ(copied(array), 20u + 20u + 20u);  // to b, a and a
 }
 
+// Fails the first `times` visits of a place.
+struct FailingAtFirst {
+  FailingAtFirst(std::string_view at, int times) : left(times) {
+    hooks::install_host_hook([this, at](auto place) {
+      if (place == at && left-- > 0)
+        throw Error(Kind::device_failed, "copy", "the test made it fail", "");
+    });
+  }
+  ~FailingAtFirst() { hooks::install_host_hook(nullptr); }
+  FailingAtFirst(FailingAtFirst const&) = delete;
+
+  std::atomic<int> left;
+};
+
+TEST(ArrayFailures, prefetch_whose_device_fails_is_told_once_and_the_array_stays_usable) {
+  auto const a = recorded("a"), b = recorded("b");
+  test::Listener const listener;
+  {
+    Array<int> array(numbers, "numbers");
+    array.prefetch(a)->wait();
+    {
+      Failing const failing("ask whether a prefetch is done");
+      EXPECT_FALSE(array.valid_at(a));
+      EXPECT_FALSE(array.explain().empty());
+      EXPECT_EQ(contents(array, b), numbers);
+      EXPECT_TRUE(array.prefetch(b)->done());
+    }
+    {
+      Failing const failing("end a prefetch");
+      EXPECT_EQ(error_of([&] { array.prefetch(a); }).kind(), Kind::device_failed);
+      EXPECT_EQ(contents(array, a), numbers);
+      array.drop(a);
+      array.prefetch(a);
+    }
+    Failing const failing("end a prefetch");
+    array.drop(b);  // waits for the prefetch, and goes on
+    EXPECT_EQ(listener.warnings().size(), 1u);
+    array.prefetch(b);
+    array.prefetch(a);
+    Array<int> const ends(std::move(array));
+  }
+  ASSERT_EQ(listener.warnings().size(), 3u);
+  EXPECT_NE(listener.warnings()[2].find("prefetch at "), std::string::npos);
+  EXPECT_EQ(a->allocations() + b->allocations(), 0u);
+}
+
+TEST(ArrayFailures, sink_of_warnings_may_ask_the_array) {
+  auto const a = recorded("a");
+  Array<int> array(numbers, "numbers");
+  struct Asks : EventSink {
+    explicit Asks(Array<int> const& of) : array(of) {}
+    void warning(std::string_view) override { text = array.explain(); }
+    void log(unsigned, std::string_view) override {}
+    Array<int> const& array;
+    std::string text;
+  };
+  auto const sink = std::make_shared<Asks>(array);
+  auto const before = set_event_sink(sink);
+  {
+    Failing const failing("end a prefetch");
+    array.prefetch(a);
+    array.write_only();
+  }
+  set_event_sink(before);
+  EXPECT_NE(sink->text.find("array 'numbers'"), std::string::npos);
+}
+
+TEST(ArrayFailures, way_by_the_host_waits_for_a_prefetch_to_there) {
+  // The host does not use this memory in place, but the library copies from it.
+  struct Elsewhere : Context {
+    Elsewhere() : Context(Place{"elsewhere", 0}) {}
+    Allocation allocate(Bytes size) const override { return At().context()->allocate(size); }
+  };
+  auto const source = std::make_shared<Elsewhere>();
+  auto const one = std::make_shared<OwnCopies>(Place{"pageable", 0}, "one");
+  Array<int> array(5, "numbers");
+  {
+    auto const all = array.write_only(source);
+    std::copy(numbers.begin(), numbers.end(), all.data());
+  }
+  array.prefetch({})->wait();
+  {
+    // The access asks three times, once after it has allocated, and finds it under way.
+    FailingAtFirst const failing("end a prefetch", 3);
+    EXPECT_EQ(contents(array, one), numbers);
+  }
+  for (auto const& copies : array.copies()) EXPECT_EQ(copies.count, 1u) << array.explain();
+  EXPECT_EQ(array.copies().size(), 2u);
+}
+
 TEST(ArrayFailures, lamas_names_mean_the_same) {
   lama::LAMAArray<int> array(numbers, "numbers");
   auto const at_host = std::make_shared<lama::HostContext>();

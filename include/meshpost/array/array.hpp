@@ -41,8 +41,12 @@ class Access {
   bool live() const { return live_.live(); }
   void release() noexcept { live_.release(); }
   /// The access ends when `event` is done, such as Stream::record() behind the work that uses the
-  /// memory. This call returns at once. Later accesses that exclude this one wait for the event,
-  /// and so does the array's destructor. \throws Error(misuse) if the access has ended
+  /// memory. This call returns at once. If one of the two writes, later accesses and prefetches
+  /// wait for the event, also those to the same memory. So does the array's destructor. If the
+  /// event fails, the first call that waits for it throws, and the access has ended. An Event of
+  /// your own: done() and the destructor are called while a lock of the array is held, wait() is
+  /// not.
+  /// \throws Error(misuse) if the access has ended
   void release_after(std::shared_ptr<Event> event) { live_.release_after(std::move(event)); }
 
  protected:

@@ -12,6 +12,10 @@ namespace meshpost {
 /// library doesn't know, or for copies of one's own. They are called by several threads at once,
 /// and may throw: then the array stays as it was.
 ///
+/// name(), can_use(), can_copy() and reached_by_copies() are called while a lock of the array is
+/// held. So they return at once, and don't call the array. allocate() and copy() are called without
+/// it: other threads may ask the array meanwhile, and begin accesses that copy nothing.
+///
 /// Source: LAMA's Context.
 class Context {
  public:
