@@ -221,9 +221,15 @@ TEST_F(MpiPipeline, refuses_groups_that_another_process_would_have_to_make) {
         pieces);
   };
   refused({"pinned", other(0), "cpu:0"}, -1, {"device 1 of 3 is " + other(0), "first or last"});
-  refused({other(0), "pinned", other(0)}, -1, {"devices 0 and 2 are both " + other(0)});
   refused({"pinned", other(0)}, 1, {"device 1 computes", other(0), "its own group"});
   refused({other(0)}, -1, {"one level"});
+  Group const two({other(0), "pinned"}, -1);  // a device can't be opened twice, but given twice
+  coaccel_device const twice[] = {two.devices[0], two.devices[1], two.devices[0]};
+  auto const group = coaccel_group_init(3, twice, -1);
+  ASSERT_NE(group, nullptr) << last_error();
+  expect_refused(coaccel_pipeline_init(group, size, chunk, 0, load, save, nullptr, nullptr, &part),
+                 {"devices 0 and 2 are both " + other(0)});
+  coaccel_group_done(group);
 }
 
 struct MpiRelay : MpiDevices {
