@@ -83,10 +83,11 @@ int main() try {
 
   // Every rank of a device has all of the device's elements.
   auto const exchange = make_exchange<double>(world, plan);
-  auto const doubles = [&] { return world.window<double>(shared_parts(world, size)); };
+  u64 const most = plan.most().size;  // elements of any device
+  auto const doubles = [&] { return world.window<double>(shared_parts(world, most)); };
   auto const numbers = [&](u64 count) { return world.window<u64>(shared_parts(world, count)); };
   Smooth const smooth{
-      exchange, {doubles(), doubles()}, numbers(2), numbers(size + 1), numbers(5 * size)};
+      exchange, {doubles(), doubles()}, numbers(2), numbers(most + 1), numbers(5 * most)};
   for (u32 i = 0; i < devices; ++i) {
     u32 const part = first + i;
     RankId const rank{part * world.ranks_per_device()};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -110,6 +111,33 @@ struct Owners {
   std::vector<u32> first;
 };
 
+// One list for each part.
+void check_given(std::vector<u64> const& given, u32 parts, bool alone) {
+  u64 sum = 0;
+  std::string each;
+  for (u64 process = 0; process < given.size(); ++process) {
+    sum = std::min(sum + std::min(given[process], ~u64{0} / 2), ~u64{0} / 2);
+    if (!alone)
+      each += fmt::format("{}process {}: {}", process == 0 ? " (" : ", ", process, given[process]);
+  }
+  if (sum == parts) return;
+  std::string remedy = "give one list for each part, which may be empty";
+  if (!alone)
+    remedy =
+        "give each process one list for each of its own parts; with a World, these are its "
+        "World::devices(), and the array has World::device_count() parts";
+  else if (char const* const job = std::getenv("MESHPOST_PROCESSES");
+           job && job != std::string_view("1"))
+    remedy += fmt::format(
+        "; this is one of {} processes of a job: give a JobMemory, too, then the lists of its own "
+        "parts alone",
+        job);
+  throw Error(Kind::bad_argument, operation,
+              fmt::format("needs of {} part{} were given{}, and the array has {}", sum,
+                          sum == 1 ? "" : "s", alone ? each : each + ")", parts),
+              remedy);
+}
+
 Owners find_owners(ProcessGroup const& group, Distribution const& distribution, u64 parts_here) {
   auto const all = group.gather(operation, [&] {
     return wire::Packer()
@@ -119,25 +147,19 @@ Owners find_owners(ProcessGroup const& group, Distribution const& distribution, 
         .take();
   });
   Owners owners;
+  std::vector<u64> given;
   for (u32 process = 0; process < all.size(); ++process) {
     wire::Unpacker unpacker(all[process]);
-    auto const parts = unpacker.value<u64>();
-    bool const same = unpacker.value<u64>() == distribution.fingerprint();
-    if (!same)
+    given.push_back(unpacker.value<u64>());
+    if (unpacker.value<u64>() != distribution.fingerprint())
       throw differ(process, fmt::format("another distribution ({}) than this one ({})",
                                         unpacker.text(), distribution.describe()));
-    owners.first.push_back(static_cast<u32>(owners.processes.size()));
-    if (parts > distribution.parts() - owners.processes.size())
-      throw differ(process,
-                   fmt::format("the needs of {} parts, after {} of the {} parts were given", parts,
-                               owners.processes.size(), distribution.parts()));
-    owners.processes.insert(owners.processes.end(), parts, process);
   }
-  if (owners.processes.size() != distribution.parts())
-    throw Error(Kind::bad_argument, operation,
-                fmt::format("the needs of {} parts were given, and the array has {}",
-                            owners.processes.size(), distribution.parts()),
-                "give one list for each part, which may be empty");
+  check_given(given, distribution.parts(), group.alone());
+  for (u32 process = 0; process < given.size(); ++process) {
+    owners.first.push_back(static_cast<u32>(owners.processes.size()));
+    owners.processes.insert(owners.processes.end(), given[process], process);
+  }
   return owners;
 }
 
@@ -277,6 +299,7 @@ class Builder {
     for (auto const& part : state_->parts) {
       most.sent = std::max(most.sent, part.sent.count);
       most.received = std::max(most.received, part.received.count);
+      most.size = std::max(most.size, part.size());
       most.entries = std::max({most.entries, u64{part.sends.size()}, u64{part.receives.size()}});
       append(all, part.halo.data(), part.halo.size() * sizeof part.halo[0]);
     }
@@ -291,6 +314,7 @@ class Builder {
       append(hashes, &hash, sizeof hash);
       state_->most.sent = std::max(state_->most.sent, most.sent);
       state_->most.received = std::max(state_->most.received, most.received);
+      state_->most.size = std::max(state_->most.size, most.size);
       state_->most.entries = std::max(state_->most.entries, most.entries);
     }
     state_->fingerprint = hash_of(hashes) ^ state_->distribution.fingerprint();

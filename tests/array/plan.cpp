@@ -106,6 +106,7 @@ TEST(Plan, knows_the_most_of_any_part_and_has_a_number) {
   std::vector<std::vector<u64>> const needs = {{8, 7, 3}, {}, {0, 1}},
                                       other = {{8, 7, 4}, {}, {0, 1}};
   auto const plan = Plan::from_indices(distribution, needs);
+  EXPECT_EQ(plan.most().size, 6u);
   EXPECT_EQ(plan.most().sent, 2u);
   EXPECT_EQ(plan.most().received, 3u);
   EXPECT_EQ(plan.most().entries, 2u);
@@ -129,7 +130,7 @@ TEST(Plan, refuses_what_does_not_fit) {
   expect_refused([&] { Plan::from_indices(distribution, outside); },
                  {"make a plan", "part 1 needs element 10, and the array has 10"});
   expect_refused([&] { Plan::from_indices(distribution, one); },
-                 {"needs of 1 parts were given, and the array has 2"});
+                 {"needs of 1 part were given, and the array has 2"});
   expect_refused([&] { Plan::from_indices(distribution, three); }, {"needs of 3 parts"});
   u64 const columns[] = {0, 5, 11}, falling[] = {0, 2, 1}, beyond[] = {0, 4}, all[] = {0, 3};
   auto const pattern = [&](std::span<u64 const> offsets) {

@@ -45,11 +45,12 @@ struct ExchangeTable {
 
 /// A plan with memory on the devices of a World, for elements of type T: kernels carry it out. Part
 /// p of the plan is the World's device p. A handle, which kernels copy; free_exchange() ends it.
-/// Several exchanges of one plan may be in progress at once: make one of these for each.
+/// A kernel uses one RankExchange over it at a time: a new one takes the place of the one before.
+/// For several at once, make several of these by the same plan.
 template <class T>
 struct Exchange {
   Window<T> outgoing, arriving;
-  Window<u64> credits;
+  Window<u64> credits;  ///< behind these, a word of each rank: 1 between start() and finish()
   Window<u64> table;
   u64 pitch = 0;  ///< elements of one of the two halves of `arriving`
 };
@@ -71,14 +72,15 @@ class RankExchange {
   /// Order: two barriers of the world. Errors: an exchange of another World, or none.
   MESHPOST_FN RankExchange(Rank& self, Exchange<T> const& exchange);
 
-  /// Sends what other parts need. It may be changed when start() returns at all ranks of the
-  /// device: not before a barrier of the device, which finish() has.
+  /// Sends what other parts need. `source` must not change before finish() has returned.
   /// Order:  it begins with a barrier of the device. So elements may have been stored by any of its
   ///         ranks before.
-  /// Errors: a source without room for the plan's part; a second start() before finish().
+  /// Errors: a source without room for the plan's part; a start() of this object, or of another one
+  ///         over the same Exchange, before finish().
   MESHPOST_FN void start(LocalSpan<T const> source);
   /// Waits for what other parts have sent, and stores it to its places: after Plan::from_indices()
-  /// and from_pattern() into the halo.
+  /// and from_pattern() into the halo. `target` may be another array than the source; its own
+  /// elements stay as they are.
   /// Order:  it ends with a barrier of the device. All its ranks may then read all of `target`.
   /// Errors: a target without room for the plan's part; no start() before.
   MESHPOST_FN void finish(LocalSpan<T> target) {
@@ -105,6 +107,11 @@ class RankExchange {
   template <class Combine>
   MESHPOST_FN void take_by_place(LocalSpan<T> target, Combine& combine);
   MESHPOST_FN void give_credit();
+  /// This rank's word.
+  MESHPOST_FN u64& busy() const {
+    auto const words = exchange_.credits.local(*self_);
+    return words[words.size() - self_->local_size() + self_->local_id()];
+  }
 
   Rank* self_;
   Exchange<T> exchange_;
@@ -146,8 +153,8 @@ Exchange<T> make_exchange(World& world, Plan const& plan, std::string const& nam
   Exchange<T> exchange;
   exchange.pitch = most.received;
   try {
-    exchange.credits =
-        world.window<u64>(shared_parts(world, u64{parts} * ranks), Tags{0}, named + ", credits");
+    exchange.credits = world.window<u64>(shared_parts(world, u64{parts + 1} * ranks), Tags{0},
+                                         named + ", credits");
     exchange.outgoing =
         world.window<T>(shared_parts(world, most.sent), Tags{0}, named + ", outgoing");
     exchange.arriving =

@@ -55,9 +55,9 @@ class Plan {
   /// Gives each part of this process the elements that it needs from others. `needs[i]` has the
   /// global indices that the i-th of them needs, in any order, more than once, and its own as well.
   ///
-  /// `job` null: all parts are this process's. Else the parts of process 0 come first, then those
-  /// of process 1, and so on; then the call is collective. No process learns more than what its own
-  /// parts send and receive.
+  /// `job` null: all parts are this process's. In a job, give one; it may end before the plan. Then
+  /// the parts of process 0 come first, then those of process 1, and so on; then the call is
+  /// collective. No process learns more than what its own parts send and receive.
   /// \throws Error(bad_argument) if there is no such element, or not one list for each part; in a
   /// job, in all processes. Error(misuse, peer_lost)
   static Plan from_indices(Distribution const& distribution,
@@ -83,12 +83,15 @@ class Plan {
   /// \throws Error(bad_argument) if it is neither, or the part is not this process's
   u64 place_of(u32 part, u64 index) const;
   /// The same pieces in the other direction: from halos to their owners, who combine what they get.
+  /// Each element keeps its place. With RankExchange: back.start(x); back.finish(x, plus), where
+  /// the owner's value is the first operand.
   Plan reverse() const;
 
   /// The same number in all processes, and most likely another one for another plan.
   u64 fingerprint() const;
   /// The most of any part, in all processes.
   struct Most {
+    u64 size = 0;                ///< PartPlan::size(): for windows of equal parts
     u64 sent = 0, received = 0;  ///< elements
     u64 entries = 0;             ///< of `sends`, or of `receives`
   };

@@ -102,7 +102,8 @@ class JobMemory {
   /// here, it warns once, with a remedy.
   /// \throws Error(bad_environment, deadline, peer_lost)
   explicit JobMemory(JobMemoryOptions const& options = {});
-  /// Returns when the copies of all processes have ended.
+  /// Returns when the copies of all processes have ended. In a process that unwinds an exception it
+  /// does not wait for the others: their copies from and to this process fail.
   ~JobMemory();
   JobMemory(JobMemory const&) = delete;
   JobMemory& operator=(JobMemory const&) = delete;

@@ -71,12 +71,14 @@ void JobMemory::State::end() {
     ended_ = true;
     copies_changed_.wait(lock, [this] { return under_way_ == 0; });
   }
-  bool agreed = true;
-  try {
-    group.exchange("end the job's memory");  // until then others may need the progress thread
-  } catch (Error const&) {
-    agreed = false;  // they are gone, or do something else
-  }
+  // An exception that this process alone has: the others may be in a call of a World, and wait
+  // there for this process until it has left. Waiting for them here would be for ever.
+  bool agreed = std::uncaught_exceptions() <= exceptions_;
+  if (agreed) try {
+      group.exchange("end the job's memory");  // until then others may need the progress thread
+    } catch (Error const&) {
+      agreed = false;  // they are gone, or do something else
+    }
   progress_thread.stop(agreed);
   if (progress_thread.hangs()) keep_for_ever(new std::shared_ptr<State>(shared_from_this()));
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The state of a JobMemory, shared by its files.
 #include <atomic>
+#include <exception>
 #include <map>
 #include <set>
 #include <shared_mutex>
@@ -63,6 +64,7 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   std::unique_ptr<copying::CopyServer> make_server(std::unique_ptr<net::Engine> engine,
                                                    u32 notices);
 
+  int const exceptions_ = std::uncaught_exceptions();  // in flight when it was made
   CopyPath const fastest_;
   void write(u32 exposure, u64 offset, std::string_view bytes) override;
   void read(u32 exposure, u64 offset, char* target, u64 size) override;

@@ -120,7 +120,9 @@ TEST(JobPlans, that_fail_in_one_process_fail_in_all) {
   for (auto const& one : all) {
     EXPECT_THAT(one.out, HasSubstr("part 0 needs element 10, and the array has 10"));
     EXPECT_THAT(one.out, HasSubstr("another distribution"));
-    EXPECT_THAT(one.out, HasSubstr("needs of 2 parts were given, and the array has 3"));
+    EXPECT_THAT(one.out, HasSubstr("needs of 2 parts were given (process 0: 1, process 1: 1), and "
+                                   "the array has 3"));
+    EXPECT_THAT(one.out, HasSubstr("World::device_count() parts"));
     EXPECT_THAT(one.out,
                 HasSubstr("another distribution (block: 10 elements in 2 parts of 2 to 8)"));
     EXPECT_THAT(one.out, HasSubstr("went on"));

@@ -66,14 +66,24 @@ TEST(ExchangeMisuse, of_another_world_or_none_ends_the_run) {
 struct Misused {
   Exchange<int> exchange;
   Window<int> memory;
-  enum class How : u32 { finishes_first, starts_twice, has_too_little_to_send, has_no_room } how;
+  enum class How : u32 {
+    finishes_first,
+    starts_twice,
+    starts_another,
+    has_too_little_to_send,
+    has_left_its_span,
+    has_no_room
+  } how;
 
   MESHPOST_FN void operator()(Rank& self) const {
     RankExchange<int> halo(self, exchange);
     auto const x = memory.local(self), little = x.subspan(0, 1);
     if (how == How::finishes_first) halo.finish(x);
-    halo.start(how == How::has_too_little_to_send ? little : x);
+    halo.start(how == How::has_too_little_to_send ? little
+               : how == How::has_left_its_span    ? x.subspan(0, x.size() + 1)
+                                                  : x);
     if (how == How::starts_twice) halo.start(x);
+    if (how == How::starts_another) RankExchange<int>(self, exchange).start(x);
     halo.finish(how == How::has_no_room ? little : x);
   }
 };
@@ -92,6 +102,7 @@ TEST(ExchangeMisuse, ends_the_run_and_says_what_is_wrong) {
   EXPECT_TRUE(says(run(finishes_first), Kind::kernel_failed, {"finish() without start()"}));
   EXPECT_TRUE(
       says(run(starts_twice), Kind::kernel_failed, {"start() before finish() of the last one"}));
+  EXPECT_TRUE(says(run(has_left_its_span), Kind::kernel_failed, {"leaves its span"}));
   EXPECT_TRUE(says(run(has_too_little_to_send), Kind::kernel_failed,
                    {"fewer elements than the plan's part"}));
   EXPECT_TRUE(says(run(has_no_room), Kind::kernel_failed, {"fewer elements than the plan's part"}));
@@ -132,6 +143,28 @@ TEST(JobExchange, of_different_plans_is_refused) {
   auto const& all = job.wait();
   test::expect_well(all);
   for (auto const& one : all) EXPECT_THAT(one.out, testing::HasSubstr("by plan"));
+}
+
+struct Nothing {
+  MESHPOST_FN void operator()(Rank& self) const { self.barrier(); }
+};
+
+// The others are in a call of a World then, which knows nothing of the JobMemory.
+test::Role const alone("has_an_exception_alone", [] {
+  World world(test::world_options());
+  JobMemory job;
+  std::vector<std::vector<u64>> const needs(1);
+  auto const plan = Plan::from_indices(Distribution::block(10, 2), needs, &job);
+  if (job.process() == 1) static_cast<void>(plan.place_of(1, 9999));
+  world.run(Nothing{});
+});
+
+TEST(JobExchange, of_a_process_with_an_exception_keep_nobody_waiting) {
+  test::Job job("has_an_exception_alone", 2);
+  auto const& all = job.wait(std::chrono::seconds(20));
+  EXPECT_THAT(all[1].out,
+              testing::HasSubstr("uncaught: Distribution::owner_of: there is no element 9999"));
+  EXPECT_THAT(all[0].out, testing::HasSubstr("[peer lost]"));
 }
 
 TEST(JobExchange, brings_each_halo_its_step) {

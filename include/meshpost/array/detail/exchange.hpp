@@ -50,7 +50,9 @@ MESHPOST_FN RankExchange<T>::RankExchange(Rank& self, Exchange<T> const& exchang
 template <class T>
 MESHPOST_FN void RankExchange<T>::check(u64 elements, bool started, char const* what) {
   if (started_ != started) self_->fail(what);
-  if (elements == LocalSpan<T>::invalid_size || elements < word(Table::size))
+  if (elements == LocalSpan<T>::invalid_size)
+    self_->fail("RankExchange: a subspan that leaves its span was given; see the kernel");
+  if (elements < word(Table::size))
     self_->fail(
         "RankExchange: the array has fewer elements than the plan's part of this device "
         "(PartPlan::size)");
@@ -72,7 +74,12 @@ template <class T>
 MESHPOST_FN void RankExchange<T>::start(LocalSpan<T const> source) {
   Rank& self = *self_;
   check(source.size(), false, "RankExchange::start() before finish() of the last one");
-  self.barrier(self.device_communicator());
+  if (busy() != 0)
+    self.fail(
+        "RankExchange::start() while another RankExchange over the same Exchange is between "
+        "start() and finish(); make_exchange() once more for a second one");
+  self.barrier(self.device_communicator());  // no thread looks any more
+  if (self.thread() == 0) busy() = 1;
   self.flush(exchange_.arriving);
   auto const outgoing = exchange_.outgoing.local(self);
   auto const credits = exchange_.credits.local(self);
@@ -101,6 +108,7 @@ MESHPOST_FN void RankExchange<T>::finish(LocalSpan<T> target, Combine&& combine)
   if (begin[0] != begin[1])
     self.wait(exchange_.arriving, Tag{static_cast<u32>(step_ % 2)},
               static_cast<u32>(begin[1] - begin[0]));
+  if (self.thread() == 0) busy() = 0;  // all threads look behind a barrier below
   if (word(Table::received) == 0) take_pieces(target, combine);
   else take_by_place(target, combine);
   give_credit();
