@@ -86,7 +86,8 @@ struct TwoInOne {
       RankExchange<u64> halo(self, exchange);
       for (u32 step = 0; step < steps; ++step) {
         u64 const now = 1000 * turn + step;
-        if (self.device() == 0) self.each(mine[0], [&](u64 i) { x[i] = now; });
+        if (self.device() == 0 && self.local_id() == 0)
+          self.each(mine[0], [&](u64 i) { x[i] = now; });
         else if (self.device() == self.device_count() - 1)
           for (u32 k = 0; k < 20; ++k) self.test(delays, Tag{0});
         halo.start(x);

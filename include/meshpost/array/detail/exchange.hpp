@@ -43,7 +43,9 @@ MESHPOST_FN RankExchange<T>::RankExchange(Rank& self, Exchange<T> const& exchang
   arriving_ = exchange.arriving.local(self);
   self.barrier();
   auto const credits = exchange.credits.local(self);
-  if (self.local_id() == 0) self.each(credits.size(), [&](u64 i) { credits[i] = 0; });
+  // Whole, because whoever looks for deadlocks may still read a word for which a rank has waited.
+  if (self.local_id() == 0)
+    self.each(credits.size(), [&](u64 i) { memory::store(&credits[i], u64{0}, Order::none); });
   self.barrier();
 }
 
