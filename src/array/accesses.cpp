@@ -144,6 +144,8 @@ LiveAccess::Entry* LiveAccess::State::excluding(Replica const* home, AccessMode 
   return nullptr;
 }
 
+// `at` may be in an entry that goes meanwhile.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void LiveAccess::State::wait_for(Lock& lock, Entry const& other, char const* what, ContextPtr at,
                                  std::source_location where) {
   if (other.after) try {

@@ -288,7 +288,7 @@ class Builder {
   template <class T>
   static T take(std::string_view& list) {
     T value;
-    std::memcpy(&value, list.data(), sizeof value);
+    list.copy(reinterpret_cast<char*>(&value), sizeof value);
     list.remove_prefix(sizeof value);
     return value;
   }

@@ -139,6 +139,7 @@ std::vector<ArrayCopies> LiveAccess::State::all_copies() {
   Lock const lock(mutex);
   note_arrivals();
   std::vector<ArrayCopies> all;
+  all.reserve(counts.size());
   for (auto const& [pair, copied] : counts)
     all.push_back({pair.first, pair.second, copied.first, Bytes{copied.second}});
   return all;

@@ -53,7 +53,6 @@ struct LiveAccess::State : std::enable_shared_from_this<LiveAccess::State> {
   std::vector<ArrayCopies> all_copies();
   std::string explain();
 
- private:
   struct Turn;  // of a call that holds `moving`
 
   // All these under `mutex`. A Lock is released while something waits.

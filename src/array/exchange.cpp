@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "meshpost/base/error.hpp"
 
@@ -66,7 +67,8 @@ void append(std::vector<u64>& table, u64 word, std::span<u64 const> list) {
 void append_targets(std::vector<u64>& table, std::vector<u64> const& places) {
   std::vector<u64> order(places.size()), targets, begins;
   std::iota(order.begin(), order.end(), u64{0});
-  std::ranges::stable_sort(order, std::less(), [&](u64 number) { return places[number]; });
+  std::ranges::sort(order, std::less(),
+                    [&](u64 number) { return std::pair(places[number], number); });
   for (u64 k = 0; k < order.size(); ++k)
     if (k == 0 || places[order[k]] != targets.back()) {
       targets.push_back(places[order[k]]);

@@ -111,6 +111,7 @@ Replica& LiveAccess::State::best_source(Lock& lock, Replica const& target) {
   auto const bytes = size;
   lock.unlock();  // the machine may have to be measured
   std::vector<double> costs;
+  costs.reserve(sources.size());
   for (auto const* const one : sources) costs.push_back(cost(*one->at, *target.at, bytes));
   lock.lock();
   return *sources[static_cast<size_t>(std::ranges::min_element(costs) - costs.begin())];

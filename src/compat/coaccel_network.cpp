@@ -93,8 +93,8 @@ void Network::close(LinkKey const& key) noexcept {
          Error(Kind::misuse, "close " + name_of(key), "a copy was in progress", "finish it first"),
          false);
     flush();
-  } catch (...) {
-    // No memory for the text: the other process's deadline ends its copies.
+  } catch (...) {  // no memory for the text: the other process's deadline ends its copies
+    link.failure.reset();
   }
   links_.erase(found);
   wake_.notify_one();
