@@ -44,9 +44,8 @@ struct CommandQueue : detail::Ring<Command, 512> {
 
   MESHPOST_FN bool anything() const { return records != nullptr; }
   /// Carries out the next command, if it has come. Called by a team of a rank that waits. Trips
-  /// over the bus: one for the flag, and unless it is a count alone one for the message with the
-  /// first 16 bytes of each thread. Then one for the next 48 of each thread, one for the next 64,
-  /// and so on.
+  /// over the bus: one for the flag; unless it is a count alone one for the message with the first
+  /// 16 bytes of each thread; then one for each further 16 bytes of each thread.
   MESHPOST_FN void poll(Team team) const;
 };
 

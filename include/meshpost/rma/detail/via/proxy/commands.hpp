@@ -68,29 +68,19 @@ MESHPOST_FN inline void raise(via::Signal const& count) {
   if (count.distance() != 0) memory::store_relaxed(count.origin_word(), count.origin);
 }
 
-/// A put's bytes, a unit a thread in turns; `unit` has this thread's first.
+/// A put's bytes, a unit a thread in turns; `unit` has this thread's first. Not unrolled: each load
+/// that is in flight takes registers of every kernel that waits.
 MESHPOST_FN inline void store_bytes(via::Message const& message, char const* bytes,
-                                    CommandUnit const& first, Team team) {
-  constexpr u32 at_once = 4;  // loads that are in flight together
+                                    CommandUnit unit, Team team) {
   u64 const step = u64{CommandUnit::bytes} * team.threads;
   bool const words = (message.address | message.bytes) % sizeof(u32) == 0;
-  CommandUnit unit[at_once] = {first};
-  for (u64 at = u64{CommandUnit::bytes} * team.thread; at < message.bytes; at += at_once * step) {
 #if defined(__CUDA_ARCH__)
-#pragma unroll
+#pragma unroll 1
 #endif
-    for (u32 i = 0; i < at_once; ++i)
-      if ((i != 0 || at >= step) && at + i * step < message.bytes)
-        read_whole(unit[i], bytes + at + i * step);
-#if defined(__CUDA_ARCH__)
-#pragma unroll
-#endif
-    for (u32 i = 0; i < at_once; ++i) {
-      u64 const begin = at + i * step;
-      if (begin >= message.bytes) break;
-      if (words) store_values<u32>(message.target() + begin, unit[i], message.bytes - begin);
-      else store_values<u8>(message.target() + begin, unit[i], message.bytes - begin);
-    }
+  for (u64 at = u64{CommandUnit::bytes} * team.thread; at < message.bytes; at += step) {
+    if (at >= step) read_whole(unit, bytes + at);
+    if (words) store_values<u32>(message.target() + at, unit, message.bytes - at);
+    else store_values<u8>(message.target() + at, unit, message.bytes - at);
   }
 }
 

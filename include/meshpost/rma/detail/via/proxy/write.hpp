@@ -58,8 +58,9 @@ MESHPOST_FN inline bool claim(RequestRing const& ring, Block block, u32& number)
   });
 }
 
-MESHPOST_FN inline void publish(RequestRing const& ring, u32 number, u32 local_rank,
-                                Message message) {
+// Out of line for a few registers less.
+MESHPOST_COLD inline void publish(RequestRing const& ring, u32 number, Message message,
+                                  u32 local_rank) {
   RequestRecord& record = ring.at(number);
   if (message.type == Message::Type::put && message.bytes == 0) {
     // Behind the fence there is only this store, so the fence waits for no store over the bus.
@@ -76,44 +77,59 @@ MESHPOST_FN inline void publish(RequestRing const& ring, u32 number, u32 local_r
 MESHPOST_COLD inline void request(RequestRing const& ring, Block block, u32 local_rank,
                                   Message message) {
   u32 number = 0;
-  if (claim(ring, block, number)) publish(ring, number, local_rank, message);
+  if (claim(ring, block, number)) publish(ring, number, message, local_rank);
 }
 
-/// A put that carries its source; by a team. The source is `run` bytes after `run` bytes, in these
-/// loops, from the run with this number on. False: there was no place, as for claim().
-MESHPOST_COLD inline bool request_with(RequestRing const& ring, Block block, u32 local_rank,
-                                       Message const& message, StridedCopy const& source,
-                                       u64 first_run, Team team) {
-  u32 number = 0;
+/// A place for a put that carries its source, by a team: its number, which all of the team get.
+/// False: there was none, as for claim().
+MESHPOST_FN inline bool claim_together(RequestRing const& ring, Block block, Team team,
+                                       u32& number) {
   bool const has_place = team.first() && claim(ring, block, number);
   if (!team.any(has_place)) return false;
   number = team.from_first(number);
   team.sync();  // the others write behind what the first has acquired: the place was read
-  char* const bytes = ring.bytes.of(number);
-  if (source.run == message.bytes) {
-    memory::copy(bytes, source.source_of(first_run), message.bytes, team.thread, team.threads);
-  } else {
-    u64 const runs = message.bytes / source.run;
-    for (u64 i = team.thread; i < runs; i += team.threads)
-      memory::copy(bytes + i * source.run, source.source_of(first_run + i), source.run, 0, 1);
-  }
-  team.sync();
-  if (team.first()) publish(ring, number, local_rank, message);
   return true;
 }
 
+/// A put of runs of a strided source, from the run with this number on; by a team. False: as above.
+MESHPOST_COLD inline bool request_runs(RequestRing const& ring, Block block, u32 local_rank,
+                                       StridedCopy const& copy, u64 first, u64 runs, Team team) {
+  u32 number = 0;
+  if (!claim_together(ring, block, team, number)) return false;
+  char* const bytes = ring.bytes.of(number);
+  if (runs == 1) {
+    memory::copy(bytes, copy.source_of(first), copy.run, team.thread, team.threads);
+  } else {
+    for (u64 i = team.thread; i < runs; i += team.threads)
+      memory::copy(bytes + i * copy.run, copy.source_of(first + i), copy.run, 0, 1);
+  }
+  team.sync();
+  if (team.first())
+    publish(ring, number,
+            {.address = reinterpret_cast<u64>(copy.target_of(first)), .bytes = runs * copy.run},
+            local_rank);
+  return true;
+}
+
+/// A put that carries its source; by a team.
+MESHPOST_COLD inline void request_with_source(RequestRing const& ring, Block block, u32 local_rank,
+                                              Message message, Team team) {
+  u32 number = 0;
+  if (!claim_together(ring, block, team, number)) return;
+  memory::copy(ring.bytes.of(number), reinterpret_cast<void const*>(message.own), message.bytes,
+               team.thread, team.threads);
+  team.sync();
+  if (team.first()) publish(ring, number, message, local_rank);
+}
+
 /// Any request, by all threads. Those that don't belong to the team go on at once.
-MESHPOST_COLD inline void request_by_all(RequestRing const& ring, Block block, u32 local_rank,
-                                         Message message) {
+MESHPOST_FN inline void request_by_all(RequestRing const& ring, Block block, u32 local_rank,
+                                       Message const& message) {
   if (!carries(message)) {
     if (block.thread() == 0) request(ring, block, local_rank, message);
-    return;
+  } else if (Team const team = block.team(); team.has_me()) {
+    request_with_source(ring, block, local_rank, message, team);
   }
-  StridedCopy source;
-  source.source = reinterpret_cast<char const*>(message.own);
-  source.run = message.bytes;
-  if (Team const team = block.team(); team.has_me())
-    request_with(ring, block, local_rank, message, source, 0, team);
 }
 
 /// A request with bytes that the host can't reach; by all threads. Returns how many requests the
@@ -205,10 +221,7 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy con
   for (u64 first = 0; first < copy.runs(); first += following)
     for (u64 at = 0; at < following; at += fit) {
       u64 const runs = following - at < fit ? following - at : fit;
-      if (!request_with(ring, self.block_, self.local_id_,
-                        put_of(copy.target_of(first + at), nullptr, runs * copy.run), copy,
-                        first + at, team))
-        return;
+      if (!request_runs(ring, self.block_, self.local_id_, copy, first + at, runs, team)) return;
     }
 }
 
