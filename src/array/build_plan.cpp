@@ -116,7 +116,7 @@ void check_given(std::vector<u64> const& given, u32 parts, bool alone) {
   u64 sum = 0;
   std::string each;
   for (u64 process = 0; process < given.size(); ++process) {
-    sum = std::min(sum + std::min(given[process], ~u64{0} / 2), ~u64{0} / 2);
+    sum += given[process];
     if (!alone)
       each += fmt::format("{}process {}: {}", process == 0 ? " (" : ", ", process, given[process]);
   }

@@ -108,7 +108,6 @@ u64 exchange_table_words(Plan::Most const& most, u32 ranks, u64 element) {
 std::vector<u64> exchange_table(PartPlan const& part, u32 ranks, u64 element) {
   std::vector<u64> table(Table::header);
   table[Table::size] = part.size();
-  table[Table::received_count] = part.received.count;
   Pieces sends(ranks), receives(ranks);
   // Piece i of a message from p to q: rank q + i of p sends it, rank p + i of q takes it.
   for (auto const& one : part.sends)

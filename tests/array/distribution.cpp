@@ -1,7 +1,6 @@
 // Distributions: each element has one part and one place, and the way back leads to it.
 #include <meshpost/array/distribution.hpp>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,22 +8,12 @@
 #include <random>
 #include <set>
 
-#include "meshpost/base/error.hpp"
+#include "array/refused.hpp"
 
 namespace meshpost {
 namespace {
 
-using testing::HasSubstr;
-
-void expect_error(std::function<void()> const& work, std::vector<char const*> const& texts) {
-  try {
-    work();
-    FAIL() << "no error";
-  } catch (Error const& error) {
-    EXPECT_EQ(error.kind(), Kind::bad_argument);
-    for (auto const* text : texts) EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
+using test::expect_refused;
 
 // Each part's places are 0, 1, and so on, without a gap.
 void expect_whole(Distribution const& distribution) {
@@ -124,24 +113,24 @@ TEST(Distribution, is_equal_to_another_that_puts_all_elements_in_the_same_places
 }
 
 TEST(Distribution, refuses_what_is_none) {
-  expect_error([] { Distribution::block(3, 0); }, {"Distribution::block", "0 parts"});
-  expect_error([] { Distribution::block(3, std::span<double const>()); }, {"0 parts"});
+  expect_refused([] { Distribution::block(3, 0); }, {"Distribution::block", "0 parts"});
+  expect_refused([] { Distribution::block(3, std::span<double const>()); }, {"0 parts"});
   for (double const bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     double const shares[] = {1, bad};
-    expect_error([&] { Distribution::block(3, shares); }, {"share of part 1 is"});
+    expect_refused([&] { Distribution::block(3, shares); }, {"share of part 1 is"});
   }
   double const nothing[] = {0, 0};
-  expect_error([&] { Distribution::block(3, nothing); }, {"shares of 2 parts add up to 0"});
-  expect_error([] { Distribution::cyclic(3, 0); }, {"Distribution::cyclic", "0 parts"});
-  expect_error([] { Distribution::cyclic(3, 2, 0); }, {"blocks of 0 elements"});
-  expect_error([] { Distribution::general({0, 2}, 2); },
-               {"element 1 belongs to part 2", "2 parts"});
+  expect_refused([&] { Distribution::block(3, nothing); }, {"shares of 2 parts add up to 0"});
+  expect_refused([] { Distribution::cyclic(3, 0); }, {"Distribution::cyclic", "0 parts"});
+  expect_refused([] { Distribution::cyclic(3, 2, 0); }, {"blocks of 0 elements"});
+  expect_refused([] { Distribution::general({0, 2}, 2); },
+                 {"element 1 belongs to part 2", "2 parts"});
   auto const three = Distribution::block(3, 2);
-  expect_error([&] { three.owner_of(3); }, {"no element 3", "has 3"});
-  expect_error([&] { three.place_of(7); }, {"no element 7"});
-  expect_error([&] { three.size_of(2); }, {"no part 2", "has 2"});
-  expect_error([&] { three.index_of(1, 1); }, {"no place 1 in part 1, which has 1"});
-  expect_error([&] { three.begin_of(9); }, {"no part 9"});
+  expect_refused([&] { three.owner_of(3); }, {"no element 3", "has 3"});
+  expect_refused([&] { three.place_of(7); }, {"no element 7"});
+  expect_refused([&] { three.size_of(2); }, {"no part 2", "has 2"});
+  expect_refused([&] { three.index_of(1, 1); }, {"no place 1 in part 1, which has 1"});
+  expect_refused([&] { three.begin_of(9); }, {"no part 9"});
 }
 
 }  // namespace

@@ -8,23 +8,14 @@
 #include <random>
 
 #include "array/checked_plan.hpp"
+#include "array/refused.hpp"
 #include "meshpost/base/error.hpp"
 
 namespace meshpost {
 namespace {
 
+using test::expect_refused;
 using testing::ElementsAre;
-using testing::HasSubstr;
-
-void expect_refused(std::function<void()> const& work, std::vector<char const*> const& texts) {
-  try {
-    work();
-    FAIL() << "no error";
-  } catch (Error const& error) {
-    EXPECT_EQ(error.kind(), Kind::bad_argument);
-    for (auto const* text : texts) EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 TEST(Plan, gives_each_part_what_it_needs) {
   std::mt19937_64 random{std::random_device{}()};

@@ -34,11 +34,10 @@ struct ExchangeTable {
   static constexpr u64 sent = 5;            ///< places that elements are taken from
   static constexpr u64 received = 6;        ///< places that they go to; 0: consecutive ones
   static constexpr u64 first_received = 7;  ///< the first of these
-  static constexpr u64 received_count = 8;
+  static constexpr u64 sent_first = 8;      ///< if `sent` is 0
   /// If there is a list of `received`: each place once, where its arrivals begin, and these.
   static constexpr u64 targets = 9, target_count = 10, arrivals_begin = 11, arrivals = 12;
-  static constexpr u64 sent_first = 13;  ///< if `sent` is 0
-  static constexpr u64 header = 14;
+  static constexpr u64 header = 13;
 };
 
 }  // namespace detail

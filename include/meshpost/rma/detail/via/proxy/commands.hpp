@@ -10,7 +10,7 @@ namespace meshpost {
 
 namespace detail {
 
-/// Bytes that a thread loads at once. A kernel that waits has registers for four, even if no
+/// Bytes that a thread loads at once. A kernel that waits has registers for them, even if no
 /// command comes.
 struct CommandUnit {
   static constexpr u32 bytes = 16;

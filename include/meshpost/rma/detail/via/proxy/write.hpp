@@ -111,7 +111,8 @@ MESHPOST_COLD inline bool request_runs(RequestRing const& ring, Block block, u32
   return true;
 }
 
-/// A put that carries its source; by a team.
+/// A put that carries its source; by a team. Not as one run of a StridedCopy, which would take
+/// stack and registers in every kernel that puts.
 MESHPOST_COLD inline void request_with_source(RequestRing const& ring, Block block, u32 local_rank,
                                               Message message, Team team) {
   u32 number = 0;
