@@ -39,6 +39,7 @@ add_library(meshpost
   src/array/distribution.cpp
   src/array/exchange.cpp
   src/array/moves.cpp
+  src/array/needs.cpp
   src/array/plan.cpp
   src/base/caught.cpp
   src/base/config.cpp

@@ -10,62 +10,23 @@
 #include <functional>
 #include <utility>
 
+#include "array/needs.hpp"
 #include "array/plan_state.hpp"
 #include "base/hash.hpp"
 #include "copy/job/state.hpp"
 #include "copy/state.hpp"
 #include "meshpost/base/error.hpp"
+#include "world/job.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost {
 namespace {
 
-constexpr char const* operation = "make a plan";
+constexpr char const* operation = make_a_plan;
 
 struct Element {
   u32 owner;
   u64 place, index;
-};
-
-// Each index once. Sorted now and then, so that repeated ones take no memory.
-class Collected {
- public:
-  void add(u64 index) {
-    indices_.push_back(index);
-    if (indices_.size() >= limit_) shrink();
-  }
-  std::vector<u64> take() {
-    shrink();
-    return std::move(indices_);
-  }
-
- private:
-  void shrink() {
-    std::ranges::sort(indices_);
-    auto const repeated = std::ranges::unique(indices_);
-    indices_.erase(repeated.begin(), repeated.end());
-    limit_ = std::max<u64>(u64{1} << 20, 2 * indices_.size());
-  }
-  std::vector<u64> indices_;
-  u64 limit_ = u64{1} << 20;
-};
-
-// True for elements of a part; quick where they are consecutive.
-class Own {
- public:
-  Own(Distribution const& distribution, u32 part)
-      : distribution_(distribution), part_(part), begin_(distribution.begin_of(part)) {
-    size_ = distribution.size_of(part);
-  }
-  bool has(u64 index) const {
-    return begin_ ? index - *begin_ < size_ : distribution_.owner_of(index) == part_;
-  }
-
- private:
-  Distribution const& distribution_;
-  u32 part_;
-  std::optional<u64> begin_;
-  u64 size_;
 };
 
 // Part `to` asks part `from` for elements, whose places follow. `there`: where they begin among
@@ -126,12 +87,11 @@ void check_given(std::vector<u64> const& given, u32 parts, bool alone) {
     remedy =
         "give each process one list for each of its own parts; with a World, these are its "
         "World::devices(), and the array has World::device_count() parts";
-  else if (char const* const job = std::getenv("MESHPOST_PROCESSES");
-           job && job != std::string_view("1"))
+  else if (auto const job = job_from(std::getenv); !job.alone())
     remedy += fmt::format(
         "; this is one of {} processes of a job: give a JobMemory, too, then the lists of its own "
         "parts alone",
-        job);
+        job.processes);
   throw Error(Kind::bad_argument, operation,
               fmt::format("needs of {} part{} were given{}, and the array has {}", sum,
                           sum == 1 ? "" : "s", alone ? each : each + ")", parts),
@@ -326,44 +286,13 @@ class Builder {
   JobMemory* job_;
 };
 
-u64 checked(Distribution const& distribution, u32 part, u64 index) {
-  if (index < distribution.size()) return index;
-  throw Error(Kind::bad_argument, operation,
-              fmt::format("part {} needs element {}, and the array has {}", part, index,
-                          distribution.size()),
-              "number elements from 0");
-}
-
-std::vector<u64> columns_of_others(Distribution const& distribution, u32 part,
-                                   Plan::Pattern const& pattern) {
-  auto const& [offsets, columns] = pattern;
-  Own const own(distribution, part);
-  Collected needed;
-  for (u64 row = 0; row + 1 < offsets.size(); ++row) {
-    if (offsets[row] > offsets[row + 1] || offsets[row + 1] > columns.size())
-      throw Error(Kind::bad_argument, operation,
-                  fmt::format("row {} of part {} has the columns from {} to {} of {}", row, part,
-                              offsets[row], offsets[row + 1], columns.size()),
-                  "give offsets that ascend, one more than there are rows");
-    for (u64 at = offsets[row]; at < offsets[row + 1]; ++at)
-      if (u64 const column = checked(distribution, part, columns[at]); !own.has(column))
-        needed.add(column);
-  }
-  return needed.take();
-}
-
 }  // namespace
 
 Plan Plan::from_indices(Distribution const& distribution, std::span<std::vector<u64> const> needs,
                         JobMemory* job) {
   Builder builder(distribution, needs.size(), job);
   return Plan(builder.build(needs.size(), [&](u64 i) {
-    u32 const part = builder.first_part() + static_cast<u32>(i);
-    Own const own(distribution, part);
-    Collected needed;
-    for (u64 const index : needs[i])
-      if (!own.has(checked(distribution, part, index))) needed.add(index);
-    return needed.take();
+    return others_among(distribution, builder.first_part() + static_cast<u32>(i), needs[i]);
   }));
 }
 
@@ -371,7 +300,7 @@ Plan Plan::from_pattern(Distribution const& distribution, std::span<Pattern cons
                         JobMemory* job) {
   Builder builder(distribution, patterns.size(), job);
   return Plan(builder.build(patterns.size(), [&](u64 i) {
-    return columns_of_others(distribution, builder.first_part() + static_cast<u32>(i), patterns[i]);
+    return others_in(distribution, builder.first_part() + static_cast<u32>(i), patterns[i]);
   }));
 }
 
