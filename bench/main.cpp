@@ -91,6 +91,7 @@ int run_one_of_many(std::vector<char*> arguments) {
   int count = static_cast<int>(arguments.size());
   benchmark::ClearRegisteredBenchmarks();
   bench::add_between_processes();
+  bench::add_plans();
 #if defined(MESHPOST_BENCH_ENGINES)
   bench::add_engine_between_processes();
 #endif
@@ -129,6 +130,7 @@ int main(int argc, char** argv) try {
   bool const launches = !take_sizes(arguments, "--launches=").empty();
   if (pairs.empty() && groups.empty() && !launches) {
     bench::add_between_processes();
+    bench::add_plans();
   } else {  // only the benchmarks that tools/compare.py asks for
     benchmark::ClearRegisteredBenchmarks();
     if (!pairs.empty()) bench::add_pairs(pairs);

@@ -44,6 +44,9 @@ std::string own_device();
 void add_between_processes();
 void add_streams_between_processes();  ///< of two processes
 
+/// Registers plans that this process makes, or two of a job.
+void add_plans();
+
 /// The engine alone between two processes. Only in builds with engines.
 void add_engine_between_processes();
 

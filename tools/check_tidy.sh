@@ -58,4 +58,5 @@ echo "clang-tidy: $count files in $((${#jobs[@]} / 2)) units"
 printf '%s\0' "${jobs[@]}" |
   xargs -0 -n 2 -P "$(nproc)" clang-tidy -p "$build" --quiet \
     --header-filter="^$PWD/(include|src)/" --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-shadow \
+    --extra-arg=-Wno-unused-command-line-argument \
     2> >(grep -v ' generated\.$' >&2) # the number of suppressed warnings in headers of others

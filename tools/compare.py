@@ -24,6 +24,7 @@ from pathlib import Path
 from bench import git_revision
 from compare_meshpost import run_meshpost, systems
 from compare_peers import ENVIRONMENT, PEERS, Missing, build, read, run_peer
+from compare_petsc import row_of as petsc_row
 from compare_studies import DEVICES, STUDIES, row_of
 from compare_studies import Missing as NoStudy
 from compare_table import table
@@ -72,7 +73,7 @@ def listed(of) -> object:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run compare", description=__doc__.splitlines()[0])
-    names = ["meshpost", *(peer.name for peer in PEERS), "plain"]
+    names = ["meshpost", *(peer.name for peer in PEERS), "plain", "petsc"]
     parser.add_argument("--program", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument(
         "--gpus",
@@ -88,7 +89,7 @@ def parse() -> argparse.Namespace:
         type=lambda text: text.split(","),
         default=names,
         help=f"all of {','.join(names)} unless given; plain: the case studies, meshpost beside "
-        "plain OpenMP, or CUDA where there is a GPU",
+        "plain OpenMP, or CUDA where there is a GPU; petsc: apps/cg on CPU devices beside PETSc",
     )
     parser.add_argument("--limit", type=float, default=300, help="seconds for each program")
     arguments = parser.parse_args()
@@ -109,6 +110,7 @@ class Comparison:
         self.sizes = arguments.sizes or list(SIZES if self.on_gpus else CPU_SIZES)
         self.rows: list[dict] = []
         self.studies: list[dict] = []
+        self.cg: dict | None = None  # beside PETSc
         self.missing: list[dict] = []
         self.seen: dict[str, str] = {}  # meshpost's devices
         self.versions = {"meshpost": git_revision()}
@@ -198,6 +200,15 @@ class Comparison:
                 self.miss(what, str(missing), "to see it alone: ./run compare --peers plain")
             self.save()
 
+    def petsc(self) -> None:
+        print("compare: petsc, cg on CPU devices", file=sys.stderr)
+        given = self.given
+        try:
+            self.cg = petsc_row(given.program.parents[1], given.repetitions, given.limit)
+        except Missing as missing:
+            self.miss("petsc, cg on CPU devices", missing.reason, missing.remedy)
+        self.save()
+
     def judge(self, what: str, name: str, problem: str, some: bool, text: str) -> None:
         if not problem and not some:
             began = f"; it began: {text.strip()[:80]}" if text.strip() else ""
@@ -222,6 +233,8 @@ class Comparison:
                     self.peer(peer, Path(folder), tasks)
         if "plain" in self.given.peers:
             self.plain()
+        if "petsc" in self.given.peers:
+            self.petsc()
 
     def result(self) -> dict:
         return {
@@ -234,6 +247,7 @@ class Comparison:
             "limit_s": self.given.limit,
             "rows": self.rows,
             "studies": self.studies,
+            "cg": self.cg,
             "missing": self.missing,
         }
 
@@ -251,14 +265,18 @@ def main() -> int:
     comparison.run()
     result = comparison.result()
     comparison.save()
-    print(table(result["rows"], result["missing"], result["devices"], result["studies"]))
+    parts = (result["studies"], result["cg"])
+    print(table(result["rows"], result["missing"], result["devices"], *parts))
     print("NVLink multicast was off for all: NCCL_NVLS_ENABLE=0, NVSHMEM_DISABLE_NVLS=1.")
     print(f"written: {arguments.output}")
     measured = any("median_us" in row for row in result["rows"])
     different = [row["study"] for row in result["studies"] if not row["identical"]]
+    cg = result["cg"]
+    if cg and not cg["same_residual"]:
+        different.append("cg")
     if different:
         print(f"compare: results differ: {', '.join(different)}", file=sys.stderr)
-    status = 0 if (measured or result["studies"]) and not different else 1
+    status = 0 if (measured or result["studies"] or cg) and not different else 1
     if measured:
         try:
             from compare_plot import draw

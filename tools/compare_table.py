@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compare_petsc import lines_of as petsc_lines
 from compare_studies import lines_of
 
 ORDER = (
@@ -72,7 +73,11 @@ def cells(row: dict, note: int) -> tuple[str, ...]:
 
 
 def table(
-    rows: list[dict], missing: list[dict], unit: str = "GPUs", studies: list[dict] | None = None
+    rows: list[dict],
+    missing: list[dict],
+    unit: str = "GPUs",
+    studies: list[dict] | None = None,
+    cg: dict | None = None,
 ) -> str:
     """`unit` is the kind of devices: GPUs or CPU devices."""
     rows = sorted(rows, key=order)
@@ -97,6 +102,7 @@ def table(
     for title, lines in sections.items():
         out += [title, text(header), *map(text, lines), ""]
     out += lines_of(studies or [])
+    out += petsc_lines(cg)
     if notes:
         out.append("what was timed (blocks: of each device; GB/s: of all blocks together)")
         out += described(rows, notes)

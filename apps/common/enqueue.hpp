@@ -14,6 +14,17 @@ template <class Work>
 __global__ void __launch_bounds__(plain_threads) plain_kernel(Work const work) {
   work(u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x);
 }
+
+/// Notes the kernel when the program begins, so that it is loaded before streams wait for each
+/// other: loading at the first launch waits for all streams of the GPU.
+template <class Work>
+struct NotedPlainKernel {
+  static bool note() {
+    note_gpu_entry(reinterpret_cast<void const*>(&plain_kernel<Work>));
+    return true;
+  }
+  static inline bool const noted = note();
+};
 #endif
 
 /// Shared memory of each multiprocessor of a GPU, bytes; 0 of a CPU device.
@@ -35,6 +46,7 @@ inline u64 shared_memory(Device const& device) {
 template <class Work>
 void enqueue(Device const& device, Stream& stream, u64 items, Work const& work) {
 #if defined(__CUDACC__)
+  static_cast<void>(NotedPlainKernel<Work>::noted);
   if (stream.native()) {
     auto const blocks = std::clamp<u64>((items + plain_threads - 1) / plain_threads, 1, 2048);
     auto status = cudaSetDevice(static_cast<int>(device.index()));

@@ -1,29 +1,45 @@
 #include "common/files.hpp"
 
 #include <fstream>
-#include <initializer_list>
 #include <stdexcept>
 
 namespace meshpost::apps {
+
 namespace {
+
+// Under this name a file is written until it is complete. The files that are none, such as
+// /dev/null, are written themselves.
+std::string part_of(std::string const& file) {
+  bool const plain = !std::filesystem::exists(file) || std::filesystem::is_regular_file(file);
+  return plain ? file + ".part" : file;
+}
+
+[[noreturn]] void throw_unwritable(std::string const& file, std::string const& part) {
+  std::error_code ignored;
+  if (part != file) std::filesystem::remove(part, ignored);
+  throw std::runtime_error(file + ": it can't be written; name another file");
+}
+
+}  // namespace
+
+void check_writable(std::string const& file) {
+  auto const part = part_of(file);
+  if (!std::ofstream(part, std::ios::binary)) throw_unwritable(file, part);
+  std::error_code ignored;
+  if (part != file) std::filesystem::remove(part, ignored);
+}
 
 void write_pieces(std::string const& file,
                   std::initializer_list<std::span<std::byte const>> pieces) {
-  bool const plain = !std::filesystem::exists(file) || std::filesystem::is_regular_file(file);
-  std::string const written = plain ? file + ".part" : file;  // not of /dev/null
-  std::ofstream out(written, std::ios::binary);
+  auto const part = part_of(file);
+  std::ofstream out(part, std::ios::binary);
   for (auto const piece : pieces)
     out.write(reinterpret_cast<char const*>(piece.data()), static_cast<long>(piece.size()));
   out.close();
   std::error_code failed;
-  if (out && plain) std::filesystem::rename(written, file, failed);
-  if (!out || failed) {
-    if (plain) std::filesystem::remove(written, failed);
-    throw std::runtime_error(file + ": it can't be written; name another file");
-  }
+  if (out && part != file) std::filesystem::rename(part, file, failed);
+  if (!out || failed) throw_unwritable(file, part);
 }
-
-}  // namespace
 
 void write_npy(std::string const& file, std::string const& type, std::vector<u64> const& shape,
                std::span<std::byte const> bytes) {

@@ -9,11 +9,11 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+
+import child
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_PICTURES = ("numpy", "matplotlib")  # without them there are no pictures, and all else works
@@ -132,36 +132,21 @@ def run_binary(command: list[str], *, launch: bool = True) -> int:
     if launch:
         command = launched(command)
     sys.stdout.flush()
-    began = time.perf_counter()
     try:
-        child = subprocess.Popen(command)
+        return child.run(command)
     except OSError as error:
         message = f"{command[0]} can't be started: {error.strerror}; rebuild it"
         raise Misuse(message) from error
-    try:
-        return child.wait()
-    except BaseException:
-        child.terminate()
-        try:
-            child.wait(5)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        seconds = time.perf_counter() - began
-        print(
-            f"\nstopped {Path(command[0]).name} (process {child.pid}) after {seconds:.1f} s; "
-            "there is no result",
-            file=sys.stderr,
-        )
-        raise
 
 
 def guarded(name: str, work: Callable[[], int]) -> int:
-    """Does the work of the front `name`. Returns an exit status in every case."""
-    # A job's end arrives as SIGTERM: the C++ program must end with this one.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    """Does the work of the front `name`. Returns an exit status in every case.
+
+    SIGTERM, SIGINT and SIGHUP end the work, and the C++ program that it runs.
+    """
     try:
-        return work()
+        with child.handlers(child.stop):
+            return work()
     except Misuse as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2

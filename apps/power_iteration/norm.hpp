@@ -4,10 +4,13 @@
 #include <meshpost/base/types.hpp>
 #include <vector>
 
+#include "common/ordered_sum.hpp"
+
 namespace power {
 
 using meshpost::u32;
 using meshpost::u64;
+using meshpost::apps::partials;
 
 // The length of a vector, always by the same sums: squares of `group` elements, then the sums of
 // the groups of a block by sum_of(), then those of the blocks. So its bits depend neither on how
@@ -24,38 +27,12 @@ MESHPOST_FN inline double squares(double const* x, u32 count) {
   return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
-/// Numbers that sum_of() makes of all numbers before it adds them in pairs.
-inline constexpr u32 partials = 256;
-
-/// The sum of `count` numbers, for all threads. Number k goes to partial sum k % 256. `partial` is
-/// memory that the threads share, for 256 numbers; `sync` synchronizes them. All threads of the
-/// rank or block call it; on a GPU they are whole warps.
+/// The sum of `count` numbers in memory, as ordered_sum() makes it.
 template <class Sync>
 MESHPOST_FN double sum_of(double const* numbers, u32 count, u32 thread, u32 threads,
                           double* partial, Sync const& sync) {
-  for (u32 p = thread; p < partials; p += threads) {
-    double sum = 0;
-    for (u32 k = p; k < count; k += partials) sum += numbers[k];
-    partial[p] = sum;
-  }
-  sync();
-  auto const eight = [&](u32 k) {  // those that are 32 apart
-    return ((partial[k] + partial[k + 128]) + (partial[k + 64] + partial[k + 192])) +
-           ((partial[k + 32] + partial[k + 160]) + (partial[k + 96] + partial[k + 224]));
-  };
-#if defined(__CUDA_ARCH__)
-  double sum = eight(thread % 32);
-#pragma unroll
-  for (u32 distance = 16; distance > 0; distance /= 2)
-    sum += __shfl_xor_sync(~0u, sum, static_cast<int>(distance));
-  return sum;
-#else
-  double sum[32];
-  for (u32 k = 0; k < 32; ++k) sum[k] = eight(k);
-  for (u32 half = 16; half > 0; half /= 2)
-    for (u32 k = 0; k < half; ++k) sum[k] += sum[k + half];
-  return sum[0];
-#endif
+  return meshpost::apps::ordered_sum(
+      count, [=](u32 k) { return numbers[k]; }, thread, threads, partial, sync);
 }
 
 /// The factor that makes a vector's length 1, from the sums of squares of its blocks. NaN if it has

@@ -53,7 +53,7 @@ struct Puts {
 };
 
 std::shared_ptr<World> two_devices(benchmark::State& state) {
-  auto world = bench::world(2);
+  auto world = bench::world(2, static_cast<u32>(state.range(1)));
   if (!world) state.SkipWithError("needs two devices");
   return world;
 }
@@ -94,7 +94,12 @@ void exchange_step_by_puts(benchmark::State& state) {
   world->free(elapsed), world->free(come), world->free(x);
 }
 
-BENCHMARK(exchange_step)->Arg(64)->Arg(8192)->Arg(1 << 20)->UseManualTime()->Iterations(1);
-BENCHMARK(exchange_step_by_puts)->Arg(64)->Arg(8192)->Arg(1 << 20)->UseManualTime()->Iterations(1);
+// Axes: bytes, ranks of a device (0: the default).
+void sizes(benchmark::internal::Benchmark* one) {
+  one->ArgNames({"bytes", "ranks"})->ArgsProduct({{64, 8192, 1 << 20}, {1, 0}});
+  one->UseManualTime()->Iterations(1);
+}
+BENCHMARK(exchange_step)->Apply(sizes);
+BENCHMARK(exchange_step_by_puts)->Apply(sizes);
 
 }  // namespace

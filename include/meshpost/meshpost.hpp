@@ -2,6 +2,7 @@
 // All of meshpost. Kernels that are compiled at run time get the half that they can use.
 
 #include "meshpost/array/exchange.hpp"
+#include "meshpost/array/grid.hpp"
 #include "meshpost/rma/kernel.hpp"
 #include "meshpost/rma/rank.hpp"
 #include "meshpost/rma/roles.hpp"
@@ -11,6 +12,7 @@
 #include "meshpost/array/array.hpp"
 #include "meshpost/array/distribution.hpp"
 #include "meshpost/array/plan.hpp"
+#include "meshpost/array/stream_exchange.hpp"
 #include "meshpost/base/error.hpp"
 #include "meshpost/base/events.hpp"
 #include "meshpost/copy/copy.hpp"

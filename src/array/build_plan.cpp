@@ -5,18 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <utility>
 
 #include "array/needs.hpp"
+#include "array/part_owners.hpp"
 #include "array/plan_state.hpp"
 #include "base/hash.hpp"
 #include "copy/job/state.hpp"
 #include "copy/state.hpp"
 #include "meshpost/base/error.hpp"
-#include "world/job.hpp"
 #include "world/wire.hpp"
 
 namespace meshpost {
@@ -50,6 +49,7 @@ PartPlan receive_only(Distribution const& distribution, u32 part, std::vector<u6
     ++plan.receives.back().count;
     plan.halo.push_back(one.index);
   }
+  plan.elements = plan.own + plan.halo.size();
   plan.received = {.count = plan.halo.size(), .first = plan.own};
   return plan;
 }
@@ -61,66 +61,12 @@ void add_request(PartPlan& plan, Request const& request, std::span<u64 const> pl
   plan.sent.count += places.size();
 }
 
+constexpr char const* same_for_all =
+    "give all processes the same distribution, and each the needs of its own parts";
+
 Error differ(u32 process, std::string const& what) {
   return {Kind::bad_argument, operation, fmt::format("process {} has {}", process, what),
-          "give all processes the same distribution, and each the needs of its own parts"};
-}
-
-// The process of each part, and the first part of each process.
-struct Owners {
-  std::vector<u32> processes;
-  std::vector<u32> first;
-};
-
-// One list for each part.
-void check_given(std::vector<u64> const& given, u32 parts, bool alone) {
-  u64 sum = 0;
-  std::string each;
-  for (u64 process = 0; process < given.size(); ++process) {
-    sum += given[process];
-    if (!alone)
-      each += fmt::format("{}process {}: {}", process == 0 ? " (" : ", ", process, given[process]);
-  }
-  if (sum == parts) return;
-  std::string remedy = "give one list for each part, which may be empty";
-  if (!alone)
-    remedy =
-        "give each process one list for each of its own parts; with a World, these are its "
-        "World::devices(), and the array has World::device_count() parts";
-  else if (auto const job = job_from(std::getenv); !job.alone())
-    remedy += fmt::format(
-        "; this is one of {} processes of a job: give a JobMemory, too, then the lists of its own "
-        "parts alone",
-        job.processes);
-  throw Error(Kind::bad_argument, operation,
-              fmt::format("needs of {} part{} were given{}, and the array has {}", sum,
-                          sum == 1 ? "" : "s", alone ? each : each + ")", parts),
-              remedy);
-}
-
-Owners find_owners(ProcessGroup const& group, Distribution const& distribution, u64 parts_here) {
-  auto const all = group.gather(operation, [&] {
-    return wire::Packer()
-        .value(parts_here)
-        .value(distribution.fingerprint())
-        .text(distribution.describe())
-        .take();
-  });
-  Owners owners;
-  std::vector<u64> given;
-  for (u32 process = 0; process < all.size(); ++process) {
-    wire::Unpacker unpacker(all[process]);
-    given.push_back(unpacker.value<u64>());
-    if (unpacker.value<u64>() != distribution.fingerprint())
-      throw differ(process, fmt::format("another distribution ({}) than this one ({})",
-                                        unpacker.text(), distribution.describe()));
-  }
-  check_given(given, distribution.parts(), group.alone());
-  for (u32 process = 0; process < given.size(); ++process) {
-    owners.first.push_back(static_cast<u32>(owners.processes.size()));
-    owners.processes.insert(owners.processes.end(), given[process], process);
-  }
-  return owners;
+          same_for_all};
 }
 
 using Lists = std::vector<std::string>;  // by process
@@ -136,9 +82,17 @@ class Builder {
         group_(job ? &job->state().group : &alone_),
         job_(job) {
     if (job) copying::check_caller(operation);
-    auto owners = find_owners(*group_, distribution, parts_here);
+    auto owners = find_owners(*group_, {.parts_here = parts_here,
+                                        .parts = distribution.parts(),
+                                        .fingerprint = distribution.fingerprint(),
+                                        .described = distribution.describe(),
+                                        .what = "another distribution",
+                                        .remedy = same_for_all,
+                                        .of_parts = "needs",
+                                        .one = "one list"});
     state_->process = group_->number();
     state_->processes = std::move(owners.processes);
+    state_->near = near_in(*group_);
     state_->first = owners.first[state_->process];
     state_->parts.reserve(parts_here);
   }
@@ -193,9 +147,6 @@ class Builder {
           if (process == whose) come[process] = all.substr(begin, bytes);
           else copy(come[process].data(), exposed->at(process, begin, Bytes{bytes}));
         }
-      state_->ways.clear();
-      for (u32 process = 0; exposed && process < group_->count(); ++process)
-        state_->ways.push_back(exposed->part(process));
     });
     return come;
   }

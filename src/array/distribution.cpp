@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "array/box_text.hpp"
 #include "base/hash.hpp"
 #include "meshpost/base/error.hpp"
 
@@ -101,6 +102,12 @@ Distribution Distribution::general(std::vector<u32> owners, u32 parts) {
   return {size, parts, std::move(lists)};
 }
 
+Distribution Distribution::boxes(Boxes boxes) {
+  u64 const size = boxes.grid().cells();
+  u32 const parts = boxes.parts();
+  return {size, parts, std::move(boxes)};
+}
+
 void Distribution::check_index(u64 index, char const* operation) const {
   if (index < size_) return;
   throw Error(Kind::bad_argument, operation,
@@ -125,7 +132,8 @@ u64 Distribution::size_of(u32 part) const {
             u64 const whole = blocks / parts_ + (part < blocks % parts_ ? 1 : 0);
             return whole * cycle.block + (part == blocks % parts_ ? rest : 0);
           },
-          [&](Lists const& lists) { return lists.begins[part + 1] - lists.begins[part]; }},
+          [&](Lists const& lists) { return lists.begins[part + 1] - lists.begins[part]; },
+          [&](Boxes const& boxes) { return boxes.box(part).cells(); }},
       *rule_);
 }
 
@@ -137,7 +145,8 @@ u32 Distribution::owner_of(u64 index) const {
                    return static_cast<u32>(next - blocks.begins.begin() - 1);
                  },
                  [&](Cycle const& cycle) { return static_cast<u32>(index / cycle.block % parts_); },
-                 [&](Lists const& lists) { return lists.owners[index]; }},
+                 [&](Lists const& lists) { return lists.owners[index]; },
+                 [&](Boxes const& boxes) { return boxes.owner_of(boxes.grid().cell_at(index)); }},
       *rule_);
 }
 
@@ -150,7 +159,11 @@ u64 Distribution::place_of(u64 index) const {
                  [&](Cycle const& cycle) {
                    return index / cycle.block / parts_ * cycle.block + index % cycle.block;
                  },
-                 [&](Lists const& lists) { return lists.places[index]; }},
+                 [&](Lists const& lists) { return lists.places[index]; },
+                 [&](Boxes const& boxes) {
+                   Cell const cell = boxes.grid().cell_at(index);
+                   return boxes.box(boxes.owner_of(cell)).place_of(cell);
+                 }},
       *rule_);
 }
 
@@ -164,7 +177,10 @@ u64 Distribution::index_of(u32 part, u64 place) const {
                  [&](Cycle const& cycle) {
                    return (place / cycle.block * parts_ + part) * cycle.block + place % cycle.block;
                  },
-                 [&](Lists const& lists) { return lists.elements[lists.begins[part] + place]; }},
+                 [&](Lists const& lists) { return lists.elements[lists.begins[part] + place]; },
+                 [&](Boxes const& boxes) {
+                   return boxes.grid().place_of(boxes.box(part).cell_at(place));
+                 }},
       *rule_);
 }
 
@@ -181,7 +197,8 @@ std::string Distribution::describe() const {
                    return cycle.block == 1 ? std::string("cyclic")
                                            : fmt::format("cyclic (blocks of {})", cycle.block);
                  },
-                 [](Lists const&) { return std::string("general"); }},
+                 [](Lists const&) { return std::string("general"); },
+                 [](Boxes const& boxes) { return "boxes of " + text_of(boxes.extents()); }},
       *rule_);
   u64 least = ~u64{0}, most = 0;
   for (u32 part = 0; part < parts_; ++part) {
@@ -200,7 +217,8 @@ u64 Distribution::fingerprint() const {
   u64 const rule =
       std::visit(Overloaded{[&](Blocks const& blocks) { return of(blocks.begins); },
                             [&](Cycle const& cycle) { return of(std::array{cycle.block}); },
-                            [&](Lists const& lists) { return of(lists.owners); }},
+                            [&](Lists const& lists) { return of(lists.owners); },
+                            [&](Boxes const& boxes) { return boxes.fingerprint(); }},
                  *rule_);
   return of(std::array{rule, u64{rule_->index()}, size_, u64{parts_}});
 }
@@ -208,6 +226,9 @@ u64 Distribution::fingerprint() const {
 bool Distribution::operator==(Distribution const& other) const {
   if (size_ != other.size_ || parts_ != other.parts_) return false;
   if (rule_ == other.rule_) return true;
+  auto const *const boxes = std::get_if<Boxes>(rule_.get()), *const others = std::get_if<Boxes>(
+                                                                 other.rule_.get());
+  if (boxes && others && *boxes == *others) return true;
   for (u64 index = 0; index < size_; ++index)
     if (owner_of(index) != other.owner_of(index) || place_of(index) != other.place_of(index))
       return false;

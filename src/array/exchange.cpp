@@ -7,19 +7,22 @@
 #include <numeric>
 #include <utility>
 
+#include "array/exchange_lists.hpp"
 #include "meshpost/base/error.hpp"
+#include "rma/world_state.hpp"
 
 namespace meshpost::detail {
 namespace {
 
 using Table = ExchangeTable;
 
-// Shorter pieces would cost more in messages than several ranks save.
-constexpr u64 least_piece = u64{4} << 10;  // bytes
+// Shorter pieces would cost more in messages than several ranks save. Out of reach, hosts carry one
+// after the other.
+constexpr u64 least_near = u64{4} << 10, least_far = u64{256} << 10;  // bytes
 
 // How both ends cut the elements of an entry: into as many pieces as there are ranks, at most.
-u64 pieces_of(PlanEntry const& entry, u32 ranks, u64 element) {
-  u64 const bytes = entry.count * element;
+u64 pieces_of(PlanEntry const& entry, u32 ranks, u64 element, bool far) {
+  u64 const bytes = entry.count * element, least_piece = far ? least_far : least_near;
   return std::clamp<u64>((bytes + least_piece - 1) / least_piece, 1,
                          std::min<u64>(ranks, entry.count));
 }
@@ -27,27 +30,39 @@ u64 pieces_of(PlanEntry const& entry, u32 ranks, u64 element) {
 // Pieces by the local rank that has them.
 class Pieces {
  public:
-  explicit Pieces(u32 ranks) : by_rank_(ranks) {}
+  // `here`, `places`: the part, and its places for all elements that it sends, or receives.
+  // `element`: its size.
+  Pieces(u32 ranks, u32 here, Places const& places, u64 element)
+      : by_rank_(ranks), here_(here), places_(places), element_(element) {}
 
-  // `here`: the rank of the first piece here; `there`: at the other part. `place`: of the first
-  // element at the receiver. `credit`: word of the first piece.
-  void add(PlanEntry const& entry, u64 element, u64 here, u64 there, u64 place, u64 credit) {
+  // `number`: of the first element at the receiver. `credits`: the first word for the sender's
+  // pieces; none if they need no credit. `far`: the other part is out of reach.
+  void add(PlanEntry const& entry, u64 number, u64 credits, bool far) {
     u64 const ranks = by_rank_.size();
-    u64 const count = pieces_of(entry, static_cast<u32>(ranks), element);
+    u64 const count = pieces_of(entry, static_cast<u32>(ranks), element_, far);
+    // Piece i of a message from p to q: rank q + i of p sends it, rank p + i of q takes it.
+    u64 const here = entry.part, there = here_;
     for (u64 i = 0; i < count; ++i) {
       u64 const begin = entry.count * i / count, end = entry.count * (i + 1) / count;
-      by_rank_[(here + i) % ranks].push_back({.rank = entry.part * ranks + (there + i) % ranks,
-                                              .first = entry.offset + begin,
-                                              .count = end - begin,
-                                              .there = place + begin,
-                                              .credit = credit + i});
+      by_rank_[(here + i) % ranks].push_back(
+          {.rank = entry.part * ranks + (there + i) % ranks,
+           .first = entry.offset + begin,
+           .count = end - begin,
+           .there = number + begin,
+           .credit = credits == Table::none ? credits : credits + i,
+           .place = places_.consecutive(entry.offset + begin, entry.offset + end)
+                        ? places_[entry.offset + begin]
+                        : Table::scattered});
+      scattered_ |= by_rank_[(here + i) % ranks].back().place == Table::scattered;
     }
   }
+  // True if any is.
+  bool scattered() const { return scattered_; }
   void append(std::vector<u64>& table, u64 pieces, u64 begins) const {
     table[pieces] = table.size();
     for (auto const& rank : by_rank_)
-      for (auto const& [other, first, count, there, credit] : rank)
-        table.insert(table.end(), {other, first, count, there, credit});
+      for (auto const& [other, first, count, there, credit, place] : rank)
+        table.insert(table.end(), {other, first, count, there, credit, place});
     table[begins] = table.size();
     u64 before = 0;
     table.push_back(before);
@@ -56,6 +71,10 @@ class Pieces {
 
  private:
   std::vector<std::vector<Table::Piece>> by_rank_;
+  u32 here_;
+  Places const& places_;
+  u64 element_;
+  bool scattered_ = false;
 };
 
 void append(std::vector<u64>& table, u64 word, std::span<u64 const> list) {
@@ -63,34 +82,42 @@ void append(std::vector<u64>& table, u64 word, std::span<u64 const> list) {
   table.insert(table.end(), list.begin(), list.end());
 }
 
-// Each place once, with the numbers of the elements that go there, in their order.
+// True if several elements go to one place.
+bool repeated(std::vector<u64> places) {
+  std::ranges::sort(places);
+  return std::ranges::adjacent_find(places) != places.end();
+}
+
 void append_targets(std::vector<u64>& table, std::vector<u64> const& places) {
-  std::vector<u64> order(places.size()), targets, begins;
-  std::iota(order.begin(), order.end(), u64{0});
-  std::ranges::sort(order, std::less(),
-                    [&](u64 number) { return std::pair(places[number], number); });
-  for (u64 k = 0; k < order.size(); ++k)
-    if (k == 0 || places[order[k]] != targets.back()) {
-      targets.push_back(places[order[k]]);
-      begins.push_back(k);
-    }
-  begins.push_back(order.size());
-  table[Table::target_count] = targets.size();
-  append(table, Table::targets, targets);
-  append(table, Table::arrivals_begin, begins);
-  append(table, Table::arrivals, order);
+  ExchangeTargets const targets(places);
+  table[Table::target_count] = targets.places.size();
+  append(table, Table::targets, targets.places);
+  append(table, Table::arrivals_begin, targets.begins);
+  append(table, Table::arrivals, targets.numbers);
 }
 
 }  // namespace
 
-void check_parts(World const& world, Plan const& plan) {
+ExchangeTargets::ExchangeTargets(std::vector<u64> const& all) : numbers(all.size()) {
+  std::iota(numbers.begin(), numbers.end(), u64{0});
+  std::ranges::sort(numbers, std::less(),
+                    [&](u64 number) { return std::pair(all[number], number); });
+  for (u64 k = 0; k < numbers.size(); ++k)
+    if (k == 0 || all[numbers[k]] != places.back()) {
+      places.push_back(all[numbers[k]]);
+      begins.push_back(k);
+    }
+  begins.push_back(numbers.size());
+}
+
+void check_parts(World const& world, Plan const& plan, char const* operation) {
   u32 const first = world.first_rank() / world.ranks_per_device();
   auto const here = world.devices().size();
   if (plan.distribution().parts() == world.device_count() && plan.first_part() == first &&
       plan.part_count() == here)
     return;
   throw Error(
-      Kind::bad_argument, "make_exchange",
+      Kind::bad_argument, operation,
       fmt::format("the plan has {} parts, here {} from {} on; the World has {} devices, here "
                   "{} from {} on",
                   plan.distribution().parts(), plan.part_count(), plan.first_part(),
@@ -100,30 +127,34 @@ void check_parts(World const& world, Plan const& plan) {
 
 // An entry has a piece for each 4 KiB, and one more at most.
 u64 exchange_table_words(Plan::Most const& most, u32 ranks, u64 element) {
-  u64 const pieces = 2 * most.entries + (most.sent + most.received) * element / least_piece;
+  u64 const pieces = 2 * most.entries + (most.sent + most.received) * element / least_near;
   return Table::header + pieces * Table::piece_words + 2 * (u64{ranks} + 1) + most.sent +
          3 * most.received + 1;
 }
 
-std::vector<u64> exchange_table(PartPlan const& part, u32 ranks, u64 element) {
+std::vector<u64> exchange_table(World const& world, PartPlan const& part, u64 element) {
+  u32 const ranks = world.ranks_per_device();
+  auto const state = world_of(world.communicator().world, "make_exchange");
+  u32 const own = part.part - world.first_rank() / ranks;
+  auto const far = [&](u32 other) { return state->layout().far(own, other); };
+  // Words at the sender, by receiver.
+  auto const credits = [&](u32 other, u32 receiver, std::vector<PlanEntry> const& back) {
+    bool const both = std::ranges::binary_search(back, other, std::less(), &PlanEntry::part);
+    return both ? Table::none : u64{receiver} * ranks;
+  };
   std::vector<u64> table(Table::header);
   table[Table::size] = part.size();
-  Pieces sends(ranks), receives(ranks);
-  // Piece i of a message from p to q: rank q + i of p sends it, rank p + i of q takes it.
+  Pieces sends(ranks, part.part, part.sent, element);
+  Pieces receives(ranks, part.part, part.received, element);
   for (auto const& one : part.sends)
-    sends.add(one, element, one.part, part.part, one.there, u64{one.part} * ranks);
+    sends.add(one, one.there, credits(one.part, one.part, part.receives), far(one.part));
   for (auto const& one : part.receives)
-    receives.add(one, element, one.part, part.part, 0, u64{part.part} * ranks);
+    receives.add(one, 0, credits(one.part, part.part, part.sends), far(one.part));
   sends.append(table, Table::sends, Table::send_begins);
   receives.append(table, Table::receives, Table::receive_begins);
-  if (part.sent.consecutive()) table[Table::sent_first] = part.sent.first;
-  else append(table, Table::sent, part.sent.list);
-  if (part.received.consecutive()) {
-    table[Table::first_received] = part.received.first;
-  } else {
-    append_targets(table, part.received.list);
-    table[Table::received] = table[Table::targets];
-  }
+  if (sends.scattered()) append(table, Table::sent, part.sent.list);
+  if (repeated(part.received.list)) append_targets(table, part.received.list);
+  else if (receives.scattered()) append(table, Table::received, part.received.list);
   return table;
 }
 

@@ -1,9 +1,8 @@
 #pragma once
+#include "array/part_owners.hpp"
 #include "meshpost/array/plan.hpp"
 
 namespace meshpost {
-
-constexpr char const* make_a_plan = "make a plan";
 
 /// Those of the indices that belong to other parts, each once.
 /// \throws Error(bad_argument) if there is no such element

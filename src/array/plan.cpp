@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "array/box_halo.hpp"
+#include "array/box_text.hpp"
 #include "array/plan_state.hpp"
 #include "meshpost/base/error.hpp"
 
@@ -30,6 +32,16 @@ u64 Plan::place_of(u32 part, u64 index) const {
   auto const& one = of(part);
   auto const& distribution = state_->distribution;
   u32 const owner = distribution.owner_of(index);
+  if (state_->frames) {
+    auto const& [boxes, halo] = *state_->frames;
+    if (auto const place = place_in_frame(boxes, halo, part, boxes.grid().cell_at(index)))
+      return *place;
+    throw Error(Kind::bad_argument, "Plan::place_of",
+                fmt::format("the frame of part {} has no place for cell {}, which belongs to part "
+                            "{}, or it receives nothing there",
+                            part, text_of(boxes.grid().cell_at(index)), owner),
+                "make a plan with a wider halo, or with corners");
+  }
   u64 const place = distribution.place_of(index);
   if (owner == part) return place;
   // The halo is sorted by owner and by place there.
@@ -61,16 +73,17 @@ std::string Plan::explain(Bytes element) const {
   auto const& state = *state_;
   std::string text = state.distribution.describe() + "\n";
   auto out = std::back_inserter(text);
-  u64 here = 0, node = 0, beyond = 0;
+  u64 here = 0, node = 0, beyond = 0, unknown = 0;
   auto const row = [&](char const* direction, PlanEntry const& entry) {
     u32 const process = state.processes[entry.part];
     u64 const bytes = entry.count * element.value;
-    bool const near = process == state.process || state.ways[process].same_node;
+    bool const known = process != State::elsewhere, near = known && state.near[process];
     auto const way =
-        process == state.process
+        !known ? std::string("by another process")
+        : process == state.process
             ? std::string("within the process")
             : fmt::format("{} process {}", near ? "within the node," : "by the network,", process);
-    (process == state.process ? here : state.ways[process].same_node ? node : beyond) += bytes;
+    (!known ? unknown : process == state.process ? here : near ? node : beyond) += bytes;
     fmt::format_to(out, "  {} part {}: {} elements, {} bytes, {}\n", direction, entry.part,
                    entry.count, bytes, way);
   };
@@ -81,8 +94,11 @@ std::string Plan::explain(Bytes element) const {
     for (auto const& entry : part.receives) row("from", entry);
   }
   fmt::format_to(out,
-                 "in and out: {} bytes within the process, {} within the node, {} by the network\n",
+                 "in and out: {} bytes within the process, {} within the node, {} by the network",
                  here, node, beyond);
+  if (unknown != 0)
+    fmt::format_to(out, ", {} by other processes, which only a JobMemory knows", unknown);
+  text += '\n';
   return text;
 }
 

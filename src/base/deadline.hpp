@@ -43,6 +43,9 @@ class Deadline {
     if (std::exchange(before_, progress) != progress) renew(now);
     return ends(now);
   }
+  /// Time that has counted since the last change.
+  Milliseconds waited() const { return std::chrono::duration_cast<Milliseconds>(waited_); }
+  Milliseconds length() const { return length_; }
   std::string text() const {
     return fmt::format("{:.3g} s", static_cast<double>(length_.count()) * 1e-3);
   }

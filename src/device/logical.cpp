@@ -26,6 +26,7 @@ class LogicalDevice : public Device {
   Allocation allocate(Bytes size, MemoryKind kind) override { return whole_->allocate(size, kind); }
   Bytes free_memory() override { return whole_->free_memory(); }
   std::unique_ptr<Stream> make_stream() override { return whole_->make_stream(); }
+  std::unique_ptr<Stream> make_urgent_stream() override { return whole_->make_urgent_stream(); }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
     return whole_->adopt_stream(native);
   }
@@ -72,7 +73,7 @@ std::vector<std::shared_ptr<Device>> physical_devices(
   return found;
 }
 
-std::vector<SharedGrids> by_physical_device(std::vector<Grid> const& grids) {
+std::vector<SharedGrids> by_physical_device(std::vector<LaunchGrid> const& grids) {
   std::vector<SharedGrids> shared;
   for (auto const& grid : grids) {
     auto device = physical(grid.device);

@@ -12,12 +12,12 @@ std::vector<std::shared_ptr<Device>> split_device(std::shared_ptr<Device> const&
 /// Grids of a launch that lie side by side on one physical device: on a GPU, one kernel launch.
 struct SharedGrids {
   std::shared_ptr<Device> device;  ///< the physical one
-  Grid const* first = nullptr;
+  LaunchGrid const* first = nullptr;
   u32 count = 0;
   u32 ranks = 0;  ///< of all grids; they must be resident at once
 };
 
 /// The grids by physical device, in their order.
-std::vector<SharedGrids> by_physical_device(std::vector<Grid> const& grids);
+std::vector<SharedGrids> by_physical_device(std::vector<LaunchGrid> const& grids);
 
 }  // namespace meshpost

@@ -13,6 +13,7 @@
 #include "meshpost/base/config.hpp"
 #include "meshpost/device/backend.hpp"
 #include "meshpost/device/cpu/block.hpp"
+#include "meshpost/device/stream_exchange.hpp"
 
 namespace meshpost {
 namespace {
@@ -207,7 +208,7 @@ void open_kind(std::string const& spec, std::string wanted,
 [[noreturn]] void refuse_counters(std::string_view operation) {
   throw Error(Kind::bad_environment, std::string(operation),
               "this kind of device can't do it in a stream's order",
-              "override Stream::put, await and post");
+              "override Stream::put, await, post, gather and scatter");
 }
 
 }  // namespace
@@ -255,7 +256,15 @@ void Stream::receive(StreamWords const& /*words*/, StreamChannel const& /*from*/
                      StreamReceive const& /*into*/, StreamPost const* /*far*/) {
   refuse_counters("receive a message");
 }
+void Stream::gather(StreamWords const& /*words*/, StreamGather const& /*gather*/) {
+  refuse_counters("gather elements");
+}
+void Stream::scatter(StreamWords const& /*words*/, StreamScatter const& /*scatter*/) {
+  refuse_counters("scatter elements");
+}
 StreamWay Stream::way_of(StreamPut const& /*put*/) const { return {}; }
+StreamExchangeWay Stream::way_of(StreamGather const& /*gather*/) const { return {}; }
+StreamExchangeWay Stream::way_of(StreamScatter const& /*scatter*/) const { return {}; }
 void Device::raise(u32* counter, u32 value, u32* origin_word, u32 origin) {
   if (in_host_memory()) {
     if (origin_word) memory::store_relaxed(origin_word, origin);

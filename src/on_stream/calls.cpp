@@ -209,7 +209,7 @@ void EndpointState::put_far(char const* operation, ResolvedCall const& resolved)
   if (stream_->on_host())
     return stream_->call([this, operation, target = *resolved.far, put] {
       if (memory::load_relaxed(shared_.ended) != 0) return;
-      write_far(operation, [&] { target.write_and_notify(0, put.source, put.size()); });
+      write_far(operation, [&] { target.write_and_notify(put.skipped(), put.source, put.size()); });
     });
   auto const post = post_to(*resolved.far);
   stream_->post(shared_, post.ring, post.operation, put, resolved.before_runs);

@@ -34,7 +34,7 @@ std::shared_ptr<EndpointState> EndpointState::make(u32 world, u32 own, void* nat
   use.world().endpoints().expect_streams();
   // While the stream waits, CUDA would load no kernel.
   backend(device.kind()).load_entries(device);
-  auto stream = adopt ? device.adopt_stream(native) : device.make_stream();
+  auto stream = adopt ? device.adopt_stream(native) : device.make_urgent_stream();
   std::shared_ptr<EndpointState> state(
       new EndpointState(streams, use.world(), own, std::move(stream), std::move(name)));
   streams->add(use.world().layout().first_device + own, state);
@@ -85,7 +85,7 @@ void EndpointState::end() {
     over_ = true;
     failed = failure_.has_value();
   }
-  if (failed) streams_->tear(id_, message_windows());
+  if (failed) streams_->tear(id_, torn_by_failure());
   streams_->remove(id_);  // the number is free
   std::scoped_lock const lock(mutex_);
   if (failure_ && !told_)
@@ -128,20 +128,26 @@ Streams::Use EndpointState::begin(char const* operation) {
   throw Error(*failure_);
 }
 
+// If a failure of this stream has torn it.
+void EndpointState::refuse_torn(WorldState& world, char const* operation, std::string const& name,
+                                Torn const& torn) {
+  if (!streams_->torn(id_, torn.window)) return;
+  auto const text = fmt::format("{}, {}", said(operation), name);
+  // After a loss a new one can't be made.
+  if (auto const loss = world.group().alone() ? std::nullopt : world.group().processes().lost())
+    throw world.group().processes().lost_error(text, *loss);
+  throw Error(Kind::misuse, text,
+              fmt::format("this stream {} the {} before one of its operations failed; {}", torn.did,
+                          torn.what, torn.why),
+              fmt::format("free the {}, and make a new one", torn.what));
+}
+
 void EndpointState::use(WorldState& world, StreamCall const& call, std::string const& name) {
   u32 const window = call.window.number;
   bool const message = call.messages.devices != 0;
-  if (message && streams_->torn(id_, window)) {
-    // After a loss a new message window can't be made.
-    if (auto const loss = world.group().alone() ? std::nullopt : world.group().processes().lost())
-      throw world.group().processes().lost_error(
-          fmt::format("{}, {}", said(name_of(call.verb)), name), *loss);
-    throw Error(
-        Kind::misuse, fmt::format("{}, {}", said(name_of(call.verb)), name),
-        "this stream used the message window before one of its operations failed; a message may be "
-        "half there",
-        "free the message window, and make a new one");
-  }
+  if (message)
+    refuse_torn(world, name_of(call.verb), name,
+                {window, "message window", "used", "a message may be half there"});
   std::scoped_lock const lock(mutex_);
   if (message) message_windows_.try_emplace(window, call);
   windows_.try_emplace(window, name);
@@ -193,6 +199,11 @@ std::string EndpointState::so_far(StreamNote const& note) const {
         "tag {}",
         begun ? fmt::format(" for chunk {} of {}", note.come + 1, note.count) : "",
         stream_of(note.peer), note.tag);
+  if (note.operation == StreamNote::arrival)
+    return fmt::format("nothing of this step had come from {}, which has not started it",
+                       stream_of(note.peer));
+  if (note.operation == StreamNote::credit)
+    return fmt::format("{} had not finished the step before the last one", stream_of(note.peer));
   if (note.operation == StreamNote::receive && begun)
     return fmt::format("only a part of a message with tag {} had come from {}", note.tag,
                        stream_of(note.peer));
@@ -202,9 +213,9 @@ std::string EndpointState::so_far(StreamNote const& note) const {
                      note.count, note.tag);
 }
 
-std::set<u32> EndpointState::message_windows() const {
-  std::set<u32> used;
+std::set<u32> EndpointState::torn_by_failure() const {
   std::scoped_lock const lock(mutex_);
+  auto used = exchange_windows_;
   for (auto const& [window, call] : message_windows_) used.insert(window);
   return used;
 }
@@ -237,7 +248,7 @@ void EndpointState::begin_anew(WorldState& world) {
   device_->fill(words_.data(), 0, words_.size());
   world.host().forget_counts(own_, id_.number);
   if (far_) far_->take_again();
-  streams_->tear(id_, message_windows());
+  streams_->tear(id_, torn_by_failure());
   // The supervisor sees all of that at once, or nothing. Its findings of the last epoch are
   // dropped.
   std::scoped_lock const lock(mutex_);
@@ -245,6 +256,7 @@ void EndpointState::begin_anew(WorldState& world) {
   memory::store(&shared_.note->misfit.found, 0u, Order::system);
   memory::store(&shared_.note->poisoned, 0u, Order::system);
   message_windows_.clear();
+  exchange_windows_.clear();
   failure_.reset();
   gave_up_.clear();
   told_ = of_loss_ = false;
@@ -281,6 +293,7 @@ void EndpointState::release(u32 window) {
   std::scoped_lock const lock(mutex_);
   windows_.erase(window);
   message_windows_.erase(window);
+  exchange_windows_.erase(window);
 }
 
 }  // namespace meshpost::detail

@@ -10,6 +10,7 @@
 
 #include "base/deadline.hpp"
 #include "meshpost/on_stream/stream_endpoint.hpp"
+#include "on_stream/exchange_end.hpp"
 #include "on_stream/far_sender.hpp"
 #include "on_stream/stream_times.hpp"
 #include "on_stream/streams.hpp"
@@ -46,6 +47,19 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   /// Puts a prepared call on the stream.
   void post(PreparedCall const& prepared, std::source_location where);
   std::string explain(StreamCall const& call);
+  // An exchange (ExchangeEnd), src/on_stream/exchange.cpp.
+  /// \throws Error of an operation before
+  void check_well(char const* operation) { begin(operation); }
+  /// Makes this stream's end. \throws Error
+  ExchangeEnd make_end(ExchangeParts const& parts);
+  /// \throws what start() and finish() of a step would throw before they begin
+  void check_step(ExchangeEnd& end, ExchangeMemory const& memory);
+  Streams const& streams() const { return *streams_; }
+  u32 own() const { return own_; }
+  std::string explain(ExchangeEnd const& end);
+  void start(ExchangeEnd& end, void const* source, u64 count, std::source_location where);
+  void finish(ExchangeEnd& end, void* target, u64 count, StreamCombine combine,
+              std::source_location where);
   void synchronize();
   /// Its StreamEndpoint is destroyed. (The supervisor may have this a little longer.)
   void end();
@@ -72,7 +86,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   std::string stream_of(u32 peer) const;
   Error ended_wait(StreamNote const& note, Error const& loss) const;
   void find_misfit(u64 epoch);
-  std::set<u32> message_windows() const;
+  std::set<u32> torn_by_failure() const;
   std::string other_messages(WorldState& world, StreamNote const& note) const;
 
   struct Needed {
@@ -98,6 +112,21 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   void send_far(ResolvedCall const& resolved);
   void receive_far(ResolvedCall const& resolved);
   void use(WorldState& world, StreamCall const& call, std::string const& name);
+  void check_exchange(WorldState& world, char const* operation, ExchangeEnd const& end);
+  struct Torn {
+    u32 window;
+    char const* what;
+    char const* did;  ///< the stream, with it
+    char const* why;
+  };
+  void refuse_torn(WorldState& world, char const* operation, std::string const& name,
+                   Torn const& torn);
+  void check_elements(char const* operation, ExchangeEnd const& end, Needed const& needed,
+                      u64 count);
+  void check_start(WorldState& world, ExchangeEnd const& end);
+  void check_source(ExchangeEnd& end, void const* source, u64 count);
+  void check_target(ExchangeEnd& end, void* target, u64 count);
+  void tear_if_thrown(ExchangeEnd const& end, std::function<void()> const& work);
   void fail(Error error);
   void fail(Error error, u64 epoch, bool of_loss = false);
   u64 epoch() const;
@@ -126,6 +155,7 @@ class EndpointState : public std::enable_shared_from_this<EndpointState> {
   std::string gave_up_;                 // if it ended by a deadline: the wait, and what had come
   std::map<u32, std::string> windows_;  // that its operations use: their names
   std::map<u32, StreamCall> message_windows_;  // a call of each one used since the last failure
+  std::set<u32> exchange_windows_;             // of each exchange made since then, used or not
   bool over_ = false;                          // its StreamEndpoint is destroyed
   u64 epoch_ = 0;                              // failures that the program was told of
   u64 failures_before_ = 0;                    // runs that had failed when it began to wait

@@ -103,10 +103,10 @@ void FarSender::carry_out(u32 number) {
   if (message.offset == 0) drop_rest();  // of a put whose stream has ended within it
   if (message.offset + message.bytes == message.whole) {
     while (!under_way_.empty()) end_first();
-    return target.write_and_notify(message.offset, bytes, message.bytes);
+    return target.write_and_notify(message.skipped + message.offset, bytes, message.bytes);
   }
   if (under_way_.size() == FarMemory::most_under_way) end_first();
-  if (auto begun = target.write(message.offset, bytes, message.bytes))
+  if (auto begun = target.write(message.skipped + message.offset, bytes, message.bytes))
     under_way_.push_back(std::move(*begun));
   begun_ = std::chrono::steady_clock::now();
 }

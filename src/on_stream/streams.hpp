@@ -50,8 +50,9 @@ class Streams : public WorldClient {
   /// As the program has named it; empty if it has not, or if the stream is of another process.
   std::string name_of(StreamId stream);
 
-  // Message windows that a stream used before it failed: a message may be half there. The channels
-  // belong to the stream's number, so this outlives the endpoint.
+  // Message windows that a stream used before it failed, and exchanges that it took part in: a
+  // message or a step may be half there. The channels belong to the stream's number, so this
+  // outlives the endpoint.
   void tear(StreamId stream, std::set<u32> const& windows);
   bool torn(StreamId stream, u32 window);
 

@@ -12,6 +12,8 @@ char const* name_of(StreamNote const& note) {
   switch (note.operation) {
     case StreamNote::send: return "send";
     case StreamNote::receive: return "receive";
+    case StreamNote::credit: return "StreamExchange::start";
+    case StreamNote::arrival: return "StreamExchange::finish";
     default: return "wait";
   }
 }
@@ -24,6 +26,8 @@ char const* remedy_for(StreamNote const& note, u32 own) {
       return "see that the other stream receives; if both send first, let one receive first, or "
              "make the message window with more slots";
     case StreamNote::receive: return "see that the other stream sends with this tag";
+    case StreamNote::credit:
+    case StreamNote::arrival: return "start and finish the exchange on all devices, equally often";
     default: return "see that somebody notifies this stream with this tag";
   }
 }
@@ -139,6 +143,7 @@ void EndpointState::look(WorldState& world, std::optional<Loss> const& loss) {
   auto const own = waits();
   for (auto const& line : streams_->waiting())
     if (line != own) cause += "\n  " + line;
+  cause += world.group().silence();
   auto line = fmt::format("{}: {}", said(now), so_far(now));  // said() locks too
   {
     // Those that end after this one name it too.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -84,7 +85,8 @@ pid_t starter(std::string const& variable) {
     std::getline(status, text);
     auto const name_ends = text.rfind(") ");  // "PID (NAME) STATE PARENT ..."
     if (!set || name_ends == std::string::npos || name_ends + 4 >= text.size()) return process;
-    pid_t const parent = std::atoi(text.c_str() + name_ends + 4);
+    pid_t parent = 0;
+    std::from_chars(text.data() + name_ends + 4, text.data() + text.size(), parent);
     if (parent <= 1) return process;
     process = parent;
   }

@@ -145,6 +145,13 @@ std::vector<std::string> ProcessGroup::gather(std::string const& operation,
   return all;
 }
 
+std::string ProcessGroup::silence() const {
+  std::string text;
+  if (!alone())
+    for (auto const& line : processes_->silent()) text += "\n  " + line;
+  return text;
+}
+
 Error ProcessGroup::of_process(u32 process, Error const& error) const {
   if (process == number()) return error;
   return {error.kind(), error.operation(),

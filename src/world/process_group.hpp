@@ -56,6 +56,10 @@ class ProcessGroup {
   /// Throws the first error that a process has. Collective.
   void agree(std::string const& operation, std::optional<Error> const& mine) const;
 
+  /// Lines about processes that are silent, for an error about things that did not come. Each
+  /// begins with "\n  ". Empty if there are none.
+  std::string silence() const;
+
   /// Another process's error, as this process throws it.
   Error of_process(u32 process, Error const& error) const;
 

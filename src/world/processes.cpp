@@ -256,6 +256,7 @@ std::string Processes::own_address() const { return implementation_->own_address
 std::optional<Loss> Processes::lost() const { return implementation_->lost(); }
 std::optional<Loss> Processes::gone() const { return implementation_->gone(); }
 std::vector<Loss> Processes::losses() const { return implementation_->losses(); }
+std::vector<std::string> Processes::silent() const { return implementation_->silent(); }
 std::optional<Loss> Processes::gone(u32 process) const { return implementation_->gone(process); }
 Error Processes::lost_error(std::string const& operation, Loss const& loss) const {
   return implementation_->lost_error(operation, loss);

@@ -94,6 +94,10 @@ class Processes {
   std::optional<Loss> gone() const;
   /// All processes that were lost so far, by number.
   std::vector<Loss> losses() const;
+  /// Processes that have given no sign of life for several times as long as usual, as text for
+  /// users. They may have been stopped, and are not lost yet. Empty after the loss of process 0,
+  /// through which the others hear of it.
+  std::vector<std::string> silent() const;
   /// How this process was lost or has left; nothing if it is there. When process 0 is gone, no
   /// message reaches others, and no process learns of further losses.
   std::optional<Loss> gone(u32 process) const;

@@ -54,6 +54,7 @@ class Processes::Implementation {
     std::scoped_lock const lock(mutex_);
     return lost_ ? lost_ : first_gone_;
   }
+  std::vector<std::string> silent() const;
   std::vector<Loss> losses() const {
     std::scoped_lock const lock(mutex_);
     std::vector<Loss> all;
@@ -99,6 +100,7 @@ class Processes::Implementation {
   void route_reply(wire::Header const& header, std::string const& bytes);
   void mark_gone(Loss const& loss);
   void look_after_lines();
+  void note_silence();
   std::vector<std::string> warnings();
   void send(u32 line, wire::Header const& header, std::string_view bytes = {});
   void send_all(wire::Header const& header, std::string_view bytes, u32 but);
@@ -119,6 +121,7 @@ class Processes::Implementation {
   std::vector<std::optional<Loss>> gone_;     // by process: lost, or left
   std::optional<Loss> first_gone_;            // others may have left because of it
   std::optional<Loss> lost_;
+  std::map<u32, u32> silent_;  // by process: ms without a sign of life
   std::optional<Error> refused_;
   std::vector<std::string> names_;
   Exchanges exchanges_;

@@ -80,7 +80,13 @@ void Processes::Implementation::on_frame(u32 from, wire::Frame const& frame) {
   auto const& header = frame.header;
   wire::Unpacker unpacker(frame.bytes);
   switch (header.type) {
-    case wire::Type::beat: break;
+    case wire::Type::beat:
+      silent_.clear();
+      while (!unpacker.at_end()) {
+        u32 const process = unpacker.value<u32>() % job_.processes;
+        silent_[process] = unpacker.value<u32>();
+      }
+      break;
     case wire::Type::all: {
       Exchanges::Outcome outcome;
       for (u32 i = 0; i < job_.processes; ++i) outcome.parts.push_back(unpacker.text());
@@ -166,6 +172,7 @@ void Processes::Implementation::deliver(u32 from, u32 to, u32 channel, std::stri
 void Processes::Implementation::mark_gone(Loss const& loss) {
   if (gone_[loss.process]) return;
   gone_[loss.process] = loss;
+  if (loss.process == 0) silent_.clear();  // nobody tells this process any more
   if (!first_gone_) first_gone_ = loss;
   if (!loss.left && !lost_) lost_ = loss;
   auto const said = wire::Packer().value(u8{loss.left}).text(loss.how).take();
@@ -177,11 +184,37 @@ void Processes::Implementation::mark_gone(Loss const& loss) {
   changed_.notify_all();
 }
 
+// Process 0 tells the others with each beat.
+void Processes::Implementation::note_silence() {
+  constexpr u32 beats = 3;
+  wire::Packer packer;
+  if (hub()) silent_.clear();
+  for (u32 line = 0; line < lines_.size(); ++line) {
+    auto const waited = silences_[line].waited();
+    if (!lines_[line] || waited < beats * beat_every_) continue;
+    if (!hub()) silent_.clear();  // process 0 is silent, so the rest is old
+    auto const ms = static_cast<u32>(waited.count());
+    silent_[line] = ms;
+    packer.value(line).value(ms);
+  }
+  send_all({.type = wire::Type::beat}, hub() ? packer.take() : std::string(), job_.process);
+}
+
+std::vector<std::string> Processes::Implementation::silent() const {
+  std::scoped_lock const lock(mutex_);
+  std::vector<std::string> texts;
+  for (auto const& [process, ms] : silent_)
+    if (process != job_.process && !gone_[process])
+      texts.push_back(fmt::format("{} has given no sign of life for {:.1f} s: it may be stopped",
+                                  name_of(process), ms * 1e-3));
+  return texts;
+}
+
 void Processes::Implementation::look_after_lines() {
   auto const now = Clock::now();
   if (now - beat_at_ >= beat_every_) {
     beat_at_ = now;
-    send_all({.type = wire::Type::beat}, {}, job_.process);
+    note_silence();
   }
   for (u32 line = 0; line < lines_.size(); ++line)
     if (lines_[line] && silences_[line].ends(lines_[line]->heard(), now))

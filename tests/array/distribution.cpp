@@ -54,6 +54,8 @@ TEST(Distribution, gives_each_element_one_part_and_one_place) {
     std::vector<u32> owners(size);
     for (auto& owner : owners) owner = static_cast<u32>(random() % parts);
     expect_whole(Distribution::general(owners, parts));
+    Extents3 const grid{parts, 1 + random() % 7, 1 + random() % 7};
+    expect_whole(Distribution::boxes(Boxes::cut(grid, shares)));
   }
 }
 
@@ -99,16 +101,24 @@ TEST(Distribution, is_equal_to_another_that_puts_all_elements_in_the_same_places
   EXPECT_EQ(Distribution::cyclic(20, 2, 10), Distribution::block(20, 2));
   EXPECT_EQ(Distribution::general({0, 1, 0}, 2), Distribution::cyclic(3, 2));
   EXPECT_FALSE(Distribution::block(20, 2) == Distribution::cyclic(20, 2));
+  auto const cubes = Distribution::boxes(Boxes::cut({4, 4, 4}, 4));
   std::set<u64> const fingerprints = {Distribution::block(20, 2).fingerprint(),
                                       Distribution::block(20, 4).fingerprint(),
                                       Distribution::cyclic(20, 2).fingerprint(),
                                       Distribution::cyclic(20, 2, 3).fingerprint(),
                                       Distribution::general({0, 1, 1}, 2).fingerprint(),
                                       Distribution::general({0, 1, 0}, 2).fingerprint(),
-                                      Distribution::general({0, 1, 0}, 3).fingerprint()};
-  EXPECT_EQ(fingerprints.size(), 7u);
+                                      Distribution::general({0, 1, 0}, 3).fingerprint(),
+                                      cubes.fingerprint(),
+                                      Distribution::block(64, 4).fingerprint(),
+                                      Distribution::boxes(Boxes::cut({64}, 4)).fingerprint()};
+  EXPECT_EQ(fingerprints.size(), 10u);
   EXPECT_EQ(Distribution::block(20, 4).fingerprint(), Distribution::block(20, 4).fingerprint());
   EXPECT_FALSE(Distribution::block(20, 2) == Distribution::block(20, 4));
+  EXPECT_EQ(cubes, Distribution::boxes(Boxes::cut({4, 4, 4}, 4)));
+  EXPECT_EQ(Distribution::boxes(Boxes::cut({4, 4, 4}, 4, {.dimensions = 1})),
+            Distribution::block(64, 4));
+  EXPECT_FALSE(cubes == Distribution::block(64, 4));
   EXPECT_FALSE(Distribution::block(20, 2) == Distribution::block(21, 2));
 }
 

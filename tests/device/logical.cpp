@@ -81,7 +81,7 @@ TEST(LogicalDevices, that_make_no_sense_are_refused_with_what_would) {
 }
 
 TEST(SharedGrids, are_those_of_one_physical_device) {
-  std::vector<Grid> grids;
+  std::vector<LaunchGrid> grids;
   auto const devices = open_devices("cpu:2*3");
   for (u32 i = 0; i < devices.size(); ++i) grids.push_back({devices[i], 5, 5 * i});
   auto const shared = by_physical_device(grids);
@@ -95,7 +95,7 @@ TEST(SharedGrids, are_those_of_one_physical_device) {
 }
 
 TEST(SharedGrids, of_whole_devices_stand_alone) {
-  std::vector<Grid> grids;
+  std::vector<LaunchGrid> grids;
   for (auto const& device : open_devices("cpu:3")) grids.push_back({device, 4, 0});
   auto const shared = by_physical_device(grids);
   ASSERT_EQ(shared.size(), 3u);

@@ -244,7 +244,8 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, LongCollectives,
     testing::Combine(testing::Values(test::Shape{test::Spread::several_devices, 1, {0, 1, 1}},
                                      test::Shape{test::Spread::several_devices, 3, {0, 1, 1}},
-                                     test::Shape{test::Spread::several_devices, 2, {4, 2, 2}}),
+                                     test::Shape{test::Spread::several_devices, 2,
+                                                 test::box_threads}),
                      testing::Bool()),
     [](auto const& of) {
       testing::TestParamInfo<test::Shape> const shape(std::get<0>(of.param), of.index);

@@ -155,7 +155,8 @@ class Hang : public testing::TestWithParam<test::Shape> {
 INSTANTIATE_TEST_SUITE_P(Shapes, Hang,
                          testing::Values(test::Shape{test::Spread::one_device, 3, {0, 1, 1}},
                                          test::Shape{test::Spread::several_devices, 2, {0, 1, 1}},
-                                         test::Shape{test::Spread::several_devices, 3, {32, 1, 1}}),
+                                         test::Shape{test::Spread::several_devices, 3,
+                                                     test::warp_threads}),
                          test::shape_name);
 
 TEST_P(Hang, of_ranks_in_a_circle_is_a_deadlock_that_names_it) {

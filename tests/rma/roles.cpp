@@ -166,7 +166,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Roles,
                                          test::Shape{test::Spread::several_devices, 1, {0, 1, 1}},
                                          test::Shape{test::Spread::several_devices, 2, {0, 1, 1}},
                                          test::Shape{test::Spread::several_devices, 3, {0, 1, 1}},
-                                         test::Shape{test::Spread::several_devices, 3, {32, 1, 1}}),
+                                         test::Shape{test::Spread::several_devices, 3,
+                                                     test::warp_threads}),
                          test::shape_name);
 
 TEST_P(Roles, in_any_order_of_draws_give_what_one_piece_gives) {

@@ -154,6 +154,25 @@ TEST_P(Windows, over_a_split_count_ranks_in_their_group) {
       EXPECT_EQ(window.read(RankId{group[i]})[0], group[(i + group.size() - 1) % group.size()] + 1);
 }
 
+// Ranks then compute where a part lies. Otherwise each operation loads it.
+TEST(Window, needs_a_table_only_if_its_parts_differ) {
+  World world(test::options(3));
+  auto const needs_table = [&](auto const& extent_of) {
+    std::vector<Extent> extents;
+    for (u32 rank = 0; rank < world.size(); ++rank) extents.push_back(extent_of(rank % 3, rank));
+    auto const window = world.window<u32>(extents, Tags{1});
+    bool const needs = window.info().parts != 0;
+    world.free(window);
+    return needs;
+  };
+  EXPECT_FALSE(needs_table([](u32, u32) { return Extent{0, 5}; })) << "one part for all";
+  EXPECT_FALSE(needs_table([](u32 local, u32) { return Extent{local * 4, 6}; })) << "overlapping";
+  EXPECT_TRUE(needs_table([](u32 local, u32) { return Extent{local * local, 6}; }));
+  EXPECT_TRUE(needs_table([](u32 local, u32) { return Extent{local * 4, 6 + local}; }));
+  EXPECT_TRUE(needs_table([](u32 local, u32) { return Extent{local * 4 + 1, 6}; }));
+  EXPECT_TRUE(needs_table([](u32 local, u32 rank) { return Extent{local * 4, 6 + rank / 3}; }));
+}
+
 TEST(Window, is_used_again_after_it_was_freed) {
   World world(test::options(2));
   u64 const count = (u64{8} << 20) / world.size();  // larger than the heap's first piece

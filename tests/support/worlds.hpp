@@ -59,19 +59,22 @@ inline std::string shape_name(testing::TestParamInfo<Shape> const& info) {
   return text + "_threads";
 }
 
+/// Threads of a rank: a warp of a GPU, and a block of three dimensions. More threads, and more
+/// ranks below, find no more under sanitizers and take minutes.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr Dim3 warp_threads{8, 1, 1}, box_threads{2, 2, 2};
+#else
+inline constexpr Dim3 warp_threads{32, 1, 1}, box_threads{4, 2, 2};
+#endif
+
 inline auto all_shapes() {
   constexpr auto one = Spread::one_device, several = Spread::several_devices;
-  constexpr Dim3 unsaid{0, 1, 1}, box{4, 2, 2};
-  // More ranks and threads find no more under sanitizers and take minutes.
-  constexpr u32 many = sanitized ? 4 : 16;
-#if defined(__SANITIZE_THREAD__)
-  constexpr Dim3 warp{8, 1, 1};
-#else
-  constexpr Dim3 warp{32, 1, 1};
-#endif
+  constexpr Dim3 unsaid{0, 1, 1};
+  constexpr u32 many = sanitized ? 5 : 16, many_warps = sanitized ? 4 : 16;
   return testing::Values(Shape{one, 1, unsaid}, Shape{one, 2, unsaid}, Shape{several, 3, unsaid},
-                         Shape{several, 16, unsaid}, Shape{one, 3, warp},
-                         Shape{several, many, warp}, Shape{one, 1, box}, Shape{several, 2, box});
+                         Shape{several, many, unsaid}, Shape{one, 3, warp_threads},
+                         Shape{several, many_warps, warp_threads}, Shape{one, 1, box_threads},
+                         Shape{several, 2, box_threads});
 }
 
 /// A test that holds for every shape.

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import signal
 import sys
 from pathlib import Path
 from unittest import mock
@@ -90,8 +89,6 @@ class Front(FolderCase):
         fakes = mock.patch.dict(os.environ, MESHPOST_APP_BINARY=str(self.binary), FAKE="")
         fakes.start()
         self.addCleanup(fakes.stop)
-        # main() sets it for a process of its own.
-        self.addCleanup(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
     def run_front(self, *arguments: str, mode: str = "", source: Path | None = None):
         """Runs the front. Returns its exit status and all its output."""

@@ -28,6 +28,10 @@ def printed(system="NCCL", measure="put_notify", size=8, blocks=0, **more) -> st
     return json.dumps(row | {"bytes": size} | (more or {"us": [3.0, 1.0, 2.0]}))
 
 
+CG = '{"runs": [{"iteration": {"samples": [0.001, 0.003]}, "residuals": [1, 0.003]}]}'
+PETSC = r"{\"version\": \"3.18.5\", \"iterations\": 50, \"residual\": 0.003, \"seconds\": $seconds}"
+
+
 class Read(unittest.TestCase):
     def test_a_row_has_the_median_and_the_spread_of_its_times(self):
         rows, _, _ = compare_peers.read(printed(size=4000, blocks=10))
@@ -170,6 +174,21 @@ class Whole(FolderCase):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
 
+        self.study("apps/cg/cg", CG, "")
+        self.script("bin/pkg-config", "echo -lpetsc")
+        self.script("bin/mpirun", 'shift; shift; exec "$@"')
+        self.petsc(PETSC)
+
+    def petsc(self, printed: str, seconds: str = "[0.2, 0.1]") -> None:
+        """A compiler that makes a program which prints this."""
+        self.script(
+            "bin/mpicxx",
+            "while [ $# -gt 0 ]; do case $1 in -o) out=$2 ;; esac; shift; done\n"
+            f"cat > \"$out\" <<'END'\n#!/bin/sh\nseconds='{seconds}'\n"
+            '[ "$OMPI_MCA_mpi_yield_when_idle" = 1 ] || seconds="[9]"\n'
+            f'echo "{printed}"\nEND\nchmod +x "$out"',
+        )
+
     def study(self, program: str, figures: str, result: str) -> None:
         """A program of a case study that writes these."""
         self.script(
@@ -262,6 +281,39 @@ class Whole(FolderCase):
         self.assertEqual(stencil["meshpost"]["median_us"], 3e6 / stencil["steps"])
         self.assertAlmostEqual(stencil["ratio"], 0.5)
         self.assertEqual(result["studies"][1]["meshpost"]["repetitions"], 2)  # started twice
+
+    def test_cg_is_beside_the_faster_way_of_petsc(self):
+        text, result = self.compare("--peers", "petsc")
+        row = result["cg"]
+        self.assertEqual(row["meshpost"]["median_us"], 2000)
+        self.assertAlmostEqual(row["petsc"]["median_us"], 0.15 / 50 * 1e6)
+        self.assertEqual(row["petsc"]["environment"], {"OMPI_MCA_mpi_yield_when_idle": "1"})
+        self.assertAlmostEqual(row["ratio"], 1.5)
+        self.assertIn("meshpost is 1.50 times as fast; equal residuals", text)
+
+    def test_another_residual_than_petscs_fails(self):
+        self.petsc(PETSC.replace("0.003", "0.004"))
+        with self.start("--peers", "petsc") as process:
+            text, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("RESIDUALS DIFFER", text)
+        self.assertIn("compare: results differ: cg", said)
+
+    def test_without_petsc_or_its_figures_the_reason_is_given(self):
+        def reason() -> tuple[str, str]:
+            _, result = self.compare("--peers", "petsc,plain", "--repetitions", "1")
+            (one,) = [one for one in result["missing"] if one["what"].startswith("petsc")]
+            return one["reason"], one["remedy"]
+
+        self.petsc("nothing")
+        self.assertIn("petsc printed no figures", reason()[0])
+        self.script("bin/mpicxx", "echo no petscksp.h >&2; exit 1")
+        self.assertIn("petsc.cpp does not compile: ended with status 1: no petscksp.h", reason()[0])
+        self.script("bin/pkg-config", "exit 1")
+        self.assertEqual(reason()[0], "found no PETSc")
+        self.assertIn("install libpetsc-real-dev", reason()[1])
+        (self.folder / "build/apps/cg/cg").unlink()
+        self.assertIn("there is no", reason()[0])
 
     def test_with_a_gpu_studies_are_beside_plain_cuda(self):
         _, result = self.compare("--peers", "plain", "--repetitions", "1")

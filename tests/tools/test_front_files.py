@@ -1,6 +1,8 @@
 """Files of an earlier run, and how the fronts of all apps replace them."""
 
 import os
+import signal
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -61,6 +63,25 @@ class EarlierRun(FolderCase):
         with self.assertRaises(KeyboardInterrupt):
             front.replacing([self.folder / "topo.png"], stopped)
         self.assertEqual(self.files(), {"notes.txt": "earlier notes.txt"})
+
+
+class Signals(FolderCase):
+    def test_one_that_arrives_while_the_program_starts_ends_it(self):
+        started = []
+        real = subprocess.Popen
+
+        def start(command: list[str]) -> subprocess.Popen:
+            started.append(real(command))
+            signal.raise_signal(signal.SIGTERM)
+            return started[0]
+
+        before = [signal.getsignal(number) for number in front.child.ENDINGS]
+        with mock.patch.object(subprocess, "Popen", start), self.assertRaises(SystemExit) as ended:
+            front.guarded("topo", lambda: front.run_binary(["sleep", "60"]))
+        self.addCleanup(started[0].kill)
+        self.assertEqual(ended.exception.code, 128 + signal.SIGTERM)
+        self.assertEqual(started[0].poll(), -signal.SIGTERM)
+        self.assertEqual([signal.getsignal(number) for number in front.child.ENDINGS], before)
 
 
 if __name__ == "__main__":

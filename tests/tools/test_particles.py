@@ -1,16 +1,13 @@
 """Tests apps/particles: its front, the comparison with NumPy, pictures and the film."""
 
-import contextlib
-import io
 import json
 import os
 import sys
 import unittest
 from pathlib import Path
-from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from folder_case import FolderCase
+from front_case import FrontCase
 
 try:
     import matplotlib  # noqa: F401
@@ -28,19 +25,12 @@ import particles
 
 
 @unittest.skipUnless(PROGRAM, "MESHPOST_PARTICLES_BINARY names no program")
-class Front(FolderCase):
+class Front(FrontCase):
     def start(self, *arguments: str) -> tuple[int, str]:
-        """The exit status of the front, and what it printed."""
-        printed = io.StringIO()
-        with (
-            mock.patch.dict(os.environ, MESHPOST_APP_BINARY=PROGRAM),
-            contextlib.redirect_stdout(printed),
-            contextlib.redirect_stderr(printed),
-        ):
-            status = particles.front.guarded(
-                "particles", lambda: particles.run([*SMALL, "--out", str(self.folder), *arguments])
-            )
-        return status, printed.getvalue()
+        words = [*SMALL, "--out", str(self.folder), *arguments]
+        return self.outcome(
+            PROGRAM, lambda: particles.front.guarded("particles", lambda: particles.run(words))
+        )
 
     def test_a_run_equals_numpy_and_a_changed_result_does_not(self):
         status, printed = self.start("--devices", "cpu:2", "--film", "--every", "25")

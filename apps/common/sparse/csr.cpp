@@ -45,6 +45,9 @@ Csr from_entries(u32 rows, u32 columns, std::vector<Entry> entries) {
     auto const& entry = entries[k];
     if (k > 0 && entry.row == entries[k - 1].row && entry.column == entries[k - 1].column) {
       matrix.value.back() += entry.value;
+      bool const third =
+          k > 1 && entries[k - 2].row == entry.row && entries[k - 2].column == entry.column;
+      if (!third) ++matrix.repeated;
       continue;
     }
     matrix.column.push_back(entry.column);

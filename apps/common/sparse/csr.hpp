@@ -13,6 +13,7 @@ struct Csr {
   std::vector<u64> begin = {0};
   std::vector<u32> column;
   std::vector<double> value;
+  u64 repeated = 0;  ///< places at which several entries were given, and added
 
   u64 entries() const { return column.size(); }
   /// The first entry of row `row` whose column is at least `from`.
@@ -34,7 +35,8 @@ struct Entry {
   double value;
 };
 
-/// Sorts entries. The values of entries at the same place are added, in their order.
+/// Sorts entries. Counts places with several in Csr::repeated. The values of entries at the same
+/// place are added, in their order.
 Csr from_entries(u32 rows, u32 columns, std::vector<Entry> entries);
 
 /// Throws if so many bytes are more than the memory of this host. `operation` and `what` say what

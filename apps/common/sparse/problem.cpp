@@ -56,13 +56,8 @@ Problem::Problem(MatrixOptions const& options, Square square, u32 ranks, u32 gro
       square_(square) {
   u64 n = u64{options.size} * square.side;
   if (from_file_) {
-    matrix_ = read_matrix_market(options.file);
+    matrix_ = read_matrix_market(options.file, Shape::square);
     n = matrix_.rows;
-    if (matrix_.rows != matrix_.columns)
-      throw Error(Kind::bad_argument, "--matrix " + options.file,
-                  std::to_string(matrix_.rows) + " rows and " + std::to_string(matrix_.columns) +
-                      " columns are no square matrix",
-                  "name a square one");
     if (n < square.side)
       throw Error(Kind::bad_argument, "--matrix " + options.file,
                   std::to_string(n) + " rows for " + std::to_string(square.side) +
@@ -184,17 +179,13 @@ void dump(Problem const& problem, MatrixOptions const& options, u32 vector) {
   write_npy(options.dump + "/b.npy", "<f8", {b.size()}, std::as_bytes(std::span(b)));
 }
 
-std::vector<Extent> whole_parts(World const& world, u64 count) {
-  return std::vector<Extent>(world.size(), Extent{0, count});
-}
-
 DeviceMatrix place(World& world, Problem const& problem) {
   u64 const entries = std::max<u64>(problem.most_entries(), 1);
   DeviceMatrix const matrix{
-      world.window<u32>(whole_parts(world, problem.most_rows() + u64{1}), Tags{0}, "rows"),
-      world.window<u32>(whole_parts(world, entries), Tags{0}, "columns"),
+      world.window<u32>(shared_parts(world, problem.most_rows() + u64{1}), Tags{0}, "rows"),
+      world.window<u32>(shared_parts(world, entries), Tags{0}, "columns"),
       world.window<u32>(4, Tags{0}, "shares"),
-      world.window<double>(whole_parts(world, entries), Tags{0}, "values")};
+      world.window<double>(shared_parts(world, entries), Tags{0}, "values")};
   auto const square = problem.square();
   for (u32 k = 0; k < world.devices().size(); ++k) {
     u32 const ranks = world.ranks_per_device(), device = world.first_rank() / ranks + k;

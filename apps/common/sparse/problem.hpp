@@ -85,9 +85,6 @@ struct DeviceMatrix {
 /// Writes the blocks of this process's devices. Collective.
 DeviceMatrix place(World& world, Problem const& problem);
 
-/// A part for each rank: the whole of its device's block of `count` elements.
-std::vector<Extent> whole_parts(World const& world, u64 count);
-
 /// The first rank of a device.
 inline RankId first_rank_of(World const& world, u32 device) {
   return {device * world.ranks_per_device()};

@@ -30,7 +30,7 @@ class SquareStudy : public Study {
         n_(problem.n()),
         square_(problem.square()),
         first_(world.first_rank() / world.ranks_per_device()),
-        data_(world.window<double>(whole_parts(world, elements), tags, "vectors")),
+        data_(world.window<double>(shared_parts(world, elements), tags, "vectors")),
         matrix_(place(world, problem)) {
     for (u32 device = first_; device < end(); ++device)
       blocks_.push_back(matrix_.of(world, device));

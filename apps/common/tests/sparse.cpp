@@ -41,10 +41,11 @@ TEST(MatrixMarket, fills_in_the_other_half_of_symmetric_matrices) {
 TEST(MatrixMarket, names_the_line_and_what_is_wrong) {
   std::string const header = "%%MatrixMarket matrix coordinate real general\n";
   std::vector<std::pair<std::string, std::string>> const all = {
-      {"", "a.mtx, line 1: it does not begin with %%MatrixMarket"},
+      {"", "a.mtx, line 1: the file is empty; begin the file with \"%%MatrixMarket matrix coord"},
+      {"1 1 1\n", "line 1: it does not begin with %%MatrixMarket, but with \"1 1 1\"; begin the"},
       {"\x7f"
        "ELF\n1 1 1\n",
-       "line 1: it does not begin"},
+       "line 1: it does not begin with %%MatrixMarket; begin"},
       {"%%MatrixMarket vector coordinate real general\n", "line 1: \"vector\" is no matrix"},
       {"%%MatrixMarket matrix array real general\n", "line 1: \"array\" is no format"},
       {"%%MatrixMarket matrix coordinate complex general\n", "line 1: \"complex\" is no field"},
@@ -54,19 +55,29 @@ TEST(MatrixMarket, names_the_line_and_what_is_wrong) {
       {header + "2 -2 1\n", "line 2: \"-2\" is no number of columns"},
       {header + "2 2 1 9\n", "line 2: \"9\" follows the last number"},
       {header + "9999999999 2 1\n", "9999999999 x 2 is too large"},
-      {header + "2 2 2\n1 1 1\n", "line 3: the file ends after 1 of 2 entries"},
-      {header + "2 2 1\n1 1 1\n2 2 1\n", "line 4: there are more entries than the 1"},
-      {header + "2 2 1\n%\n3 1 1\n", "line 4: row 3 is not from 1 to 2"},
-      {header + "2 2 1\n1 0 1\n", "line 3: column 0 is not from 1 to 2"},
-      {header + "2 2 1\n1 1\n", "line 3: there is no number"},
-      {header + "2 2 1\n1 1 x\n", "line 3: \"x\" is no number"},
-      {header + "2 2 1\n1 1 NaN\n", "line 3: the value is not finite"},
+      {header + "2 2 2\n1 1 1\n",
+       "line 3: the file ends after 1 of 2 entries; it may be cut: get it again, or correct "
+       "the number of entries in line 2"},
+      {header + "2 2 1\n1 1 1\n2 2 1\n",
+       "line 4: there are more entries than the 1 of the size line; correct the number of "
+       "entries in line 2"},
+      {header + "2 2 1\n%\n3 1 1\n",
+       "line 4: row 3 in \"3 1 1\" is not from 1 to 2; numbers of rows"},
+      {header + "2 2 1\n1 0 1\n", "line 3: column 0 in \"1 0 1\" is not from 1 to 2"},
+      {header + "2 2 1\n1 1\n",
+       "line 3: there is no number in \"1 1\"; give each entry a row, a column and a value, such "
+       "as \"2 1 -0.5\"; the file may be cut"},
+      {header + "2 2 1\n1 1 x\n", "line 3: \"x\" is no number in \"1 1 x\"; give each entry"},
+      {header + "2 2 1\n1 1 NaN\n",
+       "line 3: the value is not finite in \"1 1 NaN\"; give finite numbers"},
       {header + "2 2 1\n1 1 inf\n", "line 3: the value is not finite"},
       {header + "2 2 1\n1 1 1e999\n", "line 3: \"1e999\" is no number"},
       {"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n",
        "line 3: a skew-symmetric matrix has no entries on its diagonal"},
       {"%%MatrixMarket matrix coordinate real symmetric\n3 2 1\n1 1 1\n",
-       "line 3: 3 x 2 can't be symmetric"},
+       "line 2: 3 x 2 can't be symmetric; give as many rows as columns"},
+      {"%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 2 4\n1 1 1\n2 1 4\n",
+       "line 3: entry (1, 2) is the mirror of (2, 1) in line 5; give one of the two"},
   };
   for (auto const& [text, message] : all)
     EXPECT_THAT(([&text = text] { parse(text); }), ThrowsMessage<Error>(HasSubstr(message)))
@@ -74,6 +85,29 @@ TEST(MatrixMarket, names_the_line_and_what_is_wrong) {
   for (char const* const file : {"/none.mtx", "/"})
     EXPECT_THAT([=] { read_matrix_market(file); },
                 ThrowsMessage<Error>(HasSubstr(std::string(file) + ": it can't be read")));
+}
+
+TEST(MatrixMarket, counts_places_with_several_entries) {
+  std::string const general = "%%MatrixMarket matrix coordinate real general\n";
+  auto const matrix = parse(general + "2 2 6\n1 1 1\n2 2 3\n1 1 1\n1 1 5\n2 1 1\n2 2 4\n");
+  EXPECT_EQ(matrix.repeated, 2u);
+  EXPECT_THAT(matrix.value, ElementsAre(7, 1, 7));
+  // Entries in both triangles are not repeated if no two are mirrors.
+  auto const mixed =
+      parse("%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 2 4\n3 1 5\n3 3 1\n");
+  EXPECT_EQ(mixed.repeated, 0u);
+  EXPECT_EQ(mixed.entries(), 5u);
+}
+
+TEST(MatrixMarket, refuses_a_matrix_that_is_not_square_where_it_must_be) {
+  std::string const general = "%%MatrixMarket matrix coordinate real general\n";
+  auto const square = [&](std::string const& sizes) {
+    return [=] { parse_matrix_market(general + sizes, "a.mtx", Shape::square); };
+  };
+  EXPECT_THAT(square("4 5 0\n"),
+              ThrowsMessage<Error>(HasSubstr("a.mtx, line 2: 4 rows and 5 columns are no square")));
+  EXPECT_THAT(square("0 0 0\n"), ThrowsMessage<Error>(HasSubstr("line 2: it has no rows")));
+  EXPECT_EQ(parse(general + "4 5 0\n").columns, 5u);
 }
 
 TEST(Memory, is_refused_before_it_is_used_up) {

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "meshpost/array/boxes.hpp"
 #include "meshpost/base/types.hpp"
 
 namespace meshpost {
@@ -32,6 +33,9 @@ class Distribution {
   /// an element, shared by all copies of the value.
   /// \throws Error(bad_argument) for an owner that is no part
   static Distribution general(std::vector<u32> owners, u32 parts);
+  /// The cells of a grid, by their global index (see Boxes). In a part, they lie x fastest. It
+  /// takes no memory for each cell.
+  static Distribution boxes(Boxes boxes);
 
   u64 size() const { return size_; }  ///< elements of all parts
   u32 parts() const { return parts_; }
@@ -48,7 +52,7 @@ class Distribution {
   /// other distributions than block. \throws as size_of()
   std::optional<u64> begin_of(u32 part) const;
 
-  /// "block", "cyclic (blocks of 4)" or "general", with sizes.
+  /// "block", "cyclic (blocks of 4)", "general" or "boxes", with sizes.
   std::string describe() const;
   /// Equal for equal distributions of one kind, and different for others, most likely.
   u64 fingerprint() const;
@@ -67,7 +71,7 @@ class Distribution {
     std::vector<u64> places;            // by element
     std::vector<u64> elements, begins;  // by part: its elements, and where they begin
   };
-  using Rule = std::variant<Blocks, Cycle, Lists>;
+  using Rule = std::variant<Blocks, Cycle, Lists, Boxes>;
 
   Distribution(u64 size, u32 parts, Rule rule);
   void check_index(u64 index, char const* operation) const;

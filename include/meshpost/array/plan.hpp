@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,21 +30,70 @@ struct Places {
   std::vector<u64> list{};  ///< else as many as `count`
 
   bool consecutive() const { return list.empty(); }
+  /// The same of those elements alone, also if there is a list.
+  bool consecutive(u64 begin, u64 end) const {
+    if (!list.empty())
+      for (u64 number = begin; number < end; ++number)
+        if (list[number] != list[begin] + (number - begin)) return false;
+    return true;
+  }
   u64 operator[](u64 number) const { return list.empty() ? first + number : list[number]; }
+  bool operator==(Places const&) const = default;
 };
 
-/// All that one part sends and receives. Its memory has its own elements first, at their places in
+/// All that one part sends and receives. Parts in entries ascend. A part may be its own peer: at
+/// the ends of a periodic or reflecting grid.
+///
+/// By from_indices() and from_pattern(), its memory has its own elements first, at their places in
 /// the distribution. Behind them is its halo: the elements of other parts that it needs, by owner,
-/// and by their places there. Parts in entries ascend.
+/// and by their places there. By from_boxes(), its memory is a frame (BoxHalo).
 struct PartPlan {
   u32 part = 0;
-  u64 own = 0;              ///< elements that it owns
-  std::vector<u64> halo{};  ///< global indices of the elements behind them
+  u64 elements = 0;  ///< of its memory
+  u64 own = 0;       ///< elements that it owns
+  /// Global indices of the elements that it receives, in their order. A reversed plan sends them.
+  std::vector<u64> halo{};
   std::vector<PlanEntry> sends{}, receives{};
   Places sent{}, received{};  ///< where the elements are taken from, and where they go
 
-  /// Elements of its memory.
-  u64 size() const { return own + halo.size(); }
+  u64 size() const { return elements; }
+  bool operator==(PartPlan const&) const = default;
+};
+
+/// The halos of a grid's boxes.
+///
+/// A part's memory is its frame: its box with the widths at every side (Box::grown), x fastest,
+/// also outside of the grid. An empty box has none.
+struct BoxHalo {
+  Sides widths{};
+  /// Also the cells that lie outside of the box in two or three dimensions.
+  bool corners = false;
+  /// Cells of the box itself, at the ends of a periodic or reflecting grid; false: they stay as
+  /// they are.
+  bool own = true;
+  /// By dimension: x, y, z.
+  std::array<Boundary, 3> boundary{};
+  u32 components = 1;  ///< elements of a cell
+  /// Component c of all cells of the frame lies before component c + 1 (a structure of arrays).
+  /// Otherwise a cell's components lie side by side.
+  bool components_apart = false;
+
+  /// The place of a cell's component in a frame.
+  u64 place_of(Box const& frame, Cell cell, u32 component = 0) const {
+    u64 const number = frame.place_of(cell);
+    return components_apart ? component * frame.cells() + number : number * components + component;
+  }
+};
+
+/// The parts of this process, for a plan that each process makes alone.
+struct PartsHere {
+  /// Without `count`: all from `first` on. With a JobMemory `first` follows from the counts, and
+  /// may be left out.
+  std::optional<u32> first{}, count{};
+  /// Checks that all processes of a job make the same plan. Without it, processes that differ do
+  /// not find out here (make_exchange() finds it), and explain() does not know the ways between
+  /// them.
+  JobMemory* job = nullptr;
 };
 
 /// The elements that the parts of a distribution send each other: pieces {part, count, offset},
@@ -73,13 +124,28 @@ class Plan {
   static Plan from_pattern(Distribution const& distribution, std::span<Pattern const> patterns,
                            JobMemory* job = nullptr);
 
+  /// For a grid: a part needs the halo of its box. No process asks another one, so each may make
+  /// the plan alone; with PartsHere::job, the call is collective.
+  ///
+  /// Halo cells outside of the grid, by boundary: periodic, the cell at the other end; reflecting,
+  /// the mirrored one (of -1 it is cell 0, of -2 cell 1); none: nothing is received. The
+  /// distribution is that of the cells; PartPlan counts elements, which are their components, and
+  /// PartPlan::halo has the cell of each. A halo may be wider than the next box: then some of its
+  /// cells come from the one behind.
+  /// \throws Error(bad_argument) for a periodic or reflecting halo that is wider than the grid, no
+  /// components, frames of 2^62 elements or more, or parts here that the boxes don't have; in a job
+  /// also if processes give different boxes or halos, or not all parts. Error(misuse, peer_lost)
+  static Plan from_boxes(Boxes const& boxes, BoxHalo const& halo, PartsHere const& here = {});
+
   Distribution const& distribution() const;
   /// The parts of this process: the first, and how many.
   u32 first_part() const;
   u32 part_count() const;
   /// \throws Error(bad_argument) if it is not this process's
   PartPlan const& of(u32 part) const;
-  /// The place of an element in a part's memory, its own or in the halo.
+  /// The place of an element in a part's memory, its own or in the halo; of a cell: of its first
+  /// component. If a frame has a cell several times: the own one, else the one that is not mirrored
+  /// or moved by the grid's size, else any.
   /// \throws Error(bad_argument) if it is neither, or the part is not this process's
   u64 place_of(u32 part, u64 index) const;
   /// The same pieces in the other direction: from halos to their owners, who combine what they get.

@@ -1,12 +1,18 @@
 #pragma once
+#include <functional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "meshpost/array/array.hpp"
+#include "meshpost/array/stream_exchange.hpp"
+#include "meshpost/base/error.hpp"
 
-// LAMA's names for coherent arrays, so that its concept can be read in code: contexts, arrays that
-// are valid on several contexts, accesses. (LAMA is the Library for Accelerated Math Applications.)
-// They are thin: array/array.hpp has the rules. LAMA's matrices, vectors and solvers are out of
-// scope. Its CommunicationPlan is Plan (array/plan.hpp).
+// LAMA's names for coherent arrays and for exchanges by a plan, so that its concept can be read in
+// code: contexts, arrays that are valid on several contexts, accesses, communication plans. (LAMA
+// is the Library for Accelerated Math Applications.) They are thin: array/array.hpp and
+// array/stream_exchange.hpp have the rules. LAMA's matrices, vectors and solvers are out of scope.
 
 namespace meshpost::lama {
 
@@ -84,5 +90,41 @@ class LAMAWriteAccess : public WriteAccess<T> {
   T* get() const& { return this->data(); }
   T* get() const&& = delete;
 };
+
+/// LAMA has two plans, one to send and one to receive. Here one plan has both.
+using CommunicationPlan = Plan;
+
+/// A step of the exchange on all devices of this process, in place: for each device, in the order
+/// of World::devices(), an array of its own elements, with its halo behind them. It returns when
+/// the halos are there. LAMA's arrays have the halo alone. \throws as StreamExchange::exchange
+template <class T>
+void exchangeByPlan(StreamExchange<T> const& exchange, std::vector<T*> const& arrays,
+                    std::source_location where = std::source_location::current()) {
+  std::vector<std::span<T>> spans;
+  for (u32 device = 0; device < arrays.size(); ++device)
+    spans.emplace_back(arrays[device], exchange.size(device));
+  exchange.exchange(spans, where);
+}
+/// The same for coherent arrays: each is brought up to date at its device, and then is valid there
+/// alone. \throws also as Array::write; Error(bad_argument), before any access, for another number
+/// of arrays
+template <class T>
+void exchangeByPlan(World const& world, StreamExchange<T> const& exchange,
+                    std::vector<std::reference_wrapper<LAMAArray<T>>> const& arrays,
+                    std::source_location where = std::source_location::current()) {
+  auto const devices = world.devices().size();
+  if (arrays.size() != devices)
+    throw Error(Kind::bad_argument, "exchangeByPlan",
+                std::to_string(arrays.size()) + " arrays were given; this process has " +
+                    std::to_string(devices) + " devices",
+                "give an array of each device, in the order of World::devices()");
+  std::vector<WriteAccess<T>> accesses;
+  std::vector<std::span<T>> spans;
+  for (u32 device = 0; device < devices; ++device) {
+    accesses.push_back(arrays[device].get().write(At(world.devices()[device]), where));
+    spans.emplace_back(accesses.back().data(), accesses.back().size());
+  }
+  exchange.exchange(spans, where);
+}
 
 }  // namespace meshpost::lama

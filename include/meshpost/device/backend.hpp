@@ -38,12 +38,14 @@ struct KernelImage {
   /// Like cuda, for launches with LaunchSpec::by_warp. Null: there are none.
   void const* cuda_by_warp = nullptr;
   Bytes split_scratch{};  ///< shared memory that cuda_split takes behind the rank's scratch
+  /// Threads of a rank on GPUs if the launch does not say; 0: the device's default.
+  u32 gpu_threads = 0;
 };
 
 /// One device's part of a launch. Everything pointed to outlives the launch. The grids of a
 /// physical device's logical devices follow each other. So do their states, in memory that the
 /// device reads.
-struct Grid {
+struct LaunchGrid {
   std::shared_ptr<Device> device;
   u32 ranks = 0;
   u32 first_rank = 0;             ///< world rank of the first
@@ -115,7 +117,7 @@ struct LaunchSpec {
   /// CPU: true if something besides the awaited word has come for a rank that waits for a
   /// notification. Then await() returns early. Any thread asks. Null: nothing ever comes.
   bool (*has_news)(void const* state, u32 rank) = nullptr;
-  std::vector<Grid> grids;
+  std::vector<LaunchGrid> grids;
   std::vector<std::shared_ptr<Event>> after;  ///< it begins after these, if launches are queued
   LaunchGraph* graph = nullptr;               ///< launched in place of `image` and its settings
   LaunchResources* resources =
@@ -143,6 +145,12 @@ class CooperativeLaunch {
   virtual bool answers() const { return true; }
   /// World ranks that have a thread on a core at this moment. Empty if that is not known.
   virtual std::vector<u32> running_ranks() const { return {}; }
+  /// From here on the time counts that ranks get of a processor.
+  virtual void count_time() {}
+  /// True if ranks could have gone on, but their thread got less than `least` of a processor since
+  /// count_time(), or nothing since then and the last call to see that they could. Only CPU devices
+  /// know this.
+  virtual bool starved(std::chrono::nanoseconds /*least*/) { return false; }
   /// A failure of the device itself, such as an illegal address.
   virtual std::optional<Error> failure() { return std::nullopt; }
 };

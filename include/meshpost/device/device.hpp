@@ -65,6 +65,9 @@ void for_each_row(PitchedCopy const& copy, Work&& work) {
 struct StreamChannel;
 struct StreamReceive;
 struct StreamPost;
+struct StreamGather;
+struct StreamScatter;
+struct StreamExchangeWay;
 
 /// A point in a stream's order. Thread-safe.
 class Event {
@@ -135,8 +138,15 @@ class Stream {
   /// Takes the next message, which must fit. `far`: likewise, for the sender.
   virtual void receive(StreamWords const& words, StreamChannel const& from,
                        StreamReceive const& into, StreamPost const* far);
-  /// How it would carry out a put.
+  /// Copies elements to where others need them, and tells these (device/stream_exchange.hpp). It
+  /// waits for permissions, if there are some to wait for.
+  virtual void gather(StreamWords const& words, StreamGather const& gather);
+  /// Waits for the elements of a step, and takes them to their places.
+  virtual void scatter(StreamWords const& words, StreamScatter const& scatter);
+  /// How it would carry out a put, a gather or a scatter.
   virtual StreamWay way_of(StreamPut const& put) const;
+  virtual StreamExchangeWay way_of(StreamGather const& gather) const;
+  virtual StreamExchangeWay way_of(StreamScatter const& scatter) const;
 
  protected:
   virtual void do_synchronize() = 0;
@@ -203,6 +213,9 @@ class Device {
   /// On CPU devices other programs count too. \throws Error(device_failed)
   virtual Bytes free_memory() = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
+  /// The same. Its kernels are the first to get places of a GPU that become free, before those of
+  /// streams by make_stream().
+  virtual std::unique_ptr<Stream> make_urgent_stream() { return make_stream(); }
   /// A stream around one of the user's own (cudaStream_t); CPU devices have none.
   virtual std::unique_ptr<Stream> adopt_stream(void* native) = 0;
   virtual PointerInfo locate(void const* pointer) = 0;

@@ -15,7 +15,13 @@ struct StreamNote {
     yes,   ///< it has waited for some time, for what is named here
     ended  ///< that wait has ended because of `poisoned`
   };
-  enum Operation : u32 { wait, send, receive };
+  enum Operation : u32 {
+    wait,
+    send,
+    receive,
+    credit,  ///< of an exchange: the receiver has taken the step before the last one
+    arrival  ///< of an exchange: the sender's elements of this step
+  };
 
   u32 poisoned;  ///< by the host. 1: waits end at once, and later operations do nothing
   // By the stream:
@@ -23,7 +29,7 @@ struct StreamNote {
   u32 operation;
   u32 window;  ///< its number
   u32 tag;
-  u32 peer;      ///< of a message: the other stream, device * StreamId::most + number
+  u32 peer;      ///< not of a wait: the other stream, device * StreamId::most + number
   u32 count;     ///< notifications, or chunks of a message
   u32 come;      ///< of `count`; of a message: the chunk that is awaited, 0 if none has come
   u32 consumed;  ///< from this counter before, or chunks before, so that two waits differ
@@ -56,6 +62,10 @@ struct StreamPut {
   /// copies, at most `bytes`. In memory of the device.
   u64 const* units = nullptr;
   u64 unit = 0;
+  /// Out of reach only. If not null: when the stream gets there, it reads a number here. If that is
+  /// odd, the target is `half` bytes further.
+  u32 const* step = nullptr;
+  u64 half = 0;
   u32* counter = nullptr;      ///< null: none
   u32* origin_word = nullptr;  ///< for the counter's last raiser; null: there is none
   u32 origin = 0;
@@ -66,6 +76,7 @@ struct StreamPut {
     u64 const most = bytes / unit;
     return (*units < most ? *units : most) * unit;
   }
+  MESHPOST_FN u64 skipped() const { return step ? (*step % 2) * half : 0; }
 };
 
 /// The mechanism of a put, for people.
@@ -84,7 +95,9 @@ struct AwaitedCounter {
   u32 const* raised_by_host = nullptr;  ///< pinned; only the stream's host stores here
   u32* consumed = nullptr;
   u32 count = 0;
-  u32 window = 0, tag = 0;  ///< for the note
+  // For the note:
+  u32 window = 0, tag = 0;
+  u32 operation = StreamNote::wait, peer = 0;
 };
 
 /// A message that the host of a stream's device carries out. Longer ones follow each other.
@@ -93,7 +106,8 @@ struct StreamMessage {
 
   u32 flag = 0;       ///< its number, plus one, once it is whole
   u32 operation = 0;  ///< its sender's number for it
-  u64 offset = 0;     ///< of these bytes in the target
+  u64 skipped = 0;    ///< bytes of the target that the put leaves out at its beginning
+  u64 offset = 0;     ///< of these bytes behind them
   u64 bytes = 0;      ///< of these
   u64 whole = 0;      ///< where the last bytes end: behind them comes the notification
 };

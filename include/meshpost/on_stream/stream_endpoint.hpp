@@ -82,7 +82,8 @@ class StreamExplanation : public StreamCalls<StreamExplanation, std::string> {
 class StreamEndpoint : public StreamCalls<StreamEndpoint, void> {
  public:
   /// A new stream on a device of this process, by its number in World::devices(). `name` is for
-  /// messages.
+  /// messages. On a GPU it has the highest priority: its operations need not wait until kernels of
+  /// other streams leave the GPU.
   /// \throws Error(bad_argument) if there is no such device, or the device has
   /// StreamId::most streams already
   explicit StreamEndpoint(World const& world, u32 device = 0, std::string name = {});
@@ -142,6 +143,9 @@ class StreamEndpoint : public StreamCalls<StreamEndpoint, void> {
   };
   [[nodiscard]] Task task(std::string_view name,
                           std::source_location where = std::source_location::current());
+
+  // Of the library. Null if it was moved from.
+  std::shared_ptr<detail::EndpointState> const& state() const { return state_; }
 
  private:
   friend StreamCalls;

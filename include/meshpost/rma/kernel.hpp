@@ -153,6 +153,7 @@ KernelImage image_of() {
     image.cuda_split = reinterpret_cast<void const*>(&split_gpu_entry<Kernel>);
   }
   image.split_scratch = Bytes{split_state_bytes};
+  if constexpr (requires { Kernel::gpu_threads; }) image.gpu_threads = Kernel::gpu_threads;
 #endif
   return image;
 }

@@ -228,7 +228,8 @@ class Rank : private via::Sender {
   /// no notification, and delivers no put that has one.
   MESHPOST_FN void barrier();
   /// Waits until all ranks of this rank's group have called it.
-  /// Order: their stores and puts before it are seen by all of the group behind it. It consumes no
+  /// Order: their stores and puts before it are seen by all of the group behind it. A notification
+  /// of one rank does not deliver the puts of another one of its group to others. It consumes no
   /// notification, and delivers no put that has one.
   MESHPOST_FN void barrier(Communicator const& communicator);
   /// `data` of rank `root` of the group replaces `data` of all ranks. Sizes are equal at all ranks.
@@ -318,10 +319,10 @@ class Rank : private via::Sender {
 
   using Location = via::Location;
   MESHPOST_FN Location locate(Operation operation, WindowInfo const& window, RankId rank);
+  MESHPOST_FN Location locate_part(WindowInfo const& window, u32 rank) const;
   MESHPOST_FN Location locate_uniform(WindowInfo const& window, u32 rank) const;
   MESHPOST_FN static Location locate_any(RunState const& state, Block block, u32 id,
-                                         Operation operation, WindowInfo const& window,
-                                         RankId rank);
+                                         Operation operation, WindowInfo window, RankId rank);
   MESHPOST_FN Location own(WindowInfo const& window) const;
   MESHPOST_FN u32 member(Operation operation, Communicator const& communicator, RankId rank);
   MESHPOST_FN Group group_of(Communicator const& communicator) const;

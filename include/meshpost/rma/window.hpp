@@ -40,12 +40,12 @@ struct StreamId {
 
 /// The values with which a kernel finds any rank's part of a window and its counters.
 struct WindowInfo {
-  u32 world = 0;          ///< number of the World that made it
-  u32 number = 0;         ///< of the window in its world; 0: none
-  u32 uniform_world = 0;  ///< `world` if uniform and over all ranks (the usual case), else 0
+  u32 world = 0;        ///< number of the World that made it
+  u32 number = 0;       ///< of the window in its world; 0: none
+  u32 whole_world = 0;  ///< `world` if over all ranks (the usual case), else 0
   Communicator communicator;
   u64 offset = 0;    ///< of the first local rank's part in the symmetric heap
-  u64 pitch = 0;     ///< bytes from one local rank's part to the next one's
+  u64 pitch = 0;     ///< bytes from one local rank's part to the next one's, which may overlap
   u64 count = 0;     ///< elements of each part
   u64 parts = 0;     ///< offset of Part[world ranks]; 0: the window is uniform
   u64 counters = 0;  ///< offset of the first local rank's counters

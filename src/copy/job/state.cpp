@@ -65,7 +65,7 @@ copying::StatePtr JobMemory::State::ask(CopyPath path, copying::CopyRequest cons
   return state;
 }
 
-void JobMemory::State::end() {
+void JobMemory::State::end(std::shared_ptr<State> const& self) {
   {
     std::unique_lock lock(copies_);
     ended_ = true;
@@ -80,7 +80,7 @@ void JobMemory::State::end() {
       agreed = false;  // they are gone, or do something else
     }
   progress_thread.stop(agreed);
-  if (progress_thread.hangs()) keep_for_ever(new std::shared_ptr<State>(shared_from_this()));
+  if (progress_thread.hangs()) keep_for_ever(new std::shared_ptr(self));
 }
 
 void JobMemory::State::begin_copy() {
@@ -177,7 +177,7 @@ JobMemory::JobMemory(JobMemoryOptions const& options) {
   state_ = std::make_shared<State>(options);
 }
 JobMemory::~JobMemory() {
-  if (!leave_to_parent(state_)) state_->end();
+  if (!leave_to_parent(state_)) state_->end(state_);
 }
 u32 JobMemory::process() const { return state_->group.number(); }
 u32 JobMemory::processes() const { return state_->group.count(); }

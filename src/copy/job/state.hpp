@@ -36,7 +36,8 @@ struct JobMemory::State : copying::Store, std::enable_shared_from_this<JobMemory
   void release(u32 number);
   /// Those of this process's parts that lie in this range.
   void release_all_in(char const* begin, u64 size);
-  void end();
+  /// If the thread of its copies hangs, this is kept for ever. `self`: owns this.
+  void end(std::shared_ptr<State> const& self);
 
   /// Begins a copy that goes by messages of this path.
   copying::StatePtr ask(CopyPath path, copying::CopyRequest const& request);

@@ -1,6 +1,7 @@
 #include "device/cpu/launch_resources.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ u32 await_turn(std::atomic<u32> const& turn, u32 last) {
 
 }  // namespace
 
-void RankFibers::prepare(Grid const& of, u32 local, u32 threads_in_it, Bytes scratch_size) {
+void RankFibers::prepare(LaunchGrid const& of, u32 local, u32 threads_in_it, Bytes scratch_size) {
   grid = &of;
   local_rank = local;
   threads = threads_in_it;
@@ -78,6 +79,7 @@ void CpuLaunchResources::begin(Worker& worker) {
 // After work() a worker touches only the launch resources. When the host sees that no worker is at
 // work, the launch may be gone, and the next one may have begun.
 void CpuLaunchResources::serve(Worker& worker) {
+  worker.id.store(gettid(), std::memory_order_relaxed);
   worker.context.adopt_thread();
   for (u32 turn = 0;;) {
     turn = await_turn(worker.turn, turn);

@@ -19,7 +19,7 @@ struct Worker;
 
 /// State that the fibers of one rank share. All of them run on one worker.
 struct RankFibers {
-  Grid const* grid = nullptr;
+  LaunchGrid const* grid = nullptr;
   u32 local_rank = 0;
   u32 threads = 1;
   std::atomic<u32> alive{0};    // fibers that have not ended
@@ -31,7 +31,7 @@ struct RankFibers {
 
   RankReport& report() const { return grid->reports[local_rank]; }
   /// Sets the state of a first run, with zeros in the scratch.
-  void prepare(Grid const& of, u32 local, u32 threads_in_it, Bytes scratch_size);
+  void prepare(LaunchGrid const& of, u32 local, u32 threads_in_it, Bytes scratch_size);
 };
 
 /// One thread of a rank.
@@ -65,8 +65,23 @@ struct alignas(128) Worker {
   u64 looked_at_all = 0;          // ns: when slices are recorded, the last look at all its fibers
   std::atomic<u32> turn{0};       // a new number: there is work
   std::thread thread;
+  std::atomic<int> id{0};     // the kernel's number of the thread; 0: not yet known
+  std::atomic<u32> looks{0};  // at all its fibers
+  struct Got {
+    std::chrono::nanoseconds time{};  // of a processor
+    u32 looks = 0;
+  };
+  Got counted{};  // the host's: see CpuLaunch::count_time()
 
   void prepare(CpuLaunch& of);
+  /// By its thread.
+  void count_look() {
+    looks.store(looks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  /// Its thread's share so far.
+  Got got() const;
+  /// True if its thread has a processor, or waits for one.
+  bool wants_to_run() const;
 };
 
 /// A launch has the launch resources for itself from its constructor to the end of its destructor.

@@ -13,8 +13,8 @@
 namespace meshpost::cpu {
 namespace {
 
-thread_local std::atomic<Fiber*> running =
-    nullptr;  // of this worker; written by it, read by its fibers
+// Of this worker; written by it, read by its fibers.
+thread_local std::atomic<Fiber*> running = nullptr;
 
 // A rank of one thread is a whole program, and may keep arrays on its stack. If ranks have many
 // threads, there are tens of thousands of these. Only touched pages cost memory.
@@ -35,11 +35,11 @@ bool core_is_wanted() {
 constexpr auto short_run = std::chrono::microseconds(100);
 
 u64 load_bits_relaxed(void const* word, WordType type) {
-  if (width(type) == 4)
-    return std::atomic_ref(*static_cast<u32*>(const_cast<void*>(word)))
-        .load(std::memory_order_relaxed);
-  return std::atomic_ref(*static_cast<u64*>(const_cast<void*>(word)))
-      .load(std::memory_order_relaxed);
+  auto const load = []<class T>(T* from) {
+    return u64{std::atomic_ref(*from).load(std::memory_order_relaxed)};
+  };
+  return width(type) == 4 ? load(static_cast<u32*>(const_cast<void*>(word)))
+                          : load(static_cast<u64*>(const_cast<void*>(word)));
 }
 
 void store_state(RankReport& report, RankState state) {
@@ -260,8 +260,6 @@ void CpuLaunch::begin_work() {
   }
 }
 
-CpuLaunch::~CpuLaunch() { end_work(); }
-
 void CpuLaunch::end_work() {
   while (resources_.at_work())
     resources_.doze(std::chrono::seconds(1), {}, [this] { return !resources_.at_work(); });
@@ -324,6 +322,7 @@ bool CpuLaunch::run_ready(Worker& worker) {
   bool any = false;
   u32 const poison = this->poison();
   auto& fibers = worker.fibers;
+  worker.count_look();
   for (std::size_t i = 0; i < fibers.size();) {
     Fiber& fiber = *fibers[i];
     if (poison < fiber.heeds.load(std::memory_order_relaxed) && !ready(fiber)) {

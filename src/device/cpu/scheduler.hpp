@@ -17,7 +17,7 @@ class CpuLaunch : public CooperativeLaunch {
  public:
   explicit CpuLaunch(LaunchSpec const& spec);
   /// Waits until no worker touches the launch.
-  ~CpuLaunch() override;
+  ~CpuLaunch() override { end_work(); }
   CpuLaunch(CpuLaunch const&) = delete;
   CpuLaunch& operator=(CpuLaunch const&) = delete;
 
@@ -27,6 +27,8 @@ class CpuLaunch : public CooperativeLaunch {
   std::optional<u64> quiet() override;
   bool answers() const override { return false; }
   std::vector<u32> running_ranks() const override;
+  void count_time() override;
+  bool starved(std::chrono::nanoseconds least) override;
 
   /// The work of a worker: it runs its fibers until all have ended.
   void work(Worker& worker);

@@ -14,7 +14,9 @@
 #include "base/thread.hpp"
 #include "device/cpu/channel.hpp"
 #include "device/cpu/event.hpp"
+#include "device/cpu/exchange.hpp"
 #include "meshpost/device/block.hpp"
+#include "meshpost/device/stream_exchange.hpp"
 
 namespace meshpost::cpu {
 namespace {
@@ -81,8 +83,9 @@ struct Missing {
 Missing missing_of(std::vector<AwaitedCounter> const& counters) {
   Missing found;
   for (auto const& one : counters) {
-    u32 const come = memory::load_acquire(one.raised) + memory::load_acquire(one.raised_by_host) -
-                     memory::load_relaxed(one.consumed);
+    u32 const by_host = one.raised_by_host ? memory::load_acquire(one.raised_by_host) : 0;
+    u32 const come =
+        memory::load_acquire(one.raised) + by_host - memory::load_relaxed(one.consumed);
     found.all += come;
     if (!found.first && static_cast<i32>(come - one.count) < 0)
       found.first = &one, found.come = come;
@@ -92,7 +95,8 @@ Missing missing_of(std::vector<AwaitedCounter> const& counters) {
 
 void tell(StreamNote& note, Missing const& missing, StreamNote::Waiting waiting) {
   auto const& awaited = *missing.first;
-  memory::store_relaxed(&note.operation, u32{StreamNote::wait});
+  memory::store_relaxed(&note.operation, awaited.operation);
+  memory::store_relaxed(&note.peer, awaited.peer);
   memory::store_relaxed(&note.window, awaited.window);
   memory::store_relaxed(&note.tag, awaited.tag);
   memory::store_relaxed(&note.count, awaited.count);
@@ -117,6 +121,37 @@ void carry_out(StreamWords const& words, std::vector<AwaitedCounter> const& coun
   memory::store(&words.note->waiting, 0u, Order::system);
   for (auto const& one : counters)
     memory::store_relaxed(one.consumed, memory::load_relaxed(one.consumed) + one.count);
+}
+
+std::vector<AwaitedCounter> all_of(StreamList<AwaitedCounter> const& list) {
+  std::vector<AwaitedCounter> all(list.count);
+  for (u32 i = 0; i < list.count; ++i) all[i] = list[i];
+  return all;
+}
+
+void carry_out(StreamWords const& words, StreamGather const& gather) {
+  carry_out(words, all_of(gather.credits));
+  if (memory::load_relaxed(words.ended) != 0) return;
+  u32 const odd = memory::load_relaxed(gather.step) % 2;
+  cpu::gather(gather, odd);
+  for (u32 i = 0; i < gather.pieces.count; ++i)
+    if (auto* const counter = gather.pieces[i].counter) memory::add(counter, 1, Order::system);
+}
+
+void carry_out(StreamWords const& words, StreamScatter const& scatter) {
+  carry_out(words, all_of(scatter.awaited));
+  if (memory::load_relaxed(words.ended) != 0) return;
+  u32 const step = memory::load_relaxed(scatter.step);
+  if (scatter.combine == StreamCombine::replace)
+    exchange::with_unit(scatter.unit, [&](auto unit) {
+      exchange::replace<decltype(unit)>(scatter, {step % 2, 0, 1});
+    });
+  else
+    exchange::with_number(scatter.number, [&](auto number) {
+      exchange::combine<decltype(number)>(scatter, {step % 2, 0, 1});
+    });
+  for (u32 i = 0; i < scatter.credits.count; ++i) memory::add(scatter.credits[i], 1, Order::system);
+  memory::store_relaxed(scatter.step, step + 1);
 }
 
 class CpuStream : public Stream {
@@ -173,6 +208,12 @@ class CpuStream : public Stream {
   void receive(StreamWords const& words, StreamChannel const& from, StreamReceive const& into,
                StreamPost const* /*far*/) override {
     call([=] { cpu::receive(words, from, into); });
+  }
+  void gather(StreamWords const& words, StreamGather const& gather) override {
+    call([words, gather] { carry_out(words, gather); });
+  }
+  void scatter(StreamWords const& words, StreamScatter const& scatter) override {
+    call([words, scatter] { carry_out(words, scatter); });
   }
 
  private:

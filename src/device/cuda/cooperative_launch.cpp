@@ -87,7 +87,8 @@ class CudaLaunch : public CooperativeLaunch {
   using Clock = std::chrono::steady_clock;
   // True if the ranks of all grids have met at the end of that run.
   bool met(u32 before = 0) const {
-    return std::ranges::all_of(grids_, [before](Grid const& grid) { return grid.is_over(before); });
+    return std::ranges::all_of(grids_,
+                               [before](LaunchGrid const& grid) { return grid.is_over(before); });
   }
   template <class Launch>
   void launch_all(LaunchSpec const& spec, std::vector<Launch> const& launches,
@@ -127,7 +128,9 @@ class CudaLaunch : public CooperativeLaunch {
   // The launched kernels wait for a device that has no kernel. Runs that this one is queued behind
   // do not, unless one of them has failed.
   void end_those_launched() const {
-    auto const poison = [](Grid const& grid) { return std::atomic_ref(grid.control->poison); };
+    auto const poison = [](LaunchGrid const& grid) {
+      return std::atomic_ref(grid.control->poison);
+    };
     while (!met(grids_.front().runs) && grids_.front().ended && poison(grids_.front()).load() == 0)
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     for (auto const& grid : grids_) poison(grid).store(Control::leave_the_end);
@@ -136,7 +139,7 @@ class CudaLaunch : public CooperativeLaunch {
   }
 
   std::unique_ptr<CudaLaunchResources> const own_resources_;  // null: the caller has given one
-  std::vector<Grid> const grids_;
+  std::vector<LaunchGrid> const grids_;
   std::vector<Stream*> streams_;  // the launch resources'
   std::vector<int> devices_;      // each one's
   std::string const kernel_;

@@ -92,6 +92,9 @@ class CudaDevice : public Device {
     return Bytes{free};
   }
   std::unique_ptr<Stream> make_stream() override { return cuda::make_stream(number()); }
+  std::unique_ptr<Stream> make_urgent_stream() override {
+    return cuda::make_urgent_stream(number());
+  }
   std::unique_ptr<Stream> adopt_stream(void* native) override {
     return cuda::adopt_stream(number(), static_cast<cudaStream_t>(native));
   }

@@ -22,8 +22,9 @@ GpuLaunch::GpuLaunch(LaunchSpec const& spec, SharedGrids grids)
       entry_(split_         ? spec.image.cuda_split
              : spec.by_warp ? spec.image.cuda_by_warp
                             : spec.image.cuda),
-      block_(spec.threads.x == 0 ? dim3(info().default_threads)
-                                 : dim3(spec.threads.x, spec.threads.y, spec.threads.z)),
+      block_(spec.threads.x != 0           ? dim3(spec.threads.x, spec.threads.y, spec.threads.z)
+             : spec.image.gpu_threads != 0 ? dim3(spec.image.gpu_threads)
+                                           : dim3(info().default_threads)),
       // The entry's own shared memory lies behind the scratch, aligned like it.
       shared_(split_ ? (spec.scratch + 15) / 16 * 16 + spec.image.split_scratch
                      : spec.scratch.value) {

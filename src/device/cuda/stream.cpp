@@ -10,6 +10,7 @@
 #include "device/cuda/check.hpp"
 #include "device/cuda/clock.hpp"
 #include "device/cuda/stream_kernels.hpp"
+#include "meshpost/device/stream_exchange.hpp"
 
 namespace meshpost::cuda {
 namespace {
@@ -106,9 +107,12 @@ cudaError_t copy_rows(PitchedCopy const& rows, cudaStream_t stream) {
 
 class CudaStream : public Stream {
  public:
-  explicit CudaStream(int device) : device_(device), owned_(true) {
+  CudaStream(int device, bool urgent) : device_(device), owned_(true) {
     Current const current(device_);
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "create a stream");
+    int least = 0, greatest = 0;
+    if (urgent) check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "create a stream");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
+          "create a stream");
   }
   CudaStream(int device, cudaStream_t adopted) : device_(device), stream_(adopted), owned_(false) {}
   ~CudaStream() override {
@@ -210,7 +214,21 @@ class CudaStream : public Stream {
     Current const current(device_);
     finish(cuda::receive(stream_, words, from, into, far), "receive on");
   }
+  void gather(StreamWords const& words, StreamGather const& gather) override {
+    Current const current(device_);
+    finish(cuda::gather(stream_, words, gather), "gather elements on");
+  }
+  void scatter(StreamWords const& words, StreamScatter const& scatter) override {
+    Current const current(device_);
+    finish(cuda::scatter(stream_, words, scatter), "scatter elements on");
+  }
   StreamWay way_of(StreamPut const& put) const override { return cuda::way_of(put); }
+  StreamExchangeWay way_of(StreamGather const& gather) const override {
+    return cuda::way_of(gather);
+  }
+  StreamExchangeWay way_of(StreamScatter const& scatter) const override {
+    return cuda::way_of(scatter);
+  }
 
  private:
   // Makes the text only if it is needed: it takes as long as the call.
@@ -224,7 +242,12 @@ class CudaStream : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_stream(int device) { return std::make_unique<CudaStream>(device); }
+std::unique_ptr<Stream> make_stream(int device) {
+  return std::make_unique<CudaStream>(device, false);
+}
+std::unique_ptr<Stream> make_urgent_stream(int device) {
+  return std::make_unique<CudaStream>(device, true);
+}
 std::unique_ptr<Stream> adopt_stream(int device, cudaStream_t adopted) {
   int owner = device;
   Current const current(device);

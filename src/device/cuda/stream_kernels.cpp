@@ -76,11 +76,6 @@ struct Awaited {
   u32 count;
 };
 
-// A look at a count of hosts takes as long as several of devices. Where no device has raised the
-// counter yet, hosts most likely do, as those of senders on other nodes.
-constexpr u32 looks_before_count_of_host = 32;  // the first after some 8 us
-constexpr u32 looks_if_none_of_device = 4;
-
 // One warp; each thread has a counter.
 template <u32 most>
 __global__ void await_kernel(StreamWords const words, Awaited<most> const awaited) {
@@ -89,41 +84,7 @@ __global__ void await_kernel(StreamWords const words, Awaited<most> const awaite
   u32 const mine = threadIdx.x;
   bool const any = mine < awaited.count;
   AwaitedCounter const one = awaited.counters[any ? mine : 0];
-  u32 const consumed = memory::load_relaxed(one.consumed);
-  u32 by_host = 0;  // what was seen of it
-  u32 const rest =
-      memory::load_relaxed(one.raised) == 0 ? looks_if_none_of_device : looks_before_count_of_host;
-  for (u32 looks = 1;; ++looks) {
-    if (looks % rest == rest / 2) by_host = memory::load_acquire(one.raised_by_host);
-    u32 const come = memory::load_acquire(one.raised) + by_host - consumed;
-    bool const has_come = !any || static_cast<i32>(come - one.count) >= 0;
-    u32 const missing = __ballot_sync(~0u, !has_come);
-    if (missing == 0) {
-      __syncwarp();
-      if (looks > looks_before_host && mine == 0) memory::store_relaxed(&words.note->waiting, 0);
-      break;
-    }
-    if (looks % looks_before_host != 0) continue;
-    u32 all = any ? come : 0;
-    for (u32 distance = 16; distance != 0; distance /= 2)
-      all += __shfl_xor_sync(~0u, all, static_cast<int>(distance));
-    bool poisoned = false;
-    if (mine == static_cast<u32>(__ffs(static_cast<int>(missing))) - 1) {
-      memory::store_relaxed(&words.note->operation, StreamNote::wait);
-      memory::store_relaxed(&words.note->window, one.window);
-      memory::store_relaxed(&words.note->tag, one.tag);
-      memory::store_relaxed(&words.note->count, one.count);
-      memory::store_relaxed(&words.note->come, come);
-      memory::store_relaxed(&words.note->consumed, consumed);
-      memory::store_relaxed(&words.note->all, all);
-      poisoned = memory::load_acquire(&words.note->poisoned) != 0;
-      if (poisoned) memory::store_relaxed(words.ended, 1);
-      memory::store(&words.note->waiting, u32{poisoned ? StreamNote::ended : StreamNote::yes},
-                    Order::system);
-    }
-    if (__any_sync(~0u, poisoned)) return;
-  }
-  if (any) memory::store_relaxed(one.consumed, consumed + one.count);
+  if (await_by_warp(words, one, any, true) && any) consume(one);
 }
 
 // One block. The ring's order: device/detail/ring.hpp.
@@ -144,7 +105,11 @@ __global__ void post_kernel(StreamWords const words, StreamRing const ring, u32 
     __syncthreads();
     if (threadIdx.x == 0)
       publish(ring, number,
-              {.operation = operation, .offset = offset, .bytes = size, .whole = bytes});
+              {.operation = operation,
+               .skipped = put.skipped(),
+               .offset = offset,
+               .bytes = size,
+               .whole = bytes});
     offset += size;
     ++number;
   } while (offset < bytes);
@@ -174,6 +139,7 @@ cudaError_t load_stream_kernels() {
     if (auto const status = cudaFuncGetAttributes(&found, kernel); status != cudaSuccess)
       return status;
   if (auto const status = load_channel_kernels(); status != cudaSuccess) return status;
+  if (auto const status = load_exchange_kernels(); status != cudaSuccess) return status;
   // Code for older GPUs has no griddepcontrol, also if it was compiled anew for this one.
   if (found.ptxVersion < 90 || found.binaryVersion < 90) waits_for_others = false;
   return cudaSuccess;

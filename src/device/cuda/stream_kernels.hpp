@@ -11,6 +11,9 @@ namespace meshpost {
 struct StreamChannel;
 struct StreamReceive;
 struct StreamPost;
+struct StreamGather;
+struct StreamScatter;
+struct StreamExchangeWay;
 }  // namespace meshpost
 
 namespace meshpost::cuda {
@@ -19,8 +22,11 @@ namespace meshpost::cuda {
 /// would load others only when it has ended.
 cudaError_t load_stream_kernels();
 cudaError_t load_channel_kernels();  // part of it
+cudaError_t load_exchange_kernels();
 
 StreamWay way_of(StreamPut const& put);
+StreamExchangeWay way_of(StreamGather const& gather);
+StreamExchangeWay way_of(StreamScatter const& scatter);
 
 cudaError_t put(cudaStream_t stream, StreamWords const& words, StreamPut const& put);
 /// At most AwaitedCounter::most counters.
@@ -33,6 +39,8 @@ cudaError_t send(cudaStream_t stream, StreamWords const& words, StreamChannel co
                  StreamPut const& put, StreamPost const* far);
 cudaError_t receive(cudaStream_t stream, StreamWords const& words, StreamChannel const& from,
                     StreamReceive const& into, StreamPost const* far);
+cudaError_t gather(cudaStream_t stream, StreamWords const& words, StreamGather const& gather);
+cudaError_t scatter(cudaStream_t stream, StreamWords const& words, StreamScatter const& scatter);
 cudaError_t raise(cudaStream_t stream, u32* counter, u32 value, u32* origin_word, u32 origin);
 
 }  // namespace meshpost::cuda

@@ -304,7 +304,8 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
               runs_.seems_idle() ? group_.processes().gone() : group_.processes().lost())
         throw group_.processes().lost_error(told, *loss);
     if (timeout.ends(come))
-      throw Error(Kind::deadline, told, fmt::format("{}, and none for {}", so_far, timeout.text()),
+      throw Error(Kind::deadline, told,
+                  fmt::format("{}, and none for {}{}", so_far, timeout.text(), group_.silence()),
                   "see that kernels notify this host with this tag, or give a longer deadline");
   }
 }

@@ -4,21 +4,51 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
+
 namespace meshpost::detail {
 namespace {
 
 u64 padded(u64 bytes, u64 unit) { return (bytes + unit - 1) / unit * unit; }
+
+// " in parts: 64 of 0+128". Further ones, which may be many, are in a number.
+std::string described(std::vector<Extent> const& extents) {
+  constexpr std::size_t most = 4;
+  std::string text, others;
+  std::size_t groups = 0;
+  for (auto begin = extents.begin(); begin != extents.end(); ++groups) {
+    auto const end = std::find_if(begin, extents.end(), [&](auto const& one) {
+      return one.offset != begin->offset || one.count != begin->count;
+    });
+    (groups < most ? text : others) +=
+        fmt::format("{}{} of {}+{}", groups == 0 ? " in parts: " : ", ", end - begin, begin->offset,
+                    begin->count);
+    begin = end;
+  }
+  if (others.empty()) return text;
+  return fmt::format("{} and {} more with check sum {:x}", text, groups - most, hash_of(others));
+}
 
 // Equal if processes request the same.
 std::string description(World::WindowSpec const& spec) {
   auto text =
       fmt::format("make window '{}' of {} elements of {} bytes with {} tags over {}", spec.name,
                   spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
-  for (auto const& extent : spec.extents)
-    text += fmt::format(" {}+{}", extent.offset, extent.count);
+  text += described(spec.extents);
   if (!spec.memory.empty())
     text += fmt::format(" in memory of the user for {} ranks", spec.memory.size());
   return text;
+}
+
+// The distance from the part of a rank to that of the next one on its device, in elements, if it is
+// the same everywhere, as are the counts. Parts may overlap, or be one.
+std::optional<u64> pitch_of(std::vector<Extent> const& extents, u32 ranks_per_device) {
+  u64 const pitch = ranks_per_device > 1 ? extents[1].offset : 0;
+  for (std::size_t rank = 0; rank < extents.size(); ++rank)
+    if (extents[rank].count != extents[0].count ||
+        extents[rank].offset != rank % ranks_per_device * pitch)
+      return std::nullopt;
+  return pitch;
 }
 
 }  // namespace
@@ -29,6 +59,12 @@ void Windows::place_extents(World::WindowSpec const& spec, WindowRecord& record)
     elements = std::max(elements, extent.offset + extent.count);
   record.data_bytes = elements * spec.element_bytes;
   record.info.offset = heap_.allocate(record.data_bytes);
+  if (auto const pitch = pitch_of(spec.extents, layout_.ranks_per_device)) {
+    // Uniform: ranks reach its parts without a table.
+    record.info.count = spec.extents[0].count;
+    record.info.pitch = *pitch * spec.element_bytes;
+    return;
+  }
   for (u32 rank = 0; rank < spec.extents.size(); ++rank) {
     auto const& [offset, count] = spec.extents[rank];
     u64 const begin = record.info.offset + offset * spec.element_bytes;
@@ -83,8 +119,7 @@ void Windows::furnish(World::WindowSpec const& spec, WindowRecord& record) {
   record.counter_bytes = u64{info.counter_pitch()} * layout_.ranks_per_device;
   if (record.counter_bytes != 0)
     info.counters = heap_.allocate_swept(Heap::Swept::counters, record.counter_bytes);
-  if (info.parts == 0 && info.communicator.shape == Communicator::Shape::world)
-    info.uniform_world = number_;
+  if (info.communicator.shape == Communicator::Shape::world) info.whole_world = number_;
   record.host_bytes = info.tags == 0 ? 0 : info.endpoint_bytes();
   if (record.host_bytes != 0) info.host_counters = heap_.allocate(record.host_bytes);
   record.host = std::make_shared<HostCounters>(info);

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "array/box_cases.hpp"
 #include "array/checked_plan.hpp"
 #include "support/forked.hpp"
 #include "support/job.hpp"
@@ -47,6 +48,46 @@ Role const random_plans("random_plans", [] {
     }
     require(test::wrong_in(distribution, [&](u32 part) { return whole.of(part); }).empty(), "play");
   }
+});
+
+Role const random_boxes("random_box_plans", [] {
+  JobMemory job;
+  for (u64 seed = 1; seed <= 20; ++seed) {
+    u32 const before = static_cast<u32>(seed % 3), all = before + 1 + static_cast<u32>(seed % 2);
+    test::BoxCase const one(seed, all);
+    u32 const here = job.process() == 0 ? before : job.process() == 1 ? all - before : 0;
+    auto const whole = Plan::from_boxes(one.boxes, one.halo);
+    auto const mine = Plan::from_boxes(one.boxes, one.halo, {.count = here, .job = &job});
+    require(mine.part_count() == here, "the number of parts");
+    require(here == 0 || mine.first_part() == job.process() * before, "the first part");
+    for (u32 part = mine.first_part(); part < mine.first_part() + here; ++part)
+      require(mine.of(part) == whole.of(part), one.describe());
+    require(mine.fingerprint() == whole.fingerprint(), "the number");
+  }
+});
+
+Role const bad_boxes("refused_box_plans", [] {
+  JobMemory job;
+  bool const first = job.process() == 0;
+  auto const boxes = Boxes::cut({8, 8}, 2);
+  auto const plan = [&](u32 width, PartsHere here) {
+    here.job = &job;
+    return Plan::from_boxes(
+        boxes, {.widths = Sides::all(width), .boundary = {Boundary::none, Boundary::periodic}},
+        here);
+  };
+  auto const refuse = [&](u32 width, PartsHere const& here) {
+    test::print_error([&] { plan(width, here); });
+  };
+  refuse(first ? 9 : 8, {.count = 1});  // bad in one process alone
+  refuse(first ? 1 : 2, {.count = 1});
+  test::print_error([&] {
+    Plan::from_boxes(boxes, {.widths = Sides::all(1), .own = first}, {.count = 1, .job = &job});
+  });
+  refuse(1, {.count = 2});
+  refuse(1, first ? PartsHere{.count = 1} : PartsHere{});
+  refuse(1, {.first = 0, .count = 1});
+  test::say(plan(1, {.first = job.process(), .count = 1}).explain(Bytes{8}));
 });
 
 // Two parts need each other's first element.
@@ -101,6 +142,27 @@ TEST(JobPlans, are_those_of_one_process_with_all_parts) {
     SCOPED_TRACE(processes);
     test::Job job("random_plans", processes);
     expect_well(job.wait());
+  }
+}
+
+TEST(JobPlans, from_boxes_are_those_of_one_process_with_all_parts) {
+  test::Job job("random_box_plans", 2);
+  expect_well(job.wait());
+}
+
+TEST(JobPlans, from_boxes_that_differ_are_refused_in_all) {
+  test::Job job("refused_box_plans", 2);
+  auto const& all = job.wait();
+  expect_well(all);
+  for (auto const& one : all) {
+    EXPECT_THAT(one.out, HasSubstr("a periodic halo of 9 cells was requested in dimension y"));
+    EXPECT_THAT(one.out, HasSubstr("has other boxes or another halo (8 x 8 x 1 cells in 2 boxes"));
+    EXPECT_THAT(one.out, HasSubstr("cells without those of the box itself, boundary"));
+    EXPECT_THAT(one.out, HasSubstr("frames of 4 parts were given (process 0: 2, process 1: 2)"));
+    EXPECT_THAT(one.out, HasSubstr("PartsHere::count is missing"));
+    EXPECT_THAT(one.out, HasSubstr("PartsHere::first is 0, and by the counts of the processes "
+                                   "before it is 1"));
+    EXPECT_THAT(one.out, HasSubstr("within the node, process "));
   }
 }
 

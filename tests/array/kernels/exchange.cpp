@@ -26,6 +26,13 @@ TEST_P(ExchangeOfRanks, brings_each_halo_its_step) {
   }
 }
 
+TEST_P(ExchangeOfRanks, brings_each_frame_its_step) {
+  for (int round = 0; round < (test::sanitized ? 3 : 6); ++round) {
+    u64 const seed = std::random_device{}();
+    ASSERT_EQ(test::wrong_box_exchanges(world, seed, test::launch_of(GetParam())), "") << seed;
+  }
+}
+
 TEST_P(ExchangeOfRanks, may_follow_another_in_the_same_kernel) {
   u32 const parts = world.device_count();
   std::vector<std::vector<u64>> needs(parts);
@@ -46,6 +53,44 @@ TEST_P(ExchangeOfRanks, may_follow_another_in_the_same_kernel) {
     world.run(test::TwoInOne{exchange, values, own, wrong, delays, 7}, test::launch_of(GetParam()));
   for (u32 part = 0; part < parts; ++part)
     EXPECT_EQ(wrong.read(RankId{part * world.ranks_per_device()})[0], 0u) << part;
+}
+
+// The sum over the neighbours in a frame, of numbers that are linear in the coordinates.
+struct SumsNeighbours {
+  Box box;
+  Sides sides;
+  Window<i64> field;
+  Window<u32> wrong;
+
+  MESHPOST_FN static i64 value(Cell cell) { return 3 * cell.x + 50 * cell.y - 7 * cell.z; }
+
+  MESHPOST_FN void operator()(Rank& self) const {
+    Box const frame = box.grown(sides), inner = frame.shrunk(sides);
+    auto const x = field.local(self);
+    self.each(frame.cells(), [&](u64 place) { x[place] = value(frame.cell_at(place)); });
+    self.sync();
+    self.each(inner.cells(), [&](u64 place) {
+      Cell const cell = inner.cell_at(place);
+      i64 sum = 0;
+      for (u32 d = 0; d < 3; ++d)
+        for (i64 const step : {-1, 1}) {
+          Cell next = cell;
+          next[d] += step;
+          if (box.contains(cell) && frame.contains(next)) sum += x[frame.place_of(next)];
+        }
+      if (sum != 6 * value(cell)) wrong.local(self)[0] = 1;
+    });
+  }
+};
+
+TEST(KernelBoxes, have_places_for_cells_in_frames) {
+  World world(test::options(1));
+  Box const box{{-2, 3, 5}, {4, 6, 9}};
+  auto const field = world.window<i64>(8 * 5 * 6);
+  auto const wrong = world.window<u32>(1);
+  world.run(SumsNeighbours{box, Sides::all(1), field, wrong});
+  EXPECT_EQ(field.read(RankId{0})[0], SumsNeighbours::value({-3, 2, 4}));
+  EXPECT_EQ(wrong.read(RankId{0})[0], 0u);
 }
 
 struct Foreign {
@@ -128,6 +173,14 @@ test::Role const exchanges("random_exchanges", [] {
   }
 });
 
+test::Role const box_exchanges("random_box_exchanges", [] {
+  World world(test::world_options());
+  for (u64 seed = 1; seed <= (test::sanitized ? 4 : 12); ++seed) {
+    auto const wrong = test::wrong_box_exchanges(world, seed);
+    test::require(wrong.empty(), "seed " + std::to_string(seed) + ": " + wrong);
+  }
+});
+
 test::Role const different("different_plans", [] {
   World world(test::world_options());
   JobMemory job;
@@ -139,10 +192,10 @@ test::Role const different("different_plans", [] {
 });
 
 TEST(JobExchange, of_different_plans_is_refused) {
-  test::Job job("different_plans", 2);
+  test::Job job("different_plans", 2, {{"MESHPOST_DEVICES", "cpu:1"}});
   auto const& all = job.wait();
   test::expect_well(all);
-  for (auto const& one : all) EXPECT_THAT(one.out, testing::HasSubstr("by plan"));
+  for (auto const& one : all) EXPECT_THAT(one.out, testing::HasSubstr("of plan"));
 }
 
 struct Nothing {
@@ -165,6 +218,11 @@ TEST(JobExchange, of_a_process_with_an_exception_keep_nobody_waiting) {
   EXPECT_THAT(all[1].out,
               testing::HasSubstr("uncaught: Distribution::owner_of: there is no element 9999"));
   EXPECT_THAT(all[0].out, testing::HasSubstr("[peer lost]"));
+}
+
+TEST(JobExchange, brings_each_frame_its_step) {
+  test::Job job("random_box_exchanges", 2, {{"MESHPOST_RANKS", "3"}});
+  test::expect_well(job.wait());
 }
 
 TEST(JobExchange, brings_each_halo_its_step) {

@@ -76,7 +76,7 @@ TEST_F(LivingProxyCpuOnly, requests_and_commands_of_many_runs_follow_each_other)
     auto const inbox = world.window<u32>(2, Tags{4}, "inbox");
     test::Listener const listener;
     // Slots and commands are used several times, and each run begins at another one.
-    for (u32 run = 0; run < 60; ++run) {
+    for (u32 run = 0; run < (test::sanitized ? 40 : 60); ++run) {
       world.run(TellsTheFar{inbox, 1 + run % 37, run});
       if (run % 10 == 3) {
         auto const result = world.run(LeavesUnread{inbox});

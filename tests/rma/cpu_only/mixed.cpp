@@ -43,11 +43,13 @@ struct Leave {  // more than a command queue holds, to ranks that end without po
 TEST_P(MixedKinds, leave_what_was_sent_to_ranks_that_have_ended) {
   World world(options(1));
   auto const window = world.window<u32>(2, Tags{1}, "heap");
+  constexpr u32 count = test::sanitized ? 600 : 2000;
+  static_assert(count > CommandQueue::capacity);
   for (int run = 0; run < 2; ++run) {
-    auto const result = world.run(Leave{window, 2000});
+    auto const result = world.run(Leave{window, count});
     EXPECT_EQ(result.unconsumed.size(), world.size());
-    for (auto const& left : result.unconsumed) EXPECT_EQ(left.count, 2000u);
-    for (u32 rank = 0; rank < world.size(); ++rank) EXPECT_EQ(window.read(RankId{rank})[0], 2000u);
+    for (auto const& left : result.unconsumed) EXPECT_EQ(left.count, count);
+    for (u32 rank = 0; rank < world.size(); ++rank) EXPECT_EQ(window.read(RankId{rank})[0], count);
   }
 }
 

@@ -38,7 +38,7 @@ class TwoRanks : public CooperativeLaunch {
     return false;
   }
   Reason watched() {
-    Grid const grid{nullptr, 2, 0, nullptr, reports, &control};
+    LaunchGrid const grid{nullptr, 2, 0, nullptr, reports, &control};
     RunningGrids const running{this, {&grid, 1}};
     std::vector<LogReader> logs;
     return Watch({running}, logs, 5s, nullptr, nullptr).until_end().reason;
@@ -66,7 +66,7 @@ class DivergedRanks : public CooperativeLaunch {
   std::vector<u32> running_ranks() const override { return running_; }
 
   void watch() {
-    Grid const grid{nullptr, 2, 10, nullptr, reports_, &control_};
+    LaunchGrid const grid{nullptr, 2, 10, nullptr, reports_, &control_};
     RunningGrids const running{this, {&grid, 1}};
     std::vector<LogReader> logs;
     Watch({running}, logs, 10ms, nullptr, nullptr, nullptr, 10ms).until_end();
@@ -95,7 +95,7 @@ class QueuedBehind : public CooperativeLaunch {
   bool finished() override { return (ended_[0] == 7 && ended_[1] == 7) || control_.poison != 0; }
 
   Reason watched() {
-    Grid const grids[] = {
+    LaunchGrid const grids[] = {
         {nullptr, 1, 0, nullptr, reports_, &control_, nullptr, &ended_[0], 7},
         {nullptr, 1, 1, nullptr, reports_ + 1, &control_, nullptr, &ended_[1], 7}};
     RunningGrids const both{this, grids};
@@ -152,9 +152,9 @@ class PlayedGraph : public CooperativeLaunch {
   bool finished() override { return devices[0].ended == 3 && devices[1].ended == 3; }
 
   Reason reason() {
-    Grid grids[2];
+    LaunchGrid grids[2];
     for (u32 d = 0; d < 2; ++d) {
-      Grid& grid = grids[d];
+      LaunchGrid& grid = grids[d];
       grid.ranks = 1, grid.first_rank = d, grid.run = grid.runs = 3;
       auto& device = devices[d];
       grid.reports = &device.report, grid.control = &device.control;
@@ -281,7 +281,7 @@ class StuckBehindTheEnd : public CooperativeLaunch {
   }
   bool finished() override { return control_.poison != 0 || looks_ == 100; }
   Ending watch() {
-    Grid const grid{nullptr, 3, 0, nullptr, reports_, &control_, nullptr, &ended_, 7};
+    LaunchGrid const grid{nullptr, 3, 0, nullptr, reports_, &control_, nullptr, &ended_, 7};
     std::vector<LogReader> logs;
     return Watch({{this, {&grid, 1}}}, logs, 10ms, nullptr, nullptr).until_end();
   }

@@ -2,6 +2,7 @@
 // end them, because no process could make progress in that time.
 #include <meshpost/meshpost.hpp>
 
+#include <optional>
 #include <thread>
 
 #include "support/job.hpp"
@@ -47,6 +48,37 @@ TEST_P(JobStopped, for_longer_than_its_deadlines_goes_on) {
   for (auto const& one : ended) EXPECT_THAT(one.out, HasSubstr("all is well"));
 }
 INSTANTIATE_TEST_SUITE_P(Processes, JobStopped, testing::Values(1u, 3u));
+
+// Process 2 is stopped alone. A stream of process 1 waits for it, and the host of process 0.
+test::Role const await_a_stopped_one("await_a_stopped_one", [] {
+  World world;
+  auto const box = world.window<int>(1, Tags{2}, "box");
+  std::optional<StreamEndpoint> stream;
+  if (world.process() == 1) stream.emplace(world, 0);
+  test::say("is ready");
+  while (world.process() == 2) std::this_thread::sleep_for(1s);
+  test::print_error([&] {
+    if (!stream) return box.wait(Tag{0}, 1, 7s);
+    stream->wait(box, Tag{1});
+    stream->synchronize();
+  });
+  std::this_thread::sleep_for(60s);  // the test kills it
+});
+
+TEST(JobStoppedCpuOnly, alone_is_named_where_others_wait_in_vain) {
+  test::Job job("await_a_stopped_one", 3,
+                {{"MESHPOST_RANKS", "1"},
+                 {"MESHPOST_DEADLINE", "7"},
+                 {"MESHPOST_PEER_DEADLINE", "50"},
+                 {"MESHPOST_DEVICES", "cpu:1"}});
+  for (u32 process = 0; process < 3; ++process) job.wait_for(process, "is ready");
+  job.kill(2, SIGSTOP);
+  for (u32 const process : {0, 1}) {
+    job.wait_for(process, "error: ");
+    job.wait_for(process, "process 2 (");
+    job.wait_for(process, "no sign of life for");
+  }
+}
 
 }  // namespace
 }  // namespace meshpost

@@ -12,8 +12,11 @@
 //  1. `arriving` has two halves, for even steps and for odd ones, each with its own tag. So a rank
 //     waits for exactly the pieces of its step: those of the next step raise the other counter, and
 //     those of the step after next are not sent yet (2).
-//  2. A rank puts a piece of step k when the piece of step k - 2 was taken. The rank that took it
-//     has stored k - 1 into a word of the sender's device, by put_value. Its threads meet between
+//  2. A rank puts a piece of step k when the piece of step k - 2 was taken. If the two devices send
+//     to each other, it knows: device q has sent its pieces of step k - 1 behind the barrier that
+//     begins start(), so all its ranks had returned from finish() of step k - 2. A rank of this
+//     device has consumed them, and the device has had a barrier since then. Otherwise the rank
+//     that took it has stored k - 1 into a word of the sender's device, by put_value. Its threads meet between
 //     their loads from `arriving` and that store (Rank::put_value begins with a meeting), and the
 //     sender has acquired it when it puts. So no piece is overwritten that is still to be read. On
 //     GPUs this is the order of a reply behind reads, with a word in place of a notification: it
@@ -21,8 +24,13 @@
 //     The word stays behind the run, and behind this object. The constructor clears it, between two
 //     barriers of the world: the first one comes behind the last words of an object before this
 //     one, the second one before the first word of this one.
-//  3. A rank packs its piece of `outgoing` again after flush(): its earlier puts have been read.
-//  4. start() begins with a barrier of the device, so ranks may pack what other ranks have stored.
+//  3. Pieces with consecutive places are put from there, others are packed into `outgoing`. Both
+//     may change behind finish(), because that flushes: the puts have been read.
+//  4. A device may send to itself: at the ends of a periodic grid. Then the same rank has the piece
+//     at both ends. It packs it into `arriving` at once, without message and word. It has taken
+//     the piece of step k - 2 before, in finish(). Its threads meet between the pack and the reads:
+//     in that flush; for sums also at a barrier (5).
+//  5. start() begins with a barrier of the device, so ranks may pack what other ranks have stored.
 //     finish() ends with one, so they may read what other ranks have taken. For sums, ranks share
 //     the places, not the pieces. Then a rank reads bytes whose notification another rank of its
 //     device has consumed. There is a barrier between the two, which the rules of delivery ask for,
@@ -41,8 +49,22 @@ MESHPOST_FN RankExchange<T>::RankExchange(Rank& self, Exchange<T> const& exchang
   if (made_by != world) self.fail(Operation::local, Fault::foreign_window, made_by, world);
   table_ = exchange.table.local(self).data();
   arriving_ = exchange.arriving.local(self);
-  self.barrier();
+  size_ = table_[Table::size];
+  by_piece_ = table_[Table::targets] == 0;
+  auto const mine = [&](u64 pieces, u64 begins) {
+    u64 const* const begin = table_ + table_[begins] + self.local_id();
+    return Pieces{table_ + table_[pieces] + begin[0] * Table::piece_words,
+                  static_cast<u32>(begin[1] - begin[0])};
+  };
+  sends_ = mine(Table::sends, Table::send_begins);
+  receives_ = mine(Table::receives, Table::receive_begins);
+  each_piece(receives_, first_of(receives_), [&](Table::Piece const& piece) {
+    coming_ += own(piece) ? 0 : 1;
+    gives_credit_ |= has_credit(piece);
+  });
   auto const credits = exchange.credits.local(self);
+  busy_ = &credits[credits.size() - self.local_size() + self.local_id()];
+  self.barrier();
   // Whole, because whoever looks for deadlocks may still read a word for which a rank has waited.
   if (self.local_id() == 0)
     self.each(credits.size(), [&](u64 i) { memory::store(&credits[i], u64{0}, Order::none); });
@@ -54,51 +76,89 @@ MESHPOST_FN void RankExchange<T>::check(u64 elements, bool started, char const* 
   if (started_ != started) self_->fail(what);
   if (elements == LocalSpan<T>::invalid_size)
     self_->fail("RankExchange: a subspan that leaves its span was given; see the kernel");
-  if (elements < word(Table::size))
+  if (elements < size_)
     self_->fail(
         "RankExchange: the array has fewer elements than the plan's part of this device "
         "(PartPlan::size)");
   started_ = !started;
 }
 
-/// Calls work(piece) for the pieces of this rank.
+// On a GPU every acquire drops what the rank has cached, so a load behind a wait takes some 0.3 us.
+// Hence a rank reads a piece's words before it waits, and those of the next piece before it works
+// on one.
+
+/// Calls work(piece) for each. `head`: the first one's words.
 template <class T>
 template <class Work>
-MESHPOST_FN void RankExchange<T>::each_piece(u64 pieces, u64 begins, Work&& work) const {
-  u64 const* const begin = table_ + word(begins) + self_->local_id();
-  for (u64 i = begin[0]; i < begin[1]; ++i) {
-    u64 const* const at = table_ + word(pieces) + i * Table::piece_words;
-    work(Table::Piece{at[0], at[1], at[2], at[3], at[4]});
+MESHPOST_FN void RankExchange<T>::each_piece(Pieces const& pieces, Table::Piece const& head,
+                                             Work&& work) const {
+  Table::Piece next = head;
+  for (u32 i = 0; i < pieces.count; ++i) {
+    Table::Piece const now = next;
+    if (i + 1 < pieces.count) next = piece(pieces, i + 1);
+    work(now);
   }
 }
+
+namespace detail {
+/// store(i, load(i)) for each i < count, by all threads. On GPUs four loads of a thread come before
+/// their stores: one after the other, each would wait for the one before.
+template <class Load, class Store>
+MESHPOST_FN void load_and_store(Rank& self, u64 count, Load&& load, Store&& store) {
+  if constexpr (!memory::on_gpu) {
+    self.each(count, [&](u64 i) { store(i, load(i)); });
+  } else {
+    u64 const threads = self.threads();
+    for (u64 i = self.thread(); i < count; i += 4 * threads) {
+      auto const at = [&](u64 k) {  // some of the last ones are loaded twice, and stored once
+        return i + k * threads < count ? i + k * threads : i;
+      };
+      auto const a = load(i), b = load(at(1)), c = load(at(2)), d = load(at(3));
+      store(i, a);
+      if (at(1) != i) store(at(1), b);
+      if (at(2) != i) store(at(2), c);
+      if (at(3) != i) store(at(3), d);
+    }
+  }
+}
+}  // namespace detail
 
 template <class T>
 MESHPOST_FN void RankExchange<T>::start(LocalSpan<T const> source) {
   Rank& self = *self_;
   check(source.size(), false, "RankExchange::start() before finish() of the last one");
-  if (busy() != 0)
+  auto const head = first_of(sends_);
+  u64 const another = *busy_;  // by all threads, so that all fail
+  self.barrier(self.device_communicator());
+  if (another != 0)
     self.fail(
         "RankExchange::start() while another RankExchange over the same Exchange is between "
         "start() and finish(); make_exchange() once more for a second one");
-  self.barrier(self.device_communicator());  // no thread looks any more
-  if (self.thread() == 0) busy() = 1;
-  self.flush(exchange_.arriving);
-  auto const outgoing = exchange_.outgoing.local(self);
-  auto const credits = exchange_.credits.local(self);
-  u64 const half = step_ % 2 * exchange_.pitch;
-  u64 const* const places = word(Table::sent) != 0 ? table_ + word(Table::sent) : nullptr;
-  each_piece(Table::sends, Table::send_begins, [&](Table::Piece const& piece) {
-    RankId const target{static_cast<u32>(piece.rank)};
-    if (step_ >= 2)
-      self.wait_until(credits.subspan(piece.credit), Compare::greater_equal, step_ - 1, target);
-    auto const packed = outgoing.subspan(piece.first, piece.count);
-    self.each(piece.count, [&](u64 i) {
-      u64 const number = piece.first + i;
-      packed[i] = source[places ? places[number] : word(Table::sent_first) + number];
-    });
-    self.put_notify(exchange_.arriving.at(target, half + piece.there), packed,
-                    Tag{static_cast<u32>(step_ % 2)});
-  });
+  if (self.thread() == 0) *busy_ = 1;
+  each_piece(sends_, head, [&](Table::Piece const& one) { send(one, source); });
+}
+
+template <class T>
+MESHPOST_FN void RankExchange<T>::send(Table::Piece const& piece, LocalSpan<T const> source) {
+  Rank& self = *self_;
+  RankId const target{static_cast<u32>(piece.rank)};
+  if (has_credit(piece) && step_ >= 2)
+    self.wait_until(exchange_.credits.local(self).subspan(piece.credit), Compare::greater_equal,
+                    step_ - 1, target);
+  u64 const there = step_ % 2 * exchange_.pitch + piece.there;
+  auto sent = source.subspan(piece.place, piece.count);
+  if (own(piece) || piece.place == Table::scattered) {
+    auto const packed = own(piece)
+                            ? arriving_.subspan(there, piece.count)
+                            : exchange_.outgoing.local(self).subspan(piece.first, piece.count);
+    u64 const* const places = places_of(piece, Table::sent);
+    detail::load_and_store(
+        self, piece.count, [&](u64 i) { return source[places ? places[i] : piece.place + i]; },
+        [&](u64 i, T const& value) { packed[i] = value; });
+    sent = packed;
+  }
+  if (!own(piece))
+    self.put_notify(exchange_.arriving.at(target, there), sent, Tag{static_cast<u32>(step_ % 2)});
 }
 
 template <class T>
@@ -106,33 +166,43 @@ template <class Combine>
 MESHPOST_FN void RankExchange<T>::finish(LocalSpan<T> target, Combine&& combine) {
   Rank& self = *self_;
   check(target.size(), true, "RankExchange::finish() without start()");
-  u64 const* const begin = table_ + word(Table::receive_begins) + self.local_id();
-  if (begin[0] != begin[1])
-    self.wait(exchange_.arriving, Tag{static_cast<u32>(step_ % 2)},
-              static_cast<u32>(begin[1] - begin[0]));
-  if (self.thread() == 0) busy() = 0;  // all threads look behind a barrier below
-  if (word(Table::received) == 0) take_pieces(target, combine);
+  auto const head = first_of(receives_);
+  if (coming_ != 0) self.wait(exchange_.arriving, Tag{static_cast<u32>(step_ % 2)}, coming_);
+  self.flush(exchange_.arriving);
+  if (self.thread() == 0) *busy_ = 0;  // all threads look there again behind a barrier below
+  if (by_piece_)
+    each_piece(receives_, head, [&](Table::Piece const& one) { take(one, target, combine); });
   else take_by_place(target, combine);
-  give_credit();
+  if (gives_credit_) give_credit();
   ++step_;
-  if (word(Table::received) == 0) self.barrier(self.device_communicator());
+  if (by_piece_) self.barrier(self.device_communicator());
 }
 
-/// Consecutive places: each rank takes its pieces.
+/// One element for each place: each rank takes its pieces.
 template <class T>
 template <class Combine>
-MESHPOST_FN void RankExchange<T>::take_pieces(LocalSpan<T> target, Combine& combine) {
-  T const* const come = arriving_.data() + step_ % 2 * exchange_.pitch;
-  u64 const first = word(Table::first_received);
-  each_piece(Table::receives, Table::receive_begins, [&](Table::Piece const& piece) {
-    self_->each(piece.count, [&](u64 i) {
-      u64 const number = piece.first + i;
-      target[first + number] = combine(target[first + number], come[number]);
-    });
-  });
+MESHPOST_FN void RankExchange<T>::take(Table::Piece const& piece, LocalSpan<T> target,
+                                       Combine& combine) {
+  T const* const come = arriving_.data() + step_ % 2 * exchange_.pitch + piece.first;
+  u64 const* const places = places_of(piece, Table::received);
+  if constexpr (same<Combine, detail::Replace>)
+    if (places == nullptr)
+      return memory::copy(&target[piece.place], come, piece.count * sizeof(T), self_->thread(),
+                          self_->threads());
+  struct Came {
+    u64 place;
+    T old, value;
+  };
+  detail::load_and_store(
+      *self_, piece.count,
+      [&](u64 i) {
+        u64 const place = places ? places[i] : piece.place + i;
+        return Came{place, target[place], come[i]};
+      },
+      [&](u64 /*i*/, Came const& came) { target[came.place] = combine(came.old, came.value); });
 }
 
-/// Places in a list, where several elements may go to one: ranks share the places.
+/// Several elements for a place: ranks share the places.
 template <class T>
 template <class Combine>
 MESHPOST_FN void RankExchange<T>::take_by_place(LocalSpan<T> target, Combine& combine) {
@@ -155,9 +225,10 @@ MESHPOST_FN void RankExchange<T>::take_by_place(LocalSpan<T> target, Combine& co
 
 template <class T>
 MESHPOST_FN void RankExchange<T>::give_credit() {
-  each_piece(Table::receives, Table::receive_begins, [&](Table::Piece const& piece) {
-    self_->put_value(exchange_.credits.at(RankId{static_cast<u32>(piece.rank)}, piece.credit),
-                     step_ + 1);
+  each_piece(receives_, first_of(receives_), [&](Table::Piece const& piece) {
+    if (has_credit(piece))
+      self_->put_value(exchange_.credits.at(RankId{static_cast<u32>(piece.rank)}, piece.credit),
+                       step_ + 1);
   });
 }
 

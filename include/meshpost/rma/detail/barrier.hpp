@@ -10,6 +10,10 @@
 // generation says which value to wait for. The last rank sets `arrived` back before it releases
 // anybody, so the next barrier starts at 0.
 //
+// The ranks of one device need less: a fence of the device, which does not wait for stores that are
+// on their way to other devices. On a GPU a rank alone needs no more than a meeting of its threads.
+// On CPU devices it goes on like others, and so looks if the run was poisoned.
+//
 // Between the two steps the last rank may work for its device (reductions do). It has acquired what
 // the others stored, and its adds release what it stores.
 
@@ -55,6 +59,10 @@ MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group con
 /// By thread 0 of the last rank: tells every device of the group.
 MESHPOST_FN inline void Rank::release(Communicator const& communicator, Group const& group,
                                       u32 next) {
+  if (group.devices == 1) {
+    auto* const words = barrier_words(communicator, group, state_->device);
+    return memory::add(&words->released[next % 2], 2, Order::device);
+  }
   memory::fence(Order::system);
   for (u32 i = 0; i < group.devices; ++i) {
     u32 const device = place_of(communicator, group, i);
@@ -109,6 +117,8 @@ MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
   block_.tick();
   Group const group = joined_group(Operation::barrier, communicator);
   Traced const traced(*this, Operation::barrier);
+  if constexpr (memory::on_gpu)
+    if (group.size == 1) return block_.sync();
   meet<true>(communicator, group, Operation::barrier);
 }
 

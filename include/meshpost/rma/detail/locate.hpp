@@ -71,20 +71,24 @@ MESHPOST_FN inline Group Rank::joined_group(Operation operation, Communicator co
 }
 
 MESHPOST_FN inline via::Location Rank::own(WindowInfo const& window) const {
-  Location location = locate_uniform(window, id_);
-  if (window.parts != 0) {
-    Part const part = reinterpret_cast<Part const*>(on_device(state_->device, window.parts))[id_];
-    location.data = static_cast<char*>(part.data);
-    location.count = part.count;
-  }
-  return location;
+  return locate_part(window, id_);
 }
 
 MESHPOST_FN inline via::Location Rank::locate(Operation operation, WindowInfo const& window,
                                               RankId rank) {
-  if (window.uniform_world != world_ || rank >= ranks_ || may_be_freed(window)) [[unlikely]]
+  if (window.whole_world != world_ || rank >= ranks_ || may_be_freed(window)) [[unlikely]]
     return locate_any(*state_, block_, id_, operation, window, rank);
-  return locate_uniform(window, rank);
+  return locate_part(window, rank);
+}
+
+MESHPOST_FN inline via::Location Rank::locate_part(WindowInfo const& window, u32 rank) const {
+  Location location = locate_uniform(window, rank);
+  if (window.parts != 0) {  // every device has a copy of the table
+    Part const part = reinterpret_cast<Part const*>(on_device(state_->device, window.parts))[rank];
+    location.data = static_cast<char*>(part.data);
+    location.count = part.count;
+  }
+  return location;
 }
 
 MESHPOST_FN inline via::Location Rank::locate_uniform(WindowInfo const& window, u32 rank) const {
@@ -107,22 +111,15 @@ MESHPOST_FN inline via::Location Rank::locate_uniform(WindowInfo const& window, 
   return location;
 }
 
-// For everything that is not a rank of the world in a uniform window. Out of line, and not a
-// member: a member would force the Rank out of its registers.
+// For windows over splits, and for errors. Out of line, and not a member: a member would force the
+// Rank out of its registers. For the same reason it takes a copy of the window, which may be a part
+// of something larger in registers.
 MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block block, u32 id,
-                                                    Operation operation, WindowInfo const& window,
+                                                    Operation operation, WindowInfo window,
                                                     RankId rank) {
   Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
   self.check_window(operation, window);
-  Location location =
-      self.locate_uniform(window, self.member(operation, window.communicator, rank));
-  if (window.parts != 0) {  // every device has a copy of the table
-    Part const part =
-        reinterpret_cast<Part const*>(self.on_device(state.device, window.parts))[location.rank];
-    location.data = static_cast<char*>(part.data);
-    location.count = part.count;
-  }
-  return location;
+  return self.locate_part(window, self.member(operation, window.communicator, rank));
 }
 
 /// The handle of a freed window names memory that another window may have by now.

@@ -19,7 +19,7 @@ bool has_failed(RankReport const& report) {
 
 }  // namespace
 
-FailedRunState::FailedRunState(WorldState& world, std::vector<Grid> const& grids,
+FailedRunState::FailedRunState(WorldState& world, std::vector<LaunchGrid> const& grids,
                                Ending const& ending)
     : layout_(world.layout()),
       reports_(layout_.ranks()),

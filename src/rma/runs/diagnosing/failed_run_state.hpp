@@ -13,7 +13,7 @@ namespace meshpost::detail {
 class FailedRunState {
  public:
   /// `ending.states` and `grids` are of own ranks.
-  FailedRunState(WorldState& world, std::vector<Grid> const& grids, Ending const& ending);
+  FailedRunState(WorldState& world, std::vector<LaunchGrid> const& grids, Ending const& ending);
 
   /// By world rank; state absent: nothing is known.
   std::vector<RankReport> const& reports() const { return reports_; }

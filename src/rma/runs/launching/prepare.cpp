@@ -102,8 +102,8 @@ LaunchSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
   return spec;
 }
 
-std::vector<Grid> RunSupervisor::all_grids() const {
-  std::vector<Grid> grids;
+std::vector<LaunchGrid> RunSupervisor::all_grids() const {
+  std::vector<LaunchGrid> grids;
   for (auto const& spec : specs_) grids.insert(grids.end(), spec.grids.begin(), spec.grids.end());
   return grids;
 }

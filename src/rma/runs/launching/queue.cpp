@@ -168,7 +168,7 @@ void drive(std::shared_ptr<RunRecord> const& record) {
   auto const next = queue.leave();
   {
     std::scoped_lock const lock(record->mutex);
-    record->error = error;
+    record->error = std::move(error);
     record->done = true;
     record->changed.notify_all();
   }

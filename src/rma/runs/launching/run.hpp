@@ -59,7 +59,7 @@ class RunSupervisor {
   RunState bare_state(u32 own) const;
   void prepare();
   LaunchSpec spec(std::string_view kind, bool lanes) const;
-  std::vector<Grid> all_grids() const;
+  std::vector<LaunchGrid> all_grids() const;
   void const* state_of(u32 device);
   // Of a graph (graph_runs.cpp):
   void make_graph();

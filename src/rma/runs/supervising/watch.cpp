@@ -14,7 +14,7 @@ namespace meshpost::detail {
 namespace {
 
 // On a GPU a rank that leaves does not report it: its kernel's end does. The first rank knows.
-bool all_have_ended(Grid const& grid) {
+bool all_have_ended(LaunchGrid const& grid) {
   return grid.ended && (grid.is_over() || read(grid.reports[0].all_ended) != 0);
 }
 template <class AllRunning, class Visit>
@@ -31,6 +31,10 @@ Error sink_failure() {
 
 constexpr auto look_every = std::chrono::microseconds(1000);
 
+// A rank that computes must get this part of the deadline as time of a processor. On busy machines
+// it takes longer to get it, and where a virtual machine has to wait for a processor.
+constexpr int part_to_get = 8;
+
 }  // namespace
 
 Watch::Watch(std::vector<RunningGrids> const& all_running, std::vector<LogReader>& logs,
@@ -39,6 +43,7 @@ Watch::Watch(std::vector<RunningGrids> const& all_running, std::vector<LogReader
     : logs_(logs),
       deadline_(deadline),
       grace_(grace),
+      starving_(deadline * 3 / 4),
       detector_(detector),
       proxy_(proxy),
       host_(host) {
@@ -61,7 +66,8 @@ bool Watch::finished() const {
 // True if own devices have met those of all other processes, at the run's end.
 bool Watch::met() const {
   return !running_.empty() && std::ranges::all_of(running_, [](auto const& running) {
-    return std::ranges::all_of(running.grids, [](Grid const& grid) { return grid.is_over(); });
+    return std::ranges::all_of(running.grids,
+                               [](LaunchGrid const& grid) { return grid.is_over(); });
   });
 }
 
@@ -69,7 +75,7 @@ bool Watch::met() const {
 // over, no rank can make progress, leave, or answer.
 bool Watch::begun() const {
   return std::ranges::all_of(running_, [](auto const& running) {
-    return std::ranges::all_of(running.grids, &Grid::has_begun);
+    return std::ranges::all_of(running.grids, &LaunchGrid::has_begun);
   });
 }
 
@@ -87,7 +93,7 @@ bool Watch::any_left() const {
   return any;
 }
 
-void Watch::look_at(Grid const& grid, Seen& seen) {
+void Watch::look_at(LaunchGrid const& grid, Seen& seen) {
   Seen here;
   for (u32 r = 0; r < grid.ranks; ++r) {
     RankReport& report = grid.reports[r];
@@ -178,6 +184,22 @@ std::optional<Reason> Watch::find_reason(Seen const& seen, bool life) {
                                                              : std::nullopt;
 }
 
+// The deadline is for ranks that could go on. Others get more time: it counts as a sign of life.
+void Watch::see_that_ranks_get_time(bool life) {
+  if (deadline_.length().count() == 0) return;
+  if (life || !counting_) {
+    counting_ = !life;
+    for (auto const& running : running_)
+      if (counting_) running.launch->count_time();
+    starving_.renew();
+  } else if (starving_.ends()) {  // shortly before the deadline
+    starved_ += std::ranges::any_of(running_, [&](auto const& running) {
+      return running.launch->starved(deadline_.length() / part_to_get);
+    });
+    starving_.renew();
+  }
+}
+
 // An error thrown by the user's sink ends the run, as one thrown by a rank does.
 void Watch::drain_logs() {
   for (auto& log : logs_) try {
@@ -188,7 +210,7 @@ void Watch::drain_logs() {
 }
 
 Ending Watch::until_end() {
-  u64 signs = 0;
+  u64 signs = 0, all_signs = 0;
   for (;;) {
     auto const runs = std::ranges::find_if_not(
         running_, [](auto const& running) { return running.launch->finished(); });
@@ -210,8 +232,10 @@ Ending Watch::until_end() {
     if (host_ && !detector_ && seen.ranks.computing != 0 && all_blocked())
       seen.ranks.waiting += std::exchange(seen.ranks.computing, 0);
     waits_ += begun() ? 0 : 1;
-    u64 const life =
-        ((seen.signs_of_life * 31 + lines_) * 31 + waits_) * 31 + (proxy_ ? proxy_->moved() : 0);
+    u64 const moved = proxy_ ? proxy_->moved() : 0;
+    u64 const of_ranks = ((seen.signs_of_life * 31 + lines_) * 31 + waits_) * 31 + moved;
+    see_that_ranks_get_time(std::exchange(signs, of_ranks) != of_ranks);
+    u64 const life = of_ranks * 31 + starved_;
     std::optional<Reason> reason;
     if (seen.failed != 0 || failure()) {
       reason = Reason::failed;
@@ -228,9 +252,9 @@ Ending Watch::until_end() {
         break;
       }
     } else if (!reason && !poisoned_) {
-      reason = find_reason(seen, life != signs);
+      reason = find_reason(seen, life != all_signs);
     }
-    signs = life;
+    all_signs = life;
     if (!poisoned_ && reason) poison(*reason);
     if (reason == Reason::failed) ending_.reason = Reason::failed;
     if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();

@@ -25,7 +25,7 @@ struct Ending {
 /// A launch with its grids.
 struct RunningGrids {
   CooperativeLaunch* launch = nullptr;
-  std::span<Grid const> grids{};
+  std::span<LaunchGrid const> grids{};
 };
 
 /// The host's supervision of running ranks. It prints their logs, detects failures, deadlocks and
@@ -62,7 +62,7 @@ class Watch {
     u32 asked_in = 0;            // the run they were in then
     u32 epoch = 0;               // number of the question
   };
-  static void look_at(Grid const& grid, Seen& seen);
+  static void look_at(LaunchGrid const& grid, Seen& seen);
   Seen look() const;
   static std::optional<bool> question(Watched& running, bool all_wait);
   struct Quiet {
@@ -79,6 +79,7 @@ class Watch {
   bool any_left() const;
   void let_the_end_be_left();
   void drain_logs();
+  void see_that_ranks_get_time(bool life);
   bool finished() const;
   std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
@@ -88,12 +89,15 @@ class Watch {
   std::vector<Watched> running_;
   std::vector<LogReader>& logs_;
   Deadline deadline_, grace_;  // until the run is ended, and then for its ranks to end
+  Deadline starving_;          // a part of the first
   TerminationDetector* detector_;
   Proxy* proxy_;
   HostEndpoint* host_;
   Ending ending_;
   bool poisoned_ = false;
-  u64 lines_ = 0;  // of logs, printed so far
+  bool counting_ = false;  // the time that ranks get, since the last sign of life
+  u64 starved_ = 0;        // times that they got too little
+  u64 lines_ = 0;          // of logs, printed so far
   std::function<void()> each_look_;
   u64 waits_ = 0;                 // polls before the ranks have begun
   std::optional<Error> unheard_;  // the event sink's error at a log line

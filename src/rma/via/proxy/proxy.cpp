@@ -103,8 +103,9 @@ bool Proxy::empty_ring(u32 own) {
   if (outbound_.is_full()) return false;
   hooks::at("empty a ring");
   bool any = false;
-  for (RequestRecord const* record = nullptr; !outbound_.is_full() && (record = own_.next(own));
-       any = true) {
+  for (; !outbound_.is_full(); any = true) {
+    RequestRecord const* const record = own_.next(own);
+    if (!record) break;
     if (!any) driver_.begin_work();
     try {
       take(own, *record);

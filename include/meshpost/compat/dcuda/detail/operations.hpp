@@ -72,7 +72,7 @@ __device__ inline Communicator const& communicator_of(dcuda_state const& gst, Ra
 __device__ inline Window<char> tags_of(dcuda_state const& gst, Communicator const& comm) {
   WindowInfo info = run_of(gst).tags;
   info.communicator = comm;
-  if (comm.shape != Communicator::Shape::world) info.uniform_world = 0;
+  if (comm.shape != Communicator::Shape::world) info.whole_world = 0;
   return Window<char>(info);
 }
 

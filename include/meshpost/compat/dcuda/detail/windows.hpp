@@ -81,7 +81,7 @@ __device__ inline DcudaWindow window_of(dcuda_state const& gst, Rank& self, Oper
   WindowInfo info = run_of(gst).tags;
   info.communicator = communicator_of(gst, self, operation, static_cast<int>(comm));
   info.parts = row_of(gst, comm, window);
-  info.uniform_world = 0;
+  if (info.communicator.shape != Communicator::Shape::world) info.whole_world = 0;
   return {comm, window, info};
 }
 
