@@ -57,12 +57,6 @@ struct Shape {
 /// memory bandwidth. CPU devices take their default, one.
 inline constexpr int gpu_threads = 1024;
 
-inline meshpost::Launch launch_on(meshpost::World const& world) {
-  auto const& devices = world.devices();  // of this process: none if other processes have all
-  bool const gpu = !devices.empty() && devices.front()->kind() == "cuda";
-  return {.threads = {gpu ? static_cast<u32>(gpu_threads) : 0u, 1, 1}};
-}
-
 /// The parts of all ranks. The parts of a device share one block and overlap by the halo, so that
 /// neighbours there see each other's rows.
 inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
@@ -80,37 +74,10 @@ inline std::vector<meshpost::Extent> parts(Shape const& shape, u32 ranks) {
 /// neighbours; fluxes along columns (x) and rows (y), set to 0 where they go up the gradient; out =
 /// u - c (differences of fluxes). `sign` -1 negates lap, which is COSMO's own sign. The outer two
 /// rows and columns keep their values.
-///
-/// Why no rank reads memory that is being written: Step n reads field n % 2 and writes the other.
-/// Before step n, a rank has consumed both neighbours' notifications of step n - 1. Each neighbour
-/// sends it after its own step n - 1. So it has read all of field (n - 1) % 2, which step n
-/// overwrites. This holds in shared memory of one device and in the halo that a put fills. And its
-/// rows of field n % 2 are there. There is a tag for each direction: a fast neighbour can't count
-/// for the other one. There are two parities of tags: a neighbour that is a step ahead can't count
-/// for this step.
 template <class Real>
-struct Diffusion {
-  static constexpr int max_threads = gpu_threads;
-
-  meshpost::Window<Real> fields[2];  // parts are a rank's lines and the halo, within the field
+struct Scheme {
   Shape shape;
-  u32 first_step, steps;
   Real sign;
-
-  MESHPOST_FN void operator()(meshpost::Rank& self) const {
-    u32 const me = self.id();
-    if (me >= shape.owners) return;
-    Lines const lines{shape.first_line(me), shape.first_line(me + 1), shape.part_line(me),
-                      me > 0 ? shape.part_line(me - 1) : 0,
-                      me + 1 < shape.owners ? shape.part_line(me + 1) : 0};
-    u64 const begin = u64{lines.begin - lines.base} * shape.columns, down = shape.row_size();
-    for (u32 step = first_step; step < first_step + steps; ++step) {
-      auto const in = fields[step % 2].local(self), out = fields[1 - step % 2].local(self);
-      next_lines(self, in.data() + begin, out.data() + begin, lines, down);
-      self.sync();  // without neighbours nothing else synchronizes the threads
-      tell_neighbours(self, step, lines);
-    }
-  }
 
   /// The new value at `u`, a point of `row` and `column`; rows are `down` elements apart.
   MESHPOST_FN Real next(Real const* u, u32 row, u32 column, u64 down) const {
@@ -151,36 +118,34 @@ struct Diffusion {
     return next;
   }
 
- private:
-  /// A rank's own lines, and the first lines of its part and of its neighbours' parts.
-  struct Lines {
-    u32 begin, end, base, before, after;
-  };
-
-  MESHPOST_FN bool is_inside(u32 row) const { return row >= halo && row < shape.rows - halo; }
-
-  /// All lines of a rank; `in` and `out` are those of the first one.
-  MESHPOST_FN void next_lines(meshpost::Rank& self, Real const* in, Real* out, Lines const& lines,
-                              u64 down) const {
-    u32 const columns = shape.columns;
-    if (self.threads() == 1) {
-      for (u32 line = lines.begin; line < lines.end; ++line) {
-        u64 const at = u64{line - lines.begin} * columns;
-        next_line(in + at, out + at, line / shape.levels);
+  /// All points of lines `begin` to `end`, by a rank's threads; `in` and `out` are those of the
+  /// first one. A function by itself, which is not inlined: then it has all registers of a thread.
+  static MESHPOST_COLD void next_lines(Scheme const scheme, u32 thread, u32 threads, u32 begin,
+                                       u32 end, Real const* in, Real* out) {
+    u32 const columns = scheme.shape.columns, levels = scheme.shape.levels;
+    u64 const down = scheme.shape.row_size();
+    if (threads == 1) {
+      for (u32 line = begin; line < end; ++line) {
+        u64 const at = u64{line - begin} * columns;
+        scheme.next_line(in + at, out + at, line / levels);
       }
     } else if (columns % 4 == 0) {
-      u32 const fours = columns / 4;
-      self.each(u64{lines.end - lines.begin} * fours, [&](u64 i) {
-        u32 const line = static_cast<u32>(i) / fours, column = 4 * (static_cast<u32>(i) % fours);
-        next_four(in + 4 * i, (lines.begin + line) / shape.levels, column, down).store(out + 4 * i);
-      });
+      u32 const fours = columns / 4, count = (end - begin) * fours;
+      for (u32 i = thread; i < count; i += threads) {
+        u32 const line = i / fours, column = 4 * (i - line * fours);
+        u64 const at = u64{4} * i;
+        scheme.next_four(in + at, (begin + line) / levels, column, down).store(out + at);
+      }
     } else {
-      self.each(u64{lines.end - lines.begin} * columns, [&](u64 i) {
+      for (u64 i = thread; i < u64{end - begin} * columns; i += threads) {
         u32 const line = static_cast<u32>(i / columns), column = static_cast<u32>(i % columns);
-        out[i] = next(in + i, (lines.begin + line) / shape.levels, column, down);
-      });
+        out[i] = scheme.next(in + i, (begin + line) / levels, column, down);
+      }
     }
   }
+
+ private:
+  MESHPOST_FN bool is_inside(u32 row) const { return row >= halo && row < shape.rows - halo; }
 
   /// One line, by one thread: loops that a compiler makes vector instructions of.
   MESHPOST_FN void next_line(Real const* in, Real* __restrict out, u32 row) const {
@@ -208,25 +173,112 @@ struct Diffusion {
     Real const south = flux(lap(u - d), middle, u[0] - u[-d]);
     return u[0] - Real(0.025) * ((east - west) + (north - south));
   }
+};
 
-  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, u32 step, Lines const& lines) const {
+/// One kernel for all steps.
+///
+/// Why no rank reads memory that is being written: Step n reads field n % 2 and writes the other.
+/// Before step n, a rank has consumed both neighbours' notifications of step n - 1. Each neighbour
+/// sends it after its own step n - 1. So it has read all of field (n - 1) % 2, which step n
+/// overwrites. This holds in shared memory of one device and in the halo that a put fills. And its
+/// rows of field n % 2 are there. Both neighbours raise one counter of the field that they wrote. A
+/// count can't be of a later step: a neighbour raises that counter again in step n + 2, behind my
+/// notification of step n + 1, which I send when I have consumed both of step n.
+template <class Real>
+struct Diffusion {
+  static constexpr int max_threads = gpu_threads;
+
+  meshpost::Window<Real> fields[2];  // parts are a rank's lines and the halo, within the field
+  Scheme<Real> scheme;
+  u32 first_step, steps;
+
+  MESHPOST_FN void operator()(meshpost::Rank& self) const {
+    auto const& shape = scheme.shape;
+    u32 const me = self.id();
+    if (me >= shape.owners) return;
+    Lines const lines{shape.first_line(me), shape.first_line(me + 1), shape.part_line(me),
+                      me > 0 ? shape.part_line(me - 1) : 0,
+                      me + 1 < shape.owners ? shape.part_line(me + 1) : 0};
+    // In scratch, because all threads would keep the same values.
+    auto* const messages = self.scratch<Messages>(fields_count).data();
+    for (u32 field = 0; field < fields_count; ++field) {
+      Messages const all = prepare(self, fields[field], lines);
+      if (self.thread() == 0) messages[field] = all;
+    }
+    self.sync();
+    u64 const begin = u64{lines.begin - lines.base} * shape.columns;
+    u32 now = first_step % 2;
+    Real *in = fields[now].local(self).data() + begin,
+         *out = fields[1 - now].local(self).data() + begin;
+    for (u32 step = 0; step < steps; ++step) {
+      Scheme<Real>::next_lines(scheme, self.thread(), self.threads(), lines.begin, lines.end, in,
+                               out);
+      now = 1 - now;
+      tell_neighbours(self, messages[now]);
+      Real* const last = in;
+      in = out, out = last;
+    }
+  }
+
+  /// Bytes of scratch of each rank.
+  static constexpr meshpost::Bytes scratch_size() { return {fields_count * sizeof(Messages)}; }
+
+ private:
+  static constexpr u32 fields_count = 2;
+
+  /// A rank's own lines, and the first lines of its part and of its neighbours' parts.
+  struct Lines {
+    u32 begin, end, base, before, after;
+  };
+
+  /// What a rank tells its neighbours when it has written a field, and what it then waits for.
+  struct Messages {
+    meshpost::PreparedPut before, after;
+    meshpost::PreparedWait both;
+  };
+  MESHPOST_FN Messages prepare(meshpost::Rank& self, meshpost::Window<Real> const& field,
+                               Lines const& lines) const {
     using meshpost::RankId, meshpost::Tag;
-    auto const& window = fields[1 - step % 2];
-    auto const mine = window.local(self);
-    u64 const size = shape.columns;
-    u32 const me = self.id(), parity = step % 2, sent = shape.halo_lines();
-    Tag const up{2 * parity}, down{2 * parity + 1};
+    auto const mine = field.local(self);
+    u64 const size = scheme.shape.columns;
+    u32 const me = self.id(), sent = scheme.shape.halo_lines();
+    bool const before = has_before(me), after = has_after(me);
+    Tag const written{0};
     // On one device source and target are the same shared rows: then the put copies nothing and
     // only notifies.
-    if (me > 0)
-      self.put_notify(window.at(RankId{me - 1}, (lines.begin - lines.before) * size),
-                      mine.subspan((lines.begin - lines.base) * size, sent * size), up);
-    if (me + 1 < shape.owners)
-      self.put_notify(window.at(RankId{me + 1}, (lines.end - sent - lines.after) * size),
-                      mine.subspan((lines.end - sent - lines.base) * size, sent * size), down);
-    if (me > 0) self.wait(window, down, 1, RankId{me - 1});
-    if (me + 1 < shape.owners) self.wait(window, up, 1, RankId{me + 1});
+    Messages all;
+    if (before)
+      all.before = self.prepare_put_notify(
+          field.at(RankId{me - 1}, (lines.begin - lines.before) * size),
+          mine.subspan((lines.begin - lines.base) * size, sent * size), written);
+    if (after)
+      all.after = self.prepare_put_notify(
+          field.at(RankId{me + 1}, (lines.end - sent - lines.after) * size),
+          mine.subspan((lines.end - sent - lines.base) * size, sent * size), written);
+    if (before || after)
+      all.both = self.prepare_wait(field, written, u32{before} + u32{after},
+                                   RankId{before ? me - 1 : me + 1});
+    return all;
+  }
+  MESHPOST_FN bool has_before(u32 me) const { return me > 0; }
+  MESHPOST_FN bool has_after(u32 me) const { return me + 1 < scheme.shape.owners; }
+
+  MESHPOST_FN void tell_neighbours(meshpost::Rank& self, Messages const& messages) const {
+    u32 const me = self.id();
+    bool const before = has_before(me), after = has_after(me);
+    if (before) self.put_notify(messages.before);
+    if (after) self.put_notify(messages.after);
+    if (before || after) self.wait(messages.both);
+    else self.sync();  // nothing else synchronizes the threads
   }
 };
+
+template <class Real>
+meshpost::Launch launch_on(meshpost::World const& world) {
+  auto const& devices = world.devices();  // of this process: none if other processes have all
+  bool const gpu = !devices.empty() && devices.front()->kind() == "cuda";
+  return {.threads = {gpu ? static_cast<u32>(gpu_threads) : 0u, 1, 1},
+          .scratch = Diffusion<Real>::scratch_size()};
+}
 
 }  // namespace diffusion

@@ -65,12 +65,11 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
   for (u32 r = 0; r + 1 < shape.owners; ++r)
     if (r / each != (r + 1) / each)
       outcome.exchanged += 2 * shape.halo_lines() * size * sizeof(Real) * options.iterations;
-  Diffusion<Real> kernel{{world.window<Real>(parts, Tags{4}, "field 0"),
-                          world.window<Real>(parts, Tags{4}, "field 1")},
-                         shape,
+  Diffusion<Real> kernel{{world.window<Real>(parts, Tags{1}, "field 0"),
+                          world.window<Real>(parts, Tags{1}, "field 1")},
+                         {shape, options.scheme == "cosmo" ? Real(-1) : Real(1)},
                          0,
-                         0,
-                         options.scheme == "cosmo" ? Real(-1) : Real(1)};
+                         0};
   auto rows = diffusion::rows_of<Real>(field);
   auto const base = [&](u32 r) { return shape.part_line(r) * size; };
   for (u32 r = 0; r < shape.owners && first; ++r)
@@ -78,7 +77,7 @@ Outcome compute(Field const& field, Options const& options, WorldOptions const& 
       window.write(RankId{r}, 0, std::span<Real const>(rows).subspan(base(r), parts[r].count));
 
   u32 chunk = progress ? std::max(1u, options.iterations / 50) : std::max(1u, options.iterations);
-  Launch launch = diffusion::launch_on(world);
+  Launch launch = diffusion::launch_on<Real>(world);
   launch.trace = options.trace;
   for (u32 step = 0; step < options.iterations; step += chunk) {
     kernel.first_step = step;

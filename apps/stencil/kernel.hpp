@@ -49,6 +49,7 @@ struct Kernel {
     auto& part = *reinterpret_cast<Part*>(self.scratch<std::byte>().data());
     if (self.thread() == 0) describe(self, part);
     self.sync();
+    prepare(self, part);
     if (in_scratch) load(self, part);
     bool const before = part.range.first_row > 0, after = part.range.end_row < grid.rows;
     // If a neighbour is on another device, the row that it waits for comes first, and the row that
@@ -61,23 +62,22 @@ struct Kernel {
       auto const& now = part.parities[step % 2];
       if (far_before) {
         compute<Stage::laplacian>(self, part, now, first, split_first);
-        send(self, part, part.first_lap, part.before, lap_after);
+        send(self, part.lap);
       }
       compute<Stage::laplacian>(self, part, now, split_first, end);
-      if (before && !far_before) send(self, part, part.first_lap, part.before, lap_after);
+      if (before && !far_before) send(self, part.lap);
       else self.sync();
       if (far_after) compute<Stage::fluxes>(self, part, now, first, split_last);
-      if (after) await(self, lap_after, part.after);
+      if (after) await(self, part.lap_after);
       compute<Stage::fluxes>(self, part, now, far_after ? split_last : first, end);
-      if (after) send(self, part, part.last_flux, part.after, flux_before);
+      if (after) send(self, part.flux);
       else self.sync();
       if (far_before) compute<Stage::update>(self, part, now, split_first, end);
-      if (before) await(self, flux_before, part.before);
+      if (before) await(self, part.flux_before);
       compute<Stage::update>(self, part, now, first, far_before ? split_first : end);
-      if (before) send(self, part, now.first_next, part.before, u);
-      if (after) send(self, part, now.last_next, part.after, u);
-      if (before || after)
-        await(self, u, before ? part.before : part.after, u32{before} + u32{after});
+      if (before) send(self, now.first_next);
+      if (after) send(self, now.last_next);
+      if (before || after) await(self, part.u);
       else self.sync();
     }
     if (in_scratch) store(self, part);
@@ -92,18 +92,15 @@ struct Kernel {
   }
 
  private:
-  /// A row that goes to a neighbour, in this rank's part of the window and in the neighbour's.
-  struct Border {
-    u64 source, target;
-  };
-  /// The part of a rank, and its neighbours. Of even and of odd steps: the fields, and the rows of
-  /// the next u that go to neighbours.
+  /// The part of a rank, its neighbours, and the rows that go to them. Of even and of odd steps:
+  /// the fields, and the rows of the next u.
   struct alignas(16) Part {
     struct Parity {
       View<Real> view;
-      Border first_next, last_next;
+      meshpost::PreparedPut first_next, last_next;
     } parities[2];
-    Border first_lap, last_flux;
+    meshpost::PreparedPut lap, flux;
+    meshpost::PreparedWait u, lap_after, flux_before;
     u64 count;  ///< points of a row
     u32 device;
     Range range;
@@ -122,22 +119,49 @@ struct Kernel {
     part.before = {block > 0 ? me - groups : me - ranks_per_device + step};
     part.after = {block + 1 < blocks ? me + groups : me + ranks_per_device - step};
     part.count = u64{part.range.end_level - part.range.first_level} * grid.columns;
-    u32 const first = part.range.first_row, last = part.range.end_row - 1;
-    part.first_lap = border(part, laplacian, first, part.before);
-    part.last_flux = border(part, flux_y, last, part.after);
-    for (u32 parity = 0; parity < 2; ++parity) {
-      part.parities[parity] = {view_of(self, part, parity),
-                               border(part, u1 - parity, first, part.before),
-                               border(part, u1 - parity, last, part.after)};
-    }
+    for (u32 parity = 0; parity < 2; ++parity)
+      part.parities[parity].view = view_of(self, part, parity);
   }
   static MESHPOST_FN u32 share(u32 all, u32 number, u32 of) {
     return static_cast<u32>(u64{all} * number / of);
   }
-  MESHPOST_FN Border border(Part const& part, u32 field, u32 row, meshpost::RankId to) const {
+  /// What the rank sends and awaits in each step.
+  MESHPOST_COLD void prepare(meshpost::Rank& self, Part& part) const {
+    u32 const first = part.range.first_row, last = part.range.end_row - 1;
+    bool const before = first > 0, after = part.range.end_row < grid.rows;
+    auto const keep = [&](auto& place, auto const& prepared) {
+      if (self.thread() == 0) place = prepared;
+    };
+    if (before) {
+      keep(part.lap, row_to(self, part, laplacian, first, part.before, lap_after));
+      keep(part.flux_before, self.prepare_wait(counters, flux_before, 1, part.before));
+    }
+    if (after) {
+      keep(part.flux, row_to(self, part, flux_y, last, part.after, flux_before));
+      keep(part.lap_after, self.prepare_wait(counters, lap_after, 1, part.after));
+    }
+    for (u32 parity = 0; parity < 2; ++parity) {
+      auto& of = part.parities[parity];
+      if (before) keep(of.first_next, row_to(self, part, u1 - parity, first, part.before, u));
+      if (after) keep(of.last_next, row_to(self, part, u1 - parity, last, part.after, u));
+    }
+    if (before || after)
+      keep(part.u, self.prepare_wait(counters, u, u32{before} + u32{after},
+                                     before ? part.before : part.after));
+    self.sync();
+  }
+  /// The put of a row to its place in a neighbour's part, with a notification. On one device it is
+  /// the notification alone. It begins with sync().
+  MESHPOST_COLD meshpost::PreparedPut row_to(meshpost::Rank& self, Part const& part, u32 field,
+                                             u32 row, meshpost::RankId to,
+                                             meshpost::Tag tag) const {
+    u32 const device = to.value / ranks_per_device;
+    if (device == part.device) return self.prepare_notify(counters, to, tag);
     u64 const begin = field * grid.field_size() + u64{part.range.first_level} * grid.columns;
-    return {begin + grid.offset(part.device, row),
-            begin + grid.offset(to.value / ranks_per_device, row)};
+    return self.prepare_put_notify(
+        window.at(to, begin + grid.offset(device, row)),
+        window.local(self).subspan(begin + grid.offset(part.device, row), part.count), counters,
+        tag);
   }
 
   MESHPOST_FN View<Real> view_of(meshpost::Rank& self, Part& part, u32 step) const {
@@ -169,18 +193,11 @@ struct Kernel {
                                  Threads::of(grid, self.thread(), self.threads()));
   }
 
-  MESHPOST_COLD void await(meshpost::Rank& self, meshpost::Tag tag, meshpost::RankId from,
-                           u32 count = 1) const {
-    self.wait(counters, tag, count, from);
+  MESHPOST_COLD static void await(meshpost::Rank& self, meshpost::PreparedWait const& wait) {
+    self.wait(wait);
   }
-
-  /// Puts a row, which all threads have stored, to its place in the neighbour's part, and notifies
-  /// it. Both operations begin with sync().
-  MESHPOST_COLD void send(meshpost::Rank& self, Part const& part, Border const& border,
-                          meshpost::RankId to, meshpost::Tag tag) const {
-    if (to.value / ranks_per_device == part.device) return self.notify(counters, to, tag);
-    self.put_notify(window.at(to, border.target),
-                    window.local(self).subspan(border.source, part.count), counters, tag);
+  MESHPOST_COLD static void send(meshpost::Rank& self, meshpost::PreparedPut const& put) {
+    self.put_notify(put);
   }
 
   /// The first u comes to scratch.

@@ -26,6 +26,13 @@ OPERATION(put, self.put(window.at(RankId{1}), window.local(self)))
 OPERATION(put_notify, self.put_notify(window.at(RankId{1}), window.local(self), Tag{0}))
 OPERATION(put_notify_and_wait, self.put_notify(window.at(RankId{1}), window.local(self), Tag{0});
           self.wait(window, Tag{0}))
+OPERATION(
+    prepared_put_and_wait,
+    auto const put = self.prepare_put_notify(window.at(RankId{1}), window.local(self), Tag{0});
+    auto const wait = self.prepare_wait(window, Tag{0}); for (u32 i = 0; i < 100; ++i) {
+      self.put_notify(put);
+      self.wait(wait);
+    })
 OPERATION(get, self.get(window.local(self), window.at(RankId{1})))
 OPERATION(wait_until, self.wait_until(window.local(self), Compare::greater, 1.0))
 OPERATION(barrier, self.barrier())

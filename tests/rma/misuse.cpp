@@ -41,7 +41,13 @@ enum class Wrong {
   scatter_too_large,
   counters_of_default_window,
   overflowing_offset,
-  huge_wait
+  huge_wait,
+  unprepared_put,
+  unprepared_wait,
+  prepared_tag,
+  prepared_offset,
+  prepared_target_of_notify,
+  prepared_count
 };
 
 struct Misuse {
@@ -99,6 +105,14 @@ struct Misuse {
       case Wrong::counters_of_default_window:
         return self.put_notify(window.at(other), mine, Window<u32>(), Tag{0});
       case Wrong::huge_wait: return self.wait(window, Tag{0}, ~0u);
+      case Wrong::unprepared_put: return self.put_notify(PreparedPut());
+      case Wrong::unprepared_wait: return self.wait(PreparedWait());
+      case Wrong::prepared_tag: self.prepare_put_notify(window.at(other), mine, Tag{2}); return;
+      case Wrong::prepared_offset:
+        self.prepare_put_notify(window.at(other, 1), mine, Tag{0});
+        return;
+      case Wrong::prepared_target_of_notify: self.prepare_notify(window, RankId{9}, Tag{0}); return;
+      case Wrong::prepared_count: self.prepare_wait(window, Tag{0}, ~0u); return;
     }
   }
   MESHPOST_FN static Window<u32> odd(Window<u32> const& window) {
@@ -170,6 +184,16 @@ std::vector<Case> cases() {
        "counters_of_default_window",
        {"put_notify", "never created"}},
       {Wrong::huge_wait, "huge_wait", {"wait", "4294967295"}},
+      {Wrong::unprepared_put, "unprepared_put", {"notify", "has not prepared", "documentation"}},
+      {Wrong::unprepared_wait, "unprepared_wait", {"wait", "has not prepared", "documentation"}},
+      {Wrong::prepared_tag, "tag_when_prepared", {"put_notify", "tag 2 does not exist"}},
+      {Wrong::prepared_offset,
+       "range_when_prepared",
+       {"put_notify", "elements 1 to 5", "part of 4"}},
+      {Wrong::prepared_target_of_notify,
+       "target_when_prepared",
+       {"notify", "rank 9 does not exist"}},
+      {Wrong::prepared_count, "count_when_prepared", {"wait", "4294967295"}},
   };
 }
 INSTANTIATE_TEST_SUITE_P(Kernels, MisuseOf, testing::ValuesIn(cases()), test::misuse_name<Wrong>);

@@ -73,11 +73,19 @@ struct Interpreter {
         case What::nothing: break;
         case What::put: self.put(place(self, command), source(self, command, used++)); break;
         case What::put_notify:
-          self.put_notify(place(self, command), source(self, command, used++), tag_of(self.id()));
+          if (i % 2 == 0)
+            self.put_notify(place(self, command), source(self, command, used++), tag_of(self.id()));
+          else
+            self.put_notify(self.prepare_put_notify(
+                place(self, command), source(self, command, used++), tag_of(self.id())));
           break;
-        case What::notify: self.notify(window, peer, tag_of(self.id())); break;
+        case What::notify:
+          if (i % 2 == 0) self.notify(window, peer, tag_of(self.id()));
+          else self.put_notify(self.prepare_notify(window, peer, tag_of(self.id())));
+          break;
         case What::wait:
-          self.wait(window, tag_of(command.peer), command.value, peer);
+          if (i % 2 == 0) self.wait(window, tag_of(command.peer), command.value, peer);
+          else self.wait(self.prepare_wait(window, tag_of(command.peer), command.value, peer));
           check(self, inbox[command.in].local(self), u64{command.from} * region + command.offset,
                 command);
           break;

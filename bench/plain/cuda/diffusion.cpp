@@ -6,9 +6,8 @@
 namespace plain::cuda {
 namespace {
 
-/// `at` has the arithmetic of a point; its windows are not used.
 __global__ void __launch_bounds__(block)
-    do_step(diffusion::Diffusion<float> const at, float const* in, float* out) {
+    do_step(diffusion::Scheme<float> const at, float const* in, float* out) {
   auto const& shape = at.shape;
   u32 const size = static_cast<u32>(shape.row_size()), i = static_cast<u32>(thread());
   if (shape.columns % 4 == 0) {
@@ -30,7 +29,7 @@ class Diffusion : public Version {
         graph_([&](auto stream) {
           auto const& field = problem.field;
           diffusion::Shape const shape{field.levels, field.rows, field.columns, 1, 1};
-          diffusion::Diffusion<float> const at{{}, shape, 0, 1, 1.0f};
+          diffusion::Scheme<float> const at{shape, 1.0f};
           float *in = one_.data(), *out = other_.data();
           u32 const count = blocks(initial_.size() / (field.columns % 4 ? 1 : 4));
           for (u32 step = 0; step < problem.steps; ++step) {

@@ -43,6 +43,9 @@ class Block {
   /// Returns when all threads of the rank have called it. After it all of them see what any of them
   /// stored before.
   MESHPOST_FN void sync() const;
+  /// GPUs, behind work of a few threads: the threads of each warp go on together. A compiler does
+  /// not always see to that, and then a warp goes through all that follows twice.
+  MESHPOST_FN void rejoin() const;
   /// sync(); true if any thread passed true.
   MESHPOST_FN bool any(bool yes) const;
 
@@ -51,7 +54,14 @@ class Block {
   /// notification may also return if LaunchSpec::has_news is true.
   template <Meanwhile Work>
   MESHPOST_FN void await(Condition const& condition, Note const& note, Work const& meanwhile);
-  /// The same out of line: for conditions that most ranks need not wait for, and for several waits
+  /// GPUs: the first half of await(), by the first warp or thread 0 alone. Returns true if the run
+  /// was poisoned. Then all threads are to meet (any()) and leave().
+  template <Meanwhile Work>
+  MESHPOST_FN bool await_by_few(Condition const& condition, Note const& note,
+                                Work const& meanwhile);
+  /// Ends this rank, because the run was poisoned.
+  [[noreturn]] MESHPOST_FN void leave();
+  /// await() out of line: for conditions that most ranks need not wait for, and for several waits
   /// to share.
   template <Meanwhile Work>
   MESHPOST_FN void await_out_of_line(Condition const& condition, Note const& note,
@@ -61,6 +71,10 @@ class Block {
   /// Called once for each operation. It shows that the rank makes progress (unless it only asks
   /// again and again). Now and then it checks if the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
+  /// GPUs: tick() for an operation that the first warp carries out, while the others only meet it.
+  /// Called by all threads, of which most do nothing. Returns true in a thread that has seen that
+  /// the run was poisoned. Then all threads are to meet (any()) and leave().
+  MESHPOST_FN bool tick_by_few();
   /// Called once for each test that found nothing. After many such tests on end, and nothing else,
   /// the rank tells the host so. It makes no more progress than a rank that waits.
   template <Meanwhile Work>
@@ -111,7 +125,6 @@ class Block {
                                 Work const& meanwhile);
 
  private:
-  [[noreturn]] MESHPOST_FN void leave();
   MESHPOST_FN void look_around(bool progress);
   template <Meanwhile Work>
   MESHPOST_COLD static void await_of(Block block, Condition condition, Note note,
@@ -123,9 +136,10 @@ class Block {
   void* fiber_;  // the CPU scheduler's fiber; null on a GPU
   RankReport* report_;
   Control const* control_;
-  // All are equal in all threads, except beat_.
+  // All are equal in all threads, except few_ticks_ and beat_.
   u32 ticks_ = 0;
   u32 idle_ticks_ = 0;  // of those, ticks without progress
+  u32 few_ticks_ = 0;   // GPUs: those of tick_by_few(), in the first warp alone
   u32 due_ = 1;         // GPUs: the next tick at which to look around
   u32 vain_ = 0;        // consecutive tests that found nothing
   u32 last_vain_ = 0;   // the tick of the last such test

@@ -45,6 +45,7 @@ MESHPOST_FN inline Team Block::team() const { return {thread(), 1}; }
 MESHPOST_FN inline void Block::sync() const {
   if (threads() > 1) cpu::fiber_sync(fiber_);
 }
+MESHPOST_FN inline void Block::rejoin() const {}
 MESHPOST_FN inline bool Block::any(bool yes) const {
   return threads() > 1 ? cpu::fiber_any(fiber_, yes) : yes;
 }

@@ -20,6 +20,7 @@ MESHPOST_FN inline u32 Block::thread() const { return cuda::thread_number(); }
 MESHPOST_FN inline u32 Block::threads() const { return blockDim.x * blockDim.y * blockDim.z; }
 MESHPOST_FN inline Team Block::team() const { return {thread(), threads() < 32 ? threads() : 32}; }
 MESHPOST_FN inline void Block::sync() const { __syncthreads(); }
+MESHPOST_FN inline void Block::rejoin() const { __syncwarp(); }
 MESHPOST_FN inline bool Block::any(bool yes) const { return __syncthreads_or(yes) != 0; }
 MESHPOST_FN inline void Block::yield() {}
 MESHPOST_FN inline bool Block::step(hooks::Step /*step*/) { return true; }
@@ -227,6 +228,22 @@ MESHPOST_COLD inline u32 look_around(RankReport* report, Control const* control,
   return due ? now : last_sign;
 }
 
+/// The same by one thread, which finds a sign due, or whose turn it is to look.
+struct LookedAlone {
+  u32 sign;
+  bool poisoned;
+};
+MESHPOST_COLD inline LookedAlone look_alone(RankReport* report, Control const* control,
+                                            u32 progress, u32 last_sign) {
+  u32 const now = clock_beats();
+  bool const due = now - last_sign >= beats_a_sign;
+  auto* const out = const_cast<RankReport volatile*>(report);
+  if (due) out->progress = progress;
+  bool const poisoned = look(control).poison != 0;
+  if (poisoned) out->left = 1;
+  return {due ? now : last_sign, poisoned};
+}
+
 MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
   publish(report, note);
   __threadfence_system();
@@ -280,24 +297,27 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
 MESHPOST_FN inline bool Block::poisoned() const { return cuda::look(control_).poison != 0; }
 
 template <Meanwhile Work>
-MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work const& meanwhile) {
-  bool poisoned = false;
+MESHPOST_FN bool Block::await_by_few(Condition const& condition, Note const& note,
+                                     Work const& meanwhile) {
   if (meanwhile.anything()) {
-    if (Team const few = team(); few.has_me())
-      poisoned = cuda::wait_and_work(report_, control_, &meanwhile, condition, note, few);
-  } else if (thread() == 0) {
-    u32 const bytes = width(condition.type);
-    u32 polls = 0;
-    // An acquire in every poll costs nothing while the rank waits. A fence afterwards would cost
-    // half a microsecond where a fence can't acquire alone (memory::acquire_fence).
-#pragma unroll 1
-    while (!holds(condition, memory::load_bits_acquire(condition.word, bytes))) {
-      if (++polls == cuda::polls_a_look) {
-        poisoned = cuda::wait_long(report_, control_, &meanwhile, condition, note, {});
-        break;
-      }
-    }
+    Team const few = team();
+    return few.has_me() && cuda::wait_and_work(report_, control_, &meanwhile, condition, note, few);
   }
+  if (thread() != 0) return false;
+  u32 const bytes = width(condition.type);
+  u32 polls = 0;
+  // An acquire in every poll costs nothing while the rank waits. A fence afterwards would cost half
+  // a microsecond where a fence can't acquire alone (memory::acquire_fence).
+#pragma unroll 1
+  while (!holds(condition, memory::load_bits_acquire(condition.word, bytes)))
+    if (++polls == cuda::polls_a_look)
+      return cuda::wait_long(report_, control_, &meanwhile, condition, note, {});
+  return false;
+}
+
+template <Meanwhile Work>
+MESHPOST_FN void Block::await(Condition const& condition, Note const& note, Work const& meanwhile) {
+  bool const poisoned = await_by_few(condition, note, meanwhile);
   if (any(poisoned)) leave();  // also hands what thread 0 acquired to the other threads
 }
 
@@ -347,11 +367,27 @@ MESHPOST_FN inline void Block::tick(bool progress) {
     look_around(progress);
 }
 
+MESHPOST_FN inline bool Block::tick_by_few() {
+  if (vain_ != 0) {  // it may have told the host that it only asks
+    tick();
+    return false;
+  }
+  if (thread() >= 32) return false;
+  ++few_ticks_;
+  if (few_ticks_ % 1024 != 0 && cuda::clock_beats() - beat_ < cuda::beats_a_sign) [[likely]]
+    return false;
+  if (thread() != 0) return false;
+  auto const looked = cuda::look_alone(report_, control_, ticks_ - idle_ticks_ + few_ticks_, beat_);
+  beat_ = looked.sign;
+  return looked.poisoned;
+}
+
 MESHPOST_FN inline void Block::look_around(bool progress) {
   bool const asked = progress && vain_ >= many_tests;
   if (asked) vain_ = 0;
   due_ = vain_ >= many_tests ? ticks_ + 1 : (ticks_ | 1023) + 1;
-  beat_ = cuda::look_around(report_, control_, ticks_, ticks_ - idle_ticks_, beat_, asked);
+  beat_ =
+      cuda::look_around(report_, control_, ticks_, ticks_ - idle_ticks_ + few_ticks_, beat_, asked);
 }
 
 template <Meanwhile Work>

@@ -113,7 +113,42 @@ MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, G
                     {operation, communicator.number, 0, generation(communicator) + 1});
 }
 
+#if defined(__CUDA_ARCH__)
+/// meet() for ranks of one device, all of it by thread 0; the other threads only meet it. In a rank
+/// of many threads that takes half the time.
+MESHPOST_FN inline void Rank::meet_by_few(Communicator const& communicator, u32 number, u32 next) {
+  bool ends = block_.tick_by_few();
+  if (thread() == 0) ends |= communicator.world != world_;
+  if (block_.any(ends)) [[unlikely]] {
+    joined_group(Operation::barrier, communicator);  // which may say what is wrong
+    block_.leave();
+  }
+  if (thread() < 32) {
+    auto* const words =
+        reinterpret_cast<BarrierWords*>(on_device(state_->device, communicator.barriers)) + number;
+    auto* const released = &words->released[next % 2];
+    if (thread() == 0 && memory::fetch_add_device(&words->arrived, 1) + 1 == ranks_per_device_) {
+      memory::store_relaxed(&words->arrived, 0);
+      memory::add(released, 2, Order::device);
+    }
+    ends = block_.await_by_few(
+        Condition{released, next + next % 2, WordType::counter, Compare::greater_equal},
+        Note{Operation::barrier, communicator.number, 0, next}, state_->command_queue);
+  }
+  if (block_.any(ends)) [[unlikely]]
+    block_.leave();
+}
+#endif
+
 MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
+#if defined(__CUDA_ARCH__)
+  if (traced_ == 0 && ranks_per_device_ > 1) {
+    if (communicator.shape == Communicator::Shape::device)
+      return meet_by_few(communicator, device_, ++device_generation_);
+    if (communicator.shape == Communicator::Shape::world && state_->devices == 1)
+      return meet_by_few(communicator, 0, ++world_generation_);
+  }
+#endif
   block_.tick();
   Group const group = joined_group(Operation::barrier, communicator);
   Traced const traced(*this, Operation::barrier);

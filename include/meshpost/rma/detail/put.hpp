@@ -126,10 +126,12 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, StreamId stream, Tag tag)
 /// By all threads. `counters`: an offset on that device.
 MESHPOST_FN inline void Rank::notify_endpoint(u32 device, u64 counters, Tag tag) {
   block_.sync();
-  if (thread() != 0) return;
-  memory::fence(Order::system);
-  via::raise(*state_, block_, device,
-             reinterpret_cast<u32*>(on_device(device, counters)) + tag.value, u32{1});
+  if (thread() == 0) {
+    memory::fence(Order::system);
+    via::raise(*state_, block_, device,
+               reinterpret_cast<u32*>(on_device(device, counters)) + tag.value, u32{1});
+  }
+  block_.rejoin();
 }
 
 template <class T>
@@ -160,6 +162,7 @@ MESHPOST_FN inline void Rank::publish() {
   block_.tick();
   block_.sync();
   if (thread() == 0) memory::fence(Order::system);
+  block_.rejoin();
   unfenced_ = false;
   brings_ = true;
 }

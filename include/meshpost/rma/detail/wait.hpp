@@ -15,6 +15,7 @@ MESHPOST_FN inline void Rank::consume(u32* counter, u32 count, u32 found) {
       delivery::consume(state_->ledger, block_, id_, counter, count);
     if (count != found) memory::add(counter, found - count, Order::none);
   }
+  block_.rejoin();
   if (delivery::checked(state_->ledger)) block_.sync();
 }
 
@@ -64,30 +65,37 @@ MESHPOST_FN inline bool Rank::has_count(AwaitedCount const& awaited, u32& found)
   return true;
 }
 
+MESHPOST_FN inline void Rank::check_wait(Operation operation, WindowInfo const& info, Tag tag,
+                                         u32 count) {
+  check_window(operation, info);
+  check_tag(operation, info.tags, tag);
+  if (count > 1u << 30) [[unlikely]]
+    fail(operation, Fault::range, 0, count, 1u << 30);
+}
+
+MESHPOST_FN inline void Rank::await_and_consume(AwaitedCount const& awaited, Note const& note) {
+  Traced const traced(*this, note.operation, note.expected, note.window, note.tag);
+  block_.step(hooks::Step::wait_begin);
+  u32 const found = await_count(awaited, note);
+  if (awaited.count != 0 || found != 0) consume(awaited.counter, awaited.count, found);
+}
+
 template <class T>
 MESHPOST_FN void Rank::wait(Window<T> const& window, Tag tag, u32 count, RankId expected) {
   WindowInfo const& info = window.info();
   block_.tick();
-  check_window(Operation::wait, info);
-  check_tag(Operation::wait, info.tags, tag);
-  if (count > 1u << 30) [[unlikely]]
-    fail(Operation::wait, Fault::range, 0, count, 1u << 30);
-  Traced const traced(*this, Operation::wait, expected, info.number, tag.value);
-  block_.step(hooks::Step::wait_begin);
-  u32* const counter = own(info).counters + tag.value;
-  u32 const found =
-      await_count({.counter = counter, .count = count, .counter_part = info.counter_part},
-                  {Operation::wait, info.number, tag.value, count, expected});
-  if (count != 0 || found != 0) consume(counter, count, found);
+  check_wait(Operation::wait, info, tag, count);
+  await_and_consume({.counter = own(info).counters + tag.value,
+                     .count = count,
+                     .counter_part = info.counter_part},
+                    {Operation::wait, info.number, tag.value, count, expected});
 }
 
 template <class T>
 MESHPOST_FN bool Rank::test(Window<T> const& window, Tag tag, u32 count) {
   WindowInfo const& info = window.info();
   block_.tick(false);
-  check_window(Operation::test, info);
-  check_tag(Operation::test, info.tags, tag);
-  if (count > 1u << 30) fail(Operation::test, Fault::range, 0, count, 1u << 30);
+  check_wait(Operation::test, info, tag, count);
   u32* const counter = own(info).counters + tag.value;
   u32 found = 0;
   if (!has_count({.counter = counter, .count = count, .counter_part = info.counter_part}, found)) {

@@ -24,6 +24,7 @@ MESHPOST_FN inline void raise(Sender& self, Location const& to, u32* counter) {
     // its order.
     memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), WindowInfo::raiser(self.id_));
   }
+  self.block_.rejoin();
   // Messages that go by lane later must not be seen before this count.
   if (!to.near) {
     self.unfenced_ = self.may_have_lane(to.rank);

@@ -13,6 +13,7 @@ MESHPOST_FN void store(Sender& self, Location const& to, T* word, T value) {
       delivery::put_value(self.state_->ledger, self.id_, to.rank, word);
     memory::store(word, value, self.order_to(to));
   }
+  self.block_.rejoin();
   self.stored_at(to);  // the word itself
 }
 
