@@ -231,7 +231,7 @@ struct Diffusion {
     u32 begin, end, base, before, after;
   };
 
-  /// What a rank tells its neighbours when it has written a field, and what it then waits for.
+  /// A rank's messages to its neighbours when it has written a field, and its wait for theirs.
   struct Messages {
     meshpost::PreparedPut before, after;
     meshpost::PreparedWait both;

@@ -125,7 +125,7 @@ struct Kernel {
   static MESHPOST_FN u32 share(u32 all, u32 number, u32 of) {
     return static_cast<u32>(u64{all} * number / of);
   }
-  /// What the rank sends and awaits in each step.
+  /// The messages that the rank sends and awaits in each step.
   MESHPOST_COLD void prepare(meshpost::Rank& self, Part& part) const {
     u32 const first = part.range.first_row, last = part.range.end_row - 1;
     bool const before = first > 0, after = part.range.end_row < grid.rows;

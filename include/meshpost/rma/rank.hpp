@@ -161,8 +161,9 @@ class Rank : private via::Sender {
   /// Errors: a freed window or one of another World; no such device, stream or tag.
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, StreamId stream, Tag tag);
-  /// A put_notify() with these arguments for put_notify(PreparedPut), or a notify(): it is checked
-  /// and looked up here, once. In a loop that takes a GPU a third to a half of the time.
+  /// A put_notify() with these arguments, or a notify(), for put_notify(PreparedPut): it is checked
+  /// and looked up here, once. In loops on GPUs that saves most if a rank has many threads: then
+  /// keep what was prepared in scratch().
   /// Called by: all threads. Order: none. Errors: those of put_notify() and notify().
   template <class T>
   MESHPOST_FN PreparedPut prepare_put_notify(RemoteSpan<T> const& target,
