@@ -191,7 +191,7 @@ class Troubles::Thread {
     switch (one.trouble.fault) {
       case Trouble::Fault::flip:
         if (one.trouble.spares && one.trouble.spares(bytes, at)) return;
-        bytes[at] = static_cast<char>(bytes[at] ^ 1 << random_() % 8);
+        bytes[at] = static_cast<char>(bytes[at] ^ 1 << one.trouble.bit.value_or(random_() % 8));
         break;
       case Trouble::Fault::reset:
         bytes.resize(at);

@@ -29,8 +29,9 @@ struct Trouble {
   u64 at_first = 0;                   ///< but of each way's first, so many if they are there
   u64 bytes_per_second = 0;           ///< each way; 0: as many as come
   Fault fault = Fault::none;
-  u64 at = 0;         ///< the byte where it happens, of those that go this way:
-  bool forth = true;  ///< from the connecting to the accepting side
+  u64 at = 0;                   ///< the byte where it happens, of those that go this way:
+  bool forth = true;            ///< from the connecting to the accepting side
+  std::optional<u32> bit = {};  ///< that `flip` changes, 0 to 7; empty: by chance
   /// If not null: true for a byte of a piece that `flip` leaves as it is.
   bool (*spares)(std::string_view piece, u64 at) = nullptr;
 };

@@ -1,7 +1,10 @@
-// One bit is changed in the sizes that libfabric puts before messages, or in what connects two
-// processes. No process crashes, whatever the size.
+// One bit is changed in the sizes that libfabric puts before messages, or in the first messages of
+// a connection. No process crashes or hangs, except by two fields that make libfabric do so.
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 #include <random>
+#include <thread>
 
 #include "net/engine.hpp"
 #include "support/job.hpp"
@@ -30,7 +33,35 @@ struct Reader final : net::Events {
   bool lost = false;
 };
 
+// Ends the process if libfabric does not return, so that the test can say which bit did that.
+class Limit {
+ public:
+  ~Limit() {
+    {
+      std::lock_guard const lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, most, [this] { return over_; })) return;
+    test::say("libfabric did not return for " + std::to_string(most.count()) + " s");
+    std::_Exit(2);
+  }
+
+  static constexpr auto most = 20s;  // the process lasts a second, and ctest waits for 60
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_{[this] { wait(); }};
+};
+
 Role const two_engines("two_engines", [] {
+  Limit const limit;
   constexpr u32 count = 12;
   std::string memory(20'000, 'm'), source(20'000, 's'), text(600, 't');
   Reader seen[2];
@@ -58,8 +89,8 @@ Role const two_engines("two_engines", [] {
 });
 
 // libfabric 1.17 puts 80 bytes before a message over tcp;ofi_rxm: 16 of tcp, which begin with the
-// version 3, and 64 of rxm, which begin with the version 4. Each part has a size of 8 bytes. Other
-// changed fields crash libfabric itself (README.md of src/net), so they stay as they are.
+// version 3, and 64 of rxm, which begin with the version 4. Each part has a size of 8 bytes. Later
+// messages are changed in these alone.
 bool is_no_size(std::string_view piece, u64 at) {
   for (u64 const size : {8, 56})
     for (u64 byte = 0; byte < 8; ++byte) {
@@ -69,6 +100,25 @@ bool is_no_size(std::string_view piece, u64 at) {
     }
   return true;
 }
+
+// The version and the operation of tcp's part: a message (0) or a write (4).
+bool is_header(std::string_view text) {
+  return text[0] == 3 && (text.size() < 2 || text[1] == 0 || text[1] == 4);
+}
+
+// True for this byte of a header, also if the header begins in an earlier piece.
+bool is_of_header(u64 byte, std::string_view piece, u64 at) {
+  return at < byte ? !is_header(piece) : is_header(piece.substr(at - byte));
+}
+
+// Two fields stay as they are, because libfabric 1.17 itself fails by their bits (README.md of
+// src/net):
+// - Bits 2 and 3 of tcp's flags ask for an acknowledgement (3: of a write). The sender does not
+//   expect it: it takes the first of an empty list, and crashes (tcpx_handle_ack).
+// - Bit 0 of rxm's type makes the message a part of a longer one. When the connection is closed, a
+//   loop takes that message out of the wrong list, and never ends (rxm_close_conn).
+bool is_flags(std::string_view piece, u64 at) { return is_of_header(2, piece, at); }
+bool is_type(std::string_view piece, u64 at) { return is_of_header(17, piece, at); }
 
 // MESHPOST_TEST_ROUNDS: of four jobs each.
 TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
@@ -83,16 +133,20 @@ TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
     std::vector<std::unique_ptr<test::Job>> jobs;
     std::vector<std::string> traces;
     for (u32 i = 0; i < 4; ++i) {
-      // The greeting of a connection has 56 bytes; messages that connect follow it, then those of
-      // the program, of which the first begins at byte 900, or 908.
+      // The greeting of a connection has 48 bytes back, or 56 forth. Two messages follow it (of
+      // Engine::poll and of the program), or a write. The third message begins at byte 900, or 908.
       Trouble trouble{.at_first = 256, .fault = Trouble::Fault::flip};
       trouble.at = 56 + random() % 840;
+      trouble.bit = random() % 8;
+      if (trouble.bit == 0) trouble.spares = &is_type;
+      if (trouble.bit == 2 || trouble.bit == 3) trouble.spares = &is_flags;
       if (random() % 2) {
         trouble.at = (random() % 2 ? 908 : 956) + random() % 16;
         trouble.spares = &is_no_size;
       }
       trouble.forth = random() % 2 != 0;
-      traces.push_back("byte " + std::to_string(trouble.at) + (trouble.forth ? " forth" : " back"));
+      traces.push_back("bit " + std::to_string(*trouble.bit) + " of byte " +
+                       std::to_string(trouble.at) + (trouble.forth ? " forth" : " back"));
       troubles.push_back(
           std::make_unique<Troubles>(random(), [trouble](auto const&, u32) { return trouble; }));
       jobs.push_back(std::make_unique<test::Job>(
