@@ -151,7 +151,7 @@ struct Kernel {
     self.sync();
   }
   /// The put of a row to its place in a neighbour's part, with a notification. On one device it is
-  /// the notification alone. It begins with sync().
+  /// the notification alone.
   MESHPOST_COLD meshpost::PreparedPut row_to(meshpost::Rank& self, Part const& part, u32 field,
                                              u32 row, meshpost::RankId to,
                                              meshpost::Tag tag) const {

@@ -102,58 +102,6 @@ struct ThroughSubspans {
   }
 };
 
-// In each round a rank puts `chunk` numbers to the next one, and tells the one before it by a
-// notification that it has read those of the round before. Everything is prepared before.
-struct PreparedRounds {
-  Window<u32> inbox;  // two halves for the numbers that come, one for those that go
-  Window<u32> counters;
-  u32 chunk, rounds;
-  test::Findings findings;
-  MESHPOST_FN void operator()(Rank& self) const {
-    u32 const n = self.size(), before = (self.id() + n - 1) % n;
-    RankId const next{(self.id() + 1) % n}, previous{before};
-    auto const mine = inbox.local(self);
-    auto const out = mine.subspan(2 * chunk, chunk);
-    PreparedPut const put[2] = {
-        self.prepare_put_notify(inbox.at(next), out, Tag{0}),
-        self.prepare_put_notify(inbox.at(next, chunk), out, counters, Tag{1})};
-    PreparedWait const come[2] = {self.prepare_wait(inbox, Tag{0}, 1, previous),
-                                  self.prepare_wait(counters, Tag{1}, 1, previous)};
-    PreparedPut const read = self.prepare_notify(counters, previous, Tag{0});
-    PreparedWait const was_read = self.prepare_wait(counters, Tag{0}, 1, next);
-    for (u32 round = 0; round < rounds; ++round) {
-      if (round > 0) self.wait(was_read);
-      self.each(chunk, [&](u64 i) { out[i] = static_cast<u32>(mixed(self.id(), round, i)); });
-      self.put_notify(put[round % 2]);
-      self.wait(come[round % 2]);
-      self.each(chunk, [&](u64 i) {
-        findings.add(self,
-                     mine[round % 2 * chunk + i] != static_cast<u32>(mixed(before, round, i)));
-      });
-      self.put_notify(read);
-    }
-    self.wait(was_read);
-  }
-};
-
-// Source and target are the same memory of a device: nothing is copied.
-struct PreparedInPlace {
-  Window<u32> shared;  // the parts of a device's ranks lie on each other
-  test::Findings findings;
-  MESHPOST_FN void operator()(Rank& self) const {
-    u32 const n = self.local_size(), me = self.local_id();
-    RankId const next{self.id() - me + (me + 1) % n};
-    auto const all = shared.local(self);
-    auto const put = self.prepare_put_notify(shared.at(next, me), all.subspan(me, 1), Tag{0});
-    auto const come = self.prepare_wait(shared, Tag{0});
-    if (self.thread() == 0) all[me] = 7 * me + 1;
-    self.put_notify(put);
-    self.wait(come);
-    u32 const last = (me + n - 1) % n;
-    findings.add(self, all[last] != 7 * last + 1);
-  }
-};
-
 class PutNotify : public test::EveryShape {};
 INSTANTIATE_TEST_SUITE_P(Shapes, PutNotify, test::all_shapes(), test::shape_name);
 
@@ -188,24 +136,6 @@ TEST_P(PutNotify, may_count_in_another_window) {
   world.run(CountsElsewhere{data, world.window<u64>(0, Tags{3})}, launch);
   u32 const n = world.size();
   for (u32 r = 0; r < n; ++r) EXPECT_EQ(data.read(RankId{r})[0], (r + n - 1) % n + 1);
-}
-
-TEST_P(PutNotify, is_prepared_once_and_sent_often) {
-  for (u32 const chunk : {1u, 300u, 3000u}) {
-    auto const findings = test::make_findings(world);
-    auto const inbox = world.window<u32>(3 * chunk);
-    auto const result = world.run(
-        PreparedRounds{inbox, world.window<u32>(0, Tags{2}), chunk, 41, findings}, launch);
-    EXPECT_TRUE(result.unconsumed.empty());
-    EXPECT_EQ(test::total(world, findings), 0u);
-  }
-}
-
-TEST_P(PutNotify, that_is_prepared_in_place_copies_nothing) {
-  auto const findings = test::make_findings(world);
-  u32 const each = world.ranks_per_device();
-  world.run(PreparedInPlace{world.window<u32>(shared_parts(world, each)), findings}, launch);
-  EXPECT_EQ(test::total(world, findings), 0u);
 }
 
 TEST_P(PutNotify, of_nothing_only_notifies) {

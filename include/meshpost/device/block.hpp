@@ -54,8 +54,8 @@ class Block {
   /// notification may also return if LaunchSpec::has_news is true.
   template <Meanwhile Work>
   MESHPOST_FN void await(Condition const& condition, Note const& note, Work const& meanwhile);
-  /// GPUs: the first half of await(), by the first warp or thread 0 alone. Returns true if the run
-  /// was poisoned. Then all threads are to meet (any()) and leave().
+  /// GPUs: the first half of await(). At least the first warp calls it, all of it together. Returns
+  /// true if the run was poisoned. Then all threads are to meet (any()) and leave().
   template <Meanwhile Work>
   MESHPOST_FN bool await_by_few(Condition const& condition, Note const& note,
                                 Work const& meanwhile);
@@ -72,8 +72,9 @@ class Block {
   /// again and again). Now and then it checks if the run was poisoned.
   MESHPOST_FN void tick(bool progress = true);
   /// GPUs: tick() for an operation that the first warp carries out, while the others only meet it.
-  /// Called by all threads, of which most do nothing. Returns true in a thread that has seen that
-  /// the run was poisoned. Then all threads are to meet (any()) and leave().
+  /// All threads call it; usually thread 0 alone does anything. Returns true in thread 0, and only
+  /// there, if it has seen that the run was poisoned. Then all threads are to meet (any()) and
+  /// leave().
   MESHPOST_FN bool tick_by_few();
   /// Called once for each test that found nothing. After many such tests on end, and nothing else,
   /// the rank tells the host so. It makes no more progress than a rank that waits.
@@ -139,7 +140,7 @@ class Block {
   // All are equal in all threads, except few_ticks_ and beat_.
   u32 ticks_ = 0;
   u32 idle_ticks_ = 0;  // of those, ticks without progress
-  u32 few_ticks_ = 0;   // GPUs: those of tick_by_few(), in the first warp alone
+  u32 few_ticks_ = 0;   // GPUs: those of tick_by_few(), in thread 0 alone
   u32 due_ = 1;         // GPUs: the next tick at which to look around
   u32 vain_ = 0;        // consecutive tests that found nothing
   u32 last_vain_ = 0;   // the tick of the last such test

@@ -11,7 +11,9 @@ class Rank;
 
 /// A put_notify() or notify() that its rank sends again and again. Made by
 /// Rank::prepare_put_notify() and Rank::prepare_notify(), sent by Rank::put_notify(). A value:
-/// copies send the same. Only the rank that made it can send it, in the run in which it made it.
+/// copies send the same. Only the rank that made it may send it, in the run in which it made it.
+/// Another rank's is an error, and so is that of a freed window. One of an earlier run is not
+/// noticed otherwise.
 class PreparedPut {
  public:
   PreparedPut() = default;
@@ -22,16 +24,15 @@ class PreparedPut {
   void* target_ = nullptr;
   void const* source_ = nullptr;
   u64 bytes_ = 0;
-  u32* counter_ = nullptr;                // that it raises, if it goes direct
   u32 world_ = 0, rank_ = Note::no_rank;  // that made it
-  u32 window_ = 0;                        // number of the one that is notified
+  u32 window_ = 0, notified_ = 0;         // numbers of the target's, and of that with the counter
   Tag tag_{0};
   bool copies_ = false;
   bool direct_ = false;  // it certainly goes by loads and stores, without timeline and lanes
 };
 
-/// A wait() that its rank repeats. Made by Rank::prepare_wait(), used by Rank::wait(). A value.
-/// Only the rank that made it can use it, in the run in which it made it.
+/// A wait() that its rank repeats. Made by Rank::prepare_wait(), used by Rank::wait(). A value. Who
+/// may use it: as for a PreparedPut.
 class PreparedWait {
  public:
   PreparedWait() = default;

@@ -162,8 +162,8 @@ class Rank : private via::Sender {
   template <class T>
   MESHPOST_FN void notify(Window<T> const& window, StreamId stream, Tag tag);
   /// A put_notify() with these arguments, or a notify(), for put_notify(PreparedPut): it is checked
-  /// and looked up here, once. In loops on GPUs that saves most if a rank has many threads: then
-  /// keep what was prepared in scratch().
+  /// and looked up here, once. In loops on GPUs that saves most if a rank has many threads. Then
+  /// keep it in scratch(): all threads prepare, one stores it, and all call sync() before its use.
   /// Called by: all threads. Order: none. Errors: those of put_notify() and notify().
   template <class T>
   MESHPOST_FN PreparedPut prepare_put_notify(RemoteSpan<T> const& target,
@@ -176,7 +176,8 @@ class Rank : private via::Sender {
   MESHPOST_FN PreparedPut prepare_notify(Window<T> const& window, RankId target, Tag tag);
   /// The put_notify() or notify() that `put` was prepared for.
   /// Called by: all threads. It begins with sync().
-  /// Order, Reuse: as that one. Errors: this rank has not prepared it.
+  /// Order, Reuse: as that one. `put` itself may change behind the next sync().
+  /// Errors: this rank has not prepared it; a freed window.
   MESHPOST_FN void put_notify(PreparedPut const& put);
   /// Copies the beginning of `source` to all of `target`.
   /// Called by: all threads; each copies a share.
@@ -217,7 +218,7 @@ class Rank : private via::Sender {
                                         RankId expected = {Note::no_rank});
   /// The wait() that `wait` was prepared for.
   /// Called by: all threads. Order: as that one.
-  /// Errors: this rank has not prepared it; a wait that can never end, as above.
+  /// Errors: this rank has not prepared it; a freed window; a wait that can never end, as above.
   MESHPOST_FN void wait(PreparedWait const& wait);
   /// Consumes `count` notifications with `tag` if that many have arrived in `window`; returns
   /// whether it did. It never waits.
@@ -322,7 +323,8 @@ class Rank : private via::Sender {
     copy.block_ = block_.for_thread(fiber);
     return copy;
   }
-  /// Makes this copy send and receive nothing by lane. All ranks of the run must call it.
+  /// Makes this copy send and receive nothing by lane. All ranks of the run must call it, before
+  /// they prepare anything.
   MESHPOST_FN void leave_lanes() { lane_limit_ = 0; }
   /// Ends the whole run for this reason; the arguments are the report's.
   [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0,
@@ -385,11 +387,13 @@ class Rank : private via::Sender {
   MESHPOST_FN void move_and_raise(Location const& to, StridedCopy const& copy,
                                   Location const& counters, Tag tag);
   MESHPOST_FN PreparedPut prepared(Location const& to, void* target, void const* source, u64 bytes,
-                                   WindowInfo const& counters, Tag tag) const;
+                                   WindowInfo const& window, WindowInfo const& counters,
+                                   Tag tag) const;
   MESHPOST_FN void put_directly(PreparedPut const& put);
   MESHPOST_FN void wait_directly(PreparedWait const& wait);
-  [[noreturn]] MESHPOST_FN void end_prepared(Operation operation, u32 world, u32 rank);
-  MESHPOST_FN void check_prepared(Operation operation, u32 world, u32 rank);
+  [[noreturn]] MESHPOST_FN void end_prepared(Operation operation, u32 world, u32 rank, u32 window);
+  MESHPOST_FN bool has_prepared(u32 world, u32 rank, u32 window) const;
+  MESHPOST_FN void check_prepared(Operation operation, u32 world, u32 rank, u32 window);
   MESHPOST_FN void check_wait(Operation operation, WindowInfo const& info, Tag tag, u32 count);
   MESHPOST_FN void await_and_consume(AwaitedCount const& awaited, Note const& note);
   MESHPOST_FN u32 await_count(AwaitedCount const& awaited, Note const& note);

@@ -370,13 +370,13 @@ MESHPOST_FN inline void Block::tick(bool progress) {
 MESHPOST_FN inline bool Block::tick_by_few() {
   if (vain_ != 0) {  // it may have told the host that it only asks
     tick();
+    vain_ = 0;
     return false;
   }
-  if (thread() >= 32) return false;
+  if (thread() != 0) return false;
   ++few_ticks_;
   if (few_ticks_ % 1024 != 0 && cuda::clock_beats() - beat_ < cuda::beats_a_sign) [[likely]]
     return false;
-  if (thread() != 0) return false;
   auto const looked = cuda::look_alone(report_, control_, ticks_ - idle_ticks_ + few_ticks_, beat_);
   beat_ = looked.sign;
   return looked.poisoned;
