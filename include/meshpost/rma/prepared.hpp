@@ -31,8 +31,8 @@ class PreparedPut {
   bool direct_ = false;  // it certainly goes by loads and stores, without timeline and lanes
 };
 
-/// A wait() that its rank repeats. Made by Rank::prepare_wait(), used by Rank::wait(). A value. Who
-/// may use it: as for a PreparedPut.
+/// A wait() that its rank repeats. Made by Rank::prepare_wait(), used by Rank::wait(). A value, for
+/// the rank and the run that a PreparedPut is for.
 class PreparedWait {
  public:
   PreparedWait() = default;
