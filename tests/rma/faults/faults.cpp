@@ -7,6 +7,7 @@
 #include <random>
 
 #include "support/job.hpp"
+#include "support/libfabric_headers.hpp"
 #include "support/troubles.hpp"
 
 namespace meshpost {
@@ -226,7 +227,10 @@ TEST_P(Connections, that_break_end_all_processes_in_time) {
     Trouble trouble{.fault = fault};
     trouble.at = random() % (most_felt + most_felt / 2);
     trouble.forth = random() % 2 != 0;
-    SCOPED_TRACE(testing::Message() << "round " << round << ", byte " << trouble.at);
+    trouble.bit = random() % 8;
+    if (engine) trouble.spares = test::harmful_to_libfabric(*trouble.bit);
+    SCOPED_TRACE(testing::Message()
+                 << "round " << round << ", bit " << *trouble.bit << " of byte " << trouble.at);
     Engines engines;
     u32 left = static_cast<u32>(random() % 3);
     auto const plan = [&](std::string const& target, u32) {

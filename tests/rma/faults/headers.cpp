@@ -8,6 +8,7 @@
 
 #include "net/engine.hpp"
 #include "support/job.hpp"
+#include "support/libfabric_headers.hpp"
 #include "support/troubles.hpp"
 
 namespace meshpost {
@@ -101,25 +102,6 @@ bool is_no_size(std::string_view piece, u64 at) {
   return true;
 }
 
-// The version and the operation of tcp's part: a message (0) or a write (4).
-bool is_header(std::string_view text) {
-  return text[0] == 3 && (text.size() < 2 || text[1] == 0 || text[1] == 4);
-}
-
-// True for this byte of a header, also if the header begins in an earlier piece.
-bool is_of_header(u64 byte, std::string_view piece, u64 at) {
-  return at < byte ? !is_header(piece) : is_header(piece.substr(at - byte));
-}
-
-// Two fields stay as they are, because libfabric 1.17 itself fails by their bits (README.md of
-// src/net):
-// - Bits 2 and 3 of tcp's flags ask for an acknowledgement (3: of a write). The sender does not
-//   expect it: it takes the first of an empty list, and crashes (tcpx_handle_ack).
-// - Bit 0 of rxm's type makes the message a part of a longer one. When the connection is closed, a
-//   loop takes that message out of the wrong list, and never ends (rxm_close_conn).
-bool is_flags(std::string_view piece, u64 at) { return is_of_header(2, piece, at); }
-bool is_type(std::string_view piece, u64 at) { return is_of_header(17, piece, at); }
-
 // MESHPOST_TEST_ROUNDS: of four jobs each.
 TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
   u64 const seed = std::random_device{}();
@@ -138,8 +120,7 @@ TEST(Headers, of_libfabric_that_are_changed_crash_no_process) {
       Trouble trouble{.at_first = 256, .fault = Trouble::Fault::flip};
       trouble.at = 56 + random() % 840;
       trouble.bit = random() % 8;
-      if (trouble.bit == 0) trouble.spares = &is_type;
-      if (trouble.bit == 2 || trouble.bit == 3) trouble.spares = &is_flags;
+      trouble.spares = test::harmful_to_libfabric(*trouble.bit);
       if (random() % 2) {
         trouble.at = (random() % 2 ? 908 : 956) + random() % 16;
         trouble.spares = &is_no_size;
