@@ -20,7 +20,9 @@ MESHPOST_FN inline void Rank::check_prepared(Operation operation, u32 world, u32
   if (has_prepared(world, rank, window)) [[likely]]
     return;
   if (world == world_ && rank == id_) fail(operation, Fault::freed_window, window);
-  fail(operation, Fault::misuse, 0, 0, 0, "this rank has not prepared the operation in this run");
+  fail(
+      operation, Fault::misuse, 0, 0, 0,
+      "this rank has not prepared the operation in this run; let all its threads prepare it first");
 }
 
 template <class T>
