@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import child
 
@@ -212,6 +213,16 @@ def explain_no_picture(error: ImportError, command: str) -> None:
         f"apt: python3-matplotlib. Then: {command}",
         file=sys.stderr,
     )
+
+
+def picture_and_film(name: str, picture: ModuleType, facts: dict, folder: Path) -> list[Path]:
+    """Draws NAME.png by `picture`, which is the app's module, and the film if there are frames."""
+    written = [folder / f"{name}.png"]
+    picture.draw(facts, written[0])
+    if facts.get("film"):
+        written.append(folder / "film.gif")
+        picture.film(facts, written[1])
+    return written
 
 
 def draw_picture(app: App, facts: dict, folder: Path) -> list[Path]:

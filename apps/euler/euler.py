@@ -31,12 +31,7 @@ def draw(facts: dict, folder: Path) -> list[Path]:
         return figure.draw(facts, folder)
     import picture
 
-    written = [folder / "euler.png"]
-    picture.draw(facts, written[0])
-    if facts.get("film"):
-        written.append(folder / "film.gif")
-        picture.film(facts, written[1])
-    return written
+    return front.picture_and_film("euler", picture, facts, folder)
 
 
 APP = front.App(

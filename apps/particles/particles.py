@@ -43,12 +43,7 @@ def draw(facts: dict, folder: Path) -> list[Path]:
     """Draws the result, and the film if there are frames."""
     import picture
 
-    written = [folder / "particles.png"]
-    picture.draw(facts, written[0])
-    if facts.get("film"):
-        written.append(folder / "film.gif")
-        picture.film(facts, written[1])
-    return written
+    return front.picture_and_film("particles", picture, facts, folder)
 
 
 STUDY = study.Study(
