@@ -103,12 +103,9 @@ MESHPOST_FN inline void Rank::put_directly(PreparedPut const& put) {
     block_.sync();
   }
   if (thread() == 0) {
-    auto const& to = put.to_;
-    u32* const counter = to.counters + put.tag_.value;
-    if (copies) stored_at(to);
-    memory::add(via::direct::raised_by(*this, to, counter), 1, order_to(to));
-    memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), WindowInfo::raiser(id_));
-    if (!to.near) unfenced_ = false;
+    if (copies) stored_at(put.to_);
+    via::direct::raise_alone(*this, put.to_, put.to_.counters + put.tag_.value);
+    if (!put.to_.near) unfenced_ = false;
   }
   block_.rejoin();
 }

@@ -14,16 +14,19 @@ MESHPOST_FN inline u32* raised_by(Sender const& self, Location const& to, u32* c
              : counter;
 }
 
+/// The part of thread 0.
+MESHPOST_FN inline void raise_alone(Sender& self, Location const& to, u32* counter) {
+  if (delivery::checked(self.state_->ledger))
+    delivery::notify(self.state_->ledger, self.block_, self.id_, to.rank, counter);
+  memory::add(raised_by(self, to, counter), 1, self.order_to(to));
+  // The last raiser: if no further count comes, the report can name that rank. Nothing depends on
+  // its order.
+  memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), WindowInfo::raiser(self.id_));
+}
+
 /// Behind a meeting of the rank's threads; all of them call it.
 MESHPOST_FN inline void raise(Sender& self, Location const& to, u32* counter) {
-  if (self.thread() == 0) {
-    if (delivery::checked(self.state_->ledger))
-      delivery::notify(self.state_->ledger, self.block_, self.id_, to.rank, counter);
-    memory::add(raised_by(self, to, counter), 1, self.order_to(to));
-    // The last raiser: if no further count comes, the report can name that rank. Nothing depends on
-    // its order.
-    memory::store_relaxed(to.beside(counter, WindowInfo::raised_by), WindowInfo::raiser(self.id_));
-  }
+  if (self.thread() == 0) raise_alone(self, to, counter);
   self.block_.rejoin();
   // Messages that go by lane later must not be seen before this count.
   if (!to.near) {
