@@ -187,7 +187,7 @@ void Job::reap(Child& child) {
 }
 
 void Job::wait_for(u32 process, std::string const& text) {
-  auto const until = Clock::now() + std::chrono::seconds(30);
+  auto const until = Clock::now() + std::chrono::seconds(sanitized ? 90 : 30);
   auto const& child = children_[process];
   while (child.ended.out.find(text) == std::string::npos) {
     if (child.over || Clock::now() > until) {

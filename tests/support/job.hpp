@@ -15,6 +15,7 @@
 
 #include "meshpost/base/types.hpp"
 #include "meshpost/rma/world.hpp"
+#include "support/sanitized.hpp"
 
 namespace meshpost::test {
 
@@ -68,11 +69,13 @@ class Job {
   Job(Job const&) = delete;
   Job& operator=(Job const&) = delete;
 
-  /// Returns once the output of `process` holds `text`. Fails the test after 30 s.
+  /// Returns once the output of `process` holds `text`. Fails the test after 30 s, with sanitizers
+  /// after 90 s.
   void wait_for(u32 process, std::string const& text);
   void kill(u32 process, int signal = SIGKILL);
   /// Returns when all have ended. After `limit` it kills remaining processes, and fails the test.
-  std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(60));
+  std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(sanitized ? 180
+                                                                                             : 60));
 
  private:
   struct Child {
