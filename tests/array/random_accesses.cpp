@@ -120,7 +120,8 @@ class Program {
     for (auto const& place : recorded_) place->poison_all_but(access->data());
     if (keep) expect_contents(access->data());
     auto const changed = keep && !values_.empty() ? draw(values_.size()) : values_.size();
-    for (std::size_t i = 0; i < changed; ++i) values_[i] = static_cast<int>(random_());
+    auto const values = test::random_bytes(random_, changed * sizeof(int));
+    if (changed) std::memcpy(values_.data(), values.data(), values.size());
     copy(access->data(), values_.data(), Bytes{values_.size() * sizeof(int)});
     written_ = true;
     if (draw(2)) live_.push_back({p, true, {}, std::move(access)});

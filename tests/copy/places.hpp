@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "support/bytes.hpp"
 #include "support/errors.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
@@ -28,15 +29,6 @@ inline u64 new_seed() {
   u64 const seed = given ? std::strtoull(given, nullptr, 0) : std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   return seed;
-}
-
-inline std::vector<u8> random_bytes(std::mt19937_64& random, u64 size) {
-  std::vector<u8> bytes(size);
-  for (u64 i = 0; i < size; i += 8) {
-    u64 const word = random();
-    std::memcpy(bytes.data() + i, &word, std::min<u64>(8, size - i));
-  }
-  return bytes;
 }
 
 /// A kind of memory: plain vectors, a device's own, page-locked, or CUDA memory that the library

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "support/bytes.hpp"
+
 namespace meshpost {
 namespace {
 
@@ -79,8 +81,8 @@ TEST(StridedCopy, moves_each_element_once_whatever_the_layouts) {
     };
     auto const to = layout(), from = layout();
     ASSERT_TRUE(to.is_unique());
-    std::vector<char> source((from.reach() + 1) * element), target((to.reach() + 1) * element, 'x');
-    for (auto& byte : source) byte = static_cast<char>(random());
+    auto const source = test::random_bytes<std::vector<char>>(random, (from.reach() + 1) * element);
+    std::vector<char> target((to.reach() + 1) * element, 'x');
     auto expected = target;
     for (u64 k = 0; k < extents.z; ++k)
       for (u64 j = 0; j < extents.y; ++j)

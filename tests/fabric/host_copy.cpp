@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/host_ways.hpp"
+#include "support/bytes.hpp"
 
 namespace meshpost::fabric {
 namespace {
@@ -56,19 +57,14 @@ using Copying = std::function<void(ThreadTeam&, void*, void const*, Bytes)>;
 void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size, Copying const& copy) {
   constexpr u64 border = 128;
   u64 const to = random() % border, from = random() % border;
-  std::vector<unsigned char> source(size + border), target(size + 2 * border);
-  u64 word = 0;
-  for (u64 i = 0; i < source.size(); ++i) {
-    if (i % 8 == 0) word = random();
-    source[i] = static_cast<unsigned char>(word >> (i % 8 * 8));
-  }
-  std::ranges::fill(target, 0xa5);
-  for (u64 i = 0; i < size; ++i) target[to + i] = static_cast<unsigned char>(~source[from + i]);
+  auto const source = test::random_bytes(random, size + border);
+  std::vector<u8> target(size + 2 * border, 0xa5);
+  test::complement(target.data() + to, source.data() + from, size);
   copy(team, target.data() + to, source.data() + from, Bytes{size});
   EXPECT_TRUE(std::equal(target.begin() + static_cast<i64>(to),
                          target.begin() + static_cast<i64>(to + size),
                          source.begin() + static_cast<i64>(from)));
-  auto const untouched = [](unsigned char byte) { return byte == 0xa5; };
+  auto const untouched = [](u8 byte) { return byte == 0xa5; };
   EXPECT_TRUE(std::all_of(target.begin(), target.begin() + static_cast<i64>(to), untouched));
   EXPECT_TRUE(std::all_of(target.begin() + static_cast<i64>(to + size), target.end(), untouched));
 }

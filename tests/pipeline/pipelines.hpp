@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "support/bytes.hpp"
 #include "support/errors.hpp"
 #include "support/worlds.hpp"
 
@@ -41,12 +42,6 @@ class Store {
   Level level_;
   Allocation memory_;
 };
-
-inline std::vector<u8> random_bytes(std::mt19937_64& random, u64 size) {
-  std::vector<u8> bytes(size);
-  for (auto& byte : bytes) byte = static_cast<u8>(random());
-  return bytes;
-}
 
 /// Adds `amount` to each byte in any memory, by way of the host.
 inline void add_to_bytes(Device& device, void* out, void const* in, Bytes size, u8 amount) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/bytes.hpp"
 #include "support/sink.hpp"
 #include "support/worlds.hpp"
 
@@ -35,9 +36,7 @@ struct Buffers {
 
 std::vector<u8> bytes_of(u64 seed, u64 size) {
   std::mt19937_64 random(seed);
-  std::vector<u8> bytes(size);
-  for (auto& byte : bytes) byte = static_cast<u8>(random());
-  return bytes;
+  return test::random_bytes(random, size);
 }
 
 TEST(Dscuda, memcopies_moves_each_source_to_its_destination) {

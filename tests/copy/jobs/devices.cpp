@@ -4,6 +4,7 @@
 #include <random>
 
 #include "copy/jobs/jobs.hpp"
+#include "support/bytes.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -13,10 +14,8 @@ using test::require;
 using test::Role;
 
 std::vector<u8> pattern(u64 size, u32 seed) {
-  std::mt19937 random(seed);
-  std::vector<u8> bytes(size);
-  for (auto& byte : bytes) byte = static_cast<u8>(random());
-  return bytes;
+  std::mt19937_64 random(seed);
+  return test::random_bytes(random, size);
 }
 
 // Process p's device is the p-th; the last process has none. Each process puts its pattern into its

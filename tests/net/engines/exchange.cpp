@@ -3,6 +3,7 @@
 #include <set>
 
 #include "net/engines/group.hpp"
+#include "support/bytes.hpp"
 
 namespace meshpost::net::test {
 namespace {
@@ -20,7 +21,7 @@ TEST_P(Exchange, messages_of_every_size_arrive_whole) {
   for (u64 size = 300; size < most; size += 977) sizes.push_back(size);
   for (u64 size = most - 50; size <= most; ++size) sizes.push_back(size);
   for (auto const size : sizes) {
-    auto const bytes = random_bytes(random, size);
+    auto const bytes = meshpost::test::random_bytes<std::string>(random, size);
     u64 const header = random() % (std::min<u64>(size, 64) + 1);
     ASSERT_TRUE(two.retry([&] {
       return two.engines[0]->send(1, {bytes.data(), header}, {bytes.data() + header, size - header},
@@ -57,7 +58,7 @@ TEST_P(Exchange, writes_are_there_when_their_data_is_told) {
   u32 number = 0;
   for (u64 const size : {u64{0}, u64{1}, u64{8}, u64{63}, u64{4096}, u64{16384}, u64{16385},
                          u64{99'999}, u64{100'001}, u64{1} << 20, u64{8} << 20, u64{64} << 20}) {
-    auto const source = random_bytes(random, size);
+    auto const source = meshpost::test::random_bytes<std::string>(random, size);
     u64 const offset = random() % (window - size);
     u32 const data = 0xffff'0000u + ++number;
     ASSERT_TRUE(

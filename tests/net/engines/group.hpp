@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -74,15 +73,5 @@ struct Group {
     return until([&] { return start(); });
   }
 };
-
-inline std::string random_bytes(std::mt19937_64& random, u64 size) {
-  std::string bytes(size, '\0');
-  for (u64 i = 0; i + 8 <= size; i += 8) {
-    u64 const word = random();
-    std::memcpy(bytes.data() + i, &word, 8);
-  }
-  for (u64 i = size & ~u64{7}; i < size; ++i) bytes[i] = static_cast<char>(random());
-  return bytes;
-}
 
 }  // namespace meshpost::net::test

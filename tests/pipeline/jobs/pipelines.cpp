@@ -75,8 +75,7 @@ void random_case(Case& work, std::mt19937_64& random, u32 processes) {
     if (random() % 2 == 0 &&
         (options.back || options.levels[i].process == home.process || i % 2 == 0))
       options.compute.push_back({i, {}, {}, {}});
-  work.from.resize(options.items * options.item);
-  for (auto& byte : work.from) byte = static_cast<u8>(random());
+  work.from = test::random_bytes(random, options.items * options.item);
   work.to.resize(work.from.size());
   work.complete();
 }

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "base/host_hooks.hpp"
+#include "support/bytes.hpp"
 #include "support/job.hpp"
 
 namespace meshpost::far_hosts {
@@ -28,21 +28,13 @@ using testing::HasSubstr;
 // Bytes of a thread's part: many pieces of a message. Sanitizers look at each byte many times.
 constexpr u64 most = u64{test::sanitized ? 1 : 3} << 20;
 
-std::vector<char> random_bytes(u64 size, std::mt19937_64& random) {
-  std::vector<u64> words(size / 8 + 1);
-  for (auto& word : words) word = random();
-  std::vector<char> bytes(size);
-  std::memcpy(bytes.data(), words.data(), size);
-  return bytes;
-}
-
 // Writes of random sizes, and pauses that let threads fall asleep or not.
 void write_and_read(World& world, Window<char> const& box, u64 begin, u64 seed) {
   std::mt19937_64 random(seed);
   RankId const other{(world.process() + 1) % world.processes()};
   for (int i = 0; i < 60; ++i) {
     u64 const size = random() % (i % 10 == 0 ? most : 4096) + 1;
-    auto const mine = random_bytes(size, random);
+    auto const mine = test::random_bytes<std::vector<char>>(random, size);
     box.write(other, begin, std::span<char const>(mine));
     if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
     std::vector<char> got(size, '?');
