@@ -263,6 +263,18 @@ add_library(meshpost
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
 
+# Sources that compile the same with and without CUDA need not be compiled again where a build
+# without CUDA has them.
+set(MESHPOST_COMPILED "" CACHE FILEPATH "libmeshpost.a of a build of the same sources without CUDA")
+if(MESHPOST_CUDA AND EXISTS "${MESHPOST_COMPILED}")
+  get_target_property(compiled meshpost SOURCES)
+  set_source_files_properties(${compiled} PROPERTIES HEADER_FILE_ONLY ON)
+  # As a whole, and first: so none of it comes from no_cuda.cpp.
+  target_link_options(meshpost INTERFACE
+    LINKER:--whole-archive $<BUILD_INTERFACE:$<TARGET_FILE:meshpost>> LINKER:--no-whole-archive)
+  target_link_libraries(meshpost INTERFACE $<BUILD_INTERFACE:${MESHPOST_COMPILED}>)
+endif()
+
 if(MESHPOST_CUDA)
   target_sources(meshpost PRIVATE
     src/device/cuda/address_space.cpp
@@ -286,6 +298,7 @@ if(MESHPOST_CUDA)
   target_link_libraries(meshpost PUBLIC CUDA::cudart_static)
 else()
   target_sources(meshpost PRIVATE src/device/no_cuda.cpp)
+  set_source_files_properties(src/device/no_cuda.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # see MESHPOST_COMPILED
 endif()
 
 if(MESHPOST_HAS_HWLOC)

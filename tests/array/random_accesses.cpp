@@ -120,7 +120,7 @@ class Program {
     for (auto const& place : recorded_) place->poison_all_but(access->data());
     if (keep) expect_contents(access->data());
     auto const changed = keep && !values_.empty() ? draw(values_.size()) : values_.size();
-    auto const values = test::random_bytes(random_, changed * sizeof(int));
+    auto const values = test::random_data(random_, changed * sizeof(int));
     if (changed) std::memcpy(values_.data(), values.data(), values.size());
     copy(access->data(), values_.data(), Bytes{values_.size() * sizeof(int)});
     written_ = true;

@@ -13,7 +13,7 @@ namespace {
 using test::copy_devices;
 using test::error_of;
 using test::Memory;
-using test::random_bytes;
+using test::random_data;
 using test::says;
 
 std::string name_of(Segment const& segment, u8 const* base) {
@@ -106,7 +106,7 @@ TEST(Batch, of_random_overlapping_copies_is_that_of_the_list_in_order) {
     for (u64 const size : {u64{300}, u64{700'000}})
       for (int i = 0; i < 15; ++i) {
         Memory memory(where, size);
-        auto wanted = random_bytes(random, size);
+        auto wanted = random_data(random, size);
         memory.put(wanted);
         auto const list = random_segments(memory.data(), size, 1 + random() % 20, random);
         for (auto const& one : list)
@@ -127,7 +127,7 @@ TEST(Batch, between_streams_is_in_order_too) {
   for (auto const& where : test::all_places()) {
     auto const stream = copy_devices().front()->make_stream();
     Memory memory(where, size), before({0, MemoryKind::pinned, false}, size);
-    auto wanted = random_bytes(random, size);
+    auto wanted = random_data(random, size);
     before.put(wanted);
     memory.fill(0);
     auto const list = random_segments(memory.data(), size, 12, random);
@@ -153,7 +153,7 @@ TEST(Batch, of_many_independent_copies_all_arrive) {
     for (auto const& to : places) {
       u64 const size = random() % 200'000;
       sources.emplace_back(from, size + 1), targets.emplace_back(to, size + 1);
-      wanted.push_back(random_bytes(random, size + 1));
+      wanted.push_back(random_data(random, size + 1));
       sources.back().put(wanted.back());
       list.push_back({targets.back().data(), sources.back().data(), Bytes{size + 1}});
     }

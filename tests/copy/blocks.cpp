@@ -9,7 +9,7 @@ namespace {
 using test::all_places;
 using test::error_of;
 using test::Memory;
-using test::random_bytes;
+using test::random_data;
 using test::says;
 
 u64 extent(Pitch pitch, BlockShape shape) {
@@ -19,7 +19,7 @@ u64 extent(Pitch pitch, BlockShape shape) {
 void check_block(test::Where from, test::Where to, BlockShape shape, Pitch source_pitch,
                  Pitch target_pitch, std::mt19937_64& random) {
   Memory source(from, extent(source_pitch, shape) + 8), target(to, extent(target_pitch, shape) + 8);
-  auto const bytes = random_bytes(random, source.size());
+  auto const bytes = random_data(random, source.size());
   std::vector<u8> wanted(target.size(), 0xa5);
   source.put(bytes), target.put(wanted);
   for (u64 s = 0; s < shape.slices; ++s)

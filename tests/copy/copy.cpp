@@ -11,7 +11,7 @@ using test::all_places;
 using test::copy_devices;
 using test::error_of;
 using test::Memory;
-using test::random_bytes;
+using test::random_data;
 using test::says;
 
 constexpr u8 poison = 0xa5;
@@ -19,7 +19,7 @@ constexpr u8 poison = 0xa5;
 // Copies `size` bytes from `from` + 3 to `to` + 5, with poison around them.
 void check_copy(test::Where from, test::Where to, u64 size, std::mt19937_64& random) {
   Memory source(from, size + 16), target(to, size + 16);
-  auto const bytes = random_bytes(random, size + 16);
+  auto const bytes = random_data(random, size + 16);
   source.put(bytes);
   target.fill(poison);
   copy(target.data() + 5, source.data() + 3, Bytes{size});
@@ -79,7 +79,7 @@ TEST(Copy, of_nothing_is_legal_with_any_pointers) {
 TEST(Copy, is_waited_for_when_it_is_dropped) {
   std::mt19937_64 random(test::new_seed());
   Memory source({0, MemoryKind::device, false}, 20'000'000), target(all_places()[0], 20'000'000);
-  auto const bytes = random_bytes(random, source.size());
+  auto const bytes = random_data(random, source.size());
   source.put(bytes);
   {
     auto const dropped = copy_async(target.data(), source.data(), Bytes{source.size()});
@@ -116,13 +116,13 @@ TEST(Copy, by_many_threads_at_once_is_whole) {
 TEST(Copy, begins_after_streams_and_they_go_on_after_it) {
   std::mt19937_64 random(test::new_seed());
   u64 const size = 3'000'001;
+  auto const bytes = random_data(random, size);
   for (auto const& from : all_places())
     for (auto const& to : all_places()) {
       auto const first = copy_devices().front()->make_stream();
       auto const second = copy_devices().back()->make_stream();
       Memory source(from, size), target(to, size), before({0, MemoryKind::pinned, false}, size),
           after({0, MemoryKind::pinned, false}, size);
-      auto const bytes = random_bytes(random, size);
       before.put(bytes);
       source.fill(1), target.fill(2), after.fill(3);
       first->copy(source.data(), before.data(), Bytes{size});

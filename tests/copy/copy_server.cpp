@@ -105,7 +105,7 @@ TEST(CopyServer, brings_all_bytes_in_any_order_and_holds_few) {
     SCOPED_TRACE(seed);
     Pair pair(seed);
     auto& there = pair.stores[1].bytes;
-    there = test::random_bytes<std::vector<char>>(pair.random, 100'000);
+    there = test::random_data<std::vector<char>>(pair.random, 100'000);
     auto const before = there;
     std::vector<char> got(60'000), put(30'000, 'x'), small(3, 'y');
     std::vector<copying::StatePtr> all = {

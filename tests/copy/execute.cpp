@@ -12,7 +12,7 @@ namespace meshpost {
 namespace {
 
 using test::error_of;
-using test::random_bytes;
+using test::random_data;
 using test::says;
 
 // Three CPU devices and two kinds of host memory; engines between devices and to and from the host.
@@ -81,7 +81,7 @@ TEST(Execute, takes_random_routes_to_the_last_byte) {
       std::mt19937_64 random(seed + t);
       for (int i = 0; i < 40; ++i) {
         auto const plan = random_plan(all, random);
-        auto const source = random_bytes(random, 1 + random() % (u64{1} << (8 + random() % 14)));
+        auto const source = random_data(random, 1 + random() % (u64{1} << (8 + random() % 14)));
         std::vector<u8> target(source.size(), 0xee);
         auto const state = copying::execute(plan, request_of(target, source));
         state->wait();

@@ -81,7 +81,7 @@ TEST(StridedCopy, moves_each_element_once_whatever_the_layouts) {
     };
     auto const to = layout(), from = layout();
     ASSERT_TRUE(to.is_unique());
-    auto const source = test::random_bytes<std::vector<char>>(random, (from.reach() + 1) * element);
+    auto const source = test::random_data<std::vector<char>>(random, (from.reach() + 1) * element);
     std::vector<char> target((to.reach() + 1) * element, 'x');
     auto expected = target;
     for (u64 k = 0; k < extents.z; ++k)

@@ -57,7 +57,7 @@ using Copying = std::function<void(ThreadTeam&, void*, void const*, Bytes)>;
 void check_copy(ThreadTeam& team, std::mt19937_64& random, u64 size, Copying const& copy) {
   constexpr u64 border = 128;
   u64 const to = random() % border, from = random() % border;
-  auto const source = test::random_bytes(random, size + border);
+  auto const source = test::random_data(random, size + border);
   std::vector<u8> target(size + 2 * border, 0xa5);
   test::complement(target.data() + to, source.data() + from, size);
   copy(team, target.data() + to, source.data() + from, Bytes{size});

@@ -45,7 +45,7 @@ struct Sent {
   PipelineOptions options;
   explicit Sent(u32 levels) {
     std::mt19937_64 random(std::random_device{}());
-    input = random_bytes(random, 1000);
+    input = random_data(random, 1000);
     options.levels = some_levels(levels - 1);
     options.levels.push_back(far.level());
     options.items = 1000, options.chunk = 100, options.item = Bytes{1};

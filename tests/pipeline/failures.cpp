@@ -20,7 +20,7 @@ PipelineOptions options_of_3_levels() {
 
 // A failing function must leave the pipeline, and all memory, fit for the next run.
 void expect_runs_again(Pipeline& pipeline, ArrayCase& work, std::mt19937_64& random) {
-  work.to.write(random_bytes(random, work.input.size()));
+  work.to.write(random_data(random, work.input.size()));
   pipeline.run();
   EXPECT_TRUE(work.right(1));
 }

@@ -91,8 +91,8 @@ TEST(Pipeline, takes_the_pieces_of_a_chunk_from_where_the_function_says) {
   // A matrix stored by rows: a chunk is some columns, so it has a piece of each row.
   constexpr u64 rows = 13, columns = 300, chunk = 32;
   std::mt19937_64 random(std::random_device{}());
-  auto const input = random_bytes(random, rows * columns);
-  auto output = random_bytes(random, rows * columns);
+  auto const input = random_data(random, rows * columns);
+  auto output = random_data(random, rows * columns);
   auto options = array_options(3, columns, chunk);
   options.item = Bytes{rows};
   u64 between = 0;
@@ -128,7 +128,7 @@ TEST(Pipeline, can_run_again_and_says_how_much_memory_it_uses) {
   Pipeline pipeline(work.options);
   EXPECT_EQ(pipeline.buffer_bytes(), 64 * 8 * 3 * 4);
   for (int i = 0; i < 20; ++i) {
-    work.to.write(random_bytes(random, 8000));
+    work.to.write(random_data(random, 8000));
     pipeline.run();
     ASSERT_TRUE(work.right(1));
   }

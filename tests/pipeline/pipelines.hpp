@@ -61,9 +61,9 @@ struct ArrayCase {
       : options(std::move(wanted)),
         from(home(), options.items * options.item),
         to(end(), options.items * options.item),
-        input(random_bytes(random, options.items * options.item)) {
+        input(random_data(random, options.items * options.item)) {
     from.write(input);
-    to.write(random_bytes(random, input.size()));  // poison
+    to.write(random_data(random, input.size()));  // poison
     options.segments = [this](ChunkMove const& move) {
       u64 const offset = move.first * options.item;
       return std::vector<Segment>{move.whole(to.data() + offset, from.data() + offset)};

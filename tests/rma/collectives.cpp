@@ -120,17 +120,21 @@ struct Compared {
   void compare(std::vector<u32> const& group, Window<T> const& data, Window<T> const& gathered,
                What what, u32 root, u64 size) {
     u32 const from = group[root % group.size()];
+    std::vector<T> sums;
+    if (what == What::all_reduce || what == What::reduce || what == What::reduce_scatter)
+      for (u64 i = 0; i < size * (what == What::reduce_scatter ? group.size() : 1); ++i)
+        sums.push_back(reduced<T, Combine>(group, i));
     for (std::size_t r = 0; r < group.size(); ++r) {
       auto const got = (what == What::all_gather ? gathered : data).read(RankId{group[r]});
       u64 wrong = 0;
       for (u64 i = 0; i < size * (what == What::all_gather ? group.size() : 1); ++i) {
-        T expected = Value<T>::of(
-            group[r], salt + i);  // content that reduce leaves at ranks other than the root
+        // The content that reduce leaves at ranks other than the root.
+        T expected = Value<T>::of(group[r], salt + i);
         if (what == What::broadcast) expected = Value<T>::of(from, salt + i);
         if (what == What::all_gather) expected = Value<T>::of(group[i / size], salt + i % size);
         if (what == What::all_reduce || (what == What::reduce && group[r] == from))
-          expected = reduced<T, Combine>(group, i);
-        if (what == What::reduce_scatter) expected = reduced<T, Combine>(group, r * size + i);
+          expected = sums[i];
+        if (what == What::reduce_scatter) expected = sums[r * size + i];
         wrong += !same_bits(got[i], expected);
       }
       EXPECT_EQ(wrong, 0u) << "at rank " << group[r];

@@ -6,16 +6,21 @@
 
 #include "meshpost/base/types.hpp"
 
-// Bytes for tests, written by words: tests are not optimised, and sanitizers look at each access.
+// Bytes for tests, written by words and in few steps: tests are not optimised, and sanitizers look
+// at each access.
 
 namespace meshpost::test {
 
-/// `All`: std::string or a vector of single bytes.
+/// Depends on the next number of `random`. `All`: std::string or a vector of single bytes.
 template <class All = std::vector<u8>>
-All random_bytes(std::mt19937_64& random, u64 size) {
+All random_data(std::mt19937_64& random, u64 size) {
   All bytes(size, {});
+  u64 state = random();
   for (u64 i = 0; i < size; i += 8) {
-    u64 const word = random();
+    state += 0x9e3779b97f4a7c15;  // SplitMix64
+    u64 word = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
+    word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
+    word ^= word >> 31;
     std::memcpy(bytes.data() + i, &word, std::min<u64>(8, size - i));
   }
   return bytes;

@@ -71,6 +71,35 @@ ExceptionState& exception_state() {
   return *reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals());
 }
 
+#if defined(__SANITIZE_THREAD__)
+// ThreadSanitizer's fibers that have ended: it takes some 0.3 ms to make one. They serve the thread
+// again that has seen them end. So all that they saw is before what they do next, and no race is
+// hidden.
+class SanitizerFibers {
+ public:
+  ~SanitizerFibers() {
+    for (void* fiber : ended_) __tsan_destroy_fiber(fiber);
+    ended_.clear();
+    most_ = 0;  // for what is launched when this thread is about to end
+  }
+  void* take() {
+    if (ended_.empty()) return __tsan_create_fiber(0);
+    void* const fiber = ended_.back();
+    ended_.pop_back();
+    return fiber;
+  }
+  void give(void* fiber) {
+    if (ended_.size() < most_) ended_.push_back(fiber);
+    else __tsan_destroy_fiber(fiber);
+  }
+
+ private:
+  std::size_t most_ = 256;  // of 8128 that there may be
+  std::vector<void*> ended_;
+};
+thread_local SanitizerFibers sanitizer_fibers;
+#endif
+
 struct Transfer {
   Context* from;
   Context* to;
@@ -80,6 +109,13 @@ struct Transfer {
 
 Stack::Stack(std::size_t size) : low_(pool().take(size)), size_(size) {}
 Stack::~Stack() { pool().give(low_, size_); }
+
+void Context::retire() {
+#if defined(__SANITIZE_THREAD__)
+  if (owns_sanitizer_fiber_) sanitizer_fibers.give(sanitizer_fiber_);
+  owns_sanitizer_fiber_ = false;
+#endif
+}
 
 void Context::prepare(Stack& stack, void (*body)(void*), void* argument) {
   retire();
@@ -96,7 +132,7 @@ void Context::prepare(Stack& stack, void (*body)(void*), void* argument) {
   resume_ = boost::context::detail::make_fcontext(stack.high(), stack.size(), enter);
   started_ = false;
 #if defined(__SANITIZE_THREAD__)
-  sanitizer_fiber_ = __tsan_create_fiber(0);
+  sanitizer_fiber_ = sanitizer_fibers.take();
   owns_sanitizer_fiber_ = true;
 #endif
 }

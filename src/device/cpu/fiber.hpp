@@ -42,12 +42,7 @@ class Context {
   /// called again when it has ended, on any thread.
   void prepare(Stack& stack, void (*body)(void*), void* argument);
   /// If it was a fiber, it has ended: gives back what a sanitizer keeps for it.
-  void retire() {
-#if defined(__SANITIZE_THREAD__)
-    if (owns_sanitizer_fiber_) __tsan_destroy_fiber(sanitizer_fiber_);
-    owns_sanitizer_fiber_ = false;
-#endif
-  }
+  void retire();
   /// Call on the thread that owns this context before the first switch away from it.
   void adopt_thread();
   /// Continues with `next`; returns when another context switches back here. `last`: none ever

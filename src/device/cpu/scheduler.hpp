@@ -57,7 +57,8 @@ class CpuLaunch : public CooperativeLaunch {
   void end_slice(Worker& worker, Fiber const& fiber, u64 begin) const;
   void look_for_deadlock();
   void end_fiber(Fiber& fiber);
-  static void fiber_body(void* argument);
+  void run_fiber(Fiber& fiber);
+  MESHPOST_UNCHECKED static void fiber_body(void* argument);
 
   std::span<std::unique_ptr<Worker> const> workers() const {
     return std::span(resources_.workers).first(worker_count_);

@@ -36,7 +36,7 @@ struct Buffers {
 
 std::vector<u8> bytes_of(u64 seed, u64 size) {
   std::mt19937_64 random(seed);
-  return test::random_bytes(random, size);
+  return test::random_data(random, size);
 }
 
 TEST(Dscuda, memcopies_moves_each_source_to_its_destination) {

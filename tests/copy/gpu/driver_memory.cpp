@@ -28,7 +28,7 @@ class Pages {
 };
 
 void expect_copied(Pages const& from, std::mt19937_64& random) {
-  auto const bytes = random_bytes(random, from.size());
+  auto const bytes = random_data(random, from.size());
   std::memcpy(from.data(), bytes.data(), bytes.size());
   Memory target({0, MemoryKind::device}, from.size());
   target.fill(0xee);
@@ -75,7 +75,7 @@ TEST(CopyOfRegisteredMemory, that_is_unregistered_half_way_ends) {
   std::mt19937_64 random(new_seed());
   constexpr u64 size = u64{512} << 20;
   Pages const pages(size);
-  auto const bytes = random_bytes(random, size);
+  auto const bytes = random_data(random, size);
   std::memcpy(pages.data(), bytes.data(), size);
   Memory target({0, MemoryKind::device}, size);
   ASSERT_EQ(cudaHostRegister(pages.data(), size, cudaHostRegisterDefault), cudaSuccess);

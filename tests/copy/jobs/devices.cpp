@@ -15,7 +15,7 @@ using test::Role;
 
 std::vector<u8> pattern(u64 size, u32 seed) {
   std::mt19937_64 random(seed);
-  return test::random_bytes(random, size);
+  return test::random_data(random, size);
 }
 
 // Process p's device is the p-th; the last process has none. Each process puts its pattern into its

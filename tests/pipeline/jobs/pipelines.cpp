@@ -75,7 +75,7 @@ void random_case(Case& work, std::mt19937_64& random, u32 processes) {
     if (random() % 2 == 0 &&
         (options.back || options.levels[i].process == home.process || i % 2 == 0))
       options.compute.push_back({i, {}, {}, {}});
-  work.from = test::random_bytes(random, options.items * options.item);
+  work.from = test::random_data(random, options.items * options.item);
   work.to.resize(work.from.size());
   work.complete();
 }

@@ -87,7 +87,7 @@ TEST_P(CommandQueueOfRanks, a_count_covers_all_bytes_that_were_delivered_before_
     u64 const sizes[] = {1, 8, 128, 129, 4096, 1 + random_() % 20000};
     u64 const bytes = sizes[random_() % 6];
     if (at + bytes > size) break;
-    auto const data = test::random_bytes<std::vector<char>>(random_, bytes);
+    auto const data = test::random_data<std::vector<char>>(random_, bytes);
     bool const in_pieces = bytes > 1000 && random_() % 2 == 0;
     u64 const half = in_pieces ? bytes / 2 : 0;
     if (in_pieces) access_.deliver(put(memory_.data() + at, {data.data(), half}));
@@ -154,7 +154,7 @@ TEST_F(CommandQueueTest, bytes_for_the_same_place_come_in_their_order) {
       constexpr u64 address = 5000;
       u64 const sizes[] = {1, 8, 1 + random_() % via::Message::most_inline,
                            via::Message::most_inline + 1, 1 + random_() % address};
-      auto const data = test::random_bytes<std::vector<char>>(random_, sizes[random_() % 5]);
+      auto const data = test::random_data<std::vector<char>>(random_, sizes[random_() % 5]);
       u64 const at = random_() % (address - data.size() + 1);
       auto const sent = random_() % 2 == 0 ? kept(data) : Payload{{data.data(), data.size()}};
       access_.deliver(put(memory_.data() + at, sent.bytes, {}, sent.keep));
@@ -222,7 +222,7 @@ TEST_F(CommandQueueTest, what_no_rank_has_carried_out_the_host_does_at_the_end) 
 }
 
 TEST_F(CommandQueueTest, reads_end_in_their_order_and_writes_say_when) {
-  auto const data = test::random_bytes<std::vector<char>>(random_, Access::largest);
+  auto const data = test::random_data<std::vector<char>>(random_, Access::largest);
   u32 written = 0, read = 0;
   constexpr u32 many = 40;  // more than there are chunks
   for (u32 i = 0; i < many; ++i) {

@@ -34,7 +34,7 @@ void write_and_read(World& world, Window<char> const& box, u64 begin, u64 seed) 
   RankId const other{(world.process() + 1) % world.processes()};
   for (int i = 0; i < 60; ++i) {
     u64 const size = random() % (i % 10 == 0 ? most : 4096) + 1;
-    auto const mine = test::random_bytes<std::vector<char>>(random, size);
+    auto const mine = test::random_data<std::vector<char>>(random, size);
     box.write(other, begin, std::span<char const>(mine));
     if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
     std::vector<char> got(size, '?');
