@@ -263,18 +263,6 @@ add_library(meshpost
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
 
-# Sources that compile the same with and without CUDA need not be compiled again where a build
-# without CUDA has them.
-set(MESHPOST_COMPILED "" CACHE FILEPATH "libmeshpost.a of a build of the same sources without CUDA")
-if(MESHPOST_CUDA AND EXISTS "${MESHPOST_COMPILED}")
-  get_target_property(compiled meshpost SOURCES)
-  set_source_files_properties(${compiled} PROPERTIES HEADER_FILE_ONLY ON)
-  # As a whole, and first: so none of it comes from no_cuda.cpp.
-  target_link_options(meshpost INTERFACE
-    LINKER:--whole-archive $<BUILD_INTERFACE:$<TARGET_FILE:meshpost>> LINKER:--no-whole-archive)
-  target_link_libraries(meshpost INTERFACE $<BUILD_INTERFACE:${MESHPOST_COMPILED}>)
-endif()
-
 if(MESHPOST_CUDA)
   target_sources(meshpost PRIVATE
     src/device/cuda/address_space.cpp
@@ -330,6 +318,19 @@ if(MESHPOST_HAS_OFI)
   target_include_directories(meshpost SYSTEM PRIVATE ${MESHPOST_OFI_INCLUDE})
 else()
   target_sources(meshpost PRIVATE src/net/no_ofi.cpp)
+endif()
+
+# Sources that compile the same with and without CUDA need not be compiled again where a build
+# without CUDA has them.
+set(MESHPOST_COMPILED "" CACHE FILEPATH "libmeshpost.a of a build of the same sources without CUDA")
+if(MESHPOST_CUDA AND EXISTS "${MESHPOST_COMPILED}")
+  get_target_property(compiled meshpost SOURCES)
+  list(FILTER compiled EXCLUDE REGEX device/cuda/)
+  set_source_files_properties(${compiled} PROPERTIES HEADER_FILE_ONLY ON)
+  # As a whole, and first: so none of it comes from no_cuda.cpp.
+  target_link_options(meshpost INTERFACE
+    LINKER:--whole-archive $<BUILD_INTERFACE:$<TARGET_FILE:meshpost>> LINKER:--no-whole-archive)
+  target_link_libraries(meshpost INTERFACE $<BUILD_INTERFACE:${MESHPOST_COMPILED}>)
 endif()
 
 target_compile_options(meshpost INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")  # see settings.cmake
