@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "chosen.hpp"
 #include "predict.hpp"
 #include "report.hpp"
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/blas.hpp"
+#include "options.hpp"
 
 // COACCEL's test (its equation 4): R = (Q - R) / 2, Q = (Q + R) / 2, R = L R, Q = K Q, R = R + Q, Q
 // = R - Q, one after the other. Matrices of doubles are stored column by column. L and K are m x m
@@ -10,13 +11,6 @@
 // depend on each other.
 
 namespace blas_stream {
-
-using meshpost::u32;
-using meshpost::u64;
-
-struct Size {
-  u64 m = 1024, n = 131072;
-};
 
 /// L = 1.6 P and K = 2.5 P, where P is a full orthogonal matrix that depends on the seed.
 ///

@@ -11,14 +11,6 @@
 
 namespace blas_stream {
 
-struct StreamOptions {
-  Size size{};
-  u64 chunk = 0;  ///< columns at a time
-  u32 depth = 2;
-  bool pageable = false;  ///< R and Q in ordinary memory, and a level of pinned memory before GPUs
-  u64 seed = 1;
-};
-
 /// One device's share: columns [first, first + count), its pipeline, and L and K in its memory.
 struct Share {
   u64 first = 0, count = 0;

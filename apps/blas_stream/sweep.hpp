@@ -30,12 +30,6 @@ SweepPoint sweep_chunk(std::vector<std::shared_ptr<meshpost::Device>> const& dev
                        StreamOptions const& options, Factors const& factors, u32 repetitions,
                        bool check);
 
-struct Sweep {
-  std::vector<u64> chunks{};  ///< columns; empty: no sweep
-  u32 repetitions = 5;
-  bool check = true;
-  std::string json{};  ///< file for the figures; empty: none
-};
 /// sweep_chunk() for all chunks; prints and writes. Returns the exit status: 1 if a result is
 /// wrong.
 /// \throws std::runtime_error if the file can't be written

@@ -1,130 +1,68 @@
-// Conjugate gradients over all devices: in one kernel, or as kernels between which the host or
-// streams move halos and sums.
-#include <algorithm>
-#include <cstdio>
-#include <cstring>
+// The command line of cg.
+#include <CLI/CLI.hpp>
+#include <cstdlib>
 
-#include "report.hpp"
-
-namespace {
-
-using namespace meshpost;
-
-// The modes, each once.
-std::vector<std::string> modes_of(cg::Options const& options) {
-  if (options.mode == "all") return {"kernel", "host", "stream"};
-  return {options.mode};
-}
-
-std::unique_ptr<cg::Solver> make_solver(std::string const& mode, cg::Problem const& problem,
-                                        cg::Options const& options) {
-  if (mode == "kernel")
-    return cg::make_kernel_solver(problem, options.limits.iterations, options.threads,
-                                  options.trace);
-  if (mode == "stream")
-    return cg::make_stream_solver(problem, options.limits.iterations, options.cusparse);
-  return cg::make_host_solver(problem, options.against, options.cusparse);
-}
-
-// Throws if the matrix can't be solved by this method. In all processes alike.
-void check_end(cg::Outcome const& outcome, std::string const& matrix) {
-  auto const& result = outcome.result;
-  std::string const where =
-      "cg, iteration " + std::to_string(result.iterations + 1) + " of " + matrix;
-  char text[128];
-  if (result.end == cg::End::not_positive) {
-    std::snprintf(text, sizeof text, "p'Ap is %.6g, so the matrix is not positive definite",
-                  result.curvature);
-    throw Error(Kind::bad_argument, where, text,
-                "name a positive definite matrix, or add to its diagonal by --shift");
-  }
-  if (result.end == cg::End::not_finite) {
-    bool const residual = !cg::Limits::finite(outcome.history.back());
-    std::snprintf(text, sizeof text, "%s is %g, no finite number", residual ? "r'r" : "p'Ap",
-                  residual ? outcome.history.back() : result.curvature);
-    throw Error(Kind::bad_argument, where, text,
-                "scale the matrix so that products of its elements are finite");
-  }
-}
-
-// Solves once to warm up, then `repetitions` times, then once with a clock for each phase.
-cg::ModeReport measure(cg::Solver& solver, cg::Problem const& problem, cg::Options const& options,
-                       std::string const& matrix) {
-  cg::ModeReport report{.mode = solver.name(), .by = solver.describe()};
-  report.overlaps = solver.overlaps_in_phases();
-  for (u32 k = 0; k < options.repetitions + 2; ++k) {
-    bool const phases = k == options.repetitions + 1;
-    auto outcome = solver.solve(options.limits, phases);
-    check_end(outcome, matrix);
-    auto const x = problem.own(problem.layout().x());
-    if (k == 0) report.x = x;
-    // memcmp: NaNs are compared, too
-    else if (std::memcmp(x.data(), report.x.data(), x.size() * sizeof(double)) != 0)
-      report.repeats = false;
-    if (k > 0 && !phases) report.seconds.add(outcome.seconds);
-    report.outcome = std::move(outcome);
-  }
-  report.true_residual = problem.residual_of_q();
-  return report;
-}
-
-// On CPU devices a rank for each core: more of them would only take turns, because all wait for
-// the same sums. 0: the devices' default.
-u32 default_ranks(std::string const& spec) {
-  auto const devices = open_devices(spec);
-  u32 cores = 0;
-  for (auto const& device : devices) {
-    if (device->kind() != "cpu") return 0;
-    cores = std::max(cores, device->info().processors);
-  }
-  return devices.empty() ? 0 : std::max(1u, cores / static_cast<u32>(devices.size()));
-}
-
-int run(cg::Options const& options) {
-  WorldOptions where;
-  where.devices = options.devices;
-  where.ranks = options.ranks > 0 ? options.ranks : default_ranks(options.devices);
-  World world(where);
-  cg::Matrix const matrix(options.matrix);
-  cg::Problem const problem(world, matrix, options.shares, options.seed, options.lanes);
-  bool const first = world.process() == 0;
-  if (first) cg::print_problem(problem, matrix);
-
-  std::vector<cg::ModeReport> reports;
-  for (auto const& mode : modes_of(options)) {
-    auto const solver = make_solver(mode, problem, options);
-    auto& report = reports.emplace_back(measure(*solver, problem, options, matrix.describe()));
-    report.compare(world, reports.front(), solver->same_bits());
-    if (first) cg::print_mode(report, options.limits);
-  }
-  bool good = true, converged = true;
-  for (auto const& report : reports) {
-    good = good && report.good;
-    auto const end = report.outcome.result.end;
-    converged = converged && (end == cg::End::converged || options.limits.tolerance == 0);
-  }
-  if (first) {
-    if (!options.output.empty()) {
-      auto const x = problem.whole_x();
-      apps::write_npy(options.output, "<f8", {x.size()}, std::as_bytes(std::span(x)));
-    }
-    if (!options.json.empty())
-      apps::write_figures(options.json, cg::figures(problem, matrix, options, reports));
-    if (!converged)
-      std::fprintf(stderr,
-                   "cg: no convergence: |r| is %.3g |b| after %u iterations, and --tolerance is "
-                   "%g; raise --iterations or --tolerance\n",
-                   cg::last_residual(reports.front().outcome), options.limits.iterations,
-                   options.limits.tolerance);
-  }
-  return good && converged ? 0 : 1;
-}
-
-}  // namespace
+#include "common/grid_text.hpp"
+#include "options.hpp"
 
 int main(int argc, char** argv) {
+  using namespace meshpost;
   cg::Options options;
   CLI::App app{"Solves A x = b by conjugate gradients, with A's rows spread over all devices"};
-  cg::add_options(app, options);
-  return apps::run_app(app, argc, argv, options, "cg", "--grid", [&] { return run(options); });
+  apps::add_common(app, "cg", options,
+                   {.check = "",
+                    .refused = {{"--check", "modes are always compared"},
+                                {"--progress", "there is no bar here"}}});
+  auto* const laplacian =
+      app.add_option("--laplacian", options.matrix.laplacian, "points of its stencil: 5, 7 or 27")
+          ->capture_default_str()
+          ->check(CLI::IsMember({5, 7, 27}));
+  auto* const grid =
+      apps::add_grid(app, options.matrix.grid, "points of the grid (" + options.matrix.grid + ")");
+  app.add_option("--matrix", options.matrix.file,
+                 "Matrix Market file of a symmetric matrix to take instead")
+      ->excludes(laplacian)
+      ->excludes(grid);
+  app.add_option("--shift", options.matrix.shift, "added to each element of the diagonal");
+  app.add_option("--mode", options.mode,
+                 "kernel: one for all iterations; host: a kernel an operation, the host moves "
+                 "halos and sums; stream: streams exchange them; all: each, one after the other")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"kernel", "host", "stream", "all"}));
+  app.add_option("--against", options.against,
+                 "how the host moves halos: copies (of this library), mpi, nccl, or auto")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "copies", "mpi", "nccl"}));
+  app.add_option("--shares", options.shares,
+                 "rows of each device of all processes in proportion to these: 3,1")
+      ->delimiter(',');
+  app.add_option("--iterations", options.limits.iterations, "at most so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 10'000'000u));
+  app.add_option("--tolerance", options.limits.tolerance,
+                 "ends when |r| is at most so much of |b|; 0: after --iterations")
+      ->capture_default_str()
+      ->check([](std::string const& text) {
+        char* end = nullptr;
+        double const given = std::strtod(text.c_str(), &end);
+        if (*end == '\0' && given >= 0 && given < 1) return std::string();
+        return text + " is no number from 0 on and below 1; give one such as 1e-8, or 0 for all " +
+               "--iterations";
+      });
+  app.add_option("--seed", options.seed, "number that b depends on")->capture_default_str();
+  app.add_option("--repetitions", options.repetitions, "timed runs of each mode")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 100'000u));
+  app.add_flag("--cusparse,!--no-cusparse", options.cusparse,
+               "products by cuSPARSE on GPUs, except in mode kernel (default, if built in)");
+  app.add_option("--threads", options.threads,
+                 "threads of a rank on a GPU in mode kernel; of all that share a multiprocessor")
+      ->capture_default_str()
+      ->check(CLI::Range(32u, 1024u));
+  app.add_option("--threads-per-row", options.lanes,
+                 "threads of a GPU that share a row; 0: by the mean length of rows")
+      ->check(CLI::IsMember({0, 2, 4, 8, 16, 32}));
+  app.add_option("--output", options.output, "file for x, as .npy");
+  app.add_option("--trace", options.trace, "file for the timeline of the last run of the kernel");
+  return apps::run_app(app, argc, argv, options, "cg", "--grid", [&] { return cg::run(options); });
 }

@@ -6,26 +6,12 @@
 #include "common/figures.hpp"
 #include "common/study/study.hpp"
 #include "matrix.hpp"
+#include "options.hpp"
 #include "solver.hpp"
 
-// The command line of cg, and what it prints and writes.
+// The report of cg: lines of text, and figures for a file.
 
 namespace cg {
-
-struct Options : meshpost::apps::Common {
-  MatrixOptions matrix;
-  Limits limits{1000, 1e-8};
-  std::string mode = "all", against = "auto";
-  std::vector<double> shares;
-  u64 seed = 1;
-  u32 repetitions = 3;
-  u32 lanes = 0;       ///< threads of a GPU that share a row; 0: by the mean length of rows
-  u32 threads = 1024;  ///< of the ranks of a multiprocessor together
-  bool cusparse = true;
-  std::string output, trace;
-};
-
-void add_options(CLI::App& app, Options& options);
 
 /// How a mode did.
 struct ModeReport {

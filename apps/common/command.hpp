@@ -1,12 +1,16 @@
 #pragma once
 #include <meshpost/base/types.hpp>
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
-// The command line that all applications have in common.
+// The command line that all applications have in common. Only a main.cpp and the sources that add
+// options include CLI11: it takes seconds to compile.
+
+namespace CLI {
+class App;
+}
 
 namespace meshpost::apps {
 

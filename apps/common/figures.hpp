@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "common/files.hpp"
@@ -7,8 +7,6 @@
 namespace meshpost::apps {
 
 /// Writes the figures. The file appears when it is complete. \throws std::runtime_error naming it
-inline void write_figures(std::string const& file, nlohmann::json const& figures) {
-  write_text(file, figures.dump(1) + "\n");
-}
+void write_figures(std::string const& file, nlohmann::json const& figures);
 
 }  // namespace meshpost::apps

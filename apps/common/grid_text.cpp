@@ -1,5 +1,6 @@
 #include "common/grid_text.hpp"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <vector>
 

@@ -1,8 +1,12 @@
 #pragma once
 #include <meshpost/base/strided.hpp>
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace meshpost::apps {
 

@@ -1,125 +1,62 @@
-// The Rayleigh-Taylor instability in three dimensions: the compressible Euler equations on a Grid
-// over all devices. In a job of several processes, process 0 looks at the fields and writes.
-#include <cmath>
-#include <cstdio>
-#include <limits>
+// The command line of euler.
+#include <CLI/CLI.hpp>
 
-#include "common/figures.hpp"
-#include "common/host_memory.hpp"
-#include "common/median.hpp"
-#include "report.hpp"
-#include "simulation.hpp"
-
-namespace {
-
-using namespace meshpost;
-using namespace euler;
-
-void show_progress(u64 done, u64 all) {
-  std::fprintf(stderr, "\r[%-40.*s] %3llu %%", static_cast<int>(40 * done / all),
-               "========================================", 100 * done / all);
-  if (done == all) std::fprintf(stderr, "\n");
-}
-
-/// The seconds of a run in which no device computed, if they are known.
-void add_waiting(Times& times, GridResult const& result) {
-  if (result.busy.empty()) return;
-  double const busy = *std::max_element(result.busy.begin(), result.busy.end());
-  times.waiting.push_back(std::max(0.0, result.seconds - busy));
-}
-
-/// The first run, with frames, files and a bar.
-void simulate(World const& world, Simulation& simulation, Options const& options,
-              Outcome& outcome) {
-  bool const first = world.process() == 0;
-  // All processes must launch equally often, but may not all have a terminal.
-  bool const bar = options.steps > 0 && options.shows_progress() &&
-                   (options.progress == "always" || world.processes() == 1);
-  auto const keep = [&] {
-    simulation.in_first([&] {
-      auto const seen = simulation.look();
-      outcome.frames.push_back(seen.frame(simulation.state()));
-      auto const& slice = seen.slice();
-      outcome.slices.insert(outcome.slices.end(), slice.begin(), slice.end());
-      bool const last = outcome.frames.size() > 1;
-      if (!options.save.empty() && last) save(options.save, simulation.read());
-    });
-  };
-  keep();
-  double& seconds = outcome.times.seconds.emplace_back(0);
-  u64 const every = options.every;
-  u64 const chunk = bar ? std::max<u64>(1, options.steps / 50) : every;
-  for (u64 done = 0; done < options.steps;) {
-    u64 const count = std::min({chunk, every - done % every, options.steps - done});
-    seconds += simulation.advance(count).seconds;
-    done += count;
-    if (bar && first) show_progress(done, options.steps);
-    if (done % every == 0 || done == options.steps) keep();
-  }
-}
-
-Outcome compute(Options const& options, State const& start, WorldOptions const& where) {
-  World world(where);
-  Outcome outcome = outcome_of(world);
-  Simulation simulation(world, options, start);
-  outcome.cut = simulation.grid().boxes().describe();
-  simulation.in_first([&] {
-    for (auto const* file :
-         {&options.save, &options.slices, &options.initial, &options.output, &options.json})
-      if (!file->empty()) apps::check_writable(*file);
-  });
-  simulate(world, simulation, options, outcome);
-  // A loaded device and a first launch take longer, so the first run does not count. In half of the
-  // others devices measure for how long they compute.
-  if (options.repetitions > 0) outcome.times.seconds.clear();
-  for (u32 run = 0; run < 2 * options.repetitions; ++run) {
-    bool const measures = run % 2 == 1;
-    simulation.fill(start);
-    auto const result = simulation.advance(options.steps, measures);
-    if (measures) add_waiting(outcome.times, result);
-    else outcome.times.seconds.push_back(result.seconds);
-  }
-  if (world.process() == 0 && (options.check || !options.output.empty()))
-    outcome.end = simulation.read();
-  return outcome;
-}
-
-/// The result of one device, of process 0 alone.
-State compute_alone(Options options, State const& start, std::string const& device) {
-  WorldOptions where;
-  where.devices = device;
-  where.alone = true;
-  where.deadline = std::chrono::milliseconds(0);  // a rank may compute for long
-  World world(where);
-  options.shares.clear();
-  Simulation simulation(world, options, start);
-  simulation.advance(options.steps);
-  return simulation.read();
-}
-
-int run(Options options) {
-  State const start = begin(options);
-  WorldOptions where;
-  where.devices = options.devices;
-  where.ranks = options.ranks;
-  if (where.apart) options.exchange = "through-host";  // by MESHPOST_REACH
-  where.apart = options.exchange == "through-host";
-  Outcome outcome = compute(options, start, where);
-  if (outcome.process != 0) return 0;
-  if (options.check) {
-    auto const alone = compute_alone(options, start, outcome.reference);
-    outcome.checks = {differing_cells(alone, outcome.end), asymmetric_cells(outcome.end)};
-  }
-  return report(options, start, outcome) ? 0 : 1;
-}
-
-}  // namespace
+#include "common/grid_text.hpp"
+#include "options.hpp"
 
 int main(int argc, char** argv) {
-  Options options;
+  using namespace meshpost;
+  euler::Options options;
   CLI::App app{
       "The 3-D Rayleigh-Taylor instability by the compressible Euler equations, spread "
       "over all devices"};
-  add_options(app, options);
-  return apps::run_app(app, argc, argv, options, "euler", "--grid", [&] { return run(options); });
+  apps::add_common(app, "euler", options,
+                   {.check = "compare with one device, bit for bit, and test the symmetry"});
+  apps::add_grid(app, options.grid, "cells along x, y and z (24x24x48)");
+  auto* const steps = app.add_option("--steps", options.steps, "steps")
+                          ->capture_default_str()
+                          ->check(CLI::Range(u64{0}, euler::most_steps));
+  app.add_option("--time", options.time, "time to simulate, in place of --steps")->excludes(steps);
+  auto* const dt = app.add_option("--dt", options.dt, "time of a step");
+  app.add_option("--cfl", options.cfl, "Courant number at the beginning, in place of --dt (0.8)")
+      ->excludes(dt);
+  app.add_option("--amplitude", options.amplitude, "largest speed of the perturbation (0.01)");
+  app.add_option("--execution", options.execution,
+                 "one-kernel for all steps, or kernel-a-step, with the exchange by streams")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"one-kernel", "kernel-a-step"}));
+  app.add_option("--exchange", options.exchange,
+                 "halos of other devices: direct, or through-host, as if devices did not reach "
+                 "each other")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"direct", "through-host"}));
+  app.add_option("--shares", options.shares,
+                 "of the cells, by device, such as 1,2.5,1; or measured: by speed");
+  app.add_option("--threads", options.threads,
+                 "of a rank of a GPU, or of a block with kernel-a-step; 0: the default")
+      ->check(CLI::Range(0u, 1024u));
+  app.add_option("--check-every", options.check_every,
+                 "steps from one search for values that are no number to the next; 0: none")
+      ->capture_default_str();
+  auto* const frames =
+      app.add_option("--frames", options.frames, "frames behind the first, at most")
+          ->capture_default_str()
+          ->check(CLI::Range(u64{1}, u64{1} << 20));
+  app.add_option("--every", options.every, "steps from one frame to the next, in place of --frames")
+      ->excludes(frames)
+      ->check(CLI::Range(u64{1}, euler::most_steps));
+  app.add_option(
+         "--repetitions", options.repetitions,
+         "more runs, which are timed, and as many that measure the exchange; 0: the first one "
+         "is timed")
+      ->check(CLI::Range(0u, 1000u));
+  app.add_option("--restart", options.restart, "file of --save to begin with");
+  app.add_option("--save", options.save,
+                 "file for a restart, written with each frame but the first");
+  app.add_option("--slices", options.slices,
+                 "file for the frames' densities in the middle of y, as .npy");
+  app.add_option("--initial", options.initial, "file for the first values, as .npy");
+  app.add_option("--output", options.output, "file for the last values, as .npy");
+  return apps::run_app(app, argc, argv, options, "euler", "--grid",
+                       [&] { return euler::run(options); });
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include <meshpost/array/box.hpp>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
 

@@ -8,6 +8,9 @@
 
 namespace euler {
 
+inline constexpr u64 most_steps = u64{1} << 40;
+
+/// The command line.
 struct Options : meshpost::apps::Common {
   std::string grid;  ///< cells along x, y, z; empty: of the restart file, or 24x24x48
   u64 steps = 100;
@@ -23,7 +26,8 @@ struct Options : meshpost::apps::Common {
   std::string slices, initial, output;
 };
 
-void add_options(CLI::App& app, Options& options);
+/// \return the exit status: 1 if the result is wrong
+int run(Options options);
 
 /// Where the run begins, and its dt. Reads the restart file. Sets steps and every of the options.
 /// \throws Error(bad_argument) naming the option: a file that can't be used, a grid that is too

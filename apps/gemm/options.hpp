@@ -31,8 +31,6 @@ struct Options : apps::Common {
 struct Texts {
   std::string size = "4096", sweep, grid, type = "float", peer = "on", order = "links", ipc = "on";
 };
-/// Adds all options of the program.
-void add_options(CLI::App& app, Options& options, Texts& texts);
 /// Parses the texts after the command line is read. \throws Error(bad_argument)
 void read_texts(Texts const& texts, Options& options);
 
@@ -42,5 +40,8 @@ void read_texts(Texts const& texts, Options& options);
 std::vector<u64> parse_sweep(std::string const& text);
 /// "1000" or "1000,2000,500", which is M,N,K. \throws Error(bad_argument)
 Problem parse_size(std::string const& text);
+
+/// \return the exit status: 1 if a product is wrong
+int run(Options options);
 
 }  // namespace meshpost::gemm

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "common/median.hpp"
 

@@ -3,18 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "common/study/study.hpp"
 #include "lists.hpp"
 #include "model.hpp"
+#include "options.hpp"
 
 namespace particles {
-
-struct Options : meshpost::apps::StudyOptions {
-  double width = 416, length = 416, cutoff = 1, dt = 0.01, strength = 10, speed = 1;
-  u64 particles = 41'600, seed = 1;
-  u32 steps = 100, capacity = 0, every = 0;
-  std::string precision = "float", initial, frames;
-};
 
 /// The whole domain and its particles, for all devices together.
 struct Problem {

@@ -5,6 +5,7 @@
 
 #include "common/enqueue.hpp"
 #include "common/gather.hpp"
+#include "common/study/study.hpp"
 #include "host_lists.hpp"
 #include "kernel.hpp"
 #include "troubles.hpp"

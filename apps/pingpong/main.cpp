@@ -1,5 +1,6 @@
 // A ping-pong between two devices, and a halo exchange in three dimensions: each driven by the
 // host, by streams, and by the ranks of one run.
+#include <CLI/CLI.hpp>
 #include <random>
 
 #include "options.hpp"

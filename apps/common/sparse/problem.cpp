@@ -32,23 +32,6 @@ Square square_of(World const& world, std::string const& spec) {
   return {static_cast<u32>(side)};
 }
 
-void add_matrix_options(CLI::App& app, MatrixOptions& options) {
-  auto* const size = app.add_option("--size", options.size,
-                                    "rows and columns of each device's block of a random matrix")
-                         ->capture_default_str()
-                         ->check(CLI::Range(1u, 1'000'000'000u));
-  auto* const density =
-      app.add_option("--density", options.density, "share of its elements that are not zero")
-          ->capture_default_str()
-          ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--matrix", options.file, "Matrix Market file to take instead of a random matrix")
-      ->excludes(size)
-      ->excludes(density);
-  app.add_option("--seed", options.seed, "number that random values depend on")
-      ->capture_default_str();
-  app.add_option("--dump", options.dump, "folder for the matrix and the vectors, as .npy");
-}
-
 Problem::Problem(MatrixOptions const& options, Square square, u32 ranks, u32 group)
     : random_{options.seed, options.density},
       from_file_(!options.file.empty()),

@@ -4,22 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "common/command.hpp"
+#include "options.hpp"
 #include "product.hpp"
 #include "random.hpp"
 #include "square.hpp"
 
 namespace meshpost::apps::sparse {
-
-struct MatrixOptions {
-  u32 size = 10816;  ///< rows and columns of a block
-  double density = 0.003;
-  std::string file;  ///< Matrix Market; empty: a random matrix
-  u64 seed = 1;
-  std::string dump;  ///< folder for the matrix and the vectors; empty: none
-};
-
-void add_matrix_options(CLI::App& app, MatrixOptions& options);
 
 /// A square matrix that is cut into blocks for a square of devices, and their rows into shares for
 /// ranks. The same in all processes.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <meshpost/copy/job_memory.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/gather.hpp"
@@ -34,22 +35,6 @@ void print_row(char const* name, Samples const& samples) {
 }
 
 }  // namespace
-
-void add_study(CLI::App& app, std::string const& name, StudyOptions& options,
-               Meanings const& meanings) {
-  add_common(app, name, options, meanings);
-  app.add_option("--against", options.against,
-                 "communication of the other version, which has a kernel a step: copies (of this "
-                 "library), mpi, nccl, auto (the fastest that there is), or none")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "copies", "mpi", "nccl", "none"}));
-  app.add_option("--repetitions", options.repetitions, "runs of each version")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 100'000u));
-  app.add_option("--output", options.output, "file for the result, as .npy");
-  app.add_option("--trace", options.trace,
-                 "file for the timeline of one more run of the one kernel");
-}
 
 WorldOptions world_of(StudyOptions const& options) {
   WorldOptions where;

@@ -4,27 +4,16 @@
 #include <meshpost/meshpost.hpp>
 
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "common/command.hpp"
 #include "common/figures.hpp"
 #include "exchange.hpp"
+#include "options.hpp"
 #include "samples.hpp"
 
 namespace meshpost::apps {
-
-struct StudyOptions : Common {
-  std::string against = "auto";  ///< kind of Exchange, or "none"
-  u32 repetitions = 20;
-  std::string output;  ///< file for the result; empty: none
-  std::string trace;   ///< file for the timeline of one more run of the one kernel
-};
-
-/// Adds the common options and those of a study.
-void add_study(CLI::App& app, std::string const& name, StudyOptions& options,
-               Meanings const& meanings);
 
 /// The devices, and how often each version runs.
 WorldOptions world_of(StudyOptions const& options);
