@@ -119,6 +119,7 @@ add_library(meshpost
   src/device/cpu/deadlock.cpp
   src/device/cpu/device.cpp
   src/device/cpu/fiber.cpp
+  src/device/cpu/fiber_calls.cpp
   src/device/cpu/memory.cpp
   src/device/cpu/processor_time.cpp
   src/device/cpu/scheduler.cpp

@@ -9,6 +9,10 @@
 
 namespace meshpost::cpu {
 
+inline void store_state(RankReport& report, RankState state) {
+  std::atomic_ref(report.state).store(static_cast<u32>(state), std::memory_order_release);
+}
+
 /// Thrown to unwind a fiber of a poisoned run. It is no std::exception, so that a kernel does not
 /// catch it as one.
 struct Unwind {};
