@@ -264,6 +264,15 @@ add_library(meshpost
   src/world/wire.cpp)
 add_library(meshpost::meshpost ALIAS meshpost)
 
+# Most sources do not see CUDA. They need not be compiled again where a build without CUDA has them.
+set(MESHPOST_COMPILED "" CACHE FILEPATH "libmeshpost.a of a build of the same sources without CUDA")
+if(MESHPOST_CUDA AND MESHPOST_COMPILED)
+  # As a whole, and first: so none of it comes from no_cuda.cpp.
+  target_link_options(meshpost INTERFACE
+    LINKER:--whole-archive $<BUILD_INTERFACE:$<TARGET_FILE:meshpost>> LINKER:--no-whole-archive)
+  target_link_libraries(meshpost INTERFACE $<BUILD_INTERFACE:${MESHPOST_COMPILED}>)
+endif()
+
 if(MESHPOST_CUDA)
   target_sources(meshpost PRIVATE
     src/device/cuda/address_space.cpp
@@ -321,19 +330,6 @@ else()
   target_sources(meshpost PRIVATE src/net/no_ofi.cpp)
 endif()
 
-# Sources that compile the same with and without CUDA need not be compiled again where a build
-# without CUDA has them.
-set(MESHPOST_COMPILED "" CACHE FILEPATH "libmeshpost.a of a build of the same sources without CUDA")
-if(MESHPOST_CUDA AND EXISTS "${MESHPOST_COMPILED}")
-  get_target_property(compiled meshpost SOURCES)
-  list(FILTER compiled EXCLUDE REGEX device/cuda/)
-  set_source_files_properties(${compiled} PROPERTIES HEADER_FILE_ONLY ON)
-  # As a whole, and first: so none of it comes from no_cuda.cpp.
-  target_link_options(meshpost INTERFACE
-    LINKER:--whole-archive $<BUILD_INTERFACE:$<TARGET_FILE:meshpost>> LINKER:--no-whole-archive)
-  target_link_libraries(meshpost INTERFACE $<BUILD_INTERFACE:${MESHPOST_COMPILED}>)
-endif()
-
 target_compile_options(meshpost INTERFACE "$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")  # see settings.cmake
 target_include_directories(meshpost
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
@@ -345,6 +341,11 @@ target_link_libraries(meshpost
   PRIVATE $<BUILD_INTERFACE:meshpost_build> fmt::fmt OpenSSL::SSL OpenSSL::Crypto ${MESHPOST_BOOST_CONTEXT} ${CMAKE_DL_LIBS}
           $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
+if(MESHPOST_CUDA AND MESHPOST_COMPILED)
+  get_target_property(compiled meshpost SOURCES)
+  list(FILTER compiled EXCLUDE REGEX "device/cuda/|compat/")  # some interfaces include CUDA's header
+  set_source_files_properties(${compiled} PROPERTIES HEADER_FILE_ONLY ON)
+endif()
 meshpost_unity(meshpost 24)
 
 # The target for programs written for the dCUDA thesis's API. It has its include names, dcuda_host.h

@@ -71,7 +71,7 @@ inline auto all_shapes() {
   constexpr auto one = Spread::one_device, several = Spread::several_devices;
   constexpr Dim3 unsaid{0, 1, 1};
   if constexpr (sanitized)
-    return testing::Values(Shape{one, 2, unsaid}, Shape{several, 3, unsaid},
+    return testing::Values(Shape{one, 1, unsaid}, Shape{one, 2, unsaid}, Shape{several, 3, unsaid},
                            Shape{one, 3, warp_threads}, Shape{several, 4, warp_threads},
                            Shape{several, 2, box_threads});
   else

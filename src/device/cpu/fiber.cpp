@@ -72,6 +72,8 @@ ExceptionState& exception_state() {
 }
 
 #if defined(__SANITIZE_THREAD__)
+thread_local bool sanitizer_fibers_are_gone = false;  // this thread is about to end
+
 // ThreadSanitizer's fibers that have ended: it takes some 0.3 ms to make one. They serve the thread
 // again that has seen them end. So all that they saw is before what they do next, and no race is
 // hidden.
@@ -79,22 +81,21 @@ class SanitizerFibers {
  public:
   ~SanitizerFibers() {
     for (void* fiber : ended_) __tsan_destroy_fiber(fiber);
-    ended_.clear();
-    most_ = 0;  // for what is launched when this thread is about to end
+    sanitizer_fibers_are_gone = true;
   }
   void* take() {
-    if (ended_.empty()) return __tsan_create_fiber(0);
+    if (sanitizer_fibers_are_gone || ended_.empty()) return __tsan_create_fiber(0);
     void* const fiber = ended_.back();
     ended_.pop_back();
     return fiber;
   }
   void give(void* fiber) {
-    if (ended_.size() < most_) ended_.push_back(fiber);
-    else __tsan_destroy_fiber(fiber);
+    if (sanitizer_fibers_are_gone || ended_.size() == most) __tsan_destroy_fiber(fiber);
+    else ended_.push_back(fiber);
   }
 
  private:
-  std::size_t most_ = 256;  // of 8128 that there may be
+  static constexpr std::size_t most = 256;  // of 8128 that there may be
   std::vector<void*> ended_;
 };
 thread_local SanitizerFibers sanitizer_fibers;

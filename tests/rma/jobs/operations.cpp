@@ -137,7 +137,7 @@ Role const memory_role("memory", [] {
   World world(test::world_options());
   std::mt19937 random(7);  // the same everywhere
   std::vector<std::pair<Window<u64>, u64>> windows;
-  for (int step = 0; step < 30; ++step) {
+  for (int step = 0; step < (test::sanitized ? 12 : 30); ++step) {
     if (!windows.empty() && random() % 3 == 0) {
       auto const one = random() % windows.size();
       world.free(windows[one].first);
@@ -195,7 +195,7 @@ struct WhereTheyAre {
 Role const users_role("users", [] {
   test::register_boxed();
   World world(test::world_options());
-  for (int round = 0; round < 2; ++round) {  // the second finds what the first has left
+  for (int round = 0; round < (test::sanitized ? 2 : 3); ++round) {
     test::UserMemory users_memory(world);
     try_everything(world, users_memory);
     require(test::wrong_blocks(world, 2, users_memory) == 0, "blocks");
