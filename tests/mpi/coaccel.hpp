@@ -8,6 +8,7 @@
 
 #include "mpi/communicators.hpp"
 #include "support/boxed.hpp"
+#include "support/bytes.hpp"
 #include "support/sink.hpp"
 
 namespace meshpost::test {
@@ -25,9 +26,7 @@ inline int processes() {
 /// The same random bytes in all processes.
 inline Bytes8 bytes_of(unsigned seed, std::size_t size) {
   std::mt19937_64 random(seed);
-  Bytes8 bytes(size);
-  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
+  return random_data(random, size);
 }
 
 inline std::string last_error() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "meshpost/base/types.hpp"
+#include "support/mixed.hpp"
 
 // Bytes for tests, written by words and in few steps: tests are not optimised, and sanitizers look
 // at each access.
@@ -15,12 +16,9 @@ namespace meshpost::test {
 template <class All = std::vector<u8>>
 All random_data(std::mt19937_64& random, u64 size) {
   All bytes(size, {});
-  u64 state = random();
+  u64 const seed = random();
   for (u64 i = 0; i < size; i += 8) {
-    state += 0x9e3779b97f4a7c15;  // SplitMix64
-    u64 word = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
-    word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
-    word ^= word >> 31;
+    u64 const word = mixed(seed + i);
     std::memcpy(bytes.data() + i, &word, std::min<u64>(8, size - i));
   }
   return bytes;

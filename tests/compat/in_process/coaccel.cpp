@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compat/in_process/coaccel.hpp"
+#include "support/bytes.hpp"
 #include "support/sink.hpp"
 
 namespace meshpost::test {
@@ -17,8 +18,8 @@ namespace {
 
 TEST_F(Coaccel, memcpy_moves_lists_there_and_back) {
   std::mt19937_64 random(std::random_device{}());
-  std::vector<unsigned char> from(3000), to(3000, 0xee);
-  for (auto& byte : from) byte = static_cast<unsigned char>(random());
+  auto from = random_data(random, 3000);
+  std::vector<unsigned char> to(3000, 0xee);
   auto* const there = static_cast<unsigned char*>(coaccel_device_malloc(device, 3000));
   ASSERT_NE(there, nullptr);
   coaccel_address dst[] = {there + 1000, there, there + 2500};

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/bytes.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost::detail {
@@ -89,11 +90,7 @@ class LanesTest : public testing::Test {
   bool take() { return take_from_lane(states_[target], end(target), 0); }
   std::string at_target(u64 offset, u64 bytes) { return {base(target) + data_at + offset, bytes}; }
   u32 count(u32 tag = 0) { return reinterpret_cast<u32*>(base(target) + counters)[tag]; }
-  std::string random_bytes(u64 size) {
-    std::string bytes(size, '\0');
-    for (char& byte : bytes) byte = static_cast<char>(random_());
-    return bytes;
-  }
+  std::string random_bytes(u64 size) { return test::random_data<std::string>(random_, size); }
 
   u64 const seed_ = seed_of_test();
   std::mt19937_64 random_{seed_};
