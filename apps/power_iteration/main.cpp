@@ -1,17 +1,13 @@
 // The command line of power_iteration.
 #include <CLI/CLI.hpp>
 
-#include "options.hpp"
+#include "run.hpp"
 
 int main(int argc, char** argv) {
-  using namespace meshpost;
-  power::Options options;
+  using namespace meshpost::apps::sparse;
+  MatrixStudyOptions options;
   CLI::App app{"The largest eigenvalue of a sparse matrix, over a square of devices"};
-  apps::add_study(app, "power_iteration", options, {.check = "compare both versions, bit for bit"});
-  apps::sparse::add_matrix_options(app, options.matrix);
-  app.add_option("--iterations", options.iterations, "how many")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 1'000'000u));
-  return apps::sparse::run_matrix_app(app, argc, argv, options, options.matrix, "power_iteration",
-                                      [&] { return power::run(options); });
+  add_matrix_study(app, "power_iteration", options, "--iterations", "how many");
+  return run_matrix_study(app, argc, argv, options, "power_iteration",
+                          [&] { return power::run(options); });
 }

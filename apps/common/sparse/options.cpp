@@ -24,16 +24,24 @@ void add_matrix_options(CLI::App& app, MatrixOptions& options) {
   app.add_option("--dump", options.dump, "folder for the matrix and the vectors, as .npy");
 }
 
-int run_matrix_app(CLI::App& app, int argc, char** argv, Common& common,
-                   MatrixOptions const& options, std::string const& name,
-                   std::function<int()> const& work) {
-  return run_app(app, argc, argv, common, name, "--size", [&] {
+void add_matrix_study(CLI::App& app, std::string const& name, MatrixStudyOptions& options,
+                      std::string const& steps, std::string const& help) {
+  add_study(app, name, options, {.check = "compare both versions, bit for bit"});
+  add_matrix_options(app, options.matrix);
+  app.add_option(steps, options.steps, help)
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1'000'000u));
+}
+
+int run_matrix_study(CLI::App& app, int argc, char** argv, MatrixStudyOptions& options,
+                     std::string const& name, std::function<int()> const& work) {
+  return run_app(app, argc, argv, options, name, "--size", [&] {
     try {
       return work();
     } catch (std::bad_alloc const&) {
       throw Error(Kind::out_of_memory,
-                  options.file.empty() ? "--size " + std::to_string(options.size)
-                                       : "--matrix " + options.file,
+                  options.matrix.file.empty() ? "--size " + std::to_string(options.matrix.size)
+                                              : "--matrix " + options.matrix.file,
                   "the host's memory is used up", "choose a smaller matrix");
     }
   });

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "common/command.hpp"
+#include "common/study/options.hpp"
 
 // The command line of studies with a sparse matrix.
 
@@ -20,9 +20,19 @@ struct MatrixOptions {
 
 void add_matrix_options(CLI::App& app, MatrixOptions& options);
 
+/// The command line of a study.
+struct MatrixStudyOptions : StudyOptions {
+  MatrixOptions matrix;
+  u32 steps = 100;
+};
+
+/// Adds all options. `steps`: the study's name for their number, such as "--products", and its
+/// help.
+void add_matrix_study(CLI::App& app, std::string const& name, MatrixStudyOptions& options,
+                      std::string const& steps, std::string const& help);
+
 /// run_app(), with an error that names the matrix if the host's memory is used up.
-int run_matrix_app(CLI::App& app, int argc, char** argv, Common& common,
-                   MatrixOptions const& options, std::string const& name,
-                   std::function<int()> const& work);
+int run_matrix_study(CLI::App& app, int argc, char** argv, MatrixStudyOptions& options,
+                     std::string const& name, std::function<int()> const& work);
 
 }  // namespace meshpost::apps::sparse

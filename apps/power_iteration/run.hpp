@@ -1,0 +1,9 @@
+#pragma once
+#include "common/sparse/options.hpp"
+
+namespace power {
+
+/// \return the exit status: 1 if the versions differ
+int run(meshpost::apps::sparse::MatrixStudyOptions const& options);
+
+}  // namespace power
