@@ -6,7 +6,7 @@
 #include "common/study/study.hpp"
 #include "problem.hpp"
 
-// What studies with a sparse matrix print and write, in process 0.
+// Rows and files of studies with a sparse matrix. Process 0 alone has them.
 
 namespace meshpost::apps::sparse {
 
