@@ -13,7 +13,7 @@ enum class Step : u32 {
   wait_begin,       ///< before a rank looks at its counter
   wait_consume,     ///< the count is there, before it is consumed
   barrier_arrive,   ///< before a rank arrives at a barrier
-  barrier_release,  ///< the last rank of a device, before it tells the other devices
+  barrier_release,  ///< before a rank tells the devices; of several CPU devices, the last one
   rank_start,       ///< before the kernel's first line
   rank_end,         ///< after the kernel's last line
   count

@@ -402,7 +402,10 @@ class Rank : private via::Sender {
   MESHPOST_FN BarrierWords* barrier_words(Communicator const& communicator, Group const& group,
                                           u32 device) const;
   MESHPOST_FN bool arrive(Communicator const& communicator, Group const& group);
-  MESHPOST_FN void release(Communicator const& communicator, Group const& group, u32 next);
+  MESHPOST_FN bool tells_itself(Group const& group) const;
+  MESHPOST_FN void release(Communicator const& communicator, Group const& group, u32 next,
+                           u32 ranks);
+  MESHPOST_FN void tell_arrival(Communicator const& communicator, Group const& group, u32 next);
   template <bool inlined>
   MESHPOST_FN void await_word(u32 const* word, u32 value, Note const& note);
   template <bool inlined = false>
@@ -410,7 +413,7 @@ class Rank : private via::Sender {
                                  Operation operation, u32 next);
   template <bool inlined = false>
   MESHPOST_FN void meet(Communicator const& communicator, Group const& group, Operation operation);
-  MESHPOST_FN void meet_by_few(Communicator const& communicator, u32 number, u32 next);
+  MESHPOST_FN void meet_by_few(Communicator const& communicator, u32 next);
   MESHPOST_FN void meet_on_device(Communicator const& communicator, Group const& group,
                                   Operation operation);
   MESHPOST_FN u32 place_of(Communicator const& communicator, Group const& group, u32 index) const;

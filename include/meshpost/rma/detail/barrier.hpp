@@ -1,21 +1,29 @@
 #pragma once
 #include "meshpost/rma/rank.hpp"
 
-// A barrier in two steps. The ranks of a device count themselves, and the last one tells every
-// device of the group, by one add to a word there. Each rank polls that word on its own device.
+// A barrier. Each device of the group has a word that counts the group's ranks. Every rank polls
+// that word on its own device. The words count up through a whole run and wrap; the generation says
+// which value to wait for. There are two ways to count:
 //
-// Order: fetch_add_device acquires and releases at device scope. So the last rank has seen what all
-// others of its device stored before the barrier. Its system fence, cumulative, passes that on with
-// the adds. The acquiring poll takes it. The words count up through a whole run and wrap; the
-// generation says which value to wait for. The last rank sets `arrived` back before it releases
-// anybody, so the next barrier starts at 0.
+// 1. Each rank counts itself on all devices: if there is one device, and on GPUs if there are few,
+//    in reach of loads and stores. Order: the rank's threads meet, and then one of them fences and
+//    adds. All adds to a word are read-modify-writes. So the acquiring poll that finds the last one
+//    takes what each rank released.
+// 2. Otherwise the ranks of a device count themselves there, and the last one tells every device of
+//    the group of all of them. Order: fetch_add_device acquires and releases at device scope. So
+//    the last rank has seen what all others of its device stored before the barrier. Its system
+//    fence, cumulative, passes that on with the adds. The last rank sets `arrived` back before it
+//    tells anybody, so the next barrier starts at 0. Before it tells them, it may work for its
+//    device (reductions do): it has acquired what the others stored, and its adds release what it
+//    stores.
 //
-// The ranks of one device need less: a fence of the device, which does not wait for stores that are
-// on their way to other devices. On a GPU a rank alone needs no more than a meeting of its threads.
-// On CPU devices it goes on like others, and so looks if the run was poisoned.
+// The first way has one trip to memory less, of two thirds of a microsecond on a GPU, but sends an
+// add of each rank to each device. Devices need not go the same way, because a word counts ranks.
 //
-// Between the two steps the last rank may work for its device (reductions do). It has acquired what
-// the others stored, and its adds release what it stores.
+// The ranks of one device need less than a system fence: a fence of the device, which does not wait
+// for stores that are on their way to other devices. On a GPU a rank alone needs no more than a
+// meeting of its threads. On CPU devices it goes on like others, and so looks if the run was
+// poisoned.
 
 namespace meshpost {
 
@@ -56,27 +64,32 @@ MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group con
   return true;
 }
 
-/// By thread 0 of the last rank: tells every device of the group.
+/// True if each rank of the group counts itself on all devices.
+MESHPOST_FN inline bool Rank::tells_itself(Group const& group) const {
+  return group.devices == 1 || via::each_rank_tells(*state_, group.devices);
+}
+
+/// By one thread: tells every device of the group of so many ranks of this device.
 MESHPOST_FN inline void Rank::release(Communicator const& communicator, Group const& group,
-                                      u32 next) {
+                                      u32 next, u32 ranks) {
   if (group.devices == 1) {
     auto* const words = barrier_words(communicator, group, state_->device);
-    return memory::add(&words->released[next % 2], 2, Order::device);
+    return memory::add(&words->released[next % 2], 2 * ranks, Order::device);
   }
   memory::fence(Order::system);
   for (u32 i = 0; i < group.devices; ++i) {
     u32 const device = place_of(communicator, group, i);
     u32* const released = &barrier_words(communicator, group, device)->released[next % 2];
-    via::raise(*state_, block_, device, released, u32{2});
+    via::raise(*state_, block_, device, released, 2 * ranks);
   }
 }
 
-/// Waits until all devices of the group have told this one.
+/// Waits until this device was told of all ranks of the group.
 template <bool inlined>
 MESHPOST_FN void Rank::await_release(Communicator const& communicator, Group const& group,
                                      Operation operation, u32 next) {
   auto* const words = barrier_words(communicator, group, state_->device);
-  await_word<inlined>(&words->released[next % 2], (next + next % 2) * group.devices,
+  await_word<inlined>(&words->released[next % 2], (next + next % 2) * group.size,
                       {operation, communicator.number, 0, next});
   switch (communicator.shape) {
     case Communicator::Shape::world:
@@ -93,11 +106,25 @@ MESHPOST_FN void Rank::await_release(Communicator const& communicator, Group con
   }
 }
 
+/// Tells that this rank has arrived; by all threads.
+MESHPOST_FN inline void Rank::tell_arrival(Communicator const& communicator, Group const& group,
+                                           u32 next) {
+  if (!tells_itself(group)) {
+    if (arrive(communicator, group)) release(communicator, group, next, group.local_size);
+    return;
+  }
+  block_.step(hooks::Step::barrier_arrive);
+  block_.sync();
+  if (thread() != 0) return;
+  block_.step(hooks::Step::barrier_release);
+  release(communicator, group, next, 1);
+}
+
 template <bool inlined>
 MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group,
                             Operation operation) {
   u32 const next = generation(communicator) + 1;
-  if (arrive(communicator, group)) release(communicator, group, next);
+  tell_arrival(communicator, group, next);
   await_release<inlined>(communicator, group, operation, next);
 }
 
@@ -114,9 +141,11 @@ MESHPOST_FN inline void Rank::meet_on_device(Communicator const& communicator, G
 }
 
 #if defined(__CUDA_ARCH__)
-/// meet() for ranks of one device, all of it by thread 0; the other threads only meet it. In a rank
-/// of many threads that takes half the time.
-MESHPOST_FN inline void Rank::meet_by_few(Communicator const& communicator, u32 number, u32 next) {
+/// meet() where each rank tells all devices itself: ranks of one device, or of the whole world. All
+/// of it is by thread 0; the other threads only meet it. In a rank of many threads that takes half
+/// the time.
+MESHPOST_FN inline void Rank::meet_by_few(Communicator const& communicator, u32 next) {
+  bool const of_world = communicator.shape == Communicator::Shape::world;
   bool ends = block_.tick_by_few();
   if (thread() == 0) ends |= communicator.world != world_;
   if (block_.any(ends)) [[unlikely]] {
@@ -124,16 +153,24 @@ MESHPOST_FN inline void Rank::meet_by_few(Communicator const& communicator, u32 
     block_.leave();
   }
   if (thread() < 32) {
-    auto* const words =
-        reinterpret_cast<BarrierWords*>(on_device(state_->device, communicator.barriers)) + number;
-    auto* const released = &words->released[next % 2];
-    if (thread() == 0 && memory::fetch_add_device(&words->arrived, 1) + 1 == ranks_per_device_) {
-      memory::store_relaxed(&words->arrived, 0);
-      memory::add(released, 2, Order::device);
+    u32 const devices = of_world ? state_->devices : 1, group = of_world ? 0 : device_;
+    auto const released_on = [&](u32 device) {
+      auto* const words =
+          reinterpret_cast<BarrierWords*>(on_device(device, communicator.barriers)) + group;
+      return &words->released[next % 2];
+    };
+    auto* const released = released_on(device_);
+    if (thread() == 0) {
+      memory::fence(devices == 1 ? Order::device : Order::system);
+      if (devices == 1) memory::add(released, 2, Order::none);
+      else
+        for (u32 device = 0; device < devices; ++device)
+          memory::add(released_on(device), 2, Order::none);
     }
-    ends = block_.await_by_few(
-        Condition{released, next + next % 2, WordType::counter, Compare::greater_equal},
-        Note{Operation::barrier, communicator.number, 0, next}, state_->command_queue);
+    ends = block_.await_by_few(Condition{released, (next + next % 2) * devices * ranks_per_device_,
+                                         WordType::counter, Compare::greater_equal},
+                               Note{Operation::barrier, communicator.number, 0, next},
+                               state_->command_queue);
   }
   if (block_.any(ends)) [[unlikely]]
     block_.leave();
@@ -142,11 +179,15 @@ MESHPOST_FN inline void Rank::meet_by_few(Communicator const& communicator, u32 
 
 MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
 #if defined(__CUDA_ARCH__)
-  if (traced_ == 0 && ranks_per_device_ > 1) {
-    if (communicator.shape == Communicator::Shape::device)
-      return meet_by_few(communicator, device_, ++device_generation_);
-    if (communicator.shape == Communicator::Shape::world && state_->devices == 1)
-      return meet_by_few(communicator, 0, ++world_generation_);
+  if (traced_ == 0) {
+    if (communicator.shape == Communicator::Shape::device && ranks_per_device_ > 1)
+      return meet_by_few(communicator, ++device_generation_);
+    if (communicator.shape == Communicator::Shape::world && state_->ranks > 1 &&
+        (state_->devices == 1 || via::each_rank_tells(*state_, state_->devices))) {
+      meet_by_few(communicator, ++world_generation_);
+      unfenced_ = brings_ = false;  // thread 0 has fenced, and all have acquired what was before
+      return;
+    }
   }
 #endif
   block_.tick();

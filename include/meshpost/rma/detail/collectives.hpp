@@ -42,10 +42,12 @@ MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Grou
   publish_beyond(group);
 }
 
-/// By all threads: completes what they stored beyond the device; the next add releases it.
+/// By all threads: completes what they stored beyond the device; the next add releases it. A rank
+/// that tells all devices of its arrival has a fence there (tell_arrival).
 MESHPOST_FN inline void Rank::publish_beyond(Group const& group) {
+  if (tells_itself(group)) return;
   block_.sync();
-  if (thread() == 0 && group.devices > 1) memory::fence(Order::system);
+  if (thread() == 0) memory::fence(Order::system);
 }
 
 template <class T>

@@ -195,11 +195,11 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
   }
   if (step.alone() || !by_last) {
     publish_beyond(group);
-    last = arrive(communicator, group);
+    tell_arrival(communicator, group, before + 1);
   } else {
     block_.sync();
+    if (last && thread() == 0) release(communicator, group, before + 1, group.local_size);
   }
-  if (last && thread() == 0) release(communicator, group, before + 1);
   await_release(communicator, group, step.operation, before + 1);
 }
 

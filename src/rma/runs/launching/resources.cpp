@@ -58,8 +58,8 @@ void RunResources::clear_counters(u32 last_run, u64 begun) {
   RunWords words{};
   words.ended = last_run;
   words.arrived = last_run * layout_.ranks_per_device;
-  words.met = last_run * layout_.device_count();
-  words.swept = words.swept_before = words.met;
+  words.met = last_run * layout_.ranks();
+  words.swept = words.swept_before = last_run * layout_.device_count();
   words.begun = begun;
   for (u32 own = 0; own < layout_.own_count(); ++own) {
     memory::store(&memory_[own].news.as<RunNews>()->ended, last_run, Order::system);

@@ -21,6 +21,13 @@ MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
   return state.requests.records != nullptr && state.requests.far[device] != 0;
 }
 
+/// True if each rank tells so many devices of its arrival itself (barrier.hpp). With more devices,
+/// the adds of all ranks to one word would take longer than the way by the last rank of a device.
+MESHPOST_FN inline bool each_rank_tells(RunState const& state, u32 devices) {
+  constexpr u32 most = 4;
+  return memory::on_gpu && devices <= most && state.requests.records == nullptr;
+}
+
 /// A rank's counter for a tag, in the form for the proxy.
 MESHPOST_FN inline Signal signal_of(Sender const& self, Location const& to, Tag tag) {
   return Signal::of(to.counters + tag.value, u64{to.counter_part} * WindowInfo::raised_by,
