@@ -48,8 +48,6 @@ class Block {
   MESHPOST_FN void rejoin() const;
   /// sync(); true if any thread passed true.
   MESHPOST_FN bool any(bool yes) const;
-  /// GPUs: the same by the threads of the first `warps` warps, while others do something else.
-  MESHPOST_FN bool any_of_first(u32 warps, bool yes) const;
 
   /// Returns once `condition` holds. The rank then sees what was stored before the word was
   /// written. Leaves if the run was poisoned. The report shows `note` meanwhile. A wait for a

@@ -405,7 +405,7 @@ class Rank : private via::Sender {
   MESHPOST_FN bool tells_itself(Group const& group) const;
   MESHPOST_FN void release(Communicator const& communicator, Group const& group, u32 next,
                            u32 ranks);
-  MESHPOST_FN void tell_arrival(Communicator const& communicator, Group const& group, u32 next);
+  MESHPOST_FN u32 to_release(Communicator const& communicator, Group const& group);
   template <bool inlined>
   MESHPOST_FN void await_word(u32 const* word, u32 value, Note const& note);
   template <bool inlined = false>

@@ -30,8 +30,8 @@ struct RunWords {
   alignas(128) u32 arrived;  ///< ranks of this device, in all runs, that reached the end (wraps);
                              ///< not counted where each rank tells the devices itself
   alignas(128) u32 met;      ///< ranks, in all runs, that this device was told of (wraps)
-  /// Upper half: ranks of this device that have swept their shares. Lower: what they stored
-  /// meanwhile (detail::Swept).
+  /// Upper half: ranks of this device, except the first, that have swept their shares. Lower: what
+  /// they stored meanwhile (detail::Swept).
   alignas(128) u64 cleared;
   /// Lower half: devices, in all runs, whose ranks have all swept (wraps). Upper half: those of
   /// them that had news. `swept_before`: its value at the end of the last run that waited for it.

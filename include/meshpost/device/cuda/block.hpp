@@ -22,16 +22,6 @@ MESHPOST_FN inline Team Block::team() const { return {thread(), threads() < 32 ?
 MESHPOST_FN inline void Block::sync() const { __syncthreads(); }
 MESHPOST_FN inline void Block::rejoin() const { __syncwarp(); }
 MESHPOST_FN inline bool Block::any(bool yes) const { return __syncthreads_or(yes) != 0; }
-MESHPOST_FN inline bool Block::any_of_first(u32 warps, bool yes) const {
-  u32 found;
-  asm volatile(
-      "{ .reg .pred p, q; setp.ne.u32 p, %1, 0; barrier.cta.red.or.pred q, 1, %2, p; "
-      "selp.u32 %0, 1, 0, q; }"
-      : "=r"(found)
-      : "r"(static_cast<u32>(yes)), "r"(warps * 32)
-      : "memory");
-  return found != 0;
-}
 MESHPOST_FN inline void Block::yield() {}
 MESHPOST_FN inline bool Block::step(hooks::Step /*step*/) { return true; }
 

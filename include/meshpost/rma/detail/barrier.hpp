@@ -66,7 +66,7 @@ MESHPOST_FN inline bool Rank::arrive(Communicator const& communicator, Group con
 
 /// True if each rank of the group counts itself on all devices.
 MESHPOST_FN inline bool Rank::tells_itself(Group const& group) const {
-  return group.devices == 1 || via::each_rank_tells(*state_, group.devices);
+  return group.devices == 1 || via::each_rank_tells(*state_, group.devices, group.size);
 }
 
 /// By one thread: tells every device of the group of so many ranks of this device.
@@ -106,25 +106,23 @@ MESHPOST_FN void Rank::await_release(Communicator const& communicator, Group con
   }
 }
 
-/// Tells that this rank has arrived; by all threads.
-MESHPOST_FN inline void Rank::tell_arrival(Communicator const& communicator, Group const& group,
-                                           u32 next) {
-  if (!tells_itself(group)) {
-    if (arrive(communicator, group)) release(communicator, group, next, group.local_size);
-    return;
-  }
+/// Counts this rank as arrived; by all threads. Returns how many ranks the calling thread has to
+/// tell the devices of (release()): 0 in all threads except one of this rank, or of the last one.
+MESHPOST_FN inline u32 Rank::to_release(Communicator const& communicator, Group const& group) {
+  if (!tells_itself(group)) return arrive(communicator, group) ? group.local_size : 0;
   block_.step(hooks::Step::barrier_arrive);
   block_.sync();
-  if (thread() != 0) return;
+  if (thread() != 0) return 0;
   block_.step(hooks::Step::barrier_release);
-  release(communicator, group, next, 1);
+  return 1;
 }
 
 template <bool inlined>
 MESHPOST_FN void Rank::meet(Communicator const& communicator, Group const& group,
                             Operation operation) {
   u32 const next = generation(communicator) + 1;
-  tell_arrival(communicator, group, next);
+  if (u32 const ranks = to_release(communicator, group); ranks != 0)
+    release(communicator, group, next, ranks);
   await_release<inlined>(communicator, group, operation, next);
 }
 
@@ -183,7 +181,7 @@ MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
     if (communicator.shape == Communicator::Shape::device && ranks_per_device_ > 1)
       return meet_by_few(communicator, ++device_generation_);
     if (communicator.shape == Communicator::Shape::world && state_->ranks > 1 &&
-        (state_->devices == 1 || via::each_rank_tells(*state_, state_->devices))) {
+        (state_->devices == 1 || via::each_rank_tells(*state_, state_->devices, state_->ranks))) {
       meet_by_few(communicator, ++world_generation_);
       unfenced_ = brings_ = false;  // thread 0 has fenced, and all have acquired what was before
       return;

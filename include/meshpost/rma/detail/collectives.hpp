@@ -43,7 +43,7 @@ MESHPOST_FN inline void Rank::send_to_all(Communicator const& communicator, Grou
 }
 
 /// By all threads: completes what they stored beyond the device; the next add releases it. A rank
-/// that tells all devices of its arrival has a fence there (tell_arrival).
+/// that tells all devices of its arrival has a fence there (release).
 MESHPOST_FN inline void Rank::publish_beyond(Group const& group) {
   if (tells_itself(group)) return;
   block_.sync();

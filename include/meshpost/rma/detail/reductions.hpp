@@ -164,6 +164,7 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
   u32 const local = group.index - group.local_first;
   bool const by_last = group.local_size * pitch <= detail::combined_by_last;
   bool last = false;
+  u32 tells = 0;  // ranks
   block_.sync();
   if (step.alone()) {
     send_part<T>(step, half, data, 0, step.count);
@@ -195,11 +196,12 @@ MESHPOST_FN void Rank::bring_parts(Reduction const& step, T const* data, Combine
   }
   if (step.alone() || !by_last) {
     publish_beyond(group);
-    tell_arrival(communicator, group, before + 1);
+    tells = to_release(communicator, group);
   } else {
     block_.sync();
-    if (last && thread() == 0) release(communicator, group, before + 1, group.local_size);
+    if (last && thread() == 0) tells = group.local_size;
   }
+  if (tells != 0) release(communicator, group, before + 1, tells);
   await_release(communicator, group, step.operation, before + 1);
 }
 

@@ -21,16 +21,15 @@
 //     each other, or none has. If runs are queued, all of one process, that rank does not wait. The
 //     next run's ranks wait before they begin (begin_queued), and the host asks all devices. So the
 //     trips between devices and between kernels overlap.
-//  4. That rank releases to the host what the ranks sent before 1, with a fence between 1 and 3, by
-//     a thread that does not sweep. It has acquired it with the meeting, and stores the run's end
-//     behind the fence. So a device that finds nothing stores nothing in 2, and needs no fence
-//     after that. If ranks stored in 2 (counts and words that were not 0, lanes that were used),
-//     that thread has acquired their stores with their counts. There are then fences before it
-//     tells the devices and the host. There are also fences if the host may have asked ranks to
-//     store something while they waited (commands). A device that stored nothing tells the others
-//     without a fence that it has swept. It stored nothing because all its loads found 0. If a load
-//     had found a count of the next run, it would have been noted, and there would have been a
-//     fence before that run.
+//  4. That rank releases to the host what the ranks sent before 1, with a fence between 1 and 3,
+//     while the others sweep. It has acquired it with the meeting, and stores the run's end behind
+//     the fence. So a device that finds nothing stores nothing in 2, and needs no fence after that.
+//     If ranks stored in 2 (counts and words that were not 0, lanes that were used), that rank has
+//     acquired their stores with their counts. There are then fences before it tells the devices
+//     and the host. There are also fences if the host may have asked ranks to store something while
+//     they waited (commands). A device that stored nothing tells the others without a fence that it
+//     has swept. It stored nothing because all its loads found 0. If a load had found a count of
+//     the next run, it would have been noted, and there would have been a fence before that run.
 //
 // Unless a process is lost, a run ends well on all devices or on none. Each device finds out which
 // by itself, but if runs are queued, the host asks all of them. Otherwise, if one device has ended
@@ -172,20 +171,14 @@ MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
   u32 const thread = block.thread(), threads = block.threads();
   [[maybe_unused]] u32 const id = state.device * state.ranks_per_device + local_id;
   bool const first = thread == 0;
-  // On a GPU the last warp of each rank does not sweep, and does not wait for those who do. In the
-  // first rank its last thread tells the others instead.
+  // On a GPU the last 32 threads of each rank do not sweep. In the first rank the last of them
+  // tells the others instead.
   constexpr u32 warp = 32;
-  u32 const sweepers = memory::on_gpu && threads > 2 * warp ? (threads - 1) / warp * warp : threads;
-  bool const apart = sweepers != threads;
-  bool const tells = local_id == 0 && thread == (apart ? threads - 1 : 0);
-  bool const each_tells = state.devices == 1 || via::each_rank_tells(state, state.devices);
+  u32 const spare = memory::on_gpu && threads > 2 * warp ? warp : 0;
+  bool const each_tells = state.devices == 1 || via::each_rank_tells(state, state.devices, 0);
+  bool const tells = local_id == 0 && thread == (spare != 0 ? threads - 1 : 0);
   auto const all_come_to = [&](Condition const& condition, u32 bytes, RunStage stage) {
     return block.await_others(condition, bytes, stage, state.command_queue);
-  };
-  auto const any_sweeper = [&](bool yes) {
-    if constexpr (memory::on_gpu)
-      if (apart) return block.any_of_first(sweepers / warp, yes);
-    return block.any(yes);
   };
   Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
@@ -204,40 +197,42 @@ MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
         !all_come_to({&words->met, run * state.ranks}, sizeof words->met, RunStage::end).held;
   }
   if (block.any(poisoned)) return;
-  if (thread < sweepers) {
-    u32 drains = 0, found = 0;
-    if constexpr (lanes) {
-      auto const drained = drain_lanes(state, block, id);
-      drains = drained.threads;
-      if (drained.noted) found = Swept::noted;
-    }
-    // First what other threads of this rank have noted by now, then what each notes itself.
-    if (thread == drains && memory::load_relaxed(&words->timed) != 0) found |= Swept::noted;
-    u32 const count = sweepers - drains;
-    if (thread >= drains)
-      found |=
-          sweep(state, what, local_id * count + thread - drains, state.ranks_per_device * count);
-    u32 stored = 0;
-    if (any_sweeper(found != 0)) {
-      stored = Swept::cleared;
-      if (any_sweeper((found & Swept::noted) != 0)) stored |= Swept::noted;
-    }
-    if constexpr (lanes) {
-      if (clear_lanes(state, block, sweepers, id)) {
-        stored |= Swept::cleared;
-        any_sweeper(false);
-      }
-    }
-    if (first) memory::add(&words->cleared, Swept::rank | stored, Order::device);
+  if (tells && spare != 0) memory::fence(Order::system);  // 4. above
+  u32 drains = 0, found = 0;
+  if constexpr (lanes) {
+    auto const drained = drain_lanes(state, block, id);
+    drains = drained.threads;
+    if (drained.noted) found = Swept::noted;
   }
-  if (!tells) return;
-  memory::fence(Order::system);  // 4. above
+  // First what other threads of this rank have noted by now, then what each thread notes itself.
+  if (thread == drains && memory::load_relaxed(&words->timed) != 0) found |= Swept::noted;
+  u32 const sweepers = threads - drains - spare;
+  if (thread >= drains && thread < drains + sweepers)
+    found |= sweep(state, what, local_id * sweepers + thread - drains,
+                   state.ranks_per_device * sweepers);
+  u32 stored = 0;
+  if (block.any(found != 0)) {
+    stored = Swept::cleared;
+    if (block.any((found & Swept::noted) != 0)) stored |= Swept::noted;
+  }
+  if constexpr (lanes) {
+    if (clear_lanes(state, block, id)) {
+      stored |= Swept::cleared;
+      block.sync();
+    }
+  }
+  if (local_id == 0 ? !tells : !first) return;
+  if (local_id != 0) {
+    memory::add(&words->cleared, Swept::rank | stored, Order::device);
+    return;
+  }
+  if (spare == 0) memory::fence(Order::system);
   auto const cleared =
-      all_come_to({&words->cleared, state.ranks_per_device * Swept::rank, WordType::u64_},
+      all_come_to({&words->cleared, (state.ranks_per_device - 1) * Swept::rank, WordType::u64_},
                   sizeof words->cleared, RunStage::clean_up);
   if (!cleared.held) return;
   memory::store(&words->cleared, u64{0}, Order::none);
-  u32 const stored = static_cast<u32>(cleared.bits);
+  stored += static_cast<u32>(cleared.bits);
   bool const any = stored % Swept::cleared != 0;
   // Ranks that waited here may have stored something at the host's request, too.
   Order const behind = stored != 0 || state.command_queue.records ? Order::system : Order::none;

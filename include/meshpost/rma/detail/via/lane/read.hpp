@@ -347,12 +347,12 @@ MESHPOST_FN inline Drained drain_lanes([[maybe_unused]] RunState const& state, B
 #endif
 }
 
-/// Behind that, and behind a meeting of the rank's first `threads` threads: clears the lanes'
-/// owners, and the senders' state of lanes. By these threads. Returns true if there was anything to
-/// clear: then they meet behind it.
-MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 threads, u32 rank) {
+/// Behind that, and behind a barrier of the rank: clears the lanes' owners, and the senders' state
+/// of lanes. By all threads. Returns true if there was anything to clear: then the rank meets
+/// behind it.
+MESHPOST_FN inline bool clear_lanes(RunState const& state, Block block, u32 rank) {
   LaneEnd const mine(state, rank);
-  u32 const thread = block.thread();
+  u32 const thread = block.thread(), threads = block.threads();
 #if defined(__CUDA_ARCH__)
   bool const claimed = lane_cache().claimed != 0, asked = lane_cache().asks;  // of the drain
 #else
