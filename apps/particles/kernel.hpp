@@ -17,12 +17,16 @@ inline constexpr int gpu_threads = 512;
 /// A rank owns at least two segments, so it reads lists of its neighbours only. Before step n it
 /// has consumed both neighbours' notifications of step n - 1, which each sends after its own step
 /// n - 1. So each has read all of lists (n - 1) % 2, which step n overwrites. This holds in shared
-/// memory of one device and in the halo that a put fills. And the lists n % 2 are there. There is a
-/// tag for each direction: a fast neighbour can't count for the other one. There are two parities
-/// of tags: a neighbour that is a step ahead can't count for this step.
+/// memory of one device and in the halo that a put fills. And the lists n % 2 are there. The
+/// counters of the two windows take turns, too: a neighbour that is a step ahead can't count for
+/// this step. It can't be two steps ahead, since it waits for this rank. So both neighbours raise
+/// one counter.
 template <class Real>
 struct Simulation {
   static constexpr int max_threads = gpu_threads;
+  /// Its messages are too long for lanes, and its waits are quicker without.
+  static constexpr bool uses_lanes = false;
+  static constexpr meshpost::Tag written{0};
 
   meshpost::Window<std::byte> lists[2];  // parts are a rank's segments and the halo
   meshpost::Window<Trouble> troubles;    // one for each thread
@@ -108,13 +112,13 @@ struct Simulation {
   /// one device source and target are the same lists: then it copies nothing and only notifies.
   MESHPOST_FN void tell(meshpost::Rank& self, Neighbours const& neighbours, u32 step,
                         Range own) const {
-    using meshpost::RankId, meshpost::Tag;
+    using meshpost::RankId;
     auto const& window = lists[1 - step % 2];
     auto const mine = window.local(self);
     u64 const size = List<Real>::size(shape.chunks);
     Lists<Real> const out{mine.data(), shape.chunks};
-    u32 const tag = step % 2 * 2;
-    // Loops over both sides: the code of a put and of a wait is long, and so it is there once.
+    u32 senders = 0, one = 0;
+    // A loop over both sides: the code of a put is long, and so it is there once.
     for (u32 up = 0; up < 2; ++up) {
       u32 const to = up ? neighbours.above : neighbours.below;
       if (to == Shape::none) continue;
@@ -122,12 +126,10 @@ struct Simulation {
       bool const far = up ? neighbours.far_above : neighbours.far_below;
       u64 const filled = far ? out[first + 1].used_bytes() : size;  // saves a load where it can
       self.put_notify(window.at(RankId{to}, up ? 0 : neighbours.in_below),
-                      mine.subspan(first * size, size + filled), Tag{tag + up});
+                      mine.subspan(first * size, size + filled), written);
+      ++senders, one = to;
     }
-    for (u32 up = 0; up < 2; ++up) {
-      u32 const from = up ? neighbours.below : neighbours.above;
-      if (from != Shape::none) self.wait(window, Tag{tag + up}, 1, RankId{from});
-    }
+    if (senders != 0) self.wait(window, written, senders, RankId{one});
   }
 };
 

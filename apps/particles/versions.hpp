@@ -32,7 +32,7 @@ class Versions : public meshpost::apps::Study {
     auto const extents = parts(shape_, list_bytes_);
     using meshpost::Tags;
     for (u32 k = 0; k < 2; ++k)
-      kernel_.lists[k] = world.window<std::byte>(extents, Tags{4}, k == 0 ? "lists 0" : "lists 1");
+      kernel_.lists[k] = world.window<std::byte>(extents, Tags{1}, k == 0 ? "lists 0" : "lists 1");
     kernel_.troubles = world.window<Trouble>(gpu_threads, Tags{1}, "troubles");
     kernel_.shape = shape_;
     kernel_.model = problem.model<Real>();

@@ -30,6 +30,8 @@ struct Kernel {
   static constexpr u32 tags = 3;
   static constexpr u32 kept = 4;  // fields in scratch: u, lap, fx, fy
   static constexpr int max_threads = 512;
+  /// Its rows are too long to gain from lanes, and its waits are quicker without.
+  static constexpr bool uses_lanes = false;
 
   meshpost::Window<Real> window;
   /// Only for its counters. Its parts have one size, so a rank finds those of another by

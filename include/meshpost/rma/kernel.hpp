@@ -95,6 +95,16 @@ std::string readable_name(std::type_info const& type);
 /// spill.
 inline constexpr int most_threads_with_lanes = 512;
 
+/// False for kernels that have no entry with lanes, since they say so or have too many threads.
+template <class Kernel>
+constexpr bool may_use_lanes() {
+  if constexpr (requires { typename std::bool_constant<Kernel::uses_lanes>; })
+    if (!Kernel::uses_lanes) return false;
+  if constexpr (requires { Kernel::max_threads; })
+    return Kernel::max_threads <= most_threads_with_lanes;
+  return true;
+}
+
 /// True if nvcc compiles this. In one program, sources of nvcc and of another compiler may include
 /// the same header with a kernel, and their entries differ. So functions that ask for entries have
 /// this as a parameter. Otherwise the linker would take one for the other.
@@ -111,12 +121,13 @@ struct NotedEntries {
   static bool note() {
     if constexpr (requires { Kernel::max_threads; }) {
       note_gpu_entry(reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>));
-      if constexpr (Kernel::max_threads <= most_threads_with_lanes)
+      if constexpr (may_use_lanes<Kernel>())
         note_gpu_entry(reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>));
       note_gpu_entry(reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>));
     } else {
       note_gpu_entry(reinterpret_cast<void const*>(&gpu_entry<false, Kernel>));
-      note_gpu_entry(reinterpret_cast<void const*>(&gpu_entry<true, Kernel>));
+      if constexpr (may_use_lanes<Kernel>())
+        note_gpu_entry(reinterpret_cast<void const*>(&gpu_entry<true, Kernel>));
       note_gpu_entry(reinterpret_cast<void const*>(&split_gpu_entry<Kernel>));
     }
     return true;
@@ -144,12 +155,13 @@ KernelImage image_of() {
   static_cast<void>(NotedEntries<Kernel>::noted);
   if constexpr (requires { Kernel::max_threads; }) {
     image.cuda = reinterpret_cast<void const*>(&bounded_gpu_entry<false, Kernel>);
-    if constexpr (Kernel::max_threads <= most_threads_with_lanes)
+    if constexpr (may_use_lanes<Kernel>())
       image.cuda_by_warp = reinterpret_cast<void const*>(&bounded_gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&bounded_split_gpu_entry<Kernel>);
   } else {
     image.cuda = reinterpret_cast<void const*>(&gpu_entry<false, Kernel>);
-    image.cuda_by_warp = reinterpret_cast<void const*>(&gpu_entry<true, Kernel>);
+    if constexpr (may_use_lanes<Kernel>())
+      image.cuda_by_warp = reinterpret_cast<void const*>(&gpu_entry<true, Kernel>);
     image.cuda_split = reinterpret_cast<void const*>(&split_gpu_entry<Kernel>);
   }
   image.split_scratch = Bytes{split_state_bytes};

@@ -156,8 +156,11 @@ class World {
     free_window(window.info(), where);
   }
 
-  /// Starts `kernel` on all ranks after the runs launched before, and returns.
-  /// \throws Error(misuse, version_mismatch); Run::wait throws later errors
+  /// Starts `kernel` on all ranks after the runs launched before, and returns. Its class may have
+  /// constants for GPUs. `max_threads`: of a rank; the compiler then gives each thread as many
+  /// registers as fit. `gpu_threads`: of a rank, unless Launch::threads says otherwise.
+  /// `uses_lanes` = false: it sends no short messages between GPUs (rma/lanes.hpp), so its waits
+  /// need not look for them. \throws Error(misuse, version_mismatch); Run::wait throws later errors
   template <class Kernel, bool nvcc = detail::by_nvcc>
   Run launch(Kernel const& kernel, Launch const& launch = {},
              std::source_location where = std::source_location::current()) {
