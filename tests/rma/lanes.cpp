@@ -225,6 +225,11 @@ struct Token {
   }
 };
 
+struct TokenWithoutLanes : Token {
+  static constexpr bool uses_lanes = false;
+};
+static_assert(detail::may_use_lanes<Token>() && !detail::may_use_lanes<TokenWithoutLanes>());
+
 TEST(LanesOnGpus, are_left_out_where_ranks_do_not_fit_with_them_and_that_is_said_once) {
   if (!test::on_gpus()) GTEST_SKIP() << "needs GPUs";
   auto options = test::options(0);
@@ -245,6 +250,11 @@ TEST(LanesOnGpus, are_left_out_where_ranks_do_not_fit_with_them_and_that_is_said
         EXPECT_NE(heard.warnings()[0].find(piece), std::string::npos) << heard.warnings()[0];
       }
   }
+  test::Listener heard;
+  Launch launch;
+  launch.threads = {512, 1, 1};
+  world.run(TokenWithoutLanes{{inbox}}, launch);
+  EXPECT_TRUE(heard.warnings().empty());  // it wants none
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LaneMessages, testing::Values(1, 2, 3));
