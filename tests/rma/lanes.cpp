@@ -215,7 +215,7 @@ TEST_P(LaneMessages, in_rows_come_whole_and_in_order) {
   EXPECT_EQ(test::total(world, findings), 0);
 }
 
-// Trivial without lanes. With lanes, 512 threads have too few registers for the unpacking code.
+// Trivial without lanes. With lanes, 640 threads have too few registers for the unpacking code.
 struct Token {
   Window<u32> inbox;
   MESHPOST_FN void operator()(Rank& self) const {
@@ -238,7 +238,7 @@ TEST(LanesOnGpus, are_left_out_where_ranks_do_not_fit_with_them_and_that_is_said
   if (world.device_count() < 2 || world.devices().front()->whole())
     GTEST_SKIP() << "needs two GPUs that are not split";
   auto const inbox = world.window<u32>(1, Tags{1}, "inbox");
-  for (u32 const threads : {256u, 512u}) {
+  for (u32 const threads : {256u, 640u}) {
     test::Listener heard;
     Launch launch;
     launch.threads = {threads, 1, 1};
@@ -246,13 +246,13 @@ TEST(LanesOnGpus, are_left_out_where_ranks_do_not_fit_with_them_and_that_is_said
     for (auto const& warning : heard.warnings()) RecordProperty("warning", warning);
     ASSERT_EQ(heard.warnings().size(), threads == 256 ? 0 : 1);
     for (char const* const piece : {"Token runs without lanes", "registers", "max_threads"})
-      if (threads == 512) {
+      if (threads == 640) {
         EXPECT_NE(heard.warnings()[0].find(piece), std::string::npos) << heard.warnings()[0];
       }
   }
   test::Listener heard;
   Launch launch;
-  launch.threads = {512, 1, 1};
+  launch.threads = {640, 1, 1};
   world.run(TokenWithoutLanes{{inbox}}, launch);
   EXPECT_TRUE(heard.warnings().empty());  // it wants none
 }

@@ -62,16 +62,18 @@ __global__ void split_gpu_entry(__grid_constant__ Kernel const kernel, RunState 
   run_on_split_gpu(kernel, states);
 }
 
-/// For kernels with a `static constexpr int max_threads`: the compiler fits the registers to it.
+/// For kernels with a `static constexpr int max_threads`: the compiler fits the registers to it,
+/// and to one rank on a multiprocessor. If it is not told, it may leave half of them for a second
+/// one.
 template <bool lanes, class Kernel>
-__global__ void __launch_bounds__(Kernel::max_threads)
+__global__ void __launch_bounds__(Kernel::max_threads, 1)
     bounded_gpu_entry(__grid_constant__ Kernel const kernel,
                       __grid_constant__ RunState const state) {
   run_on_gpu<lanes>(kernel, state);
 }
 
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::max_threads)
+__global__ void __launch_bounds__(Kernel::max_threads, 1)
     bounded_split_gpu_entry(__grid_constant__ Kernel const kernel, RunState const* states) {
   run_on_split_gpu(kernel, states);
 }

@@ -34,7 +34,7 @@ struct RunWords {
   /// they stored meanwhile (detail::Swept).
   alignas(128) u64 cleared;
   /// Lower half: devices, in all runs, whose ranks have all swept (wraps). Upper half: those of
-  /// them that had news. `swept_before`: its value at the end of the last run that waited for it.
+  /// them that had news. `swept_before`: its value when the last run began.
   alignas(128) u64 swept;
   u64 swept_before;
   /// Runs of several processes. Lower half: devices, in all runs, that have begun (wraps). Upper

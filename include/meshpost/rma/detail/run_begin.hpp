@@ -36,7 +36,7 @@ MESHPOST_COLD inline bool begin_run(RunState const& state, Block block, u32 loca
 
 /// GPUs: tells the host that the run has begun there. Returns true if the kernel is to begin. It
 /// must not be behind a failure. The run before must have ended on all devices, so that none of
-/// them reads its counters any more. By all threads.
+/// them reads its counters any more, and the host must have read its news. By all threads.
 MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 local_id) {
   bool leaves = false;
   if (block.thread() == (block.threads() > 32 ? 32 : 0)) {  // the first warp polls its lanes
@@ -45,15 +45,22 @@ MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 loc
     // All loads are in flight at once.
     u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
     u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
-    u64 const swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
+    u64 const before = waits ? words->swept_before : 0;
+    u64 swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
     u32 const number = state.number + base;
     // Before the wait, because only a run that has begun has a deadline to end it.
     if (local_id == 0) memory::store_relaxed(&state.news->begun, number);
     leaves = state.behind != 0 && ended + 1 != number;
     Condition const all{&words->swept, (number - 1) * state.devices};
-    if (!leaves && waits && !holds(all, swept))
-      leaves =
-          !block.await_others(all, sizeof words->swept, RunStage::begin, state.command_queue).held;
+    auto const await = [&](Condition const& condition, u32 bytes) {
+      auto const awaited =
+          block.await_others(condition, bytes, RunStage::begin, state.command_queue);
+      leaves = !awaited.held;
+      return awaited.bits;
+    };
+    if (!leaves && waits && !holds(all, swept)) swept = await(all, sizeof words->swept);
+    if (!leaves && (swept - before) >> 32 != 0) [[unlikely]]
+      await({&state.news->taken, number - 1}, sizeof state.news->taken);
   }
   return state.behind == 0 || !block.any(leaves);
 }

@@ -20,7 +20,9 @@
 //     learns if any device has news for its host. So either all processes have something to tell
 //     each other, or none has. If runs are queued, all of one process, that rank does not wait. The
 //     next run's ranks wait before they begin (begin_queued), and the host asks all devices. So the
-//     trips between devices and between kernels overlap.
+//     trips between devices and between kernels overlap. If any device has news, they also wait
+//     until the host has read the news of all: it reads who raised a counter last, and another
+//     device's ranks could raise it again.
 //  4. That rank releases to the host what the ranks sent before 1, with a fence between 1 and 3,
 //     while the others sweep. It has acquired it with the meeting, and stores the run's end behind
 //     the fence. So a device that finds nothing stores nothing in 2, and needs no fence after that.
@@ -182,7 +184,8 @@ MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
   };
   Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
-  u64 const swept_before = tells ? words->swept_before : 0;
+  // No device adds to it before this rank has arrived.
+  u64 const swept_before = tells ? words->swept : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
@@ -248,11 +251,10 @@ MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
     auto const swept =
         all_come_to({&words->swept, run * state.devices}, sizeof words->swept, RunStage::clean_up);
     if (!swept.held) return;
-    // No device adds to it again before this device has begun the next run.
     anywhere = (swept.bits - swept_before) >> 32 != 0;
-    words->swept_before = swept.bits;
   }
   RunNews* const news = state.news;
+  if (state.devices != 1) memory::store(&words->swept_before, swept_before, Order::none);
   memory::store_relaxed(&words->ended, run);
   if (any) {
     memory::store_relaxed(&news->left, left);

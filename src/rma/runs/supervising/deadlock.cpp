@@ -20,12 +20,12 @@ bool all_wait(RunningGrids const& running) {
 }
 // The run that all devices of a graph are in. Empty: some device is between two runs.
 //
-// A device with news begins its next run when the host has taken the news. Until then, and for a
-// moment after, its first rank says that it has ended. But it will continue, and ranks of other
-// devices may already wait for it in the next run. So the ranks are asked only when each device has
-// begun the run behind the last one that ended there. A deadlock is still found, because devices
-// reach that point without the ranks that wait. A rank takes back its report before its device
-// begins the next run. So a report read after this run was seen is of this run.
+// A device with news ends its run when the host has taken the news. Until then, and for a moment
+// after, its first rank says that it has ended. But it will continue, and ranks of other devices
+// may already wait for it at the begin of the next run, or in it. So the ranks are asked only when
+// each device has begun the run behind the last one that ended there. A deadlock is still found,
+// because devices reach that point without the ranks that wait. A rank takes back its report before
+// its device begins the next run. So a report read after this run was seen is of this run.
 std::optional<u32> run_under_way(RunningGrids const& running) {
   std::optional<u32> run;
   for (auto const& grid : running.grids) {
