@@ -34,8 +34,8 @@ struct Layout {
 /// steps of the thesis, in the order of a rank:
 ///
 /// 1. It gets its share of b, and sends it down the column of devices. The barrier of the device
-///    then makes b complete for its ranks. Device 0 needs none: its own ranks write its b in step 5,
-///    and the factor is made after that.
+///    then makes b complete for its ranks. Device 0 needs none: its own ranks write its b in step
+///    5, and the factor is made after that.
 /// 2. It waits for the factor, and normalises each element when it reads it.
 /// 3. It multiplies its rows.
 /// 4. It adds what comes along the tree of the row of devices, and sends the sum.
