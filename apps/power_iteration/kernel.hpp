@@ -20,10 +20,12 @@ struct Layout {
   MESHPOST_FN u64 x() const { return u64{stride} * 2; }
   /// Sums from others, a vector for each level.
   MESHPOST_FN u64 inbox() const { return u64{stride} * 3; }
-  /// Sums of squares of the groups of x.
-  MESHPOST_FN u64 groups() const { return inbox() + u64{stride} * levels; }
+  /// Sums of squares of the groups of x. Two take turns.
+  MESHPOST_FN u64 groups(u32 iteration) const {
+    return inbox() + u64{stride} * levels + u64{stride / group} * (iteration % 2);
+  }
   /// Sums of squares of the blocks: all on device 0, its own on another one.
-  MESHPOST_FN u64 blocks() const { return groups() + stride / group; }
+  MESHPOST_FN u64 blocks() const { return groups(0) + u64{stride / group} * 2; }
   /// The factors: that of iteration k normalises b(k). 0 until it is known.
   MESHPOST_FN u64 factor(u32 iteration) const { return blocks() + side + iteration; }
   MESHPOST_FN u64 size() const { return factor(iterations) + 1; }
@@ -44,6 +46,8 @@ struct Layout {
 ///    device 0 those of the devices. It makes the next factor and stores it in a word that all
 ///    ranks of device 0 poll. Rank d of device 0 stores it in the word that those of device d poll.
 ///
+/// If there is one device, its ranks meet in step 6, and each adds the sums and has the factor.
+///
 /// Why no rank reads memory that is being written: Factor k + 1 is made of the sums of all ranks.
 /// So a rank that knows it knows that all ranks have read in iteration k what steps 3 and 4 read.
 /// - b(k) is read until the end of step 3 of iteration k. It is written again in step 5 of
@@ -51,7 +55,9 @@ struct Layout {
 ///   would write it, while ranks of other rows of devices may still multiply. So there are two.
 /// - An inbox has one sender. It writes in step 4 of iteration k + 1, when it knows factor k + 1.
 /// - Sums of groups and of blocks are written in step 6 of iteration k + 1. They were read before
-///   factor k + 1 was made.
+///   factor k + 1 was made. On one device each rank makes that itself, and sums of groups take
+///   turns: those of iteration k are written again in iteration k + 2, behind the meeting of
+///   iteration k + 1, to which each rank comes when it has read them.
 /// - A rank alone writes and reads its share of x. Each factor has a word of its own.
 struct Kernel {
   meshpost::Window<double> data;
@@ -71,11 +77,13 @@ struct Kernel {
     sparse::Range const rows{share[0], share[1]}, columns{share[2], share[3]};
     sparse::Rows const block = matrix.local(self);
     sparse::Rows const mine = kept ? sparse::keep(self, block, rows, scratch) : block;
+    bool const alone = square.devices() == 1;
+    double factor = 0;
     for (u32 iteration = 0; iteration < layout.iterations; ++iteration) {
       spread(self, columns, iteration);
-      if (self.device() == 0 && iteration > 0) forward_factor(self, iteration);
+      if (self.device() == 0 && iteration > 0 && !alone) forward_factor(self, iteration);
       if (self.device() != 0) self.barrier(self.device_communicator());
-      double const factor = await_factor(self, iteration);
+      if (iteration == 0 || !alone) factor = await_factor(self, iteration);
       double* const all = data.local(self).data();
       double const* const b = all + layout.b(iteration);
       double* const x = all + layout.x();
@@ -86,6 +94,7 @@ struct Kernel {
       sparse::add_along_row(self, data, square, rows, layout.x(), layout.inbox(), layout.stride,
                             first_sum);
       if (square.column_of(self.device()) == 0) finish(self, rows, iteration);
+      if (alone) factor = factor_of_device(self, iteration);
       self.flush(data);  // the next iteration overwrites x
     }
   }
@@ -127,16 +136,33 @@ struct Kernel {
     auto const all = data.local(self);
     auto const x = all.subspan(layout.x() + rows.first, rows.count());
     self.sync();  // threads read what others have added
-    double* const sums = all.data() + layout.groups() + rows.first / group;
+    double* const sums = all.data() + layout.groups(iteration) + rows.first / group;
     self.each(groups_of(rows.count()), [&](u64 k) {
       sums[k] = squares(x.data() + k * group, rows.count() - static_cast<u32>(k) * group);
     });
     u64 const next = layout.b(iteration + 1) + rows.first;
     if (i == 0) self.each(rows.count(), [&](u64 k) { all[next + k] = x[k]; });
+    if (square.devices() == 1) return;
     if (!leads) self.notify(data, meshpost::RankId{self.id() - self.local_id()}, squared);
     if (i > 0 && rows.count() > 0 && iteration + 1 < layout.iterations)
       self.put_notify(data.at(sparse::partner(self, square.device(0, i)), next), x, shared);
     if (leads) measure(self, iteration);
+  }
+
+  /// Step 6 of each rank, if there is one device.
+  MESHPOST_FN double factor_of_device(meshpost::Rank& self, u32 iteration) const {
+    self.barrier();
+    auto const all = data.local(self);
+    double const sum = sum_of_groups(self, iteration);
+    double const next = power::factor(&sum, 1);
+    if (self.id() == 0 && self.thread() == 0) all[layout.factor(iteration + 1)] = next;
+    return next;
+  }
+
+  MESHPOST_FN double sum_of_groups(meshpost::Rank& self, u32 iteration) const {
+    return sum_of(data.local(self).data() + layout.groups(iteration),
+                  groups_of(square.range(square.row_of(self.device()), n).count()), self.thread(),
+                  self.threads(), self.scratch<double>(partials).data(), [&] { self.sync(); });
   }
 
   /// Step 6 of the first rank of a device.
@@ -145,9 +171,7 @@ struct Kernel {
     auto const all = data.local(self);
     if (self.local_size() > 1) self.wait(data, squared, self.local_size() - 1);
     self.sync();
-    double const sum =
-        sum_of(all.data() + layout.groups(), groups_of(square.range(i, n).count()), self.thread(),
-               self.threads(), self.scratch<double>(partials).data(), [&] { self.sync(); });
+    double const sum = sum_of_groups(self, iteration);
     auto const mine = all.subspan(layout.blocks() + i, 1);
     if (self.thread() == 0) mine[0] = sum;
     if (i > 0) {

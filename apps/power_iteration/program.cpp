@@ -61,10 +61,10 @@ void Program::measure(Exchange& exchange, u32 number) {
     double* const all = memory(device);
     bool const alone = square_.side == 1;
     put(exchange, device, rows,
-        Squares{rows, all + layout().x(), all + layout().groups(),
+        Squares{rows, all + layout().x(), all + layout().groups(0),
                 i == 0 ? all + layout().b(number + 1) : nullptr});
     put(exchange, device, partials,
-        Sum{groups_of(rows), all + layout().groups(), all + layout().blocks() + i,
+        Sum{groups_of(rows), all + layout().groups(0), all + layout().blocks() + i,
             alone ? all + layout().factor(number + 1) : nullptr});
   }
   run(exchange);
