@@ -5,8 +5,8 @@
 
 namespace particles {
 
-/// Threads of a rank on a GPU: a warp for each 32 particles of four segments of the usual size.
-/// With more, runs have no lanes. CPU devices take their default, one.
+/// Threads of a rank on a GPU: a warp for each 32 particles of four segments of the usual size. CPU
+/// devices take their default, one.
 inline constexpr int gpu_threads = 512;
 
 /// The one kernel. In each step a rank collects the particles of its segments and of a segment on
@@ -117,7 +117,7 @@ struct Simulation {
     auto const mine = window.local(self);
     u64 const size = List<Real>::size(shape.chunks);
     Lists<Real> const out{mine.data(), shape.chunks};
-    u32 senders = 0, one = 0;
+    u32 senders = 0;
     // A loop over both sides: the code of a put is long, and so it is there once.
     for (u32 up = 0; up < 2; ++up) {
       u32 const to = up ? neighbours.above : neighbours.below;
@@ -127,9 +127,9 @@ struct Simulation {
       u64 const filled = far ? out[first + 1].used_bytes() : size;  // saves a load where it can
       self.put_notify(window.at(RankId{to}, up ? 0 : neighbours.in_below),
                       mine.subspan(first * size, size + filled), written);
-      ++senders, one = to;
+      ++senders;
     }
-    if (senders != 0) self.wait(window, written, senders, RankId{one});
+    if (senders != 0) self.wait(window, written, senders);
   }
 };
 

@@ -298,9 +298,10 @@ TEST_P(Hang, leaves_counters_at_zero_for_the_next_run) {
 struct MiscountsTheEnd {  // like a kernel that writes out of bounds
   MESHPOST_FN void operator()(Rank& self) const {
     if (self.id() + 1 != self.size() || self.thread() != 0) return;
-    auto* const words = detail::words_on(self.state(), self.device());
-    memory::add(&words->arrived, ~0u, Order::device);  // counted on its own device,
-    memory::add(&words->met, ~0u, Order::device);      // or on all
+    // Ranks are counted on their own device, or on all.
+    memory::add(&detail::words_on(self.state(), self.device())->arrived, ~0u, Order::system);
+    for (u32 device = 0; device < self.state().devices; ++device)
+      memory::add(&detail::words_on(self.state(), device)->met, ~0u, Order::system);
   }
 };
 

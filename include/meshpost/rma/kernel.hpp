@@ -100,8 +100,11 @@ inline constexpr int most_threads_with_lanes = 512;
 /// False for kernels that have no entry with lanes, since they say so or have too many threads.
 template <class Kernel>
 constexpr bool may_use_lanes() {
-  if constexpr (requires { typename std::bool_constant<Kernel::uses_lanes>; })
+  if constexpr (requires { Kernel::uses_lanes; }) {
+    static_assert(std::is_same_v<decltype(Kernel::uses_lanes), bool const>,
+                  "a kernel's uses_lanes is a static constexpr bool");
     if (!Kernel::uses_lanes) return false;
+  }
   if constexpr (requires { Kernel::max_threads; })
     return Kernel::max_threads <= most_threads_with_lanes;
   return true;

@@ -34,9 +34,10 @@ struct RunWords {
   /// they stored meanwhile (detail::Swept).
   alignas(128) u64 cleared;
   /// Lower half: devices, in all runs, whose ranks have all swept (wraps). Upper half: those of
-  /// them that had news. `swept_before`: its value when the last run began.
+  /// them that had news. `swept_before`: its value before the last run's devices added.
   alignas(128) u64 swept;
   u64 swept_before;
+  u32 taken;  ///< GPUs: RunNews::taken of the host, as far as a run had to wait for it
   /// Runs of several processes. Lower half: devices, in all runs, that have begun (wraps). Upper
   /// half: the sum of the numbers of the kernels that they run (RunState::begin_step).
   alignas(128) u64 begun;

@@ -158,9 +158,10 @@ class World {
 
   /// Starts `kernel` on all ranks after the runs launched before, and returns. Its class may have
   /// constants for GPUs. `max_threads`: of a rank; the compiler then gives each thread as many
-  /// registers as fit. `gpu_threads`: of a rank, unless Launch::threads says otherwise.
-  /// `uses_lanes` = false: it sends no short messages between GPUs (rma/lanes.hpp), so its waits
-  /// need not look for them. \throws Error(misuse, version_mismatch); Run::wait throws later errors
+  /// registers as one rank on a multiprocessor leaves for it. `gpu_threads`: of a rank, unless
+  /// Launch::threads says otherwise. `uses_lanes` = false: it sends no short messages between GPUs
+  /// (rma/lanes.hpp), so its waits need not look for them. \throws Error(misuse, version_mismatch);
+  /// Run::wait throws later errors
   template <class Kernel, bool nvcc = detail::by_nvcc>
   Run launch(Kernel const& kernel, Launch const& launch = {},
              std::source_location where = std::source_location::current()) {

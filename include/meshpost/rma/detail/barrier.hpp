@@ -5,10 +5,10 @@
 // that word on its own device. The words count up through a whole run and wrap; the generation says
 // which value to wait for. There are two ways to count:
 //
-// 1. Each rank counts itself on all devices: if there is one device, and on GPUs if there are few,
-//    in reach of loads and stores. Order: the rank's threads meet, and then one of them fences and
-//    adds. All adds to a word are read-modify-writes. So the acquiring poll that finds the last one
-//    takes what each rank released.
+// 1. Each rank counts itself on all devices: if the group has one device, and on GPUs if it has few
+//    ranks, in a World whose ranks are all in reach of loads and stores. Order: the rank's threads
+//    meet, and then one of them fences and adds. All adds to a word are read-modify-writes. So the
+//    acquiring poll that finds the last one takes what each rank released.
 // 2. Otherwise the ranks of a device count themselves there, and the last one tells every device of
 //    the group of all of them. Order: fetch_add_device acquires and releases at device scope. So
 //    the last rank has seen what all others of its device stored before the barrier. Its system
@@ -183,7 +183,9 @@ MESHPOST_FN inline void Rank::barrier(Communicator const& communicator) {
     if (communicator.shape == Communicator::Shape::world && state_->ranks > 1 &&
         (state_->devices == 1 || via::each_rank_tells(*state_, state_->devices, state_->ranks))) {
       meet_by_few(communicator, ++world_generation_);
-      unfenced_ = brings_ = false;  // thread 0 has fenced, and all have acquired what was before
+      // Thread 0 has fenced for the system, if there is another device, and all have acquired what
+      // was before.
+      unfenced_ = brings_ = false;
       return;
     }
   }

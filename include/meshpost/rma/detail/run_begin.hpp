@@ -40,7 +40,7 @@ MESHPOST_COLD inline bool begin_run(RunState const& state, Block block, u32 loca
 MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 local_id) {
   bool leaves = false;
   if (block.thread() == (block.threads() > 32 ? 32 : 0)) {  // the first warp polls its lanes
-    RunWords const* const words = words_on(state, state.device);
+    RunWords* const words = words_on(state, state.device);
     bool const waits = state.behind != 0 && state.devices != 1;
     // All loads are in flight at once.
     u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
@@ -59,8 +59,12 @@ MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 loc
       return awaited.bits;
     };
     if (!leaves && waits && !holds(all, swept)) swept = await(all, sizeof words->swept);
-    if (!leaves && (swept - before) >> 32 != 0) [[unlikely]]
-      await({&state.news->taken, number - 1}, sizeof state.news->taken);
+    if (!leaves && (swept - before) >> 32 != 0) [[unlikely]] {
+      // One rank looks at the host's word, over the bus, and tells the others.
+      if (local_id == 0) await({&state.news->taken, number - 1}, sizeof state.news->taken);
+      if (local_id == 0 && !leaves) memory::store(&words->taken, number - 1, Order::device);
+      if (local_id != 0) await({&words->taken, number - 1}, sizeof words->taken);
+    }
   }
   return state.behind == 0 || !block.any(leaves);
 }

@@ -12,7 +12,7 @@
 namespace meshpost::detail {
 namespace {
 
-// A GPU that has news begins no other run before the host has read the news, or has failed to.
+// If a GPU has news, no GPU of the World begins another run before the host has read it, or failed.
 struct NewsTaken {
   NewsTaken(WorldState& of, u32 run) : world(of), number(run) {}
   NewsTaken(NewsTaken const&) = delete;

@@ -56,7 +56,7 @@ void RunResources::follow_heap() {
 void RunResources::clear_counters(u32 last_run, u64 begun) {
   heap_.clear_swept();
   RunWords words{};
-  words.ended = last_run;
+  words.ended = words.taken = last_run;
   words.arrived = last_run * layout_.ranks_per_device;
   words.met = last_run * layout_.ranks();
   words.swept = words.swept_before = last_run * layout_.device_count();

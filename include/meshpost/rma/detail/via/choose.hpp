@@ -23,11 +23,13 @@ MESHPOST_FN inline bool is_far(RunState const& state, u32 device) {
 
 /// True if each of `ranks` ranks, on so many devices, tells all these devices of its arrival
 /// itself, instead of the last one of each device (barrier.hpp). All their adds are to one word of
-/// each device, so with more ranks they take longer than a way by the last one. (On two H200s a
-/// barrier of 128 ranks took 2.50 us instead of 2.80, and one of 264 ranks 3.68 instead of 2.92.)
-MESHPOST_FN inline bool each_rank_tells(RunState const& state, u32 devices, u32 ranks) {
-  constexpr u32 most_devices = 4, most_ranks = 128;
-  return memory::on_gpu && devices <= most_devices && ranks <= most_ranks &&
+/// each device, so with more than `most` ranks they take longer than a way by the last one. (On two
+/// H200s a barrier of 128 ranks took 2.50 us instead of 2.80, and one of 264 ranks 3.68 instead of
+/// 2.92.)
+MESHPOST_FN inline bool each_rank_tells(RunState const& state, u32 devices, u32 ranks,
+                                        u32 most = 128) {
+  constexpr u32 most_devices = 4;
+  return memory::on_gpu && devices <= most_devices && ranks <= most &&
          state.requests.records == nullptr;
 }
 
