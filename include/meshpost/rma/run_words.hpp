@@ -26,10 +26,11 @@ struct RunWords {
   static constexpr u32 most_ranges = 64;
   static constexpr u32 most_left = 100'000;
 
-  alignas(128) u32 ended;    ///< runs; stored by the first rank of each, after the others have left
-  alignas(128) u32 arrived;  ///< ranks of this device, in all runs, that reached the end (wraps);
-                             ///< not counted where each rank tells the devices itself
-  alignas(128) u32 met;      ///< ranks, in all runs, that this device was told of (wraps)
+  alignas(128) u32 ended;  ///< runs; stored by the first rank of each, after the others have left
+  /// Ranks of this device, in all runs, that reached the end (wraps). Not counted where each rank
+  /// tells the devices itself.
+  alignas(128) u32 arrived;
+  alignas(128) u32 met;  ///< ranks, in all runs, that this device was told of (wraps)
   /// Upper half: ranks of this device, except the first, that have swept their shares. Lower: what
   /// they stored meanwhile (detail::Swept).
   alignas(128) u64 cleared;

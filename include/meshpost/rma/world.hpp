@@ -156,12 +156,13 @@ class World {
     free_window(window.info(), where);
   }
 
-  /// Starts `kernel` on all ranks after the runs launched before, and returns. Its class may have
-  /// constants for GPUs. `max_threads`: of a rank; the compiler then gives each thread as many
-  /// registers as one rank on a multiprocessor leaves for it. `gpu_threads`: of a rank, unless
-  /// Launch::threads says otherwise. `uses_lanes` = false: it sends no short messages between GPUs
-  /// (rma/lanes.hpp), so its waits need not look for them. \throws Error(misuse, version_mismatch);
-  /// Run::wait throws later errors
+  /// Starts `kernel` on all ranks after the runs launched before, and returns. A kernel class may
+  /// have these constants, which apply to GPUs only. `static constexpr int max_threads`: the most
+  /// threads that a rank will have, so that the compiler may give each as many registers as then
+  /// fit. `gpu_threads`: the threads of a rank if Launch::threads does not set them. `static
+  /// constexpr bool uses_lanes = false`: it sends no messages of up to 1152 bytes between GPUs, so
+  /// its waits need not look for them (docs/protocols.md).
+  /// \throws Error(misuse, version_mismatch); Run::wait throws later errors
   template <class Kernel, bool nvcc = detail::by_nvcc>
   Run launch(Kernel const& kernel, Launch const& launch = {},
              std::source_location where = std::source_location::current()) {

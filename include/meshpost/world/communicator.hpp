@@ -19,10 +19,11 @@ struct Group {
 /// State for barriers that the ranks of a group on one device share; cleared at the end of every
 /// run.
 struct alignas(128) BarrierWords {
-  u32 arrived;      ///< ranks of this device at the barrier that is forming; see Rank::arrive
-  u32 released[2];  ///< twice the number of ranks that this device was told of, summed over every
-                    ///< other barrier of the run, by its parity (wraps)
-  u32 met;          ///< times that the ranks of this device have met alone (wraps)
+  u32 arrived;  ///< ranks of this device at the barrier that is forming; see Rank::arrive
+  /// Twice the number of ranks that this device was told of, summed over every other barrier of the
+  /// run, by its parity (wraps).
+  u32 released[2];
+  u32 met;  ///< times that the ranks of this device have met alone (wraps)
 };
 
 /// An ordered group of ranks, or a partition of the world into several. In a partition each rank
