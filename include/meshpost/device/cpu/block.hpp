@@ -132,6 +132,9 @@ MESHPOST_FN inline bool replace_device(u32* word, u32 expected, u32 value) {
 MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
   return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed);
 }
+MESHPOST_FN inline u64 load_relaxed(u64 const* word) {
+  return std::atomic_ref(*const_cast<u64*>(word)).load(std::memory_order_relaxed);
+}
 MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
   std::atomic_ref(*word).store(value, std::memory_order_relaxed);
 }

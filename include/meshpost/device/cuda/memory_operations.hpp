@@ -90,6 +90,11 @@ MESHPOST_FN inline u32 load_relaxed(u32 const* word) {
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
   return value;
 }
+MESHPOST_FN inline u64 load_relaxed(u64 const* word) {
+  u64 value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
 MESHPOST_FN inline void store_relaxed(u32* word, u32 value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }

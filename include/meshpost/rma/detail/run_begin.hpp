@@ -45,7 +45,7 @@ MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 loc
     // All loads are in flight at once.
     u32 const base = state.base ? memory::load_relaxed(state.base) : 0;
     u32 const ended = state.behind != 0 ? memory::load_relaxed(&words->ended) : 0;
-    u64 const before = waits ? words->swept_before : 0;
+    u64 const before = waits ? memory::load_relaxed(&words->swept_before) : 0;
     u64 swept = waits ? memory::load_bits_acquire(&words->swept, sizeof words->swept) : 0;
     u32 const number = state.number + base;
     // Before the wait, because only a run that has begun has a deadline to end it.

@@ -188,7 +188,7 @@ MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
   Sweep const what{words->range_count, words->ranges[0], words->ranges[1]};
   u32 const run = first || tells ? memory::load_relaxed(&words->ended) + 1 : 0;
   // No device adds to it before this rank has arrived.
-  u64 const swept_before = tells ? words->swept : 0;
+  u64 const swept_before = tells ? memory::load_relaxed(&words->swept) : 0;
   bool poisoned = false;
   block.sync();
   if (first) {
