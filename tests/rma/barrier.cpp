@@ -51,25 +51,6 @@ struct BetweenPuts {  // barriers of all kinds among notified puts: neither dist
   }
 };
 
-struct InTurn {  // reductions and barriers of a group, which count ranks in the same words
-  Communicator where;
-  Window<u32> words;
-  u32 rounds;
-  test::Findings findings;
-  MESHPOST_FN void operator()(Rank& self) const {
-    u32 const n = self.size(where);
-    auto const mine = words.local(self);
-    for (u32 round = 0; round < rounds; ++round) {
-      if (self.thread() == 0) mine[0] = round + self.id(where);
-      self.sync();
-      self.all_reduce(where, mine, [](u32 a, u32 b) { return a + b; });
-      findings.add(self, mine[0] != round * n + n * (n - 1) / 2);
-      if (round % 3 != 0) self.barrier(where);
-      self.sync();
-    }
-  }
-};
-
 class Barrier : public test::EveryShape {
  protected:
   void check(Communicator const& where, u32 rounds = 60) {
@@ -93,15 +74,6 @@ TEST_P(Barrier, joins_a_split_of_a_split) {
   check(world.split(parity, [](RankId rank) { return i64{rank / 4 % 2}; }));
   check(world.split(world.device_communicator(), [](RankId rank) { return i64{rank % 2}; }));
 }
-// One group has all ranks of a device and one of the next: there the last one counts for all.
-TEST_P(Barrier, and_reductions_of_uneven_groups_take_turns) {
-  u32 const first = world.ranks_per_device();
-  auto const split =
-      world.split(world.communicator(), [&](RankId rank) { return rank.value <= first ? 0 : 1; });
-  auto const findings = test::make_findings(world);
-  world.run(InTurn{split, world.window<u32>(1), 40, findings}, launch);
-  EXPECT_EQ(test::total(world, findings), 0u);
-}
 TEST_P(Barrier, and_puts_do_not_disturb_each_other) {
   auto const findings = test::make_findings(world);
   auto const split = world.split(world.communicator(), [](RankId rank) { return i64{rank / 2}; });
@@ -120,7 +92,6 @@ TEST(BarrierOnGpus, of_many_ranks_joins_them) {
   auto const words = world.window<u32>(2);
   for (auto const& where : {world.communicator(), world.device_communicator()})
     world.run(Rounds{where, words, 60, findings}, launch);
-  world.run(InTurn{world.communicator(), words, 60, findings}, launch);
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 

@@ -198,18 +198,20 @@ TEST_P(Collectives, join_the_ranks_of_a_split) {
       groups);
 }
 
-struct Repeated {  // with barriers between: halves of the gathering area alternate
-  Communicator split;
+// With barriers between: halves of the gathering area alternate. Reductions and barriers of `whole`
+// count ranks in the same words.
+struct Repeated {
+  Communicator whole, split;
   Window<u64> words;
   u32 rounds;
   test::Findings findings;
   MESHPOST_FN void operator()(Rank& self) const {
     auto const word = words.local(self);
-    u64 const n = self.size();
+    u64 const n = self.size(whole);
     for (u32 round = 0; round < rounds; ++round) {
-      if (self.thread() == 0) word[0] = self.id() + round;
-      if (round % 3 == 0) self.barrier();
-      self.all_reduce(self.state().tags.communicator, word, Sum{});
+      if (self.thread() == 0) word[0] = self.id(whole) + round;
+      if (round % 3 == 0) self.barrier(whole);
+      self.all_reduce(whole, word, Sum{});
       findings.add(self, word[0] != n * (n - 1) / 2 + n * round);
       if (round % 5 == 0) self.barrier(split);
       self.sync();
@@ -277,7 +279,27 @@ TEST_P(LongCollectives, join_uneven_groups) {
 TEST_P(Collectives, follow_each_other_without_mixing) {
   auto const findings = test::make_findings(world);
   auto const split = world.split(world.communicator(), [](RankId r) { return i64{r % 2}; });
-  world.run(Repeated{split, world.window<u64>(1), 100, findings}, launch);
+  auto const words = world.window<u64>(1);
+  world.run(Repeated{world.communicator(), split, words, 100, findings}, launch);
+  EXPECT_EQ(test::total(world, findings), 0u);
+  // One group has all ranks of a device and one of the next: there the last one counts for all.
+  u32 const first = world.ranks_per_device();
+  auto const uneven =
+      world.split(world.communicator(), [&](RankId r) { return r.value <= first ? 0 : 1; });
+  world.run(Repeated{uneven, split, words, 40, findings}, launch);
+  EXPECT_EQ(test::total(world, findings), 0u);
+}
+
+// On GPUs with so many ranks, the last one of a device tells the others. On CPU devices it always
+// does.
+TEST(CollectivesOnGpus, of_many_ranks_follow_each_other) {
+  if (!test::on_gpus()) GTEST_SKIP() << "needs GPUs";
+  World world(test::options(80, test::devices(test::Spread::several_devices)));
+  Launch launch;
+  launch.threads = test::warp_threads;
+  auto const findings = test::make_findings(world);
+  auto const split = world.split(world.communicator(), [](RankId r) { return i64{r % 2}; });
+  world.run(Repeated{world.communicator(), split, world.window<u64>(1), 60, findings}, launch);
   EXPECT_EQ(test::total(world, findings), 0u);
 }
 

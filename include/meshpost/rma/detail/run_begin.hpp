@@ -61,9 +61,12 @@ MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 loc
     if (!leaves && waits && !holds(all, swept)) swept = await(all, sizeof words->swept);
     if (!leaves && (swept - before) >> 32 != 0) [[unlikely]] {
       // One rank looks at the host's word, over the bus, and tells the others.
-      if (local_id == 0) await({&state.news->taken, number - 1}, sizeof state.news->taken);
-      if (local_id == 0 && !leaves) memory::store(&words->taken, number - 1, Order::device);
-      if (local_id != 0) await({&words->taken, number - 1}, sizeof words->taken);
+      if (local_id != 0) {
+        await({&words->taken, number - 1}, sizeof words->taken);
+      } else {
+        await({&state.news->taken, number - 1}, sizeof state.news->taken);
+        if (!leaves) memory::store(&words->taken, number - 1, Order::device);
+      }
     }
   }
   return state.behind == 0 || !block.any(leaves);
