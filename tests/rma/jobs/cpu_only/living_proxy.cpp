@@ -47,11 +47,7 @@ Role const runs_in_a_row("runs_in_a_row", [] {
     else world.run(PassesOn{inbox, run, false});
   }
   require(test::own_threads() == threads, "no run has started a thread");
-  std::this_thread::sleep_for(250ms);  // the World's own thread looks for new runs for 100 ms
-  auto const before = test::times_asleep(threads);
-  std::this_thread::sleep_for(200ms);
-  auto const naps = test::times_asleep(threads) - before;
-  require(naps < 100, "threads sleep between runs");  // with naps of 50 us: some 2000
+  require(test::become_calm(threads, 100), "threads sleep between runs");
   world.run(PassesOn{inbox, 100, false});
   std::printf("went well\n");
 });
