@@ -29,7 +29,7 @@ inline unsigned long times_asleep(std::set<std::string> const& threads) {
   return times;
 }
 
-/// Whether these go to sleep less than `naps` times in 200 ms, where naps of 50 us make some 2000.
+/// True if these go to sleep less than `naps` times in 200 ms, where naps of 50 us make some 2000.
 /// A World's own thread looks for new runs for 100 ms, and a question of another process wakes a
 /// thread for 40 naps: hence several tries.
 inline bool become_calm(std::set<std::string> const& threads, unsigned long naps) {
