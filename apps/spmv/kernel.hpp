@@ -83,7 +83,7 @@ struct Kernel {
       sparse::send_down(self, data, square, mine, layout.b() + columns.first, shared);
     }
     if (i > 0) self.barrier(self.device_communicator());
-    else sparse::let_all_send(self);
+    else sparse::let_all_send(self, square);
   }
 };
 

@@ -70,11 +70,6 @@ std::string secret() {
   return text;
 }
 
-// libfabric's rxm fills 1024 buffers when it makes an engine. With its 16 KiB each that is a third
-// of the time of processes that live as short as these. Longer messages than these hold go another
-// way.
-void fill_less() { setenv("FI_OFI_RXM_BUFFER_SIZE", "4096", 0); }
-
 }  // namespace
 
 Role::Role(std::string name, std::function<void()> body) {
@@ -136,7 +131,6 @@ Job::Job(std::string const& role, u32 processes, Variables const& all,
       if (getppid() != parent) _exit(1);
       dup2(ends[1], 1);
       dup2(ends[1], 2);
-      fill_less();
       for (auto const& [name, value] : common) setenv(name.c_str(), value.c_str(), 1);
       setenv("MESHPOST_PROCESS", std::to_string(process).c_str(), 1);
       move_to(places, process);

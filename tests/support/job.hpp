@@ -53,9 +53,6 @@ struct Ended {
 };
 
 using Variables = std::map<std::string, std::string>;
-/// For processes whose messages are of many sizes. libfabric's buffers are small in others, which
-/// takes less time.
-inline Variables::value_type const usual_buffers{"FI_OFI_RXM_BUFFER_SIZE", "16384"};
 
 /// The hosts of the test, "NAME:COUNT" (hosts.sh): process k of a job runs on host k % COUNT + 1.
 /// Without it all processes run on this host.

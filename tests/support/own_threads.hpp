@@ -30,11 +30,11 @@ inline unsigned long times_asleep(std::set<std::string> const& threads) {
 }
 
 /// True if these go to sleep less than `naps` times in 200 ms, where naps of 50 us make some 2000.
-/// A World's own thread looks for new runs for 100 ms, and a question of another process wakes a
-/// thread for 40 naps: hence several tries.
-inline bool become_calm(std::set<std::string> const& threads, unsigned long naps) {
+/// A World's own thread looks for new runs for 100 ms. In jobs, a question of another process wakes
+/// a thread for 40 naps: hence several tries.
+inline bool become_calm(std::set<std::string> const& threads, unsigned long naps, int tries = 1) {
   using namespace std::chrono_literals;
-  for (int tries = 0; tries < 10; ++tries) {
+  for (; tries > 0; --tries) {
     std::this_thread::sleep_for(250ms);
     auto const before = times_asleep(threads);
     std::this_thread::sleep_for(200ms);

@@ -29,9 +29,9 @@ MESHPOST_FN inline void send_down(Rank& self, Window<double> const& data, Square
 /// several ranks share a core: the last would send only when the others have computed, and the
 /// devices below would wait for it. On a GPU they run at once.
 /// Called by: all threads of all ranks of the device.
-MESHPOST_FN inline void let_all_send(Rank& self) {
+MESHPOST_FN inline void let_all_send([[maybe_unused]] Rank& self, [[maybe_unused]] Square square) {
 #if !defined(__CUDA_ARCH__)
-  self.barrier(self.device_communicator());
+  if (square.side > 1) self.barrier(self.device_communicator());
 #endif
 }
 

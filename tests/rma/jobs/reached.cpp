@@ -15,8 +15,7 @@ using testing::Not;
 test::Variables node_with(u32 process, std::string const& devices, std::string const& engine) {
   return {{"MESHPOST_NODE", std::to_string(process)},
           {"MESHPOST_DEVICES", devices},
-          {"MESHPOST_NET", engine},
-          test::usual_buffers};
+          {"MESHPOST_NET", engine}};
 }
 
 class JobReachedCpuOnly : public testing::Test {

@@ -22,9 +22,7 @@ constexpr u32 region = 150'000;  // words: two slots
 
 // Each process is a node, independent of the nodes of other tests.
 test::Variables node_with(u32 process, char const* devices) {
-  return {{"MESHPOST_NODE", std::to_string(process)},
-          {"MESHPOST_DEVICES", devices},
-          test::usual_buffers};
+  return {{"MESHPOST_NODE", std::to_string(process)}, {"MESHPOST_DEVICES", devices}};
 }
 
 // Roles of writes.cpp.

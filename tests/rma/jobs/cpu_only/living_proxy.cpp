@@ -47,7 +47,7 @@ Role const runs_in_a_row("runs_in_a_row", [] {
     else world.run(PassesOn{inbox, run, false});
   }
   require(test::own_threads() == threads, "no run has started a thread");
-  require(test::become_calm(threads, 100), "threads sleep between runs");
+  require(test::become_calm(threads, 100, 10), "threads sleep between runs");
   world.run(PassesOn{inbox, 100, false});
   std::printf("went well\n");
 });
