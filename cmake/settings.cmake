@@ -6,15 +6,6 @@ add_compile_options("$<$<COMPILE_LANGUAGE:CXX,CUDA>:-std=c++20>")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# A hundred programs link the library. mold takes a fraction of the time of GNU ld.
-if(PROJECT_IS_TOP_LEVEL AND NOT MESHPOST_CUDA)
-  include(CheckLinkerFlag)
-  check_linker_flag(CXX -fuse-ld=mold MESHPOST_HAS_MOLD)
-  if(MESHPOST_HAS_MOLD)
-    add_link_options(-fuse-ld=mold)
-  endif()
-endif()
-
 # GCC collects its garbage whenever its heap has grown by 130 MB or so. Without that it needs a
 # quarter more memory and a tenth less time.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>")

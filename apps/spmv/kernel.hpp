@@ -30,7 +30,8 @@ struct Layout {
 /// x, and sends only to ranks r of other devices. A product:
 ///
 /// 1. Devices of the first row have b. A rank sends its share down the column, along a tree. The
-///    barrier of the device then makes b complete for its ranks.
+///    barrier of the device then makes b complete for its ranks; on CPU devices those of the first
+///    row meet as well.
 /// 2. It multiplies its rows.
 /// 3. It adds what comes along the tree of the row of devices, and sends the sum. The device of the
 ///    first column has x in the end.
@@ -82,8 +83,15 @@ struct Kernel {
           data.local(self).subspan(layout.vector(i, product) + columns.first, columns.count());
       sparse::send_down(self, data, square, mine, layout.b() + columns.first, shared);
     }
-    if (i > 0) self.barrier(self.device_communicator());
-    else sparse::let_all_send(self, square);
+    // b is complete for the ranks of this device. Those of the first row have it. They meet only on
+    // CPU devices, where ranks share cores: otherwise the last one would send when the others have
+    // multiplied, and the devices below would wait for it.
+#if defined(__CUDA_ARCH__)
+    bool const meet = i > 0;
+#else
+    bool const meet = square.side > 1;
+#endif
+    if (meet) self.barrier(self.device_communicator());
   }
 };
 

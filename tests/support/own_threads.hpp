@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -29,18 +30,21 @@ inline unsigned long times_asleep(std::set<std::string> const& threads) {
   return times;
 }
 
-/// True if these go to sleep less than `naps` times in 200 ms, where naps of 50 us make some 2000.
-/// A World's own thread looks for new runs for 100 ms. In jobs, a question of another process wakes
-/// a thread for 40 naps: hence several tries.
-inline bool become_calm(std::set<std::string> const& threads, unsigned long naps, int tries = 1) {
+/// The same in 200 ms, when runs have ended a while ago. A World's own thread looks for new runs
+/// for 100 ms with naps of 50 us, which would be some 2000.
+inline unsigned long naps_between_runs(std::set<std::string> const& threads) {
   using namespace std::chrono_literals;
-  for (; tries > 0; --tries) {
-    std::this_thread::sleep_for(250ms);
-    auto const before = times_asleep(threads);
-    std::this_thread::sleep_for(200ms);
-    if (times_asleep(threads) - before < naps) return true;
-  }
-  return false;
+  std::this_thread::sleep_for(250ms);
+  auto const before = times_asleep(threads);
+  std::this_thread::sleep_for(200ms);
+  return times_asleep(threads) - before;
+}
+
+/// Time of a processor that the calling thread has had.
+inline std::chrono::nanoseconds own_processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace meshpost::test

@@ -25,16 +25,6 @@ MESHPOST_FN inline void send_down(Rank& self, Window<double> const& data, Square
                       tag);
 }
 
-/// After send_down(), on a device that awaits nothing before its ranks compute. On a CPU device
-/// several ranks share a core: the last would send only when the others have computed, and the
-/// devices below would wait for it. On a GPU they run at once.
-/// Called by: all threads of all ranks of the device.
-MESHPOST_FN inline void let_all_send([[maybe_unused]] Rank& self, [[maybe_unused]] Square square) {
-#if !defined(__CUDA_ARCH__)
-  if (square.side > 1) self.barrier(self.device_communicator());
-#endif
-}
-
 /// Adds the shares of x of a row of devices, into that of the first column. The share is `rows` of
 /// the vector at `x` in the memory of a device. The sums of others come to the same rows of the
 /// vectors at `inbox`, which are `stride` apart: one for each level, with tags from `first_tag` on.

@@ -6,10 +6,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <ctime>
 #include <thread>
 
 #include "support/errors.hpp"
+#include "support/own_threads.hpp"
 #include "support/worlds.hpp"
 
 namespace meshpost {
@@ -27,12 +27,6 @@ void take_what_is_left_of(int core) {
   EXPECT_EQ(pthread_setschedparam(pthread_self(), SCHED_IDLE, &none), 0);
 }
 
-std::chrono::nanoseconds own_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
 // Rank 0, while rank 1 waits for it. It needs less of a processor than an eighth of the deadline.
 struct ComputesOnABusyCore {
   Window<u32> window;
@@ -43,7 +37,8 @@ struct ComputesOnABusyCore {
     take_what_is_left_of(core);
     thread->store(gettid());
     thread->notify_one();
-    for (auto const begin = own_time(); own_time() - begin < 30ms;) {
+    for (auto const begin = test::own_processor_time();
+         test::own_processor_time() - begin < 30ms;) {
     }
     self.notify(window, RankId{1}, Tag{0});
   }
@@ -79,7 +74,8 @@ TEST_F(StarvedRank, is_not_held_to_the_deadline) {
     CPU_SET(core, &one);
     pthread_setaffinity_np(pthread_self(), sizeof one, &one);
     thread.wait(0);
-    for (auto const begin = own_time(); own_time() - begin < 800ms;) {
+    for (auto const begin = test::own_processor_time();
+         test::own_processor_time() - begin < 800ms;) {
     }
     sched_param const none{};
     sched_setscheduler(thread.load(), SCHED_OTHER, &none);  // other tests may want the core, too

@@ -47,7 +47,10 @@ Role const runs_in_a_row("runs_in_a_row", [] {
     else world.run(PassesOn{inbox, run, false});
   }
   require(test::own_threads() == threads, "no run has started a thread");
-  require(test::become_calm(threads, 100, 10), "threads sleep between runs");
+  // A question of another process, which may be ahead, wakes a thread for 40 naps: several tries.
+  auto naps = test::naps_between_runs(threads);
+  for (u32 tries = 1; naps >= 100 && tries < 10; ++tries) naps = test::naps_between_runs(threads);
+  require(naps < 100, "threads sleep between runs");
   world.run(PassesOn{inbox, 100, false});
   std::printf("went well\n");
 });
