@@ -100,6 +100,7 @@ struct alignas(128) RankReport {
   Fault fault;
   u32 left;  ///< 1: the rank left a run that was poisoned, or in which others run another kernel
   u32 all_ended;  ///< GPUs: 1 while this rank, in a long wait, knows that its device's ranks have
+  u32 begins;     ///< GPUs: 1 while this rank, in a long wait, has not begun the run
   u64 details[3];
   char text[200];
 };

@@ -254,6 +254,20 @@ TEST(Watch, takes_no_rank_for_stuck_whose_news_the_host_has_not_taken_or_just_no
             Reason::finished);
 }
 
+// Device 0 has no time to see that run 1 has ended on both.
+TEST(Watch, takes_no_rank_for_stuck_that_has_yet_to_begin_the_run) {
+  auto const waits = [](bool begins) {
+    return reason_of([&](Devices& devices, u32 look) {
+      if (look != 2) return;
+      devices[0].waits_at_the_end_of(2);
+      devices[0].report.begins = begins ? 1 : 0;
+      devices[1].waits_in(2);
+    });
+  };
+  EXPECT_EQ(waits(true), Reason::finished);
+  EXPECT_EQ(waits(false), Reason::deadlock);
+}
+
 TEST(Watch, takes_no_rank_for_stuck_that_has_ended_a_run_since_it_was_asked) {
   EXPECT_EQ(reason_of([](Devices& devices, u32 look) {
               if (look == 2) {

@@ -184,8 +184,9 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
     if (meanwhile->anything()) meanwhile->poll({});
     if (++polls % polls_a_look != 0) continue;
     if (!told) {
-      __threadfence_system();  // the rank's stores are visible before it counts as ended
       if (stage == RunStage::clean_up) out->all_ended = 1;
+      if (stage == RunStage::begin) out->begins = 1;
+      __threadfence_system();  // the rank's stores are visible before it counts as ended
       out->state = static_cast<u32>(RankState::ended);
       told = true;
     }
@@ -194,6 +195,7 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
   if (told) {
     out->all_ended = 0;
     withdraw(out);
+    out->begins = 0;  // behind it: the host never sees the rank as one that has ended its run
   }
   return {bits, true};
 }

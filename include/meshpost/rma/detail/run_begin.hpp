@@ -60,11 +60,15 @@ MESHPOST_FN inline bool begin_queued(RunState const& state, Block block, u32 loc
     };
     if (!leaves && waits && !holds(all, swept)) swept = await(all, sizeof words->swept);
     if (!leaves && (swept - before) >> 32 != 0) [[unlikely]] {
-      // One rank looks at the host's word, over the bus, and tells the others.
+      // One rank looks at the host's word, over the bus, and tells the others. The words may be
+      // older than a counter's range, since most runs have no news.
+      auto const is_the_last_run = [&](u32 const* word) {
+        return Condition{word, number - 1, WordType::u32_, Compare::equal};
+      };
       if (local_id != 0) {
-        await({&words->taken, number - 1}, sizeof words->taken);
+        await(is_the_last_run(&words->taken), sizeof words->taken);
       } else {
-        await({&state.news->taken, number - 1}, sizeof state.news->taken);
+        await(is_the_last_run(&state.news->taken), sizeof state.news->taken);
         if (!leaves) memory::store(&words->taken, number - 1, Order::device);
       }
     }

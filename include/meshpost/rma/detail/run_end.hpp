@@ -269,8 +269,9 @@ MESHPOST_COLD void end_run(RunState const& state, Block block, u32 local_id) {
   if (!any) return;
   // The words that the host has to read stay unchanged until then. If no run is queued behind this
   // one, the host reads them before it begins the next.
-  if (state.followed != 0 &&
-      !all_come_to({&news->taken, run}, sizeof news->taken, RunStage::clean_up).held)
+  if (state.followed != 0 && !all_come_to({&news->taken, run, WordType::u32_, Compare::equal},
+                                          sizeof news->taken, RunStage::clean_up)
+                                  .held)
     return;
   memory::store_relaxed(&words->left, 0);
   memory::store_relaxed(&words->timed, 0);

@@ -81,7 +81,7 @@ void DeviceRunMemory::expect_ranks() {
   auto* const of_ranks = reports.as<RankReport>();
   for (u64 r = 0; r < reports.size() / sizeof(RankReport); ++r) {
     of_ranks[r].state = static_cast<u32>(RankState::running);
-    of_ranks[r].left = of_ranks[r].all_ended = 0;
+    of_ranks[r].left = of_ranks[r].all_ended = of_ranks[r].begins = 0;
   }
 }
 

@@ -8,13 +8,15 @@
 namespace meshpost::detail {
 namespace {
 
-// True if some wait, and the others have ended.
+// True if some wait, and the others have ended. A rank that has yet to begin the run says that it
+// has ended the one before. But it will continue, as soon as its GPU gives it time.
 bool all_wait(RunningGrids const& running) {
   bool some = false, others = false;
   each_report(running, [&](RankReport& report, u32) {
     auto const state = state_of(report);
     some |= state == RankState::waiting;
-    others |= state != RankState::waiting && state != RankState::ended;
+    others |=
+        state != RankState::waiting && (state != RankState::ended || read(report.begins) != 0);
   });
   return some && !others;
 }
